@@ -1,0 +1,59 @@
+#!/usr/bin/env node
+// Holds the direction of imports: a file may import from its own folder and from floors below, never sideways or up.
+// The floors are those of ARCHITECTURE.md. Exits 1 and names each import that breaks the rule.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+
+const root = resolve(import.meta.dirname, '..', 'src');
+const floors = {
+  base: 1,
+  arch: 2,
+  dwarf: 2,
+  rsp: 2,
+  trace: 2,
+  unwind: 3,
+  report: 3,
+  probes: 4,
+  tasks: 4,
+  'recorder.ts': 5,
+  cli: 6,
+  'index.ts': 6,
+};
+const externals = {
+  // Only these folders may use these packages: the CLI's are kept out of the library.
+  pino: ['cli'],
+  yargs: ['cli'],
+  'capstone-wasm': ['arch'],
+  'gecko-profiler-demangle': ['dwarf'],
+  fzstd: ['dwarf'],
+  '@viz-js': ['report'],
+};
+
+const room = (file) => relative(root, file).split('/')[0];
+const problems = [];
+let edges = 0;
+for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
+  if (!entry.isFile() || !entry.name.endsWith('.ts')) continue;
+  const file = join(entry.parentPath, entry.name);
+  const from = room(file);
+  const name = relative(root, file);
+  if (!(from in floors)) {
+    problems.push(`${name}: the folder ${from} has no floor; give it one here and in ARCHITECTURE.md`);
+    continue;
+  }
+  for (const [, specifier] of readFileSync(file, 'utf8').matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)) {
+    edges++;
+    if (specifier.startsWith('.')) {
+      const target = resolve(dirname(file), specifier.replace(/\.js$/, '.ts'));
+      const to = room(target);
+      if (to !== from && !(floors[to] < floors[from])) problems.push(`${name} (${from}) imports ${specifier} (${to})`);
+    } else {
+      const allowed = externals[specifier.split('/')[0]];
+      if (allowed && !allowed.includes(from))
+        problems.push(`${name} imports ${specifier}, which is for ${allowed} only`);
+    }
+  }
+}
+for (const problem of problems) console.error(problem);
+if (problems.length > 0) process.exit(1);
+console.log(`imports run one way (${edges} checked)`);

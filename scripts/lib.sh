@@ -1,0 +1,68 @@
+# Sourced by the scripts beside it: what a fresh Debian machine needs, each piece installed only where it is missing.
+
+ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { echo "== $*" >&2; }
+
+die() {
+  echo "$(basename "$0"): $*" >&2
+  exit 1
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+    sudo "$@"
+  else
+    die "this needs root, and neither root nor sudo is available here. Run as root, then try again: $*"
+  fi
+}
+
+# packages COMMAND=PACKAGE...: installs the packages whose command (or file, when it begins with /) is not there.
+packages() {
+  local pair missing=()
+  for pair in "$@"; do
+    case ${pair%%=*} in
+      /*) [ -e "${pair%%=*}" ] || missing+=("${pair#*=}") ;;
+      *) command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}") ;;
+    esac
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null || die "these are missing, and there is no apt-get here to install them: ${missing[*]}"
+  say "installing ${missing[*]}"
+  as_root apt-get update -qq >&2
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# backport PACKAGE FILE: unpacks a package of Debian 12's backports into .cache/backports, where FILE says that it is there.
+# It is not installed: the distribution's own version stays, and its libraries serve both.
+backport() {
+  local folder=$ROOT/.cache/backports state mirror
+  [ -e "$folder/$2" ] && return 0
+  say "unpacking $1 from backports"
+  state=$(mktemp -d)
+  mirror=$(apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages' | awk '$2 == "bookworm" { print $1; exit }')
+  mkdir -p "$state/lists/partial" "$state/cache/partial" "$folder"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} bookworm-backports main" \
+    >"$state/sources.list"
+  local options=(-qq -o "Dir::Etc::sourcelist=$state/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$state/lists"
+    -o "Dir::Cache=$state/cache" -o APT::Sandbox::User=root)
+  (cd "$state" && apt-get "${options[@]}" update >&2 && apt-get "${options[@]}" download "$1" >&2 && dpkg -x ./*.deb "$folder")
+  rm -rf "$state"
+}
+
+# Node, the locked npm packages, and dist/.
+build() {
+  command -v node >/dev/null || die "Node.js 20.19 or newer is needed (https://nodejs.org)"
+  node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' ||
+    die "Node.js 20.19 or newer is needed, this is $(node --version)"
+  if [ "$ROOT/package-lock.json" -nt "$ROOT/node_modules/.package-lock.json" ]; then
+    say "installing npm packages"
+    # Not `npm ci`: it wants every platform's optional package in the lock file, and not every registry mirror has them all.
+    (cd "$ROOT" && npm install --no-save --no-audit --no-fund --loglevel=error >&2)
+    touch "$ROOT/node_modules/.package-lock.json"
+  fi
+  say "building"
+  (cd "$ROOT" && npm run --silent build)
+}
