@@ -1,0 +1,261 @@
+/*
+ * GDB manual, appendix "Remote Protocol", "Overview" and "Binary Data":
+ *
+ *   $ data # c c      packet; cc = sum of the raw bytes between $ and #, modulo 256
+ *   % data # c c      notification, never acknowledged
+ *   + -               acknowledge, ask again
+ *   } x               x ^ 0x20 in the data            X * n      X, then X again n-29 times
+ *
+ * Refused: a packet beyond MAX_PACKET bytes before or after decoding, a run without a byte to repeat.
+ */
+
+import { messageOf, RsptraceError } from '../base/errors.js';
+import { hexDigit } from './hex.js';
+
+/** The longest packet kept: twice the largest PacketSize that this client takes, for hex and escapes. */
+export const MAX_PACKET = 2 * 1024 * 1024;
+
+const DOLLAR = 0x24;
+const HASH = 0x23;
+const PERCENT = 0x25;
+const STAR = 0x2a;
+const PLUS = 0x2b;
+const MINUS = 0x2d;
+const ESCAPE = 0x7d;
+const HEX_DIGITS = new TextEncoder().encode('0123456789abcdef');
+
+/** One output buffer for all packets of a write, reused. */
+export class PacketWriter {
+  #buffer = new Uint8Array(16 * 1024);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The bytes written since {@link clear}; a view, valid until the next change. */
+  get bytes(): Uint8Array {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  clear(): void {
+    this.#length = 0;
+  }
+
+  /** Gives the buffer away (a socket still holds it) and goes on with another. */
+  release(): void {
+    this.#buffer = new Uint8Array(this.#buffer.length);
+    this.#length = 0;
+  }
+
+  byte(value: number): void {
+    this.#reserve(1);
+    this.#buffer[this.#length++] = value;
+  }
+
+  /** Frames one packet; characters of `data` are bytes (latin-1). */
+  packet(data: string): void {
+    this.#reserve(data.length * 2 + 4);
+    const buffer = this.#buffer;
+    let at = this.#length;
+    let sum = 0;
+    buffer[at++] = DOLLAR;
+    for (let index = 0; index < data.length; index++) {
+      let code = data.charCodeAt(index) & 0xff;
+      if (code === DOLLAR || code === HASH || code === STAR || code === ESCAPE) {
+        buffer[at++] = ESCAPE;
+        sum += ESCAPE;
+        code ^= 0x20;
+      }
+      buffer[at++] = code;
+      sum += code;
+    }
+    buffer[at++] = HASH;
+    buffer[at++] = HEX_DIGITS[(sum >> 4) & 15] as number;
+    buffer[at++] = HEX_DIGITS[sum & 15] as number;
+    this.#length = at;
+  }
+
+  #reserve(more: number): void {
+    const needed = this.#length + more;
+    if (needed <= this.#buffer.length) return;
+    const grown = new Uint8Array(Math.max(needed, this.#buffer.length * 2));
+    grown.set(this.#buffer.subarray(0, this.#length));
+    this.#buffer = grown;
+  }
+}
+
+/** What a {@link PacketReader} finds. Ranges are valid during the call only: whoever keeps bytes copies them. */
+export interface PacketSink {
+  ack(): void;
+  nak(): void;
+  packet(bytes: Uint8Array, start: number, end: number): void;
+  notification(bytes: Uint8Array, start: number, end: number): void;
+  /** A packet whose sum is wrong; `sum` is the text after `#`. */
+  badChecksum(sum: string): void;
+  /** Bytes that belong to no packet, or to one that was cut off by the start of the next. */
+  junk(bytes: Uint8Array, start: number, end: number): void;
+}
+
+/** Cuts what a socket delivers into packets. A packet that lies in one chunk is handed on without a copy. */
+export class PacketReader {
+  readonly #sink: PacketSink;
+  /** A packet's start that waits for its rest. */
+  #carry = new Uint8Array(8 * 1024);
+  #carried = 0;
+  /** Where the search for '#' goes on in a carried packet, and what it has found so far. */
+  #scan = 0;
+  #sum = 0;
+  #special = false;
+  #decoded = new Uint8Array(8 * 1024);
+
+  constructor(sink: PacketSink) {
+    this.#sink = sink;
+  }
+
+  /** Takes the next `length` bytes. Throws `RSP_PROTOCOL` on a packet without end or a run without start. */
+  feed(chunk: Uint8Array, length = chunk.length): void {
+    let bytes = chunk;
+    let end = length;
+    if (this.#carried > 0) {
+      this.#append(chunk, length);
+      bytes = this.#carry;
+      end = this.#carried;
+      this.#carried = 0;
+    } else {
+      this.#restart();
+    }
+    let at = 0;
+    while (at < end) {
+      const byte = bytes[at] as number;
+      if (byte === DOLLAR || byte === PERCENT) {
+        const next = this.#packet(bytes, at, end);
+        if (next < 0) {
+          this.#keep(bytes, at, end);
+          return;
+        }
+        at = next;
+      } else if (byte === PLUS) {
+        at++;
+        this.#sink.ack();
+      } else if (byte === MINUS) {
+        at++;
+        this.#sink.nak();
+      } else {
+        const start = at;
+        do at++;
+        while (at < end && bytes[at] !== DOLLAR && bytes[at] !== PERCENT);
+        this.#sink.junk(bytes, start, at);
+      }
+    }
+  }
+
+  #restart(): void {
+    this.#scan = 1;
+    this.#sum = 0;
+    this.#special = false;
+  }
+
+  /** Reads the packet that starts at `start`; the offset after it, or -1 when its end has not come. */
+  #packet(bytes: Uint8Array, start: number, end: number): number {
+    let at = start + this.#scan;
+    let sum = this.#sum;
+    let special = this.#special;
+    let byte = 0;
+    while (at < end) {
+      byte = bytes[at] as number;
+      if (byte === HASH || byte === DOLLAR) break;
+      if (byte === ESCAPE || byte === STAR) special = true;
+      sum += byte;
+      at++;
+    }
+    if (at < end && byte === DOLLAR) {
+      this.#restart();
+      this.#sink.junk(bytes, start, at);
+      return at;
+    }
+    if (at + 2 >= end) {
+      this.#scan = at - start;
+      this.#sum = sum;
+      this.#special = special;
+      return -1;
+    }
+    this.#restart();
+    const high = hexDigit(bytes[at + 1]);
+    const low = hexDigit(bytes[at + 2]);
+    if (high < 0 || low < 0 || ((high << 4) | low) !== (sum & 0xff)) {
+      this.#sink.badChecksum(String.fromCharCode(bytes[at + 1] as number, bytes[at + 2] as number));
+    } else if (special) {
+      const length = this.#decode(bytes, start + 1, at);
+      this.#deliver(bytes[start] as number, this.#decoded, 0, length);
+    } else {
+      this.#deliver(bytes[start] as number, bytes, start + 1, at);
+    }
+    return at + 3;
+  }
+
+  #deliver(kind: number, bytes: Uint8Array, start: number, end: number): void {
+    if (kind === DOLLAR) this.#sink.packet(bytes, start, end);
+    else this.#sink.notification(bytes, start, end);
+  }
+
+  #decode(bytes: Uint8Array, start: number, end: number): number {
+    let length = 0;
+    for (let at = start; at < end; at++) {
+      let byte = bytes[at] as number;
+      let repeat = 1;
+      if (byte === ESCAPE) {
+        at++;
+        if (at >= end) throw protocolError('a packet ends in the middle of an escape');
+        byte = (bytes[at] as number) ^ 0x20;
+      } else if (byte === STAR) {
+        at++;
+        repeat = at < end ? (bytes[at] as number) - 29 : 0;
+        if (repeat < 3 || repeat > 97 || length === 0) throw protocolError('a packet holds an impossible run length');
+        byte = this.#decoded[length - 1] as number;
+      }
+      if (length + repeat > this.#decoded.length) this.#decoded = grow(this.#decoded, length, length + repeat);
+      this.#decoded.fill(byte, length, length + repeat);
+      length += repeat;
+    }
+    return length;
+  }
+
+  #append(chunk: Uint8Array, length: number): void {
+    const needed = this.#carried + length;
+    if (needed > this.#carry.length) this.#carry = grow(this.#carry, this.#carried, needed);
+    this.#carry.set(chunk.subarray(0, length), this.#carried);
+    this.#carried = needed;
+  }
+
+  #keep(bytes: Uint8Array, start: number, end: number): void {
+    const length = end - start;
+    if (length > MAX_PACKET) throw protocolError(`a packet is longer than ${MAX_PACKET} bytes`);
+    if (bytes === this.#carry) this.#carry.copyWithin(0, start, end);
+    else {
+      this.#carried = 0;
+      this.#append(bytes.subarray(start, end), length);
+    }
+    this.#carried = length;
+  }
+}
+
+function grow(bytes: Uint8Array<ArrayBuffer>, used: number, needed: number): Uint8Array<ArrayBuffer> {
+  if (needed > 2 * MAX_PACKET) throw protocolError(`a packet is longer than ${MAX_PACKET} bytes`);
+  const grown = new Uint8Array(Math.max(needed, bytes.length * 2));
+  grown.set(bytes.subarray(0, used));
+  return grown;
+}
+
+/** The error for bytes that are not the protocol; `what` completes "The stub broke the protocol: ...". */
+export function protocolError(what: string): RsptraceError {
+  return new RsptraceError('RSP_PROTOCOL', `The stub broke the protocol: ${what}`, {
+    hint: 'Record the packets with --log trace; if the stub is right, report the log as a bug',
+  });
+}
+
+/** What reading a packet has thrown, as an error of the protocol. */
+export function toProtocolError(thrown: unknown): RsptraceError {
+  if (thrown instanceof RsptraceError) return thrown;
+  return new RsptraceError('RSP_PROTOCOL', messageOf(thrown), { cause: thrown });
+}

@@ -1,0 +1,73 @@
+import { Buffer } from 'node:buffer';
+
+/**
+ * Hex as the protocol writes it: two digits a byte, lower case, registers in the target's byte order (little-endian for
+ * both architectures). Read through a table, straight from the receive buffer into bytes.
+ */
+
+const DIGITS = new Int8Array(256).fill(-1);
+for (let value = 0; value < 16; value++) {
+  const digit = value.toString(16);
+  DIGITS[digit.charCodeAt(0)] = value;
+  DIGITS[digit.toUpperCase().charCodeAt(0)] = value;
+}
+
+/** The value of an ASCII hex digit, or -1. */
+export function hexDigit(code: number | undefined): number {
+  return code === undefined ? -1 : (DIGITS[code] ?? -1);
+}
+
+/** Decodes `from[start, end)` into `into` at `at`; false (with `into` partly written) when it is not whole hex or does not fit. */
+export function decodeHex(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): boolean {
+  const length = end - start;
+  if ((length & 1) !== 0 || at + (length >> 1) > into.length) return false;
+  let bad = 0;
+  for (let index = start, out = at; index < end; index += 2, out++) {
+    const high = DIGITS[from[index] as number] as number;
+    const low = DIGITS[from[index + 1] as number] as number;
+    bad |= high | low;
+    into[out] = (high << 4) | low;
+  }
+  return bad >= 0;
+}
+
+/** The bytes of a hex string, or undefined when it is not one. */
+export function hexToBytes(text: string): Uint8Array | undefined {
+  if ((text.length & 1) !== 0 || !/^[0-9a-fA-F]*$/.test(text)) return undefined;
+  return new Uint8Array(Buffer.from(text, 'hex'));
+}
+
+export function bytesToHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+}
+
+/** `value` as `size` little-endian bytes; higher bits are cut off. */
+export function littleEndianBytes(value: bigint, size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  let rest = value;
+  for (let done = 0; done < size; done += 4) {
+    const word = Number(BigInt.asUintN(32, rest));
+    for (let index = 0; index < 4 && done + index < size; index++) bytes[done + index] = word >>> (8 * index);
+    rest >>= 32n;
+  }
+  return bytes;
+}
+
+/** The little-endian unsigned number in `size` bytes at `offset`; the caller has checked that they are there. */
+export function littleEndianValue(bytes: Uint8Array, offset: number, size: number): bigint {
+  let value = 0n;
+  for (let done = (size - 1) & ~3; done >= 0; done -= 4) {
+    let word = 0;
+    for (let index = Math.min(size - done, 4) - 1; index >= 0; index--) {
+      word = word * 256 + (bytes[offset + done + index] ?? 0);
+    }
+    value = (value << 32n) | BigInt(word);
+  }
+  return value;
+}
+
+/** A field such as a signal or a status: 1 to `digits` hex digits, or undefined. */
+export function hexNumber(text: string, digits = 8): number | undefined {
+  if (text.length === 0 || text.length > digits || !/^[0-9a-fA-F]+$/.test(text)) return undefined;
+  return Number.parseInt(text, 16);
+}

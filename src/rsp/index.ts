@@ -1,0 +1,15 @@
+export { formatRemote, parseRemote, type RemoteAddress } from './address.js';
+export { Batch } from './batch.js';
+export type { Breakpoint } from './batch-requests.js';
+export { type ConnectOptions, connect } from './connect.js';
+export type { KnownArchitecture } from './default-registers.js';
+export type { StubFeatures } from './features.js';
+export { type MemoryRegion, regionOf } from './memory-map.js';
+export { packets } from './packets.js';
+export { RegisterBlock } from './registers.js';
+export type { Reply } from './request.js';
+export { ANY_HART, type Resume, type SessionState } from './run-control.js';
+export { type Hart, Session, type TargetMemory } from './session.js';
+export { parseStopReply, pidOf, type SignalStop, type StopReason, type StopReply } from './stop-reply.js';
+export { type RegisterDescription, TargetDescription } from './target-description.js';
+export { WireRecorder } from './wire-log.js';

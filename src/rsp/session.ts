@@ -1,0 +1,420 @@
+import { type Addr, addOffset } from '../base/addr.js';
+import { messageOf, RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import { Batch, type BatchContext, readLimit, writeLimit } from './batch.js';
+import { type Breakpoint, breakpointKey } from './batch-requests.js';
+import { isProcess, type StubFeatures } from './features.js';
+import type { Greeting } from './handshake.js';
+import { hexToBytes } from './hex.js';
+import type { Link } from './link.js';
+import { type MemoryRegion, parseMemoryMap } from './memory-map.js';
+import { packets } from './packets.js';
+import { readRemoteFile } from './remote-files.js';
+import { ANY_HART, type Resume, type RunControl, type SessionState } from './run-control.js';
+import { pidOf, type StopReply } from './stop-reply.js';
+import type { TargetDescription } from './target-description.js';
+import { readThreads } from './threads.js';
+import { readObject, readObjectBytes } from './transfer.js';
+
+/** A thread of the stub: a vCPU of an emulator, a core behind a probe, a thread of a process. */
+export interface Hart {
+  /** As the stub spells it: `p01.01`. */
+  readonly id: string;
+  /** What the stub says of it: `CPU#0 [halted ]`. */
+  readonly name?: string;
+}
+
+/** Memory of the target as one hart sees it. */
+export interface TargetMemory extends MemoryReader {
+  /** False when any of the bytes could not be written. */
+  write(address: Addr, bytes: Uint8Array): Promise<boolean>;
+}
+
+const PAGE = 4096n;
+/** Packets of a large transfer in one write: enough to hide the round trip, little enough to keep. */
+const WINDOW = 32;
+/** SIGINT in the masks of proc(5). */
+const SIGINT = 2n;
+/** What may come before a SIGINT that is pending: breakpoints that other threads had hit, signals. */
+const STOPS_BEFORE_INTERRUPT = 1000;
+
+/** A connection to one stub. Made by `connect`. */
+export class Session implements AsyncDisposable {
+  readonly features: StubFeatures;
+  readonly target: TargetDescription;
+  /** True when the stub was attached to a program that ran already; undefined where it does not say. */
+  readonly attached: boolean | undefined;
+  readonly #link: Link;
+  readonly #control: RunControl;
+  readonly #logger: Logger;
+  readonly #context: BatchContext;
+  readonly #inserted = new Map<string, Breakpoint>();
+  /** Processes seen, for D and vKill. */
+  readonly #pids = new Set<string>();
+  #leaving: Promise<void> | undefined;
+  #hasPhysicalMemory: boolean | undefined;
+  #openOcd: boolean | undefined;
+
+  constructor(link: Link, control: RunControl, greeting: Greeting, logger: Logger) {
+    this.features = greeting.features;
+    this.target = greeting.target;
+    this.attached = greeting.attached;
+    this.#link = link;
+    this.#control = control;
+    this.#logger = logger;
+    this.#context = { control, features: greeting.features, target: greeting.target, inserted: this.#inserted };
+    control.features = greeting.features;
+    control.begin(greeting.stop);
+    for (const id of greeting.harts) this.#see(id);
+    if (greeting.stop.kind === 'signal') this.#see(greeting.stop.hart);
+  }
+
+  get state(): SessionState {
+    return this.#control.state;
+  }
+
+  /** What is inserted now, in the order of insertion. */
+  get breakpoints(): readonly Breakpoint[] {
+    return [...this.#inserted.values()];
+  }
+
+  /** Requests for one hart (undefined: the one that stopped), sent together. */
+  batch(hart?: string): Batch {
+    return new Batch(this.#context, hart);
+  }
+
+  /** All harts; a stub without any has one, with the id `0`. */
+  async harts(): Promise<Hart[]> {
+    const ids = await readThreads(this.#ask, this.features.transfer.has('threads'), this.features.packetSize);
+    if (ids.length === 0) return [{ id: this.#control.stoppedHart ?? ANY_HART }];
+    const batch = this.batch(ANY_HART);
+    const names = ids.map((id) => batch.raw(packets.threadExtraInfo(id)));
+    await batch.send();
+    return ids.map((id, index) => {
+      this.#see(id);
+      const bytes = hexToBytes(names[index]?.value ?? '');
+      const name = bytes === undefined ? '' : new TextDecoder().decode(bytes);
+      return name === '' ? { id } : { id, name };
+    });
+  }
+
+  /**
+   * Sets the target going; resolves with the stop that ends the run (`gone` when the connection ends first). Rejects with
+   * `RSP_BAD_STATE` when it runs already, `RSP_PROTOCOL` when the stub answers with something else.
+   */
+  resume(how: Resume = { kind: 'continue' }): Promise<StopReply> {
+    return this.batch().resume(how);
+  }
+
+  /**
+   * Stops the target; resolves with the stop, as the pending resume does: any stop that comes, be it a breakpoint that was
+   * hit in the same moment; gdbserver then stops once more with signal 2 after the next resume. When the target stands
+   * already, the stop that is known.
+   */
+  interrupt(): Promise<StopReply> {
+    return this.#control.interrupt();
+  }
+
+  /**
+   * Runs one instruction of one hart that stands at an inserted breakpoint. A step may come back without having executed
+   * anything (an interrupt was pending): compare the pc. With a signal it is the first one of the handler, where there is any.
+   */
+  async stepOver(hart: string, breakpoint: Breakpoint, signal?: number): Promise<StopReply> {
+    const step: Resume = { kind: 'step', hart, ...(signal === undefined ? {} : { signal }) };
+    // QEMU steps over a breakpoint that stays inserted.
+    if (this.features.qemuStepBits !== undefined || !this.#inserted.has(breakpointKey(breakpoint)))
+      return this.resume(step);
+    const batch = this.batch(hart);
+    batch.removeBreakpoint(breakpoint);
+    const stop = await batch.resume(step);
+    if (this.state.kind === 'idle' && !(await this.insertBreakpoint(breakpoint))) {
+      throw new RsptraceError(
+        'RSP_BREAKPOINT',
+        `The stub does not take the breakpoint at 0x${breakpoint.address.toString(16)} again`,
+      );
+    }
+    return stop;
+  }
+
+  /** Memory as `hart` sees it (undefined: the one that stopped), of any length, page by page. */
+  memory(hart?: string): TargetMemory {
+    return {
+      read: (address, length) => this.#read(() => this.batch(hart), address, length),
+      write: (address, bytes) => this.#write(() => this.batch(hart), address, bytes),
+    };
+  }
+
+  /**
+   * Memory by physical address, past all page tables; undefined where the stub has no such mode (QEMU's system emulators have).
+   * QEMU answers zeros for what is no memory, takes writes to ROM and to nowhere without keeping them, and gives flash commands.
+   */
+  async physicalMemory(): Promise<TargetMemory | undefined> {
+    if (this.#hasPhysicalMemory === undefined) {
+      const batch = this.batch(ANY_HART);
+      const replies = [true, false].map((on) => batch.raw(packets.qemuPhysicalMemory(on)));
+      await batch.send();
+      this.#hasPhysicalMemory = replies.every((reply) => reply.value === 'OK');
+    }
+    if (!this.#hasPhysicalMemory) return undefined;
+    // The mode is the stub's, not the batch's: it is turned on and off in the same write.
+    const begin = (): Batch => {
+      const batch = this.batch(ANY_HART);
+      batch.raw(packets.qemuPhysicalMemory(true));
+      return batch;
+    };
+    const end = (batch: Batch): void => void batch.raw(packets.qemuPhysicalMemory(false));
+    return {
+      read: (address, length) => this.#read(begin, address, length, end),
+      write: (address, bytes) => this.#write(begin, address, bytes, end),
+    };
+  }
+
+  /** What the stub says of the target's memory; empty where it says nothing. Throws `RSP_BAD_XML`. */
+  async memoryRegions(): Promise<readonly MemoryRegion[]> {
+    if (!this.features.transfer.has('memory-map')) return [];
+    const text = await readObject(this.#ask, 'memory-map', '', this.features.packetSize);
+    return text === undefined ? [] : parseMemoryMap(text);
+  }
+
+  /**
+   * True for OpenOCD. It shows the trap instructions that it has written when memory is read, and after a detach it leaves the target
+   * halted.
+   */
+  async isOpenOcd(): Promise<boolean> {
+    const { features } = this;
+    this.#openOcd ??=
+      !(features.multiprocess || features.qemuStepBits !== undefined || isProcess(features)) &&
+      ((await this.monitor('version'))?.includes('Open On-Chip Debugger') ?? false);
+    return this.#openOcd;
+  }
+
+  /** Has the stub hand signals to the program without a stop for each, where it can. */
+  async passSignals(): Promise<void> {
+    if (this.features.supported.get('QPassSignals') === '+') await this.#ask(packets.passSignals);
+  }
+
+  /**
+   * Lets the child of a process that has just forked (`child` of a stop) run on by itself, without the breakpoints that it has inherited.
+   * The parent stays as it is.
+   */
+  async letChildGo(child: string): Promise<void> {
+    const batch = this.batch(child);
+    for (const { type, address, kind } of this.breakpoints) batch.raw(packets.removeBreakpoint(type, address, kind));
+    await batch.send();
+    const answer = await this.#ask(packets.detach(pidOf(child)));
+    if (answer !== 'OK') this.#logger.warn({ child, answer }, 'the child of a fork could not be let go');
+  }
+
+  /** The target runs another program now: what was inserted into the old one is gone with it. */
+  forgetBreakpoints(): void {
+    this.#inserted.clear();
+  }
+
+  /** An object that qXfer reads (`auxv`); undefined where the stub has none of that name. */
+  async object(name: string, annex = ''): Promise<Uint8Array | undefined> {
+    if (!this.features.transfer.has(name)) return undefined;
+    return readObjectBytes(this.#ask, name, annex, this.features.packetSize);
+  }
+
+  /** A file on the stub's machine, whole; undefined where the stub reads no files or cannot read this one. */
+  async remoteFile(path: string): Promise<Uint8Array | undefined> {
+    if (!this.features.vPackets) return undefined;
+    return readRemoteFile(this.#ask, path, this.features.packetSize);
+  }
+
+  /** Runs a command of the stub's own; what it prints, or undefined where the stub refuses. */
+  async monitor(command: string): Promise<string | undefined> {
+    const batch = this.batch(ANY_HART);
+    const reply = batch.monitor(command);
+    await batch.send();
+    return reply.value;
+  }
+
+  async insertBreakpoint(breakpoint: Breakpoint): Promise<boolean> {
+    const batch = this.batch();
+    const reply = batch.insertBreakpoint(breakpoint);
+    await batch.send();
+    return reply.value;
+  }
+
+  async removeBreakpoint(breakpoint: Breakpoint): Promise<boolean> {
+    const batch = this.batch();
+    const reply = batch.removeBreakpoint(breakpoint);
+    await batch.send();
+    return reply.value;
+  }
+
+  /**
+   * Leaves the target as it was: stops it if it runs, removes every breakpoint, lets it run on, closes. Harmless when called
+   * again, and when the session has ended.
+   */
+  detach(): Promise<void> {
+    this.#leaving ??= this.#leave(async () => {
+      const { state } = this;
+      if (state.kind === 'idle' && state.stop.kind === 'signal') {
+        const { reason, child } = state.stop;
+        if (reason === 'fork' && child !== undefined) await this.letChildGo(child);
+        if (reason === 'exec') this.forgetBreakpoints();
+      }
+      const batch = this.batch(ANY_HART);
+      const removed = this.breakpoints.map((breakpoint) => ({ breakpoint, reply: batch.removeBreakpoint(breakpoint) }));
+      await batch.send();
+      for (const { breakpoint, reply } of removed) {
+        if (reply.value) continue;
+        this.#logger.warn(
+          { address: breakpoint.address.toString(16), error: reply.errorText },
+          'a breakpoint stays behind',
+        );
+      }
+      await this.#takeInterruptBack();
+      if (this.state.kind !== 'idle') return;
+      if (await this.isOpenOcd()) await this.monitor('resume');
+      const last = this.batch(ANY_HART);
+      const said = this.#processes().map((pid) => last.raw(packets.detach(pid)));
+      await last.send();
+      for (const reply of said)
+        if (reply.value !== 'OK') this.#logger.warn({ answer: reply.value }, 'detaching failed');
+    });
+    return this.#leaving;
+  }
+
+  /** Ends the target: an emulator exits, a process is killed. Harmless when called again. */
+  kill(): Promise<void> {
+    this.#leaving ??= this.#leave(async () => {
+      const batch = this.batch(ANY_HART);
+      for (const pid of this.#processes()) batch.raw(packets.kill(pid));
+      // The answer may be no more than the end of the connection.
+      await batch.send().catch((error: unknown) => {
+        if (!(error instanceof RsptraceError) || error.code !== 'RSP_CLOSED') throw error;
+      });
+    });
+    return this.#leaving;
+  }
+
+  /** Closes the connection, whatever the target does: QEMU leaves it stopped, with its breakpoints. */
+  close(): void {
+    this.#link.close();
+  }
+
+  /** Detaches; what goes wrong is logged, so that it does not hide the error that led here. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.detach();
+    } catch (error) {
+      this.#logger.warn({ error: messageOf(error) }, 'the target could not be left in order');
+    } finally {
+      this.close();
+    }
+  }
+
+  /**
+   * gdbserver interrupts by a SIGINT to the process. When a breakpoint was hit in the same moment, it is still on its way, and would end a program that
+   * is left now: it is let come, with no breakpoint inserted.
+   */
+  async #takeInterruptBack(): Promise<void> {
+    for (let stops = 0; stops < STOPS_BEFORE_INTERRUPT; stops++) {
+      const { state } = this;
+      if (state.kind !== 'idle' || state.stop.kind !== 'signal' || !(await this.#isInterruptPending())) return;
+      const { signal, reason, child } = state.stop;
+      if (reason === 'fork' && child !== undefined) await this.letChildGo(child);
+      // A signal that came instead is the program's.
+      await this.resume({ kind: 'continue', ...(signal === 0 || signal === 5 ? {} : { signal }) });
+    }
+  }
+
+  async #isInterruptPending(): Promise<boolean> {
+    const pid = this.#control.interruptOwed ? pidOf(this.#control.stoppedHart) : undefined;
+    const status = pid && (await this.remoteFile(`/proc/${Number.parseInt(pid, 16)}/status`));
+    const text = status ? new TextDecoder('latin1').decode(status) : '';
+    const mask = (name: string): bigint =>
+      BigInt(`0x${new RegExp(`^${name}:\\s*([0-9a-f]{1,16})$`, 'm').exec(text)?.[1] ?? 0}`);
+    // One that the program has blocked would not come.
+    return (mask('ShdPnd') & ~mask('SigBlk') & SIGINT) !== 0n;
+  }
+
+  async #leave(say: () => Promise<void>): Promise<void> {
+    try {
+      this.#control.leaving();
+      if (this.state.kind === 'running' || this.state.kind === 'interrupting') {
+        await this.interrupt().catch((error: unknown) => {
+          // A target that may stand all the same is left in order, as far as it answers.
+          if (this.state.kind !== 'idle') throw error;
+        });
+      }
+      if (this.state.kind === 'idle') await say();
+    } finally {
+      this.close();
+    }
+  }
+
+  readonly #ask = async (packet: string): Promise<string> => {
+    const batch = this.batch(ANY_HART);
+    const reply = batch.raw(packet);
+    await batch.send();
+    return reply.value;
+  };
+
+  #processes(): (string | undefined)[] {
+    return this.features.multiprocess && this.#pids.size > 0 ? [...this.#pids] : [undefined];
+  }
+
+  #see(hart: string | undefined): void {
+    const pid = pidOf(hart);
+    if (pid !== undefined) this.#pids.add(pid);
+  }
+
+  async #read(
+    begin: () => Batch,
+    address: Addr,
+    length: number,
+    end: (batch: Batch) => void = () => {},
+  ): Promise<Uint8Array | undefined> {
+    if (!Number.isSafeInteger(length) || length < 0 || length > 2 ** 31) {
+      throw new RsptraceError('RSP_BAD_REQUEST', `Memory of ${length} bytes cannot be read`);
+    }
+    const bytes = new Uint8Array(length);
+    const limit = readLimit(this.features.packetSize);
+    for (let offset = 0; offset < length; ) {
+      const batch = begin();
+      const parts: { offset: number; size: number; reply: { readonly value: Uint8Array | undefined } }[] = [];
+      while (offset < length && parts.length < WINDOW) {
+        const at = addOffset(address, offset);
+        const size = Math.min(length - offset, limit, Number(PAGE - (at % PAGE)));
+        parts.push({ offset, size, reply: batch.readMemory(at, size) });
+        offset += size;
+      }
+      end(batch);
+      await batch.send();
+      for (const part of parts) {
+        const got = part.reply.value;
+        if (got === undefined) return undefined;
+        bytes.set(got, part.offset);
+      }
+    }
+    return bytes;
+  }
+
+  async #write(
+    begin: () => Batch,
+    address: Addr,
+    bytes: Uint8Array,
+    end: (batch: Batch) => void = () => {},
+  ): Promise<boolean> {
+    const limit = writeLimit(this.features.packetSize);
+    for (let offset = 0; offset < bytes.length; ) {
+      const batch = begin();
+      const replies: { readonly value: boolean }[] = [];
+      while (offset < bytes.length && replies.length < WINDOW) {
+        const at = addOffset(address, offset);
+        const size = Math.min(bytes.length - offset, limit, Number(PAGE - (at % PAGE)));
+        replies.push(batch.writeMemory(at, bytes.subarray(offset, offset + size)));
+        offset += size;
+      }
+      end(batch);
+      await batch.send();
+      if (!replies.every((reply) => reply.value)) return false;
+    }
+    return true;
+  }
+}
