@@ -1,0 +1,186 @@
+// .debug_abbrev: DWARF 5, section 7.5.3. A table is a run of
+//
+//   code (uleb) | tag (uleb) | has children (1) | { attribute (uleb) | form (uleb) [| value (sleb), for implicit_const] }* | 0 0
+//
+// that ends with code 0. Each table is compiled once for the unit's sizes into columns, with a program a declaration that skips
+// its attributes without looking at them one by one. Unknown tags and attributes are kept; an unknown form is kept too and
+// refused only when a DIE of that declaration is read, since its size is not known.
+import { ByteReader } from '../base/byte-reader.js';
+import { RsptraceError } from '../base/errors.js';
+import { DW_FORM } from './constants.js';
+import { fixedSize, skipStep } from './form-sizes.js';
+import { U32Column } from './growable.js';
+
+/** The sizes that a unit's header sets, on which the sizes of forms depend. */
+export interface UnitFormat {
+  readonly version: number;
+  readonly addressSize: number;
+  /** 4 or 8: 32- or 64-bit DWARF. */
+  readonly offsetSize: number;
+}
+
+/** No attribute may stand this often in one declaration: real ones have below 30. */
+const MAX_ATTRIBUTES = 4096;
+
+export class AbbrevTable {
+  /** Columns by row; attributes of row i are attrName[attrStart[i]] to attrName[attrStart[i + 1]], exclusive. */
+  readonly tag: Uint32Array;
+  readonly children: Uint32Array;
+  readonly attrStart: Uint32Array;
+  readonly attrName: Uint32Array;
+  readonly attrForm: Uint32Array;
+  /** Bytes from the first attribute to this one where all before it have a fixed size; else 0xffffffff. */
+  readonly attrFixed: Uint32Array;
+  /** Values of implicit_const, by attribute index. */
+  readonly implicit: ReadonlyMap<number, bigint>;
+  /** Bytes of .debug_abbrev that the table took. */
+  readonly size: number;
+  readonly #skipStart: Uint32Array;
+  readonly #skip: Int32Array;
+  readonly #rowOfCode: Map<number, number> | undefined;
+
+  constructor(section: Uint8Array, offset: number, format: UnitFormat) {
+    const r = new ByteReader(section, '.debug_abbrev', Math.min(offset, section.length));
+    const tag = new U32Column();
+    const children = new U32Column();
+    const attrStart = new U32Column();
+    const attrName = new U32Column();
+    const attrForm = new U32Column();
+    const attrFixed = new U32Column();
+    const skipStart = new U32Column();
+    const skip: number[] = [];
+    const implicit = new Map<number, bigint>();
+    let rowOfCode: Map<number, number> | undefined;
+    for (let code = r.uleb(); code !== 0; code = r.uleb()) {
+      const row = tag.length;
+      if (rowOfCode === undefined && code !== row + 1) {
+        rowOfCode = new Map(Array.from({ length: row }, (_, i) => [i + 1, i]));
+      }
+      // The first declaration of a code counts.
+      if (rowOfCode !== undefined && !rowOfCode.has(code)) rowOfCode.set(code, row);
+      tag.push(r.uleb());
+      children.push(r.u8());
+      attrStart.push(attrName.length);
+      skipStart.push(skip.length);
+      let run = 0;
+      let known = true;
+      for (;;) {
+        const name = r.uleb();
+        const form = r.uleb();
+        if (form === DW_FORM.implicit_const) implicit.set(attrName.length, r.sleb64());
+        if (name === 0 && form === 0) break;
+        if (attrName.length - attrStart.at(row) >= MAX_ATTRIBUTES) {
+          throw new RsptraceError(
+            'DWARF_DAMAGED',
+            `.debug_abbrev declares more than ${MAX_ATTRIBUTES} attributes for one entry at offset 0x${r.offset.toString(16)}`,
+          );
+        }
+        attrName.push(name);
+        attrForm.push(form);
+        attrFixed.push(known ? run : 0xffff_ffff);
+        const size = fixedSize(form, format);
+        if (size >= 0) {
+          run += size;
+          if (!known) {
+            const last = skip.length - 1;
+            if (last >= skipStart.at(row) && (skip[last] as number) >= 0) skip[last] = (skip[last] as number) + size;
+            else skip.push(size);
+          }
+        } else {
+          if (known && run > 0) skip.push(run);
+          known = false;
+          skip.push(size);
+        }
+      }
+      if (known && run > 0) skip.push(run);
+    }
+    attrStart.push(attrName.length);
+    skipStart.push(skip.length);
+    this.size = r.offset - offset;
+    this.tag = tag.rows().slice();
+    this.children = children.rows().slice();
+    this.attrStart = attrStart.rows().slice();
+    this.attrName = attrName.rows().slice();
+    this.attrForm = attrForm.rows().slice();
+    this.attrFixed = attrFixed.rows().slice();
+    this.implicit = implicit;
+    this.#skipStart = skipStart.rows().slice();
+    this.#skip = Int32Array.from(skip);
+    this.#rowOfCode = rowOfCode;
+  }
+
+  /** The row of a code, or -1 where the table does not declare it. */
+  row(code: number): number {
+    if (this.#rowOfCode === undefined) return code >= 1 && code <= this.tag.length ? code - 1 : -1;
+    return this.#rowOfCode.get(code) ?? -1;
+  }
+
+  /** The index of an attribute in the columns, or -1. */
+  find(row: number, name: number): number {
+    const end = this.attrStart[row + 1] as number;
+    for (let i = this.attrStart[row] as number; i < end; i++) if (this.attrName[i] === name) return i;
+    return -1;
+  }
+
+  /** Where the attributes end that begin at `offset`. The caller checks the result against the unit's end. */
+  skip(bytes: Uint8Array, offset: number, row: number, format: UnitFormat): number {
+    const end = this.#skipStart[row + 1] as number;
+    let at = offset;
+    for (let i = this.#skipStart[row] as number; i < end; i++) {
+      const step = this.#skip[i] as number;
+      at = step >= 0 ? at + step : skipStep(bytes, at, step, format);
+    }
+    return at;
+  }
+
+  /** Where attribute `index` of a DIE stands whose attributes begin at `offset`. */
+  locate(bytes: Uint8Array, offset: number, row: number, index: number, format: UnitFormat): number {
+    const fixed = this.attrFixed[index] as number;
+    if (fixed !== 0xffff_ffff) return offset + fixed;
+    let at = offset;
+    for (let i = this.attrStart[row] as number; i < index; i++) {
+      const size = fixedSize(this.attrForm[i] as number, format);
+      at = size >= 0 ? at + size : skipStep(bytes, at, size, format);
+    }
+    return at;
+  }
+}
+
+/** How often over, in total, the section may be compiled: real tables do not overlap, so once a unit format. */
+const MAX_OVERLAP = 8;
+
+/** Compiled tables by offset and unit format. Units that point into each other's tables cannot make it work without bound. */
+export class AbbrevCache {
+  readonly #section: Uint8Array;
+  readonly #tables = new Map<string, AbbrevTable | RsptraceError>();
+  #budget: number;
+
+  constructor(section: Uint8Array) {
+    this.#section = section;
+    this.#budget = section.length * MAX_OVERLAP;
+  }
+
+  /** Throws `DWARF_DAMAGED`, `INPUT_TRUNCATED` or `INPUT_RANGE`, the same one each time. */
+  get(offset: number, format: UnitFormat): AbbrevTable {
+    const key = `${offset}/${format.version}/${format.addressSize}/${format.offsetSize}`;
+    const known = this.#tables.get(key) ?? this.#compile(offset, format);
+    this.#tables.set(key, known);
+    if (known instanceof RsptraceError) throw known;
+    return known;
+  }
+
+  #compile(offset: number, format: UnitFormat): AbbrevTable | RsptraceError {
+    if (this.#budget < 0) {
+      return new RsptraceError('DWARF_DAMAGED', '.debug_abbrev is damaged: its tables overlap many times over');
+    }
+    try {
+      const table = new AbbrevTable(this.#section, offset, format);
+      this.#budget -= table.size;
+      return table;
+    } catch (error) {
+      if (!(error instanceof RsptraceError)) throw error;
+      this.#budget -= Math.max(0, this.#section.length - offset);
+      return error;
+    }
+  }
+}

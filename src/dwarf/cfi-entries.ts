@@ -1,0 +1,253 @@
+// CIEs and FDEs of .debug_frame (DWARF 5, section 6.4.1, versions 1, 3 and 4) and .eh_frame (LSB core specification, "Exception
+// Frames", version 1):
+//
+//   length (4, or ffffffff and 8) | id or CIE pointer (4 or 8) | ...
+//   CIE  version (1) | augmentation, NUL | [v4: address size, segment size] | code align (uleb) | data align (sleb) |
+//        return address register (v1: 1, else uleb) | [z: length, then data] | initial instructions
+//   FDE  first address, length of the range (encoded) | [z: length, then data] | instructions
+//
+// Augmentations: `eh`, and z with any of R, S, L, P, B, G; of these without z those that have no data. Refused, entry by entry: others
+// without z, segments, 32-bit addresses in version 4. .eh_frame_hdr is not needed and not read: its search table says nothing that the entries do not.
+import { ByteReader } from '../base/byte-reader.js';
+import { messageOf, RsptraceError } from '../base/errors.js';
+import { DW_EH_PE } from './cfi-codes.js';
+import { type CodeAddress, codeOf, fromCode, toCode } from './code-address.js';
+import type { ElfFile } from './elf.js';
+
+export interface Cie {
+  readonly codeAlign: number;
+  readonly dataAlign: number;
+  readonly returnAddress: number;
+  /** Augmentation S: the frame of a signal handler's trampoline, whose caller was interrupted. */
+  readonly isSignalFrame: boolean;
+  /** How the FDEs' addresses are written (augmentation R). */
+  readonly encoding: number;
+  readonly hasAugmentationData: boolean;
+  /** Instructions: a range of the section. */
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Fde {
+  readonly cie: Cie;
+  readonly section: CfiSection;
+  readonly low: CodeAddress;
+  readonly high: CodeAddress;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** One section of call frame information. */
+export class CfiSection {
+  readonly name: '.eh_frame' | '.debug_frame';
+  readonly bytes: Uint8Array;
+  readonly #elf: ElfFile;
+  readonly #address: CodeAddress;
+  readonly #bases: Readonly<Record<'text' | 'data', CodeAddress>>;
+  /** By offset; undefined for one that cannot be used. */
+  readonly #cies = new Map<number, Cie | undefined>();
+
+  constructor(elf: ElfFile, name: '.eh_frame' | '.debug_frame') {
+    const at = (wanted: string): CodeAddress => toCode(elf.sections.find((s) => s.name === wanted)?.address ?? 0n);
+    this.name = name;
+    this.bytes = elf.section(name) ?? new Uint8Array(0);
+    this.#elf = elf;
+    this.#address = at(name);
+    this.#bases = { text: at('.text'), data: at('.got') };
+  }
+
+  get #isEh(): boolean {
+    return this.name === '.eh_frame';
+  }
+
+  /** The FDEs of code that is loaded, in the order of the file. What cannot be read is told to `warn` and left out. */
+  *fdes(warn: (message: string) => void): Generator<Fde> {
+    let next = 0;
+    while (next < this.bytes.length) {
+      const at = next;
+      try {
+        const entry = this.#entryAt(at);
+        next = entry.end;
+        if (entry.isCie) continue;
+        const fde = this.#fde(entry);
+        if (fde !== undefined && this.#elf.isLoaded(fde.low)) yield fde;
+      } catch (error) {
+        if (!(error instanceof RsptraceError)) throw error;
+        warn(`${this.name} at offset 0x${at.toString(16)}: ${messageOf(error)}`);
+        // Without a length there is no way to the next entry.
+        if (next === at) return;
+      }
+    }
+  }
+
+  #entryAt(at: number): Entry {
+    const r = new ByteReader(this.bytes, this.name, at);
+    let length = r.u32();
+    const size = length === 0xffff_ffff ? 8 : 4;
+    if (size === 8) length = r.u64n();
+    const start = r.offset;
+    // An empty entry ends what one object file contributed; others may follow.
+    if (length === 0) return { isCie: true, start, end: start, cieAt: 0 };
+    if (length > r.remaining || length < size) throw r.truncated(`an entry of ${length} bytes`);
+    const end = start + length;
+    if (this.#isEh) {
+      const back = size === 8 ? r.u64n() : r.u32();
+      return { isCie: back === 0, start: r.offset, end, cieAt: start - back };
+    }
+    const low = r.u32();
+    const high = size === 8 ? r.u32() : 0;
+    const isCie = low === 0xffff_ffff && (size === 4 || high === 0xffff_ffff);
+    return { isCie, start: r.offset, end, cieAt: high * 0x1_0000_0000 + low };
+  }
+
+  #cie(at: number): Cie | undefined {
+    if (!this.#cies.has(at)) {
+      // Set first: an error leaves it undefined.
+      this.#cies.set(at, undefined);
+      const entry = this.#entryAt(at);
+      if (entry.isCie && entry.end > entry.start) this.#cies.set(at, this.#readCie(entry));
+    }
+    return this.#cies.get(at);
+  }
+
+  #readCie({ start, end }: Entry): Cie | undefined {
+    const r = new ByteReader(this.bytes, this.name, start, end);
+    const version = r.u8();
+    if (version !== 1 && version !== 3 && version !== 4) throw refused(`version ${version}`);
+    let augmentation = r.cstr();
+    if (augmentation.startsWith('eh')) {
+      r.skip(8);
+      augmentation = augmentation.slice(2);
+    }
+    if (version === 4) {
+      const [addressSize, segmentSize] = [r.u8(), r.u8()];
+      if (addressSize !== 8 || segmentSize !== 0) throw refused(`addresses of ${addressSize} + ${segmentSize} bytes`);
+    }
+    const codeAlign = r.uleb();
+    const dataAlign = r.sleb();
+    const returnAddress = version === 1 ? r.u8() : r.uleb();
+    const hasAugmentationData = augmentation.startsWith('z');
+    let encoding: number = DW_EH_PE.absptr;
+    let isSignalFrame = false;
+    if (hasAugmentationData) {
+      const length = r.uleb();
+      const after = r.offset + length;
+      if (length > r.remaining) throw r.truncated('augmentation data');
+      loop: for (const letter of augmentation.slice(1)) {
+        switch (letter) {
+          case 'R':
+            encoding = r.u8();
+            break;
+          case 'S':
+            isSignalFrame = true;
+            break;
+          case 'L':
+            r.skip(1);
+            break;
+          case 'P':
+            this.#pointer(r, r.u8() & ~DW_EH_PE.indirect, 0);
+            break;
+          case 'B':
+          case 'G':
+            break;
+          default:
+            // The length says where it ends, whatever it is.
+            break loop;
+        }
+      }
+      r.offset = after;
+    } else if (/^[SBG]*$/.test(augmentation)) isSignalFrame = augmentation.includes('S');
+    else throw refused(`augmentation "${augmentation.slice(0, 20)}"`);
+    return {
+      codeAlign,
+      dataAlign,
+      returnAddress,
+      isSignalFrame,
+      encoding,
+      hasAugmentationData,
+      start: r.offset,
+      end,
+    };
+  }
+
+  #fde({ start, end, cieAt }: Entry): Fde | undefined {
+    const cie = cieAt < 0 || cieAt >= this.bytes.length ? undefined : this.#cie(cieAt);
+    if (cie === undefined) throw refused('an entry whose CIE is not there or cannot be used');
+    const r = new ByteReader(this.bytes, this.name, start, end);
+    const low = this.#pointer(r, cie.encoding, 0);
+    const length = rawPointer(r, cie.encoding & 0x0f);
+    if (cie.hasAugmentationData) r.skip(r.uleb());
+    if (!(length > 0)) return undefined;
+    return { cie, section: this, low, high: low + length, start: r.offset, end };
+  }
+
+  /** An encoded pointer; NaN for one outside every address space. `base` is what funcrel counts from. */
+  pointer(r: ByteReader, cie: Cie, base: CodeAddress): CodeAddress {
+    return this.#pointer(r, cie.encoding, base);
+  }
+
+  #pointer(r: ByteReader, encoding: number, base: CodeAddress): CodeAddress {
+    if ((encoding & 0x70) === DW_EH_PE.aligned) r.skip(-(this.#address + r.offset) & 7);
+    const here = this.#address + r.offset;
+    const value = rawPointer(r, encoding & 0x0f);
+    const target = value + this.#base(encoding & 0x70, here, base);
+    if ((encoding & DW_EH_PE.indirect) === 0 || Number.isNaN(target)) return target;
+    const held = this.#elf.bytesAt(fromCode(target), 8);
+    if (held === undefined) throw refused('a pointer through memory that the file does not load');
+    const at = new ByteReader(held, this.name);
+    return codeOf(at.u32(), at.u32());
+  }
+
+  #base(application: number, here: CodeAddress, base: CodeAddress): CodeAddress {
+    switch (application) {
+      case DW_EH_PE.absptr:
+      case DW_EH_PE.aligned:
+        return this.#elf.loadBias;
+      case DW_EH_PE.pcrel:
+        return here;
+      case DW_EH_PE.textrel:
+        return this.#bases.text;
+      case DW_EH_PE.datarel:
+        return this.#bases.data;
+      case DW_EH_PE.funcrel:
+        return base;
+      default:
+        throw refused(`a pointer encoding 0x${application.toString(16)}`);
+    }
+  }
+}
+
+interface Entry {
+  readonly isCie: boolean;
+  /** Behind the id. */
+  readonly start: number;
+  readonly end: number;
+  readonly cieAt: number;
+}
+
+function rawPointer(r: ByteReader, format: number): CodeAddress {
+  switch (format) {
+    case DW_EH_PE.absptr:
+    case DW_EH_PE.udata8:
+    case DW_EH_PE.sdata8:
+      return codeOf(r.u32(), r.u32());
+    case DW_EH_PE.uleb128:
+      return r.uleb();
+    case DW_EH_PE.udata2:
+      return r.u16();
+    case DW_EH_PE.udata4:
+      return r.u32();
+    case DW_EH_PE.sleb128:
+      return r.sleb();
+    case DW_EH_PE.sdata2:
+      return (r.u16() << 16) >> 16;
+    case DW_EH_PE.sdata4:
+      return r.i32();
+    default:
+      throw refused(`a pointer format 0x${format.toString(16)}`);
+  }
+}
+
+function refused(what: string): RsptraceError {
+  return new RsptraceError('DWARF_CFI', `call frame information with ${what} is not served`);
+}

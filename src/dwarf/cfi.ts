@@ -1,0 +1,80 @@
+import type { Addr } from '../base/addr.js';
+import { messageOf, RsptraceError } from '../base/errors.js';
+import type { UnwindRow } from '../base/unwind-row.js';
+import { CfiSection, type Fde } from './cfi-entries.js';
+import { CfiTable } from './cfi-program.js';
+import { type CodeAddress, lastNotAbove, toCode } from './code-address.js';
+import type { ElfFile } from './elf.js';
+
+/** Rows kept by address: more than any stack has, few enough to forget about. */
+const MAX_CACHED = 0x1_0000;
+
+/**
+ * The call frame information of one ELF, from .eh_frame and .debug_frame together: an ELF may have its own functions in one and its
+ * libraries' in the other. Loading reads the entries' ranges; a function's program is run when one of its rows is asked for.
+ */
+export class CallFrames {
+  /** What could not be used, one sentence each. */
+  readonly warnings: string[] = [];
+  /** In the order of their code; of two for the same function, the one from .debug_frame stands last and is found. */
+  readonly #fdes: readonly Fde[];
+  readonly #lows: Float64Array;
+  readonly #tables = new Map<number, CfiTable | undefined>();
+  readonly #rows = new Map<CodeAddress, UnwindRow | undefined>();
+
+  private constructor(elf: ElfFile) {
+    const fdes: Fde[] = [];
+    const warn = (message: string): void => this.#warn(message);
+    for (const name of ['.eh_frame', '.debug_frame'] as const) {
+      for (const fde of new CfiSection(elf, name).fdes(warn)) fdes.push(fde);
+    }
+    this.#fdes = fdes.sort((a, b) => a.low - b.low);
+    this.#lows = Float64Array.from(this.#fdes, ({ low }) => low);
+  }
+
+  /** Throws `ELF_DAMAGED` when a section cannot be unpacked; damaged entries only become warnings. */
+  static load(elf: ElfFile): CallFrames {
+    return new CallFrames(elf);
+  }
+
+  /** How many functions it covers. */
+  get count(): number {
+    return this.#fdes.length;
+  }
+
+  /** The ranges of code that it covers, in the order of addresses. */
+  *ranges(): Generator<{ readonly low: CodeAddress; readonly high: CodeAddress }> {
+    for (const { low, high } of this.#fdes) yield { low, high };
+  }
+
+  /** How to leave the frame whose pc (for a caller: the pc less one) is this; undefined where nothing covers it. */
+  rowAt(address: Addr): UnwindRow | undefined {
+    const code = toCode(address);
+    const known = this.#rows.get(code);
+    if (known !== undefined || this.#rows.has(code)) return known;
+    const row = this.#table(lastNotAbove(this.#lows, this.#lows.length, code), code)?.at(code);
+    if (this.#rows.size >= MAX_CACHED) this.#rows.clear();
+    this.#rows.set(code, row);
+    return row;
+  }
+
+  #table(index: number, code: CodeAddress): CfiTable | undefined {
+    const fde = this.#fdes[index];
+    if (fde === undefined || !(code < fde.high)) return undefined;
+    if (!this.#tables.has(index)) {
+      let table: CfiTable | undefined;
+      try {
+        table = new CfiTable(fde);
+      } catch (error) {
+        if (!(error instanceof RsptraceError)) throw error;
+        this.#warn(`${fde.section.name}, function at 0x${fde.low.toString(16)}: ${messageOf(error)}`);
+      }
+      this.#tables.set(index, table);
+    }
+    return this.#tables.get(index);
+  }
+
+  #warn(message: string): void {
+    if (this.warnings.length < 1000) this.warnings.push(message);
+  }
+}

@@ -1,0 +1,355 @@
+import { type Addr, addr } from '../base/addr.js';
+import { messageOf, RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import { AbbrevCache } from './abbrev.js';
+import { readAranges } from './aranges.js';
+import { type CodeAddress, fromCode, lastNotAbove, toCode } from './code-address.js';
+import { DW_AT } from './constants.js';
+import { debugLink } from './debug-file.js';
+import { Die, type DieCursor } from './die.js';
+import { type ElfFile, ET } from './elf.js';
+import { type FileName, FileNames } from './file-names.js';
+import { functionName } from './function-names.js';
+import { IntervalIndex, IntervalList } from './intervals.js';
+import { LineTable } from './line.js';
+import { type LineHeader, readLineHeader } from './line-header.js';
+import { type NamedKind, NameIndex } from './name-index.js';
+import { linkageNameOf, qualifiedName, through } from './names.js';
+import { type AddressRange, rangesOf } from './ranges.js';
+import { DwarfSections } from './sections.js';
+import { type CodePlace, codePlace } from './source-stack.js';
+import { checkSplit, splitFileError } from './split-dwarf.js';
+import { staticAddress } from './static-address.js';
+import { readUnitHeaders, Unit } from './unit.js';
+import { UnitIndex } from './unit-index.js';
+
+/** Offsets of DIEs stand in 32-bit columns. */
+const MAX_INFO = 0xffff_ffff;
+
+export interface SourcePosition {
+  /** The full path, as the compiler recorded it. */
+  readonly file: string;
+  readonly line: number;
+  /** From 1; 0 where the compiler did not say. */
+  readonly column: number;
+}
+
+export interface FunctionInfo {
+  /** With its modules, without generic arguments: `labkern::work::Disk::seek`. */
+  readonly name: string;
+  readonly linkageName: string | undefined;
+  readonly low: Addr;
+  /** Behind the last byte of the range that begins at `low`. */
+  readonly high: Addr;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  readonly die: Die;
+}
+
+/**
+ * The debug info of one ELF. Loading reads the unit headers only; what is asked for is indexed unit by unit. A damaged unit is
+ * left out with a warning and the rest used.
+ */
+export class DebugInfo {
+  readonly elf: ElfFile;
+  readonly sections: DwarfSections;
+  readonly units: readonly Unit[];
+  /** What could not be used, one sentence each. */
+  readonly warnings: string[] = [];
+  readonly #warned = new Set<string>();
+  readonly #log: Logger;
+  readonly #starts: Float64Array;
+  readonly #signatures = new Map<string, Unit>();
+  readonly #indexes = new Map<Unit, UnitIndex | undefined>();
+  readonly #headers = new Map<number, LineHeader | undefined>();
+  readonly #lines = new Map<number, LineTable | undefined>();
+  readonly #files = new Map<Unit, FileNames>();
+  #byAddress: IntervalIndex | undefined;
+  #names: NameIndex | undefined;
+  /** Range entries and bytes of line headers that may still be read into tables: units of a damaged file may share one list. */
+  #rangeBudget: number;
+  #headerBudget: number;
+  #withoutRanges: Unit[] = [];
+
+  private constructor(elf: ElfFile, log: Logger) {
+    this.elf = elf;
+    this.#log = log;
+    this.sections = new DwarfSections(elf);
+    const info = this.sections.get('.debug_info');
+    const types = this.sections.get('.debug_types');
+    if (info.length + types.length > MAX_INFO) {
+      throw new RsptraceError('DWARF_TOO_LARGE', `${elf.path} has more than 4 GiB of debug info`);
+    }
+    const abbrevs = new AbbrevCache(this.sections.get('.debug_abbrev'));
+    const warn = (message: string): void => this.warn(message);
+    const headers = [
+      ...readUnitHeaders(info, '.debug_info', 0, warn),
+      ...readUnitHeaders(types, '.debug_types', info.length, warn),
+    ];
+    const ranges = this.sections.get('.debug_ranges').length + this.sections.get('.debug_rnglists').length;
+    this.#rangeBudget = info.length + 4 * ranges;
+    this.#headerBudget = 8 * this.sections.get('.debug_line').length;
+    this.units = headers.map((header, i) => new Unit(this, header, i, abbrevs));
+    this.#starts = Float64Array.from(headers, (h) => h.offset);
+    for (const unit of this.units) {
+      const { signature } = unit.header;
+      if (signature !== undefined && !this.#signatures.has(signature)) this.#signatures.set(signature, unit);
+    }
+  }
+
+  /**
+   * Finds the units. Throws `DWARF_MISSING` (no debug info), `DWARF_SPLIT` (all of it is in .dwo files), `DWARF_RELOCATABLE` (an object file, whose sections are not linked
+   * yet), or `ELF_DAMAGED`.
+   */
+  static load(elf: ElfFile, options: { readonly logger?: Logger } = {}): DebugInfo {
+    if (!elf.has('.debug_info')) {
+      const split = splitFileError(elf);
+      if (split !== undefined) throw split;
+      const link = debugLink(elf);
+      throw new RsptraceError('DWARF_MISSING', `${elf.path} has no debug info`, {
+        hint:
+          link === undefined
+            ? 'put `debug = 2` and `strip = false` under [profile.release] in Cargo.toml (dev builds have it), and do not run strip on the file'
+            : `it was moved to ${link.name} (build id ${elf.buildId ?? 'none'}): give that file with --debug-file, or its folder with --debug-dir`,
+      });
+    }
+    if (elf.type === ET.REL) {
+      throw new RsptraceError('DWARF_RELOCATABLE', `${elf.path} is an object file that is not linked yet`, {
+        hint: 'give the linked kernel or program',
+      });
+    }
+    const debug = new DebugInfo(elf, options.logger ?? silent);
+    checkSplit(debug);
+    return debug;
+  }
+
+  /** Notes something that could not be used, once. Bounded: a damaged file could fill memory with complaints. */
+  warn(message: string): void {
+    if (this.#warned.has(message)) return;
+    if (this.warnings.length < 1000) {
+      this.warnings.push(message);
+      this.#warned.add(message);
+    }
+    this.#log.debug({ elf: this.elf.path }, message);
+  }
+
+  /** The unit that holds a DIE offset. */
+  unitAt(offset: number): Unit | undefined {
+    const unit = this.units[lastNotAbove(this.#starts, this.#starts.length, offset)];
+    return unit !== undefined && offset < unit.end ? unit : undefined;
+  }
+
+  /** The type unit with a signature (16 hex digits). */
+  typeUnit(signature: string): Unit | undefined {
+    return this.#signatures.get(signature);
+  }
+
+  /** The DIE at an offset; undefined where no unit holds it. Throws `DWARF_DAMAGED` where none can be read there. */
+  die(offset: number): Die | undefined {
+    const unit = this.unitAt(offset);
+    return unit === undefined ? undefined : Die.at(unit, offset);
+  }
+
+  /** A unit's index of scopes and functions, built on first use. Throws what reading the unit throws. */
+  indexOf(unit: Unit): UnitIndex {
+    let index = this.#indexes.get(unit);
+    if (index === undefined) {
+      index = new UnitIndex(unit);
+      this.#indexes.set(unit, index);
+    }
+    return index;
+  }
+
+  /**
+   * The code that a unit or function covers, for a table: without the ranges of what the linker discarded. Throws `DWARF_DAMAGED`
+   * when entries share range lists more often than any real file's do.
+   */
+  rangesForTable(die: Die | DieCursor): AddressRange[] {
+    if (this.#rangeBudget < 0) throw new RsptraceError('DWARF_DAMAGED', 'its range lists overlap many times over');
+    const ranges = rangesOf(die);
+    this.#rangeBudget -= ranges.length;
+    return ranges.filter((r) => this.elf.isLoaded(r.low));
+  }
+
+  /** The unit that covers a code address. */
+  unitFor(address: Addr): Unit | undefined {
+    return this.#unitFor(toCode(address));
+  }
+
+  /** The index of names over all units, built on first use. */
+  get names(): NameIndex {
+    this.#names ??= new NameIndex(this);
+    return this.#names;
+  }
+
+  /**
+   * The types of a name, as {@link NameIndex.find} reads it; of a type that many units have, the first DIE. Types are one when
+   * full name, kind and size are. Declarations without a definition do not count.
+   */
+  typesNamed(name: string): Die[] {
+    return this.#distinct(name, 'type', (die) => `${die.tag} ${die.number(DW_AT.byte_size)} ${qualifiedName(die)}`);
+  }
+
+  /** The functions of a name: those with code of their own, and those whose every copy is inlined. */
+  functionsNamed(name: string): Die[] {
+    const found = this.#distinct(name, 'function', (die) => `${die.offset}`);
+    const origins = new Set(found.map((die) => die.reference(DW_AT.abstract_origin)));
+    return found.filter((die) => !origins.has(die.offset));
+  }
+
+  /** The static variables and constants of a name, not those local to a function. */
+  variablesNamed(name: string): Die[] {
+    return this.#distinct(name, 'variable', (die) => `${die.offset}`);
+  }
+
+  /**
+   * Where everything of a name begins, in ascending order: ELF symbols spelled like this (mangled or not), functions and static
+   * variables. A function whose every copy is inlined has no address.
+   */
+  addressesNamed(name: string): Addr[] {
+    const found = new Set<bigint>(this.elf.symbols.named(name).map((symbol) => symbol.address));
+    for (const die of this.functionsNamed(name)) {
+      const first = this.attempt(die.unit, () => rangesOf(die)[0]);
+      if (first !== undefined && this.elf.isLoaded(first.low)) found.add(fromCode(first.low));
+    }
+    for (const die of this.variablesNamed(name)) {
+      const at = this.attempt(die.unit, () => staticAddress(die));
+      if (at !== undefined && this.elf.isLoaded(toCode(at))) found.add(at);
+    }
+    return [...found].map(addr).sort((a, b) => (a < b ? -1 : 1));
+  }
+
+  #distinct(name: string, kind: NamedKind, keyOf: (die: Die) => string): Die[] {
+    const found = new Map<string, Die>();
+    for (const die of this.names.find(name, kind)) {
+      const key = this.attempt(die.unit, () => keyOf(die));
+      if (key !== undefined && !found.has(key)) found.set(key, die);
+    }
+    return [...found.values()];
+  }
+
+  /** The function that covers an address, and where it is declared; not the inlined ones inside it. */
+  functionAt(address: Addr): FunctionInfo | undefined {
+    const code = toCode(address);
+    const unit = this.#unitFor(code);
+    const die = unit && this.attempt(unit, () => this.indexOf(unit).functionAt(code));
+    if (unit === undefined || die === undefined) return undefined;
+    return this.attempt(unit, () => {
+      const range = rangesOf(die).find((r) => code >= r.low && code < r.high);
+      if (range === undefined) return undefined;
+      return {
+        name: functionName(die),
+        linkageName: linkageNameOf(die),
+        low: fromCode(range.low),
+        high: fromCode(range.high),
+        ...this.declarationOf(die),
+        die,
+      };
+    });
+  }
+
+  /** What stands at an address: its symbol, its line, and its function with those inlined there. */
+  frameAt(address: Addr): CodePlace {
+    return codePlace(this, address);
+  }
+
+  /** The source position of an address; undefined where no line table covers it or it belongs to no source line. */
+  lineAt(address: Addr): SourcePosition | undefined {
+    const code = toCode(address);
+    const unit = this.#unitFor(code);
+    const row = unit && this.lineTable(unit)?.find(code);
+    if (unit === undefined || row === undefined || row.line === 0) return undefined;
+    const file = this.fileName(unit, row.file);
+    return file === undefined ? undefined : { file: file.path, line: row.line, column: row.column };
+  }
+
+  /** File `index` of a unit's line table, as DW_AT.decl_file and line rows number it. */
+  fileName(unit: Unit, index: number): FileName | undefined {
+    let names = this.#files.get(unit);
+    if (names === undefined) {
+      names = new FileNames(
+        this.attempt(unit, () => unit.compDir),
+        this.lineHeader(unit),
+      );
+      this.#files.set(unit, names);
+    }
+    return names.at(index);
+  }
+
+  /** Where a DIE (or the one that it is an instance of) is declared. */
+  declarationOf(die: Die): { readonly file: string | undefined; readonly line: number | undefined } {
+    const file = through(die, (d) => {
+      const index = d.number(DW_AT.decl_file);
+      return index === undefined ? undefined : this.fileName(d.unit, index)?.path;
+    });
+    return { file, line: through(die, (d) => d.number(DW_AT.decl_line)) };
+  }
+
+  /** The header of a unit's line table; undefined where there is none or it is damaged. */
+  lineHeader(unit: Unit): LineHeader | undefined {
+    const offset = this.attempt(unit, () => unit.stmtList);
+    if (offset === undefined) return undefined;
+    if (!this.#headers.has(offset)) {
+      this.#headers.set(
+        offset,
+        this.attempt(unit, () => {
+          if (this.#headerBudget < 0)
+            throw new RsptraceError('DWARF_DAMAGED', 'its line tables overlap many times over');
+          const header = readLineHeader(this.sections, offset, unit.addressSize);
+          this.#headerBudget -= header.program - offset;
+          return header;
+        }),
+      );
+    }
+    return this.#headers.get(offset);
+  }
+
+  /** A unit's line table, run on first use; undefined where there is none or it is damaged. */
+  lineTable(unit: Unit): LineTable | undefined {
+    const header = this.lineHeader(unit);
+    if (header === undefined) return undefined;
+    if (!this.#lines.has(header.offset)) {
+      const section = this.sections.get('.debug_line');
+      this.#lines.set(
+        header.offset,
+        this.attempt(unit, () => new LineTable(section, header, (a) => this.elf.isLoaded(a), this.elf.loadBias)),
+      );
+    }
+    return this.#lines.get(header.offset);
+  }
+
+  /** Runs something that reads a unit; damage there becomes a warning and `undefined`. */
+  attempt<T>(unit: Unit, read: () => T): T | undefined {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof RsptraceError)) throw error;
+      this.warn(`unit at offset 0x${(unit.offset - unit.base).toString(16)}: ${messageOf(error)}`);
+      return undefined;
+    }
+  }
+
+  #unitFor(code: CodeAddress): Unit | undefined {
+    if (this.#byAddress === undefined) {
+      const list = new IntervalList();
+      const without = new Set<Unit>();
+      for (const unit of this.units) {
+        const ranges = this.attempt(unit, () => this.rangesForTable(unit.root)) ?? [];
+        if (ranges.length === 0) without.add(unit);
+        for (const { low, high } of ranges) list.add(low, high, unit.index);
+      }
+      // A unit's root is the better witness: compilers leave .debug_aranges out, or put variables into it.
+      if (without.size > 0) {
+        readAranges(this, (unit, low, high) => {
+          if (without.has(unit) && this.elf.isLoaded(low)) list.add(low, high, unit.index);
+        });
+      }
+      this.#withoutRanges = [...without];
+      this.#byAddress = new IntervalIndex(list);
+    }
+    const known = this.units[this.#byAddress.find(code)];
+    if (known !== undefined) return known;
+    // A unit whose root names no ranges may hold functions all the same.
+    return this.#withoutRanges.find((unit) => this.attempt(unit, () => this.indexOf(unit).functionAt(code)));
+  }
+}

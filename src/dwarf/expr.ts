@@ -1,0 +1,258 @@
+// DWARF expressions and location descriptions: DWARF 5, sections 2.5 and 2.6, opcodes of section 7.7.1, and the GNU forms of
+// DWARF 4 producers.
+//
+// An evaluation asks for what it needs from outside (a register, memory, the frame base ...) and goes on with the answer, so the
+// same code runs against a live stub, a dump, or nothing. Refused: the xderef family (no address spaces here). Steps and stack are
+// bounded: a crafted expression may loop.
+import { type Addr, addr } from '../base/addr.js';
+import { ByteReader } from '../base/byte-reader.js';
+import { DW_AT } from './constants.js';
+import { operate, ValueStack } from './expr-stack.js';
+import { type BaseType, badExpression, baseTypeAt, convert, generic, typed } from './expr-values.js';
+import { indexedWord, littleEndian } from './forms.js';
+import { DW_OP } from './op-codes.js';
+import type { Unit } from './unit.js';
+
+/** What an evaluation asks for. The answer is an unsigned number, or undefined when it is not to be had. */
+export type Need =
+  | { readonly kind: 'register'; readonly register: number }
+  /** `size` bytes, at most 16, as a little-endian number. */
+  | { readonly kind: 'memory'; readonly address: Addr; readonly size: number }
+  | { readonly kind: 'frame-base' }
+  | { readonly kind: 'cfa' }
+  | { readonly kind: 'object-address' }
+  /** The address of thread-local storage at an offset. */
+  | { readonly kind: 'tls'; readonly offset: bigint }
+  /** What the expression was worth when the function was entered. */
+  | { readonly kind: 'entry-value'; readonly expression: Uint8Array };
+
+export type Answer = bigint | undefined;
+
+/** Where (a part of) an object lies. */
+export type Location =
+  | { readonly kind: 'memory'; readonly address: Addr }
+  | { readonly kind: 'register'; readonly register: number }
+  /** The object is nowhere, but this is its value. */
+  | { readonly kind: 'value'; readonly value: bigint }
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  /** A pointer that was optimised away, to `offset` bytes into what the DIE describes. */
+  | { readonly kind: 'implicit-pointer'; readonly die: number; readonly offset: number }
+  | { readonly kind: 'optimized-out' };
+
+/** `bitSize` is undefined when the piece is the whole object. */
+export interface Piece {
+  readonly location: Location;
+  readonly bitSize: number | undefined;
+  readonly bitOffset: number;
+}
+
+export type Evaluated = { readonly pieces: readonly Piece[] } | { readonly missing: Need };
+
+const MAX_STEPS = 10_000;
+const MAX_CALLS = 16;
+
+/** Evaluates with answers that are at hand. Throws `DWARF_EXPRESSION` for a damaged expression. */
+export function evaluate(expression: Uint8Array, unit: Unit, answer: (need: Need) => Answer): Evaluated {
+  const evaluation = begin(expression, unit);
+  let step = evaluation.next();
+  while (step.done !== true) {
+    const found = answer(step.value);
+    if (found === undefined) return { missing: step.value };
+    step = evaluation.next(found);
+  }
+  return { pieces: step.value };
+}
+
+/** The same with answers that have to be fetched. */
+export async function evaluateAsync(
+  expression: Uint8Array,
+  unit: Unit,
+  answer: (need: Need) => Promise<Answer>,
+): Promise<Evaluated> {
+  const evaluation = begin(expression, unit);
+  let step = evaluation.next();
+  while (step.done !== true) {
+    const found = await answer(step.value);
+    if (found === undefined) return { missing: step.value };
+    step = evaluation.next(found);
+  }
+  return { pieces: step.value };
+}
+
+function begin(expression: Uint8Array, unit: Unit): Generator<Need, Piece[], bigint> {
+  return new Evaluation(unit).run(expression);
+}
+
+class Evaluation {
+  readonly #unit: Unit;
+  readonly #stack = new ValueStack();
+  readonly #pieces: Piece[] = [];
+  /** What the next piece, or the end, finds other than an address on the stack. */
+  #location: Location | undefined;
+  #steps = 0;
+
+  constructor(unit: Unit) {
+    this.#unit = unit;
+  }
+
+  *run(expression: Uint8Array): Generator<Need, Piece[], bigint> {
+    yield* this.#execute(expression, 0);
+    if (this.#pieces.length === 0) this.#addPiece(undefined, 0);
+    return this.#pieces;
+  }
+
+  #addPiece(bitSize: number | undefined, bitOffset: number): void {
+    let location = this.#location;
+    this.#location = undefined;
+    if (location === undefined) {
+      location = this.#stack.isEmpty
+        ? { kind: 'optimized-out' }
+        : { kind: 'memory', address: addr(this.#stack.pop().bits) };
+    }
+    this.#pieces.push({ location, bitSize, bitOffset });
+  }
+
+  #type(offset: number): BaseType | undefined {
+    return baseTypeAt(this.#unit, offset);
+  }
+
+  *#load(type: BaseType | undefined, size: number): Generator<Need, void, bigint> {
+    if (size < 1 || size > 16) throw badExpression(`it reads ${size} bytes at once`);
+    const address = addr(this.#stack.pop().bits);
+    this.#stack.push(typed(yield { kind: 'memory', address, size }, type));
+  }
+
+  *#execute(expression: Uint8Array, calls: number): Generator<Need, void, bigint> {
+    const unit = this.#unit;
+    const r = new ByteReader(expression, 'a DWARF expression');
+    const offset = (): number => (unit.offsetSize === 8 ? r.u64n() : r.u32());
+    while (r.remaining > 0) {
+      if (++this.#steps > MAX_STEPS) throw badExpression(`it does not end within ${MAX_STEPS} steps`);
+      const op = r.u8();
+      if (operate(this.#stack, op, r)) continue;
+      if (op >= DW_OP.reg0 && op <= DW_OP.reg31) {
+        this.#location = { kind: 'register', register: op - DW_OP.reg0 };
+        continue;
+      }
+      if (op >= DW_OP.breg0 && op <= DW_OP.breg31) {
+        const delta = r.sleb64();
+        this.#stack.push(generic((yield { kind: 'register', register: op - DW_OP.breg0 }) + delta));
+        continue;
+      }
+      switch (op) {
+        case DW_OP.addr:
+          this.#stack.push(generic((unit.addressSize === 8 ? r.u64() : BigInt(r.u32())) + BigInt(unit.loadBias)));
+          break;
+        case DW_OP.addrx:
+        case DW_OP.GNU_addr_index:
+          this.#stack.push(generic(indexedWord(unit, r.uleb()) + BigInt(unit.loadBias)));
+          break;
+        case DW_OP.constx:
+        case DW_OP.GNU_const_index:
+          this.#stack.push(generic(indexedWord(unit, r.uleb())));
+          break;
+        case DW_OP.deref:
+          yield* this.#load(undefined, unit.addressSize);
+          break;
+        case DW_OP.deref_size:
+          yield* this.#load(undefined, r.u8());
+          break;
+        case DW_OP.deref_type:
+        case DW_OP.GNU_deref_type: {
+          const size = r.u8();
+          yield* this.#load(this.#type(r.uleb()), size);
+          break;
+        }
+        case DW_OP.skip:
+        case DW_OP.bra: {
+          const delta = (r.u16() << 16) >> 16;
+          if (op === DW_OP.bra && this.#stack.pop().bits === 0n) break;
+          const target = r.offset + delta;
+          if (target < 0 || target > r.end) throw badExpression('it jumps out of itself');
+          r.offset = target;
+          break;
+        }
+        case DW_OP.fbreg: {
+          const delta = r.sleb64();
+          this.#stack.push(generic((yield { kind: 'frame-base' }) + delta));
+          break;
+        }
+        case DW_OP.bregx: {
+          const register = r.uleb();
+          const delta = r.sleb64();
+          this.#stack.push(generic((yield { kind: 'register', register }) + delta));
+          break;
+        }
+        case DW_OP.regx:
+          this.#location = { kind: 'register', register: r.uleb() };
+          break;
+        case DW_OP.regval_type:
+        case DW_OP.GNU_regval_type: {
+          const register = r.uleb();
+          const type = this.#type(r.uleb());
+          this.#stack.push(typed(yield { kind: 'register', register }, type));
+          break;
+        }
+        case DW_OP.const_type:
+        case DW_OP.GNU_const_type: {
+          const type = this.#type(r.uleb());
+          this.#stack.push(typed(littleEndian(r.take(r.u8())), type));
+          break;
+        }
+        case DW_OP.convert:
+        case DW_OP.GNU_convert:
+          this.#stack.push(convert(this.#stack.pop(), this.#type(r.uleb())));
+          break;
+        case DW_OP.reinterpret:
+        case DW_OP.GNU_reinterpret:
+          this.#stack.push(typed(this.#stack.pop().bits, this.#type(r.uleb())));
+          break;
+        case DW_OP.call_frame_cfa:
+          this.#stack.push(generic(yield { kind: 'cfa' }));
+          break;
+        case DW_OP.push_object_address:
+          this.#stack.push(generic(yield { kind: 'object-address' }));
+          break;
+        case DW_OP.form_tls_address:
+        case DW_OP.GNU_push_tls_address:
+          this.#stack.push(generic(yield { kind: 'tls', offset: this.#stack.pop().bits }));
+          break;
+        case DW_OP.entry_value:
+        case DW_OP.GNU_entry_value:
+          this.#stack.push(generic(yield { kind: 'entry-value', expression: r.take(r.uleb()) }));
+          break;
+        case DW_OP.call2:
+        case DW_OP.call4:
+        case DW_OP.call_ref: {
+          const target = op === DW_OP.call_ref ? offset() : unit.offset + (op === DW_OP.call2 ? r.u16() : r.u32());
+          if (calls >= MAX_CALLS) throw badExpression('it calls itself without end');
+          yield* this.#execute(unit.debug.die(target)?.block(DW_AT.location) ?? NOTHING, calls + 1);
+          break;
+        }
+        case DW_OP.stack_value:
+          this.#location = { kind: 'value', value: this.#stack.pop().bits };
+          break;
+        case DW_OP.implicit_value:
+          this.#location = { kind: 'bytes', bytes: r.take(r.uleb()) };
+          break;
+        case DW_OP.implicit_pointer:
+        case DW_OP.GNU_implicit_pointer:
+          this.#location = { kind: 'implicit-pointer', die: offset(), offset: r.sleb() };
+          break;
+        case DW_OP.piece:
+          this.#addPiece(r.uleb() * 8, 0);
+          break;
+        case DW_OP.bit_piece:
+          this.#addPiece(r.uleb(), r.uleb());
+          break;
+        case DW_OP.nop:
+        case DW_OP.GNU_uninit:
+          break;
+        default:
+          throw badExpression(`it holds the operation 0x${op.toString(16)}, which is not served`);
+      }
+    }
+  }
+}
+
+const NOTHING = new Uint8Array(0);

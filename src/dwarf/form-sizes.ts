@@ -1,0 +1,162 @@
+// How many bytes each form takes in .debug_info: DWARF 5, sections 7.5.5 and 7.5.6; DWARF 2's ref_addr is as wide as an address.
+import { RsptraceError } from '../base/errors.js';
+import type { UnitFormat } from './abbrev.js';
+import { DW_FORM } from './constants.js';
+
+/** What {@link fixedSize} answers for forms whose size stands in the bytes themselves. */
+export const SKIP = {
+  leb: -1,
+  string: -2,
+  block1: -3,
+  block2: -4,
+  block4: -5,
+  block: -6,
+  indirect: -7,
+  unknown: -8,
+} as const;
+
+/** Bytes a form takes, or one of {@link SKIP}. */
+export function fixedSize(form: number, format: UnitFormat): number {
+  switch (form) {
+    case DW_FORM.flag_present:
+    case DW_FORM.implicit_const:
+      return 0;
+    case DW_FORM.data1:
+    case DW_FORM.ref1:
+    case DW_FORM.flag:
+    case DW_FORM.strx1:
+    case DW_FORM.addrx1:
+      return 1;
+    case DW_FORM.data2:
+    case DW_FORM.ref2:
+    case DW_FORM.strx2:
+    case DW_FORM.addrx2:
+      return 2;
+    case DW_FORM.strx3:
+    case DW_FORM.addrx3:
+      return 3;
+    case DW_FORM.data4:
+    case DW_FORM.ref4:
+    case DW_FORM.ref_sup4:
+    case DW_FORM.strx4:
+    case DW_FORM.addrx4:
+      return 4;
+    case DW_FORM.data8:
+    case DW_FORM.ref8:
+    case DW_FORM.ref_sup8:
+    case DW_FORM.ref_sig8:
+      return 8;
+    case DW_FORM.data16:
+      return 16;
+    case DW_FORM.addr:
+      return format.addressSize;
+    case DW_FORM.ref_addr:
+      return format.version <= 2 ? format.addressSize : format.offsetSize;
+    case DW_FORM.strp:
+    case DW_FORM.line_strp:
+    case DW_FORM.strp_sup:
+    case DW_FORM.sec_offset:
+    case DW_FORM.GNU_ref_alt:
+    case DW_FORM.GNU_strp_alt:
+      return format.offsetSize;
+    case DW_FORM.sdata:
+    case DW_FORM.udata:
+    case DW_FORM.ref_udata:
+    case DW_FORM.strx:
+    case DW_FORM.addrx:
+    case DW_FORM.loclistx:
+    case DW_FORM.rnglistx:
+    case DW_FORM.GNU_addr_index:
+    case DW_FORM.GNU_str_index:
+      return SKIP.leb;
+    case DW_FORM.string:
+      return SKIP.string;
+    case DW_FORM.block1:
+      return SKIP.block1;
+    case DW_FORM.block2:
+      return SKIP.block2;
+    case DW_FORM.block4:
+      return SKIP.block4;
+    case DW_FORM.block:
+    case DW_FORM.exprloc:
+      return SKIP.block;
+    case DW_FORM.indirect:
+      return SKIP.indirect;
+    default:
+      return SKIP.unknown;
+  }
+}
+
+/** Past one value of variable size. Reads past the end of `bytes` see zeros; the result then lies past the end too, or at it. */
+export function skipStep(bytes: Uint8Array, offset: number, step: number, format: UnitFormat): number {
+  let at = offset;
+  switch (step) {
+    case SKIP.leb:
+      return lebEnd(bytes, at);
+    case SKIP.string:
+      at = bytes.indexOf(0, at);
+      return at < 0 ? bytes.length + 1 : at + 1;
+    case SKIP.block1:
+      return at + 1 + (bytes[at] ?? 0);
+    case SKIP.block2:
+      return at + 2 + u16At(bytes, at);
+    case SKIP.block4:
+      return at + 4 + u32At(bytes, at);
+    case SKIP.block:
+      return lebEnd(bytes, at) + ulebAt(bytes, at);
+    case SKIP.indirect: {
+      const form = ulebAt(bytes, at);
+      const size = fixedSize(form, format);
+      at = lebEnd(bytes, at);
+      if (size >= 0) return at + size;
+      // An indirect form may not name itself, nor implicit_const, which has no value in the entry.
+      if (size !== SKIP.indirect) return skipStep(bytes, at, size, format);
+      throw unknownForm(form, offset);
+    }
+    default:
+      throw unknownForm(undefined, offset);
+  }
+}
+
+function unknownForm(form: number | undefined, offset: number): RsptraceError {
+  const which = form === undefined ? 'an unknown form' : `the form 0x${form.toString(16)} through DW_FORM_indirect`;
+  return new RsptraceError(
+    'DWARF_UNKNOWN_FORM',
+    `an entry at offset 0x${offset.toString(16)} of its section uses ${which}`,
+  );
+}
+
+export function u16At(bytes: Uint8Array, at: number): number {
+  return (bytes[at] as number) | ((bytes[at + 1] as number) << 8);
+}
+
+export function u32At(bytes: Uint8Array, at: number): number {
+  return (
+    ((bytes[at] as number) |
+      ((bytes[at + 1] as number) << 8) |
+      ((bytes[at + 2] as number) << 16) |
+      ((bytes[at + 3] as number) << 24)) >>>
+    0
+  );
+}
+
+/** Unsigned LEB128 at an offset; past 2^53 it loses low bits, which any check against a section's size then refuses. */
+export function ulebAt(bytes: Uint8Array, at: number): number {
+  let byte = bytes[at] as number;
+  if (byte < 0x80) return byte;
+  let value = 0;
+  let scale = 1;
+  for (let i = at; i < at + 10; i++) {
+    byte = bytes[i] ?? 0;
+    value += (byte & 0x7f) * scale;
+    if (byte < 0x80) break;
+    scale *= 128;
+  }
+  return value;
+}
+
+export function lebEnd(bytes: Uint8Array, offset: number): number {
+  let at = offset;
+  while ((bytes[at] ?? 0) >= 0x80) at++;
+  return at + 1;
+}

@@ -1,0 +1,319 @@
+// Attribute values: DWARF 5, section 7.5.5 (classes) and 7.5.6 (forms). Each reader serves one class and answers undefined for a
+// form of another class; what lies outside the unit or the section it points into throws `DWARF_DAMAGED`.
+//
+// References into a supplementary file (ref_sup, strp_sup, GNU_ref_alt, GNU_strp_alt) are undefined: the file is not opened.
+import { RsptraceError } from '../base/errors.js';
+import { type CodeAddress, codeOf } from './code-address.js';
+import { DW_FORM } from './constants.js';
+import { lebEnd, u16At, u32At, ulebAt } from './form-sizes.js';
+import type { Unit } from './unit.js';
+
+/** A form and where its value stands in the unit's section; `implicit` is implicit_const's value. */
+export interface Located {
+  form: number;
+  at: number;
+  implicit: bigint;
+}
+
+export function damaged(unit: Unit, at: number, what: string): RsptraceError {
+  return new RsptraceError(
+    'DWARF_DAMAGED',
+    `${unit.header.section} is damaged at offset 0x${at.toString(16)}: ${what}`,
+  );
+}
+
+function need(unit: Unit, at: number, size: number): void {
+  if (at + size > unit.end - unit.base) throw damaged(unit, at, 'an attribute reaches past the end of its unit');
+}
+
+/** Replaces DW_FORM.indirect by the form it names. */
+export function resolveIndirect(unit: Unit, value: Located): void {
+  for (let hops = 0; value.form === DW_FORM.indirect; hops++) {
+    if (hops > 1) throw damaged(unit, value.at, 'an indirect form names itself');
+    need(unit, value.at, 1);
+    value.form = ulebAt(unit.bytes, value.at);
+    value.at = lebEnd(unit.bytes, value.at);
+  }
+}
+
+function fixed(unit: Unit, at: number, size: number): number {
+  need(unit, at, size);
+  const bytes = unit.bytes;
+  switch (size) {
+    case 1:
+      return bytes[at] as number;
+    case 2:
+      return u16At(bytes, at);
+    case 3:
+      return u16At(bytes, at) | ((bytes[at + 2] as number) << 16);
+    case 4:
+      return u32At(bytes, at);
+    default:
+      return u32At(bytes, at) + u32At(bytes, at + 4) * 0x1_0000_0000;
+  }
+}
+
+function uleb(unit: Unit, at: number): number {
+  need(unit, at, lebEnd(unit.bytes, at) - at);
+  return ulebAt(unit.bytes, at);
+}
+
+/** Constants, section offsets and list indices as a number; beyond 2^53 they lose precision, so use {@link readBig} for values. */
+export function readNumber(unit: Unit, v: Located): number | undefined {
+  switch (v.form) {
+    case DW_FORM.data1:
+    case DW_FORM.flag:
+      return fixed(unit, v.at, 1);
+    case DW_FORM.data2:
+      return fixed(unit, v.at, 2);
+    case DW_FORM.data4:
+      return fixed(unit, v.at, 4);
+    case DW_FORM.data8:
+      return fixed(unit, v.at, 8);
+    case DW_FORM.sec_offset:
+      return fixed(unit, v.at, unit.offsetSize);
+    case DW_FORM.udata:
+    case DW_FORM.loclistx:
+    case DW_FORM.rnglistx:
+      return uleb(unit, v.at);
+    case DW_FORM.sdata:
+    case DW_FORM.implicit_const:
+      return Number(readBig(unit, v));
+    default:
+      return undefined;
+  }
+}
+
+/** Constants, exact; sdata and implicit_const are signed, the rest unsigned; data16 and blocks have up to 128 bits. */
+export function readBig(unit: Unit, v: Located): bigint | undefined {
+  switch (v.form) {
+    case DW_FORM.implicit_const:
+      return v.implicit;
+    case DW_FORM.data8:
+      return BigInt(fixed(unit, v.at, 4)) | (BigInt(fixed(unit, v.at + 4, 4)) << 32n);
+    case DW_FORM.data16: {
+      let value = 0n;
+      for (let i = 12; i >= 0; i -= 4) value = (value << 32n) | BigInt(fixed(unit, v.at + i, 4));
+      return value;
+    }
+    case DW_FORM.udata:
+    case DW_FORM.sdata: {
+      const end = lebEnd(unit.bytes, v.at);
+      need(unit, v.at, end - v.at);
+      if (end - v.at > 19) throw damaged(unit, v.at, 'a LEB128 number of more than 128 bits');
+      let value = 0n;
+      for (let i = end - 1; i >= v.at; i--) value = (value << 7n) | BigInt((unit.bytes[i] as number) & 0x7f);
+      return v.form === DW_FORM.sdata ? BigInt.asIntN((end - v.at) * 7, value) : value;
+    }
+    default: {
+      const value = readNumber(unit, v);
+      if (value !== undefined) return BigInt(value);
+      // rustc writes 128-bit discriminants as blocks.
+      const block = readBlock(unit, v);
+      return block === undefined || block.length > 16 ? undefined : littleEndian(block);
+    }
+  }
+}
+
+/** Bytes as an unsigned number. */
+export function littleEndian(bytes: Uint8Array): bigint {
+  let value = 0n;
+  for (let i = bytes.length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i] as number);
+  return value;
+}
+
+export function readString(unit: Unit, v: Located): string | undefined {
+  switch (v.form) {
+    case DW_FORM.string: {
+      const end = unit.bytes.indexOf(0, v.at);
+      if (end < 0 || end >= unit.end - unit.base) throw damaged(unit, v.at, 'a string without an end');
+      return Buffer.from(unit.bytes.buffer, unit.bytes.byteOffset + v.at, end - v.at).toString('utf8');
+    }
+    case DW_FORM.strp:
+      return text(unit, v.at, '.debug_str', fixed(unit, v.at, unit.offsetSize));
+    case DW_FORM.line_strp:
+      return text(unit, v.at, '.debug_line_str', fixed(unit, v.at, unit.offsetSize));
+    default: {
+      const offset = stringOffset(unit, v);
+      return offset === undefined ? undefined : text(unit, v.at, '.debug_str', offset);
+    }
+  }
+}
+
+/** Where a string stands in its section (.debug_line_str for line_strp, else .debug_str); undefined for other forms. */
+export function stringOffset(unit: Unit, v: Located): number | undefined {
+  if (v.form === DW_FORM.strp || v.form === DW_FORM.line_strp) return fixed(unit, v.at, unit.offsetSize);
+  const index = stringIndex(unit, v);
+  if (index === undefined) return undefined;
+  const table = unit.sections.get('.debug_str_offsets');
+  const at = unit.bases.str + index * unit.offsetSize;
+  if (!(at + unit.offsetSize <= table.length)) {
+    throw damaged(unit, v.at, `string ${index} is outside .debug_str_offsets`);
+  }
+  const low = u32At(table, at);
+  return unit.offsetSize === 8 ? low + u32At(table, at + 4) * 0x1_0000_0000 : low;
+}
+
+function stringIndex(unit: Unit, v: Located): number | undefined {
+  switch (v.form) {
+    case DW_FORM.strx:
+    case DW_FORM.GNU_str_index:
+      return uleb(unit, v.at);
+    case DW_FORM.strx1:
+      return fixed(unit, v.at, 1);
+    case DW_FORM.strx2:
+      return fixed(unit, v.at, 2);
+    case DW_FORM.strx3:
+      return fixed(unit, v.at, 3);
+    case DW_FORM.strx4:
+      return fixed(unit, v.at, 4);
+    default:
+      return undefined;
+  }
+}
+
+function text(unit: Unit, at: number, section: string, offset: number): string {
+  const found = unit.sections.stringAt(section, offset);
+  if (found === undefined) throw damaged(unit, at, `0x${offset.toString(16)} is no string in ${section}`);
+  return found;
+}
+
+/** Addresses, direct or through .debug_addr. */
+export function readCode(unit: Unit, v: Located): CodeAddress | undefined {
+  switch (v.form) {
+    case DW_FORM.addr:
+      need(unit, v.at, unit.addressSize);
+      return codeAt(unit, unit.bytes, v.at);
+    case DW_FORM.addrx:
+    case DW_FORM.GNU_addr_index:
+      return indexedAddress(unit, uleb(unit, v.at));
+    case DW_FORM.addrx1:
+      return indexedAddress(unit, fixed(unit, v.at, 1));
+    case DW_FORM.addrx2:
+      return indexedAddress(unit, fixed(unit, v.at, 2));
+    case DW_FORM.addrx3:
+      return indexedAddress(unit, fixed(unit, v.at, 3));
+    case DW_FORM.addrx4:
+      return indexedAddress(unit, fixed(unit, v.at, 4));
+    default:
+      return undefined;
+  }
+}
+
+/** Entry `index` of the unit's part of .debug_addr (DWARF 5, section 7.27). */
+export function indexedAddress(unit: Unit, index: number): CodeAddress {
+  const table = unit.sections.get('.debug_addr');
+  const at = indexedAt(unit, index, table);
+  return codeAt(unit, table, at);
+}
+
+function codeAt(unit: Unit, bytes: Uint8Array, at: number): CodeAddress {
+  const linked = unit.addressSize === 8 ? codeOf(u32At(bytes, at), u32At(bytes, at + 4)) : u32At(bytes, at);
+  return linked + unit.loadBias;
+}
+
+/** The same as the exact number: DW_OP.constx keeps any constant there. */
+export function indexedWord(unit: Unit, index: number): bigint {
+  const table = unit.sections.get('.debug_addr');
+  const at = indexedAt(unit, index, table);
+  return littleEndian(table.subarray(at, at + unit.addressSize));
+}
+
+function indexedAt(unit: Unit, index: number, table: Uint8Array): number {
+  const at = unit.bases.addr + index * unit.addressSize;
+  if (!(at + unit.addressSize <= table.length)) {
+    throw damaged(unit, unit.offset - unit.base, `address ${index} is outside .debug_addr`);
+  }
+  return at;
+}
+
+/** The offset of the DIE referred to; a type signature is looked up among the type units. */
+export function readReference(unit: Unit, v: Located): number | undefined {
+  let local: number;
+  switch (v.form) {
+    case DW_FORM.ref1:
+      local = fixed(unit, v.at, 1);
+      break;
+    case DW_FORM.ref2:
+      local = fixed(unit, v.at, 2);
+      break;
+    case DW_FORM.ref4:
+      local = fixed(unit, v.at, 4);
+      break;
+    case DW_FORM.ref8:
+      local = fixed(unit, v.at, 8);
+      break;
+    case DW_FORM.ref_udata:
+      local = uleb(unit, v.at);
+      break;
+    case DW_FORM.ref_addr:
+      return fixed(unit, v.at, unit.version <= 2 ? unit.addressSize : unit.offsetSize);
+    case DW_FORM.ref_sig8: {
+      const high = fixed(unit, v.at + 4, 4)
+        .toString(16)
+        .padStart(8, '0');
+      const low = fixed(unit, v.at, 4).toString(16).padStart(8, '0');
+      return unit.debug.typeUnit(high + low)?.header.typeOffset;
+    }
+    default:
+      return undefined;
+  }
+  const target = unit.offset + local;
+  if (target < unit.header.firstDie || target >= unit.end) {
+    throw damaged(unit, v.at, `it refers to 0x${local.toString(16)}, outside its unit`);
+  }
+  return target;
+}
+
+export function readFlag(unit: Unit, v: Located): boolean {
+  return v.form === DW_FORM.flag_present || (v.form === DW_FORM.flag && fixed(unit, v.at, 1) !== 0);
+}
+
+/** Blocks and expressions, as a view. */
+export function readBlock(unit: Unit, v: Located): Uint8Array | undefined {
+  let size: number;
+  let start: number;
+  switch (v.form) {
+    case DW_FORM.block1:
+      size = fixed(unit, v.at, 1);
+      start = v.at + 1;
+      break;
+    case DW_FORM.block2:
+      size = fixed(unit, v.at, 2);
+      start = v.at + 2;
+      break;
+    case DW_FORM.block4:
+      size = fixed(unit, v.at, 4);
+      start = v.at + 4;
+      break;
+    case DW_FORM.block:
+    case DW_FORM.exprloc:
+      size = uleb(unit, v.at);
+      start = lebEnd(unit.bytes, v.at);
+      break;
+    case DW_FORM.data16:
+      size = 16;
+      start = v.at;
+      break;
+    default:
+      return undefined;
+  }
+  need(unit, start, size);
+  return unit.bytes.subarray(start, start + size);
+}
+
+/** True for the forms in which DW_AT.high_pc is a length rather than an address. */
+export function isConstantForm(form: number): boolean {
+  switch (form) {
+    case DW_FORM.data1:
+    case DW_FORM.data2:
+    case DW_FORM.data4:
+    case DW_FORM.data8:
+    case DW_FORM.udata:
+    case DW_FORM.sdata:
+    case DW_FORM.implicit_const:
+      return true;
+    default:
+      return false;
+  }
+}

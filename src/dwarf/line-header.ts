@@ -1,0 +1,162 @@
+// Headers of line number programs, versions 2 to 5: DWARF 5, section 6.2.4; DWARF 4, section 6.2.4.
+//
+//   unit_length | version (2) | [5: address_size (1) | segment_selector_size (1)] | header_length | minimum_instruction_length (1)
+//   | [4, 5: maximum_operations_per_instruction (1)] | default_is_stmt (1) | line_base (1, signed) | line_range (1)
+//   | opcode_base (1) | standard_opcode_lengths (opcode_base - 1) | directories | files
+//
+// Version 5 describes directories and files by content type and form; before, they are zero-terminated strings. Source text
+// embedded by clang (DW_LNCT_LLVM_source), sizes, times and MD5 sums are passed over.
+import { ByteReader } from '../base/byte-reader.js';
+import { RsptraceError } from '../base/errors.js';
+import { DW_FORM } from './constants.js';
+import { fixedSize, SKIP } from './form-sizes.js';
+import { DW_LNCT } from './list-codes.js';
+import type { DwarfSections } from './sections.js';
+
+export interface LineFile {
+  readonly name: string;
+  readonly directory: number;
+}
+
+export interface LineHeader {
+  readonly offset: number;
+  readonly version: number;
+  readonly addressSize: number;
+  readonly minInstruction: number;
+  readonly maxOperations: number;
+  readonly defaultIsStmt: boolean;
+  readonly lineBase: number;
+  readonly lineRange: number;
+  readonly opcodeBase: number;
+  readonly opcodeLengths: readonly number[];
+  /** As written; in version 5 entry 0 is the unit's own directory, before it the compilation directory is meant by 0. */
+  readonly directories: readonly string[];
+  /** By the index that the program and DW_AT.decl_file use: from 0 in version 5, from 1 before (entry 0 is empty then). */
+  readonly files: (LineFile | undefined)[];
+  /** Where the program begins and ends in .debug_line. */
+  readonly program: number;
+  readonly end: number;
+}
+
+/** Reads the header at an offset of .debug_line. Throws `DWARF_VERSION` or `INPUT_TRUNCATED`. */
+export function readLineHeader(sections: DwarfSections, offset: number, unitAddressSize: number): LineHeader {
+  const bytes = sections.get('.debug_line');
+  let r = new ByteReader(bytes, '.debug_line', Math.min(offset, bytes.length));
+  let length = r.u32();
+  const wide = length === 0xffff_ffff;
+  if (wide) length = r.u64n();
+  if (length > r.remaining) throw r.truncated(`a line table of 0x${length.toString(16)} bytes`);
+  const end = r.offset + length;
+  r = r.at(r.offset, end);
+  const version = r.u16();
+  if (version < 2 || version > 5) {
+    throw new RsptraceError(
+      'DWARF_VERSION',
+      `the line table at offset 0x${offset.toString(16)} has version ${version}`,
+    );
+  }
+  let addressSize = unitAddressSize;
+  if (version >= 5) {
+    addressSize = r.u8();
+    r.skip(1);
+  }
+  const headerLength = wide ? r.u64n() : r.u32();
+  if (headerLength > r.remaining) throw r.truncated('a line table header');
+  const program = r.offset + headerLength;
+  const minInstruction = r.u8();
+  const maxOperations = version >= 4 ? r.u8() : 1;
+  const defaultIsStmt = r.u8() !== 0;
+  const lineBase = r.i8();
+  const lineRange = r.u8();
+  const opcodeBase = r.u8();
+  const opcodeLengths = [0];
+  for (let i = 1; i < opcodeBase; i++) opcodeLengths.push(r.u8());
+  const tables =
+    version >= 5 ? readTables(r.at(r.offset, program), sections, wide ? 8 : 4) : readOldTables(r.at(r.offset, program));
+  return {
+    offset,
+    version,
+    addressSize,
+    minInstruction,
+    maxOperations,
+    defaultIsStmt,
+    lineBase,
+    lineRange,
+    opcodeBase,
+    opcodeLengths,
+    ...tables,
+    program,
+    end,
+  };
+}
+
+interface Tables {
+  readonly directories: string[];
+  readonly files: (LineFile | undefined)[];
+}
+
+function readOldTables(r: ByteReader): Tables {
+  const directories = [''];
+  for (let name = r.cstr(); name !== ''; name = r.cstr()) directories.push(name);
+  const files: (LineFile | undefined)[] = [undefined];
+  for (let name = r.cstr(); name !== ''; name = r.cstr()) {
+    files.push({ name, directory: r.uleb() });
+    r.uleb();
+    r.uleb();
+  }
+  return { directories, files };
+}
+
+function readTables(r: ByteReader, sections: DwarfSections, offsetSize: number): Tables {
+  const directories = readEntries(r, sections, offsetSize).map((e) => e.name);
+  return { directories, files: readEntries(r, sections, offsetSize) };
+}
+
+// format count (1) | { content type (uleb) | form (uleb) }* | entry count (uleb) | entries
+function readEntries(r: ByteReader, sections: DwarfSections, offsetSize: number): LineFile[] {
+  const format = Array.from({ length: r.u8() }, () => ({ content: r.uleb(), form: r.uleb() }));
+  const count = r.uleb();
+  const entries: LineFile[] = [];
+  // An entry of no bytes would let a count of 2^53 loop: each takes at least one byte.
+  if (count > r.remaining) throw r.truncated(`${count} entries`);
+  for (let i = 0; i < count; i++) {
+    let name = '';
+    let directory = 0;
+    for (const { content, form } of format) {
+      if (content === DW_LNCT.path) name = readPath(r, sections, form, offsetSize);
+      else if (content === DW_LNCT.directory_index) directory = readSmall(r, form);
+      else skipForm(r, form, offsetSize);
+    }
+    entries.push({ name, directory });
+  }
+  return entries;
+}
+
+function readPath(r: ByteReader, sections: DwarfSections, form: number, offsetSize: number): string {
+  if (form === DW_FORM.string) return r.cstr();
+  const section = form === DW_FORM.line_strp ? '.debug_line_str' : form === DW_FORM.strp ? '.debug_str' : undefined;
+  if (section === undefined) {
+    skipForm(r, form, offsetSize);
+    return '';
+  }
+  return sections.stringAt(section, offsetSize === 8 ? r.u64n() : r.u32()) ?? '';
+}
+
+function readSmall(r: ByteReader, form: number): number {
+  if (form === DW_FORM.udata) return r.uleb();
+  if (form === DW_FORM.data1) return r.u8();
+  if (form === DW_FORM.data2) return r.u16();
+  throw new RsptraceError('DWARF_UNKNOWN_FORM', `a directory index of form 0x${form.toString(16)} in .debug_line`);
+}
+
+function skipForm(r: ByteReader, form: number, offsetSize: number): void {
+  const size = fixedSize(form, { version: 5, addressSize: 8, offsetSize });
+  if (size >= 0) r.skip(size);
+  else if (size === SKIP.leb) r.uleb64();
+  else if (size === SKIP.string) r.skipCstr();
+  else if (size === SKIP.block) r.skip(r.uleb());
+  else if (size === SKIP.block1) r.skip(r.u8());
+  else if (size === SKIP.block2) r.skip(r.u16());
+  else if (size === SKIP.block4) r.skip(r.u32());
+  else throw new RsptraceError('DWARF_UNKNOWN_FORM', `an entry of form 0x${form.toString(16)} in .debug_line`);
+}

@@ -1,0 +1,209 @@
+// Line number programs: DWARF 5, section 6.2.5. The program is run once into columns, a row an address where file, line or
+// column change; rows of one sequence cover [first, end_sequence), sequences are sorted afterwards.
+//
+// VLIW op_index is followed (maximum_operations_per_instruction) and dropped: addresses only. Each opcode emits at most one
+// row, so the program's length bounds the table.
+import { ByteReader } from '../base/byte-reader.js';
+import { type CodeAddress, codeOf, lastNotAbove, NO_ADDRESS } from './code-address.js';
+import { F64Column, U32Column } from './growable.js';
+import { IntervalIndex, IntervalList } from './intervals.js';
+import type { LineHeader } from './line-header.js';
+import { DW_LNE, DW_LNS } from './list-codes.js';
+
+export interface LineRow {
+  readonly address: CodeAddress;
+  readonly file: number;
+  readonly line: number;
+  readonly column: number;
+  readonly isStmt: boolean;
+  readonly endSequence: boolean;
+}
+
+const IS_STMT = 1;
+const END = 2;
+
+export class LineTable {
+  readonly header: LineHeader;
+  readonly #address: Float64Array;
+  readonly #file: Uint32Array;
+  readonly #line: Uint32Array;
+  readonly #column: Uint32Array;
+  readonly #flags: Uint32Array;
+  /** First rows of the sequences whose code is loaded, by the addresses they cover. */
+  readonly #sequences: IntervalIndex;
+  readonly #sequenceStart: Uint32Array;
+  readonly #sequenceEnd: Uint32Array;
+
+  /**
+   * Runs the program. `isLoaded` tells sequences of discarded functions (at 0 or another tombstone) apart; `loadBias` is what the file's
+   * addresses lack to those in memory.
+   */
+  constructor(
+    section: Uint8Array,
+    header: LineHeader,
+    isLoaded: (address: CodeAddress) => boolean,
+    loadBias: CodeAddress = 0,
+  ) {
+    this.header = header;
+    const rows = run(section, header, loadBias);
+    this.#address = rows.address.rows().slice();
+    this.#file = rows.file.rows().slice();
+    this.#line = rows.line.rows().slice();
+    this.#column = rows.column.rows().slice();
+    this.#flags = rows.flags.rows().slice();
+    const sequences = new IntervalList();
+    const starts = new U32Column();
+    const ends = new U32Column();
+    for (let i = 0, first = 0; i < this.#flags.length; i++) {
+      if (((this.#flags[i] as number) & END) === 0) continue;
+      const low = this.#address[first] as number;
+      if (isLoaded(low)) {
+        sequences.add(low, this.#address[i] as number, starts.length);
+        starts.push(first);
+        ends.push(i);
+      }
+      first = i + 1;
+    }
+    this.#sequences = new IntervalIndex(sequences);
+    this.#sequenceStart = starts.rows().slice();
+    this.#sequenceEnd = ends.rows().slice();
+  }
+
+  get count(): number {
+    return this.#address.length;
+  }
+
+  row(index: number): LineRow {
+    const flags = this.#flags[index] as number;
+    return {
+      address: this.#address[index] as number,
+      file: this.#file[index] as number,
+      line: this.#line[index] as number,
+      column: this.#column[index] as number,
+      isStmt: (flags & IS_STMT) !== 0,
+      endSequence: (flags & END) !== 0,
+    };
+  }
+
+  /** The row that covers an address. */
+  find(address: CodeAddress): LineRow | undefined {
+    const sequence = this.#sequences.find(address);
+    if (sequence < 0) return undefined;
+    const first = this.#sequenceStart[sequence] as number;
+    const end = this.#sequenceEnd[sequence] as number;
+    const at = lastNotAbove(this.#address.subarray(first, end), end - first, address);
+    return at < 0 ? undefined : this.row(first + at);
+  }
+}
+
+interface Rows {
+  readonly address: F64Column;
+  readonly file: U32Column;
+  readonly line: U32Column;
+  readonly column: U32Column;
+  readonly flags: U32Column;
+}
+
+function run(section: Uint8Array, header: LineHeader, loadBias: CodeAddress): Rows {
+  const r = new ByteReader(section, '.debug_line', header.program, header.end);
+  const { lineBase, lineRange, opcodeBase, minInstruction, maxOperations } = header;
+  const rows: Rows = {
+    address: new F64Column(),
+    file: new U32Column(),
+    line: new U32Column(),
+    column: new U32Column(),
+    flags: new U32Column(),
+  };
+  let address = loadBias;
+  let opIndex = 0;
+  let file = 1;
+  let line = 1;
+  let column = 0;
+  let isStmt = header.defaultIsStmt;
+  const emit = (end: number): void => {
+    rows.address.push(address);
+    rows.file.push(file);
+    rows.line.push(line);
+    rows.column.push(column);
+    rows.flags.push((isStmt ? IS_STMT : 0) | end);
+  };
+  const advance = (operations: number): void => {
+    if (maxOperations <= 1) address += minInstruction * operations;
+    else {
+      address += minInstruction * Math.floor((opIndex + operations) / maxOperations);
+      opIndex = (opIndex + operations) % maxOperations;
+    }
+  };
+  while (r.remaining > 0) {
+    const opcode = r.u8();
+    if (opcode >= opcodeBase) {
+      if (lineRange === 0) throw r.truncated('a line range that is not 0');
+      const adjusted = opcode - opcodeBase;
+      advance(Math.floor(adjusted / lineRange));
+      line += lineBase + (adjusted % lineRange);
+      emit(0);
+      continue;
+    }
+    switch (opcode) {
+      case 0: {
+        const length = r.uleb();
+        const next = r.offset + length;
+        if (length > r.remaining) throw r.truncated('an extended opcode');
+        const extended = length === 0 ? -1 : r.u8();
+        if (extended === DW_LNE.end_sequence) {
+          emit(END);
+          address = loadBias;
+          opIndex = 0;
+          file = 1;
+          line = 1;
+          column = 0;
+          isStmt = header.defaultIsStmt;
+        } else if (extended === DW_LNE.set_address) {
+          address = loadBias + (length >= 9 ? codeOf(r.u32(), r.u32()) : length >= 5 ? r.u32() : NO_ADDRESS);
+          opIndex = 0;
+        } else if (extended === DW_LNE.define_file) {
+          header.files.push({ name: r.cstr(), directory: r.uleb() });
+        }
+        r.offset = next;
+        break;
+      }
+      case DW_LNS.copy:
+        emit(0);
+        break;
+      case DW_LNS.advance_pc:
+        advance(r.uleb());
+        break;
+      case DW_LNS.advance_line:
+        line += r.sleb();
+        break;
+      case DW_LNS.set_file:
+        file = r.uleb();
+        break;
+      case DW_LNS.set_column:
+        column = r.uleb();
+        break;
+      case DW_LNS.negate_stmt:
+        isStmt = !isStmt;
+        break;
+      case DW_LNS.const_add_pc:
+        if (lineRange === 0) throw r.truncated('a line range that is not 0');
+        advance(Math.floor((255 - opcodeBase) / lineRange));
+        break;
+      case DW_LNS.fixed_advance_pc:
+        address += r.u16();
+        opIndex = 0;
+        break;
+      case DW_LNS.set_isa:
+        r.uleb();
+        break;
+      case DW_LNS.set_basic_block:
+      case DW_LNS.set_prologue_end:
+      case DW_LNS.set_epilogue_begin:
+        break;
+      default:
+        // A standard opcode of a later version: its operands are as many LEB128 numbers as the header says.
+        for (let i = header.opcodeLengths[opcode] ?? 0; i > 0; i--) r.uleb64();
+    }
+  }
+  return rows;
+}

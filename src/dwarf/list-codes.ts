@@ -1,0 +1,59 @@
+// Numbers of the line number program (DWARF 5, section 7.22) and of the range and location lists (sections 7.25 and 7.29).
+
+/** Standard line number opcodes. */
+export const DW_LNS = {
+  copy: 1,
+  advance_pc: 2,
+  advance_line: 3,
+  set_file: 4,
+  set_column: 5,
+  negate_stmt: 6,
+  set_basic_block: 7,
+  const_add_pc: 8,
+  fixed_advance_pc: 9,
+  set_prologue_end: 10,
+  set_epilogue_begin: 11,
+  set_isa: 12,
+} as const;
+
+/** Extended line number opcodes. */
+export const DW_LNE = {
+  end_sequence: 1,
+  set_address: 2,
+  define_file: 3,
+  set_discriminator: 4,
+} as const;
+
+/** What a directory or file entry holds. */
+export const DW_LNCT = {
+  path: 1,
+  directory_index: 2,
+  timestamp: 3,
+  size: 4,
+  MD5: 5,
+} as const;
+
+/** Range list entries. */
+export const DW_RLE = {
+  end_of_list: 0,
+  base_addressx: 1,
+  startx_endx: 2,
+  startx_length: 3,
+  offset_pair: 4,
+  base_address: 5,
+  start_end: 6,
+  start_length: 7,
+} as const;
+
+/** Location list entries. */
+export const DW_LLE = {
+  end_of_list: 0,
+  base_addressx: 1,
+  startx_endx: 2,
+  startx_length: 3,
+  offset_pair: 4,
+  default_location: 5,
+  base_address: 6,
+  start_end: 7,
+  start_length: 8,
+} as const;

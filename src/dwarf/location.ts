@@ -1,0 +1,117 @@
+// Where a variable or parameter lies: DW_AT.location as one expression, or as a list of expressions by address range in
+// .debug_loc (DWARF 2-4) or .debug_loclists (DWARF 5, section 7.29).
+//
+// Expressions are handed on as bytes: expr.ts evaluates them.
+import { ByteReader } from '../base/byte-reader.js';
+import type { CodeAddress } from './code-address.js';
+import { DW_FORM } from './constants.js';
+import type { Die, DieCursor } from './die.js';
+import { lebEnd, ulebAt } from './form-sizes.js';
+import { indexedAddress, readBlock, readNumber } from './forms.js';
+import { DW_LLE } from './list-codes.js';
+import { DW_OP } from './op-codes.js';
+import { listOffset, readAddress, readWord } from './ranges.js';
+import type { Unit } from './unit.js';
+
+/** One entry of a location list; `low` and `high` are infinite for an expression that holds everywhere. */
+export interface LocationEntry {
+  readonly low: CodeAddress;
+  readonly high: CodeAddress;
+  readonly expression: Uint8Array;
+}
+
+/** All entries of a location attribute; empty when the entry has none. */
+export function locationsOf(die: Die | DieCursor, attribute: number): LocationEntry[] {
+  const found = die.locate(attribute);
+  if (found === undefined) return [];
+  const { unit } = die;
+  const expression = readBlock(unit, found);
+  if (expression !== undefined) return [{ ...EVERYWHERE, expression }];
+  const value = readNumber(unit, found);
+  if (value === undefined) return [];
+  if (unit.version < 5) return readOldList(unit, value);
+  const offset =
+    found.form === DW_FORM.loclistx ? listOffset(unit, '.debug_loclists', unit.bases.loclists, value) : value;
+  return readLocationList(unit, offset);
+}
+
+/** The expression that is valid at an address; a default entry serves where no other does. */
+export function locationAt(die: Die | DieCursor, attribute: number, pc: CodeAddress): Uint8Array | undefined {
+  const entries = locationsOf(die, attribute);
+  const exact = entries.find((e) => pc >= e.low && pc < e.high && e.low !== Number.NEGATIVE_INFINITY);
+  return (exact ?? entries.find((e) => e.low === Number.NEGATIVE_INFINITY))?.expression;
+}
+
+/** The DWARF register that a value lies in, when its whole expression is one DW_OP.reg*; else undefined. */
+export function plainRegister(expression: Uint8Array): number | undefined {
+  const op = expression[0];
+  if (op === undefined) return undefined;
+  if (op >= DW_OP.reg0 && op <= DW_OP.reg31) return expression.length === 1 ? op - DW_OP.reg0 : undefined;
+  if (op === DW_OP.regx && lebEnd(expression, 1) === expression.length) return ulebAt(expression, 1);
+  return undefined;
+}
+
+const EVERYWHERE = { low: Number.NEGATIVE_INFINITY, high: Number.POSITIVE_INFINITY } as const;
+
+function readOldList(unit: Unit, offset: number): LocationEntry[] {
+  const section = unit.sections.get('.debug_loc');
+  const r = new ByteReader(section, '.debug_loc', Math.min(offset, section.length));
+  const largest = unit.addressSize === 8 ? -1 : 0xffff_ffff;
+  let base = unit.root.lowPc;
+  if (Number.isNaN(base)) base = unit.loadBias;
+  const found: LocationEntry[] = [];
+  for (;;) {
+    const low = readWord(r, unit);
+    const high = readWord(r, unit);
+    if (low === 0 && high === 0) return found;
+    if (low === largest) base = high + unit.loadBias;
+    else found.push({ low: base + low, high: base + high, expression: r.take(r.u16()) });
+  }
+}
+
+function readLocationList(unit: Unit, offset: number): LocationEntry[] {
+  const section = unit.sections.get('.debug_loclists');
+  const r = new ByteReader(section, '.debug_loclists', Math.min(offset, section.length));
+  let base = unit.root.lowPc;
+  const found: LocationEntry[] = [];
+  const add = (low: CodeAddress, high: CodeAddress): void => {
+    found.push({ low, high, expression: r.take(r.uleb()) });
+  };
+  for (;;) {
+    const kind = r.u8();
+    switch (kind) {
+      case DW_LLE.end_of_list:
+        return found;
+      case DW_LLE.base_addressx:
+        base = indexedAddress(unit, r.uleb());
+        break;
+      case DW_LLE.startx_endx:
+        add(indexedAddress(unit, r.uleb()), indexedAddress(unit, r.uleb()));
+        break;
+      case DW_LLE.startx_length: {
+        const low = indexedAddress(unit, r.uleb());
+        add(low, low + r.uleb());
+        break;
+      }
+      case DW_LLE.offset_pair:
+        add(base + r.uleb(), base + r.uleb());
+        break;
+      case DW_LLE.default_location:
+        add(EVERYWHERE.low, EVERYWHERE.high);
+        break;
+      case DW_LLE.base_address:
+        base = readAddress(r, unit);
+        break;
+      case DW_LLE.start_end:
+        add(readAddress(r, unit), readAddress(r, unit));
+        break;
+      case DW_LLE.start_length: {
+        const low = readAddress(r, unit);
+        add(low, low + r.uleb());
+        break;
+      }
+      default:
+        throw r.truncated(`a location list entry of a known kind, found ${kind}`);
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import type { DebugInfo } from './debug-info.js';
+import { readDebugNames } from './debug-names.js';
+import type { Die } from './die.js';
+import { functionName, splitPath } from './function-names.js';
+import { U32Column } from './growable.js';
+import { hashText, KIND, type NameSink, scanNames } from './name-scan.js';
+import { nameOf, pathOf, stripGenerics } from './names.js';
+
+/** The low bits of a row's hash give way to what the entry is. */
+const KIND_BITS = 2;
+const KIND_MASK = (1 << KIND_BITS) - 1;
+
+export type NamedKind = keyof typeof KIND;
+
+/**
+ * Names -> entries, over all units: a hash table of DIE offsets in typed arrays, 10 to 12 bytes an entry. It comes from
+ * .debug_names for the units that have one, from one pass over each of the others. Names themselves are not kept: a lookup reads
+ * them from the entries that it finds.
+ */
+export class NameIndex {
+  readonly #debug: DebugInfo;
+  readonly #mask: number;
+  /** The rows of one slot stand side by side: slot i has rows start[i] to start[i + 1], exclusive. */
+  readonly #start: Uint32Array;
+  readonly #hash: Uint32Array;
+  readonly #offset: Uint32Array;
+
+  constructor(debug: DebugInfo) {
+    this.#debug = debug;
+    const rows = new Rows();
+    const indexed = readDebugNames(debug, rows);
+    for (const unit of debug.units) if (!indexed.has(unit)) debug.attempt(unit, () => scanNames(unit, rows));
+    const hashes = rows.hashes.rows();
+    const offsets = rows.offsets.rows();
+    const count = hashes.length;
+    const slots = 2 ** Math.floor(Math.log2(count + 1));
+    this.#mask = slots - 1;
+    const start = new Uint32Array(slots + 1);
+    const hash = new Uint32Array(count);
+    const offset = new Uint32Array(count);
+    // A counting sort, from the last row to the first, so that a slot's rows keep their order.
+    for (let i = 0; i < count; i++) (start[((hashes[i] as number) >>> KIND_BITS) & this.#mask] as number)++;
+    for (let i = 0, sum = 0; i <= slots; i++) {
+      sum += start[i] as number;
+      start[i] = sum;
+    }
+    for (let i = count - 1; i >= 0; i--) {
+      const slot = ((hashes[i] as number) >>> KIND_BITS) & this.#mask;
+      const at = (start[slot] as number) - 1;
+      start[slot] = at;
+      hash[at] = hashes[i] as number;
+      offset[at] = offsets[i] as number;
+    }
+    this.#start = start;
+    this.#hash = hash;
+    this.#offset = offset;
+  }
+
+  /** How many entries it leads to, and the bytes that it takes. */
+  get size(): { readonly entries: number; readonly bytes: number } {
+    const bytes = this.#start.byteLength + this.#hash.byteLength + this.#offset.byteLength;
+    return { entries: this.#offset.length, bytes };
+  }
+
+  /**
+   * All entries of a kind with a name, in the order of the file: every unit that uses a type has its own. The name is the last
+   * part of a path or more of it (`Disk`, `work::Disk`, `labkern::work::Disk`; of a method its type's or its trait's); without generic
+   * arguments it finds all instances.
+   */
+  *find(name: string, kind: NamedKind): Generator<Die> {
+    const path = splitPath(name);
+    yield* this.#find(path, kind);
+    // `<T as Trait>::{vtable}` is one name, not a path.
+    if (path.length > 1) yield* this.#find([name], kind);
+  }
+
+  *#find(path: readonly string[], kind: NamedKind): Generator<Die> {
+    const leaf = path[path.length - 1] as string;
+    const wanted = ((hashText(leaf) & ~KIND_MASK) | KIND[kind]) >>> 0;
+    const slot = (wanted >>> KIND_BITS) & this.#mask;
+    const end = this.#start[slot + 1] as number;
+    for (let row = this.#start[slot] as number; row < end; row++) {
+      if (this.#hash[row] !== wanted) continue;
+      const offset = this.#offset[row] as number;
+      const unit = this.#debug.unitAt(offset);
+      const found = unit && this.#debug.attempt(unit, () => this.#check(offset, path, kind));
+      if (found !== undefined) yield found;
+    }
+  }
+
+  #check(offset: number, path: readonly string[], kind: NamedKind): Die | undefined {
+    const die = this.#debug.die(offset);
+    const name = die && nameOf(die);
+    if (die === undefined || name === undefined || !isCalled(name, path[path.length - 1] as string)) return undefined;
+    if (path.length === 1 || endsWith(pathOf(die), path)) return die;
+    // An impl block has no name of its own: the mangled name tells whose it is.
+    return kind === 'function' && methodPaths(functionName(die)).some((p) => endsWith(p, path)) ? die : undefined;
+  }
+}
+
+/** `<a::D as b::R>::read` is also `a::D::read` and `b::R::read`. */
+function methodPaths(name: string): string[][] {
+  const parts = splitPath(name);
+  const [owner = '', ...rest] = parts;
+  const split = /^<(.+) as (.+)>$/.exec(owner);
+  if (split === null) return [parts];
+  return [parts, [...splitPath(split[1] as string), ...rest], [...splitPath(split[2] as string), ...rest]];
+}
+
+class Rows implements NameSink {
+  readonly hashes = new U32Column();
+  readonly offsets = new U32Column();
+
+  add(hash: number, offset: number, kind: number): void {
+    this.hashes.push(((hash & ~KIND_MASK) | kind) >>> 0);
+    this.offsets.push(offset);
+  }
+}
+
+function isCalled(name: string, wanted: string): boolean {
+  return name === wanted || (name.includes('<') && stripGenerics(name) === wanted);
+}
+
+function endsWith(path: readonly string[], wanted: readonly string[]): boolean {
+  const skipped = path.length - wanted.length;
+  return skipped >= 0 && wanted.every((part, i) => isCalled(path[skipped + i] as string, part));
+}

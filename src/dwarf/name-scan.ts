@@ -1,0 +1,208 @@
+// One pass over a unit for the names in it that a person asks for: types, functions, variables with a place of their own. DWARF 5,
+// section 6.1.1.1, says which entries an index holds; this one leaves out what is local to a function and takes functions without
+// code of their own (all copies inlined) too. Nothing is decoded: a name is hashed where it stands.
+import type { AbbrevTable } from './abbrev.js';
+import { DW_AT, DW_FORM, DW_TAG } from './constants.js';
+import { fixedSize, lebEnd, u32At, ulebAt } from './form-sizes.js';
+import { damaged, readReference, stringOffset } from './forms.js';
+import { nameOf } from './names.js';
+import type { Unit } from './unit.js';
+
+/** What an entry of an index names. */
+export const KIND = { type: 1, function: 2, variable: 3 } as const;
+
+export interface NameSink {
+  add(hash: number, offset: number, kind: number): void;
+}
+
+/** A name is hashed up to its generic arguments, so that `Vec` and `Vec<u8>` are found in one place, and no further than this. */
+const MAX_HASHED = 256;
+const LESS = 0x3c;
+
+/** FNV-1a of the zero-terminated name at an offset. */
+export function hashName(bytes: Uint8Array, start: number, end: number): number {
+  let hash = 0x811c9dc5 | 0;
+  const stop = Math.min(end, start + MAX_HASHED);
+  for (let at = start; at < stop; at++) {
+    const byte = bytes[at] as number;
+    if (byte === 0 || (byte === LESS && at > start)) break;
+    hash = Math.imul(hash ^ byte, 0x01000193);
+  }
+  return hash >>> 0;
+}
+
+export function hashText(name: string): number {
+  const bytes = Buffer.from(name, 'utf8');
+  return hashName(bytes, 0, bytes.length);
+}
+
+/** What is to be done with an entry of each declaration, worked out once for an abbreviation table. */
+interface ScanPlan {
+  readonly kind: Uint8Array;
+  /** Bytes of its attributes, or -1 where they vary. */
+  readonly size: Int32Array;
+  /** Index of the attributes in the table's columns, or -1. */
+  readonly name: Int32Array;
+  readonly sibling: Int32Array;
+  readonly origin: Int32Array;
+}
+
+const plans = new WeakMap<AbbrevTable, ScanPlan>();
+
+function planOf(table: AbbrevTable, unit: Unit): ScanPlan {
+  const known = plans.get(table);
+  if (known !== undefined) return known;
+  const count = table.tag.length;
+  const plan: ScanPlan = {
+    kind: new Uint8Array(count),
+    size: new Int32Array(count).fill(-1),
+    name: new Int32Array(count).fill(-1),
+    sibling: new Int32Array(count).fill(-1),
+    origin: new Int32Array(count).fill(-1),
+  };
+  for (let row = 0; row < count; row++) {
+    const first = table.attrStart[row] as number;
+    const end = table.attrStart[row + 1] as number;
+    let size = 0;
+    let hidden = false;
+    let placed = false;
+    for (let i = first; i < end; i++) {
+      const step = fixedSize(table.attrForm[i] as number, unit);
+      size = size < 0 || step < 0 ? -1 : size + step;
+      switch (table.attrName[i]) {
+        case DW_AT.name:
+          if (plan.name[row] === -1) plan.name[row] = i;
+          break;
+        case DW_AT.sibling:
+          if (plan.sibling[row] === -1) plan.sibling[row] = i;
+          break;
+        case DW_AT.abstract_origin:
+        case DW_AT.specification:
+          if (plan.origin[row] === -1) plan.origin[row] = i;
+          break;
+        case DW_AT.declaration:
+          hidden = true;
+          break;
+        case DW_AT.location:
+        case DW_AT.const_value:
+          placed = true;
+          break;
+      }
+    }
+    plan.size[row] = size;
+    const kind = kindOf(table.tag[row] as number);
+    const named = plan.name[row] !== -1 || (kind !== KIND.type && plan.origin[row] !== -1);
+    if (named && !hidden && (kind !== KIND.variable || placed)) plan.kind[row] = kind;
+  }
+  plans.set(table, plan);
+  return plan;
+}
+
+/** What an entry with this tag counts as in an index; 0 for nothing. */
+export function kindOf(tag: number): number {
+  switch (tag) {
+    case DW_TAG.structure_type:
+    case DW_TAG.class_type:
+    case DW_TAG.union_type:
+    case DW_TAG.enumeration_type:
+    case DW_TAG.typedef:
+    case DW_TAG.base_type:
+    case DW_TAG.unspecified_type:
+    case DW_TAG.pointer_type:
+    case DW_TAG.template_alias:
+      return KIND.type;
+    case DW_TAG.subprogram:
+      return KIND.function;
+    case DW_TAG.variable:
+      return KIND.variable;
+    default:
+      return 0;
+  }
+}
+
+/** Adds the unit's names. Throws `DWARF_DAMAGED` and the like; what was found until then has been added. */
+export function scanNames(unit: Unit, sink: NameSink): void {
+  const { bytes, abbrevs: table, base } = unit;
+  const plan = planOf(table, unit);
+  const flat = unit.isFlat;
+  const end = unit.end - base;
+  let at = unit.header.firstDie - base;
+  let level = 0;
+  // Entries at this level and below are inside a function.
+  let local = 0xffff_ffff;
+  while (at < end) {
+    let code = bytes[at] as number;
+    let attrs = at + 1;
+    if (code === 0) {
+      at++;
+      if (--level <= 0) break;
+      if (level < local) local = 0xffff_ffff;
+      continue;
+    }
+    if (code >= 0x80) {
+      code = ulebAt(bytes, at);
+      attrs = lebEnd(bytes, at);
+    }
+    const row = table.row(code);
+    if (row < 0) throw damaged(unit, at, `the abbreviation ${code} is not declared in its unit's table`);
+    if (level < local && plan.kind[row] !== 0) addEntry(unit, plan, row, at, attrs, sink);
+    if (table.children[row] !== 0) {
+      const tag = table.tag[row] as number;
+      const sibling = plan.sibling[row] as number;
+      // gcc tells where an entry's children end, rustc does not.
+      if (sibling >= 0 && level > 0 && (flat || level >= local || isLeaf(tag))) {
+        const target = unit.offset - base + siblingOf(unit, table, sibling, row, attrs);
+        if (target > at && target <= end) {
+          at = target;
+          continue;
+        }
+      }
+      level++;
+      if (tag === DW_TAG.subprogram && level < local) local = level;
+    }
+    const size = plan.size[row] as number;
+    at = size >= 0 ? attrs + size : table.skip(bytes, attrs, row, unit);
+  }
+  if (at > end) throw damaged(unit, end, 'an entry reaches past the end of its unit');
+}
+
+/** Entries that hold no names: passed over whole where the file tells how far they go. */
+function isLeaf(tag: number): boolean {
+  return tag === DW_TAG.subprogram || tag === DW_TAG.array_type || tag === DW_TAG.subroutine_type;
+}
+
+function siblingOf(unit: Unit, table: AbbrevTable, index: number, row: number, attrs: number): number {
+  const fixed = table.attrFixed[index] as number;
+  const at = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(unit.bytes, attrs, row, index, unit);
+  return table.attrForm[index] === DW_FORM.ref4 ? u32At(unit.bytes, at) : 0;
+}
+
+function addEntry(unit: Unit, plan: ScanPlan, row: number, at: number, attrs: number, sink: NameSink): void {
+  const { bytes, abbrevs: table } = unit;
+  const index = plan.name[row] as number;
+  const kind = plan.kind[row] as number;
+  const offset = at + unit.base;
+  if (index < 0) {
+    // An instance of something that is named elsewhere.
+    const origin = plan.origin[row] as number;
+    const at = table.locate(bytes, attrs, row, origin, unit);
+    const target = readReference(unit, { form: table.attrForm[origin] as number, at, implicit: 0n });
+    const die = target === undefined ? undefined : unit.debug.die(target);
+    const name = die && nameOf(die);
+    if (name !== undefined) sink.add(hashText(name), offset, kind);
+    return;
+  }
+  const fixed = table.attrFixed[index] as number;
+  const where = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(bytes, attrs, row, index, unit);
+  const form = table.attrForm[index] as number;
+  let hash: number;
+  if (form === DW_FORM.string) hash = hashName(bytes, where, unit.end - unit.base);
+  else {
+    const section = form === DW_FORM.line_strp ? '.debug_line_str' : '.debug_str';
+    const start = stringOffset(unit, { form, at: where, implicit: 0n });
+    if (start === undefined) return;
+    const strings = unit.sections.get(section);
+    hash = hashName(strings, start, strings.length);
+  }
+  sink.add(hash, offset, kind);
+}

@@ -1,0 +1,110 @@
+import { DW_AT, DW_TAG } from './constants.js';
+import type { Die } from './die.js';
+
+/** Deeper than any real nesting of namespaces; a damaged file may nest without end. */
+const MAX_DEPTH = 128;
+const MAX_LENGTH = 0x1_0000;
+const MAX_HOPS = 8;
+
+/**
+ * A DIE's own name. An out-of-line or inlined instance has none: it refers, through abstract_origin or specification, to the
+ * entry that has. rustc writes names with their generic arguments.
+ */
+export function nameOf(die: Die): string | undefined {
+  return through(die, (d) => d.name);
+}
+
+/** The mangled name of a function. */
+export function linkageNameOf(die: Die): string | undefined {
+  return through(die, (d) => d.linkageName);
+}
+
+/** The entry that an instance is an instance of: follows abstract_origin and specification to the end. */
+export function originOf(die: Die): Die {
+  return through(die, (d) => (next(d) === undefined ? d : undefined)) ?? die;
+}
+
+/** The first value that the DIE, or one that it is an instance of, gives. */
+export function through<T>(die: Die, read: (die: Die) => T | undefined): T | undefined {
+  let at: Die | undefined = die;
+  for (let hops = 0; at !== undefined && hops < MAX_HOPS; hops++) {
+    const found = read(at);
+    if (found !== undefined) return found;
+    at = next(at);
+  }
+  return undefined;
+}
+
+function next(die: Die): Die | undefined {
+  return die.follow(DW_AT.abstract_origin) ?? die.follow(DW_AT.specification);
+}
+
+/** The names of the namespaces, types and functions around a DIE, outermost first, and its own name last. */
+export function pathOf(die: Die): string[] {
+  const home = originOf(die);
+  const path = [nameOf(home) ?? '?'];
+  if (home.unit.isFlat) return path;
+  let at: Die | undefined = home;
+  let length = path[0]?.length ?? 0;
+  for (let depth = 0; depth < MAX_DEPTH && length < MAX_LENGTH; depth++) {
+    at = at.unit.debug.indexOf(at.unit).scopeOf(at.offset);
+    if (at === undefined || isUnit(at.tag)) break;
+    const name = nameOf(at) ?? '?';
+    path.push(name);
+    length += name.length;
+  }
+  return path.reverse();
+}
+
+/** `core::option::Option<u64>`: a type's or function's name with its namespaces, as DWARF spells it. */
+export function qualifiedName(die: Die): string {
+  // Pointers, arrays and base types belong to no namespace, and rustc spells their names in full.
+  return pathOf(die).join('::');
+}
+
+function isUnit(tag: number): boolean {
+  return (
+    tag === DW_TAG.compile_unit ||
+    tag === DW_TAG.partial_unit ||
+    tag === DW_TAG.type_unit ||
+    tag === DW_TAG.skeleton_unit
+  );
+}
+
+/**
+ * A Rust path without generic arguments: `a::F<T>::b::<U>` is `a::F::b`. The angle brackets of a qualified path stay:
+ * `<a::D<T> as b::R<U>>::read` is `<a::D as b::R>::read`.
+ */
+export function stripGenerics(name: string): string {
+  let out = '';
+  let depth = 0;
+  let qualified = 0;
+  for (let i = 0; i < name.length; i++) {
+    const c = name[i] as string;
+    if (c === '<') {
+      const before = name[i - 1];
+      const startsPath =
+        depth === 0 &&
+        (before === undefined ||
+          before === ' ' ||
+          before === '<' ||
+          before === '(' ||
+          before === '[' ||
+          before === '&');
+      if (startsPath) {
+        qualified++;
+        out += c;
+      } else {
+        if (depth === 0 && out.endsWith('::')) out = out.slice(0, -2);
+        depth++;
+      }
+    } else if (c === '>' && name[i - 1] !== '-') {
+      if (depth > 0) depth--;
+      else if (qualified > 0) {
+        qualified--;
+        out += c;
+      } else out += c;
+    } else if (depth === 0) out += c;
+  }
+  return out;
+}

@@ -1,0 +1,75 @@
+import type { Addr } from '../base/addr.js';
+import { type CodeAddress, toCode } from './code-address.js';
+import { DW_AT, DW_TAG } from './constants.js';
+import type { DebugInfo, SourcePosition } from './debug-info.js';
+import type { Die } from './die.js';
+import { functionName } from './function-names.js';
+import { linkageNameOf } from './names.js';
+import { rangesOf } from './ranges.js';
+import type { ElfSymbol } from './symbols.js';
+
+/** One function of the source at an address: as many as the compiler inlined into each other there. */
+export interface SourceFunction {
+  /** With its modules, without generic arguments. */
+  readonly name: string;
+  readonly linkageName: string | undefined;
+  /** Its code stands inside the next function of the list. */
+  readonly inlined: boolean;
+  /** Where in this function: of the innermost the line of the address, of the others the call of the one before. */
+  readonly position: SourcePosition | undefined;
+  readonly die: Die;
+}
+
+/** What stands at a code address. */
+export interface CodePlace {
+  readonly symbol: ElfSymbol | undefined;
+  /** The line table's answer; assembly has one without functions. */
+  readonly position: SourcePosition | undefined;
+  /** The innermost first, the one with the code of its own last; empty where DWARF knows no function. */
+  readonly functions: readonly SourceFunction[];
+}
+
+/** Nested deeper than the inlining of any compiler. */
+const MAX_DEPTH = 256;
+
+export function codePlace(debug: DebugInfo, address: Addr): CodePlace {
+  const symbol = debug.elf.symbols.at(address);
+  const position = debug.lineAt(address);
+  const outer = debug.functionAt(address)?.die;
+  const stack = outer && debug.attempt(outer.unit, () => inlinedAt(outer, toCode(address)));
+  if (stack === undefined) return { symbol, position, functions: [] };
+  const functions: SourceFunction[] = [];
+  let here = position;
+  for (const die of stack.reverse()) {
+    const inlined = die.tag === DW_TAG.inlined_subroutine;
+    functions.push({ name: functionName(die), linkageName: linkageNameOf(die), inlined, position: here, die });
+    if (inlined) here = callSite(debug, die);
+  }
+  return { symbol, position, functions };
+}
+
+function callSite(debug: DebugInfo, die: Die): SourcePosition | undefined {
+  const index = die.number(DW_AT.call_file);
+  const file = index === undefined ? undefined : debug.fileName(die.unit, index)?.path;
+  if (file === undefined) return undefined;
+  return { file, line: die.number(DW_AT.call_line) ?? 0, column: die.number(DW_AT.call_column) ?? 0 };
+}
+
+/** A function and those inlined at an address of it, the outermost first. */
+function inlinedAt(outer: Die, code: CodeAddress): Die[] {
+  const found = [outer];
+  const cursor = outer.subtree();
+  // The blocks and functions entered so far lie around the address; all others are passed over.
+  let depth = 0;
+  while (found.length < MAX_DEPTH && cursor.next()) {
+    if (cursor.depth < depth) break;
+    const block = cursor.tag === DW_TAG.lexical_block;
+    if (!block && cursor.tag !== DW_TAG.inlined_subroutine) {
+      cursor.skipChildren();
+    } else if (rangesOf(cursor).some(({ low, high }) => code >= low && code < high)) {
+      if (!block) found.push(cursor.die());
+      depth = cursor.depth + 1;
+    } else cursor.skipChildren();
+  }
+  return found;
+}

@@ -1,0 +1,181 @@
+// ELF symbol tables: gABI chapter 4, "Symbol Table" (.symtab, else .dynsym).
+//
+//   st_name (4) | st_info (1) | st_other (1) | st_shndx (2) | st_value (8) | st_size (8)
+//
+// Left out: undefined and absolute-section symbols without a type, section and file symbols, local labels (`.L*`) and mapping
+// symbols (`$x`, `$d`, `$a`, `$t`, RISC-V and ARM psABI).
+import type { Addr } from '../base/addr.js';
+import { ByteReader } from '../base/byte-reader.js';
+import { type CodeAddress, codeOf, fromCode, lastNotAbove, toCode } from './code-address.js';
+import type { ElfFile, ElfSection } from './elf.js';
+import { IntervalIndex, IntervalList } from './intervals.js';
+
+export interface ElfSymbol {
+  readonly name: string;
+  readonly address: Addr;
+  readonly size: number;
+  readonly type: 'function' | 'object' | 'other';
+  readonly binding: 'local' | 'global' | 'weak';
+}
+
+const ENTRY = 24;
+const SHN_ABS = 0xfff1;
+const STT_SECTION = 3;
+const STT_FILE = 4;
+const STT_TLS = 6;
+
+/** The symbols of an ELF by address and by name. Kept as columns; a symbol becomes an object when it is asked for. */
+export class ElfSymbols {
+  readonly #names: Uint8Array;
+  readonly #nameAt: Uint32Array;
+  readonly #info: Uint8Array;
+  readonly #start: Float64Array;
+  readonly #size: Float64Array;
+  readonly #ranges: IntervalIndex;
+  #byName: Map<string, number[]> | undefined;
+
+  private constructor(names: Uint8Array, rows: readonly Row[]) {
+    this.#names = names;
+    this.#nameAt = Uint32Array.from(rows, (row) => row.name);
+    this.#info = Uint8Array.from(rows, (row) => row.info);
+    this.#start = Float64Array.from(rows, (row) => row.start);
+    this.#size = Float64Array.from(rows, (row) => row.size);
+    const ranges = new IntervalList();
+    for (let i = 0; i < rows.length; i++) ranges.add(this.#start[i] as number, this.#end(i), i);
+    this.#ranges = new IntervalIndex(ranges);
+  }
+
+  static load(elf: ElfFile): ElfSymbols {
+    const table = elf.sections.find((s) => s.name === '.symtab') ?? elf.sections.find((s) => s.name === '.dynsym');
+    const strings = table === undefined ? undefined : elf.sections[table.link];
+    if (table === undefined || strings === undefined) return new ElfSymbols(new Uint8Array(0), []);
+    const names = elf.rawSection(strings) ?? new Uint8Array(0);
+    const rows = readRows(elf, table, names);
+    // A wider symbol before the narrower ones at the same address; of aliases the best name first, which is the one that is found.
+    rows.sort((a, b) => a.start - b.start || b.size - a.size || rank(b.info) - rank(a.info));
+    return new ElfSymbols(names, rows);
+  }
+
+  get count(): number {
+    return this.#start.length;
+  }
+
+  /**
+   * The innermost symbol whose range holds the address. One without a size (assembly has them) reaches to the next symbol, and
+   * serves only where no other holds the address.
+   */
+  at(address: Addr): ElfSymbol | undefined {
+    const row = this.#rowAt(toCode(address));
+    return row < 0 ? undefined : this.#symbol(row);
+  }
+
+  /** The symbol that {@link at} finds, and all others with the same address: aliases, the best name first. */
+  allAt(address: Addr): ElfSymbol[] {
+    const row = this.#rowAt(toCode(address));
+    if (row < 0) return [];
+    const start = this.#start[row];
+    const found = [this.#symbol(row)];
+    for (let i = row + 1; this.#start[i] === start; i++) {
+      if (this.#size[i] === this.#size[row] || this.#size[i] === 0) found.push(this.#symbol(i));
+    }
+    return found;
+  }
+
+  #rowAt(code: CodeAddress): number {
+    const sized = this.#ranges.find(code);
+    if (sized >= 0) return sized;
+    let last = lastNotAbove(this.#start, this.count, code);
+    if (last < 0 || this.#size[last] !== 0) return -1;
+    while (this.#start[last - 1] === this.#start[last] && this.#size[last - 1] === 0) last--;
+    return last;
+  }
+
+  /** All symbols of a name, as the file spells it (mangled). */
+  named(name: string): ElfSymbol[] {
+    if (this.#byName === undefined) {
+      this.#byName = new Map();
+      for (let i = 0; i < this.count; i++) {
+        const known = this.#byName.get(this.#name(i));
+        if (known === undefined) this.#byName.set(this.#name(i), [i]);
+        else known.push(i);
+      }
+    }
+    return (this.#byName.get(name) ?? []).map((i) => this.#symbol(i));
+  }
+
+  /** All symbols in order of address. */
+  *[Symbol.iterator](): Generator<ElfSymbol> {
+    for (let i = 0; i < this.count; i++) yield this.#symbol(i);
+  }
+
+  #end(i: number): CodeAddress {
+    return (this.#start[i] as number) + (this.#size[i] as number);
+  }
+
+  #name(i: number): string {
+    return nameAt(this.#names, this.#nameAt[i] as number);
+  }
+
+  #symbol(i: number): ElfSymbol {
+    const info = this.#info[i] as number;
+    const type = info & 15;
+    return {
+      name: this.#name(i),
+      address: fromCode(this.#start[i] as number),
+      size: this.#size[i] as number,
+      type: type === 2 || type === 10 ? 'function' : type === 1 ? 'object' : 'other',
+      binding: info >> 4 === 1 ? 'global' : info >> 4 === 2 ? 'weak' : 'local',
+    };
+  }
+}
+
+interface Row {
+  readonly name: number;
+  readonly info: number;
+  readonly start: CodeAddress;
+  readonly size: number;
+}
+
+function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Row[] {
+  const bytes = elf.rawSection(table) ?? new Uint8Array(0);
+  const r = new ByteReader(bytes, table.name);
+  const rows: Row[] = [];
+  for (let i = 1; i < Math.floor(bytes.length / ENTRY); i++) {
+    r.offset = i * ENTRY;
+    const name = r.u32();
+    const info = r.u8();
+    r.skip(1);
+    const section = r.u16();
+    const start = codeOf(r.u32(), r.u32()) + (section === SHN_ABS ? 0 : elf.loadBias);
+    const size = codeOf(r.u32(), r.u32());
+    const type = info & 15;
+    if (section === 0 || type === STT_SECTION || type === STT_FILE || type === STT_TLS) continue;
+    if (Number.isNaN(start) || !(size >= 0) || name >= names.length || isLabel(names, name)) continue;
+    rows.push({ name, info, start, size });
+  }
+  return rows;
+}
+
+// `.L...`, and `$x`, `$d`, `$a`, `$t` alone or before a dot or (RISC-V: `$xrv64i2p1...`) an ISA string; also the empty name.
+function isLabel(names: Uint8Array, at: number): boolean {
+  const first = names[at];
+  if (first === undefined || first === 0) return true;
+  const second = names[at + 1];
+  if (first === 0x2e) return second === 0x4c;
+  if (first !== 0x24) return false;
+  const third = names[at + 2];
+  if (second === 0x78) return third === 0 || third === 0x2e || third === 0x72;
+  return (second === 0x64 || second === 0x61 || second === 0x74) && (third === 0 || third === 0x2e);
+}
+
+function nameAt(names: Uint8Array, at: number): string {
+  const end = names.indexOf(0, at);
+  return Buffer.from(names.buffer, names.byteOffset + at, (end < 0 ? names.length : end) - at).toString('utf8');
+}
+
+// Functions before objects before the rest; global before weak before local.
+function rank(info: number): number {
+  const type = info & 15;
+  const binding = info >> 4;
+  return (type === 2 || type === 10 ? 4 : type === 1 ? 2 : 0) + (binding === 1 ? 1 : binding === 2 ? 0.5 : 0);
+}

@@ -1,0 +1,206 @@
+// Unit headers of .debug_info (DWARF 2-5) and .debug_types (DWARF 4): DWARF 5, section 7.5.1; DWARF 4, section 7.5.1.
+//
+//   2-4: unit_length (4 or 12) | version (2) | abbrev_offset | address_size (1) [| type_signature (8) | type_offset]
+//   5:   unit_length (4 or 12) | version (2) | unit_type (1) | address_size (1) | abbrev_offset [| dwo_id (8) or as above]
+//
+// Offsets of DIEs are numbers in one space: .debug_info from 0, .debug_types right behind it. Refused, with a warning, and the
+// rest of the units used where the length still tells where the next begins: other versions, other address sizes than 8 or 4.
+import { ByteReader } from '../base/byte-reader.js';
+import { RsptraceError } from '../base/errors.js';
+import type { AbbrevCache, AbbrevTable, UnitFormat } from './abbrev.js';
+import type { CodeAddress } from './code-address.js';
+import { DW_AT, DW_LANG, DW_UT } from './constants.js';
+import type { DebugInfo } from './debug-info.js';
+import { Die } from './die.js';
+import type { DwarfSections } from './sections.js';
+
+export interface UnitHeader extends UnitFormat {
+  /** Where the unit's header begins, in the one space of DIE offsets. */
+  readonly offset: number;
+  readonly end: number;
+  /** Where its first DIE begins. */
+  readonly firstDie: number;
+  /** What to take off a DIE's offset to get one inside `bytes`. */
+  readonly base: number;
+  readonly bytes: Uint8Array;
+  readonly section: string;
+  readonly type: number;
+  readonly abbrevOffset: number;
+  /** Of type units: the signature as 16 hex digits, and the offset of the type's DIE. */
+  readonly signature: string | undefined;
+  readonly typeOffset: number;
+}
+
+/** The units of one section, in order. What cannot be used is told to `warn` and left out. */
+export function readUnitHeaders(
+  bytes: Uint8Array,
+  section: string,
+  base: number,
+  warn: (message: string) => void,
+): UnitHeader[] {
+  const found: UnitHeader[] = [];
+  const r = new ByteReader(bytes, section);
+  while (r.remaining > 0) {
+    const start = r.offset;
+    let end: number;
+    let offsetSize = 4;
+    try {
+      let length = r.u32();
+      if (length === 0xffff_ffff) {
+        offsetSize = 8;
+        length = r.u64n();
+      } else if (length >= 0xffff_fff0) throw r.truncated('a unit length');
+      end = r.offset + length;
+      if (end > bytes.length || length === 0) throw r.truncated(`a unit of 0x${length.toString(16)} bytes`);
+    } catch (error) {
+      warn(`${section}: the unit at offset 0x${start.toString(16)} has no usable length (${(error as Error).message})`);
+      break;
+    }
+    try {
+      found.push(readHeader(r.at(r.offset, end), start, base, offsetSize, section));
+    } catch (error) {
+      warn(`${section}: the unit at offset 0x${start.toString(16)} was skipped: ${(error as Error).message}`);
+    }
+    r.offset = end;
+  }
+  return found;
+}
+
+function readHeader(r: ByteReader, start: number, base: number, offsetSize: number, section: string): UnitHeader {
+  const version = r.u16();
+  if (version < 2 || version > 5) {
+    throw new RsptraceError('DWARF_VERSION', `DWARF version ${version} is not one of 2 to 5`);
+  }
+  const offset = (): number => (offsetSize === 8 ? r.u64n() : r.u32());
+  let type: number = section === '.debug_types' ? DW_UT.type : DW_UT.compile;
+  if (version >= 5) type = r.u8();
+  let addressSize = version >= 5 ? r.u8() : 0;
+  const abbrevOffset = offset();
+  if (version < 5) addressSize = r.u8();
+  if (addressSize !== 8 && addressSize !== 4) {
+    throw new RsptraceError('DWARF_ADDRESS_SIZE', `addresses of ${addressSize} bytes are not served`);
+  }
+  let signature: string | undefined;
+  let typeOffset = -1;
+  if (type === DW_UT.type || type === DW_UT.split_type) {
+    signature = r.u64().toString(16).padStart(16, '0');
+    typeOffset = base + start + offset();
+  } else if (version >= 5 && (type === DW_UT.skeleton || type === DW_UT.split_compile)) r.skip(8);
+  return {
+    offset: base + start,
+    end: base + r.end,
+    firstDie: base + r.offset,
+    base,
+    bytes: r.bytes,
+    section,
+    version,
+    addressSize,
+    offsetSize,
+    type,
+    abbrevOffset,
+    signature,
+    typeOffset,
+  };
+}
+
+const FLAT: ReadonlySet<number> = new Set([
+  DW_LANG.C,
+  DW_LANG.C89,
+  DW_LANG.C99,
+  DW_LANG.C11,
+  DW_LANG.C17,
+  DW_LANG.Mips_Assembler,
+]);
+
+/** One unit. Its abbreviations and its root's attributes are read on first use. */
+export class Unit implements UnitFormat {
+  readonly debug: DebugInfo;
+  readonly header: UnitHeader;
+  readonly index: number;
+  readonly version: number;
+  readonly addressSize: number;
+  readonly offsetSize: number;
+  readonly offset: number;
+  readonly end: number;
+  readonly base: number;
+  readonly bytes: Uint8Array;
+  /** What an address of the file lacks to one in memory. */
+  readonly loadBias: CodeAddress;
+  readonly #abbrevs: AbbrevCache;
+  #table: AbbrevTable | undefined;
+  #root: Die | undefined;
+  #flat: boolean | undefined;
+  #bases: { str: number; addr: number; rnglists: number; loclists: number } | undefined;
+
+  constructor(debug: DebugInfo, header: UnitHeader, index: number, abbrevs: AbbrevCache) {
+    this.debug = debug;
+    this.header = header;
+    this.index = index;
+    this.version = header.version;
+    this.addressSize = header.addressSize;
+    this.offsetSize = header.offsetSize;
+    this.offset = header.offset;
+    this.end = header.end;
+    this.base = header.base;
+    this.bytes = header.bytes;
+    this.loadBias = debug.elf.loadBias;
+    this.#abbrevs = abbrevs;
+  }
+
+  get sections(): DwarfSections {
+    return this.debug.sections;
+  }
+
+  get abbrevs(): AbbrevTable {
+    this.#table ??= this.#abbrevs.get(this.header.abbrevOffset, this);
+    return this.#table;
+  }
+
+  /** The unit's first DIE. */
+  get root(): Die {
+    this.#root ??= Die.at(this, this.header.firstDie);
+    return this.#root;
+  }
+
+  get name(): string | undefined {
+    return this.root.string(DW_AT.name);
+  }
+
+  get compDir(): string | undefined {
+    return this.root.string(DW_AT.comp_dir);
+  }
+
+  /** DW_LANG of the unit; undefined where it does not say. */
+  get language(): number | undefined {
+    return this.root.number(DW_AT.language);
+  }
+
+  /** Whether the language knows no names inside others: what has a name is a direct child of the root. */
+  get isFlat(): boolean {
+    this.#flat ??= FLAT.has(this.language ?? -1);
+    return this.#flat;
+  }
+
+  /** Offset of the line table in .debug_line, or undefined. */
+  get stmtList(): number | undefined {
+    return this.root.number(DW_AT.stmt_list);
+  }
+
+  /**
+   * Where the unit's tables begin in .debug_str_offsets, .debug_addr, .debug_rnglists and .debug_loclists. Without the attribute,
+   * where the first table of the section begins, behind its header (DWARF 5, section 7.26 to 7.29), or 0 in DWARF 4.
+   */
+  get bases(): { str: number; addr: number; rnglists: number; loclists: number } {
+    if (this.#bases !== undefined) return this.#bases;
+    const five = this.version >= 5;
+    const wide = this.offsetSize === 8;
+    const read = (attribute: number, other: number): number => this.root.number(attribute) ?? other;
+    this.#bases = {
+      str: read(DW_AT.str_offsets_base, five ? (wide ? 16 : 8) : 0),
+      addr: read(DW_AT.addr_base, read(DW_AT.GNU_addr_base, five ? (wide ? 16 : 8) : 0)),
+      rnglists: read(DW_AT.rnglists_base, wide ? 20 : 12),
+      loclists: read(DW_AT.loclists_base, wide ? 20 : 12),
+    };
+    return this.#bases;
+  }
+}

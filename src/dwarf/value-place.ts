@@ -1,0 +1,110 @@
+import { type Addr, addOffset } from '../base/addr.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+
+/** A stretch of an object: in memory, known by its bytes (a register, a constant), or nowhere. */
+export interface PlacePart {
+  readonly size: number;
+  readonly at: { readonly address: Addr } | { readonly bytes: Uint8Array } | undefined;
+}
+
+/** Why bytes are not to be had. */
+export type Missing =
+  | { readonly missing: 'unreadable'; readonly address: Addr; readonly size: number }
+  | { readonly missing: 'optimized-out' };
+
+const OPTIMIZED_OUT: Missing = { missing: 'optimized-out' };
+
+/** Where an object of the target lies. */
+export class ObjectPlace {
+  readonly #parts: readonly PlacePart[];
+  readonly #offset: number;
+  /** Bytes that were read ahead, and where in the object they begin. */
+  readonly #ahead: { readonly start: number; readonly bytes: Uint8Array } | undefined;
+
+  private constructor(parts: readonly PlacePart[], offset: number, ahead?: { start: number; bytes: Uint8Array }) {
+    this.#parts = parts;
+    this.#offset = offset;
+    this.#ahead = ahead;
+  }
+
+  static memory(address: Addr): ObjectPlace {
+    return new ObjectPlace([{ size: Number.POSITIVE_INFINITY, at: { address } }], 0);
+  }
+
+  static bytes(bytes: Uint8Array): ObjectPlace {
+    return new ObjectPlace([{ size: bytes.length, at: { bytes } }], 0);
+  }
+
+  /** Pieces of an object, one behind the other. */
+  static parts(parts: readonly PlacePart[]): ObjectPlace {
+    return new ObjectPlace(parts, 0);
+  }
+
+  /** The place of what lies `offset` bytes into this one. */
+  inside(offset: number): ObjectPlace {
+    return offset === 0 ? this : new ObjectPlace(this.#parts, this.#offset + offset, this.#ahead);
+  }
+
+  /** Its address; undefined where it does not lie in memory. */
+  get address(): Addr | undefined {
+    const found = this.#find(this.#offset);
+    const at = found?.part.at;
+    return at !== undefined && 'address' in at ? addOffset(at.address, found?.inside ?? 0) : undefined;
+  }
+
+  /** The same place with its first `size` bytes read in one go, so that what lies inside needs no more reads. */
+  async readAhead(memory: MemoryReader, size: number): Promise<ObjectPlace> {
+    const { address } = this;
+    if (address === undefined || this.#known(size) !== undefined) return this;
+    const found = this.#find(this.#offset);
+    if (found === undefined || found.part.size - found.inside < size) return this;
+    const bytes = await memory.read(address, size);
+    return bytes === undefined ? this : new ObjectPlace(this.#parts, this.#offset, { start: this.#offset, bytes });
+  }
+
+  /** True when `size` bytes are there without asking the target. */
+  isAtHand(size: number): boolean {
+    return this.#known(size) !== undefined;
+  }
+
+  async read(memory: MemoryReader, size: number): Promise<Uint8Array | Missing> {
+    const known = this.#known(size);
+    if (known !== undefined) return known;
+    const whole = new Uint8Array(size);
+    for (let done = 0; done < size; ) {
+      const found = this.#find(this.#offset + done);
+      if (found?.part.at === undefined) return OPTIMIZED_OUT;
+      const { part, inside } = found;
+      const { at } = found.part;
+      const length = Math.min(size - done, part.size - inside);
+      if (at === undefined) return OPTIMIZED_OUT;
+      if ('bytes' in at) {
+        if (inside + length > at.bytes.length) return OPTIMIZED_OUT;
+        whole.set(at.bytes.subarray(inside, inside + length), done);
+      } else {
+        const address = addOffset(at.address, inside);
+        const bytes = await memory.read(address, length);
+        if (bytes === undefined) return { missing: 'unreadable', address, size: length };
+        whole.set(bytes, done);
+      }
+      done += length;
+    }
+    return whole;
+  }
+
+  #known(size: number): Uint8Array | undefined {
+    const ahead = this.#ahead;
+    if (ahead === undefined) return undefined;
+    const from = this.#offset - ahead.start;
+    return from >= 0 && from + size <= ahead.bytes.length ? ahead.bytes.subarray(from, from + size) : undefined;
+  }
+
+  #find(offset: number): { part: PlacePart; inside: number } | undefined {
+    let start = 0;
+    for (const part of this.#parts) {
+      if (offset >= start && offset < start + part.size) return { part, inside: offset - start };
+      start += part.size;
+    }
+    return undefined;
+  }
+}

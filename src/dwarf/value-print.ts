@@ -1,0 +1,176 @@
+import { hex } from '../base/addr.js';
+import type { FieldValue, PointerValue, StructValue, Value } from './value.js';
+
+/**
+ * A value as Rust's Debug would write it on one line, with what a debugger has to add: addresses, counts, and what could not be
+ * read: `Some(Vec(len=3)[1, 2, 3])`, `Arc(strong=2, weak=0)(Task { id: 4, .. })`, `<unreadable 0x10>`.
+ */
+export function formatValue(value: Value): string {
+  switch (value.kind) {
+    case 'integer':
+      return value.value.toString();
+    case 'float':
+      return floatText(value.value, value.size);
+    case 'bool':
+      return String(value.value);
+    case 'char':
+      return `'${escaped(value.value, "'")}'`;
+    case 'enumerator':
+      return value.name;
+    case 'struct':
+      return structText(value);
+    case 'sequence':
+      return `${value.name === '' ? '' : `${value.name}(len=${value.length})`}[${list(value.elements, value.length)}]`;
+    case 'text':
+      return `"${escaped(value.text, '"')}"${value.cut ? '...' : ''}`;
+    case 'pointer':
+      return pointerText(value);
+    case 'wrapper': {
+      const facts = value.facts.map((f) => `${f.name}=${f.value}`).join(', ');
+      const inner = value.value === undefined ? '' : `(${formatValue(value.value)})`;
+      return `${value.name}${facts === '' && inner !== '' ? '' : `(${facts})`}${inner}`;
+    }
+    case 'bytes':
+      return `<${value.type}: ${Buffer.from(value.bytes).toString('hex')}>`;
+    case 'unreadable':
+      return `<unreadable ${hex(value.address)}>`;
+    case 'optimized-out':
+      return '<optimized out>';
+    case 'invalid':
+      return `<invalid ${value.type}: ${value.reason}>`;
+    case 'cut':
+      return value.reason === 'cycle' ? '<itself>' : '..';
+  }
+}
+
+function structText(value: StructValue): string {
+  const { name, fields } = value;
+  switch (value.form) {
+    case 'tuple':
+      // A tuple of one has a comma behind it.
+      return `${name}(${fields.map((f) => formatValue(f.value)).join(', ')}${name === '' && fields.length === 1 ? ',' : ''})`;
+    case 'union':
+    case 'named': {
+      if (fields.length === 0) return name === '' ? '()' : name;
+      const between = value.form === 'union' ? ' | ' : ', ';
+      return `${name}${name === '' ? '' : ' '}{ ${fields.map(fieldText).join(between)} }`;
+    }
+  }
+}
+
+function fieldText({ name, value }: FieldValue): string {
+  return name === '' ? formatValue(value) : `${name}: ${formatValue(value)}`;
+}
+
+/** Runs of equal elements are written once, as an array expression: `0; 64`. */
+function list(elements: readonly Value[], length: number): string {
+  const parts: string[] = [];
+  let run = 0;
+  const texts = elements.map(formatValue);
+  for (let i = 0; i <= texts.length; i++) {
+    if (i > 0 && i < texts.length && texts[i] === texts[i - 1]) {
+      run++;
+      continue;
+    }
+    if (i > 0) {
+      const text = texts[i - 1] as string;
+      if (run >= MIN_RUN) parts.push(`${text}; ${run}`);
+      else for (let n = 0; n < run; n++) parts.push(text);
+    }
+    run = 1;
+  }
+  if (elements.length < length) parts.push('..');
+  return parts.join(', ');
+}
+
+const MIN_RUN = 8;
+
+function pointerText(value: PointerValue): string {
+  const { target, dyn, style, address } = value;
+  if (target !== undefined) {
+    const inner = formatValue(target);
+    const trait = dyn === undefined ? '' : `dyn ${lastOf(dyn.trait)}`;
+    if (style === 'box') return dyn === undefined ? `Box(${inner})` : `Box<${trait}>(${inner})`;
+    const mark = style === 'mut' ? '&mut ' : '&';
+    return dyn === undefined ? `${mark}${inner}` : `${mark}${trait}(${inner})`;
+  }
+  const symbol = value.symbol === undefined ? '' : ` <${value.symbol}>`;
+  if (dyn === undefined) return `${hex(address)}${symbol}`;
+  const concrete = dyn.concrete ?? `vtable ${hex(dyn.vtable)}`;
+  return `dyn ${lastOf(dyn.trait)}(${hex(address)}: ${concrete})`;
+}
+
+/** `core::future::future::Future<Output=u64>` is `Future<Output=u64>`. */
+function lastOf(path: string): string {
+  const generic = path.indexOf('<');
+  const end = generic < 0 ? path.length : generic;
+  return path.slice(path.lastIndexOf('::', end) + (path.lastIndexOf('::', end) < 0 ? 1 : 2));
+}
+
+/** As Rust's `{:?}` writes it: the shortest digits that give the same number, with a point or an exponent. */
+export function floatText(value: number, size: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value < 0 ? '-inf' : 'inf';
+  if (Object.is(value, -0)) return '-0.0';
+  const magnitude = Math.abs(value);
+  const digits = size === 4 ? shortest(value) : String(value);
+  if (magnitude !== 0 && (magnitude < 1e-5 || magnitude >= 1e16)) {
+    return Number(digits).toExponential().replace('e+', 'e');
+  }
+  return /[.e]/.test(digits) ? digits : `${digits}.0`;
+}
+
+function shortest(value: number): string {
+  for (let precision = 1; precision < 9; precision++) {
+    const text = Number(value.toPrecision(precision));
+    if (Math.fround(text) === value) return String(text);
+  }
+  return String(Number(value.toPrecision(9)));
+}
+
+/** As Rust's `escape_debug`, without its rules for combining characters. */
+function escaped(text: string, quote: string): string {
+  let out = '';
+  for (const c of text) {
+    if (c === quote || c === '\\') out += `\\${c}`;
+    else if (c === '\n') out += '\\n';
+    else if (c === '\r') out += '\\r';
+    else if (c === '\t') out += '\\t';
+    else if (c === '\0') out += '\\0';
+    else if (/\p{C}/u.test(c)) out += `\\u{${c.codePointAt(0)?.toString(16)}}`;
+    else out += c;
+  }
+  return out;
+}
+
+/** The value as plain JSON: integers as text (they may have 128 bits), addresses as `0x...`, bytes in hex. */
+export function valueJson(value: Value): unknown {
+  switch (value.kind) {
+    case 'integer':
+    case 'enumerator':
+      return { ...value, value: value.value.toString() };
+    case 'float':
+      return { kind: value.kind, type: value.type, value: floatText(value.value, value.size) };
+    case 'struct':
+      return { ...value, fields: value.fields.map((f) => ({ name: f.name, value: valueJson(f.value) })) };
+    case 'sequence':
+      return { ...value, elements: value.elements.map(valueJson) };
+    case 'pointer': {
+      const { dyn } = value;
+      return {
+        ...value,
+        address: hex(value.address),
+        target: value.target && valueJson(value.target),
+        dyn: dyn && { ...dyn, vtable: hex(dyn.vtable) },
+      };
+    }
+    case 'wrapper':
+      return { ...value, value: value.value && valueJson(value.value) };
+    case 'bytes':
+      return { ...value, bytes: Buffer.from(value.bytes).toString('hex') };
+    case 'unreadable':
+      return { ...value, address: hex(value.address) };
+    default:
+      return value;
+  }
+}

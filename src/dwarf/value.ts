@@ -1,0 +1,102 @@
+import type { Addr } from '../base/addr.js';
+
+/**
+ * A value of the target, read and understood: plain data, without a way back to the target. What could not be read or makes no
+ * sense is a value too, and stands where it was found. `type` is the type's name as DWARF spells it, with generic arguments.
+ */
+export type Value =
+  | { readonly kind: 'integer'; readonly type: string; readonly value: bigint }
+  /** `size` is 4 or 8 bytes. */
+  | { readonly kind: 'float'; readonly type: string; readonly value: number; readonly size: number }
+  | { readonly kind: 'bool'; readonly type: string; readonly value: boolean }
+  | { readonly kind: 'char'; readonly type: string; readonly value: string }
+  /** Of an enum without data. */
+  | { readonly kind: 'enumerator'; readonly type: string; readonly name: string; readonly value: bigint }
+  | StructValue
+  | SequenceValue
+  /** `str`, `String`, and C's strings: UTF-8, what is not replaced. `length` is in bytes; `cut`: there are more than were read. */
+  | {
+      readonly kind: 'text';
+      readonly type: string;
+      readonly text: string;
+      readonly length: number;
+      readonly cut: boolean;
+    }
+  | PointerValue
+  | WrapperValue
+  /** Bytes of a type that only its size is known of. */
+  | { readonly kind: 'bytes'; readonly type: string; readonly bytes: Uint8Array }
+  | { readonly kind: 'unreadable'; readonly type: string; readonly address: Addr; readonly size: number }
+  | { readonly kind: 'optimized-out'; readonly type: string }
+  /** Bytes that are no value of the type: `bool 0x7`, an unknown discriminant. */
+  | { readonly kind: 'invalid'; readonly type: string; readonly reason: string }
+  /** Left out: a limit was reached, or the value holds itself. */
+  | { readonly kind: 'cut'; readonly type: string; readonly reason: 'depth' | 'size' | 'cycle' };
+
+export interface FieldValue {
+  /** `__0` of a tuple is `0`. */
+  readonly name: string;
+  readonly value: Value;
+}
+
+/** A struct, tuple, union (every member of it), or an enum in one of its variants. */
+export interface StructValue {
+  readonly kind: 'struct';
+  readonly type: string;
+  /** As Rust's Debug writes it: `Task`, `Some`, `level3::Suspend0`; empty for a tuple. */
+  readonly name: string;
+  /** Of an enum: its name alone. */
+  readonly variant: string | undefined;
+  readonly form: 'named' | 'tuple' | 'union';
+  readonly fields: readonly FieldValue[];
+}
+
+/** `name` is `Vec`, `VecDeque`; empty for arrays and slices. `elements` may be fewer than `length`. */
+export interface SequenceValue {
+  readonly kind: 'sequence';
+  readonly type: string;
+  readonly name: string;
+  readonly length: number;
+  readonly elements: readonly Value[];
+}
+
+export interface PointerValue {
+  readonly kind: 'pointer';
+  readonly type: string;
+  readonly style: PointerStyle;
+  readonly address: Addr;
+  /** What it points to, where that was followed. */
+  readonly target: Value | undefined;
+  /** Of a pointer to `dyn Trait`. */
+  readonly dyn: { readonly trait: string; readonly vtable: Addr; readonly concrete: string | undefined } | undefined;
+  /** The symbol there, of a pointer to a function. */
+  readonly symbol: string | undefined;
+}
+
+export type PointerStyle = 'ref' | 'mut' | 'raw' | 'box' | 'fn';
+
+/** A library type around one value: `Rc`, `Arc`, `Weak`, `RefCell` while it is borrowed, a lock. */
+export interface WrapperValue {
+  readonly kind: 'wrapper';
+  readonly type: string;
+  readonly name: string;
+  /** `strong=2`, `borrowed=mut`, `locked=true`; of a lock only what is true. */
+  readonly facts: readonly { readonly name: string; readonly value: string }[];
+  readonly value: Value | undefined;
+}
+
+/** Bounds for one reading; what lies beyond is `cut`, shorter, or left out. */
+export interface ValueLimits {
+  /** How deep values may nest, pointers that are followed included. */
+  readonly depth: number;
+  /** Elements of one array, slice, `Vec`, `VecDeque`. */
+  readonly elements: number;
+  /** Bytes of one string. */
+  readonly text: number;
+  /** Values in all. */
+  readonly values: number;
+  /** Bytes read from memory in all. */
+  readonly bytes: number;
+}
+
+export const defaultLimits: ValueLimits = { depth: 32, elements: 64, text: 1024, values: 10_000, bytes: 1 << 20 };
