@@ -1,0 +1,131 @@
+/** A value that the analysis can name: what a register held at the function's first instruction, plus an offset; or a number. */
+export interface Value {
+  /** A register's index, or {@link CONSTANT}, or {@link ADDRESS}. */
+  readonly base: number;
+  readonly offset: number;
+}
+
+/** `offset` itself. */
+export const CONSTANT = -1;
+/** The address `offset` bytes from the function's first instruction. */
+export const ADDRESS = -2;
+
+const MAX_SLOTS = 256;
+const RANGE = 2 ** 31;
+
+/**
+ * What registers and memory hold before one instruction, as far as it can be named. Immutable: most instructions change nothing that
+ * can be named, and share the state.
+ */
+export class FrameState {
+  readonly values: readonly (Value | undefined)[];
+  /** Eight bytes of memory each, by {@link keyOf} their address. */
+  readonly #slots: ReadonlyMap<number, Value>;
+
+  constructor(values: readonly (Value | undefined)[], slots: ReadonlyMap<number, Value>) {
+    this.values = values;
+    this.#slots = slots;
+  }
+
+  /** Every register holds what it held. */
+  static entry(registers: number): FrameState {
+    return new FrameState(
+      Array.from({ length: registers }, (_, base) => ({ base, offset: 0 })),
+      new Map(),
+    );
+  }
+
+  /** True when `index` holds what it held at entry. */
+  holdsOwn(index: number): boolean {
+    const value = this.values[index];
+    return value !== undefined && value.base === index && value.offset === 0;
+  }
+
+  with(index: number, value: Value | undefined): FrameState {
+    const before = this.values[index];
+    if (same(before, value)) return this;
+    const values = this.values.slice();
+    values[index] = value;
+    return new FrameState(values, this.#slots);
+  }
+
+  without(indexes: readonly number[]): FrameState {
+    if (indexes.every((index) => this.values[index] === undefined)) return this;
+    const values = this.values.slice();
+    for (const index of indexes) values[index] = undefined;
+    return new FrameState(values, this.#slots);
+  }
+
+  load(address: Value | undefined): Value | undefined {
+    return address === undefined ? undefined : this.#slots.get(keyOf(address));
+  }
+
+  /** Memory that is written through an address that cannot be named is taken not to be a saved register. */
+  store(address: Value | undefined, size: number, value: Value | undefined): FrameState {
+    if (address === undefined || address.base === CONSTANT) return this;
+    const key = keyOf(address);
+    const kept = size === 8 && value !== undefined && value.base >= 0 ? value : undefined;
+    if (kept === undefined && this.#slots.size === 0) return this;
+    let slots: Map<number, Value> | undefined;
+    for (let near = key - 7; near < key + size; near++) {
+      if (!this.#slots.has(near) || (near === key && same(this.#slots.get(near), kept))) continue;
+      slots ??= new Map(this.#slots);
+      slots.delete(near);
+    }
+    if (kept !== undefined && !this.#slots.has(key) && this.#slots.size < MAX_SLOTS) {
+      slots ??= new Map(this.#slots);
+      slots.set(key, kept);
+    } else if (kept !== undefined && slots !== undefined) slots.set(key, kept);
+    return slots === undefined ? this : new FrameState(this.values, slots);
+  }
+
+  /** Slots that hold what a register held at entry: the slot's address and the register. */
+  *saved(): Generator<{ readonly address: Value; readonly register: number }> {
+    for (const [key, value] of this.#slots) {
+      if (value.offset === 0) yield { address: addressOf(key), register: value.base };
+    }
+  }
+
+  /** What both ways to an instruction agree on. */
+  join(other: FrameState): FrameState {
+    if (other === this) return this;
+    let values: (Value | undefined)[] | undefined;
+    for (let index = 0; index < this.values.length; index++) {
+      const mine = this.values[index];
+      if (mine === undefined || same(mine, other.values[index])) continue;
+      values ??= this.values.slice();
+      values[index] = undefined;
+    }
+    let slots: Map<number, Value> | undefined;
+    if (other.#slots !== this.#slots) {
+      for (const [key, value] of this.#slots) {
+        if (same(other.#slots.get(key), value)) continue;
+        slots ??= new Map(this.#slots);
+        slots.delete(key);
+      }
+    }
+    return values === undefined && slots === undefined
+      ? this
+      : new FrameState(values ?? this.values, slots ?? this.#slots);
+  }
+}
+
+export function plus(value: Value | undefined, offset: number): Value | undefined {
+  if (value === undefined || offset === 0) return value;
+  const sum = value.offset + offset;
+  return Math.abs(sum) < RANGE ? { base: value.base, offset: sum } : undefined;
+}
+
+export function same(a: Value | undefined, b: Value | undefined): boolean {
+  return a === b || (a !== undefined && b !== undefined && a.base === b.base && a.offset === b.offset);
+}
+
+// base + 2 above, offset + 2^31 below bit 32: exact in a double, and neighbours in memory are neighbours here.
+function keyOf({ base, offset }: Value): number {
+  return (base + 2) * 2 * RANGE + offset + RANGE;
+}
+
+function addressOf(key: number): Value {
+  const base = Math.floor(key / (2 * RANGE));
+  return { base: base - 2, offset: key - base * 2 * RANGE - RANGE };
+}

@@ -1,0 +1,21 @@
+import type { Architecture } from './architecture.js';
+import { riscv64 } from './riscv64/index.js';
+import { x86_64 } from './x86_64/index.js';
+
+const all: readonly Architecture[] = [riscv64, x86_64];
+
+/** The architecture of an ELF's `e_machine`, or undefined for one that is not supported. */
+export function architectureOf(elfMachine: number): Architecture | undefined {
+  return all.find((architecture) => architecture.elfMachine === elfMachine);
+}
+
+/** The architecture that a target description's `<architecture>` names (`riscv:rv64`, `i386:x86-64`), or undefined. */
+export function architectureNamed(gdbName: string): Architecture | undefined {
+  return all.find((architecture) => architecture.gdbNames.includes(gdbName));
+}
+
+export type { AddressSpace, AddressSpaces, LargePageTable, Mapping } from './address-space.js';
+export type { Architecture, Effects, ResumeOver } from './architecture.js';
+export type { CodeRange, Confidence, FrameAt, FrameModel, FunctionFrames } from './frame-model.js';
+export * from './probe-code.js';
+export { riscv64, x86_64 };

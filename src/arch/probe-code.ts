@@ -1,0 +1,225 @@
+import type { Addr } from '../base/addr.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+
+/**
+ * Machine code that notes events inside the target: trampolines to which a probed function's entry is patched to jump, and which write
+ * records into a ring. One implementation an architecture; what follows is the contract between that code and the client that drains.
+ *
+ * Claims are byte offsets in an endless order of segments; K, the segments' and the slots' sizes are powers of two. `HEAD` counts
+ * the bytes that were ever claimed. The client gives a segment its memory by writing the table's entry, and then moves `LIMIT` past it:
+ *
+ *      again:
+ *      claim  = HEAD
+ *      if claim >= LIMIT: wait, again                  the client moves LIMIT when it has read a segment
+ *      record = SEGMENTS[(claim >> segmentShift) & (K - 1)] + (claim & (segment - 1))
+ *      if not compare-and-swap HEAD, claim, claim + slot: again
+ *      ... fields ...
+ *      record[0] = claim                               the commit: last, after a store barrier
+ *
+ * The loads happen in this order. HEAD never comes back to a value that it had, so where the exchange succeeds nobody claimed in between,
+ * and the entry is still that of this claim. An event that is dropped has claimed nothing, and no claim is given up: every claim below
+ * HEAD is below LIMIT too, and is written sooner or later. Where LIMIT is, and how far it moves at once, does not matter to writers.
+ *
+ * A slot whose first word is not its claim is not written yet: its writer was interrupted. Its segment keeps its memory until it is;
+ * the ring goes on with other memory. So nothing is torn, and nothing waits for a task that sleeps.
+ */
+export const controlBlock = {
+  /** Bytes claimed ever. On a cache line of its own. */
+  head: 0,
+  /** Claims below this may be written. */
+  limit: 64,
+  /** Not zero: nobody drains; a full ring drops at once. The wait routine sets it when it gives up. */
+  unattended: 72,
+  /** Records that were dropped, without a claim. */
+  dropped: 80,
+  /** How many times the wait routine looks at `limit` before it gives up; never 0. */
+  spins: 88,
+  /** The Future whose poll is open (see `Nesting`), or 0. */
+  outer: 96,
+  /** Address of what to copy out of it: u32 count, then `count` u32 byte offsets. */
+  outerPlan: 104,
+  /** Where the memory of each segment is: K addresses. */
+  segments: 128,
+  /** Bytes of the whole, with 64 entries. */
+  size: 640,
+} as const;
+
+export interface RingGeometry {
+  readonly control: Addr;
+  /** Where the wait routine starts. */
+  readonly wait: Addr;
+  /** log2 of a slot's bytes. */
+  readonly slotShift: number;
+  readonly segmentShift: number;
+  /** log2 of K, the number of entries in the table: at most 6. */
+  readonly countShift: number;
+}
+
+/** What a field of a record is taken from. `kept` words exist at an exit only: what the entry had in those registers. */
+export type FieldSource =
+  | { readonly kind: 'register'; readonly name: string }
+  /** At an entry the one before the trampoline; at an exit the one that the function's return leaves. */
+  | { readonly kind: 'stack-pointer' }
+  | { readonly kind: 'return-address' }
+  | { readonly kind: 'kept'; readonly index: number }
+  | { readonly kind: 'constant'; readonly value: bigint }
+  | { readonly kind: 'time'; readonly counter: 'time' | 'cycle' | 'tsc' }
+  /** Which hart or thread: riscv `mhartid` (M-mode only) or `tp`; x86 the GDT's base (ring 0) or the word at `fs:0` (threads of a psABI runtime). */
+  | { readonly kind: 'hart'; readonly how: 'mhartid' | 'tp' | 'gdtr' | 'fs' }
+  /**
+   * Memory at a pointer: all-ones where the pointer is null or not a multiple of `align`. Only pointers that are references by the
+   * program's own types may be given: a wild load faults in the target.
+   */
+  | { readonly kind: 'load'; readonly base: LoadBase; readonly offset: number; readonly align: number }
+  /** A word of the control block. `outer` is that of the poll around this call, at the entry as at the exit. */
+  | { readonly kind: 'control'; readonly offset: number };
+
+export type LoadBase =
+  | { readonly kind: 'register'; readonly name: string }
+  | { readonly kind: 'kept'; readonly index: number };
+
+export interface RecordField {
+  /** Byte offset in the record, a multiple of `size`; the first 8 bytes are the commit word. */
+  readonly at: number;
+  readonly size: 1 | 2 | 4 | 8;
+  readonly from: FieldSource;
+}
+
+/** The bytes that `controlBlock.outerPlan` lists, copied one by one to `at`; nothing where no outer poll is open or it has more than `room`. */
+export interface OuterCopy {
+  readonly at: number;
+  readonly room: number;
+}
+
+/** An integer in a register compared with a constant; all of a probe's must hold, else the event costs only the compare. */
+export interface Condition {
+  readonly register: string;
+  readonly size: 1 | 2 | 4 | 8;
+  readonly signed: boolean;
+  readonly op: 'eq' | 'ne' | 'lt' | 'le' | 'gt' | 'ge';
+  readonly value: bigint;
+}
+
+/** Makes this call the open outer poll until it returns. For one hart only: the words are not per hart. Needs a hook. */
+export interface Nesting {
+  readonly self: string;
+  /** Address of the list for `controlBlock.outerPlan`. */
+  readonly plan: Addr;
+}
+
+/**
+ * The way to see a function return: its return address is replaced, and the original is pushed on the target's own stack. A function that
+ * takes arguments on the stack would not find them, and must not be hooked.
+ */
+export interface ReturnHook {
+  /** Address of the exit trampoline. */
+  readonly exit: Addr;
+  /** Registers at the entry that the exit wants, at most 4. */
+  readonly keep: readonly string[];
+}
+
+interface Trampoline {
+  /** Where the code will lie. Its length does not depend on this. */
+  readonly at: Addr;
+  readonly ring: RingGeometry;
+  readonly fields: readonly RecordField[];
+}
+
+export interface EntryTrampoline extends Trampoline {
+  readonly displaced: Displaced;
+  readonly when: readonly Condition[];
+  readonly hook: ReturnHook | undefined;
+  readonly nesting: Nesting | undefined;
+  readonly outerCopy: OuterCopy | undefined;
+  /** Only counts, in the u64 at this address, atomically: no record, no hook. */
+  readonly count: Addr | undefined;
+  /** How control comes here: by the patch itself, or through the hop at this address, which has saved a register. */
+  readonly via: 'patch' | { readonly hop: Addr };
+}
+
+export interface ExitTrampoline extends Trampoline {
+  readonly keep: readonly string[];
+  readonly nesting: boolean;
+}
+
+/** How far the patch can jump and what it costs the function. `near` keeps every register; `far` destroys a scratch register at the entry. */
+export type PatchKind = 'near' | 'far';
+
+/** Instructions that were taken out of a function's start, ready to be carried out elsewhere. */
+export interface Displaced {
+  readonly kind: PatchKind;
+  readonly start: Addr;
+  /** Bytes of whole instructions, at least `patchLength`. */
+  readonly length: number;
+  /** Bytes that the jump overwrites. */
+  readonly patchLength: number;
+  /** The instructions as text, for `--dry-run`. */
+  readonly text: readonly string[];
+  /** Why the function's return must not be hooked, in words for a person: it loops to its first instruction, or returns in another way. */
+  readonly hookRefused?: string;
+  /**
+   * Their code when it stands at `at`, with the jump back behind it; the length is the same everywhere. Throws RangeError where
+   * something that it leads to is out of reach.
+   */
+  relocate(at: Addr): Uint8Array;
+}
+
+export type Refusal = { readonly refused: string };
+
+export interface Hop {
+  bytes(displaced: Displaced): number;
+  encode(displaced: Displaced, at: Addr, to: Addr): Uint8Array;
+  /** Bytes of a hop's beginning that tell where it leads. */
+  readonly headBytes: number;
+  /** Where a hop that stands at `at` leads; undefined for other code. */
+  target(code: Uint8Array, at: Addr): Addr | undefined;
+}
+
+/** Code that counts a counter of unknown rate against a timer of a known one, run once at a stop with one hart. */
+export interface CounterCalibration {
+  /** Ticks a second of the timer. */
+  readonly referenceHz: number;
+  /** Whether the machine has the timer, asked through the stub's own commands. */
+  present(monitor: (command: string) => Promise<string | undefined>): Promise<boolean>;
+  code(at: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
+  /** Registers that it changes, to be put back. */
+  readonly changes: readonly string[];
+  /** What a register must be set to before it runs, where it must be. */
+  begin(register: { readonly name: string; readonly value: bigint }): bigint | undefined;
+  /** At the breakpoint: the counter now, and how far both have come. */
+  result(
+    registers: RegisterReader,
+  ): { readonly counter: number; readonly elapsed: number; readonly reference: number } | undefined;
+}
+
+export interface ProbeCode {
+  /** Patch kinds, the one to be preferred first, and how far each reaches in bytes from the patched instruction. */
+  readonly patches: readonly { readonly kind: PatchKind; readonly bytes: number; readonly reach: number }[];
+  /**
+   * Takes the first instructions out of a function whose whole code is given. Refused, in words for a person, where a branch of the function
+   * enters the patched bytes, where it is too short, or where an instruction cannot be carried out elsewhere.
+   */
+  displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal;
+  /** The jump to write over the function's start: `displaced.patchLength` bytes. Throws RangeError where `to` is out of reach. */
+  patch(displaced: Displaced, to: Addr): Uint8Array;
+  /** Where a function's start that was patched by us jumps to; undefined for other code. */
+  patchTarget(code: Uint8Array, start: Addr): Addr | undefined;
+  /**
+   * For a near patch whose trampoline is out of reach: code in reach that saves a register on the stack and jumps to the trampoline, and
+   * behind it what the trampoline comes back to: the displaced instructions and the jump into the function. Undefined where none is needed.
+   */
+  readonly hop: Hop | undefined;
+  /** Throws RangeError for what this architecture cannot do (a register or counter it lacks) and for addresses out of reach. */
+  entry(trampoline: EntryTrampoline): Uint8Array;
+  exit(trampoline: ExitTrampoline): Uint8Array;
+  /** What a full ring jumps to. With `stops` a breakpoint goes on `breakpoint`, and its instruction does nothing. */
+  wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
+  /** How often the wait routine looks in about a second, on an emulator. */
+  readonly looksPerSecond: number;
+  /** How to find the rate of the counter that records have; undefined where the platform tells it. */
+  readonly calibration?: CounterCalibration;
+  /** Bytes of stack between the stack pointer at the exit trampoline's first instruction and the original return address. */
+  hookedReturnOffset(keep: number): number;
+  /** Bytes of stack that the exit trampoline gives back on top of what the function's own return does. */
+  hookFrameBytes(keep: number, nesting: boolean): number;
+}

@@ -1,0 +1,86 @@
+// RISC-V Privileged Architecture, "Supervisor Address Translation and Protection (satp) Register" and "Sv39", "Sv48", "Sv57":
+//
+//   satp  63:60 mode (0 off, 8 Sv39, 9 Sv48, 10 Sv57) | 59:44 ASID | 43:0 page number of the root table
+//   entry 63 N | 62:61 PBMT | 53:10 page number | 7 D | 6 A | 5 G | 4 U | 3 X | 2 W | 1 R | 0 V
+//
+// Svnapot is read for 64 KiB. Not read: the hypervisor's second stage; MPRV, which no kernel leaves set.
+import { type Addr, addr } from '../../base/addr.js';
+import type { AddressSpaces } from '../address-space.js';
+import { type Entry, everything, identity, PageWalk, sizeAt } from '../page-walk.js';
+
+const V = 1n;
+const R = 2n;
+const W = 4n;
+const X = 8n;
+const U = 16n;
+const G = 32n;
+const A = 64n;
+const D = 128n;
+const N = 1n << 63n;
+const MACHINE = 3n;
+const VIRTUAL = 4n;
+
+const schemes = { 8: ['sv39', 3], 9: ['sv48', 4], 10: ['sv57', 5] } as const;
+
+export const addressSpaces: AddressSpaces = {
+  registers: ['satp', 'priv'],
+  of(registers, physical) {
+    const privilege = registers.register('priv');
+    if (privilege === undefined) return { refused: "the stub does not say the hart's privilege mode (priv)" };
+    if ((privilege & VIRTUAL) !== 0n) return { refused: 'the hart runs as a guest of a hypervisor' };
+    const satp = registers.register('satp');
+    if (satp === undefined && privilege !== MACHINE) return { refused: 'the stub does not give satp' };
+    const mode = Number((satp ?? 0n) >> 60n);
+    const user = privilege === 0n;
+    if (mode === 0 || privilege === MACHINE) {
+      return {
+        scheme: 'off',
+        user,
+        translate: async (address) => identity(address),
+        mappings: everything,
+        largePageTable: async () => undefined,
+        largePageEntry: encode,
+      };
+    }
+    const known = schemes[mode as keyof typeof schemes];
+    if (known === undefined) return { refused: `satp has the mode ${mode}, which is not known` };
+    const [scheme, levels] = known;
+    const root = ((satp ?? 0n) & ((1n << 44n) - 1n)) << 12n;
+    const walk = new PageWalk({ levels, root, decode }, physical);
+    return {
+      scheme,
+      user,
+      translate: (address) => walk.translate(address),
+      mappings: (...range) => walk.mappings(...range),
+      largePageTable: (address) => walk.largePageTable(address),
+      largePageEntry: encode,
+    };
+  },
+};
+
+const inner = { readable: true, writable: true, executable: true, user: true } as const;
+
+function decode(entry: bigint, level: number, virtual: bigint): Entry | undefined {
+  if ((entry & V) === 0n) return undefined;
+  let page = (entry >> 10n) & ((1n << 44n) - 1n);
+  const has = (bit: bigint): boolean => (entry & bit) !== 0n;
+  if ((entry & (R | W | X)) === 0n) {
+    // D, A and U are reserved here.
+    return level === 0 || (entry & (D | A | U)) !== 0n
+      ? undefined
+      : { kind: 'table', physical: page << 12n, rights: inner };
+  }
+  if (has(W) && !has(R)) return undefined;
+  if (has(N)) {
+    if (level !== 0 || (page & 15n) !== 8n) return undefined;
+    page = (page & ~15n) | ((virtual >> 12n) & 15n);
+  }
+  const physical = page << 12n;
+  if (physical % BigInt(sizeAt(level)) !== 0n) return undefined;
+  return { kind: 'leaf', physical, rights: { readable: has(R), writable: has(W), executable: has(X), user: has(U) } };
+}
+
+/** Global, and accessed and dirty already, so that nothing but us ever writes the entry. */
+function encode(physical: Addr, rights: 'code' | 'data'): bigint {
+  return ((addr(physical) >> 12n) << 10n) | V | R | G | A | D | (rights === 'code' ? X : W);
+}

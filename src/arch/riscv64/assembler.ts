@@ -1,0 +1,257 @@
+import { type Addr, addOffset } from '../../base/addr.js';
+import { branches, type CsrOp, csrs, type LoadOp, loads, type StoreOp, stores } from './opcodes.js';
+
+/**
+ * The RISC-V Instruction Set Manual, volume I, "Base Instruction Formats": the instructions that trampolines are made of, of RV64I, A and
+ * Zicsr, as 32-bit words, and the few compressed ones that a hop is made of. Registers are numbers 0 to 31. An operand that does not
+ * fit its field is a RangeError.
+ *
+ *      31      25 24  20 19  15 14  12 11   7 6     0
+ *     | funct7   | rs2  | rs1  | f3   | rd   | opcode |
+ */
+export const T0 = 5;
+export const T1 = 6;
+export const T2 = 7;
+export const T3 = 28;
+export const T4 = 29;
+export const T5 = 30;
+export const T6 = 31;
+
+export type Branch = NonNullable<(typeof branches)[number]>;
+
+function signed(value: number, bits: number, unit: number, what: string): number {
+  const limit = 2 ** (bits - 1);
+  if (!Number.isInteger(value) || value % unit !== 0 || value < -limit || value >= limit)
+    throw new RangeError(`${what} ${value} does not fit ${bits} bits in steps of ${unit}`);
+  return value;
+}
+
+function unsigned(value: number, bits: number, what: string): number {
+  if (!Number.isInteger(value) || value < 0 || value >= 2 ** bits)
+    throw new RangeError(`${what} ${value} does not fit ${bits} bits`);
+  return value;
+}
+
+const register = (number: number): number => unsigned(number, 5, 'Register');
+
+function formatI(opcode: number, f3: number, rd: number, rs1: number, imm: number): number {
+  const field = signed(imm, 12, 1, 'Immediate') << 20;
+  return (field | (register(rs1) << 15) | (f3 << 12) | (register(rd) << 7) | opcode) >>> 0;
+}
+
+function formatR(opcode: number, f3: number, f7: number, rd: number, rs1: number, rs2: number): number {
+  return ((f7 << 25) | (register(rs2) << 20) | (register(rs1) << 15) | (f3 << 12) | (register(rd) << 7) | opcode) >>> 0;
+}
+
+/** `imm20` is the field itself, signed: what stands in bits 31:12. */
+function formatU(opcode: number, rd: number, imm20: number): number {
+  return ((signed(imm20, 20, 1, 'Upper immediate') << 12) | (register(rd) << 7) | opcode) >>> 0;
+}
+
+export const addi = (rd: number, rs1: number, imm: number): number => formatI(0x13, 0, rd, rs1, imm);
+export const andi = (rd: number, rs1: number, imm: number): number => formatI(0x13, 7, rd, rs1, imm);
+export const addiw = (rd: number, rs1: number, imm: number): number => formatI(0x1b, 0, rd, rs1, imm);
+export const slli = (rd: number, rs1: number, by: number): number =>
+  formatI(0x13, 1, rd, rs1, unsigned(by, 6, 'Shift'));
+export const srli = (rd: number, rs1: number, by: number): number =>
+  formatI(0x13, 5, rd, rs1, unsigned(by, 6, 'Shift'));
+export const srai = (rd: number, rs1: number, by: number): number =>
+  formatI(0x13, 5, rd, rs1, unsigned(by, 6, 'Shift') | 0x400);
+export const add = (rd: number, rs1: number, rs2: number): number => formatR(0x33, 0, 0, rd, rs1, rs2);
+export const lui = (rd: number, imm20: number): number => formatU(0x37, rd, imm20);
+export const auipc = (rd: number, imm20: number): number => formatU(0x17, rd, imm20);
+export const jalr = (rd: number, rs1: number, offset: number): number => formatI(0x67, 0, rd, rs1, offset);
+export const nop = (): number => addi(0, 0, 0);
+
+/** Imm[20|10:1|11|19:12]; `offset` is from the instruction itself. */
+export function jal(rd: number, offset: number): number {
+  const imm = signed(offset, 21, 2, 'Jump offset');
+  const field = ((imm >> 20) << 31) | ((imm & 0x7fe) << 20) | ((imm & 0x800) << 9) | (imm & 0xff000);
+  return (field | (register(rd) << 7) | 0x6f) >>> 0;
+}
+
+/** Imm[12|10:5] and imm[4:1|11]; `offset` is from the instruction itself. */
+export function branch(op: Branch, rs1: number, rs2: number, offset: number): number {
+  const imm = signed(offset, 13, 2, 'Branch offset');
+  const high = ((imm >> 12) << 31) | ((imm & 0x7e0) << 20);
+  const low = ((imm & 0x1e) << 7) | ((imm & 0x800) >> 4);
+  return (high | (register(rs2) << 20) | (register(rs1) << 15) | (branches.indexOf(op) << 12) | low | 0x63) >>> 0;
+}
+
+export function load(op: LoadOp, rd: number, base: number, offset: number): number {
+  return formatI(0x03, loads.indexOf(op), rd, base, offset);
+}
+
+export function store(op: StoreOp, value: number, base: number, offset: number): number {
+  const imm = signed(offset, 12, 1, 'Offset');
+  const fields = (register(value) << 20) | (register(base) << 15) | (stores.indexOf(op) << 12);
+  return (((imm >> 5) << 25) | fields | ((imm & 31) << 7) | 0x23) >>> 0;
+}
+
+export const ld = (rd: number, base: number, offset: number): number => load('ld', rd, base, offset);
+export const sd = (value: number, base: number, offset: number): number => store('sd', value, base, offset);
+
+/** `rd` gets what was at `address`; without an ordering of its own. */
+export const amoaddD = (rd: number, value: number, address: number): number => formatR(0x2f, 3, 0, rd, address, value);
+export const lrD = (rd: number, address: number): number => formatR(0x2f, 3, 2 << 2, rd, address, 0);
+/** Release: whatever was read and written before comes first. `rd` gets 0 where it was stored. */
+export const scDRelease = (rd: number, value: number, address: number): number =>
+  formatR(0x2f, 3, (3 << 2) | 1, rd, address, value);
+
+/** Sets of device input 8, output 4, memory reads 2, writes 1. */
+export function fence(before: number, after: number): number {
+  return ((unsigned(before, 4, 'Set') << 24) | (unsigned(after, 4, 'Set') << 20) | 0x0f) >>> 0;
+}
+
+export function csr(op: CsrOp, rd: number, number: number, source: number): number {
+  const field = unsigned(number, 12, 'CSR') << 20;
+  return (field | (register(source) << 15) | (csrs.indexOf(op) << 12) | (register(rd) << 7) | 0x73) >>> 0;
+}
+
+/** Compressed, 16 bits: c.addi sp,imm; c.sdsp and c.ldsp with their offset zero. */
+export const cAddiSp = (imm: number): number => {
+  const field = signed(imm, 6, 1, 'Immediate');
+  return ((field & 32) << 7) | (2 << 7) | ((field & 31) << 2) | 1;
+};
+export const cSdsp0 = (value: number): number => 0xe002 | (register(value) << 2);
+export const cLdsp0 = (rd: number): number => 0x6002 | (register(rd) << 7);
+
+/** A distance as `auipc` and a signed 12-bit rest take it, or undefined where it is past 2 GiB. */
+export function split(distance: bigint): { readonly high: number; readonly low: number } | undefined {
+  const rounded = distance + 0x800n;
+  if (BigInt.asIntN(32, rounded) !== rounded) return undefined;
+  const high = Number(rounded >> 12n);
+  return { high, low: Number(distance - (BigInt(high) << 12n)) };
+}
+
+const opposites: Readonly<Record<Branch, Branch>> = {
+  beq: 'bne',
+  bne: 'beq',
+  blt: 'bge',
+  bge: 'blt',
+  bltu: 'bgeu',
+  bgeu: 'bltu',
+};
+
+export const opposite = (op: Branch): Branch => opposites[op];
+
+/** From one address to another as a jump's offset. */
+export function distance(from: Addr, to: Addr): bigint {
+  return BigInt.asIntN(64, to - from);
+}
+
+export type Label = { at: number | undefined };
+
+/** Puts instructions one behind the other at an address; labels are resolved at the end. */
+export class Assembler {
+  readonly #at: Addr;
+  readonly #bytes: number[] = [];
+  readonly #fixups: { readonly at: number; readonly label: Label; encode(offset: number): number }[] = [];
+
+  constructor(at: Addr) {
+    this.#at = at;
+  }
+
+  /** Where the next instruction goes. */
+  get here(): Addr {
+    return addOffset(this.#at, this.#bytes.length);
+  }
+
+  emit(...words: readonly number[]): void {
+    for (const word of words) this.#bytes.push(word & 255, (word >> 8) & 255, (word >> 16) & 255, word >>> 24);
+  }
+
+  /** 16-bit instructions. */
+  emitCompressed(...halves: readonly number[]): void {
+    for (const half of halves) this.#bytes.push(half & 255, half >> 8);
+  }
+
+  raw(bytes: Uint8Array): void {
+    for (const byte of bytes) this.#bytes.push(byte);
+  }
+
+  /** A label that `place` puts somewhere. */
+  label(): Label {
+    return { at: undefined };
+  }
+
+  place(label: Label): void {
+    label.at = this.#bytes.length;
+  }
+
+  branch(op: Branch, rs1: number, rs2: number, to: Label): void {
+    this.#later(to, (offset) => branch(op, rs1, rs2, offset));
+  }
+
+  jump(to: Label): void {
+    this.#later(to, (offset) => jal(0, offset));
+  }
+
+  /** `jal x0`: keeps every register, reaches 1 MiB. */
+  jumpNear(to: Addr): void {
+    this.emit(jal(0, Number(distance(this.here, to))));
+  }
+
+  /** `auipc; jalr`: reaches 2 GiB. `link` gets the address behind it. */
+  jumpFar(to: Addr, through: number, link = 0): void {
+    const { high, low } = this.#pair(to);
+    this.emit(auipc(through, high), jalr(link, through, low));
+  }
+
+  /** An address in 8 bytes of code wherever it lies: relative to the pc, or as a constant where that is too far and 32 bits will do. */
+  loadAddress(rd: number, address: Addr): void {
+    const relative = split(distance(this.here, address));
+    const absolute = relative ?? split(BigInt.asIntN(64, address));
+    if (absolute === undefined) throw new RangeError(`0x${address.toString(16)} is out of reach of ${this.#place()}`);
+    const { high, low } = absolute;
+    this.emit(relative === undefined ? lui(rd, high) : auipc(rd, high), addi(rd, rd, low));
+  }
+
+  /** A constant by as many instructions as it takes: a 32-bit one in two, then 12 bits a pair. */
+  loadConstant(rd: number, value: bigint): void {
+    const wanted = BigInt.asIntN(64, value);
+    if (wanted >= -0x800n && wanted < 0x800n) {
+      this.emit(addi(rd, 0, Number(wanted)));
+      return;
+    }
+    const low = Number(BigInt.asIntN(12, wanted));
+    if (BigInt.asIntN(32, wanted) === wanted) {
+      const high = Number(BigInt.asIntN(20, (wanted + 0x800n) >> 12n));
+      this.emit(lui(rd, high));
+      if (low !== 0) this.emit(addiw(rd, rd, low));
+      return;
+    }
+    let rest = (wanted - BigInt(low)) >> 12n;
+    let shift = 12;
+    for (; (rest & 1n) === 0n; rest >>= 1n) shift++;
+    this.loadConstant(rd, rest);
+    this.emit(slli(rd, rd, shift));
+    if (low !== 0) this.emit(addi(rd, rd, low));
+  }
+
+  /** The code. Throws RangeError where a label is too far from a branch to it. */
+  finish(): Uint8Array {
+    const bytes = Uint8Array.from(this.#bytes);
+    const view = new DataView(bytes.buffer);
+    for (const { at, label, encode } of this.#fixups) {
+      if (label.at === undefined) throw new Error('A label was not placed');
+      view.setUint32(at, encode(label.at - at), true);
+    }
+    return bytes;
+  }
+
+  #later(label: Label, encode: (offset: number) => number): void {
+    this.#fixups.push({ at: this.#bytes.length, label, encode });
+    this.emit(0);
+  }
+
+  #pair(to: Addr): { readonly high: number; readonly low: number } {
+    const parts = split(distance(this.here, to));
+    if (parts === undefined) throw new RangeError(`0x${to.toString(16)} is out of reach of ${this.#place()}`);
+    return parts;
+  }
+
+  #place(): string {
+    return `code at 0x${this.#at.toString(16)}`;
+  }
+}

@@ -1,0 +1,258 @@
+import { expandCompressed } from './compressed.js';
+import * as table from './opcodes.js';
+
+/**
+ * The RISC-V Instruction Set Manual, volume I: "Base Instruction Formats" (where the fields lie) and "Expanded Instruction-Length
+ * Encoding" (lengths past 4 bytes). RV64GC but for F and D arithmetic, which decodes as `unknown` with its length, as do encodings that
+ * are reserved or belong to other extensions.
+ *
+ *      31      25 24  20 19  15 14  12 11   7 6     0
+ *     | funct7   | rs2  | rs1  | f3   | rd   | opcode |
+ */
+export type Instruction = Encoded & Operation;
+
+interface Encoded {
+  /** Bytes in memory. */
+  readonly length: number;
+  /** From the C extension; the rest of the record is what it expands to. */
+  readonly compressed: boolean;
+}
+
+/** Registers are numbers 0 to 31. An `imm` is signed; a branch's and a jump's is relative to the instruction's own address. */
+export type Operation =
+  | {
+      readonly form: 'register';
+      readonly op: table.RegisterOp;
+      readonly rd: number;
+      readonly rs1: number;
+      readonly rs2: number;
+    }
+  | {
+      readonly form: 'immediate';
+      readonly op: table.ImmediateOp;
+      readonly rd: number;
+      readonly rs1: number;
+      readonly imm: number;
+    }
+  /** `imm` is what is added or loaded: the upper 20 bits in place, sign-extended from 32. */
+  | { readonly form: 'upper'; readonly op: 'lui' | 'auipc'; readonly rd: number; readonly imm: number }
+  | { readonly form: 'jump'; readonly op: 'jal'; readonly rd: number; readonly imm: number }
+  | {
+      readonly form: 'jump-register';
+      readonly op: 'jalr';
+      readonly rd: number;
+      readonly rs1: number;
+      readonly imm: number;
+    }
+  | {
+      readonly form: 'branch';
+      readonly op: table.BranchOp;
+      readonly rs1: number;
+      readonly rs2: number;
+      readonly imm: number;
+    }
+  | {
+      readonly form: 'load';
+      readonly op: table.LoadOp;
+      readonly rd: number;
+      readonly rs1: number;
+      readonly imm: number;
+    }
+  | {
+      readonly form: 'store';
+      readonly op: table.StoreOp;
+      readonly rs1: number;
+      readonly rs2: number;
+      readonly imm: number;
+    }
+  /** `rd` is a float register, `rs1` an integer one. */
+  | {
+      readonly form: 'float-load';
+      readonly op: table.FloatLoadOp;
+      readonly rd: number;
+      readonly rs1: number;
+      readonly imm: number;
+    }
+  /** `rs2` is a float register, `rs1` an integer one. */
+  | {
+      readonly form: 'float-store';
+      readonly op: table.FloatStoreOp;
+      readonly rs1: number;
+      readonly rs2: number;
+      readonly imm: number;
+    }
+  | {
+      readonly form: 'atomic';
+      readonly op: table.AtomicOp;
+      readonly ordering: '' | 'aq' | 'rl' | 'aqrl';
+      readonly rd: number;
+      readonly rs1: number;
+      readonly rs2: number;
+    }
+  /** `source` is a register number, or the five-bit immediate of the ops that end in `i`. */
+  | {
+      readonly form: 'csr';
+      readonly op: table.CsrOp;
+      readonly rd: number;
+      readonly csr: number;
+      readonly source: number;
+    }
+  /** Sets of device input 8, output 4, memory reads 2, writes 1. */
+  | { readonly form: 'fence'; readonly op: 'fence' | 'fence.tso'; readonly before: number; readonly after: number }
+  | { readonly form: 'address-fence'; readonly op: 'sfence.vma'; readonly rs1: number; readonly rs2: number }
+  | { readonly form: 'system'; readonly op: table.SystemOp }
+  /** `bits`: the first 2 or 4 bytes as a number. */
+  | { readonly form: 'unknown'; readonly op: 'unknown'; readonly bits: number };
+
+/** Length in bytes of an instruction whose first 16 bits are these; 2 where the length itself is reserved (192 bits or more). */
+export function lengthOf(first: number): number {
+  if ((first & 0b11) !== 0b11) return 2;
+  if ((first & 0b1_1100) !== 0b1_1100) return 4;
+  if ((first & 0b11_1111) === 0b01_1111) return 6;
+  if ((first & 0b111_1111) === 0b011_1111) return 8;
+  const parcels = (first >> 12) & 7;
+  return parcels === 7 ? 2 : 10 + 2 * parcels;
+}
+
+/** The instruction at `offset`, or undefined when the bytes end within it. Never throws. */
+export function decode(code: Uint8Array, offset = 0): Instruction | undefined {
+  const b0 = code[offset];
+  const b1 = code[offset + 1];
+  if (b0 === undefined || b1 === undefined) return undefined;
+  const first = b0 | (b1 << 8);
+  const length = lengthOf(first);
+  if (offset + length > code.length) return undefined;
+  if (length === 2) {
+    const expanded = expandCompressed(first);
+    return { length, compressed: (first & 3) !== 3, ...(expanded ?? unknown(first)) };
+  }
+  const word = (first | ((code[offset + 2] as number) << 16) | ((code[offset + 3] as number) << 24)) >>> 0;
+  const operation = length === 4 ? decodeWord(word) : undefined;
+  return { length, compressed: false, ...(operation ?? unknown(word)) };
+}
+
+function unknown(bits: number): Operation {
+  return { form: 'unknown', op: 'unknown', bits };
+}
+
+const immediateI = (word: number): number => word >> 20;
+const immediateS = (word: number): number => ((word >> 25) << 5) | ((word >> 7) & 0x1f);
+const immediateB = (word: number): number =>
+  ((word >> 31) << 12) | ((word << 4) & 0x800) | ((word >> 20) & 0x7e0) | ((word >> 7) & 0x1e);
+const immediateJ = (word: number): number =>
+  ((word >> 31) << 20) | (word & 0xf_f000) | ((word >> 9) & 0x800) | ((word >> 20) & 0x7fe);
+
+function decodeWord(word: number): Operation | undefined {
+  const rd = (word >> 7) & 31;
+  const f3 = (word >> 12) & 7;
+  const rs1 = (word >> 15) & 31;
+  const rs2 = (word >> 20) & 31;
+  const f7 = word >>> 25;
+  switch (word & 0x7f) {
+    case 0x03: {
+      const op = table.loads[f3];
+      return op && { form: 'load', op, rd, rs1, imm: immediateI(word) };
+    }
+    case 0x07: {
+      const op = table.floatLoads[f3];
+      return op && { form: 'float-load', op, rd, rs1, imm: immediateI(word) };
+    }
+    case 0x0f:
+      return decodeFence(word);
+    case 0x13:
+      return decodeImmediate(word, f3, rd, rs1);
+    case 0x17:
+      return { form: 'upper', op: 'auipc', rd, imm: word & ~0xfff };
+    case 0x1b:
+      return decodeWordImmediate(word, f3, rd, rs1);
+    case 0x23: {
+      const op = table.stores[f3];
+      return op && { form: 'store', op, rs1, rs2, imm: immediateS(word) };
+    }
+    case 0x27: {
+      const op = table.floatStores[f3];
+      return op && { form: 'float-store', op, rs1, rs2, imm: immediateS(word) };
+    }
+    case 0x2f:
+      return decodeAtomic(word, f3, rd, rs1, rs2);
+    case 0x33: {
+      const op = groupOf(table.registerOps, f7)?.[f3];
+      return op && { form: 'register', op, rd, rs1, rs2 };
+    }
+    case 0x37:
+      return { form: 'upper', op: 'lui', rd, imm: word & ~0xfff };
+    case 0x3b: {
+      const op = groupOf(table.wordOps, f7)?.[f3];
+      return op && { form: 'register', op, rd, rs1, rs2 };
+    }
+    case 0x63: {
+      const op = table.branches[f3];
+      return op && { form: 'branch', op, rs1, rs2, imm: immediateB(word) };
+    }
+    case 0x67:
+      return f3 === 0 ? { form: 'jump-register', op: 'jalr', rd, rs1, imm: immediateI(word) } : undefined;
+    case 0x6f:
+      return { form: 'jump', op: 'jal', rd, imm: immediateJ(word) };
+    case 0x73:
+      return decodeSystem(word, f3, rd, rs1, rs2);
+    default:
+      return undefined;
+  }
+}
+
+type Group = readonly (table.RegisterOp | undefined)[];
+
+function groupOf(groups: Readonly<Record<'plain' | 'alternate' | 'multiply', Group>>, f7: number): Group | undefined {
+  if (f7 === 0) return groups.plain;
+  if (f7 === 0x20) return groups.alternate;
+  return f7 === 1 ? groups.multiply : undefined;
+}
+
+/** Shift amounts take six bits of the immediate, so the upper six tell srli from srai. */
+function decodeImmediate(word: number, f3: number, rd: number, rs1: number): Operation | undefined {
+  const op = table.immediateOps[f3];
+  if (op !== undefined) return { form: 'immediate', op, rd, rs1, imm: immediateI(word) };
+  const imm = (word >> 20) & 63;
+  const f6 = word >>> 26;
+  if (f3 === 1) return f6 === 0 ? { form: 'immediate', op: 'slli', rd, rs1, imm } : undefined;
+  if (f6 === 0) return { form: 'immediate', op: 'srli', rd, rs1, imm };
+  return f6 === 0x10 ? { form: 'immediate', op: 'srai', rd, rs1, imm } : undefined;
+}
+
+function decodeWordImmediate(word: number, f3: number, rd: number, rs1: number): Operation | undefined {
+  if (f3 === 0) return { form: 'immediate', op: 'addiw', rd, rs1, imm: immediateI(word) };
+  const imm = (word >> 20) & 31;
+  const f7 = word >>> 25;
+  if (f3 === 1 && f7 === 0) return { form: 'immediate', op: 'slliw', rd, rs1, imm };
+  if (f3 !== 5) return undefined;
+  if (f7 === 0) return { form: 'immediate', op: 'srliw', rd, rs1, imm };
+  return f7 === 0x20 ? { form: 'immediate', op: 'sraiw', rd, rs1, imm } : undefined;
+}
+
+const orderings = ['', 'rl', 'aq', 'aqrl'] as const;
+
+function decodeAtomic(word: number, f3: number, rd: number, rs1: number, rs2: number): Operation | undefined {
+  const name = table.atomics[word >>> 27];
+  if (name === undefined || (f3 !== 2 && f3 !== 3) || (name === 'lr' && rs2 !== 0)) return undefined;
+  const ordering = orderings[(word >> 25) & 3] ?? '';
+  return { form: 'atomic', op: `${name}.${f3 === 2 ? 'w' : 'd'}`, ordering, rd, rs1, rs2 };
+}
+
+/** Fences whose unused fields are not zero are reserved for finer ones. */
+function decodeFence(word: number): Operation | undefined {
+  if (word === 0x0000_100f) return { form: 'system', op: 'fence.i' };
+  if ((word & 0xf_ffff) !== 0x0000_000f) return undefined;
+  const before = (word >> 24) & 15;
+  const after = (word >> 20) & 15;
+  const mode = word >>> 28;
+  if (mode === 8 && before === 3 && after === 3) return { form: 'fence', op: 'fence.tso', before, after };
+  return mode === 0 ? { form: 'fence', op: 'fence', before, after } : undefined;
+}
+
+function decodeSystem(word: number, f3: number, rd: number, rs1: number, rs2: number): Operation | undefined {
+  const csr = table.csrs[f3];
+  if (csr !== undefined) return { form: 'csr', op: csr, rd, csr: word >>> 20, source: rs1 };
+  if (word >>> 25 === 9 && f3 === 0 && rd === 0) return { form: 'address-fence', op: 'sfence.vma', rs1, rs2 };
+  const op = table.fixed[word];
+  return op && { form: 'system', op };
+}

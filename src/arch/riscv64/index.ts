@@ -1,0 +1,28 @@
+import type { Architecture } from '../architecture.js';
+import { addressSpaces } from './address-space.js';
+import { lengthOf } from './decode.js';
+import { frames } from './prologue.js';
+import { dwarfRegister } from './registers.js';
+import { resumeOver } from './resume.js';
+import { probeCode } from './trampoline.js';
+
+/** 64-bit RISC-V, little-endian, as the RISC-V ELF psABI calls and numbers things. */
+export const riscv64: Architecture = {
+  name: 'riscv64',
+  elfMachine: 243,
+  gdbNames: ['riscv:rv64', 'riscv64'],
+  pc: 'pc',
+  sp: 'sp',
+  trapRegisters: ['sepc', 'mepc'],
+  arguments: ['a0', 'a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7'],
+  results: ['a0', 'a1'],
+  returnAddress: { in: 'register', name: 'ra' },
+  dwarfRegister,
+  breakpointKind: (code) => (lengthOf(code[0] ?? 0xff) === 2 ? 2 : 4),
+  stackPointerAfterReturn: (atEntry) => atEntry,
+  resumeOver,
+  frames,
+  probeCode,
+  addressSpaces,
+  prepare: async () => {},
+};

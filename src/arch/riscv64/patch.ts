@@ -1,0 +1,57 @@
+import { type Addr, addOffset } from '../../base/addr.js';
+import type { Displaced, Hop } from '../probe-code.js';
+import { Assembler, cAddiSp, cLdsp0, cSdsp0, T0 } from './assembler.js';
+import { decode } from './decode.js';
+
+/** The jump over a function's start. */
+export function patch(displaced: Displaced, to: Addr): Uint8Array {
+  const assembler = new Assembler(displaced.start);
+  if (displaced.kind === 'near') assembler.jumpNear(to);
+  else assembler.jumpFar(to, T0);
+  return assembler.finish();
+}
+
+export function patchTarget(code: Uint8Array, start: Addr): Addr | undefined {
+  const first = decode(code);
+  if (first === undefined || first.compressed) return undefined;
+  if (first.form === 'jump') return first.rd === 0 ? addOffset(start, first.imm) : undefined;
+  const second = decode(code, 4);
+  if (first.op !== 'auipc' || first.rd !== T0 || second?.form !== 'jump-register' || second.compressed)
+    return undefined;
+  return second.rd === 0 && second.rs1 === T0 ? addOffset(start, first.imm + second.imm) : undefined;
+}
+
+/** Bytes of stack that a hop takes: t0 at the lowest. */
+export const HOP_FRAME = 16;
+/** Where the trampoline comes back to, from the hop's start. */
+export const HOP_BACK = 12;
+
+/**
+ *      addi  sp,sp,-16
+ *      sd    t0,0(sp)
+ *      auipc t0,...             to the trampoline
+ *      jr    ...(t0)
+ *      ld    t0,0(sp)           back from it
+ *      addi  sp,sp,16
+ *      ...                      the displaced instructions, and the jump into the function
+ */
+export const hop: Hop = {
+  bytes: (displaced) => HOP_BACK + 4 + displaced.relocate(displaced.start).length,
+  encode(displaced, at, to) {
+    if (displaced.kind !== 'near') throw new RangeError('A far patch comes through no hop');
+    const assembler = new Assembler(at);
+    assembler.emitCompressed(cAddiSp(-HOP_FRAME), cSdsp0(T0));
+    assembler.jumpFar(to, T0);
+    assembler.emitCompressed(cLdsp0(T0), cAddiSp(HOP_FRAME));
+    assembler.raw(displaced.relocate(assembler.here));
+    return assembler.finish();
+  },
+  headBytes: HOP_BACK,
+  target(code, at) {
+    const start = new Assembler(at);
+    start.emitCompressed(cAddiSp(-HOP_FRAME), cSdsp0(T0));
+    const saves = start.finish();
+    if (!saves.every((byte, i) => code[i] === byte)) return undefined;
+    return patchTarget(code.subarray(saves.length), addOffset(at, saves.length));
+  },
+};

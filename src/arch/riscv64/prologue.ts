@@ -1,0 +1,226 @@
+import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frame-analysis.js';
+import type { CodeRange, FrameModel } from '../frame-model.js';
+import type { FrameRules } from '../frame-rows.js';
+import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frame-state.js';
+import { decode, type Instruction } from './decode.js';
+import { FP, RA, SP } from './registers.js';
+
+/**
+ * RISC-V frames from code: RISC-V ELF psABI, "Integer Register Convention", "Frame Pointer Convention" and "DWARF Register Numbers"
+ * (CSRs are 4096 + their number).
+ *
+ *     CFA ->  | caller's frame |
+ *      -8     | ra             |
+ *     -16     | caller's fp    |   fp = CFA
+ */
+const CSR = 4096;
+const csrs = { sscratch: 0x140, sepc: 0x141, mscratch: 0x340, mepc: 0x341 } as const;
+const T0 = 5;
+
+/** States have an index for x0 to x31, then one for each CSR that saves or swaps something at a trap. */
+const SSCRATCH = 32;
+const SEPC = 33;
+const MSCRATCH = 34;
+const MEPC = 35;
+const csrIndex = new Map<number, number>([
+  [csrs.sscratch, SSCRATCH],
+  [csrs.sepc, SEPC],
+  [csrs.mscratch, MSCRATCH],
+  [csrs.mepc, MEPC],
+]);
+
+/** ra, t0 to t6, a0 to a7. */
+const clobbered = [RA, 5, 6, 7, 28, 29, 30, 31, 10, 11, 12, 13, 14, 15, 16, 17];
+const preserved = [FP, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
+
+const decoder: FrameDecoder<Instruction> = {
+  entry: FrameState.entry(36).with(0, { base: CONSTANT, offset: 0 }),
+  decode: ({ bytes }, offset) => decode(bytes, offset),
+  execute,
+  isPadding: (instruction) =>
+    (instruction.form === 'immediate' && instruction.op === 'addi' && instruction.rd === 0) ||
+    instruction.form === 'unknown',
+};
+
+const rules: FrameRules = {
+  numbers: Array.from({ length: 32 }, (_, index) => index).concat(
+    [csrs.sscratch, csrs.sepc, csrs.mscratch, csrs.mepc].map((csr) => CSR + csr),
+  ),
+  longestCall: 4,
+};
+
+export const frames: FrameModel = {
+  registerCount: 32,
+  stackPointer: SP,
+  framePointer: FP,
+  returnAddress: RA,
+  preserved,
+  special: new Map(Object.entries(csrs).map(([name, csr]) => [CSR + csr, name])),
+  cfaAtEntry: 0,
+  framePointerRow: {
+    cfa: { kind: 'register', register: FP, offset: 0 },
+    returnAddress: RA,
+    registers: new Map([
+      [RA, { kind: 'saved', offset: -8 }],
+      [FP, { kind: 'saved', offset: -16 }],
+    ]),
+    interrupted: false,
+  },
+  entryRow: {
+    cfa: { kind: 'register', register: SP, offset: 0 },
+    returnAddress: RA,
+    registers: new Map(),
+    interrupted: false,
+  },
+  analyse: (ranges: readonly CodeRange[]) => new FrameAnalysis(frames, rules, decoder, ranges),
+};
+
+const stop: Outcome = { next: undefined, kind: 'plain' };
+
+function execute(instruction: Instruction, state: FrameState, at: number): Outcome {
+  const { values } = state;
+  const set = (rd: number, value: Value | undefined): Outcome => ({
+    next: rd === 0 ? state : state.with(rd, value),
+    kind: 'plain',
+  });
+  switch (instruction.form) {
+    case 'immediate':
+      return set(instruction.rd, immediate(instruction, values[instruction.rs1]));
+    case 'register':
+      return set(instruction.rd, register(instruction.op, values[instruction.rs1], values[instruction.rs2]));
+    case 'upper':
+      return set(
+        instruction.rd,
+        instruction.op === 'lui'
+          ? { base: CONSTANT, offset: instruction.imm }
+          : { base: ADDRESS, offset: at + instruction.imm },
+      );
+    case 'load':
+      return set(
+        instruction.rd,
+        instruction.op === 'ld'
+          ? loaded(state, plus(values[instruction.rs1], instruction.imm), instruction.rd)
+          : undefined,
+      );
+    case 'store': {
+      const size = { sb: 1, sh: 2, sw: 4, sd: 8 }[instruction.op];
+      const address = plus(values[instruction.rs1], instruction.imm);
+      return { next: state.store(address, size, values[instruction.rs2]), kind: 'plain' };
+    }
+    case 'float-store':
+      return { next: state.store(plus(values[instruction.rs1], instruction.imm), 8, undefined), kind: 'plain' };
+    case 'float-load':
+    case 'fence':
+    case 'address-fence':
+      return { next: state, kind: 'plain' };
+    case 'atomic':
+      return set(instruction.rd, undefined);
+    case 'csr':
+      return csr(instruction, state);
+    case 'jump':
+      return instruction.rd === 0
+        ? { next: undefined, target: { offset: at + instruction.imm, state }, kind: 'plain' }
+        : { next: afterCall(state, instruction.rd), kind: 'call' };
+    case 'jump-register':
+      return jumpRegister(instruction, state);
+    case 'branch':
+      return branch(instruction, state, at);
+    case 'system':
+      return system(instruction.op, state);
+    case 'unknown':
+      // All zeros and `csrrw x0, cycle, x0` are the two spellings of unimp; a number that is no instruction is data.
+      return instruction.bits === 0 || instruction.bits === 0xc000_1073 ? stop : { next: state, kind: 'plain' };
+  }
+}
+
+function immediate(
+  { op, imm }: Extract<Instruction, { form: 'immediate' }>,
+  source: Value | undefined,
+): Value | undefined {
+  if (op === 'addi') return plus(source, imm);
+  if (source?.base !== CONSTANT) return undefined;
+  switch (op) {
+    case 'addiw':
+      return { base: CONSTANT, offset: (source.offset + imm) | 0 };
+    case 'slli': {
+      const offset = source.offset * 2 ** imm;
+      return Math.abs(offset) < 2 ** 31 ? { base: CONSTANT, offset } : undefined;
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** What a register held at entry comes back unchanged. A pointer into the frame may have been changed by who was given its address. */
+function loaded(state: FrameState, address: Value | undefined, rd: number): Value | undefined {
+  const value = state.load(address);
+  return value?.offset === 0 || rd === SP || rd === FP ? value : undefined;
+}
+
+function register(op: string, a: Value | undefined, b: Value | undefined): Value | undefined {
+  if (a === undefined || b === undefined) return undefined;
+  if (op === 'add')
+    return b.base === CONSTANT ? plus(a, b.offset) : a.base === CONSTANT ? plus(b, a.offset) : undefined;
+  if (op !== 'sub') return undefined;
+  if (b.base === CONSTANT) return plus(a, -b.offset);
+  return a.base === b.base ? { base: CONSTANT, offset: a.offset - b.offset } : undefined;
+}
+
+/** A call may change what no function has to keep. One that links through another register is a helper of the prologue's own. */
+function afterCall(state: FrameState, link: number): FrameState {
+  return link === RA ? state.without(clobbered) : state.without([link, ...clobbered]);
+}
+
+function jumpRegister({ rd, rs1, imm }: Extract<Instruction, { form: 'jump-register' }>, state: FrameState): Outcome {
+  if (rd !== 0) return { next: afterCall(state, rd), kind: 'call' };
+  if (rs1 === RA || rs1 === T0) return stop;
+  // `auipc` and `jr` together: a jump that is too far for one instruction.
+  const target = plus(state.values[rs1], imm);
+  if (target?.base === ADDRESS) return { next: undefined, target: { offset: target.offset, state }, kind: 'plain' };
+  return { next: undefined, kind: 'indirect' };
+}
+
+function branch(instruction: Extract<Instruction, { form: 'branch' }>, state: FrameState, at: number): Outcome {
+  const { op, rs1, rs2 } = instruction;
+  const offset = at + instruction.imm;
+  // The loop that touches a large frame page by page ends when sp has reached a register.
+  const reached =
+    rs1 === SP || rs2 === SP ? state.with(SP, state.values[rs1 === SP ? rs2 : rs1] ?? state.values[SP]) : state;
+  return {
+    next: op === 'bne' ? reached : state,
+    target: { offset, state: op === 'beq' ? reached : state },
+    kind: 'plain',
+  };
+}
+
+function csr({ op, rd, csr: number, source }: Extract<Instruction, { form: 'csr' }>, state: FrameState): Outcome {
+  if (op === 'csrrw' && rd === 0 && source === 0 && number === 0xc00) return stop;
+  const index = csrIndex.get(number);
+  const before = index === undefined ? undefined : state.values[index];
+  let next = state;
+  if (index !== undefined) {
+    if (op === 'csrrw') next = next.with(index, state.values[source]);
+    else if (source !== 0) next = next.with(index, undefined);
+  }
+  if (rd !== 0) next = next.with(rd, before);
+  return { next, kind: 'plain' };
+}
+
+function system(op: Extract<Instruction, { form: 'system' }>['op'], state: FrameState): Outcome {
+  switch (op) {
+    case 'sret':
+    case 'mret':
+      // The handler is entered with all registers, ra too, still the interrupted code's.
+      return { next: undefined, kind: 'trap-return', trap: { back: op === 'sret' ? SEPC : MEPC, entry: undefined } };
+    case 'dret':
+      return stop;
+    case 'ebreak':
+      // Linux's WARN goes on behind it, its BUG does not.
+      return { next: state, kind: 'breakpoint' };
+    case 'ecall':
+      // The SBI and Linux both answer in a0 and a1 and keep the rest.
+      return { next: state.without([10, 11]), kind: 'plain' };
+    default:
+      return { next: state, kind: 'plain' };
+  }
+}

@@ -1,0 +1,246 @@
+import {
+  controlBlock,
+  type FieldSource,
+  type LoadBase,
+  type OuterCopy,
+  type RecordField,
+  type RingGeometry,
+} from '../probe-code.js';
+import {
+  type Assembler,
+  add,
+  addi,
+  andi,
+  csr,
+  fence,
+  type Label,
+  ld,
+  load,
+  lrD,
+  scDRelease,
+  sd,
+  slli,
+  srli,
+  store,
+  T0,
+  T1,
+  T2,
+  T3,
+  T4,
+  T5,
+  T6,
+} from './assembler.js';
+import { RA, SP, TP } from './registers.js';
+import { original, registerNamed, type TrampolineFrame } from './trampoline-frame.js';
+
+/**
+ * The part of a trampoline that writes a record, as `probe-code.ts` draws it. t0 is the control block's address, t1 the claim, t2 the
+ * record, t3 for anything; once the control block was read t0 is for anything too.
+ */
+export interface RecordCode {
+  readonly ring: RingGeometry;
+  readonly fields: readonly RecordField[];
+  readonly outerCopy: OuterCopy | undefined;
+}
+
+/** What `wait` goes on with: `again`, or `dropped` 4 bytes further. */
+export const LINK = T3;
+
+const READS = 2;
+const WRITES = 1;
+/** The largest step of an addi that is a power of two. */
+const STEP = 1024;
+
+/** Throws RangeError where a record does not fit its slot, or the ring is none. */
+export function checkRecord({ ring, fields, outerCopy }: RecordCode): void {
+  const { slotShift, segmentShift, countShift } = ring;
+  const geometry = slotShift >= 3 && slotShift <= 11 && segmentShift >= slotShift && segmentShift <= 48;
+  if (!geometry || countShift < 0 || countShift > 6)
+    throw new RangeError(
+      `A ring of 2^${countShift} segments of 2^${segmentShift} bytes cannot have slots of 2^${slotShift}`,
+    );
+  const size = 2 ** slotShift;
+  for (const field of fields) {
+    if (field.at < 8 || field.at % field.size !== 0 || field.at + field.size > size)
+      throw new RangeError(`A field of ${field.size} bytes at ${field.at} does not fit a slot of ${size}`);
+  }
+  if (outerCopy !== undefined && (outerCopy.at < 8 || outerCopy.room < 0 || outerCopy.at + outerCopy.room > size))
+    throw new RangeError(`A copy of ${outerCopy.room} bytes at ${outerCopy.at} does not fit a slot of ${size}`);
+}
+
+/** Places in the code of a claim that its rare ways lead to. */
+export interface ClaimLabels {
+  readonly again: Label;
+  readonly moved: Label;
+  readonly full: Label;
+}
+
+/**
+ * From the control block's address in t0 to a claim in t1 and the record's address in t2. Every load-reserved is followed by a
+ * store-conditional on every way, so that no reservation is left over for code that this one interrupted.
+ */
+export function claim(assembler: Assembler, ring: RingGeometry): ClaimLabels {
+  const { slotShift, segmentShift, countShift } = ring;
+  const labels = { again: assembler.label(), moved: assembler.label(), full: assembler.label() };
+  const reserve = assembler.label();
+  assembler.place(labels.again);
+  assembler.emit(ld(T1, T0, controlBlock.head), ld(T3, T0, controlBlock.limit));
+  assembler.branch('bgeu', T1, T3, labels.full);
+  assembler.emit(fence(READS, READS));
+  if (countShift === 0) assembler.emit(ld(T2, T0, controlBlock.segments));
+  else {
+    assembler.emit(srli(T2, T1, segmentShift), andi(T2, T2, 2 ** countShift - 1), slli(T2, T2, 3));
+    assembler.emit(add(T2, T2, T0), ld(T2, T2, controlBlock.segments));
+  }
+  assembler.place(reserve);
+  assembler.emit(lrD(T3, T0));
+  assembler.branch('bne', T3, T1, labels.moved);
+  for (let left = 2 ** slotShift; left > 0; left -= STEP) assembler.emit(addi(T3, T3, Math.min(left, STEP)));
+  assembler.emit(scDRelease(T3, T3, T0));
+  assembler.branch('bne', T3, 0, reserve);
+  assembler.emit(slli(T3, T1, 64 - segmentShift), srli(T3, T3, 64 - segmentShift), add(T2, T2, T3));
+  return labels;
+}
+
+/** The rare ways of a claim: another writer was faster (what it wrote is stored once more, or not at all), or the ring is full. */
+export function claimRarely(assembler: Assembler, ring: RingGeometry, labels: ClaimLabels, dropped: Label): void {
+  assembler.place(labels.moved);
+  assembler.emit(scDRelease(0, T3, T0));
+  assembler.jump(labels.again);
+  assembler.place(labels.full);
+  assembler.jumpFar(ring.wait, LINK, LINK);
+  assembler.jump(labels.again);
+  assembler.jump(dropped);
+}
+
+/** Fills the claimed record and commits it. Afterwards t0 and t3 hold anything. */
+export function fillRecord(assembler: Assembler, frame: TrampolineFrame, record: RecordCode): void {
+  const isControl = ({ from }: RecordField): boolean => from.kind === 'control';
+  for (const field of record.fields.filter(isControl)) putField(assembler, frame, field);
+  if (record.outerCopy !== undefined) copyOuter(assembler, record.outerCopy);
+  for (const field of record.fields.filter((field) => !isControl(field))) putField(assembler, frame, field);
+  for (const group of loadGroups(record.fields)) putLoads(assembler, frame, group);
+  assembler.emit(fence(WRITES, WRITES), sd(T1, T2, 0));
+}
+
+const storeOps = { 1: 'sb', 2: 'sh', 4: 'sw', 8: 'sd' } as const;
+const loadOps = { 1: 'lbu', 2: 'lhu', 4: 'lwu', 8: 'ld' } as const;
+
+function put(assembler: Assembler, field: RecordField, register: number): void {
+  assembler.emit(store(storeOps[field.size], register, T2, field.at));
+}
+
+function putField(assembler: Assembler, frame: TrampolineFrame, field: RecordField): void {
+  if (field.from.kind === 'load') return;
+  put(assembler, field, sourceValue(assembler, frame, field.from));
+}
+
+const timeCsrs = { cycle: 0xc00, time: 0xc01 } as const;
+const MHARTID = 0xf14;
+
+/** The register that has the value, t3 where it must be made. */
+function sourceValue(
+  assembler: Assembler,
+  frame: TrampolineFrame,
+  from: Exclude<FieldSource, { readonly kind: 'load' }>,
+): number {
+  switch (from.kind) {
+    case 'register':
+      return original(assembler, frame, registerNamed(from.name), T3);
+    case 'stack-pointer':
+      return original(assembler, frame, SP, T3);
+    case 'return-address':
+      return original(assembler, frame, RA, T3);
+    case 'kept':
+      assembler.emit(ld(T3, SP, keptAt(frame, from.index)));
+      return T3;
+    case 'constant':
+      if (BigInt.asUintN(64, from.value) === 0n) return 0;
+      assembler.loadConstant(T3, from.value);
+      return T3;
+    case 'time':
+      if (from.counter === 'tsc') throw new RangeError('RISC-V has no tsc');
+      assembler.emit(csr('csrrs', T3, timeCsrs[from.counter], 0));
+      return T3;
+    case 'hart':
+      if (from.how === 'tp') return TP;
+      if (from.how !== 'mhartid') throw new RangeError(`RISC-V has no ${from.how}`);
+      assembler.emit(csr('csrrs', T3, MHARTID, 0));
+      return T3;
+    case 'control':
+      assembler.emit(ld(T3, T0, from.offset));
+      return T3;
+  }
+}
+
+function keptAt(frame: TrampolineFrame, index: number): number {
+  if (!Number.isInteger(index) || index < 0 || index >= frame.kept) throw new RangeError(`No kept register ${index}`);
+  return frame.frame + 8 * (1 + index);
+}
+
+/** Loads through one pointer, with one check. */
+interface LoadGroup {
+  readonly base: LoadBase;
+  readonly align: number;
+  readonly loads: { readonly field: RecordField; readonly offset: number }[];
+}
+
+function loadGroups(fields: readonly RecordField[]): LoadGroup[] {
+  const groups = new Map<string, LoadGroup>();
+  for (const field of fields) {
+    if (field.from.kind !== 'load') continue;
+    const { base, align, offset } = field.from;
+    const key = `${base.kind} ${base.kind === 'register' ? base.name : base.index} ${align}`;
+    const group = groups.get(key) ?? { base, align, loads: [] };
+    groups.set(key, group);
+    group.loads.push({ field, offset });
+  }
+  return [...groups.values()];
+}
+
+const MAX_ALIGN = 2048;
+
+function putLoads(assembler: Assembler, frame: TrampolineFrame, { base, align, loads }: LoadGroup): void {
+  if (!Number.isInteger(Math.log2(align)) || align < 1 || align > MAX_ALIGN)
+    throw new RangeError(`An alignment of ${align} cannot be checked`);
+  const wrong = assembler.label();
+  const done = assembler.label();
+  let pointer = T0;
+  if (base.kind === 'register') pointer = original(assembler, frame, registerNamed(base.name), T0);
+  else assembler.emit(ld(T0, SP, keptAt(frame, base.index)));
+  assembler.branch('beq', pointer, 0, wrong);
+  if (align > 1) {
+    assembler.emit(andi(T3, pointer, align - 1));
+    assembler.branch('bne', T3, 0, wrong);
+  }
+  for (const { field, offset } of loads) {
+    if (offset >= -2048 && offset < 2048) assembler.emit(load(loadOps[field.size], T3, pointer, offset));
+    else {
+      assembler.loadConstant(T3, BigInt(offset));
+      assembler.emit(add(T3, T3, pointer), load(loadOps[field.size], T3, T3, 0));
+    }
+    put(assembler, field, T3);
+  }
+  assembler.jump(done);
+  assembler.place(wrong);
+  assembler.emit(addi(T3, 0, -1));
+  for (const { field } of loads) put(assembler, field, T3);
+  assembler.place(done);
+}
+
+/** Byte by byte, by the list at `outerPlan`: t3 in the list, t4 the Future, t5 bytes left, t0 in the record. */
+function copyOuter(assembler: Assembler, { at, room }: OuterCopy): void {
+  const next = assembler.label();
+  const done = assembler.label();
+  assembler.emit(ld(T4, T0, controlBlock.outer));
+  assembler.branch('beq', T4, 0, done);
+  assembler.emit(ld(T3, T0, controlBlock.outerPlan), load('lwu', T5, T3, 0), addi(T6, 0, room));
+  assembler.branch('bltu', T6, T5, done);
+  assembler.emit(addi(T0, T2, at));
+  assembler.place(next);
+  assembler.branch('beq', T5, 0, done);
+  assembler.emit(load('lwu', T6, T3, 4), add(T6, T6, T4), load('lbu', T6, T6, 0), store('sb', T6, T0, 0));
+  assembler.emit(addi(T3, T3, 4), addi(T0, T0, 1), addi(T5, T5, -1));
+  assembler.jump(next);
+  assembler.place(done);
+}

@@ -1,0 +1,246 @@
+import { type Addr, addOffset } from '../../base/addr.js';
+import type { Displaced, PatchKind, Refusal } from '../probe-code.js';
+import { Assembler, addi, branch, jalr, opposite, T0 } from './assembler.js';
+import { decode, type Instruction } from './decode.js';
+import { RA, SP } from './registers.js';
+import { textOf } from './text.js';
+
+/**
+ * Takes the first instructions out of a function, so that they can be carried out elsewhere. Of RISC-V instructions only auipc, branches
+ * and jumps know where they stand; these are rebuilt, all others are copied byte by byte.
+ *
+ *     near  jal x0               4 bytes, reaches 1 MiB, keeps every register
+ *     far   auipc t0; jalr x0    8 bytes, reaches 2 GiB, destroys t0
+ */
+export const patchLengths: Readonly<Record<PatchKind, number>> = { near: 4, far: 8 };
+
+interface Placed {
+  readonly instruction: Instruction;
+  readonly offset: number;
+}
+
+/** Puts one displaced instruction at its new place, in as many bytes wherever that is. */
+type Move = (assembler: Assembler) => void;
+
+export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal {
+  const body = decodeAll(code);
+  const patchLength = patchLengths[kind];
+  const first: Placed[] = [];
+  let length = 0;
+  for (const placed of body) {
+    if (length >= patchLength) break;
+    first.push(placed);
+    length += placed.instruction.length;
+  }
+  if (length < patchLength) return { refused: `it is ${length} bytes long, and the jump takes ${patchLength}` };
+  const targets = targetsOf(body);
+  const reason = entered(targets, length) ?? ownStack(body) ?? (kind === 'far' ? needsT0(body, first) : undefined);
+  if (reason !== undefined) return { refused: reason };
+
+  const moves: Move[] = [];
+  for (const placed of first) {
+    const { instruction, offset } = placed;
+    const at = addOffset(start, offset);
+    const move = moveOf(placed, at, kind, code, length);
+    if (typeof move === 'string') return { refused: `${textOf(instruction, at)} ${move}` };
+    moves.push(move);
+  }
+  const back = addOffset(start, length);
+  return {
+    kind,
+    start,
+    length,
+    patchLength,
+    text: first.map(({ instruction, offset }) => textOf(instruction, addOffset(start, offset))),
+    ...hookRefusal(body, targets),
+    relocate(at) {
+      const assembler = new Assembler(at);
+      for (const move of moves) move(assembler);
+      jump(assembler, kind, back);
+      return assembler.finish();
+    },
+  };
+}
+
+/** A jump that costs no more than the patch did. */
+function jump(assembler: Assembler, kind: PatchKind, to: Addr): void {
+  if (kind === 'near') assembler.jumpNear(to);
+  else assembler.jumpFar(to, T0);
+}
+
+/** From the start to where the bytes end or hold no instruction of a known length any more. */
+function decodeAll(code: Uint8Array): Placed[] {
+  const body: Placed[] = [];
+  for (let offset = 0; ; ) {
+    const instruction = decode(code, offset);
+    if (instruction === undefined) return body;
+    body.push({ instruction, offset });
+    offset += instruction.length;
+  }
+}
+
+interface Target {
+  readonly from: number;
+  /** Offset from the function's start. */
+  readonly to: number;
+  /** Whether it is a call. */
+  readonly link: boolean;
+}
+
+/** Where the function's own direct jumps, branches and calls lead, pairs of auipc and jalr among them. */
+function targetsOf(body: readonly Placed[]): Target[] {
+  const targets: Target[] = [];
+  for (const [index, { instruction, offset }] of body.entries()) {
+    if (instruction.form === 'branch') targets.push({ from: offset, to: offset + instruction.imm, link: false });
+    if (instruction.form === 'jump')
+      targets.push({ from: offset, to: offset + instruction.imm, link: instruction.rd !== 0 });
+    const before = body[index - 1];
+    if (instruction.form !== 'jump-register' || before?.instruction.op !== 'auipc') continue;
+    if (before.instruction.rd !== instruction.rs1) continue;
+    const to = before.offset + before.instruction.imm + instruction.imm;
+    targets.push({ from: offset, to, link: instruction.rd !== 0 });
+  }
+  return targets;
+}
+
+function entered(targets: readonly Target[], length: number): string | undefined {
+  const inside = targets.find(({ to }) => to > 0 && to < length);
+  return inside && `a branch ${inside.from} bytes into it leads to byte ${inside.to}, which the jump overwrites`;
+}
+
+/** Code that sets up its stack from nothing, or swaps it with a CSR, starts without one. */
+function ownStack(body: readonly Placed[]): string | undefined {
+  const setsUp = body.some(
+    ({ instruction }) => (instruction.form === 'upper' || instruction.form === 'csr') && instruction.rd === SP,
+  );
+  return setsUp ? 'it sets the stack pointer up, so there may be no stack at its start' : undefined;
+}
+
+/** Why t0 cannot be given up: the function was handed something in it, or its first instructions set it. */
+function needsT0(body: readonly Placed[], first: readonly Placed[]): string | undefined {
+  if (returnsFromTrap(body)) return 'it returns from a trap, so every register is in use at its start';
+  if (first.some(({ instruction }) => writes(instruction, T0))) return 'its first instructions set t0';
+  return readsAtStart(body, T0) ? 'it uses t0 as it was at its start' : undefined;
+}
+
+const returnsFromTrap = (body: readonly Placed[]): boolean =>
+  body.some(({ instruction: { op } }) => op === 'mret' || op === 'sret' || op === 'dret');
+
+/** A frame that is pushed for a return which never comes would be found by somebody else. */
+function hookRefusal(body: readonly Placed[], targets: readonly Target[]): { readonly hookRefused?: string } {
+  if (returnsFromTrap(body)) return { hookRefused: 'it returns from a trap, not to a return address' };
+  if (targets.some(({ to, link }) => to === 0 && !link))
+    return { hookRefused: 'it loops to its first instruction, and every turn would push another frame' };
+  const throughT0 = body.some(
+    ({ instruction }) => instruction.op === 'jalr' && instruction.rd === 0 && instruction.rs1 === T0,
+  );
+  return throughT0 && readsAtStart(body, T0) ? { hookRefused: 'it was called with its return address in t0' } : {};
+}
+
+/** Whether the register is read on some way from the start before it is written; a call counts as a write, as the psABI has it. */
+function readsAtStart(body: readonly Placed[], register: number): boolean {
+  const byOffset = new Map(body.map((placed) => [placed.offset, placed]));
+  const seen = new Set<number>();
+  const open = [0];
+  for (let offset = open.pop(); offset !== undefined; offset = open.pop()) {
+    const placed = byOffset.get(offset);
+    if (placed === undefined || seen.has(offset)) continue;
+    seen.add(offset);
+    const { instruction } = placed;
+    if (reads(instruction, register)) return true;
+    const calls = (instruction.form === 'jump' || instruction.form === 'jump-register') && instruction.rd === RA;
+    if (calls || writes(instruction, register)) continue;
+    if (instruction.form === 'branch' || instruction.form === 'jump') open.push(offset + instruction.imm);
+    const ends = instruction.form === 'jump' || instruction.form === 'jump-register';
+    if (!ends) open.push(offset + instruction.length);
+  }
+  return false;
+}
+
+function reads(instruction: Instruction, register: number): boolean {
+  if (instruction.form === 'unknown') return ((instruction.bits >> 15) & 31) === register;
+  if (instruction.form === 'csr') return !instruction.op.endsWith('i') && instruction.source === register;
+  if ('rs1' in instruction && instruction.rs1 === register) return true;
+  return instruction.form !== 'float-store' && 'rs2' in instruction && instruction.rs2 === register;
+}
+
+/** What is not decoded (floating-point arithmetic) may read and write the integer registers of those numbers. */
+function writes(instruction: Instruction, register: number): boolean {
+  if (instruction.form === 'unknown') return ((instruction.bits >> 7) & 31) === register;
+  return instruction.form !== 'float-load' && 'rd' in instruction && instruction.rd === register;
+}
+
+/** MADD, MSUB, NMSUB, NMADD and OP-FP: floating-point arithmetic, none of which knows the pc. */
+const floatOpcodes: ReadonlySet<number> = new Set([0x43, 0x47, 0x4b, 0x4f, 0x53]);
+
+/** How an instruction is carried out elsewhere, or the rest of a sentence that says why it cannot. */
+function moveOf(placed: Placed, at: Addr, kind: PatchKind, code: Uint8Array, displaced: number): Move | string {
+  const { instruction, offset } = placed;
+  const next = addOffset(at, instruction.length);
+  const end = offset + instruction.length;
+  const extendsFrame = instruction.form === 'immediate' && instruction.op === 'addi' && instruction.rs1 === SP;
+  if (writes(instruction, SP) && !extendsFrame) return 'changes stacks, and the jump back may need one';
+  switch (instruction.form) {
+    case 'upper': {
+      if (instruction.op === 'lui') break;
+      const value = addOffset(at, instruction.imm);
+      return (assembler) => assembler.loadAddress(instruction.rd, value);
+    }
+    case 'jump': {
+      const { rd } = instruction;
+      const target = addOffset(at, instruction.imm);
+      if (rd === 0) return (assembler) => jump(assembler, kind, target);
+      if (end < displaced) return 'returns into the bytes that the jump overwrites';
+      return (assembler) => {
+        assembler.loadAddress(rd, next);
+        jump(assembler, kind, target);
+      };
+    }
+    case 'jump-register': {
+      if (instruction.rd === 0) break;
+      if (end < displaced) return 'returns into the bytes that the jump overwrites';
+      return linkedJump(instruction, next, kind);
+    }
+    case 'branch': {
+      const { op, rs1, rs2 } = instruction;
+      const target = addOffset(at, instruction.imm);
+      return (assembler) => {
+        assembler.emit(branch(opposite(op), rs1, rs2, 4 + patchLengths[kind]));
+        jump(assembler, kind, target);
+      };
+    }
+    case 'atomic':
+      if (instruction.op.startsWith('lr.')) return 'must stay close to the store that it reserves for';
+      break;
+    case 'system':
+      if (instruction.op === 'ebreak') return 'means something to a debugger by its place';
+      break;
+    case 'unknown':
+      if (instruction.length !== 4 || !floatOpcodes.has(instruction.bits & 0x7f)) return 'is not known';
+      break;
+    default:
+      break;
+  }
+  const bytes = code.slice(offset, end);
+  return (assembler) => assembler.raw(bytes);
+}
+
+/** A call through a register returns to where it would have returned; where that register is the link too, t0 takes its place. */
+function linkedJump(
+  instruction: Instruction & { form: 'jump-register' },
+  returnAddress: Addr,
+  kind: PatchKind,
+): Move | string {
+  const { rd, rs1, imm } = instruction;
+  if (rd !== rs1)
+    return (assembler) => {
+      assembler.loadAddress(rd, returnAddress);
+      assembler.emit(jalr(0, rs1, imm));
+    };
+  if (kind === 'near') return 'needs a register for its target, and none is free';
+  return (assembler) => {
+    assembler.emit(addi(T0, rs1, imm));
+    assembler.loadAddress(rd, returnAddress);
+    assembler.emit(jalr(0, T0, 0));
+  };
+}

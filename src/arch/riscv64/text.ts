@@ -1,0 +1,64 @@
+import { type Addr, addOffset } from '../../base/addr.js';
+import type { Instruction } from './decode.js';
+import { floatName, integerText as x } from './registers.js';
+
+/**
+ * An instruction as `objdump -d -M no-aliases` prints it, symbols and comments left out: `addi sp,sp,-16`, `jal ra,80200010`. Compressed
+ * ones appear as what they expand to, CSRs by number (`0x300`), unknown ones as data (`.4byte 0x...`).
+ */
+export function textOf(instruction: Instruction, pc: Addr): string {
+  const { op } = instruction;
+  switch (instruction.form) {
+    case 'register':
+      return `${op} ${x(instruction.rd)},${x(instruction.rs1)},${x(instruction.rs2)}`;
+    case 'immediate':
+      return `${op} ${x(instruction.rd)},${x(instruction.rs1)},${shifts.has(op) ? hex(instruction.imm) : instruction.imm}`;
+    case 'upper':
+      return `${op} ${x(instruction.rd)},${hex(instruction.imm >>> 12)}`;
+    case 'jump':
+      return `${op} ${x(instruction.rd)},${target(pc, instruction.imm)}`;
+    case 'jump-register':
+    case 'load':
+      return `${op} ${x(instruction.rd)},${instruction.imm}(${x(instruction.rs1)})`;
+    case 'branch':
+      return `${op} ${x(instruction.rs1)},${x(instruction.rs2)},${target(pc, instruction.imm)}`;
+    case 'store':
+      return `${op} ${x(instruction.rs2)},${instruction.imm}(${x(instruction.rs1)})`;
+    case 'float-load':
+      return `${op} ${floatName(instruction.rd)},${instruction.imm}(${x(instruction.rs1)})`;
+    case 'float-store':
+      return `${op} ${floatName(instruction.rs2)},${instruction.imm}(${x(instruction.rs1)})`;
+    case 'atomic': {
+      const name = instruction.ordering === '' ? op : `${op}.${instruction.ordering}`;
+      const value = op.startsWith('lr.') ? '' : `${x(instruction.rs2)},`;
+      return `${name} ${x(instruction.rd)},${value}(${x(instruction.rs1)})`;
+    }
+    case 'csr': {
+      const source = op.endsWith('i') ? String(instruction.source) : x(instruction.source);
+      return `${op} ${x(instruction.rd)},${hex(instruction.csr)},${source}`;
+    }
+    case 'fence':
+      return op === 'fence.tso' ? op : `${op} ${accesses(instruction.before)},${accesses(instruction.after)}`;
+    case 'address-fence':
+      return `${op} ${x(instruction.rs1)},${x(instruction.rs2)}`;
+    case 'system':
+      return op;
+    case 'unknown':
+      return `.${Math.min(instruction.length, 4)}byte ${hex(instruction.bits)}`;
+  }
+}
+
+const shifts: ReadonlySet<string> = new Set(['slli', 'srli', 'srai', 'slliw', 'srliw', 'sraiw']);
+
+function hex(value: number): string {
+  return `0x${value.toString(16)}`;
+}
+
+function target(pc: Addr, offset: number): string {
+  return addOffset(pc, offset).toString(16);
+}
+
+function accesses(set: number): string {
+  if (set === 0) return 'unknown';
+  return [...'iorw'].filter((_, index) => (set & (8 >> index)) !== 0).join('');
+}

@@ -1,0 +1,86 @@
+import { type Assembler, addi, ld, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
+import { integerNumber, SP } from './registers.js';
+
+/**
+ * What a trampoline has on the stack while it runs. Nothing is ever stored below sp, so an interrupt's handler may run there at any
+ * instruction, and may run trampolines itself.
+ *
+ *              +------------------+  sp of the function's caller: depth
+ *              | (padding)        |
+ *              | outer, outerPlan |  before this call, where it nests
+ *              | kept 0 ...       |
+ *      frame:  | original ra      |  sp of the function while it is hooked
+ *              +------------------+
+ *              | t3               |
+ *              | t0               |  sp for the jump back through a hop, which restores t0
+ *              | t4, t5, t6       |  where they are used
+ *              | t1, t2           |
+ *              +------------------+  sp of the trampoline
+ */
+export interface TrampolineFrame {
+  /** Where registers' values lie that the trampoline has overwritten, by offset from sp. */
+  readonly saved: ReadonlyMap<number, number>;
+  /** Offset of the hook frame. */
+  readonly frame: number;
+  /** How many kept registers may be read: none at an entry. */
+  readonly kept: number;
+  readonly depth: number;
+  /** A register whose value is gone: t0 behind a far patch. */
+  readonly lost: number | undefined;
+}
+
+const extraRegisters = [T4, T5, T6];
+
+/** Bytes of a hook frame. */
+export function hookFrameSize(kept: number, nesting: boolean): number {
+  return 16 * Math.ceil((1 + kept + (nesting ? 2 : 0)) / 2);
+}
+
+/** Where the saved registers lie; `extra` for t4 to t6. */
+export function slots(extra: boolean): { readonly saved: ReadonlyMap<number, number>; readonly size: number } {
+  const size = extra ? 64 : 32;
+  const saved = new Map([
+    [T1, 0],
+    [T2, 8],
+    [T0, size - 16],
+    [T3, size - 8],
+  ]);
+  if (extra) for (const [index, register] of extraRegisters.entries()) saved.set(register, 16 + 8 * index);
+  return { saved, size };
+}
+
+/** A register by its target-description name. Throws RangeError for one that is no integer register. */
+export function registerNamed(name: string): number {
+  const register = integerNumber(name);
+  if (register === undefined) throw new RangeError(`${name} is no integer register`);
+  return register;
+}
+
+/** The register that holds what the named one held before the trampoline; `temporary` where it must be loaded. */
+export function original(assembler: Assembler, frame: TrampolineFrame, register: number, temporary: number): number {
+  if (register === frame.lost) throw new RangeError('t0 is gone behind a far patch');
+  const slot = frame.saved.get(register);
+  if (slot !== undefined) assembler.emit(ld(temporary, SP, slot));
+  else if (register === SP) assembler.emit(addi(temporary, SP, frame.depth));
+  else return register;
+  return temporary;
+}
+
+export function save(assembler: Assembler, frame: TrampolineFrame, registers: readonly number[]): void {
+  for (const register of registers) assembler.emit(sd(register, SP, slotOf(frame, register)));
+}
+
+export function restore(assembler: Assembler, frame: TrampolineFrame, registers: readonly number[]): void {
+  for (const register of registers) assembler.emit(ld(register, SP, slotOf(frame, register)));
+}
+
+/** Moves sp, if at all. */
+export function moveStack(assembler: Assembler, bytes: number): void {
+  if (bytes !== 0) assembler.emit(addi(SP, SP, bytes));
+}
+
+function slotOf(frame: TrampolineFrame, register: number): number {
+  const slot = frame.saved.get(register);
+  if (slot === undefined) throw new Error(`x${register} has no slot`);
+  return slot;
+}

@@ -1,0 +1,208 @@
+import { type Addr, addOffset } from '../../base/addr.js';
+import {
+  controlBlock,
+  type EntryTrampoline,
+  type ExitTrampoline,
+  type Nesting,
+  type ProbeCode,
+  type ReturnHook,
+} from '../probe-code.js';
+import { Assembler, addi, amoaddD, jalr, ld, nop, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
+import { check } from './condition.js';
+import { HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
+import { checkRecord, claim, claimRarely, fillRecord, LINK } from './record-code.js';
+import { RA, SP } from './registers.js';
+import { displace, patchLengths } from './relocate.js';
+import {
+  hookFrameSize,
+  moveStack,
+  original,
+  registerNamed,
+  restore,
+  save,
+  slots,
+  type TrampolineFrame,
+} from './trampoline-frame.js';
+
+/**
+ * RISC-V trampolines. They save every register that they use: code of GCC's -fipa-ra keeps values in temporaries across calls of
+ * functions that are known not to touch them. Of the stack they use what `trampoline-frame.ts` draws, from sp down, nothing below it.
+ */
+const MAX_KEPT = 4;
+/** Where a trampoline starts in reach, its end is too. */
+const LONGEST = 4096;
+
+function entry(trampoline: EntryTrampoline): Uint8Array {
+  checkEntry(trampoline);
+  const { at, ring, fields, displaced, hook, nesting, outerCopy, count, via } = trampoline;
+  const assembler = new Assembler(at);
+  const { saved, size } = slots(outerCopy !== undefined);
+  const hookSize = hook === undefined ? 0 : hookFrameSize(hook.keep.length, nesting !== undefined);
+  const far = displaced.kind === 'far';
+  const frame = { saved, frame: size, kept: 0, depth: size + hookSize, lost: far ? T0 : undefined };
+  /** Bytes of stack that were taken already, and are left for the hop to give back. */
+  const hopped = via === 'patch' ? 0 : HOP_FRAME;
+  const first = far || hopped !== 0 ? [T1] : [T1, T0];
+  const others = count !== undefined ? [] : outerCopy === undefined ? [T2, T3] : [T2, T3, T4, T5, T6];
+  const [skip, dropped, resume] = [assembler.label(), assembler.label(), assembler.label()];
+
+  moveStack(assembler, hopped - frame.depth);
+  if (hopped !== 0 && hook !== undefined) {
+    // The hop saved t0 where the hook frame comes to be.
+    assembler.emit(ld(T0, SP, frame.depth - HOP_FRAME));
+    save(assembler, frame, [T0]);
+  }
+  save(assembler, frame, first);
+  const early = { ...frame, saved: new Map([...saved].filter(([register]) => register === T0 || register === T1)) };
+  for (const condition of trampoline.when) check(assembler, early, condition, skip);
+  save(assembler, frame, others);
+  let rarely = (): void => {};
+  if (count !== undefined) {
+    assembler.loadAddress(T0, count);
+    assembler.emit(addi(T1, 0, 1), amoaddD(0, T1, T0));
+  } else {
+    assembler.loadAddress(T0, ring.control);
+    const labels = claim(assembler, ring);
+    rarely = () => claimRarely(assembler, ring, labels, dropped);
+    fillRecord(assembler, frame, { ring, fields, outerCopy });
+    if (nesting !== undefined && hook !== undefined) openOuter(assembler, frame, ring.control, nesting, hook);
+    if (hook !== undefined) pushHook(assembler, frame, hook);
+  }
+
+  const unhooked = (given: number): void => {
+    assembler.place(dropped);
+    restore(assembler, frame, others);
+    assembler.place(skip);
+    restore(assembler, frame, first);
+    moveStack(assembler, given - hopped);
+  };
+  if (hook === undefined) unhooked(size);
+  else {
+    restore(assembler, frame, [...others, ...first]);
+    moveStack(assembler, size - hopped);
+  }
+  assembler.place(resume);
+  if (via === 'patch') assembler.raw(displaced.relocate(assembler.here));
+  else assembler.jumpFar(addOffset(via.hop, HOP_BACK), T0);
+  if (hook !== undefined) {
+    unhooked(frame.depth);
+    assembler.jump(resume);
+  }
+  rarely();
+  return assembler.finish();
+}
+
+function checkEntry({ ring, fields, displaced, hook, nesting, outerCopy, count, via }: EntryTrampoline): void {
+  checkRecord({ ring, fields, outerCopy });
+  if (via !== 'patch' && displaced.kind === 'far') throw new RangeError('A far patch comes through no hop');
+  if (nesting !== undefined && hook === undefined) throw new RangeError('Nesting needs a hook');
+  if (count !== undefined && (hook !== undefined || outerCopy !== undefined || fields.length > 0))
+    throw new RangeError('A probe that counts makes no record and has no hook');
+  if (hook !== undefined && displaced.hookRefused !== undefined)
+    throw new RangeError(`No hook: ${displaced.hookRefused}`);
+  if (hook !== undefined && hook.keep.length > MAX_KEPT) throw new RangeError(`At most ${MAX_KEPT} registers are kept`);
+}
+
+function pushHook(assembler: Assembler, frame: TrampolineFrame, { keep, exit }: ReturnHook): void {
+  for (const [index, name] of keep.entries())
+    assembler.emit(sd(original(assembler, frame, registerNamed(name), T3), SP, frame.frame + 8 * (1 + index)));
+  assembler.emit(sd(RA, SP, frame.frame));
+  assembler.loadAddress(RA, exit);
+}
+
+/** Outer is 0 while the pair changes: an interrupt's handler never sees one poll's Future with another's plan. */
+function openOuter(
+  assembler: Assembler,
+  frame: TrampolineFrame,
+  control: Addr,
+  { self, plan }: Nesting,
+  { keep }: ReturnHook,
+): void {
+  const before = frame.frame + 8 * (1 + keep.length);
+  assembler.loadAddress(T0, control);
+  assembler.emit(ld(T3, T0, controlBlock.outer), sd(T3, SP, before));
+  assembler.emit(ld(T3, T0, controlBlock.outerPlan), sd(T3, SP, before + 8));
+  assembler.emit(sd(0, T0, controlBlock.outer));
+  assembler.loadAddress(T3, plan);
+  assembler.emit(sd(T3, T0, controlBlock.outerPlan));
+  assembler.emit(sd(original(assembler, frame, registerNamed(self), T3), T0, controlBlock.outer));
+}
+
+function exit({ at, ring, fields, keep, nesting }: ExitTrampoline): Uint8Array {
+  const record = { ring, fields, outerCopy: undefined };
+  checkRecord(record);
+  const assembler = new Assembler(at);
+  const { saved, size } = slots(false);
+  const frame: TrampolineFrame = {
+    saved: new Map([...saved, [RA, size]]),
+    frame: size,
+    kept: keep.length,
+    depth: size + hookFrameSize(keep.length, nesting),
+    lost: undefined,
+  };
+  const dropped = assembler.label();
+  const used = [T0, T1, T2, T3];
+  moveStack(assembler, -size);
+  save(assembler, frame, used);
+  assembler.loadAddress(T0, ring.control);
+  if (nesting) closeOuter(assembler, frame);
+  const labels = claim(assembler, ring);
+  fillRecord(assembler, frame, record);
+  assembler.place(dropped);
+  restore(assembler, frame, [...used, RA]);
+  moveStack(assembler, frame.depth);
+  assembler.emit(jalr(0, RA, 0));
+  claimRarely(assembler, ring, labels, dropped);
+  return assembler.finish();
+}
+
+/** What was open before this call is again; a record of the exit tells of that. */
+function closeOuter(assembler: Assembler, frame: TrampolineFrame): void {
+  const before = frame.frame + 8 * (1 + frame.kept);
+  assembler.emit(sd(0, T0, controlBlock.outer));
+  assembler.emit(ld(T3, SP, before + 8), sd(T3, T0, controlBlock.outerPlan));
+  assembler.emit(ld(T3, SP, before), sd(T3, T0, controlBlock.outer));
+}
+
+/**
+ * Comes with the control block's address in t0, the claim that is too much in t1 and the link in t3, and returns to the link to try
+ * again or behind the instruction there to drop the event. Overwrites t2, and t4 for a while.
+ */
+function wait(at: Addr): { readonly code: Uint8Array; readonly breakpoint: Addr } {
+  const assembler = new Assembler(at);
+  const [look, drop, done] = [assembler.label(), assembler.label(), assembler.label()];
+  assembler.emit(nop());
+  assembler.emit(addi(SP, SP, -16), sd(T4, SP, 0));
+  assembler.emit(ld(T4, T0, controlBlock.unattended));
+  assembler.branch('bne', T4, 0, drop);
+  assembler.emit(ld(T2, T0, controlBlock.spins));
+  assembler.place(look);
+  assembler.emit(ld(T4, T0, controlBlock.limit));
+  assembler.branch('bltu', T1, T4, done);
+  assembler.emit(addi(T2, T2, -1));
+  assembler.branch('blt', 0, T2, look);
+  assembler.emit(addi(T4, 0, 1), sd(T4, T0, controlBlock.unattended));
+  assembler.place(drop);
+  assembler.emit(addi(T2, 0, 1), addi(T4, T0, controlBlock.dropped), amoaddD(0, T2, T4), addi(LINK, LINK, 4));
+  assembler.place(done);
+  assembler.emit(ld(T4, SP, 0), addi(SP, SP, 16), jalr(0, LINK, 0));
+  return { code: assembler.finish(), breakpoint: at };
+}
+
+/** RISC-V's part of tracing inside the target. */
+export const probeCode: ProbeCode = {
+  patches: [
+    { kind: 'near', bytes: patchLengths.near, reach: 2 ** 20 - LONGEST },
+    { kind: 'far', bytes: patchLengths.far, reach: 2 ** 31 - LONGEST },
+  ],
+  displace,
+  patch,
+  patchTarget,
+  hop,
+  entry,
+  exit,
+  wait,
+  looksPerSecond: 500_000_000,
+  hookedReturnOffset: () => 0,
+  hookFrameBytes: hookFrameSize,
+};

@@ -1,0 +1,78 @@
+// Intel SDM volume 3, "Paging" (4-level and 5-level), AMD64 APM volume 2, chapter 5:
+//
+//   CR0.PG 31, CR0.PE 0 | CR4.LA57 12 | EFER.LMA 10, NXE 11 | CR3 51:12 root table
+//   entry 63 XD | 51:12 address | 12 PAT (large pages) | 8 G | 7 PS | 6 D | 5 A | 2 U | 1 W | 0 P
+//
+// Refused: 32-bit and PAE paging. Not read: protection keys, shadow stacks; address bits beyond the machine's own are taken as they are.
+import type { Addr } from '../../base/addr.js';
+import type { AddressSpaces } from '../address-space.js';
+import { type Entry, everything, identity, PageWalk, sizeAt } from '../page-walk.js';
+
+const P = 1n;
+const W = 2n;
+const U = 4n;
+const A = 32n;
+const D = 64n;
+const PS = 128n;
+const G = 256n;
+const XD = 1n << 63n;
+const ADDRESS = 0x000f_ffff_ffff_f000n;
+
+const PG = 1n << 31n;
+const LA57 = 1n << 12n;
+const LMA = 1n << 10n;
+const NXE = 1n << 11n;
+
+export const addressSpaces: AddressSpaces = {
+  registers: ['cr0', 'cr3', 'cr4', 'efer', 'cs'],
+  of(registers, physical) {
+    const [cr0, cr3, cr4, efer, cs] = addressSpaces.registers.map((name) => registers.register(name));
+    if (cr0 === undefined || cr3 === undefined || cr4 === undefined || efer === undefined || cs === undefined) {
+      return { refused: 'the stub does not give the control registers' };
+    }
+    if ((cr0 & PG) === 0n) {
+      return {
+        scheme: 'off',
+        user: false,
+        translate: async (address) => identity(address),
+        mappings: everything,
+        largePageTable: async () => undefined,
+        largePageEntry: encode,
+      };
+    }
+    if ((efer & LMA) === 0n) return { refused: 'the hart runs with 32-bit paging' };
+    const noExecute = (efer & NXE) !== 0n;
+    const five = (cr4 & LA57) !== 0n;
+    const decode = (entry: bigint, level: number): Entry | undefined => decodeWith(entry, level, noExecute);
+    const walk = new PageWalk({ levels: five ? 5 : 4, root: cr3 & ADDRESS, decode }, physical);
+    return {
+      scheme: five ? '5-level' : '4-level',
+      user: (cs & 3n) === 3n,
+      translate: (address) => walk.translate(address),
+      mappings: (...range) => walk.mappings(...range),
+      largePageTable: (address) => walk.largePageTable(address),
+      largePageEntry: (address, rights) => (noExecute || rights === 'code' ? encode(address, rights) : undefined),
+    };
+  },
+};
+
+function decodeWith(entry: bigint, level: number, noExecute: boolean): Entry | undefined {
+  if ((entry & P) === 0n || (!noExecute && (entry & XD) !== 0n)) return undefined;
+  const rights = {
+    readable: true,
+    writable: (entry & W) !== 0n,
+    executable: (entry & XD) === 0n,
+    user: (entry & U) !== 0n,
+  };
+  if (level > 0 && (entry & PS) === 0n) return { kind: 'table', physical: entry & ADDRESS, rights };
+  if (level > 2) return undefined;
+  const size = BigInt(sizeAt(level));
+  // In a large page's entry bit 12 is PAT; the other bits below its address are reserved.
+  const base = level === 0 ? entry & ADDRESS : entry & ADDRESS & ~0x1000n;
+  return base % size === 0n ? { kind: 'leaf', physical: base, rights } : undefined;
+}
+
+/** Global, and accessed and dirty already, so that nothing but us ever writes the entry. */
+function encode(physical: Addr, rights: 'code' | 'data'): bigint {
+  return physical | P | A | D | PS | G | (rights === 'code' ? 0n : W | XD);
+}

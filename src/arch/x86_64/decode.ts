@@ -1,0 +1,188 @@
+import { type Addr, addr } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
+
+/**
+ * Decodes any x86 instruction of 64-bit mode with Capstone 5.0 (capstone.h `cs_insn` and `cs_detail`; x86.h `cs_x86`, `cs_x86_op`,
+ * `cs_x86_encoding`). Its package gives text only: operands and groups are read from the WebAssembly heap, where the structures lie like
+ * this (wasm32):
+ *
+ *     cs_insn    16 size u16 | 42 mnemonic[32] | 74 op_str[160] | 236 detail *
+ *     cs_detail  75 groups u8[8] | 83 groups_count u8 | 88 cs_x86
+ *     cs_x86     64 op_count u8 | 72 operands[8], 48 bytes each | 457 disp_offset u8
+ *     cs_x86_op   0 type u32 | 8 reg u32 or imm i64 or { segment, base, index u32, scale i32, disp i64 } | 32 size u8
+ *
+ * Those offsets hold for one engine version, so any other is refused.
+ */
+export interface Instruction {
+  /** Intel mnemonic, with a prefix where one is meaningful (`lock cmpxchg`); `unknown` for bytes that are no instruction. */
+  readonly op: string;
+  readonly length: number;
+  readonly operands: readonly Operand[];
+  readonly flow: Flow;
+  /** Where a direct jump, branch or call goes. */
+  readonly target: Addr | undefined;
+  /** Bytes before the displacement of its memory operand; 0 where it has none. */
+  readonly displacementAt: number;
+  /** As Capstone prints it: `mov rax, qword ptr [rsp - 0x18]`. */
+  readonly text: string;
+}
+
+/** What comes after it: the next instruction, always or never or perhaps the target, or a handler. */
+export type Flow = 'next' | 'jump' | 'branch' | 'call' | 'return' | 'interrupt';
+
+/** `size` is in bytes; registers by Intel's names. An immediate is sign-extended; that of a direct jump is the target itself. */
+export type Operand =
+  | { readonly kind: 'register'; readonly name: string; readonly size: number }
+  | { readonly kind: 'immediate'; readonly value: bigint; readonly size: number }
+  | {
+      readonly kind: 'memory';
+      readonly segment: string | undefined;
+      readonly base: string | undefined;
+      readonly index: string | undefined;
+      readonly scale: number;
+      readonly displacement: number;
+      readonly size: number;
+    };
+
+interface Heap {
+  readonly HEAPU8: Uint8Array;
+  _malloc(size: number): number;
+  _cs_disasm(handle: number, code: number, size: number, address: bigint, count: number, out: number): number;
+  _cs_free(instructions: number, count: number): void;
+}
+
+interface Engine {
+  readonly heap: Heap;
+  readonly handle: number;
+  /** 16 bytes of code, then the pointer that the engine answers with. */
+  readonly scratch: number;
+  registerName(id: number): string | undefined;
+}
+
+let engine: Engine | undefined;
+let loading: Promise<void> | undefined;
+
+/** Loads Capstone, once: 25 to 40 ms. Throws `ARCH_DECODER` when its version is not the one that is known here. */
+export function prepare(): Promise<void> {
+  loading ??= load();
+  return loading;
+}
+
+async function load(): Promise<void> {
+  const { Capstone, Const, loadCapstone } = await import('capstone-wasm');
+  const module: object = {};
+  await loadCapstone(module);
+  const { major, minor } = Capstone.version();
+  if (major !== 5 || minor !== 0 || !isHeap(module)) {
+    throw new RsptraceError('ARCH_DECODER', `Capstone ${major}.${minor} is installed, but only 5.0 is known to work`, {
+      hint: 'Install capstone-wasm 1.0.3.',
+    });
+  }
+  const capstone = new Capstone(Const.CS_ARCH_X86, Const.CS_MODE_64);
+  capstone.setOption(Const.CS_OPT_DETAIL, Const.CS_OPT_ON);
+  const names = new Map<number, string>();
+  engine = {
+    heap: module,
+    handle: capstone.handle,
+    scratch: module._malloc(LONGEST + 1 + 4),
+    registerName: (id) => {
+      if (id === 0) return undefined;
+      const known = names.get(id) ?? capstone.getRegName(id);
+      names.set(id, known);
+      return known;
+    },
+  };
+}
+
+function isHeap(module: object): module is Heap {
+  return 'HEAPU8' in module && '_malloc' in module && '_cs_disasm' in module && '_cs_free' in module;
+}
+
+const LONGEST = 15;
+
+/**
+ * The instruction at `offset` of `code`, where `pc` is that byte's address; undefined at the end of the bytes. What does not decode,
+ * or is cut off, is `unknown` of length 1. Throws `ARCH_DECODER` before `prepare`.
+ */
+export function decode(code: Uint8Array, pc: Addr, offset = 0): Instruction | undefined {
+  if (engine === undefined) throw new RsptraceError('ARCH_DECODER', 'The x86 decoder was used before it was loaded');
+  const bytes = code.subarray(offset, offset + LONGEST);
+  if (bytes.length === 0) return undefined;
+  const { heap, handle, scratch } = engine;
+  const out = scratch + LONGEST + 1;
+  heap.HEAPU8.set(bytes, scratch);
+  if (heap._cs_disasm(handle, scratch, bytes.length, pc, 1, out) !== 1) return unknown(bytes);
+  const view = new DataView(heap.HEAPU8.buffer);
+  const found = view.getUint32(out, true);
+  const instruction = readInstruction(engine, view, found);
+  heap._cs_free(found, 1);
+  return instruction;
+}
+
+function unknown(bytes: Uint8Array): Instruction {
+  const text = `.byte 0x${(bytes[0] ?? 0).toString(16)}`;
+  return { op: 'unknown', length: 1, operands: [], flow: 'next', target: undefined, displacementAt: 0, text };
+}
+
+function readInstruction(engine: Engine, view: DataView, at: number): Instruction {
+  const op = textAt(view, at + 42, 32);
+  const operandText = textAt(view, at + 74, 160);
+  const detail = view.getUint32(at + 236, true);
+  const groups = new Uint8Array(view.buffer, detail + 75, Math.min(view.getUint8(detail + 83), 8));
+  const count = Math.min(view.getUint8(detail + 88 + 64), 8);
+  const operands = Array.from({ length: count }, (_, index) =>
+    readOperand(engine, view, detail + 88 + 72 + 48 * index),
+  );
+  const flow = flowOf(op, groups);
+  const first = operands[0];
+  const direct = first?.kind === 'immediate' && (flow === 'jump' || flow === 'branch' || flow === 'call');
+  return {
+    op,
+    length: view.getUint16(at + 16, true),
+    operands,
+    flow,
+    target: direct ? addr(first.value) : undefined,
+    displacementAt: view.getUint8(detail + 88 + 457),
+    text: operandText === '' ? op : `${op} ${operandText}`,
+  };
+}
+
+/** capstone.h `cs_group_type`: jump 1, call 2, return 3, interrupt 4, return from interrupt 5. */
+function flowOf(op: string, groups: Uint8Array): Flow {
+  if (groups.includes(3) || groups.includes(5)) return 'return';
+  if (groups.includes(2)) return 'call';
+  if (groups.includes(4)) return 'interrupt';
+  if (!groups.includes(1)) return 'next';
+  return /(^| )l?jmp$/.test(op) ? 'jump' : 'branch';
+}
+
+function readOperand({ registerName }: Engine, view: DataView, at: number): Operand {
+  const size = view.getUint8(at + 32);
+  const id = (offset: number): string | undefined => registerName(view.getUint32(at + offset, true));
+  switch (view.getUint32(at, true)) {
+    case 1:
+      return { kind: 'register', name: id(8) ?? 'unknown', size };
+    case 3:
+      return {
+        kind: 'memory',
+        segment: id(8),
+        base: id(12),
+        index: id(16),
+        scale: view.getInt32(at + 20, true),
+        displacement: Number(view.getBigInt64(at + 24, true)),
+        size,
+      };
+    default:
+      return { kind: 'immediate', value: view.getBigInt64(at + 8, true), size };
+  }
+}
+
+function textAt(view: DataView, at: number, limit: number): string {
+  let text = '';
+  for (let index = 0; index < limit; index++) {
+    const byte = view.getUint8(at + index);
+    if (byte === 0) break;
+    text += String.fromCharCode(byte);
+  }
+  return text;
+}

@@ -1,0 +1,138 @@
+import { addOffset } from '../../base/addr.js';
+import { controlBlock, type RecordField, type RingGeometry } from '../probe-code.js';
+import { type Assembler, Label, type Place } from './assembler.js';
+import { R11, RAX, RDX, RSP } from './registers.js';
+import { fetch, general, keptWord, type Stack } from './stack.js';
+
+type Load = RecordField & { readonly from: { readonly kind: 'load' } };
+
+/** Fills the record at r11, with rax to work with. */
+export function writeFields(
+  code: Assembler,
+  fields: readonly RecordField[],
+  ring: Pick<RingGeometry, 'control'>,
+  stack: Stack,
+): void {
+  const groups = new Map<string, Load[]>();
+  // The time comes first: as soon after the claim as can be.
+  const isTime = ({ from }: RecordField): boolean => from.kind === 'time';
+  for (const field of [...fields.filter(isTime), ...fields.filter((each) => !isTime(each))]) {
+    if (isLoad(field)) {
+      const { base, align } = field.from;
+      const key = `${base.kind === 'kept' ? base.index : base.name} ${align}`;
+      groups.set(key, [...(groups.get(key) ?? []), field]);
+    } else writeField(code, field, ring, stack);
+  }
+  for (const group of groups.values()) loadThrough(code, group, stack);
+}
+
+/** A word of the control block. */
+export function controlWord({ control }: Pick<RingGeometry, 'control'>, offset: number): Place {
+  return { at: addOffset(control, offset) };
+}
+
+function isLoad(field: RecordField): field is Load {
+  return field.from.kind === 'load';
+}
+
+function writeField(
+  code: Assembler,
+  { at, size, from }: RecordField,
+  ring: Pick<RingGeometry, 'control'>,
+  stack: Stack,
+): void {
+  const to = { base: R11, offset: at };
+  let source = RAX;
+  switch (from.kind) {
+    case 'constant':
+      storeConstant(code, to, from.value, size);
+      return;
+    case 'register':
+      source = fetch(code, general(from.name), stack, RAX);
+      break;
+    case 'stack-pointer':
+      code.address(RAX, { base: RSP, offset: stack.stackPointer });
+      break;
+    case 'return-address':
+      code.load(RAX, { base: RSP, offset: stack.returnAddress });
+      break;
+    case 'kept':
+      code.load(RAX, keptWord(stack, from.index));
+      break;
+    case 'time':
+      readTime(code, from.counter);
+      break;
+    case 'hart':
+      readHart(code, from.how);
+      break;
+    case 'control':
+      if (!(from.offset >= 0 && from.offset <= controlBlock.size - 8)) {
+        throw new RangeError(`The control block has no word at ${from.offset}`);
+      }
+      code.load(RAX, controlWord(ring, from.offset));
+      break;
+    case 'load':
+      throw new RangeError('Loads are written in groups');
+  }
+  code.store(to, source, size);
+}
+
+function storeConstant(code: Assembler, to: Place, value: bigint, size: RecordField['size']): void {
+  if (size === 8 && BigInt.asIntN(32, value) !== BigInt.asIntN(64, value)) {
+    code.constant(RAX, value);
+    code.store(to, RAX);
+  } else code.storeConstant(to, value, size);
+}
+
+function readTime(code: Assembler, counter: string): void {
+  if (counter !== 'tsc') throw new RangeError(`x86_64 has no counter ${counter}`);
+  code.readTimeStamp();
+  code.shift('left', RDX, 32);
+  code.arithmetic('or', RAX, RDX);
+}
+
+function readHart(code: Assembler, how: string): void {
+  switch (how) {
+    case 'fs':
+      code.load(RAX, { fs: 0 });
+      return;
+    case 'gdtr':
+      // The limit comes first, in two bytes; so the address is aligned.
+      code.moveStack(-16);
+      code.storeGdt({ base: RSP, offset: 6 });
+      code.load(RAX, { base: RSP, offset: 8 });
+      code.moveStack(16);
+      return;
+    default:
+      throw new RangeError(`x86_64 cannot tell harts apart by ${how}`);
+  }
+}
+
+/** Fields behind one pointer, which is checked once. */
+function loadThrough(code: Assembler, group: readonly Load[], stack: Stack): void {
+  const [first] = group;
+  if (first === undefined) return;
+  const { base, align } = first.from;
+  if (!(align >= 1 && align <= 2 ** 30 && Number.isInteger(Math.log2(align)))) {
+    throw new RangeError(`Nothing is aligned to ${align} bytes`);
+  }
+  const wrong = new Label();
+  const done = new Label();
+  let pointer = RDX;
+  if (base.kind === 'kept') code.load(RDX, keptWord(stack, base.index));
+  else pointer = fetch(code, general(base.name), stack, RDX);
+  code.test(pointer, pointer);
+  code.branch('e', wrong);
+  if (align > 1) {
+    code.testConstant(pointer, align - 1);
+    code.branch('ne', wrong);
+  }
+  for (const { at, size, from } of group) {
+    code.load(RAX, { base: pointer, offset: from.offset }, size);
+    code.store({ base: R11, offset: at }, RAX, size);
+  }
+  code.jump(done);
+  code.bind(wrong);
+  for (const { at, size } of group) code.storeConstant({ base: R11, offset: at }, -1n, size);
+  code.bind(done);
+}

@@ -1,0 +1,286 @@
+import type { Addr } from '../../base/addr.js';
+import { addOffset } from '../../base/addr.js';
+import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frame-analysis.js';
+import type { CodeRange, FrameModel } from '../frame-model.js';
+import type { FrameRules } from '../frame-rows.js';
+import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frame-state.js';
+import { decode, type Instruction, type Operand } from './decode.js';
+import { name, textName } from './registers.js';
+
+/**
+ * x86-64 frames from code: System V ABI, AMD64 supplement, sections 3.2.1 "Registers", 3.2.2 "The Stack Frame" and figure 3.36 (DWARF
+ * numbers); Intel SDM volume 3, section 6.14.2 "64-Bit Mode Stack Frame" (what an interrupt pushes).
+ *
+ *     CFA ->  | caller's frame |            entry + 32 | ss       |
+ *      -8     | return address | <- entry           24 | rsp      |
+ *     -16     | caller's rbp   |   rbp = CFA - 16   16 | rflags   |
+ *                                                    8 | cs       |
+ *                                                    0 | rip      |  under it, for some exceptions, an error code
+ */
+const RSP = 7;
+const RBP = 6;
+const RIP = 16;
+/** An index beyond the registers: what the last instruction compared rsp with. */
+const COMPARED = 17;
+
+const dwarfOrder = 'rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15'.split(' ');
+
+/** Every spelling of a general register, to its DWARF number. */
+const numberOf = new Map<string, number>(
+  Array.from({ length: 16 }, (_, encoded) => encoded).flatMap((encoded) => {
+    const number = dwarfOrder.indexOf(name(encoded));
+    return ([1, 2, 4, 8] as const).map((size): [string, number] => [textName(encoded, size), number]);
+  }),
+);
+for (const [high, number] of [
+  ['ah', 0],
+  ['dh', 1],
+  ['ch', 2],
+  ['bh', 3],
+] as const)
+  numberOf.set(high, number);
+
+const clobbered = [0, 1, 2, 4, 5, 8, 9, 10, 11];
+const preserved = [3, RBP, 12, 13, 14, 15];
+const own = (base: number): Value => ({ base, offset: 0 });
+const at = (offset: number): Value => ({ base: RSP, offset });
+
+/** What a call leaves, and what an interrupt does, whose frame lies `above` bytes over the stack pointer. */
+const called = FrameState.entry(17).with(RIP, undefined).with(COMPARED, undefined).store(own(RSP), 8, own(RIP));
+function interrupted(above: number): FrameState {
+  return FrameState.entry(17)
+    .with(RIP, undefined)
+    .with(COMPARED, undefined)
+    .store(at(above), 8, own(RIP))
+    .store(at(above + 24), 8, own(RSP));
+}
+
+const decoder: FrameDecoder<Instruction> = {
+  entry: called,
+  decode: ({ start, bytes }: CodeRange, offset) => decode(bytes, addOffset(start, offset), offset),
+  execute,
+  isPadding: ({ op }) => op === 'nop' || op === 'int3',
+};
+
+const rules: FrameRules = { numbers: Array.from({ length: 17 }, (_, index) => index), longestCall: 8 };
+
+export const frames: FrameModel = {
+  registerCount: 16,
+  stackPointer: RSP,
+  framePointer: RBP,
+  returnAddress: RIP,
+  preserved,
+  special: new Map(),
+  cfaAtEntry: 8,
+  framePointerRow: {
+    cfa: { kind: 'register', register: RBP, offset: 16 },
+    returnAddress: RIP,
+    registers: new Map([
+      [RIP, { kind: 'saved', offset: -8 }],
+      [RBP, { kind: 'saved', offset: -16 }],
+    ]),
+    interrupted: false,
+  },
+  entryRow: {
+    cfa: { kind: 'register', register: RSP, offset: 8 },
+    returnAddress: RIP,
+    registers: new Map([[RIP, { kind: 'saved', offset: -8 }]]),
+    interrupted: false,
+  },
+  analyse: (ranges) => new FrameAnalysis(frames, rules, decoder, ranges),
+};
+
+const stop: Outcome = { next: undefined, kind: 'plain' };
+
+function execute(instruction: Instruction, before: FrameState, offset: number, entry: Addr): Outcome {
+  const compared = before.values[COMPARED];
+  const isBranch = instruction.flow === 'branch';
+  const state = isBranch ? before : before.with(COMPARED, undefined);
+  switch (instruction.flow) {
+    case 'next':
+      return plain(instruction, state, offset);
+    case 'call':
+      return { next: afterCall(state), kind: 'call' };
+    case 'interrupt':
+      return instruction.op === 'int3' ? stop : { next: state.without([0, 2, 11]), kind: 'plain' };
+    case 'return':
+      return instruction.op.startsWith('iret') ? trapReturn(state) : stop;
+    case 'jump': {
+      if (instruction.target === undefined) return { next: undefined, kind: 'indirect' };
+      return { next: undefined, target: { offset: relative(instruction.target, entry), state }, kind: 'plain' };
+    }
+    case 'branch': {
+      if (instruction.target === undefined) return { next: state, kind: 'plain' };
+      // The loop that touches a large frame page by page ends when rsp has reached a register.
+      const reached = compared === undefined ? state : state.with(RSP, compared);
+      const { op } = instruction;
+      return {
+        next: op === 'jne' ? reached : state,
+        target: { offset: relative(instruction.target, entry), state: op === 'je' ? reached : state },
+        kind: 'plain',
+      };
+    }
+  }
+}
+
+function relative(target: Addr, entry: Addr): number {
+  return Number(BigInt.asIntN(64, target - entry));
+}
+
+/** Helpers that probe a large frame keep rax, which holds its size; as rsp is moved by it, nothing else can be meant. */
+function afterCall(state: FrameState): FrameState {
+  const keeps = state.values[0]?.base === CONSTANT;
+  return state.without(keeps ? clobbered.slice(1) : clobbered);
+}
+
+function trapReturn(state: FrameState): Outcome {
+  const above = state.values[RSP];
+  const entry = above?.base === RSP && above.offset >= 0 ? interrupted(above.offset) : interrupted(0);
+  return { next: undefined, kind: 'trap-return', trap: { back: RIP, entry } };
+}
+
+function plain(instruction: Instruction, state: FrameState, offset: number): Outcome {
+  return { next: effect(instruction, state, offset), kind: 'plain' };
+}
+
+function effect(instruction: Instruction, state: FrameState, offset: number): FrameState | undefined {
+  const { op, operands } = instruction;
+  const [first, second] = operands;
+  const { values } = state;
+  const sp = values[RSP];
+  const address = (operand: Operand | undefined): Value | undefined => addressOf(operand, state, offset, instruction);
+  switch (op) {
+    case 'push':
+      return push(state, first?.kind === 'register' ? operandValue(first, state) : undefined, first?.size ?? 8);
+    case 'pushfq':
+      return push(state, undefined, 8);
+    case 'popfq':
+      return state.with(RSP, plus(sp, 8));
+    case 'pop': {
+      const moved = state.with(RSP, plus(sp, first?.size ?? 8));
+      return first?.kind === 'register' ? assign(moved, first, first.size === 8 ? state.load(sp) : undefined) : moved;
+    }
+    case 'leave': {
+      const top = values[RBP];
+      return state.with(RSP, plus(top, 8)).with(RBP, state.load(top));
+    }
+    case 'enter':
+      return state.with(RSP, undefined).with(RBP, undefined);
+    case 'mov':
+    case 'movabs':
+      if (first?.kind === 'memory') {
+        return state.store(
+          address(first),
+          first.size,
+          second?.kind === 'register' ? operandValue(second, state) : undefined,
+        );
+      }
+      if (first?.kind !== 'register') return state;
+      if (second?.kind === 'memory')
+        return assign(state, first, first.size === 8 ? state.load(address(second)) : undefined);
+      return assign(state, first, operandValue(second, state));
+    case 'lea':
+      return first?.kind === 'register' ? assign(state, first, first.size === 8 ? address(second) : undefined) : state;
+    case 'add':
+    case 'sub':
+    case 'inc':
+    case 'dec': {
+      if (first?.kind === 'memory') return state.store(address(first), first.size, undefined);
+      if (first?.kind !== 'register') return state;
+      const by = op === 'inc' || op === 'dec' ? { base: CONSTANT, offset: 1 } : operandValue(second, state);
+      const negative = op === 'sub' || op === 'dec';
+      const value = first.size === 8 ? sum(operandValue(first, state), by, negative) : undefined;
+      return assign(state, first, value);
+    }
+    case 'xor':
+      if (first?.kind === 'register' && second?.kind === 'register' && first.name === second.name && first.size >= 4) {
+        return assign(state, first, { base: CONSTANT, offset: 0 });
+      }
+      return clobber(state, first, address);
+    case 'cmp': {
+      const other =
+        first?.kind === 'register' && second?.kind === 'register'
+          ? first.name === 'rsp'
+            ? second
+            : second.name === 'rsp'
+              ? first
+              : undefined
+          : undefined;
+      return other === undefined ? state : state.with(COMPARED, operandValue(other, state));
+    }
+    case 'test':
+    case 'bt':
+    case 'nop':
+      return state;
+    case 'xchg':
+    case 'xadd':
+      return clobber(clobber(state, first, address), second, address);
+    case 'cpuid':
+      return state.without([0, 1, 2, 3]);
+    case 'ud2':
+    case 'ud1':
+      return undefined;
+    default:
+      // One-operand multiplications and divisions, string operations and other implicit results: none of them are registers
+      // that functions preserve.
+      return clobber(state.without([0, 1, 2, 4, 5]), first, address);
+  }
+}
+
+function push(state: FrameState, value: Value | undefined, size: number): FrameState {
+  const top = plus(state.values[RSP], -size);
+  return state.with(RSP, top).store(top, size, value);
+}
+
+function sum(a: Value | undefined, b: Value | undefined, negative: boolean): Value | undefined {
+  if (a === undefined || b === undefined) return undefined;
+  if (b.base === CONSTANT) return plus(a, negative ? -b.offset : b.offset);
+  if (!negative) return a.base === CONSTANT ? plus(b, a.offset) : undefined;
+  return a.base === b.base ? { base: CONSTANT, offset: a.offset - b.offset } : undefined;
+}
+
+/** A register's or an immediate's value; half a register has none. */
+function operandValue(operand: Operand | undefined, state: FrameState): Value | undefined {
+  if (operand?.kind === 'immediate') {
+    const value = Number(operand.value);
+    return Math.abs(value) < 2 ** 31 ? { base: CONSTANT, offset: value } : undefined;
+  }
+  if (operand?.kind !== 'register') return undefined;
+  const value = state.values[numberOf.get(operand.name) ?? -1];
+  return operand.size === 8 || (operand.size === 4 && value?.base === CONSTANT && value.offset >= 0)
+    ? value
+    : undefined;
+}
+
+function addressOf(
+  operand: Operand | undefined,
+  state: FrameState,
+  offset: number,
+  { length }: Instruction,
+): Value | undefined {
+  if (operand?.kind !== 'memory' || operand.segment === 'fs' || operand.segment === 'gs') return undefined;
+  const { base, index, displacement } = operand;
+  if (index !== undefined) return undefined;
+  if (base === 'rip') return { base: ADDRESS, offset: offset + length + displacement };
+  if (base === undefined) return undefined;
+  return plus(state.values[numberOf.get(base) ?? -1], displacement);
+}
+
+function assign(
+  state: FrameState,
+  { name: register, size }: { name: string; size: number },
+  value: Value | undefined,
+): FrameState {
+  const number = numberOf.get(register);
+  if (number === undefined) return state;
+  return state.with(number, size >= 4 ? value : undefined);
+}
+
+function clobber(
+  state: FrameState,
+  operand: Operand | undefined,
+  address: (operand: Operand) => Value | undefined,
+): FrameState {
+  if (operand?.kind === 'register') return assign(state, operand, undefined);
+  return operand?.kind === 'memory' ? state.store(address(operand), operand.size, undefined) : state;
+}

@@ -1,0 +1,98 @@
+import { controlBlock, type OuterCopy, type RecordField, type RingGeometry } from '../probe-code.js';
+import { type Assembler, Label } from './assembler.js';
+import { controlWord, writeFields } from './fields.js';
+import { R10, R11, RAX, RCX, RDX, RSI } from './registers.js';
+import { onStack, type Stack } from './stack.js';
+
+/**
+ * Writes one record into the ring. All registers are the function's own but for those that were pushed:
+ *
+ *     rax  HEAD, then scratch     r10  the claim     r11  the record
+ *     rdx  time, and a pointer that is on the stack     rcx, rsi  copying the outer poll's bytes
+ *
+ * An interrupt may come between any two instructions, write below rsp, run other trampolines and never return. So nothing is kept below
+ * rsp, and nothing but registers and this stack is ever half done.
+ */
+export interface Contents {
+  readonly ring: RingGeometry;
+  readonly fields: readonly RecordField[];
+  readonly outerCopy: OuterCopy | undefined;
+}
+
+/** The registers that must be pushed before. */
+export function toPush({ fields, outerCopy }: Contents): number[] {
+  const push = new Set([RAX, R10, R11]);
+  if (fields.some(({ from }) => from.kind === 'time')) push.add(RDX);
+  if (outerCopy !== undefined) for (const number of [RCX, RDX, RSI]) push.add(number);
+  if (fields.some(({ from }) => from.kind === 'load' && onStack(from.base, push))) push.add(RDX);
+  return [...push];
+}
+
+/** Claims a slot and fills it. Goes to `full` where the ring is, HEAD in rax; the wait routine comes back to `again`. */
+export function writeRecord(code: Assembler, contents: Contents, stack: Stack, again: Label, full: Label): void {
+  const { ring, fields, outerCopy } = contents;
+  check(contents);
+  claim(code, ring, again, full);
+  writeFields(code, fields, ring, stack);
+  if (outerCopy !== undefined) copyOuter(code, ring, outerCopy);
+  code.store({ base: R11, offset: 0 }, R10);
+}
+
+/** The claim is in r10 then, the record's address in r11. The processor keeps loads in order, and stores too, so no barrier is needed. */
+function claim(code: Assembler, ring: RingGeometry, again: Label, full: Label): void {
+  const { slotShift, segmentShift, countShift } = ring;
+  const head = controlWord(ring, controlBlock.head);
+  code.bind(again);
+  code.load(RAX, head);
+  code.arithmetic('cmp', RAX, controlWord(ring, controlBlock.limit));
+  code.branch('ae', full);
+  code.move(R10, RAX);
+  code.shift('right', R10, segmentShift);
+  code.arithmetic('and', R10, { constant: BigInt((1 << countShift) - 1) });
+  code.address(R11, controlWord(ring, controlBlock.segments));
+  code.load(R11, { base: R11, offset: 0, index: R10, scale: 8 });
+  code.address(R10, { base: RAX, offset: 2 ** slotShift });
+  code.compareExchange(head, R10);
+  code.branch('ne', again);
+  code.move(R10, RAX);
+  code.arithmetic('and', RAX, { constant: (1n << BigInt(segmentShift)) - 1n }, 4);
+  code.arithmetic('add', R11, RAX);
+}
+
+function check({ ring, fields, outerCopy }: Contents): void {
+  const { slotShift, segmentShift, countShift } = ring;
+  const slots = slotShift >= 3 && slotShift < 31 && segmentShift >= slotShift && segmentShift < 32;
+  if (!(slots && countShift >= 0 && countShift <= 6)) {
+    const shape = `2^${countShift} segments of 2^${segmentShift} bytes with slots of 2^${slotShift}`;
+    throw new RangeError(`A ring cannot be ${shape}`);
+  }
+  const pieces = fields.map(({ at, size }) => ({ at, size: size as number, align: size }));
+  if (outerCopy !== undefined) pieces.push({ at: outerCopy.at, size: outerCopy.room, align: 1 });
+  for (const { at, size, align } of pieces) {
+    if (!(at >= 8 && at % align === 0 && at + size <= 2 ** slotShift)) {
+      throw new RangeError(`${size} bytes at ${at} have no place in a slot of ${2 ** slotShift}`);
+    }
+  }
+}
+
+/** The last byte first. Another poll may open and end in between, but `outer` is not set before `outerPlan` belongs to it. */
+function copyOuter(code: Assembler, ring: RingGeometry, { at, room }: OuterCopy): void {
+  const nothing = new Label();
+  const next = new Label();
+  code.load(RAX, controlWord(ring, controlBlock.outer));
+  code.test(RAX, RAX);
+  code.branch('e', nothing);
+  code.load(RDX, controlWord(ring, controlBlock.outerPlan));
+  code.load(RCX, { base: RDX, offset: 0 }, 4);
+  code.arithmetic('cmp', RCX, { constant: BigInt(room) }, 4);
+  code.branch('a', nothing);
+  code.test(RCX, RCX);
+  code.branch('e', nothing);
+  code.bind(next);
+  code.load(RSI, { base: RDX, offset: 0, index: RCX, scale: 4 }, 4);
+  code.load(RSI, { base: RAX, offset: 0, index: RSI }, 1);
+  code.store({ base: R11, offset: at - 1, index: RCX }, RSI, 1);
+  code.decrement(RCX);
+  code.branch('ne', next);
+  code.bind(nothing);
+}

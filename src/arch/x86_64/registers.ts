@@ -1,0 +1,50 @@
+/**
+ * System V ABI, AMD64 supplement, figure 3.36 "DWARF Register Number Mapping", by the names that target descriptions use. General
+ * registers also in the order that instructions number them (Intel SDM volume 2, table 3-1), which is not DWARF's.
+ */
+const numbered = 'rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15'.split(' ');
+const low32 = 'eax ecx edx ebx esp ebp esi edi r8d r9d r10d r11d r12d r13d r14d r15d'.split(' ');
+const low16 = 'ax cx dx bx sp bp si di r8w r9w r10w r11w r12w r13w r14w r15w'.split(' ');
+const low8 = 'al cl dl bl spl bpl sil dil r8b r9b r10b r11b r12b r13b r14b r15b'.split(' ');
+
+const dwarf: readonly (string | undefined)[] = [
+  ...'rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip'.split(' '),
+  ...Array.from({ length: 16 }, (_, index) => `xmm${index}`),
+  ...Array.from({ length: 8 }, (_, index) => `st${index}`),
+  ...Array.from({ length: 8 }, () => undefined),
+  ...'eflags es cs ss ds fs gs'.split(' '),
+  undefined,
+  undefined,
+  'fs_base',
+  'gs_base',
+];
+
+export const RAX = 0;
+export const RCX = 1;
+export const RDX = 2;
+export const RSP = 4;
+export const RBP = 5;
+export const RSI = 6;
+export const R10 = 10;
+export const R11 = 11;
+
+/** The 64-bit register with this instruction-encoding number, 0 to 15. */
+export function name(number: number): string {
+  return numbered[number] as string;
+}
+
+/** The instruction-encoding number of a 64-bit register, or undefined for another name. */
+export function numberOf(register: string): number | undefined {
+  const number = numbered.indexOf(register);
+  return number < 0 ? undefined : number;
+}
+
+/** A part of a register as assembly text spells it. */
+export function textName(number: number, size: 1 | 2 | 4 | 8): string {
+  return { 1: low8, 2: low16, 4: low32, 8: numbered }[size][number] as string;
+}
+
+/** The register with this DWARF number by its target-description name; undefined where target descriptions have none. */
+export function dwarfRegister(number: number): string | undefined {
+  return dwarf[number];
+}

@@ -1,0 +1,169 @@
+import { type Addr, addOffset, hex } from '../../base/addr.js';
+import type { Displaced, PatchKind, Refusal } from '../probe-code.js';
+import { Assembler } from './assembler.js';
+import { decode, type Flow, type Instruction } from './decode.js';
+import { conditions } from './flags.js';
+
+/**
+ * Takes whole instructions out of a function's start, so that a `jmp rel32` fits there, and carries them out elsewhere:
+ *
+ *     rip-relative operand     its displacement is counted from the new place
+ *     jcc, jmp                 with 32 bits of distance
+ *     call that comes last     push [original return address]; jmp: the callee returns past the patch, where unwinders know the code
+ *     other indirect call      as it is: it returns into the moved code, and goes on from there
+ *     anything else            as it is
+ *
+ * Refused are instructions that see their own address otherwise: loop, jrcxz, system calls, traps, transactions, 16-bit jumps.
+ *
+ * `endbr64` moves like any other, so a patched function cannot be called indirectly where CR4.CET has indirect branch tracking on.
+ */
+export const patchBytes = 5;
+
+/** An instruction of the function, `offset` bytes behind its start. */
+interface Place {
+  readonly offset: number;
+  /** Address of the instruction behind it. */
+  readonly next: Addr;
+  readonly bytes: Uint8Array;
+  readonly instruction: Instruction;
+}
+
+type Writer = (code: Assembler) => void;
+
+/** See `ProbeCode.displace`. The decoder must be loaded (`prepare`). */
+export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal {
+  if (kind !== 'near') return { refused: 'the only patch for x86_64 is a jmp rel32' };
+  const places = [...instructions(code, start)];
+  const unknown = places.find(({ instruction }) => instruction.op === 'unknown');
+  if (unknown !== undefined) return { refused: `${describe(unknown)} is no known instruction` };
+  const taken = places.filter(({ offset }) => offset < patchBytes);
+  const length = taken.reduce((sum, { bytes }) => sum + bytes.length, 0);
+  if (length < patchBytes) return { refused: `its code is ${length} bytes long, and the jump takes ${patchBytes}` };
+  const entering = places.find(({ instruction }) => enters(instruction, start, length));
+  if (entering !== undefined) return { refused: `${describe(entering)} goes into the first ${length} bytes` };
+  const writers = writersOf(taken, addOffset(start, length));
+  if ('refused' in writers) return writers;
+  return {
+    kind,
+    start,
+    length,
+    patchLength: patchBytes,
+    text: taken.map(({ instruction }) => instruction.text),
+    relocate: (at) => {
+      const code = new Assembler(at);
+      for (const write of writers) write(code);
+      return code.finish();
+    },
+  };
+}
+
+function* instructions(code: Uint8Array, start: Addr): Generator<Place> {
+  for (let offset = 0; offset < code.length; ) {
+    const instruction = decode(code, addOffset(start, offset), offset);
+    if (instruction === undefined) return;
+    const bytes = code.slice(offset, offset + instruction.length);
+    const at = offset;
+    offset += bytes.length;
+    yield { offset: at, next: addOffset(start, offset), bytes, instruction };
+  }
+}
+
+function describe({ offset, instruction }: Place): string {
+  return `${instruction.text} at +${hex(offset)}`;
+}
+
+/**
+ * Whether it goes behind the first of the displaced instructions. A jump to the first itself would note an entry, and push a return
+ * hook, for every turn of a loop; a call of it is an entry.
+ */
+function enters({ target, flow }: Instruction, start: Addr, length: number): boolean {
+  if (target === undefined) return false;
+  const offset = BigInt.asUintN(64, target - start);
+  return offset < BigInt(length) && (offset > 0n || flow !== 'call');
+}
+
+/** `end` is where the function goes on behind the displaced instructions. */
+function writersOf(taken: readonly Place[], end: Addr): Writer[] | Refusal {
+  const writers: Writer[] = [];
+  for (const [index, place] of taken.entries()) {
+    const write = writerOf(place, index === taken.length - 1 ? end : undefined);
+    if (write === undefined) return { refused: `${describe(place)} cannot be carried out elsewhere` };
+    writers.push(write);
+    if (place.instruction.flow === 'jump' || place.instruction.flow === 'return') {
+      const foreign = taken.slice(index + 1).find(({ instruction }) => !/^(nop|int3)$/.test(instruction.op));
+      return foreign === undefined ? writers : { refused: `the function ends before ${describe(foreign)}` };
+    }
+  }
+  return [...writers, (code) => code.jump(end)];
+}
+
+const immovable = /^(loop\w*|j[er]?cxz|syscall|sysenter|int\w*|ud\d\w*|xbegin)$/;
+
+/** What writes the instruction elsewhere, or undefined where that cannot be done. `end` is given for the last one. */
+function writerOf({ instruction, bytes, next }: Place, end: Addr | undefined): Writer | undefined {
+  const { op, flow, target } = instruction;
+  if (flow === 'interrupt' || immovable.test(op)) return undefined;
+  if (target !== undefined) return directWriter(flow, bytes, target, end);
+  const whole = wholeWriter(instruction, bytes, next);
+  const jump = flow === 'call' && end !== undefined ? jumpInstead(instruction, bytes) : undefined;
+  const write = jump === undefined ? undefined : wholeWriter(instruction, jump, next);
+  if (write === undefined || end === undefined) return whole;
+  return (code) => {
+    code.push(code.literal(end));
+    write(code);
+  };
+}
+
+function directWriter(flow: Flow, bytes: Uint8Array, target: Addr, end: Addr | undefined): Writer | undefined {
+  const at = opcodeAt(bytes);
+  if (at === undefined) return undefined;
+  switch (flow) {
+    case 'jump':
+      return (code) => code.jump(target);
+    case 'branch': {
+      const condition = conditions[(bytes[bytes[at] === 0x0f ? at + 1 : at] ?? 0) & 15];
+      return condition && ((code) => code.branch(condition, target));
+    }
+    case 'call':
+      if (end === undefined) return undefined;
+      return (code) => {
+        code.push(code.literal(end));
+        code.jump(target);
+      };
+    default:
+      return undefined;
+  }
+}
+
+/** The indirect call FF /2 as the jump FF /4, but for one whose operand counts from rsp, which a push moves. */
+function jumpInstead({ operands: [operand] }: Instruction, bytes: Uint8Array): Uint8Array | undefined {
+  const at = opcodeAt(bytes);
+  const modrm = at === undefined ? undefined : bytes[at + 1];
+  if (at === undefined || modrm === undefined || bytes[at] !== 0xff || ((modrm >> 3) & 7) !== 2) return undefined;
+  if (
+    operand?.kind === 'memory'
+      ? /^[er]sp$/.test(operand.base ?? '')
+      : operand?.kind !== 'register' || operand.name === 'rsp'
+  )
+    return undefined;
+  return bytes.with(at + 1, modrm ^ 0x30);
+}
+
+/** Behind prefixes that mean nothing for a jump or call (segments, bnd, notrack, 67, REX); undefined with 66, which makes it one of 16 bits. */
+function opcodeAt(bytes: Uint8Array): number | undefined {
+  const at = bytes.findIndex(
+    (byte) => ![0xf2, 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67].includes(byte) && byte >> 4 !== 4,
+  );
+  return at < 0 || bytes[at] === 0x66 ? undefined : at;
+}
+
+/** As it is, but for a rip-relative displacement. */
+function wholeWriter({ operands, displacementAt }: Instruction, bytes: Uint8Array, next: Addr): Writer | undefined {
+  const operand = operands.find((each) => each.kind === 'memory' && each.base?.endsWith('ip') === true);
+  if (operand?.kind !== 'memory') return (code) => code.raw(bytes);
+  if (operand.base !== 'rip' || displacementAt === 0 || displacementAt + 4 > bytes.length) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (view.getInt32(displacementAt, true) !== operand.displacement) return undefined;
+  const target = addOffset(next, operand.displacement);
+  return (code) => code.relocated(bytes, displacementAt, target);
+}

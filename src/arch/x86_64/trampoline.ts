@@ -1,0 +1,199 @@
+import { type Addr, addOffset } from '../../base/addr.js';
+import {
+  controlBlock,
+  type Displaced,
+  type EntryTrampoline,
+  type ExitTrampoline,
+  type Nesting,
+  type ProbeCode,
+  type ReturnHook,
+  type RingGeometry,
+} from '../probe-code.js';
+import { Assembler, Label } from './assembler.js';
+import { calibration } from './calibration.js';
+import { compare } from './condition.js';
+import { controlWord } from './fields.js';
+import { toPush, writeRecord } from './record.js';
+import { R10, R11, RAX, RSP } from './registers.js';
+import { displace, patchBytes } from './relocate.js';
+import { fetch, general, type Stack } from './stack.js';
+
+/**
+ * Trampolines for x86 in 64-bit mode, ring 0 and ring 3. They use no register that they did not push: gcc's -fipa-ra lets callers keep
+ * values in any register that the callee is known to leave alone. Flags are lost, but for DF; no ABI keeps them over calls.
+ *
+ * A hooked function returns to the exit trampoline, and finds this below its caller's frame:
+ *
+ *     rsp at its first instruction ->  address of the exit trampoline
+ *                                      kept 0, kept 1, ...
+ *                                      outer, outerPlan as they were         written with nesting only, but always there
+ *                                      8 bytes, where a multiple of 16 needs them
+ *                                      original return address
+ *
+ * Shadow stacks (CET) do not allow this.
+ */
+function hookBytes(keep: number): number {
+  if (!(keep >= 0 && keep <= 4)) throw new RangeError(`${keep} registers cannot be kept, 4 at most`);
+  return 16 * Math.ceil((1 + keep + 2) / 2);
+}
+
+const hookedReturnOffset = (keep: number): number => hookBytes(keep) - 8;
+
+function entry(trampoline: EntryTrampoline): Uint8Array {
+  const { at, ring, fields, displaced, when, hook, nesting, outerCopy, count, via } = trampoline;
+  if (via !== 'patch') throw new RangeError('No patch for x86_64 needs a hop');
+  if (nesting !== undefined && hook === undefined)
+    throw new RangeError('A poll that is to be open until it returns needs a hook');
+  const code = new Assembler(at);
+  const body = new Label();
+  for (const condition of when) compare(code, condition, body);
+  if (count !== undefined) {
+    code.increment({ at: count });
+    code.bind(body);
+    code.raw(displaced.relocate(code.here));
+    return code.finish();
+  }
+  const contents = { ring, fields, outerCopy };
+  const pushed = toPush(contents);
+  const frame = hook === undefined ? 0 : hookBytes(hook.keep.length);
+  const returnAddress = 8 * pushed.length + frame;
+  const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress, kept: [] };
+  const again = new Label();
+  const full = new Label();
+  if (hook !== undefined) code.moveStack(-frame);
+  for (const number of pushed) code.push(number);
+  writeRecord(code, contents, stack, again, full);
+  if (hook !== undefined) fillHook(code, hook, stack);
+  if (hook !== undefined && nesting !== undefined)
+    open(code, ring, nesting, stack, 8 * (pushed.length + 1 + hook.keep.length));
+  for (const number of pushed.toReversed()) code.pop(number);
+  code.bind(body);
+  code.raw(displaced.relocate(code.here));
+  waitElsewhere(code, ring, again, full);
+  for (const number of pushed.toReversed()) code.pop(number);
+  if (hook !== undefined) code.moveStack(frame);
+  code.jump(body);
+  return code.finish();
+}
+
+function exit({ at, ring, fields, keep, nesting }: ExitTrampoline): Uint8Array {
+  const code = new Assembler(at);
+  const contents = { ring, fields, outerCopy: undefined };
+  const pushed = toPush(contents);
+  const words = 8 * pushed.length;
+  const returnAddress = words + hookedReturnOffset(keep.length);
+  const kept = keep.map((_, index) => words + 8 * index);
+  const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress + 8, kept };
+  const again = new Label();
+  const full = new Label();
+  const leave = new Label();
+  for (const number of pushed) code.push(number);
+  writeRecord(code, contents, stack, again, full);
+  code.bind(leave);
+  if (nesting) close(code, ring, words + 8 * keep.length);
+  for (const number of pushed.toReversed()) code.pop(number);
+  code.moveStack(hookedReturnOffset(keep.length));
+  code.return();
+  waitElsewhere(code, ring, again, full);
+  code.jump(leave);
+  return code.finish();
+}
+
+function fillHook(code: Assembler, { exit, keep }: ReturnHook, stack: Stack): void {
+  const frame = 8 * stack.pushed.length;
+  code.address(RAX, { at: exit });
+  code.store({ base: RSP, offset: frame }, RAX);
+  for (const [index, name] of keep.entries()) {
+    code.store({ base: RSP, offset: frame + 8 + 8 * index }, fetch(code, general(name), stack, RAX));
+  }
+}
+
+/** An interrupt's own trampolines see `outer` as 0, or with its own plan; they put back what they found. */
+function open(code: Assembler, ring: RingGeometry, { self, plan }: Nesting, stack: Stack, offset: number): void {
+  const outer = controlWord(ring, controlBlock.outer);
+  const outerPlan = controlWord(ring, controlBlock.outerPlan);
+  code.load(RAX, outer);
+  code.store({ base: RSP, offset }, RAX);
+  code.load(RAX, outerPlan);
+  code.store({ base: RSP, offset: offset + 8 }, RAX);
+  code.storeConstant(outer, 0n, 8);
+  code.constant(RAX, plan);
+  code.store(outerPlan, RAX);
+  code.store(outer, fetch(code, general(self), stack, RAX));
+}
+
+function close(code: Assembler, ring: RingGeometry, offset: number): void {
+  const outer = controlWord(ring, controlBlock.outer);
+  code.storeConstant(outer, 0n, 8);
+  code.load(RAX, { base: RSP, offset: offset + 8 });
+  code.store(controlWord(ring, controlBlock.outerPlan), RAX);
+  code.load(RAX, { base: RSP, offset });
+  code.store(outer, RAX);
+}
+
+/** Bytes of a `jmp rel32`: between the two places to which the wait routine comes back. */
+const jumpBytes = 5;
+
+/** The wait routine comes back to the jump to `again`, or behind it when the event is dropped. */
+function waitElsewhere(code: Assembler, ring: RingGeometry, again: Label, full: Label): void {
+  const back = new Label();
+  code.bind(full);
+  code.address(R11, { at: back });
+  code.jump(ring.wait);
+  code.bind(back);
+  code.jump(again);
+}
+
+/** Comes with what HEAD was in rax and the way back in r11; r10 is free. Nothing is claimed yet. */
+function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr } {
+  const code = new Assembler(at);
+  const look = new Label();
+  const drop = new Label();
+  const leave = new Label();
+  const unattended = controlWord(ring, controlBlock.unattended);
+  code.nop();
+  code.arithmetic('cmp', unattended, { constant: 0n });
+  code.branch('ne', drop);
+  code.load(R10, controlWord(ring, controlBlock.spins));
+  code.bind(look);
+  code.arithmetic('cmp', RAX, controlWord(ring, controlBlock.limit));
+  code.branch('b', leave);
+  code.pause();
+  code.decrement(R10);
+  code.branch('ne', look);
+  code.storeConstant(unattended, 1n, 8);
+  code.bind(drop);
+  code.increment(controlWord(ring, controlBlock.dropped));
+  code.address(R11, { base: R11, offset: jumpBytes });
+  code.bind(leave);
+  code.jumpTo(R11);
+  return { code: code.finish(), breakpoint: at };
+}
+
+function patch({ start }: Displaced, to: Addr): Uint8Array {
+  const code = new Assembler(start);
+  code.jump(to);
+  return code.finish();
+}
+
+function patchTarget(code: Uint8Array, start: Addr): Addr | undefined {
+  if (code.length < patchBytes || code[0] !== 0xe9) return undefined;
+  const distance = new DataView(code.buffer, code.byteOffset, code.byteLength).getInt32(1, true);
+  return addOffset(start, patchBytes + distance);
+}
+
+export const probeCode: ProbeCode = {
+  patches: [{ kind: 'near', bytes: patchBytes, reach: 2 ** 31 - patchBytes }],
+  displace,
+  patch,
+  patchTarget,
+  hop: undefined,
+  entry,
+  exit,
+  wait,
+  // `pause` ends QEMU's translation block: 130-250 ns a look.
+  looksPerSecond: 5_000_000,
+  hookedReturnOffset,
+  hookFrameBytes: hookBytes,
+  calibration,
+};
