@@ -1,0 +1,143 @@
+import { type Addr, addOffset, addr } from '../base/addr.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import {
+  type FutureSet,
+  type FutureState,
+  type FutureType,
+  type LiveFuture,
+  liveAt,
+  liveFutures,
+  type NextBlock,
+  stateOf,
+} from '../dwarf/index.js';
+
+/** A Future in memory, and those that it holds: what it awaits, the branches of a join or a select. */
+export interface AwaitNode {
+  /** Undefined where neither the type nor the vtable tells what lies here. */
+  readonly future: FutureType | undefined;
+  readonly typeName: string;
+  readonly address: Addr;
+  /** Of compiler-made Futures; undefined too where the state number is none of the type's. */
+  readonly state: FutureState | undefined;
+  /** How its holder has it: `__awaitee`, or the path of a member (`a.Pending.0`); empty for a root. */
+  readonly path: string;
+  /** Nothing in memory tells whether it is still there: a local may have been moved out. */
+  readonly maybe: boolean;
+  /** Why nothing below is known. */
+  readonly cut: 'unreadable' | 'cycle' | 'depth' | undefined;
+  readonly awaits: readonly AwaitNode[];
+}
+
+/** Chains are as deep as the program nests awaits; boxes can make them longer, a damaged memory endless. */
+const MAX_DEPTH = 256;
+/** Futures of one tree: also what a slice of them is cut to. */
+const MAX_NODES = 10_000;
+/** No Future is larger; a size from a damaged file must not make us read for ever. */
+const MAX_BYTES = 1 << 24;
+
+/** Reads await trees from memory: in place as far as types nest, and through `Box`, `&mut`, `dyn Future`, `Vec` and lists. */
+export class AwaitTrees {
+  readonly #futures: FutureSet;
+  readonly #memory: MemoryReader;
+  readonly #open = new Set<string>();
+  #left = MAX_NODES;
+
+  constructor(futures: FutureSet, memory: MemoryReader) {
+    this.#futures = futures;
+    this.#memory = memory;
+  }
+
+  /** The tree below the Future of this type at this address. */
+  async read(future: FutureType, address: Addr): Promise<AwaitNode> {
+    this.#left = MAX_NODES;
+    return this.#at(future, address, '', false, 0);
+  }
+
+  async #at(future: FutureType, address: Addr, path: string, maybe: boolean, depth: number): Promise<AwaitNode> {
+    const key = `${address}:${future.typeOffset}`;
+    const open = this.#open.has(key);
+    const bytes = open || future.size > MAX_BYTES ? undefined : await this.#memory.read(address, future.size);
+    if (bytes === undefined) {
+      const cut = open ? 'cycle' : 'unreadable';
+      return { future, typeName: future.instance, address, state: undefined, path, maybe, cut, awaits: [] };
+    }
+    this.#open.add(key);
+    try {
+      return await this.#inside(future, bytes, address, 0, path, maybe, depth);
+    } finally {
+      this.#open.delete(key);
+    }
+  }
+
+  async #inside(
+    future: FutureType,
+    bytes: Uint8Array,
+    block: Addr,
+    offset: number,
+    path: string,
+    maybe: boolean,
+    depth: number,
+  ): Promise<AwaitNode> {
+    const address = addOffset(block, offset);
+    const state = stateOf(future, bytes, offset);
+    const node = { future, typeName: future.instance, address, state, path, maybe };
+    if (depth >= MAX_DEPTH || --this.#left <= 0) return { ...node, cut: 'depth', awaits: [] };
+    const awaits: AwaitNode[] = [];
+    for (const live of liveFutures(future, bytes, offset)) {
+      // A local that may have been moved out is worth a line only when it is suspended: else it is yesterday's.
+      for (const inner of await this.#follow(live, bytes, block, depth + 1)) {
+        if (!inner.maybe || inner.state?.name.startsWith('Suspend')) awaits.push(inner);
+      }
+    }
+    return { ...node, cut: undefined, awaits };
+  }
+
+  async #follow(
+    { held, offset, next }: LiveFuture,
+    bytes: Uint8Array,
+    block: Addr,
+    depth: number,
+  ): Promise<AwaitNode[]> {
+    const path = held.role === 'awaitee' ? '__awaitee' : held.path;
+    if (next !== undefined) return this.#behind({ held, offset, next }, next, path, depth);
+    if (offset === undefined) return [];
+    if (held.future) return [await this.#inside(held.future, bytes, block, offset, path, held.maybe, depth)];
+    const address = addOffset(block, offset);
+    const node = { future: undefined, typeName: held.typeName, address, state: undefined, path };
+    return [{ ...node, maybe: held.maybe, cut: undefined, awaits: [] }];
+  }
+
+  async #behind(live: LiveFuture, next: NextBlock, path: string, depth: number): Promise<AwaitNode[]> {
+    const { held } = live;
+    if (held.vtable !== undefined && next.vtable !== undefined && next.hop >= held.hops.length) {
+      const concrete = this.#futures.byVtable(next.vtable);
+      if (concrete) return [await this.#at(concrete, next.pointer, path, held.maybe, depth)];
+      const node = { future: undefined, typeName: held.typeName, address: next.pointer, state: undefined, path };
+      return [{ ...node, maybe: held.maybe, cut: undefined, awaits: [] }];
+    }
+    const found: AwaitNode[] = [];
+    const stride = next.to.kind === 'slice' ? next.to.stride : 0;
+    const count = next.to.kind === 'one' ? 1 : Math.min(Number(next.count), MAX_NODES);
+    let pointer = next.pointer;
+    for (let i = 0; i < count && this.#left > 0; i++) {
+      // The whole block's size is not known: enough for the Future at its place, and for pointers on the way.
+      const size = Math.min(MAX_BYTES, Math.max(held.offset + held.size, ...held.hops.map((hop) => hop.offset + 16)));
+      const bytes = await this.#memory.read(pointer, Math.max(size, next.to.kind === 'list' ? next.to.next + 8 : 0));
+      if (bytes === undefined) {
+        const node = { future: held.future, typeName: held.typeName, address: pointer, state: undefined, path };
+        found.push({ ...node, maybe: held.maybe, cut: 'unreadable', awaits: [] });
+        break;
+      }
+      for (const inner of liveAt(held, bytes, 0, next.hop)) {
+        if (this.#open.has(`${pointer}:${held.path}`)) continue;
+        found.push(...(await this.#follow(inner, bytes, pointer, depth)));
+      }
+      if (next.to.kind === 'list') {
+        const link = new DataView(bytes.buffer, bytes.byteOffset + next.to.next, 8).getBigUint64(0, true);
+        if (link === 0n) break;
+        pointer = addr(link);
+      } else pointer = addOffset(pointer, stride);
+    }
+    return found;
+  }
+}

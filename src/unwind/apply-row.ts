@@ -1,0 +1,124 @@
+import type { CfaRule, RegisterRule, UnwindRow } from '../base/unwind-row.js';
+import { type CodeAddress, evaluateCfi, toCode } from '../dwarf/index.js';
+import { noSpecial, type RegisterFile, type RegisterSet } from './registers.js';
+import type { StackWindow } from './stack-window.js';
+
+/** What one row makes of one frame. */
+export type Applied =
+  | {
+      readonly kind: 'caller';
+      readonly cfa: CodeAddress;
+      /** Undefined when the row says that there is none. */
+      readonly returnAddress: bigint | undefined;
+      readonly registers: RegisterSet;
+    }
+  /** Memory that has to be read first. */
+  | { readonly kind: 'need'; readonly address: CodeAddress }
+  /** The CFA or the return address cannot be had. */
+  | { readonly kind: 'lost'; readonly why: 'unreadable-stack' | 'return-address-not-kept' | 'no-unwinder' };
+
+/**
+ * Computes the caller of a frame. A saved register that cannot be read is unknown in the caller; the return address that cannot be is the end.
+ *
+ * @throws RsptraceError `DWARF_EXPRESSION`
+ */
+export function applyRow(
+  row: UnwindRow,
+  registers: RegisterSet,
+  exact: boolean,
+  window: StackWindow,
+  file: RegisterFile,
+): Applied {
+  const { stackPointer, returnAddress: link, registerCount } = file.model;
+  const cfaOrNeed = cfaOf(row.cfa, registers, window);
+  if (typeof cfaOrNeed === 'object') return cfaOrNeed;
+  const cfa = cfaOrNeed;
+  if (Number.isNaN(cfa)) return { kind: 'lost', why: 'no-unwinder' };
+
+  const before = registers.values;
+  // A trap keeps all that its handler does not say otherwise of; a call keeps what the convention says.
+  const values = row.interrupted ? before.slice() : new Array<bigint | undefined>(registerCount);
+  if (!row.interrupted) {
+    for (let number = 0; number < registerCount; number++) {
+      values[number] = file.kept[number] ? before[number] : undefined;
+    }
+  }
+  let back: bigint | undefined = registers.numbered(row.returnAddress);
+  let backRule: RegisterRule['kind'] = 'same';
+  let stack: bigint | undefined;
+  for (const [number, rule] of row.registers) {
+    if (number >= registerCount && number !== row.returnAddress) continue;
+    const value = ruleValue(rule, number, cfa, registers, window);
+    if (value === undefined && window.missing !== undefined) return { kind: 'need', address: window.missing };
+    if (number === row.returnAddress) {
+      back = value;
+      backRule = rule.kind;
+    }
+    if (number === stackPointer) stack = value ?? 0n;
+    else if (number < registerCount) values[number] = value;
+  }
+  values[stackPointer] = stack ?? BigInt.asUintN(64, BigInt(cfa));
+  if (backRule === 'undefined') {
+    if (row.returnAddress === link && !exact) return { kind: 'lost', why: 'return-address-not-kept' };
+    return { kind: 'caller', cfa, returnAddress: undefined, registers: registers.derive(values, noSpecial) };
+  }
+  // Behind a call the return address register holds where that call returns to: this very place.
+  if (backRule === 'same' && !exact && row.returnAddress === link)
+    return { kind: 'lost', why: 'return-address-not-kept' };
+  if (back === undefined) return { kind: 'lost', why: 'unreadable-stack' };
+  // What a trap left in CSRs is used up by the frame of its handler.
+  const special = row.interrupted ? noSpecial : registers.special;
+  return { kind: 'caller', cfa, returnAddress: back, registers: registers.derive(values, special) };
+}
+
+/** The CFA, NaN where it cannot be one. */
+function cfaOf(rule: CfaRule, registers: RegisterSet, window: StackWindow): CodeAddress | Applied {
+  if (rule.kind === 'register') {
+    const base = registers.numbered(rule.register);
+    return base === undefined ? Number.NaN : toCode(base) + rule.offset;
+  }
+  const value = evaluate(rule.expression, undefined, registers, window);
+  if (value !== undefined) return toCode(value);
+  return window.missing === undefined ? Number.NaN : { kind: 'need', address: window.missing };
+}
+
+function ruleValue(
+  rule: RegisterRule,
+  number: number,
+  cfa: CodeAddress,
+  registers: RegisterSet,
+  window: StackWindow,
+): bigint | undefined {
+  window.missing = undefined;
+  switch (rule.kind) {
+    case 'saved':
+      return window.word(cfa + rule.offset);
+    case 'same':
+      return registers.numbered(number);
+    case 'undefined':
+      return undefined;
+    case 'cfa':
+      return BigInt.asUintN(64, BigInt(cfa + rule.offset));
+    case 'register':
+      return registers.numbered(rule.register);
+    case 'expression':
+      return evaluate(rule.expression, cfa, registers, window);
+    case 'saved-expression': {
+      const at = evaluate(rule.expression, cfa, registers, window);
+      return at === undefined ? undefined : window.word(toCode(at));
+    }
+  }
+}
+
+function evaluate(
+  expression: Uint8Array,
+  cfa: CodeAddress | undefined,
+  registers: RegisterSet,
+  window: StackWindow,
+): bigint | undefined {
+  window.missing = undefined;
+  return evaluateCfi(expression, cfa === undefined ? undefined : BigInt(cfa), {
+    register: (number) => registers.numbered(number),
+    memory: (address, size) => window.bytes(toCode(address), size),
+  });
+}

@@ -1,0 +1,95 @@
+import { addr } from '../base/addr.js';
+import {
+  type DebugInfo,
+  type Die,
+  DW_AT,
+  DW_TAG,
+  demangle,
+  type ElfFile,
+  functionName,
+  rangesOf,
+  toCode,
+} from '../dwarf/index.js';
+import type { Frame } from './frame.js';
+
+/** One function in the source: a frame has as many as were inlined into each other at its pc. */
+export interface SourceFrame {
+  readonly function: string | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  /** Inlined into the next one out. */
+  readonly inlined: boolean;
+}
+
+/** Nested deeper than the inlining of any compiler. */
+const MAX_DEPTH = 256;
+const MAX_CACHED = 0x1_0000;
+
+/** Names what frames are in: functions, those inlined into them, and source lines. */
+export class SourceFrames {
+  readonly #elf: ElfFile;
+  readonly #debug: DebugInfo | undefined;
+  readonly #known = new Map<bigint, readonly SourceFrame[]>();
+
+  constructor(elf: ElfFile, debug: DebugInfo | undefined) {
+    this.#elf = elf;
+    this.#debug = debug;
+  }
+
+  /** The innermost function first; one at least. A caller's line is that of the call. */
+  of({ pc, exact }: Pick<Frame, 'pc' | 'exact'>): readonly SourceFrame[] {
+    const at = exact ? pc : addr(pc - 1n);
+    let found = this.#known.get(at);
+    if (found === undefined) {
+      found = this.#describe(at);
+      if (this.#known.size >= MAX_CACHED) this.#known.clear();
+      this.#known.set(at, found);
+    }
+    return found;
+  }
+
+  #describe(at: Frame['pc']): readonly SourceFrame[] {
+    const debug = this.#debug;
+    const info = debug?.functionAt(at);
+    const position = debug?.lineAt(at);
+    if (debug === undefined || info === undefined) {
+      const symbol = this.#elf.symbols.at(at);
+      const name = symbol && symbol.type !== 'object' ? demangle(symbol.name) : undefined;
+      return [{ function: name, file: position?.file, line: position?.line, inlined: false }];
+    }
+    const inlined = debug.attempt(info.die.unit, () => inlinedAt(info.die, toCode(at))) ?? [];
+    const frames: SourceFrame[] = [];
+    let { file, line }: { file: string | undefined; line: number | undefined } = {
+      file: position?.file,
+      line: position?.line,
+    };
+    // From the inside out: each stands where the one inside it was called.
+    for (const die of inlined.reverse()) {
+      frames.push({ function: functionName(die), file, line, inlined: true });
+      const index = die.number(DW_AT.call_file);
+      file = index === undefined ? undefined : debug.fileName(die.unit, index)?.path;
+      line = die.number(DW_AT.call_line) || undefined;
+    }
+    frames.push({ function: info.name, file, line, inlined: false });
+    return frames;
+  }
+}
+
+/** The inlined functions that an address of a function is in, the outermost first. */
+function inlinedAt(die: Die, at: number): Die[] {
+  const found: Die[] = [];
+  let inside: Die | undefined = die;
+  for (let depth = 0; inside !== undefined && depth < MAX_DEPTH; depth++) {
+    inside = childAt(inside, at);
+    if (inside?.tag === DW_TAG.inlined_subroutine) found.push(inside);
+  }
+  return found;
+}
+
+function childAt(die: Die, at: number): Die | undefined {
+  for (const child of die.children()) {
+    if (child.tag !== DW_TAG.inlined_subroutine && child.tag !== DW_TAG.lexical_block) continue;
+    if (rangesOf(child).some(({ low, high }) => at >= low && at < high)) return child;
+  }
+  return undefined;
+}

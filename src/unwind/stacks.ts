@@ -1,0 +1,126 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addr } from '../base/addr.js';
+import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
+import { CallFrames, type CodeAddress, type DebugInfo, type ElfFile, toCode } from '../dwarf/index.js';
+import { CodeMap } from './code-map.js';
+import type { End, Found, Frame, Hooked, Place, Unwinder, UnwinderName } from './frame.js';
+import { RegisterFile } from './registers.js';
+import { addressOf, PAGE, pageOf, StackWindow } from './stack-window.js';
+import { CodeFrames, cfiUnwinder, framePointerUnwinder, pick, prologueUnwinder } from './unwinders.js';
+import { Walk, type WalkContext } from './walk.js';
+
+export interface Stack {
+  /** The innermost first. */
+  readonly frames: readonly Frame[];
+  readonly end: End;
+}
+
+export interface StackOptions {
+  /** One of the three alone; by default the one that knows most of each frame. */
+  readonly unwinder?: UnwinderName | 'auto';
+  /** The most frames; 64 by default. */
+  readonly depth?: number;
+  /** Where a tracer has replaced return addresses. */
+  readonly hooked?: Hooked;
+}
+
+/** The bytes of stack that are read at once at first. Frames of async code are large: a poll of 2 KiB is nothing special. */
+const FIRST = 8192;
+/** Under the stack pointer lies what a leaf function of x86-64 may use without moving it (the red zone, 128 bytes). */
+const BELOW = 128;
+
+/** Walks stacks of one program. What it learns about the code is kept from one stack to the next. */
+export class Stacks {
+  readonly #arch: Architecture;
+  readonly #file: RegisterFile;
+  readonly #code: CodeMap;
+  readonly #frames: CodeFrames;
+  readonly #entry: CodeAddress;
+  readonly #unwinders: Readonly<Record<UnwinderName, Unwinder>>;
+
+  /** On x86 the architecture has to be prepared. Throws `ELF_DAMAGED`. */
+  constructor(elf: ElfFile, arch: Architecture, debug?: DebugInfo) {
+    this.#arch = arch;
+    this.#file = new RegisterFile(arch);
+    this.#code = new CodeMap(elf, debug);
+    this.#frames = new CodeFrames(arch.frames, this.#code);
+    this.#entry = toCode(elf.entry);
+    this.#unwinders = {
+      cfi: cfiUnwinder(CallFrames.load(elf)),
+      fp: framePointerUnwinder(arch.frames, this.#frames),
+      prologue: prologueUnwinder(this.#frames),
+    };
+  }
+
+  /** Registers beyond the integer ones that should be read at a stop: CSRs that tell where a trap came from. */
+  get specialRegisters(): readonly string[] {
+    return this.#file.specialNames;
+  }
+
+  /** The stretch of stack that most walks need: read it together with what else a hit wants. */
+  firstBytes(registers: RegisterReader): { readonly address: Addr; readonly length: number } | undefined {
+    const sp = registers.register(this.#arch.sp);
+    return sp === undefined ? undefined : { address: addr(sp - BigInt(BELOW)), length: FIRST };
+  }
+
+  /** Walks within memory that has been read already; where it does not reach, the stack is taken to be unreadable. */
+  walk(registers: RegisterReader, window: StackWindow, options: StackOptions = {}): Stack {
+    const walk = this.#begin(registers, options);
+    for (let need = walk?.run(window); need !== undefined; need = walk?.run(window)) window.addHole(need);
+    return stackOf(walk);
+  }
+
+  /** Walks, and reads what it needs: in one read for most stacks. */
+  async unwind(registers: RegisterReader, memory: MemoryReader, options: StackOptions = {}): Promise<Stack> {
+    const walk = this.#begin(registers, options);
+    const window = new StackWindow();
+    const first = this.firstBytes(registers);
+    const bytes = first && (await memory.read(first.address, first.length));
+    if (first !== undefined && bytes !== undefined) window.add(first.address, bytes);
+    for (let need = walk?.run(window); need !== undefined; need = walk?.run(window)) {
+      await fetch(memory, window, need);
+    }
+    return stackOf(walk);
+  }
+
+  #begin(registers: RegisterReader, options: StackOptions): Walk | undefined {
+    const pc = registers.register(this.#arch.pc);
+    if (pc === undefined) return undefined;
+    const { unwinder: wanted = 'auto', depth = 64, hooked = () => undefined } = options;
+    const context: WalkContext = {
+      file: this.#file,
+      code: this.#code,
+      entry: this.#entry,
+      depth,
+      hooked,
+      find: wanted === 'auto' ? (place) => this.#auto(place) : (place) => this.#only(wanted, place),
+    };
+    return new Walk(context, pc, this.#file.read(registers));
+  }
+
+  #auto(place: Place): { readonly name: UnwinderName; readonly found: Found } | undefined {
+    const picked = pick(place, this.#unwinders, this.#frames);
+    return picked && { name: picked.unwinder.name, found: picked.found };
+  }
+
+  #only(name: UnwinderName, place: Place): { readonly name: UnwinderName; readonly found: Found } | undefined {
+    const found = this.#unwinders[name].find(place);
+    return found && { name, found };
+  }
+}
+
+function stackOf(walk: Walk | undefined): Stack {
+  const end: End = walk?.end ?? { reason: 'no-unwinder', complete: false };
+  return { frames: walk?.frames ?? [], end };
+}
+
+/** Adds the page of an address, and the next one; where they cannot be read as a whole, the word alone. */
+async function fetch(memory: MemoryReader, window: StackWindow, need: CodeAddress): Promise<void> {
+  const page = addressOf(pageOf(need));
+  const pages = (await memory.read(page, 2 * PAGE)) ?? (await memory.read(page, PAGE));
+  if (pages !== undefined) window.add(page, pages);
+  if (window.word(need) !== undefined) return;
+  const word = await memory.read(addressOf(need), 8);
+  if (word !== undefined) window.add(addressOf(need), word);
+  if (window.word(need) === undefined) window.addHole(need);
+}
