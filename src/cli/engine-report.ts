@@ -1,0 +1,19 @@
+import { hex } from '../base/addr.js';
+import type { EngineChoice } from '../probes/index.js';
+import { textTable } from '../report/text-table.js';
+
+/** For `--json`: one object a probe. */
+export function choicesJson(choices: readonly EngineChoice[]): object[] {
+  return choices.map(({ name, address, engine, why }) => ({
+    function: name,
+    address: hex(address),
+    engine,
+    ...(why === undefined ? {} : { why }),
+  }));
+}
+
+/** For people: one line a probe, and under them why some need stops. */
+export function choiceTable(choices: readonly EngineChoice[], color = false): string {
+  const rows = choices.map(({ name, address, engine, why }) => [hex(address), engine, name, why ?? '']);
+  return textTable(['address', 'engine', 'function', 'why not without stops'], rows, color);
+}

@@ -1,0 +1,41 @@
+import { messageOf, RsptraceError } from '../base/errors.js';
+
+export const ExitCode = {
+  recorded: 0,
+  failed: 1,
+  usage: 2,
+  /** An error cut the recording short; what was recorded is kept. */
+  cutShort: 3,
+} as const;
+
+/** An error as `--json` shows it. */
+export interface ErrorJson {
+  readonly code: string;
+  readonly message: string;
+  readonly hint?: string;
+}
+
+export function errorJson(error: RsptraceError): ErrorJson {
+  const { code, message, hint } = error;
+  return hint === undefined ? { code, message } : { code, message, hint };
+}
+
+/** An error as a person reads it: one sentence with its code, and what to do about it. */
+export function errorText(error: RsptraceError): string {
+  const hint = error.hint === undefined ? '' : `\n  ${error.hint}`;
+  return `rsptrace: ${error.message} [${error.code}]${hint}\n`;
+}
+
+/** Reports what was thrown; with `--json` also as the one object on stdout. Gives the exit status. */
+export function fail(thrown: unknown, { json }: { readonly json: boolean }): number {
+  const error =
+    thrown instanceof RsptraceError
+      ? thrown
+      : new RsptraceError('INTERNAL', messageOf(thrown), {
+          hint: 'this is a defect of rsptrace: please report it, with RSPTRACE_STACK=1 set to see where',
+        });
+  process.stderr.write(errorText(error));
+  if (process.env.RSPTRACE_STACK && thrown instanceof Error) process.stderr.write(`${thrown.stack}\n`);
+  if (json) process.stdout.write(`${JSON.stringify({ version: 1, error: errorJson(error) })}\n`);
+  return error.code === 'PROBE_SYNTAX' || error.code === 'USAGE' ? ExitCode.usage : ExitCode.failed;
+}

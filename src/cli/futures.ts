@@ -1,0 +1,88 @@
+import { writeFileSync } from 'node:fs';
+import { messageOf, RsptraceError } from '../base/errors.js';
+import { silent } from '../base/logger.js';
+// By file: a command that answers at once loads no more than it needs.
+import { DebugInfo } from '../dwarf/debug-info.js';
+import { ElfFile } from '../dwarf/elf.js';
+import { findFutures } from '../dwarf/futures.js';
+import type { FutureSet, FutureType } from '../dwarf/index.js';
+import { compileGlob, nearest } from '../probes/glob.js';
+import {
+  FutureGraph,
+  FutureNames,
+  futuresDot,
+  futuresJson,
+  futuresSizes,
+  futuresTable,
+  futuresTree,
+  graphSvg,
+} from '../report/index.js';
+import { ExitCode } from './failure.js';
+import type { FuturesArguments } from './futures-options.js';
+import { debugFilesOf } from './options.js';
+
+/** `rsptrace futures kernel.elf [GLOB]`: every Future in the program, without running it. Gives the exit status. */
+export async function showFutures(args: FuturesArguments): Promise<number> {
+  const logger = { ...silent, warn: (_: object, message: string): void => warn(message) };
+  const elf = await ElfFile.open(args.elf, { ...debugFilesOf(args), logger });
+  const set = findFutures(DebugInfo.load(elf));
+  const futures = select(set, args);
+  const text = await view(args, elf, set, futures);
+  if (args.svg) write(args.svg, text);
+  else process.stdout.write(text);
+  const [first, ...more] = set.warnings;
+  if (first !== undefined && !args.json) {
+    warn(`note: ${first}${more.length > 0 ? ` (and ${more.length} more: --json lists them)` : ''}`);
+  }
+  return ExitCode.recorded;
+}
+
+async function view(
+  args: FuturesArguments,
+  elf: ElfFile,
+  set: FutureSet,
+  futures: readonly FutureType[],
+): Promise<string> {
+  const names = new FutureNames(set.all);
+  const color = process.stdout.isTTY === true && process.stdout.hasColors();
+  if (args.json) return `${JSON.stringify(futuresJson({ program: args.elf, buildId: elf.buildId, futures, set }))}\n`;
+  if (args.size) return futuresSizes(futures, names, color);
+  if (args.tree) return futuresTree(new FutureGraph(set, futures), names);
+  if (args.dot) return futuresDot(new FutureGraph(set, futures), names);
+  if (args.svg !== undefined) {
+    const graph = new FutureGraph(set, futures);
+    return graphSvg(futuresDot(graph, names), graph.nodes.length);
+  }
+  return futuresTable(futures, names, color);
+}
+
+function select(set: FutureSet, { elf, glob }: FuturesArguments): readonly FutureType[] {
+  if (set.all.length === 0) {
+    throw new RsptraceError('FUTURES_NONE', `${elf} has no Future that DWARF tells of`, {
+      hint: 'is it built from Rust with async code and debug = 2?',
+    });
+  }
+  if (glob === undefined) return set.all;
+  const matches = compileGlob(glob);
+  const futures = set.all.filter(({ future, instance }) => matches(future) || matches(instance));
+  if (futures.length > 0) return futures;
+  const near = nearest(
+    glob,
+    set.all.map(({ future }) => future),
+  );
+  throw new RsptraceError('FUTURES_NO_MATCH', `no Future matches '${glob}'`, {
+    hint: near.length > 0 ? `nearest: ${near.join(', ')}` : `without a GLOB all ${set.all.length} are listed`,
+  });
+}
+
+function write(path: string, text: string): void {
+  try {
+    writeFileSync(path, text);
+  } catch (error) {
+    throw new RsptraceError('OUTPUT_CANNOT_WRITE', `${path} cannot be written: ${messageOf(error)}`);
+  }
+}
+
+function warn(message: string): void {
+  process.stderr.write(`rsptrace: ${message}\n`);
+}

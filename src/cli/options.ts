@@ -1,0 +1,251 @@
+import type { Argv } from 'yargs';
+import type { Logger } from '../base/logger.js';
+import type { DebugFileOptions } from '../dwarf/debug-file.js';
+import { clockNames } from '../probes/clock-names.js';
+import { type EngineName, engineNames } from '../probes/engine-names.js';
+import { WireRecorder } from '../rsp/wire-log.js';
+
+/** What every command that reads an ELF takes. */
+export interface DebugFileArguments {
+  readonly 'debug-file': string | undefined;
+  readonly 'debug-dir': readonly string[];
+}
+
+/** What every recording command takes. */
+export interface RecordingArguments extends CommonArguments {
+  readonly elf: string;
+  readonly probe: readonly string[];
+  readonly output: string;
+  readonly duration: number | undefined;
+  readonly 'max-events': number | undefined;
+  readonly until: string | undefined;
+  readonly bt: number | undefined;
+  readonly 'max-depth': number | undefined;
+  readonly threshold: number | undefined;
+  readonly args: boolean;
+  readonly clock: (typeof clockNames)[number];
+  readonly timebase: number;
+  readonly hw: boolean;
+  readonly engine: EngineName;
+  readonly 'dry-run': boolean;
+  readonly scratch: string | undefined;
+  readonly 'scratch-symbol': string | undefined;
+}
+
+export function debugFileOptions<T>(args: Argv<T>) {
+  return args
+    .option('debug-file', {
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: "The ELF's separate debug file, where it is not found by itself",
+    })
+    .option('debug-dir', {
+      type: 'string',
+      array: true,
+      nargs: 1,
+      default: [] as string[],
+      describe: 'A folder of debug files laid out like /usr/lib/debug, which is searched too, after it; repeatable',
+    });
+}
+
+export function debugFilesOf(args: DebugFileArguments): DebugFileOptions {
+  return { debugFile: args['debug-file'], debugDirs: args['debug-dir'] };
+}
+
+/** What every command at a stub takes, beside the stub. */
+export interface CommonArguments extends DebugFileArguments {
+  readonly timeout: number;
+  readonly 'record-wire': string | undefined;
+  readonly json: boolean;
+  readonly log: string;
+}
+
+export function commonOptions<T>(args: Argv<T>) {
+  return debugFileOptions(args)
+    .option('timeout', {
+      type: 'string',
+      requiresArg: true,
+      default: '5s',
+      coerce: (text: string) => seconds(text) as number,
+      describe: 'How long the stub may take to answer a request',
+    })
+    .option('record-wire', {
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: 'Write every byte to and from the stub into this file; --remote replay:FILE plays it back',
+    })
+    .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout instead of the table' })
+    .option('log', {
+      choices: ['silent', 'error', 'warn', 'info', 'debug', 'trace'] as const,
+      default: 'warn' as const,
+      describe: 'Log to stderr as JSON lines; trace shows every packet',
+    });
+}
+
+export function recordingOptions<T>(args: Argv<T>) {
+  return commonOptions(args)
+    .option('probe', {
+      alias: 'p',
+      type: 'string',
+      array: true,
+      nargs: 1,
+      default: [] as string[],
+      describe:
+        "'poll:GLOB' traces these Futures, 'fn:GLOB' these functions, '!' in front leaves them out; repeatable. Default: the Futures of the program's own crates",
+    })
+    .option('output', {
+      alias: 'o',
+      type: 'string',
+      requiresArg: true,
+      default: 'rsptrace.pftrace',
+      coerce: last<string>,
+      describe: 'The trace: .pftrace (Perfetto), .json (Chrome Trace Events), or .txt, a call tree to read',
+    })
+    .option('duration', {
+      alias: 'd',
+      type: 'string',
+      requiresArg: true,
+      coerce: seconds,
+      describe: 'Stop after this long: 10, 10s, 500ms, 2m',
+    })
+    .option('max-events', {
+      alias: 'n',
+      type: 'string',
+      requiresArg: true,
+      coerce: count('--max-events'),
+      describe: 'Stop at the first hit with this many events recorded',
+    })
+    .option('until', {
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: 'Stop when this function is entered, given by its symbol: the one that powers off, or panics',
+    })
+    .option('bt', {
+      type: 'string',
+      requiresArg: true,
+      coerce: count('--bt'),
+      describe: 'Record who polls: the stack, of so many frames, at the begin of each poll',
+    })
+    .option('max-depth', {
+      alias: 'D',
+      type: 'string',
+      requiresArg: true,
+      coerce: count('--max-depth'),
+      describe: 'Leave out calls of functions that are nested deeper than this: 1 keeps the outermost',
+    })
+    .option('threshold', {
+      alias: 't',
+      type: 'string',
+      requiresArg: true,
+      coerce: nanoseconds,
+      describe: 'Leave out calls of functions that last less, with all that they call: 500ns, 10us, 1ms',
+    })
+    .option('args', { type: 'boolean', default: true, describe: "Record functions' arguments and results" })
+    .option('clock', { choices: clockNames, default: 'auto' as const, describe: 'Where times come from' })
+    .option('timebase', {
+      type: 'string',
+      requiresArg: true,
+      default: '10000000',
+      coerce: (text: string) => count('--timebase')(text) as number,
+      describe: "Ticks a second of riscv's time register (timebase-frequency in the device tree)",
+    })
+    .option('engine', {
+      choices: engineNames,
+      default: 'auto' as const,
+      describe: 'target: notes events inside the target, without stops; stop: a breakpoint each; auto: what can be had',
+    })
+    .option('scratch', {
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      conflicts: 'scratch-symbol',
+      describe: 'Memory that nobody else uses, for --engine target: ADDR,SIZE as in 0x87000000,1M',
+    })
+    .option('scratch-symbol', {
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: 'The same by the name of a static that the program reserves',
+    })
+    .option('dry-run', {
+      type: 'boolean',
+      default: false,
+      describe: 'Only say which probes there are and which engine each would use, and why',
+    })
+    .option('hw', {
+      type: 'boolean',
+      default: false,
+      describe: 'Hardware breakpoints (Z1) everywhere, not only in ROM and flash',
+    });
+}
+
+export function remoteOption<T>(args: Argv<T>) {
+  return args.option('remote', {
+    alias: 'r',
+    type: 'string',
+    requiresArg: true,
+    coerce: last<string>,
+    demandOption:
+      'where is the stub? Give --remote :1234, host:1234 or a socket path, or start QEMU with `rsptrace run`',
+    describe: 'The stub: :1234, host:1234, the path of a unix socket, or replay:FILE',
+  });
+}
+
+export function reconnectOption<T>(args: Argv<T>) {
+  return args.option('reconnect', {
+    type: 'boolean',
+    default: false,
+    describe: 'When the link breaks, try for 10 s to connect again, and go on with a gap in the trace',
+  });
+}
+
+/** The file of --record-wire, opened before anything else happens: a wrong path costs nothing. */
+export function wireRecorder(args: CommonArguments, logger: Logger): WireRecorder | undefined {
+  return args['record-wire'] === undefined ? undefined : new WireRecorder(args['record-wire'], logger);
+}
+
+/** An option that is given twice: the last one holds. */
+export function last<T>(value: T | readonly T[]): T {
+  return Array.isArray(value) ? (value.at(-1) as T) : (value as T);
+}
+
+/** A time as `perf` and `timeout` read it, in milliseconds. */
+export function seconds(given: string | readonly string[] | undefined): number | undefined {
+  const text = last(given);
+  if (text === undefined) return undefined;
+  const found = /^(\d+(?:\.\d+)?)(ms|s|m|h|)$/.exec(text.trim());
+  const unit = { ms: 1, s: 1000, '': 1000, m: 60_000, h: 3_600_000 }[found?.[2] ?? ''] ?? 1000;
+  const ms = found ? Number(found[1]) * unit : 0;
+  if (!(ms > 0 && ms <= 2 ** 31 - 1)) {
+    throw new Error(`'${text}' is not a length of time: write 10, 10s, 500ms or 2m, at most 24 days`);
+  }
+  return ms;
+}
+
+/** A length of guest time, in nanoseconds. */
+export function nanoseconds(given: string | readonly string[] | undefined): number | undefined {
+  const text = last(given);
+  if (text === undefined) return undefined;
+  const found = /^(\d+(?:\.\d+)?)(ns|us|ms|s)$/.exec(text.trim());
+  const unit = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 }[found?.[2] ?? ''] ?? 1;
+  const nanos = found ? Number(found[1]) * unit : 0;
+  if (!(nanos > 0 && nanos <= Number.MAX_SAFE_INTEGER)) {
+    throw new Error(`'${text}' is not a length of guest time: write 500ns, 10us, 1ms or 1s`);
+  }
+  return nanos;
+}
+
+export function count(option: string) {
+  return (given: string | readonly string[] | undefined): number | undefined => {
+    const text = last(given);
+    if (text === undefined) return undefined;
+    const value = Number(text);
+    if (!(Number.isSafeInteger(value) && value > 0)) {
+      throw new Error(`${option} takes a whole number above 0, not '${text}'`);
+    }
+    return value;
+  };
+}

@@ -1,0 +1,126 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { RsptraceError } from '../base/errors.js';
+
+/** A QEMU of our own: frozen at its first instruction, its stub on a unix socket that nobody else can take. */
+export interface Qemu extends Disposable {
+  readonly socket: string;
+  readonly process: ChildProcess;
+  /** Resolves when it has ended, with what a shell would say of it. */
+  readonly ended: Promise<{ readonly status: number | null; readonly signal: string | null; readonly text: string }>;
+  readonly running: boolean;
+}
+
+/** Longest path that fits sun_path on Linux. */
+const socketPathMax = 107;
+
+/**
+ * Starts `command` with `-S` and a gdb chardev added. Its console is handed to `onConsole`; what it writes to stderr passes through.
+ * It runs in a process group of its own, so that Ctrl-C ends the recording and not the guest.
+ * @throws RsptraceError `RUN_NO_COMMAND`, `RUN_NOT_FOUND`, `RUN_HAS_STUB`
+ */
+export async function startQemu(command: readonly string[], onConsole: (text: Buffer) => void): Promise<Qemu> {
+  const [program, ...args] = command;
+  if (program === undefined) {
+    throw new RsptraceError('RUN_NO_COMMAND', 'there is no command to run', {
+      hint: 'put it behind --: rsptrace run kernel.elf -- qemu-system-riscv64 -M virt -nographic -kernel kernel.elf',
+    });
+  }
+  const own = args.find((arg) => /^--?(s|gdb)$/.test(arg));
+  if (own !== undefined) {
+    throw new RsptraceError(
+      'RUN_HAS_STUB',
+      `${own} is among the arguments, but \`rsptrace run\` adds a stub of its own`,
+      {
+        hint: `leave ${own} out, or start QEMU yourself and use --remote`,
+      },
+    );
+  }
+  let folder = mkdtempSync(join(tmpdir(), 'rsptrace-'));
+  if (join(folder, 'gdb').length > socketPathMax) {
+    rmSync(folder, { recursive: true });
+    folder = mkdtempSync('/tmp/rsptrace-');
+  }
+  const socket = join(folder, 'gdb');
+  // In QEMU's option syntax a comma is written twice.
+  const chardev = `socket,path=${socket.replaceAll(',', ',,')},server=on,wait=off,id=rsptrace`;
+  const console = new ConsolePipe(join(folder, 'console'), onConsole);
+  const child = spawn(program, [...args, '-S', '-chardev', chardev, '-gdb', 'chardev:rsptrace'], {
+    stdio: [process.stdin.isTTY ? 'ignore' : 'inherit', console.writeEnd, 'inherit'],
+    detached: true,
+  });
+  let running = true;
+  const ended = new Promise<Awaited<Qemu['ended']>>((resolve) => {
+    child.once('exit', async (status, signal) => {
+      running = false;
+      await console.drained();
+      rmSync(folder, { recursive: true, force: true });
+      resolve({ status, signal, text: signal === null ? `status ${status}` : `signal ${signal}` });
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      console.drained();
+      rmSync(folder, { recursive: true, force: true });
+      const missing = error.code === 'ENOENT';
+      reject(
+        new RsptraceError(
+          'RUN_NOT_FOUND',
+          missing ? `${program} is not installed` : `${program} cannot be started: ${error.message}`,
+          {
+            ...(missing && program.startsWith('qemu-system-')
+              ? { hint: `on Debian: apt install ${packageOf(program)}` }
+              : {}),
+          },
+        ),
+      );
+    });
+  });
+  return {
+    socket,
+    process: child,
+    ended,
+    get running() {
+      return running;
+    },
+    [Symbol.dispose]() {
+      if (running) child.kill('SIGKILL');
+    },
+  };
+}
+
+/**
+ * What QEMU writes to stdout, through a real pipe. Node's own would be a socket, whose buffer takes but a few hundred of the
+ * single bytes that a UART writes: the guest then spins until we have read, and no two runs are alike.
+ */
+class ConsolePipe {
+  readonly writeEnd: number;
+  readonly #reader: Socket;
+  readonly #closed: Promise<void>;
+  #open = true;
+
+  constructor(path: string, onText: (text: Buffer) => void) {
+    execFileSync('mkfifo', [path]);
+    const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    this.writeEnd = openSync(path, constants.O_WRONLY);
+    this.#reader = new Socket({ fd: readEnd, readable: true, writable: false });
+    this.#reader.on('data', onText);
+    this.#reader.on('error', () => {});
+    this.#closed = new Promise((resolve) => this.#reader.once('close', () => resolve()));
+  }
+
+  /** Everything that was written has been handed on; call it when no other process writes any more. */
+  drained(): Promise<void> {
+    if (this.#open) closeSync(this.writeEnd);
+    this.#open = false;
+    return this.#closed;
+  }
+}
+
+function packageOf(program: string): string {
+  return /x86_64|i386/.test(program) ? 'qemu-system-x86' : 'qemu-system-misc';
+}

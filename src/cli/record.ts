@@ -1,0 +1,53 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { RsptraceError } from '../base/errors.js';
+import { connect, type Session } from '../rsp/index.js';
+import { showConsole } from './console-output.js';
+import { type RecordingArguments, wireRecorder } from './options.js';
+import { recordSession, report, withRecording } from './recording.js';
+
+export interface RecordArguments extends RecordingArguments {
+  readonly remote: string;
+  readonly reconnect: boolean;
+}
+
+/** How long `--reconnect` tries, in milliseconds, and how long it waits between. */
+const reconnectMs = 10_000;
+const pauseMs = 200;
+
+/** `rsptrace --remote ADDR kernel.elf`: records at a stub that somebody else started. Gives the exit status. */
+export function recordRemote(args: RecordArguments): Promise<number> {
+  return withRecording(args, async (prepared) => {
+    using wire = wireRecorder(args, prepared.logger);
+    const open = (): Promise<Session> =>
+      connect(args.remote, {
+        logger: prepared.logger,
+        timeoutMs: args.timeout,
+        onConsole: showConsole,
+        recordWire: wire,
+      });
+    await using session = await open();
+    // A recording of the wire has no target that could still be there.
+    const reconnect = args.reconnect && !args.remote.startsWith('replay:') ? () => openAgain(open) : undefined;
+    const recording = await recordSession(prepared, session, { reconnect });
+    if (recording.end === 'guest-ended' && recording.stop?.kind === 'gone') {
+      process.stderr.write(
+        'rsptrace: the stub closed the connection while the guest ran: the guest ended, or its server was ended (this stub does not say which)\n',
+      );
+    }
+    return report(prepared, recording);
+  });
+}
+
+/** Tries until the stub answers: it may not have noticed yet that the link is broken. */
+async function openAgain(open: () => Promise<Session>): Promise<Session> {
+  const deadline = performance.now() + reconnectMs;
+  for (;;) {
+    try {
+      return await open();
+    } catch (error) {
+      const mayCome = error instanceof RsptraceError && /^RSP_(?:CONNECT|CLOSED|TIMEOUT)$/.test(error.code);
+      if (!mayCome || performance.now() + pauseMs > deadline) throw error;
+    }
+    await delay(pauseMs);
+  }
+}

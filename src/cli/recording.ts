@@ -1,0 +1,226 @@
+import type { Addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import { demangle, type ElfFile } from '../dwarf/index.js';
+import { compileGlob } from '../probes/glob.js';
+import { engineChoices, parseProbe, planEngines, type ScratchSources } from '../probes/index.js';
+import { parseScratch, symbolMemory } from '../probes/scratch/index.js';
+import { enginePlan, type Program, prepare, type Recording, record } from '../recorder.js';
+import type { Session } from '../rsp/index.js';
+import {
+  FunctionSummary,
+  functionJson,
+  functionTable,
+  openTrace,
+  Summary,
+  summaryJson,
+  summaryTable,
+  type TraceSink,
+  tee,
+  timeText,
+} from '../trace/index.js';
+import { choicesJson, choiceTable } from './engine-report.js';
+import { ExitCode, errorJson, errorText } from './failure.js';
+import { createLogger } from './logging.js';
+import { debugFilesOf, type RecordingArguments } from './options.js';
+import { StatusLine } from './status-line.js';
+
+/** A recording about to begin: the program is understood and the trace file is open, the target not yet touched. */
+export interface Prepared {
+  readonly args: RecordingArguments;
+  readonly logger: Logger;
+  readonly program: Program;
+  /** Memory that the user names. */
+  readonly given: ScratchSources;
+  /** The function of --until. */
+  readonly until: Addr | undefined;
+  readonly summary: Summary;
+  readonly functions: FunctionSummary;
+  readonly sink: TraceSink;
+}
+
+/** Prepares, then does `body`; should that fail before anything is recorded, no empty trace file is left behind. */
+export async function withRecording(
+  args: RecordingArguments,
+  body: (prepared: Prepared) => Promise<number>,
+): Promise<number> {
+  if (args['dry-run']) return dryRun(args);
+  const prepared = await prepareRecording(args);
+  try {
+    return await body(prepared);
+  } catch (error) {
+    prepared.sink.end();
+    throw error;
+  }
+}
+
+async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
+  const specs = args.probe.map(parseProbe);
+  const logger = createLogger(args.log);
+  const program = await prepare(args.elf, specs, logger, debugFilesOf(args));
+  const given = givenScratchOf(args, program.elf);
+  const until = args.until === undefined ? undefined : functionNamed(program, args.until);
+  const summary = new Summary();
+  const functions = new FunctionSummary();
+  return {
+    args,
+    logger,
+    program,
+    given,
+    until,
+    summary,
+    functions,
+    sink: tee([openTrace(args.output), summary, functions]),
+  };
+}
+
+/** What would be probed, and how: touches neither the target nor a trace file. */
+async function dryRun(args: RecordingArguments): Promise<number> {
+  const program = await prepare(args.elf, args.probe.map(parseProbe), createLogger(args.log), debugFilesOf(args));
+  const options = enginePlan(program, args.engine, args.bt, args.args);
+  const choices = engineChoices(options.plans, planEngines(options).refused);
+  process.stdout.write(
+    args.json ? `${JSON.stringify({ version: 1, probes: choicesJson(choices) })}\n` : choiceTable(choices),
+  );
+  return ExitCode.recorded;
+}
+
+/** The memory that the user names for trampolines. Throws `SCRATCH_SYNTAX`, `SCRATCH_NO_SYMBOL`. */
+function givenScratchOf(args: RecordingArguments, elf: ElfFile): ScratchSources {
+  const symbol = args['scratch-symbol'];
+  if (args.scratch !== undefined) return { given: parseScratch(args.scratch) };
+  return symbol === undefined ? {} : { given: symbolMemory(elf, symbol) };
+}
+
+/** The address of a function by its symbol, mangled or not. */
+function functionNamed({ elf }: Program, name: string): Addr {
+  const matches = compileGlob(name);
+  const exact = elf.symbols.named(name).find(({ type }) => type !== 'object');
+  const found =
+    exact ?? [...elf.symbols].find((symbol) => symbol.type === 'function' && matches(demangle(symbol.name)));
+  if (found) return found.address;
+  throw new RsptraceError('UNTIL_NO_FUNCTION', `${elf.path} has no function ${name}`, {
+    hint: 'give its symbol, or its path with * for what you do not know',
+  });
+}
+
+interface SessionOptions {
+  /** RAM of a machine that we started. */
+  readonly hidden?: ScratchSources['hidden'];
+  readonly reconnect?: (() => Promise<Session>) | undefined;
+}
+
+/** Records until something ends it; Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends it in good order. */
+export async function recordSession(
+  prepared: Prepared,
+  session: Session,
+  { hidden, reconnect }: SessionOptions = {},
+): Promise<Recording> {
+  const { args, logger, program, sink } = prepared;
+  const stopper = new AbortController();
+  const onSignal = (): void => stopper.abort();
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  for (const signal of signals) process.once(signal, onSignal);
+  const status = new StatusLine(process.stderr, !args.json);
+  try {
+    return await record({
+      session,
+      program,
+      sink,
+      logger,
+      clock: args.clock,
+      timebaseHz: args.timebase,
+      hardware: args.hw,
+      engine: args.engine,
+      scratch: { ...prepared.given, ...(hidden === undefined ? {} : { hidden }) },
+      signal: stopper.signal,
+      ...(prepared.until === undefined ? {} : { until: prepared.until }),
+      functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
+      ...(args.threshold === undefined ? {} : { thresholdNs: args.threshold }),
+      ...(reconnect === undefined ? {} : { reconnect }),
+      ...(args.bt === undefined ? {} : { stackDepth: args.bt }),
+      ...(args.duration === undefined ? {} : { durationMs: args.duration }),
+      ...(args['max-events'] === undefined ? {} : { maxEvents: args['max-events'] }),
+      onStart: (progress) => status.start(progress),
+    });
+  } finally {
+    status.stop();
+    for (const signal of signals) process.off(signal, onSignal);
+  }
+}
+
+/** The table, or the JSON object; and the error that cut it short, if one did. Gives the exit status. */
+export function report(
+  { args, program, summary, functions }: Prepared,
+  recording: Recording,
+  guest?: { readonly exit: string },
+): number {
+  const { error } = recording;
+  if (args.json) {
+    const { name, resolutionNs, guest: guestClock } = recording.clock;
+    const object = {
+      version: 1,
+      program: args.elf,
+      trace: args.output,
+      clock: { name, resolution_ns: resolutionNs, guest: guestClock },
+      end: recording.end,
+      guest_exit: guest?.exit ?? stopText(recording),
+      events: recording.events,
+      stops: recording.stops,
+      records: recording.records,
+      missing: recording.missing,
+      tail_lost: recording.tailLost,
+      scratch: recording.scratch,
+      probes: choicesJson(recording.engines),
+      guest_ns: recording.guestNs,
+      host_ms: Math.round(recording.hostMs),
+      gaps: summary.gaps,
+      futures: summaryJson(summary.rows()),
+      functions: functionJson(functions.rows()),
+      ...(error ? { error: errorJson(error) } : {}),
+    };
+    process.stdout.write(`${JSON.stringify(object)}\n`);
+  } else {
+    const { isTTY, columns } = process.stdout;
+    const color = isTTY === true && process.stdout.hasColors();
+    const options = { color, width: columns ?? 200 };
+    const tables = [
+      ...(program.polls ? [summaryTable(summary.rows(), options)] : []),
+      ...(program.functions ? [functionTable(functions.rows(), options)] : []),
+    ];
+    process.stdout.write(tables.join('\n'));
+    process.stdout.write(`\n${closingLine(recording, summary)}\ntrace: ${args.output} (${openWith(args.output)})\n`);
+  }
+  if (recording.tailLost) {
+    process.stderr.write(
+      'rsptrace: the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run`\n',
+    );
+  }
+  if (!error) return ExitCode.recorded;
+  process.stderr.write(errorText(error));
+  return ExitCode.cutShort;
+}
+
+function closingLine(recording: Recording, { gaps }: Summary): string {
+  const { events, stops, missing, guestNs, hostMs, clock, end } = recording;
+  const unseen = gaps.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
+  const gapNote = gaps.length === 0 ? '' : `; ${gaps.length} gaps of ${timeText(unseen)} where the link was broken`;
+  const clockNote = clock.guest
+    ? `clock ${clock.name}`
+    : `clock ${clock.name}: the host's, the guest's cannot be read here`;
+  const why = end === 'guest-ended' ? '' : `; ended by ${end === 'failed' ? 'an error' : end.replace('-', ' ')}`;
+  const times = `${(guestNs / 1e6).toFixed(3)} ms of guest time in ${(hostMs / 1e3).toFixed(1)} s`;
+  const missingNote = missing > 0 ? `; ${missing} records are missing` : '';
+  return `${events} events, ${stops} stops, ${times}, ${clockNote}${gapNote}${missingNote}${why}`;
+}
+
+function openWith(path: string): string {
+  if (path.endsWith('.txt')) return 'a call tree, to read with a pager';
+  return path.endsWith('.json') ? 'open it in ui.perfetto.dev or chrome://tracing' : 'open it in ui.perfetto.dev';
+}
+
+function stopText({ stop }: Recording): string | undefined {
+  if (stop?.kind === 'exited') return `status ${stop.status}`;
+  if (stop?.kind === 'terminated') return `signal ${stop.signal}`;
+  return stop?.kind === 'gone' ? 'connection closed' : undefined;
+}

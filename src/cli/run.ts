@@ -1,0 +1,112 @@
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { messageOf, RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import { HiddenMemory, isRefusal, planHiddenMemory, type Refusal } from '../probes/scratch/index.js';
+import type { Recording } from '../recorder.js';
+import { connect, type Session, type WireRecorder } from '../rsp/index.js';
+import { type RecordingArguments, wireRecorder } from './options.js';
+import { type Qemu, startQemu } from './qemu.js';
+import { recordSession, report, withRecording } from './recording.js';
+
+export interface RunArguments extends RecordingArguments {
+  readonly command: readonly string[];
+  readonly console: string | undefined;
+  readonly 'keep-running': boolean;
+}
+
+/** How long a QEMU that was asked to end may take, in milliseconds. */
+const endMs = 3000;
+
+/** `rsptrace run kernel.elf -- qemu-system-...`: starts QEMU, records from its first instruction. Gives the exit status. */
+export function recordRun(args: RunArguments): Promise<number> {
+  return withRecording(args, async (prepared) => {
+    using wire = wireRecorder(args, prepared.logger);
+    using kept = new ConsoleFile(args.console);
+    const shown = args.json ? process.stderr : process.stdout;
+    const planned = args.engine === 'stop' ? { refused: '--engine stop' } : await planHiddenMemory(args.command);
+    using plan = isRefusal(planned) ? undefined : planned;
+    using qemu = await startQemu(plan?.command ?? args.command, (text) => {
+      shown.write(text);
+      kept.write(text);
+    });
+    await using session = await connectTo(qemu, args, prepared.logger, wire);
+    const hidden = plan ? await HiddenMemory.reserve(session, plan) : (planned as Refusal);
+    const recording = await recordSession(prepared, session, { hidden });
+    const endedByUs = await finish(qemu, recording, args['keep-running']);
+    const { signal, text } = await qemu.ended;
+    const exit = { exit: text };
+    if (recording.end !== 'guest-ended' || signal === null || endedByUs) return report(prepared, recording, exit);
+    const error = new RsptraceError('RUN_KILLED', `${args.command[0]} was ended by ${signal} while it was traced`);
+    return report(prepared, { ...recording, end: 'failed', error }, exit);
+  });
+}
+
+/** The stub needs a moment to listen; a QEMU that ends first has said why on stderr. */
+async function connectTo(
+  qemu: Qemu,
+  args: RunArguments,
+  logger: Logger,
+  recordWire: WireRecorder | undefined,
+): Promise<Session> {
+  const early = qemu.ended.then(({ text }) => {
+    throw new RsptraceError('RUN_EXITED', `${args.command[0]} ended (${text}) before its stub could be reached`, {
+      hint: 'its own message stands above',
+    });
+  });
+  const session = connect(`unix:${qemu.socket}`, {
+    logger,
+    timeoutMs: args.timeout,
+    waitMs: 10_000,
+    recordWire,
+  });
+  session.catch(() => {});
+  early.catch(() => {});
+  return Promise.race([session, early]);
+}
+
+/** After the recording: a guest that ended takes QEMU along; Ctrl-C lets it run on, a second one ends it. True when it was ended here. */
+async function finish(qemu: Qemu, recording: Recording, keepRunning: boolean): Promise<boolean> {
+  let endedByUs = false;
+  const kill = (signal: NodeJS.Signals): void => {
+    endedByUs ||= qemu.running;
+    qemu.process.kill(signal);
+  };
+  if (recording.end === 'interrupted' || (keepRunning && recording.end !== 'failed')) {
+    if (!qemu.running) return false;
+    process.stderr.write('rsptrace: recording ended, the guest runs on; Ctrl-C ends QEMU\n');
+    const end = (): void => kill('SIGTERM');
+    process.on('SIGINT', end);
+    process.on('SIGTERM', end);
+    await qemu.ended;
+    process.off('SIGINT', end);
+    process.off('SIGTERM', end);
+    return endedByUs;
+  }
+  if (recording.end !== 'guest-ended') kill('SIGTERM');
+  const killer = setTimeout(kill, endMs, 'SIGKILL');
+  await qemu.ended;
+  clearTimeout(killer);
+  return endedByUs;
+}
+
+/** The file of `--console`; opened before QEMU starts, so that a wrong path costs nothing. */
+class ConsoleFile implements Disposable {
+  readonly #fd: number | undefined;
+
+  constructor(path: string | undefined) {
+    if (path === undefined) return;
+    try {
+      this.#fd = openSync(path, 'w');
+    } catch (error) {
+      throw new RsptraceError('CONSOLE_CANNOT_WRITE', `the console cannot be kept in ${path}: ${messageOf(error)}`);
+    }
+  }
+
+  write(text: Buffer): void {
+    if (this.#fd !== undefined) writeSync(this.#fd, text);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd !== undefined) closeSync(this.#fd);
+  }
+}

@@ -1,0 +1,40 @@
+import type { WriteStream } from 'node:tty';
+import type { Progress } from '../recorder.js';
+
+const everyMs = 250;
+
+/** One line that is rewritten while a recording runs: on a terminal only. */
+export class StatusLine {
+  readonly #stream: WriteStream | NodeJS.WriteStream;
+  readonly #on: boolean;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(stream: NodeJS.WriteStream, wanted: boolean) {
+    this.#stream = stream;
+    this.#on = wanted && stream.isTTY === true;
+  }
+
+  start(progress: () => Progress): void {
+    if (!this.#on) return;
+    const began = performance.now();
+    let before = { events: 0, at: began };
+    this.#timer = setInterval(() => {
+      const now = progress();
+      const at = performance.now();
+      const rate = ((now.events - before.events) * 1000) / (at - before.at);
+      before = { events: now.events, at };
+      const guest = `${(now.guestNs / 1e6).toFixed(1)} ms guest time`;
+      this.#stream.write(
+        `\r\x1b[K${now.events} events, ${rate.toFixed(0)}/s, ${now.stops} stops, ${guest}, ${((at - began) / 1000).toFixed(0)} s  (Ctrl-C ends it)`,
+      );
+    }, everyMs);
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    if (!this.#timer) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#stream.write('\r\x1b[K');
+  }
+}

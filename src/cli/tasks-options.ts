@@ -1,0 +1,45 @@
+import type { Argv } from 'yargs';
+import { RsptraceError } from '../base/errors.js';
+import { commonOptions, last } from './options.js';
+
+/** What `rsptrace tasks` takes. */
+export function tasksOptions<T>(args: Argv<T>) {
+  return commonOptions(args)
+    .positional('elf', { type: 'string', demandOption: true, describe: 'The ELF that runs there, with debug info' })
+    .option('remote', {
+      alias: 'r',
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: 'The stub: :1234, host:1234, the path of a unix socket, or replay:FILE',
+    })
+    .option('core', {
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: 'Look at this memory dump instead: an ELF core, or with --base a raw image of RAM',
+    })
+    .option('base', {
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: 'Where the raw image of --core begins: 0x80000000',
+    })
+    .option('scan', {
+      type: 'string',
+      array: true,
+      nargs: 1,
+      default: [] as string[],
+      describe: 'Also search START,SIZE: a heap outside of the ELF; repeatable',
+    })
+    .option('locals', { type: 'boolean', default: false, describe: 'Show what each Future keeps in its state' })
+    .check(({ remote, core, base }) => {
+      if ((remote === undefined) === (core === undefined)) throw usage('give either --remote or --core');
+      if (base !== undefined && core === undefined) throw usage('--base goes with --core');
+      return true;
+    });
+}
+
+function usage(message: string): RsptraceError {
+  return new RsptraceError('USAGE', message, { hint: "try 'rsptrace tasks --help'" });
+}

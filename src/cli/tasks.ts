@@ -1,0 +1,187 @@
+import { architectureOf } from '../arch/index.js';
+import { type Addr, addr, hex } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import { DebugInfo, ElfFile, type FutureSet, findFutures, formatValue, valueJson } from '../dwarf/index.js';
+import { loadedElf, verifyArchitecture } from '../probes/index.js';
+import { connect } from '../rsp/index.js';
+import {
+  type AwaitNode,
+  deadStack,
+  FutureFields,
+  type FutureLocal,
+  findTasks,
+  openMemoryImage,
+  type Region,
+  type Tasks,
+  writableRegions,
+} from '../tasks/index.js';
+import { type RunningPoll, runningPolls, Stacks } from '../unwind/index.js';
+import { showConsole } from './console-output.js';
+import { ExitCode } from './failure.js';
+import { createLogger } from './logging.js';
+import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
+
+export interface TasksArguments extends CommonArguments {
+  readonly elf: string;
+  readonly remote: string | undefined;
+  readonly core: string | undefined;
+  readonly base: string | undefined;
+  readonly scan: readonly string[];
+  readonly locals: boolean;
+}
+
+/** `rsptrace tasks --remote ADDR kernel.elf`: every task and what it awaits. Gives the exit status. */
+export async function showTasks(args: TasksArguments): Promise<number> {
+  const logger = createLogger(args.log);
+  const scan = args.scan.map(parseRegion);
+  const base = args.base === undefined ? undefined : parseAddress(args.base, '--base');
+  const linked = await ElfFile.open(args.elf, { ...debugFilesOf(args), logger });
+  const known = understand(linked, logger);
+  const look = async (
+    { elf, debug, futures }: Understood,
+    memory: MemoryReader,
+    dead: readonly Region[],
+    polls: readonly (readonly RunningPoll[])[],
+  ): Promise<void> => {
+    const regions = [...writableRegions(elf), ...scan];
+    const running = polls.flatMap((stack) => stack.slice(-1));
+    const found = await findTasks({ futures, memory, regions, dead, running });
+    const now = new Set(polls.flat().map(({ future, address }) => `${address}:${future.instance}`));
+    const isRunning = (node: AwaitNode): boolean => now.has(`${node.address}:${node.typeName}`);
+    const fields = args.locals ? new FutureFields(debug, memory) : undefined;
+    process.stdout.write(
+      args.json ? await asJson(args, found, isRunning, fields) : await asText(found, isRunning, fields),
+    );
+  };
+  if (args.core !== undefined) {
+    using image = await openMemoryImage(args.core, base);
+    await look(known, image, [], []);
+    return ExitCode.recorded;
+  }
+  const arch = architectureOf(linked.machine);
+  if (!arch) {
+    throw new RsptraceError('ARCH_UNSUPPORTED', `${args.elf} is for an architecture that rsptrace does not know`);
+  }
+  using wire = wireRecorder(args, logger);
+  await using session = await connect(args.remote as string, {
+    logger,
+    timeoutMs: args.timeout,
+    expectedArchitecture: arch.name,
+    onConsole: showConsole,
+    recordWire: wire,
+  });
+  verifyArchitecture(session, arch);
+  const loaded = await loadedElf(session, linked);
+  const program = loaded === linked ? known : understand(loaded, logger);
+  const { elf, debug, futures } = program;
+  await arch.prepare();
+  const stacks = new Stacks(elf, arch, debug);
+  const dead: Region[] = [];
+  const polls: RunningPoll[][] = [];
+  for (const { id } of await session.harts()) {
+    const batch = session.batch(id);
+    const registers = batch.readRegisters();
+    await batch.send();
+    const stackPointer = registers.value.register(arch.sp);
+    if (stackPointer !== undefined) dead.push(...deadStack(elf, addr(stackPointer)));
+    const memory = session.memory(id);
+    const { frames } = await stacks.unwind(registers.value, memory);
+    polls.push(await runningPolls(frames, debug, futures, memory));
+  }
+  await look(program, session.memory(), dead, polls);
+  return ExitCode.recorded;
+}
+
+interface Understood {
+  readonly elf: ElfFile;
+  readonly debug: DebugInfo;
+  readonly futures: FutureSet;
+}
+
+function understand(elf: ElfFile, logger: Logger): Understood {
+  const debug = DebugInfo.load(elf, { logger });
+  return { elf, debug, futures: findFutures(debug) };
+}
+
+async function asJson(
+  args: TasksArguments,
+  found: Tasks,
+  isRunning: (node: AwaitNode) => boolean,
+  fields: FutureFields | undefined,
+): Promise<string> {
+  const node = async (each: AwaitNode): Promise<object> => {
+    const locals = await fields?.of(each);
+    return {
+      future: each.future?.future ?? each.typeName,
+      instance: each.typeName,
+      kind: each.future?.kind ?? null,
+      address: hex(each.address),
+      path: each.path,
+      state: each.state?.name ?? null,
+      file: each.state?.file ?? each.future?.file ?? null,
+      line: each.state?.line ?? each.future?.line ?? null,
+      ...(isRunning(each) ? { running: true } : {}),
+      ...(each.maybe ? { maybe: true } : {}),
+      ...(each.cut ? { cut: each.cut } : {}),
+      ...(locals ? { locals: locals.map(({ name, value }) => ({ name, value: valueJson(value) })) } : {}),
+      awaits: await Promise.all(each.awaits.map(node)),
+    };
+  };
+  const tasks = await Promise.all(found.tasks.map(node));
+  return `${JSON.stringify({ version: 1, program: args.elf, runtime: found.runtime, tasks })}\n`;
+}
+
+async function asText(
+  found: Tasks,
+  isRunning: (node: AwaitNode) => boolean,
+  fields: FutureFields | undefined,
+): Promise<string> {
+  if (found.tasks.length === 0) {
+    const searched = `${(found.searched / 2 ** 20).toFixed(1)} MiB searched`;
+    return `no task was found (${searched}); a heap outside of the ELF's own memory is searched with --scan START,SIZE\n`;
+  }
+  const lines: string[] = [];
+  const show = async (node: AwaitNode, lead: string, inner: string): Promise<void> => {
+    lines.push(`${lead}${nodeText(node)}${isRunning(node) ? '  (being polled)' : ''}`);
+    const locals = (await fields?.of(node)) ?? [];
+    const below = node.awaits.length > 0 ? '│ ' : '  ';
+    for (const local of locals) lines.push(`${inner}${below}  ${localText(local)}`);
+    for (const [i, child] of node.awaits.entries()) {
+      const isLast = i === node.awaits.length - 1;
+      await show(child, `${inner}${isLast ? '└─ ' : '├─ '}`, `${inner}${isLast ? '   ' : '│  '}`);
+    }
+  };
+  for (const task of found.tasks) await show(task, '', '');
+  return `${lines.join('\n')}\n${found.tasks.length} tasks\n`;
+}
+
+/** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */
+function nodeText({ future, typeName, state, address, path, maybe, cut }: AwaitNode): string {
+  const branch = path === '' || path === '__awaitee' ? '' : `${path}: `;
+  const place = state?.file === undefined ? '' : ` at ${state.file}:${state.line ?? '?'}`;
+  const at = state === undefined ? '' : `  ${state.name}${place}`;
+  const notes = `${maybe ? '  (may have been moved)' : ''}${cut === undefined ? '' : `  (${cut})`}`;
+  return `${branch}${future?.future ?? typeName}${at}  @${hex(address)}${notes}`;
+}
+
+function localText({ name, value }: FutureLocal): string {
+  return `${name} = ${formatValue(value)}`;
+}
+
+function parseRegion(text: string): Region {
+  const [start, size, ...rest] = text.split(',');
+  const length = Number(size);
+  if (start === undefined || rest.length > 0 || !Number.isSafeInteger(length) || length <= 0) {
+    throw new RsptraceError('USAGE', `'${text}' is not START,SIZE`, { hint: 'write --scan 0x80400000,0x100000' });
+  }
+  return { start: parseAddress(start, '--scan'), length };
+}
+
+function parseAddress(text: string, option: string): Addr {
+  if (!/^(0x[0-9a-f]{1,16}|\d{1,19})$/i.test(text)) {
+    throw new RsptraceError('USAGE', `${option} takes an address, not '${text}'`, { hint: 'write 0x80000000' });
+  }
+  return addr(BigInt(text));
+}

@@ -1,0 +1,234 @@
+import type { Architecture } from '../arch/index.js';
+import { ByteReader } from '../base/byte-reader.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+import {
+  type CodeAddress,
+  type Die,
+  DW_AT,
+  DW_OP,
+  evaluate,
+  type Location,
+  locationAt,
+  type Shape,
+} from '../dwarf/index.js';
+import { scalarsOf } from './scalar-layout.js';
+
+/** Where an argument lies when a function's first instruction is about to run, or a result when it has returned. */
+export type ValuePlace =
+  /** No parts: a type without size. */
+  | { readonly kind: 'registers'; readonly parts: readonly ValuePart[] }
+  /** In memory, at the address that the register holds. */
+  | { readonly kind: 'pointer'; readonly register: string }
+  /** Not known, or not to be had from registers. */
+  | { readonly kind: 'unavailable' };
+
+/** Some bytes of a value, `offset` bytes into it: those of a register, or always the same ones. */
+export type ValuePart = {
+  readonly offset: number;
+  readonly size: number;
+} /** `mask`: only these bits of the register count. */ & (
+  | { readonly register: string; readonly mask?: bigint; readonly constant?: never }
+  | { readonly constant: bigint; readonly register?: never }
+);
+
+/** rustc's own calling convention, that of its versions which are not looked into here, or the platform's. */
+export type Convention = 'rust' | 'old-rust' | 'c';
+
+const unavailable: ValuePlace = { kind: 'unavailable' };
+const WORD = 8;
+
+/** Where the calling convention puts arguments of these types, and whether any of them goes through the stack. */
+export interface Placed {
+  readonly places: readonly ValuePlace[];
+  /** True as well where that cannot be told. */
+  readonly stack: boolean;
+}
+
+/**
+ * The integer part of the calling conventions: RISC-V ELF psABI, "Integer Calling Convention"; System V ABI, AMD64 supplement,
+ * section 3.2.3; rustc_ty_utils/src/abi.rs for rustc's own, in which each scalar has a register and a block of bytes above one word is
+ * passed by address. Behind a floating-point argument nothing is known: whether it takes one of the integer registers depends
+ * on the target's float ABI. `resultInMemory`: the first register holds the address of the result; undefined where that is not known.
+ */
+export function placeArguments(
+  arch: Architecture,
+  convention: Convention,
+  types: readonly Shape[],
+  resultInMemory: boolean | undefined,
+): Placed {
+  let used = resultInMemory === false ? 0 : 1;
+  let known = resultInMemory !== undefined;
+  let stack = false;
+  const take = (): string | undefined => {
+    const register = arch.arguments[used++];
+    if (register === undefined) stack = true;
+    return known ? register : undefined;
+  };
+  const words = (offsets: readonly { readonly offset: number; readonly size: number }[]): ValuePlace => {
+    const parts = offsets.map(({ offset, size }) => ({ register: take(), offset, size }));
+    return parts.every(hasRegister) ? { kind: 'registers', parts } : unavailable;
+  };
+  const byAddress = (): ValuePlace => {
+    const register = take();
+    return register === undefined ? unavailable : { kind: 'pointer', register };
+  };
+  const places = types.map((type): ValuePlace => {
+    const { size } = type;
+    if (size === undefined) {
+      known = false;
+      stack = true;
+      return unavailable;
+    }
+    if (size === 0) return { kind: 'registers', parts: [] };
+    const scalars = scalarsOf(type);
+    const hasFloat = scalars?.some(({ float }) => float) ?? (convention === 'c' && holdsFloat(type));
+    if (hasFloat) {
+      known = false;
+      words(bytesInWords(Math.min(size, 2 * WORD)));
+      return unavailable;
+    }
+    if (convention !== 'c') {
+      if (scalars) return words(scalars);
+      if (type.kind === 'integer' || size <= WORD) return words(bytesInWords(size));
+      return byAddress();
+    }
+    if (size <= 2 * WORD) {
+      // On x86 such a struct lies in registers as a whole or not at all.
+      if (arch.name === 'x86_64' && used + Math.ceil(size / WORD) > arch.arguments.length) {
+        stack = true;
+        return unavailable;
+      }
+      return words(bytesInWords(size));
+    }
+    if (arch.name === 'riscv64') return byAddress();
+    stack = true;
+    return unavailable;
+  });
+  return { places, stack };
+}
+
+/**
+ * Where a result of this type is when the function has returned; `inMemory`: the caller gave an address for it, in the first register.
+ * rustc 1.96 returns a block of bytes above one word through memory; versions before it used two registers for some time.
+ */
+export function placeResult(
+  arch: Architecture,
+  convention: Convention,
+  type: Shape,
+): { readonly place: ValuePlace; readonly inMemory: boolean | undefined } {
+  const { size } = type;
+  if (size === undefined) return { place: unavailable, inMemory: undefined };
+  if (size > 2 * WORD) return { place: unavailable, inMemory: true };
+  const scalars = scalarsOf(type);
+  const isBlock = convention !== 'c' && scalars === undefined && type.kind !== 'integer';
+  if (isBlock && size > WORD) return { place: unavailable, inMemory: convention === 'rust' ? true : undefined };
+  const float = scalars?.some((scalar) => scalar.float) ?? (convention === 'c' && holdsFloat(type));
+  if (float) return { place: unavailable, inMemory: false };
+  const offsets = convention !== 'c' && scalars ? scalars : bytesInWords(size);
+  const parts = offsets.map(({ offset, size: bytes }, i) => ({
+    register: arch.results[i] as string,
+    offset,
+    size: bytes,
+  }));
+  return { place: { kind: 'registers', parts }, inMemory: false };
+}
+
+/** What the debug info says of a parameter at the function's first instruction. */
+export type Described =
+  | { readonly kind: 'place'; readonly place: ValuePlace }
+  /** In the frame, which the function's first instructions have yet to make: it is where the convention puts it. */
+  | { readonly kind: 'frame' }
+  /** Nothing: optimised out. */
+  | { readonly kind: 'nothing' };
+
+/** Reads a parameter's location at `entry`: registers, constants, or memory that a register points to. */
+export function describedPlace(arch: Architecture, parameter: Die, entry: CodeAddress, size: number): Described {
+  const constant = parameter.big(DW_AT.const_value);
+  const expression = locationAt(parameter, DW_AT.location, entry);
+  const [op] = expression ?? [];
+  if (expression === undefined || op === undefined) {
+    if (constant === undefined || size > WORD) return { kind: 'nothing' };
+    return { kind: 'place', place: { kind: 'registers', parts: [{ constant, offset: 0, size }] } };
+  }
+  if (op === DW_OP.fbreg || isStackPointer(arch, op)) return { kind: 'frame' };
+  if (op >= DW_OP.breg0 && op <= DW_OP.breg31 && expression.length === 2 && expression[1] === 0) {
+    const register = arch.dwarfRegister(op - DW_OP.breg0);
+    return { kind: 'place', place: register === undefined ? unavailable : { kind: 'pointer', register } };
+  }
+  const masked = maskedRegister(arch, expression);
+  if (masked) return { kind: 'place', place: { kind: 'registers', parts: [{ ...masked, offset: 0, size }] } };
+  // Nothing is answered: what needs a look at the target is no plain register and no constant.
+  const found = evaluate(expression, parameter.unit, () => undefined);
+  if ('missing' in found) return { kind: 'place', place: unavailable };
+  const parts: ValuePart[] = [];
+  let offset = 0;
+  for (const { location, bitSize, bitOffset } of found.pieces) {
+    const bytes = bitSize === undefined ? size - offset : bitSize / 8;
+    const part = partAt(arch, location);
+    if (part === undefined || bitOffset !== 0 || !Number.isInteger(bytes)) return { kind: 'place', place: unavailable };
+    parts.push({ ...part, offset, size: bytes });
+    offset += bytes;
+  }
+  return { kind: 'place', place: { kind: 'registers', parts } };
+}
+
+/** LLVM describes a `bool` as a register's lowest bit, and what is narrower than a register likewise: breg 0, (constu, and)+, stack_value. */
+function maskedRegister(arch: Architecture, expression: Uint8Array): { register: string; mask: bigint } | undefined {
+  const r = new ByteReader(expression, 'a DWARF expression');
+  const op = r.u8();
+  const register = op >= DW_OP.breg0 && op <= DW_OP.breg31 ? arch.dwarfRegister(op - DW_OP.breg0) : undefined;
+  if (register === undefined || r.remaining === 0 || r.u8() !== 0) return undefined;
+  let mask = (1n << 64n) - 1n;
+  while (r.remaining > 2 && r.u8() === DW_OP.constu) {
+    mask &= r.uleb64();
+    if (r.remaining === 0 || r.u8() !== DW_OP.and) return undefined;
+  }
+  const whole = r.remaining === 1 && r.u8() === DW_OP.stack_value;
+  return whole ? { register, mask } : undefined;
+}
+
+function partAt(arch: Architecture, location: Location): { register: string } | { constant: bigint } | undefined {
+  if (location.kind === 'value') return { constant: location.value };
+  const register = location.kind === 'register' ? arch.dwarfRegister(location.register) : undefined;
+  return register === undefined ? undefined : { register };
+}
+
+/** The bytes of a value, little-endian parts put together; undefined where a register is not known. */
+export function bytesIn(place: ValuePlace, size: number, registers: RegisterReader): Uint8Array | undefined {
+  if (place.kind !== 'registers') return undefined;
+  const bytes = new Uint8Array(size);
+  for (const part of place.parts) {
+    let rest = part.register === undefined ? part.constant : registers.register(part.register);
+    if (rest === undefined) return undefined;
+    if (part.register !== undefined && part.mask !== undefined) rest &= part.mask;
+    for (let i = part.offset; i < Math.min(part.offset + part.size, size); i++, rest >>= 8n) {
+      bytes[i] = Number(rest & 0xffn);
+    }
+  }
+  return bytes;
+}
+
+function hasRegister<T extends { readonly register: string | undefined }>(part: T): part is T & { register: string } {
+  return part.register !== undefined;
+}
+
+function bytesInWords(size: number): { offset: number; size: number }[] {
+  return Array.from({ length: Math.ceil(size / WORD) }, (_, i) => ({
+    offset: i * WORD,
+    size: Math.min(WORD, size - i * WORD),
+  }));
+}
+
+function isStackPointer(arch: Architecture, op: number): boolean {
+  return op >= DW_OP.breg0 && op <= DW_OP.breg31 && arch.dwarfRegister(op - DW_OP.breg0) === arch.sp;
+}
+
+function holdsFloat(type: Shape, depth = 0): boolean {
+  if (depth > 16) return true;
+  if (type.kind === 'float') return true;
+  if (type.kind === 'array') return holdsFloat(type.element(), depth + 1);
+  if (type.kind === 'struct' || type.kind === 'union') {
+    return type.fields.some((field) => holdsFloat(field.type(), depth + 1));
+  }
+  return false;
+}

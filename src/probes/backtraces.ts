@@ -1,0 +1,35 @@
+import type { Architecture } from '../arch/index.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+import type { DebugInfo, ElfFile } from '../dwarf/index.js';
+import type { StackEntry } from '../trace/index.js';
+import { SourceFrames, type StackOptions, Stacks, StackWindow } from '../unwind/index.js';
+import type { MemoryRequest } from './stop-engine.js';
+
+/** Stacks at hits: one stretch of stack is read with what else the hit wants, and walked while the guest runs again. */
+export class Backtraces {
+  readonly #stacks: Stacks;
+  readonly #sources: SourceFrames;
+  readonly #options: StackOptions;
+
+  /** Of the frames that `options.depth` counts, functions that were inlined into them are none. */
+  constructor(elf: ElfFile, arch: Architecture, debug: DebugInfo, options: StackOptions) {
+    this.#stacks = new Stacks(elf, arch, debug);
+    this.#sources = new SourceFrames(elf, debug);
+    this.#options = options;
+  }
+
+  request(registers: RegisterReader): MemoryRequest | undefined {
+    return this.#stacks.firstBytes(registers);
+  }
+
+  /** Innermost first. A stack that reaches past what was read ends there. */
+  read(registers: RegisterReader, bytes: Uint8Array | undefined): StackEntry[] {
+    const window = new StackWindow();
+    const first = this.#stacks.firstBytes(registers);
+    if (first && bytes) window.add(first.address, bytes);
+    const { frames } = this.#stacks.walk(registers, window, this.#options);
+    return frames.flatMap((frame) =>
+      this.#sources.of(frame).map(({ function: name, file, line }) => ({ function: name, file, line })),
+    );
+  }
+}

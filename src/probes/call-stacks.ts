@@ -1,0 +1,174 @@
+/**
+ * Open calls, matched to their returns by return address and stack pointer, so that recursion, tail calls, interrupts and tasks
+ * that interleave come out right.
+ *
+ * A call is entered with return address R and is over when R is reached with the stack pointer that a return leaves (S). Two
+ * calls with the same R and S are a tail call: the second replaced the first, and one return ends both.
+ *
+ *      entry outer   R=a S=100         open: outer
+ *      entry inner   R=b S=60          open: outer, inner
+ *      entry tail    R=b S=60          open: outer, inner, tail      (inner jumped to tail)
+ *      at b, sp=60                     ends tail, inner
+ *      at a, sp=100                    ends outer
+ */
+export interface OpenCall<T> {
+  readonly payload: T;
+  readonly returnAddress: bigint;
+  /** The stack pointer when the call has returned, see {@link stackNumber}. */
+  readonly stackPointer: number;
+  readonly parent: OpenCall<T> | undefined;
+  /** Open calls around this one, 0 for the outermost. */
+  readonly depth: number;
+}
+
+/** Calls further apart than this are not on one stack. */
+const stackReach = 1 << 20;
+
+/** A stack pointer as a signed number: exact, since it is a multiple of 8 and canonical addresses have 57 bits at most. */
+export function stackNumber(stackPointer: bigint): number {
+  return Number(BigInt.asIntN(64, stackPointer));
+}
+
+export class CallStacks<T> {
+  /** One list a stack in use, innermost call last. A thread that waits in the middle of a call keeps its list. */
+  readonly #stacks: OpenCall<T>[][] = [];
+  readonly #lastOfHart: (OpenCall<T>[] | undefined)[] = [];
+
+  /** True when an open call waits for this return address. */
+  awaits(returnAddress: bigint): boolean {
+    return this.#stacks.some((stack) => stack.some((call) => call.returnAddress === returnAddress));
+  }
+
+  /** The innermost open call on the stack where a new call with this stack pointer would lie. */
+  enclosing(hart: number, stackPointer: number): OpenCall<T> | undefined {
+    const stack = this.#stackFor(hart, stackPointer);
+    if (!stack) return undefined;
+    for (let i = stack.length - 1; i >= 0; i--) {
+      const call = stack[i] as OpenCall<T>;
+      if (call.stackPointer >= stackPointer) return call;
+    }
+    return undefined;
+  }
+
+  /** A call begins. `lost` are calls whose stack it has overwritten: their return was never seen. */
+  enter(
+    hart: number,
+    returnAddress: bigint,
+    stackPointer: number,
+    payload: T,
+  ): { readonly call: OpenCall<T>; readonly lost: readonly OpenCall<T>[] } {
+    let stack = this.#stackFor(hart, stackPointer);
+    let lost: OpenCall<T>[] | undefined;
+    if (!stack) {
+      stack = [];
+      this.#stacks.push(stack);
+    }
+    let parent = stack[stack.length - 1];
+    while (parent) {
+      const over = parent.stackPointer < stackPointer;
+      const replaced = parent.stackPointer === stackPointer && parent.returnAddress !== returnAddress;
+      if (!over && !replaced) break;
+      stack.pop();
+      lost ??= [];
+      lost.push(parent);
+      parent = stack[stack.length - 1];
+    }
+    const call = { payload, returnAddress, stackPointer, parent, depth: stack.length };
+    stack.push(call);
+    this.#lastOfHart[hart] = stack;
+    return { call, lost: lost ?? none };
+  }
+
+  /**
+   * The target stands at `returnAddress`: which calls has that ended, innermost first? None, when the stack pointer belongs to a
+   * call that is not traced. Calls inside them that are still open have lost their return.
+   */
+  leave(
+    hart: number,
+    returnAddress: bigint,
+    stackPointer: number,
+  ): { readonly ended: readonly OpenCall<T>[]; readonly lost: readonly OpenCall<T>[] } {
+    const stack = this.#stackEndingAt(hart, returnAddress, stackPointer);
+    if (!stack) return { ended: none, lost: none };
+    const ended: OpenCall<T>[] = [];
+    let lost: OpenCall<T>[] | undefined;
+    for (let first = firstEnding(stack, returnAddress, stackPointer); stack.length > first; ) {
+      const call = stack.pop() as OpenCall<T>;
+      if (ends(call, returnAddress, stackPointer)) ended.push(call);
+      else {
+        lost ??= [];
+        lost.push(call);
+      }
+    }
+    if (stack.length === 0) this.#drop(stack);
+    else this.#lastOfHart[hart] = stack;
+    return { ended, lost: lost ?? none };
+  }
+
+  /** The calls that {@link leave} would end, in the same order, without ending them. */
+  endingAt(hart: number, returnAddress: bigint, stackPointer: number): OpenCall<T>[] {
+    const stack = this.#stackEndingAt(hart, returnAddress, stackPointer) ?? [];
+    return stack.filter((call) => ends(call, returnAddress, stackPointer)).reverse();
+  }
+
+  /** Takes out every open call, innermost first: the trace ends here. */
+  clear(): OpenCall<T>[] {
+    const open = this.#stacks.flatMap((stack) => stack.toReversed());
+    this.#stacks.length = 0;
+    this.#lastOfHart.length = 0;
+    return open;
+  }
+
+  /** Nearly always the hart's own. */
+  #stackEndingAt(hart: number, returnAddress: bigint, stackPointer: number): OpenCall<T>[] | undefined {
+    const own = this.#lastOfHart[hart];
+    if (own && firstEnding(own, returnAddress, stackPointer) < own.length) return own;
+    return this.#stacks.find((stack) => firstEnding(stack, returnAddress, stackPointer) < stack.length);
+  }
+
+  /** The hart's own stack if the call can lie on it, else the stack with the nearest call above. */
+  #stackFor(hart: number, stackPointer: number): OpenCall<T>[] | undefined {
+    const own = this.#lastOfHart[hart];
+    if (own && reaches(own, stackPointer)) return own;
+    let best: OpenCall<T>[] | undefined;
+    let bestDistance = stackReach;
+    for (const stack of this.#stacks) {
+      const distance = (stack[0]?.stackPointer ?? Number.NEGATIVE_INFINITY) - stackPointer;
+      if (distance >= 0 && distance < bestDistance) {
+        best = stack;
+        bestDistance = distance;
+      }
+    }
+    return best;
+  }
+
+  #drop(stack: OpenCall<T>[]): void {
+    this.#stacks.splice(this.#stacks.indexOf(stack), 1);
+    for (const [hart, last] of this.#lastOfHart.entries()) if (last === stack) this.#lastOfHart[hart] = undefined;
+  }
+}
+
+const none: readonly never[] = [];
+
+function reaches(stack: readonly OpenCall<unknown>[], stackPointer: number): boolean {
+  const outermost = stack[0];
+  if (!outermost) return false;
+  const distance = outermost.stackPointer - stackPointer;
+  // A little above the outermost call still means its stack, popped without our seeing the return.
+  return distance >= -4096 && distance < stackReach;
+}
+
+function ends(call: OpenCall<unknown>, returnAddress: bigint, stackPointer: number): boolean {
+  return call.stackPointer === stackPointer && call.returnAddress === returnAddress;
+}
+
+/** Where in a stack the outermost call is that ends there; its length where none does. Stack pointers fall inwards. */
+function firstEnding(stack: readonly OpenCall<unknown>[], returnAddress: bigint, stackPointer: number): number {
+  let first = stack.length;
+  for (let i = stack.length - 1; i >= 0; i--) {
+    const call = stack[i] as OpenCall<unknown>;
+    if (call.stackPointer > stackPointer) break;
+    if (ends(call, returnAddress, stackPointer)) first = i;
+  }
+  return first;
+}

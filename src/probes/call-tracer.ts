@@ -1,0 +1,232 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
+import type { GuestNanos, TraceEvent, TraceSink } from '../trace/index.js';
+import { CallStacks, type OpenCall, stackNumber } from './call-stacks.js';
+import { Answers, type HitMemory } from './reading.js';
+import type { Hit, MemoryRequest, Reaction, Tracer } from './stop-engine.js';
+
+export type Call = OpenCall<TracedCall>;
+
+/** One place in a hart's execution: a stop there, or what a trampoline noted. */
+export type Moment = Omit<Hit, 'stackPointer'>;
+
+/** Where a call that begins would stand. */
+export interface CallSite {
+  readonly returnAddress: Addr;
+  /** The stack pointer when the call has returned, see `stackNumber`. */
+  readonly stackPointer: number;
+  /** The innermost open call around it. */
+  readonly around: Call | undefined;
+}
+
+/** What is kept of a call that is open, of whatever kind. */
+export interface TracedCall {
+  readonly kind: CallKind;
+}
+
+/**
+ * One kind of things whose calls are traced: polls, functions. `began`, `ended` and `lost` may run while the guest runs again; the
+ * output's time is that of the hit.
+ */
+export interface CallKind {
+  /** Memory to read at an entry, with the innermost open call there. Undefined when nothing of this kind begins at the pc. */
+  entryReads(at: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined;
+  /** All is read. Undefined where nothing is to be told of this call, or nothing of this kind begins. */
+  begin(at: Moment, site: CallSite, memory: HitMemory): TracedCall | undefined;
+  began(call: Call, lost: readonly Call[]): void;
+  /** Memory to read when it returns. */
+  exitReads(call: Call): readonly MemoryRequest[];
+  /** It returns here: keeps what tells of it. */
+  returning(call: Call, at: Moment, memory: HitMemory): void;
+  ended(call: Call): void;
+  /** Its return was not seen. */
+  lost(call: Call, hart: number): void;
+}
+
+/** Where events go: keeps the guest's time from running backwards, and counts. */
+export class EventOutput {
+  readonly #sink: TraceSink;
+  #time = 0;
+  #events = 0;
+
+  constructor(sink: TraceSink) {
+    this.#sink = sink;
+  }
+
+  /** The time of the hit that is told of. */
+  get time(): GuestNanos {
+    return this.#time as GuestNanos;
+  }
+
+  /** Events given to the sink so far. */
+  get events(): number {
+    return this.#events;
+  }
+
+  /** A guest that sets its clock back must not turn durations negative. */
+  at(time: number): GuestNanos {
+    return Math.max(this.#time, time) as GuestNanos;
+  }
+
+  moveTo(time: number): void {
+    this.#time = this.at(time);
+  }
+
+  emit(event: TraceEvent): void {
+    this.#events++;
+    this.#sink.event(event);
+  }
+}
+
+/**
+ * Matches the entries of all that is traced with their returns, over one set of stacks, so that polls and functions nest in each
+ * other as they were called. A place that is both a poll and a function opens two calls, the first kind's around the second's, and
+ * one return ends both. It knows hits, not where they come from: those of stops are read in between (`wants`, `react`, `digest`),
+ * those of records have been read when they happened (`entered`, `returned`).
+ */
+export class CallTracer implements Tracer {
+  readonly #arch: Architecture;
+  readonly #output: EventOutput;
+  readonly #kinds: readonly CallKind[];
+  readonly #stacks = new CallStacks<TracedCall>();
+  #undigested: { readonly time: number; readonly tell: () => void }[] = [];
+  /** What `wants` found out, for `react`. */
+  #wanted: readonly MemoryRequest[] = [];
+
+  constructor(arch: Architecture, output: EventOutput, kinds: readonly CallKind[]) {
+    this.#arch = arch;
+    this.#output = output;
+    this.#kinds = kinds;
+  }
+
+  wants(hit: Hit): readonly MemoryRequest[] {
+    const requests: MemoryRequest[] = [];
+    if (this.#stacks.awaits(hit.pc)) {
+      for (const call of this.#stacks.endingAt(hit.hart, hit.pc, stackNumber(hit.stackPointer))) {
+        requests.push(...call.payload.kind.exitReads(call));
+      }
+    }
+    let arrives = false;
+    for (const kind of this.#kinds) {
+      const reads = kind.entryReads(hit, () => this.#stacks.enclosing(hit.hart, this.#afterReturn(hit)));
+      if (!reads) continue;
+      requests.push(...reads);
+      arrives = true;
+    }
+    const stacked = this.#stackedReturn(hit);
+    if (arrives && stacked) requests.push(stacked);
+    this.#wanted = requests;
+    return requests;
+  }
+
+  react(hit: Hit, answers: readonly (Uint8Array | undefined)[]): Reaction {
+    const memory = new Answers(this.#wanted, answers);
+    const watch: Addr[] = [];
+    const unwatch: Addr[] = [];
+    if (this.#stacks.awaits(hit.pc)) {
+      const { ended, lost } = this.#stacks.leave(hit.hart, hit.pc, stackNumber(hit.stackPointer));
+      for (const call of ended) call.payload.kind.returning(call, hit, memory);
+      if (ended.length > 0) this.#later(hit, () => this.#tellEnd(hit.hart, ended, lost));
+      for (const { returnAddress } of [...ended, ...lost]) this.#unwatchIfIdle(returnAddress, unwatch);
+    }
+    const returnAddress = this.#returnAddress(hit, memory);
+    if (returnAddress === undefined) return { watch, unwatch };
+    for (const kind of this.#kinds) {
+      const begun = this.#begin(kind, hit, returnAddress, this.#afterReturn(hit), memory);
+      if (!begun) continue;
+      this.#later(hit, () => this.#tellBegin(hit.hart, begun.call, begun.lost));
+      watch.push(returnAddress);
+      for (const gone of begun.lost) this.#unwatchIfIdle(gone.returnAddress, unwatch);
+    }
+    return { watch, unwatch };
+  }
+
+  digest(): void {
+    const todo = this.#undigested;
+    this.#undigested = [];
+    for (const { time, tell } of todo) {
+      this.#output.moveTo(time);
+      tell();
+    }
+  }
+
+  /** An entry whose memory has been read. `stackPointer` is that of its return. */
+  entered(at: Moment, returnAddress: Addr, stackPointer: number, memory: HitMemory): void {
+    this.#output.moveTo(at.time);
+    for (const kind of this.#kinds) {
+      const begun = this.#begin(kind, at, returnAddress, stackPointer, memory);
+      if (begun) this.#tellBegin(at.hart, begun.call, begun.lost);
+    }
+  }
+
+  /** A return, to the moment's pc, whose memory has been read. */
+  returned(at: Moment, stackPointer: number, memory: HitMemory): void {
+    this.#output.moveTo(at.time);
+    const { ended, lost } = this.#stacks.leave(at.hart, at.pc, stackPointer);
+    for (const call of ended) call.payload.kind.returning(call, at, memory);
+    this.#tellEnd(at.hart, ended, lost);
+  }
+
+  /** The trace ends here: calls still open are reported as lost. */
+  finish(hart = 0): void {
+    this.digest();
+    for (const call of this.#stacks.clear()) call.payload.kind.lost(call, hart);
+  }
+
+  /** The program is gone: what was open will not return. */
+  abandon(): void {
+    this.finish();
+  }
+
+  #begin(
+    kind: CallKind,
+    at: Moment,
+    returnAddress: Addr,
+    stackPointer: number,
+    memory: HitMemory,
+  ): { readonly call: Call; readonly lost: readonly Call[] } | undefined {
+    const around = this.#stacks.enclosing(at.hart, stackPointer);
+    const traced = kind.begin(at, { returnAddress, stackPointer, around }, memory);
+    return traced && this.#stacks.enter(at.hart, returnAddress, stackPointer, traced);
+  }
+
+  #tellBegin(hart: number, call: Call, lost: readonly Call[]): void {
+    for (const gone of lost) gone.payload.kind.lost(gone, hart);
+    call.payload.kind.began(call, lost);
+  }
+
+  #tellEnd(hart: number, ended: readonly Call[], lost: readonly Call[]): void {
+    for (const gone of lost) gone.payload.kind.lost(gone, hart);
+    for (const call of ended) call.payload.kind.ended(call);
+  }
+
+  #later({ time }: Hit, tell: () => void): void {
+    this.#undigested.push({ time, tell });
+  }
+
+  #unwatchIfIdle(returnAddress: bigint, unwatch: Addr[]): void {
+    if (!this.#stacks.awaits(returnAddress)) unwatch.push(addr(returnAddress));
+  }
+
+  #afterReturn(hit: Hit): number {
+    return stackNumber(this.#arch.stackPointerAfterReturn(hit.stackPointer));
+  }
+
+  /** Where an entry finds its return address, when that is memory. */
+  #stackedReturn({ stackPointer }: Hit): MemoryRequest | undefined {
+    const where = this.#arch.returnAddress;
+    return where.in === 'stack' ? { address: addOffset(addr(stackPointer), where.offset), length: 8 } : undefined;
+  }
+
+  #returnAddress(hit: Hit, memory: HitMemory): Addr | undefined {
+    const where = this.#arch.returnAddress;
+    if (where.in === 'register') {
+      const value = hit.registers.register(where.name);
+      return value === undefined ? undefined : addr(value);
+    }
+    const stacked = this.#stackedReturn(hit);
+    const bytes = stacked && memory.at(stacked.address, stacked.length)?.bytes;
+    if (!bytes || bytes.length < 8) return undefined;
+    return addr(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
+  }
+}

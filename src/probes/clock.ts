@@ -1,0 +1,181 @@
+import { RsptraceError } from '../base/errors.js';
+import type { Batch, Reply, Session } from '../rsp/index.js';
+import type { ClockInfo } from '../trace/index.js';
+import type { ClockName } from './clock-names.js';
+
+/**
+ * The guest's clock, read with the other registers of a hit. A clock that stands still while the guest is stopped leaves the
+ * tracer's own cost out of durations (all of it under QEMU's `-icount`; without it QEMU lets some host time leak in at stops).
+ *
+ * - riscv `time`: CSR 0xc01 (Privileged ISA, Zicntr). Stubs number CSRs consecutively, so its number follows from that of any
+ *   CSR that the target description lists.
+ * - x86 HPET: main counter at 0xfed000f0, its period in femtoseconds at 0xfed00004 (IA-PC HPET 1.0a, 2.3). Used only where the
+ *   guest has started it: starting it is the guest's business.
+ * - x86 ACPI PM timer: port 0x608 of QEMU's machines, 24 bits at 3.579545 MHz (ACPI 6.5, 4.8.3.3), read with `monitor i`.
+ * - running intervals: the host's time while the guest ran. Always there.
+ */
+export interface ClockReader {
+  readonly info: ClockInfo;
+  /** Asks for the time in this batch; the function gives guest nanoseconds once the batch is answered. */
+  request(batch: Batch): () => number;
+}
+
+/** How long the guest has run, by the host's clock, in nanoseconds. */
+export type RunningTime = () => number;
+
+/**
+ * Finds the best clock that answers now. On x86 call it at the first hit, not at reset: firmware has to set the timers up.
+ * @throws RsptraceError `CLOCK_UNAVAILABLE` when `wanted` names one that does not answer
+ */
+export async function findClock(
+  session: Session,
+  arch: 'riscv64' | 'x86_64',
+  running: RunningTime,
+  wanted: ClockName = 'auto',
+  timebaseHz = 10_000_000,
+): Promise<ClockReader> {
+  const candidates: [ClockName, () => Promise<ClockReader | undefined>][] =
+    arch === 'riscv64'
+      ? [['time', () => riscvTime(session, timebaseHz)]]
+      : [
+          ['hpet', () => hpet(session)],
+          ['acpi-pm', () => acpiPm(session, running)],
+        ];
+  candidates.push(['intervals', async () => intervals(running)]);
+  for (const [name, find] of candidates) {
+    if (wanted !== 'auto' && wanted !== name) continue;
+    const clock = await find();
+    if (clock) return clock;
+  }
+  throw new RsptraceError('CLOCK_UNAVAILABLE', `the clock '${wanted}' cannot be read on this ${arch} target`, {
+    hint: `--clock auto takes the best there is; others: ${candidates.map(([name]) => name).join(', ')}`,
+  });
+}
+
+/** CSRs whose numbers are architectural; two that agree on one base prove how the stub numbers CSRs. */
+const knownCsrs: readonly [string, number][] = [
+  ['time', 0xc01],
+  ['cycle', 0xc00],
+  ['satp', 0x180],
+  ['sepc', 0x141],
+  ['stvec', 0x105],
+  ['mepc', 0x341],
+  ['mtvec', 0x305],
+  ['misa', 0x301],
+];
+
+async function riscvTime(session: Session, timebaseHz: number): Promise<ClockReader | undefined> {
+  const bases = new Set<number>();
+  for (const [name, csr] of knownCsrs) {
+    const register = session.target.register(name);
+    if (register) bases.add(register.number - csr);
+  }
+  const [base] = bases;
+  if (base === undefined || bases.size !== 1) return undefined;
+  const packet = `p${(base + 0xc01).toString(16)}`;
+  const first = session.batch();
+  const answer = first.raw(packet);
+  await first.send();
+  if (littleEndian(answer.value) === undefined) return undefined;
+  const nanosPerTick = 1e9 / timebaseHz;
+  let last = 0;
+  return {
+    info: { name: 'riscv-time', resolutionNs: nanosPerTick, guest: true },
+    request(batch) {
+      const reply = batch.raw(packet);
+      return () => {
+        const ticks = littleEndian(reply.value);
+        if (ticks !== undefined) last = Math.round(ticks * nanosPerTick);
+        return last;
+      };
+    },
+  };
+}
+
+const hpetPeriod = 0xfed00004n;
+const hpetConfig = 0xfed00010n;
+const hpetCounter = 0xfed000f0n;
+
+async function hpet(session: Session): Promise<ClockReader | undefined> {
+  const first = session.batch();
+  const on = first.raw('Qqemu.PhyMemMode:1');
+  const [period, config, counter] = [hpetPeriod, hpetConfig, hpetCounter].map((address, i) =>
+    first.raw(`m${address.toString(16)},${i === 0 ? 4 : 8}`),
+  ) as [Reply<string>, Reply<string>, Reply<string>];
+  first.raw('Qqemu.PhyMemMode:0');
+  await first.send();
+  const femtos = littleEndian(period.value);
+  const enabled = littleEndian(config.value);
+  // The specification's bounds for the period: more than 0, at most 100 ns.
+  if (on.value !== 'OK' || !femtos || femtos > 100_000_000 || !enabled || enabled % 2 === 0) return undefined;
+  if (littleEndian(counter.value) === undefined) return undefined;
+  const nanosPerTick = femtos / 1e6;
+  let last = 0;
+  return {
+    info: { name: 'x86-hpet', resolutionNs: nanosPerTick, guest: true },
+    request(batch) {
+      batch.raw('Qqemu.PhyMemMode:1');
+      const reply = batch.raw(`m${hpetCounter.toString(16)},8`);
+      batch.raw('Qqemu.PhyMemMode:0');
+      return () => {
+        const ticks = littleEndian(reply.value);
+        if (ticks !== undefined) last = Math.round(ticks * nanosPerTick);
+        return last;
+      };
+    },
+  };
+}
+
+const pmHz = 3_579_545;
+const pmWrap = 0x100_0000;
+
+async function acpiPm(session: Session, running: RunningTime): Promise<ClockReader | undefined> {
+  const parse = (text: string | undefined): number | undefined => {
+    const found = text === undefined ? null : /=\s*(0x[0-9a-f]+)/i.exec(text);
+    const value = found ? Number(found[1]) : Number.NaN;
+    // An unclaimed port reads as all ones.
+    return Number.isNaN(value) || value >= pmWrap ? undefined : value;
+  };
+  const first = parse(await session.monitor('i /w 0x608'));
+  if (first === undefined) return undefined;
+  let ticks = first;
+  let lastRaw = first;
+  let lastRunning = running();
+  return {
+    info: { name: 'x86-acpi-pm', resolutionNs: 1e9 / pmHz, guest: true },
+    request(batch) {
+      const reply = batch.monitor('i /w 0x608');
+      return () => {
+        const raw = parse(reply.value);
+        if (raw !== undefined) {
+          const step = (raw - lastRaw + pmWrap) % pmWrap;
+          // The counter wraps each 4.7 s; how often it did since the last look only the host's clock can tell.
+          const ran = running();
+          const wraps = Math.max(0, Math.round(((ran - lastRunning) * (pmHz / 1e9) - step) / pmWrap));
+          ticks += step + wraps * pmWrap;
+          lastRaw = raw;
+          lastRunning = ran;
+        }
+        return Math.round((ticks * 1e9) / pmHz);
+      };
+    },
+  };
+}
+
+function intervals(running: RunningTime): ClockReader {
+  return {
+    info: { name: 'running-intervals', resolutionNs: 1, guest: false },
+    request() {
+      const now = Math.round(running());
+      return () => now;
+    },
+  };
+}
+
+/** The number in a reply to `p` or `m`, or undefined where it is an error, unavailable, or past 2^53. */
+function littleEndian(reply: string): number | undefined {
+  if (!/^(?:[0-9a-f]{2}){1,8}$/i.test(reply)) return undefined;
+  let value = 0;
+  for (let i = reply.length - 2; i >= 0; i -= 2) value = value * 256 + Number.parseInt(reply.slice(i, i + 2), 16);
+  return Number.isSafeInteger(value) ? value : undefined;
+}

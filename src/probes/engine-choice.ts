@@ -1,0 +1,58 @@
+import { type Architecture, controlBlock, type FieldSource } from '../arch/index.js';
+import type { Addr } from '../base/addr.js';
+import type { EngineName } from './engine-names.js';
+import type { ReadPlan } from './read-plan.js';
+import type { RecordSources } from './target/record-format.js';
+import { type Candidate, planSites, type SitePlan } from './target/sites.js';
+
+/** Which engine carries a probe out, and why not the one without stops. */
+export interface EngineChoice {
+  readonly name: string;
+  readonly address: Addr;
+  readonly engine: 'target' | 'stop';
+  readonly why: string | undefined;
+}
+
+export interface EnginePlanOptions {
+  readonly arch: Architecture;
+  readonly wanted: EngineName;
+  readonly plans: readonly ReadPlan[];
+  /** The program's code, where the ELF has it. */
+  readonly bytesAt: (address: Addr, length: number) => Uint8Array | undefined;
+  readonly harts: number;
+}
+
+/** What the code alone tells of each probe's engine; whether there is memory for trampolines, only the target does. */
+export function planEngines({ arch, wanted, plans, bytesAt, harts }: EnginePlanOptions): SitePlan {
+  const { probeCode } = arch;
+  const none = (why: string): SitePlan => ({
+    sites: [],
+    refused: new Map(plans.map((_, index) => [index, why])),
+    slotShift: 0,
+  });
+  if (wanted === 'stop') return none('--engine stop');
+  if (!probeCode) return none(`trampolines for ${arch.name} are not known`);
+  const candidates = plans.map((plan): Candidate => ({ plan, code: bytesAt(plan.address, plan.codeSize) }));
+  return planSites(candidates, probeCode, sourcesFor(arch, harts));
+}
+
+export function engineChoices(
+  plans: readonly ReadPlan[],
+  refused: ReadonlyMap<number, string>,
+): readonly EngineChoice[] {
+  return plans.map(({ name, address }, index) => {
+    const why = refused.get(index);
+    return { name, address, engine: why === undefined ? 'target' : 'stop', why };
+  });
+}
+
+function sourcesFor(arch: Architecture, harts: number): RecordSources {
+  const riscv = arch.name === 'riscv64';
+  const hart: FieldSource & { kind: 'hart' } = { kind: 'hart', how: riscv ? 'tp' : 'gdtr' };
+  return {
+    time: { kind: 'time', counter: riscv ? 'time' : 'tsc' },
+    hart: harts > 1 ? hart : undefined,
+    returnRegister: arch.returnAddress.in === 'register' ? arch.returnAddress.name : undefined,
+    outer: harts > 1 ? undefined : { kind: 'control', offset: controlBlock.outer },
+  };
+}

@@ -1,0 +1,2 @@
+export const engineNames = ['auto', 'target', 'stop'] as const;
+export type EngineName = (typeof engineNames)[number];

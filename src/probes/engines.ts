@@ -1,0 +1,268 @@
+import { RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import type { ElfFile } from '../dwarf/index.js';
+import type { Session } from '../rsp/index.js';
+import type { HookFrame } from '../unwind/index.js';
+import type { CallTracer } from './call-tracer.js';
+import { type EngineChoice, type EnginePlanOptions, engineChoices, planEngines } from './engine-choice.js';
+import {
+  beginPrivacyProof,
+  findScratch,
+  isRefusal,
+  type PrivacyProof,
+  type Scratch,
+  type ScratchSources,
+  slackOf,
+  unusableScratch,
+} from './scratch/index.js';
+import type { StopEngine } from './stop-engine.js';
+import { interruptedInside } from './target/interrupted.js';
+import type { SitePlan } from './target/sites.js';
+import { TargetEngine, type TimeScale } from './target/target-engine.js';
+
+export interface EnginesOptions extends EnginePlanOptions {
+  readonly session: Session;
+  readonly scratch: ScratchSources;
+  readonly elf: ElfFile;
+  /** Wait for {@link Engines.settle}: before that the program's page table is not its last one. */
+  readonly settles: boolean;
+  /** How a counter's ticks become guest nanoseconds; asked for at the first hit. */
+  readonly timeScale: (scratch: Scratch) => Promise<TimeScale>;
+  readonly tracer: CallTracer;
+  readonly hartNumber: (word: bigint) => number;
+  readonly logger?: Logger;
+}
+
+/** How long the target runs unattended when the ring was nearly empty, in milliseconds. */
+const idleMs = 1;
+/** How long the target must leave memory alone that only the user vouches for, in milliseconds. */
+const proofMs = 100;
+/** How long records are worked on between two looks at the ring, in milliseconds. */
+const digestMs = 2;
+
+/**
+ * Chooses an engine for every probe and joins the two: the stop engine lets the guest run; where probes can do without stops, their
+ * trampolines are installed at the first hit, when the program runs and its memory is mapped as it will stay.
+ */
+export class Engines {
+  readonly #options: EnginesOptions;
+  readonly #logger: Logger;
+  readonly #plan: SitePlan;
+  readonly #why: Map<number, string>;
+  #target: TargetEngine | undefined;
+  #scratch: Scratch | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** Found once, however often it is too early to use it. */
+  #found: Scratch | undefined;
+  #proof: { readonly scratch: Scratch; readonly until: number; readonly proof: PrivacyProof } | undefined;
+  #proved = false;
+  /** There is no memory, and there will be none. */
+  #refused = false;
+  #settled: boolean;
+  #tailLost = false;
+  #onError: (thrown: unknown) => void = () => {};
+
+  /** @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for and no probe can use it */
+  constructor(options: EnginesOptions) {
+    this.#options = options;
+    this.#logger = options.logger ?? silent;
+    this.#settled = !options.settles;
+    this.#plan = planEngines(options);
+    this.#why = new Map(this.#plan.refused);
+    if (options.wanted === 'target' && this.#plan.sites.length === 0) throw unavailable(this.#why.get(0));
+  }
+
+  /** The program has come to where its page table stays as it is. */
+  settle(): void {
+    this.#settled = true;
+  }
+
+  /** Enough events: what has not been looked at yet is left out. */
+  enough(): void {
+    this.#target?.enough();
+  }
+
+  /** As it stands: before the first hit what is planned, after it what is done. */
+  get choices(): readonly EngineChoice[] {
+    return engineChoices(this.#options.plans, this.#why);
+  }
+
+  /** Where the ring and the trampolines lie, once they are installed. */
+  get scratch(): string | undefined {
+    return this.#target && this.#scratch?.source;
+  }
+
+  /** What stands behind a return address that a trampoline has put in place of the original. */
+  hooked(returnAddress: bigint): HookFrame | undefined {
+    return this.#target?.hooked(returnAddress);
+  }
+
+  /** The target has gone, and with it what was in a ring that only a stop could read. */
+  get tailLost(): boolean {
+    return this.#tailLost;
+  }
+
+  get records(): number {
+    return this.#target?.records ?? 0;
+  }
+
+  /**
+   * At a hit: installs the trampolines and takes their probes' breakpoints out.
+   * @returns false when it is too early in the program for that
+   */
+  async arrive(stops: StopEngine, onError: (thrown: unknown) => void): Promise<boolean> {
+    const plan = this.#plan;
+    const { session, arch, wanted, tracer, hartNumber } = this.#options;
+    const code = arch.probeCode;
+    if (!code || plan.sites.length === 0) return true;
+    if (!this.#settled) return false;
+    const { elf } = this.#options;
+    const scratch = await this.#findScratch();
+    if (scratch === undefined) return this.#refused;
+    const whole = await this.#proven(scratch);
+    if (!whole) return false;
+    // An interrupt handler that is probed may have interrupted just those instructions that a jump replaces.
+    const patched = plan.sites.map(({ plan: { address }, ways }) => ({
+      address,
+      length: Math.max(...ways.map(({ length }) => length)),
+    }));
+    if ((await interruptedInside(session, arch, patched)).size > 0) return false;
+    this.#scratch = scratch;
+    try {
+      const target = new TargetEngine({
+        session,
+        arch,
+        code,
+        sites: plan.sites,
+        slotShift: plan.slotShift,
+        scratch,
+        near: await slackOf({ session, arch, elf }),
+        tracer,
+        time: await this.#options.timeScale(scratch),
+        hartNumber,
+        nests: this.#options.harts === 1,
+        logger: this.#logger,
+      });
+      for (const [index, why] of target.refused) this.#why.set(index, why);
+      await target.install();
+      this.#target = target;
+    } catch (thrown) {
+      scratch.shared?.close();
+      if (wanted === 'target' || !(thrown instanceof RsptraceError)) throw thrown;
+      this.#fallBack(thrown.message);
+      return true;
+    }
+    const target = this.#target;
+    await stops.disarm(target.sites.map(({ plan: { address } }) => address));
+    if (target.breakpoint !== undefined) await stops.pause(target.breakpoint);
+    else {
+      this.#onError = onError;
+      this.#poll();
+    }
+    this.#logger.info({ probes: target.sites.length, scratch: scratch.source }, 'trampolines are installed');
+    return true;
+  }
+
+  /** At every stop: what happened before it comes first. */
+  async onStop(): Promise<void> {
+    await this.#target?.drainStopped();
+  }
+
+  /**
+   * The recording ends: reads what is left and, where the target still stands before us, takes the patches out.
+   * @returns records that are missing, because nobody drained in time or their writer never came back
+   */
+  async leave(standing: boolean): Promise<{ readonly missing: number }> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const target = this.#target;
+    if (standing && this.#proof) {
+      await this.#proof.proof.end();
+      await this.#proof.scratch.release();
+    }
+    if (!target) return { missing: 0 };
+    let missing = 0;
+    try {
+      if (standing) {
+        await target.drainStopped();
+        await target.remove();
+        missing += await target.dropped();
+        const touched = await this.#scratch?.verifyGuards();
+        if (touched !== undefined) this.#logger.warn({ scratch: this.#scratch?.source }, touched);
+        if (await target.idle()) await this.#scratch?.release();
+        else
+          this.#logger.info(
+            { scratch: this.#scratch?.source },
+            'calls are still open: their trampolines stay, harmless',
+          );
+      } else {
+        while (target.digest(Number.POSITIVE_INFINITY));
+        target.drainLive();
+        if (this.#scratch?.shared) missing += await target.dropped();
+        else this.#tailLost = true;
+      }
+      missing += target.finish();
+    } finally {
+      this.#scratch?.shared?.close();
+    }
+    return { missing };
+  }
+
+  /** Undefined where there is none (yet). */
+  async #findScratch(): Promise<Scratch | undefined> {
+    const { session, arch, elf, plans } = this.#options;
+    const text = plans[0]?.address;
+    if (this.#found !== undefined || text === undefined) return this.#found;
+    const found = await findScratch({ ...this.#options.scratch, session, arch, elf, text });
+    if (!isRefusal(found)) {
+      this.#found = found;
+      return found;
+    }
+    this.#refused = !('later' in found && found.later);
+    if (this.#refused) this.#fallBack(found.refused);
+    return undefined;
+  }
+
+  /** Memory that only the user vouches for holds a pattern for a while, and the probes stop the target meanwhile. */
+  async #proven(scratch: Scratch): Promise<boolean> {
+    if (scratch.owned || this.#proved) return true;
+    if (!this.#proof) {
+      const proof = await beginPrivacyProof(scratch, this.#options.session);
+      this.#proof = { scratch, until: performance.now() + proofMs, proof };
+    }
+    if (performance.now() < this.#proof.until) return false;
+    const { proof } = this.#proof;
+    this.#proof = undefined;
+    const wrong = await proof.end();
+    this.#proved = wrong === undefined;
+    if (wrong === undefined) return true;
+    await scratch.release();
+    throw unusableScratch(scratch, wrong);
+  }
+
+  #poll(): void {
+    const target = this.#target;
+    if (!target) return;
+    let more = false;
+    try {
+      target.drainLive();
+      more = target.digest(digestMs);
+    } catch (thrown) {
+      this.#onError(thrown);
+      return;
+    }
+    this.#timer = setTimeout(() => this.#poll(), more ? 0 : idleMs);
+  }
+
+  #fallBack(why: string): void {
+    if (this.#options.wanted === 'target') throw unavailable(why);
+    this.#logger.info({ why }, 'all probes stop the target');
+    for (const index of this.#options.plans.keys()) if (!this.#why.has(index)) this.#why.set(index, why);
+  }
+}
+
+function unavailable(why: string | undefined): RsptraceError {
+  return new RsptraceError('ENGINE_UNAVAILABLE', `no probe can be carried out without stops: ${why}`, {
+    hint: '--engine auto uses breakpoints for what needs them',
+  });
+}

@@ -1,0 +1,95 @@
+import type { Addr } from '../base/addr.js';
+import {
+  type DebugInfo,
+  type Die,
+  DieCursor,
+  DW_TAG,
+  demangle,
+  type ElfFile,
+  fromCode,
+  functionName,
+  linkageNameOf,
+  nameOf,
+  pathOf,
+  stripGenerics,
+  toCode,
+} from '../dwarf/index.js';
+
+/** A function with code of its own, under one of its names. */
+export interface NamedFunction {
+  readonly address: Addr;
+  /** Bytes; 0 where neither the symbol nor the debug info tells. */
+  readonly size: number;
+  /** As the symbol table spells it. */
+  readonly symbol: string | undefined;
+  /** With its modules, without generic arguments. */
+  readonly name: string;
+  /** With generic arguments. */
+  readonly instance: string;
+  /** What a glob may match. */
+  readonly names: readonly string[];
+  readonly die: Die | undefined;
+  /** False for a label in code: assembly that does not say that it is a function. */
+  readonly isFunction: boolean;
+}
+
+/** Every function of a program, in order of address: its symbols, or the debug info where it has none. */
+export function* namedFunctions(elf: ElfFile, debug: DebugInfo | undefined): Generator<NamedFunction> {
+  let any = false;
+  for (const { name: symbol, address, size, type } of elf.symbols) {
+    if (type === 'object' || !isCode(elf, address)) continue;
+    any ||= type === 'function';
+    const found = debug?.functionAt(address);
+    const own = found?.low === address ? found : undefined;
+    const length = own ? Number(own.high - own.low) : size;
+    yield named(address, length, symbol, own?.die, type === 'function');
+  }
+  if (any || !debug) return;
+  for (const unit of debug.units) {
+    for (const { die, low, high } of debug.attempt(unit, () => [...subprograms(debug, DieCursor.of(unit))]) ?? []) {
+      yield named(fromCode(low), high - low, linkageNameOf(die), die, true);
+    }
+  }
+}
+
+function named(
+  address: Addr,
+  size: number,
+  symbol: string | undefined,
+  die: Die | undefined,
+  isFunction: boolean,
+): NamedFunction {
+  const full = symbol === undefined ? undefined : demangle(symbol);
+  const plain = full === undefined ? undefined : stripGenerics(full);
+  // Aliases have the code in common; the debug info speaks of one of them.
+  const own = die && (symbol === undefined || isCalled(die, symbol)) ? die : undefined;
+  const name = own ? functionName(own) : (plain ?? '?');
+  const path = own && full === symbol ? pathOf(own).join('::') : undefined;
+  const instance = path ?? full ?? name;
+  const names = [
+    ...new Set([name, instance, plain, symbol, die && functionName(die)].filter((text) => text !== undefined)),
+  ];
+  return { address, size, symbol, name, instance, names, die, isFunction };
+}
+
+/** A function of C, or one that is not mangled, has its own name as its symbol. */
+function isCalled(die: Die, symbol: string): boolean {
+  return (linkageNameOf(die) ?? nameOf(die)) === symbol;
+}
+
+function* subprograms(debug: DebugInfo, cursor: DieCursor): Generator<{ die: Die; low: number; high: number }> {
+  while (cursor.next()) {
+    if (cursor.tag !== DW_TAG.subprogram) continue;
+    const [range] = debug.rangesForTable(cursor);
+    if (range) yield { die: cursor.die(), low: range.low, high: range.high };
+  }
+}
+
+const SHF_EXECINSTR = 4;
+
+function isCode(elf: ElfFile, address: Addr): boolean {
+  if (!elf.isLoaded(toCode(address))) return false;
+  return elf.sections.some(
+    ({ flags, address: low, size }) => (flags & SHF_EXECINSTR) !== 0 && address >= low && address < low + BigInt(size),
+  );
+}

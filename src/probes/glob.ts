@@ -1,0 +1,59 @@
+/**
+ * Globs over Rust paths. `*` stands for any characters within one path segment, `**` for any characters at all, `?` for one.
+ * A glob matches a whole path or any tail of it that begins at a segment: `level3` matches `labkern::work::level3`, as gdb's
+ * `break level3` would.
+ */
+export function compileGlob(glob: string): (path: string) => boolean {
+  let source = '';
+  for (let i = 0; i < glob.length; i++) {
+    const c = glob[i] as string;
+    if (c === '*') {
+      if (glob[i + 1] === '*') {
+        source += '.*';
+        i++;
+      } else {
+        // A single colon never occurs in a Rust path: to refuse one is to refuse `::`.
+        source += '[^:]*';
+      }
+    } else if (c === '?') source += '[^:]';
+    else source += c.replace(/[\\^$.*+?()[\]{}|/]/, '\\$&');
+  }
+  const pattern = new RegExp(`^(?:.*::)?${source}$`, 's');
+  return (path) => pattern.test(path);
+}
+
+/** The `count` names nearest to what was asked for, by edit distance of their last segments: for "did you mean". */
+export function nearest(wanted: string, names: Iterable<string>, count = 3): string[] {
+  const tail = lastSegment(wanted.replaceAll('*', ''));
+  const scored: { name: string; distance: number }[] = [];
+  for (const name of new Set(names)) {
+    const candidate = lastSegment(name);
+    const contains = tail.length > 2 && candidate.includes(tail);
+    scored.push({ name, distance: contains ? 0.5 : editDistance(tail, candidate) });
+  }
+  scored.sort((a, b) => a.distance - b.distance || (a.name < b.name ? -1 : 1));
+  return scored
+    .filter(({ distance }) => distance <= Math.max(3, tail.length / 2))
+    .slice(0, count)
+    .map(({ name }) => name);
+}
+
+function lastSegment(path: string): string {
+  return path.slice(path.lastIndexOf('::') + 1).replace(/^:/, '');
+}
+
+/** Levenshtein's distance, two rows at a time; long names are cut at 64 characters. */
+function editDistance(left: string, right: string): number {
+  const a = left.slice(0, 64);
+  const b = right.slice(0, 64);
+  let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (previous[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      row.push(Math.min(replaced, (previous[j] as number) + 1, (row[j - 1] as number) + 1));
+    }
+    previous = row;
+  }
+  return previous[b.length] as number;
+}

@@ -1,0 +1,31 @@
+export { Backtraces } from './backtraces.js';
+export { type CallKind, CallTracer, EventOutput } from './call-tracer.js';
+export { type ClockReader, findClock } from './clock.js';
+export { type ClockName, clockNames } from './clock-names.js';
+export {
+  type EngineChoice,
+  type EnginePlanOptions,
+  engineChoices,
+  planEngines,
+} from './engine-choice.js';
+export { type EngineName, engineNames } from './engine-names.js';
+export { Engines } from './engines.js';
+export { type FunctionOptions, FunctionTracer } from './function-tracer.js';
+export { mayInline } from './inlined-chain.js';
+export { loadedElf } from './load-bias.js';
+export { PollTracer } from './poll-tracer.js';
+export { type ProbeKind, type ProbeSpec, parseProbe, probesByKind } from './probe-spec.js';
+export { mergePlans, planFunction, planPoll } from './read-plan.js';
+export {
+  type ExcludedFunction,
+  type FunctionProbe,
+  type FunctionProbes,
+  resolveFunctions,
+} from './resolve-functions.js';
+export { type PollProbe, type PollProbes, resolvePolls } from './resolve-polls.js';
+export type { ScratchSources } from './scratch/index.js';
+export { type EngineEnd, StopEngine } from './stop-engine.js';
+export { counterScale } from './target/counter-rate.js';
+export { type Leftovers, removeLeftovers } from './target/leftovers.js';
+export type { TimeScale } from './target/target-engine.js';
+export { verifyArchitecture, verifyCode } from './verify-target.js';

@@ -1,0 +1,47 @@
+import { type DebugInfo, DieCursor, DW_AT, DW_TAG, functionName, qualifiedName } from '../dwarf/index.js';
+
+/** A function of which copies were inlined. */
+export interface InlinedFunction {
+  readonly name: string;
+  /** What a glob may match. */
+  readonly names: readonly string[];
+  /** The functions with code of their own that hold a copy. */
+  readonly into: readonly string[];
+}
+
+/** Functions that an error may speak of; a program has some ten thousand. */
+const mostInto = 16;
+
+/** All functions that were inlined somewhere, with and without code of their own. One pass over all units: for error messages. */
+export function inlinedFunctions(debug: DebugInfo): InlinedFunction[] {
+  const copies = new Map<number, Set<number>>();
+  for (const unit of debug.units) {
+    debug.attempt(unit, () => {
+      const cursor = DieCursor.of(unit);
+      let current: number | undefined;
+      while (cursor.next()) {
+        if (cursor.tag === DW_TAG.subprogram) current = cursor.offset;
+        if (cursor.tag !== DW_TAG.inlined_subroutine || current === undefined) continue;
+        const origin = cursor.reference(DW_AT.abstract_origin);
+        if (origin === undefined) continue;
+        const into = copies.get(origin) ?? new Set();
+        if (into.size < mostInto) into.add(current);
+        copies.set(origin, into);
+      }
+    });
+  }
+  const nameAt = (offset: number): { name: string; full: string } | undefined => {
+    const die = debug.die(offset);
+    return die && debug.attempt(die.unit, () => ({ name: functionName(die), full: qualifiedName(die) }));
+  };
+  const found = new Map<string, { names: Set<string>; into: Set<string> }>();
+  for (const [origin, into] of copies) {
+    const own = nameAt(origin);
+    if (!own) continue;
+    const entry = found.get(own.name) ?? { names: new Set([own.name]), into: new Set() };
+    entry.names.add(own.full);
+    for (const offset of into) entry.into.add(nameAt(offset)?.name ?? '?');
+    found.set(own.name, entry);
+  }
+  return [...found].map(([name, { names, into }]) => ({ name, names: [...names], into: [...into] }));
+}

@@ -1,0 +1,51 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, hex } from '../base/addr.js';
+import type { ElfFile } from '../dwarf/index.js';
+
+/** Functions that are reached, or left, in another way than by a call and a return. */
+const byName: readonly { readonly name: RegExp; readonly reason: string }[] = [
+  { name: /\.cold(\.\d+)?$/, reason: 'the cold part of a function: jumped to, not called' },
+  { name: /^__riscv_(save|restore)_\d+$/, reason: 'part of a prologue: called with another return register' },
+  { name: /^OUTLINED_FUNCTION_\d+$/, reason: 'outlined code: called with another return register' },
+  { name: /^(_?mcount|__fentry__)$/, reason: "a profiler's hook: called before a function has a frame" },
+  { name: /^__x86_(indirect|return)_thunk/, reason: 'a thunk: jumped to in place of a return or a jump' },
+];
+
+/** Sections whose code Linux itself forbids to probe (include/linux/compiler_types.h, `noinstr`; asm-generic/kprobes.h). */
+const forbiddenSections = new Set(['.entry.text', '.noinstr.text', '.kprobes.text']);
+
+/** Larger code than this is not looked into. */
+const mostCode = 0x1_0000;
+
+/** Says of a function why it must never be probed; undefined where it may. The architecture has to be prepared. */
+export class NoTrace {
+  readonly #elf: ElfFile;
+  readonly #arch: Architecture;
+
+  constructor(elf: ElfFile, arch: Architecture) {
+    this.#elf = elf;
+    this.#arch = arch;
+  }
+
+  /** `symbol`: as the symbol table spells it. */
+  reason(symbol: string | undefined, address: Addr, size: number): string | undefined {
+    if (address === this.#elf.entry) return 'the entry point of the program: it has no caller, and no stack yet';
+    const named = symbol === undefined ? undefined : byName.find(({ name }) => name.test(symbol));
+    if (named) return named.reason;
+    const section = this.#elf.sections.find(
+      (one) => address >= one.address && address < one.address + BigInt(one.size) && forbiddenSections.has(one.name),
+    );
+    if (section) return `code in ${section.name}, which the kernel itself does not let anybody probe`;
+    return this.#entryReason(address, size);
+  }
+
+  /** A handler that the hardware enters has no return address where a call would leave one. */
+  #entryReason(address: Addr, size: number): string | undefined {
+    const bytes = size === 0 ? undefined : this.#elf.bytesAt(address, Math.min(size, mostCode));
+    if (bytes === undefined) return size === 0 ? undefined : `the ELF has no code at ${hex(address)}`;
+    const frame = this.#arch.frames.analyse([{ start: address, bytes }]).at(address);
+    if (frame?.kind === 'bottom') return 'it makes its own stack: entered by a reset or a jump, not by a call';
+    if (frame?.kind === 'row' && frame.row.interrupted) return 'a trap handler: entered by the hardware, not by a call';
+    return undefined;
+  }
+}

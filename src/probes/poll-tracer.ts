@@ -1,0 +1,312 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
+import type { ChainLink, FutureSet, FutureState, FutureType } from '../dwarf/index.js';
+import type { AwaitLink, FutureRef, GuestNanos, PollResult, RootRef, StackEntry, StateRef } from '../trace/index.js';
+import { AwaitPaths } from './await-path.js';
+import type { Backtraces } from './backtraces.js';
+import type { OpenCall } from './call-stacks.js';
+import type { Call, CallKind, CallSite, EventOutput, Moment, TracedCall } from './call-tracer.js';
+import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
+import type { FutureLook, HitMemory } from './reading.js';
+import type { PollProbe, PollProbes } from './resolve-polls.js';
+import type { MemoryRequest } from './stop-engine.js';
+
+/** What {@link CallTracer} keeps of an open poll. */
+interface TracedPoll extends TracedCall {
+  readonly probe: PollProbe;
+  readonly self: Addr;
+  readonly root: RootRef;
+  readonly began: GuestNanos;
+  readonly before: FutureState | undefined;
+  /** Where the result will lie, when not in registers. */
+  readonly resultAt: Addr | undefined;
+  readonly inlined: InlinedChain | undefined;
+  readonly hart: number;
+  /** What the entry read besides, until the begin is told. */
+  entry: Entry | undefined;
+  /** What is known of its return, until that is told. */
+  exit: Exit | undefined;
+}
+
+type PollCall = OpenCall<TracedCall> & { readonly payload: TracedPoll };
+
+interface Entry {
+  /** Who polls, where that is asked for. */
+  readonly stack: readonly StackEntry[] | undefined;
+  /** The enclosing poll, whose inlined Futures are followed, and its Future now. */
+  readonly outer: PollCall | undefined;
+  readonly outerLook: FutureLook | undefined;
+}
+
+interface Exit {
+  readonly hart: number;
+  readonly look: FutureLook | undefined;
+  readonly result: PollResult;
+}
+
+const onlyMoment: Entry = { stack: undefined, outer: undefined, outerLook: undefined };
+
+/** Futures larger than this are read only so far: their states lie at the front in practice, and a hit must stay cheap. */
+const mostFutureBytes = 64 * 1024;
+
+/**
+ * Turns hits at poll functions and at their return addresses into poll events: which Future, in which state before and after,
+ * Ready or Pending, and what it awaits. One read of the Future's bytes at each end tells all of it.
+ */
+export class PollTracer implements CallKind {
+  readonly #arch: Architecture;
+  readonly #probes = new Map<bigint, PollProbe>();
+  readonly #resolved: PollProbes;
+  readonly #futures: FutureSet;
+  readonly #output: EventOutput;
+  readonly #backtraces: Backtraces | undefined;
+  readonly #paths = new AwaitPaths();
+  readonly #derives = new Map<FutureType, boolean>();
+  readonly #states = new Map<FutureState, StateRef>();
+  /** Roots that are alive, by address and type: the same Future polled again is the same root. */
+  readonly #roots = new Map<FutureRef, Map<bigint, RootRef>>();
+  #rootCount = 0;
+
+  /** With `backtraces` every poll's begin tells who polls. */
+  constructor(
+    arch: Architecture,
+    futures: FutureSet,
+    resolved: PollProbes,
+    output: EventOutput,
+    backtraces?: Backtraces,
+  ) {
+    this.#backtraces = backtraces;
+    this.#arch = arch;
+    this.#futures = futures;
+    this.#resolved = resolved;
+    this.#output = output;
+    for (const probe of resolved.probes) this.#probes.set(probe.address, probe);
+  }
+
+  entryReads({ pc, registers }: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined {
+    const probe = this.#probes.get(pc);
+    const pointer = probe && registers.register(probe.selfRegister);
+    if (!probe || pointer === undefined) return undefined;
+    const reads = [this.#futureBytes(probe.future, addr(pointer))];
+    const outer = pollAround(around())?.payload;
+    if (outer?.inlined) reads.push(this.#futureBytes(outer.probe.future, outer.self));
+    const stack = this.#backtraces?.request(registers);
+    if (stack) reads.push(stack);
+    return reads;
+  }
+
+  begin(at: Moment, site: CallSite, memory: HitMemory): TracedPoll | undefined {
+    const { registers, hart } = at;
+    const probe = this.#probes.get(at.pc);
+    const pointer = probe && registers.register(probe.selfRegister);
+    if (!probe || pointer === undefined) return undefined;
+    const self = pointer as Addr;
+    const { future, ref } = probe;
+    const resultPointer = probe.resultPointer === undefined ? undefined : registers.register(probe.resultPointer);
+    const look = this.#look(future, self, memory);
+    const before = look?.state;
+    // A Future that was never polled cannot be the one that lay here before: a new life.
+    if (before?.name === 'Unresumed') this.#forget(self, ref);
+    const around = pollAround(site.around);
+    return {
+      kind: this,
+      probe,
+      self,
+      root: around?.payload.root ?? this.#root(self, ref),
+      began: this.#output.at(at.time),
+      before,
+      resultAt: resultPointer as Addr | undefined,
+      inlined: this.#follows(future) ? new InlinedChain(look) : undefined,
+      hart,
+      entry: this.#entry(at, around, memory),
+      exit: undefined,
+    };
+  }
+
+  #entry({ registers }: Moment, around: PollCall | undefined, memory: HitMemory): Entry {
+    const outer = around?.payload.inlined ? around : undefined;
+    if (!outer && !this.#backtraces) return onlyMoment;
+    const outerLook = outer && this.#look(outer.payload.probe.future, outer.payload.self, memory);
+    const request = this.#backtraces?.request(registers);
+    const stackBytes = request && memory.at(request.address, request.length)?.bytes;
+    return { stack: this.#backtraces?.read(registers, stackBytes), outer, outerLook };
+  }
+
+  began(call: PollCall, lost: readonly Call[]): void {
+    const { payload } = call;
+    const { probe, self, root, before, hart, entry } = payload;
+    payload.entry = undefined;
+    const outer = entry?.outer;
+    if (outer && !lost.includes(outer)) this.#insideOf(outer.payload, payload, entry.outerLook);
+    const { time } = this.#output;
+    const state = this.#stateRef(before);
+    const { depth } = call;
+    const begin = { type: 'poll-begin', time, hart, root, future: probe.ref, address: self, depth, state } as const;
+    const stack = entry?.stack;
+    this.#output.emit(stack ? { ...begin, stack } : begin);
+  }
+
+  /** A poll begins inside another whose inlined Futures are followed. */
+  #insideOf(outer: TracedPoll, { self, probe, hart }: TracedPoll, look: FutureLook | undefined): void {
+    const offset = Number(self - outer.self);
+    const inside = offset >= 0 && offset < outer.probe.future.size;
+    const way = inside ? this.#paths.find(outer.probe.future, offset, probe.future) : undefined;
+    if (way) this.#derived(outer, hart, outer.inlined?.enter(way, { future: probe.future, offset }, look));
+  }
+
+  exitReads({ payload }: PollCall): readonly MemoryRequest[] {
+    const { probe, self, resultAt } = payload;
+    const reads = [this.#futureBytes(probe.future, self)];
+    if (probe.poll.result && resultAt !== undefined) reads.push({ address: resultAt, length: probe.poll.resultSize });
+    return reads;
+  }
+
+  returning({ payload }: PollCall, at: Moment, memory: HitMemory): void {
+    const look = this.#look(payload.probe.future, payload.self, memory);
+    payload.exit = { hart: at.hart, look, result: this.#result(payload, at, look, memory) };
+  }
+
+  ended(call: PollCall): void {
+    const { payload } = call;
+    const { probe, self, root, began, before, inlined, exit } = payload;
+    if (!exit) return;
+    const { look, result, hart } = exit;
+    const after = look?.state;
+    if (inlined && (result === 'ready' || result === 'pending')) {
+      this.#derived(payload, hart, inlined.end(look, result === 'ready'));
+    }
+    const { time } = this.#output;
+    const future = probe.ref;
+    const address = self;
+    const state = this.#stateRef(after);
+    if (after && after !== before) {
+      const from = this.#stateRef(before);
+      this.#output.emit({ type: 'state', time, hart, root, future, address, from, to: state, derived: false });
+    }
+    const chain = look && result !== 'ready' ? look.chainAt(self, this.#futures, this.#link) : noLinks;
+    const { depth } = call;
+    this.#output.emit({ type: 'poll-end', time, hart, root, future, address, depth, began, result, state, chain });
+    if (result !== 'pending' && root.address === self && root.future === future) this.#forget(self, future);
+  }
+
+  #derived(outer: TracedPoll, hart: number, steps: readonly DerivedStep[] | undefined): void {
+    if (!steps) return;
+    for (const { future, offset, result, from, to } of steps) {
+      if (!this.#resolved.allows(future)) continue;
+      const at = {
+        time: this.#output.time,
+        hart,
+        root: outer.root,
+        future: this.#resolved.ref(future),
+        address: addOffset(outer.self, offset),
+      };
+      const state = this.#stateRef(to);
+      this.#output.emit({ type: 'derived-poll', ...at, result, state });
+      if (from !== to)
+        this.#output.emit({ type: 'state', ...at, from: this.#stateRef(from), to: state, derived: true });
+    }
+  }
+
+  lost({ payload, depth }: PollCall, hart: number): void {
+    const { probe, self, root, began } = payload;
+    const { time } = this.#output;
+    const future = probe.ref;
+    this.#output.emit({ type: 'poll-lost', time, hart, root, future, address: self, depth, began });
+    if (root.address === self) this.#forget(self, future);
+  }
+
+  #root(self: Addr, future: FutureRef): RootRef {
+    let roots = this.#roots.get(future);
+    if (!roots) {
+      roots = new Map();
+      this.#roots.set(future, roots);
+    }
+    let root = roots.get(self);
+    if (!root) {
+      root = { key: ++this.#rootCount, future, address: self };
+      roots.set(self, root);
+    }
+    return root;
+  }
+
+  #forget(self: Addr, future: FutureRef): void {
+    this.#roots.get(future)?.delete(self);
+  }
+
+  /** Ready or Pending: a compiler-made Future's own state says it; any other by the tag of the `Poll<T>` it returned. */
+  #result(open: TracedPoll, { registers }: Moment, look: FutureLook | undefined, memory: HitMemory): PollResult {
+    const { poll } = open.probe;
+    const state = look?.state;
+    if (state) return state.name === 'Returned' ? 'ready' : state.name === 'Panicked' ? 'panicked' : 'pending';
+    if (!poll.result) return 'unknown';
+    const { offset, size, isReady } = poll.result;
+    let tag: bigint | undefined;
+    const bytes = open.resultAt === undefined ? undefined : memory.at(open.resultAt, poll.resultSize)?.bytes;
+    if (bytes) {
+      tag = bytes.length < offset + size ? undefined : littleEndian(bytes.subarray(offset, offset + size));
+    } else if (open.resultAt === undefined) {
+      // The tag is the first scalar when it lies at the start, the second when a niche in the value holds it.
+      const register = this.#arch.results[offset === 0 ? 0 : 1];
+      const value = registers.register(register);
+      tag = value === undefined ? undefined : BigInt.asUintN(size * 8, value);
+    }
+    return tag === undefined ? 'unknown' : isReady(tag) ? 'ready' : 'pending';
+  }
+
+  #follows(future: FutureType): boolean {
+    let follows = this.#derives.get(future);
+    if (follows === undefined) {
+      follows = mayInline(future);
+      this.#derives.set(future, follows);
+    }
+    return follows;
+  }
+
+  #look(future: FutureType, self: Addr, memory: HitMemory): FutureLook | undefined {
+    return memory.at(self, readLength(future))?.as(future);
+  }
+
+  #futureBytes(future: FutureType, self: Addr): MemoryRequest {
+    return { address: self, length: readLength(future) };
+  }
+
+  readonly #link = ({ future, typeName, state }: ChainLink, address: Addr | undefined): AwaitLink => ({
+    future: future && this.#resolved.ref(future),
+    typeName,
+    address,
+    state: this.#stateRef(state),
+  });
+
+  #stateRef(state: FutureState | undefined): StateRef | undefined {
+    if (!state) return undefined;
+    let ref = this.#states.get(state);
+    if (!ref) {
+      ref = { name: state.name, file: state.file, line: state.line };
+      this.#states.set(state, ref);
+    }
+    return ref;
+  }
+}
+
+/** The innermost poll of the calls around a place. */
+function pollAround(call: Call | undefined): PollCall | undefined {
+  for (let at = call; at; at = at.parent) if (isPoll(at)) return at;
+  return undefined;
+}
+
+function isPoll(call: Call): call is PollCall {
+  return call.payload.kind instanceof PollTracer;
+}
+
+function readLength(future: FutureType): number {
+  // A Future without fields still has an address; reading a byte there is harmless and keeps replies in step.
+  return Math.min(Math.max(future.size, 1), mostFutureBytes);
+}
+
+const noLinks: readonly AwaitLink[] = [];
+
+function littleEndian(bytes: Uint8Array): bigint {
+  let value = 0n;
+  for (let i = bytes.length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i] as number);
+  return value;
+}

@@ -1,0 +1,95 @@
+import { RsptraceError } from '../base/errors.js';
+import { compileGlob } from './glob.js';
+
+/** `poll`: entry and exit of the poll functions of Futures. `fn`: those of any function. */
+export type ProbeKind = 'poll' | 'fn';
+
+/** One `--probe`: which kind of place, and which names. */
+export interface ProbeSpec {
+  readonly kind: ProbeKind;
+  readonly text: string;
+  readonly glob: string;
+  /** True for `!poll:GLOB`: takes names out again. */
+  readonly excludes: boolean;
+  matches(path: string): boolean;
+}
+
+/** What `KIND:**` means, for hints. */
+const everything: Readonly<Record<ProbeKind, string>> = { poll: 'every poll', fn: 'every function' };
+
+function isKind(text: string): text is ProbeKind {
+  return Object.hasOwn(everything, text);
+}
+
+/**
+ * Reads a probe: `poll:GLOB` or `fn:GLOB`, with a `!` before either part to exclude (see {@link compileGlob} for globs).
+ * @throws RsptraceError `PROBE_SYNTAX`
+ */
+export function parseProbe(text: string): ProbeSpec {
+  let rest = text.trim();
+  let excludes = false;
+  if (rest.startsWith('!')) {
+    excludes = true;
+    rest = rest.slice(1).trimStart();
+  }
+  const colon = rest.indexOf(':');
+  const kind = colon < 0 ? '' : rest.slice(0, colon);
+  if (!isKind(kind) || rest[colon + 1] === ':') {
+    const name = rest.replace(/^\w+:(?!:)/, '') || '**';
+    throw new RsptraceError(
+      'PROBE_SYNTAX',
+      `'${text}' is not a probe: it must begin with ${Object.keys(everything).join(' or ')} and a colon`,
+      { hint: `write --probe 'poll:${name}' for Futures, 'fn:${name}' for functions` },
+    );
+  }
+  let glob = rest.slice(colon + 1).trim();
+  if (glob.startsWith('!')) {
+    excludes = true;
+    glob = glob.slice(1).trimStart();
+  }
+  if (glob === '') {
+    throw new RsptraceError('PROBE_SYNTAX', `'${text}' names nothing after the colon`, {
+      hint: `'${kind}:**' is ${everything[kind]}`,
+    });
+  }
+  return { kind, text, glob, excludes, matches: compileGlob(glob) };
+}
+
+/**
+ * The probes of each kind that is asked for. Without any that includes, polls are; a kind of which there are only excludes has what
+ * they leave of its default, which functions do not have.
+ * @throws RsptraceError `PROBE_SYNTAX` when functions are excluded and none are included
+ */
+export function probesByKind(specs: readonly ProbeSpec[]): { [kind in ProbeKind]: readonly ProbeSpec[] | undefined } {
+  const polls = specs.filter(({ kind }) => kind === 'poll');
+  const functions = specs.filter(({ kind }) => kind === 'fn');
+  const [first] = functions;
+  if (first && functions.every(({ excludes }) => excludes)) {
+    throw new RsptraceError('PROBE_SYNTAX', `'${first.text}' leaves functions out, but none are asked for`, {
+      hint: "add --probe 'fn:**' for all functions, or a part of them",
+    });
+  }
+  return {
+    poll: polls.length > 0 || functions.length === 0 ? polls : undefined,
+    fn: functions.length > 0 ? functions : undefined,
+  };
+}
+
+/**
+ * What a list of probes lets through: matched by one that includes (or by `otherwise`, when none includes), and by none that
+ * excludes. Each path is one of a thing's names; any of them may match.
+ */
+export function whiteList(specs: readonly ProbeSpec[]): {
+  readonly hasIncludes: boolean;
+  allows(paths: readonly string[], otherwise: boolean): boolean;
+} {
+  const includes = specs.filter((spec) => !spec.excludes);
+  const excluders = specs.filter((spec) => spec.excludes);
+  return {
+    hasIncludes: includes.length > 0,
+    allows(paths, otherwise) {
+      const wanted = includes.length > 0 ? includes.some((spec) => paths.some(spec.matches)) : otherwise;
+      return wanted && !excluders.some((spec) => paths.some(spec.matches));
+    },
+  };
+}

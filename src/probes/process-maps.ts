@@ -1,0 +1,26 @@
+/* proc(5), /proc/PID/maps: `start-end rwxp offset major:minor inode   path`, numbers in hex but the inode. */
+
+import { type Addr, addr } from '../base/addr.js';
+
+export interface Mapping {
+  readonly start: Addr;
+  /** Behind its last byte. */
+  readonly end: Addr;
+  /** `r-xp`. */
+  readonly permissions: string;
+  /** Empty for anonymous memory. */
+  readonly path: string;
+}
+
+const line = /^([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) [0-9a-f]+ [0-9a-f]+:[0-9a-f]+ \d+ *(.*)$/;
+
+/** Lines of another form are passed over. */
+export function parseMaps(text: string): Mapping[] {
+  const found: Mapping[] = [];
+  for (const each of text.split('\n')) {
+    const [, start, end, permissions = '', path = ''] = line.exec(each) ?? [];
+    if (start === undefined || end === undefined) continue;
+    found.push({ start: addr(BigInt(`0x${start}`)), end: addr(BigInt(`0x${end}`)), permissions, path });
+  }
+  return found;
+}

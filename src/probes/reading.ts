@@ -1,0 +1,122 @@
+import { type Addr, addOffset } from '../base/addr.js';
+import {
+  awaitChain,
+  type ChainLink,
+  type FutureSet,
+  type FutureState,
+  type FutureType,
+  stateOf,
+} from '../dwarf/index.js';
+import type { InnerFuture } from './await-path.js';
+import type { MemoryRequest } from './stop-engine.js';
+
+/** An inner Future that is running or suspended, inlined, within its outer one's poll. */
+export interface Running extends InnerFuture {
+  /** The state it was resumed from: while it runs, its state number still says this. */
+  readonly resumed: FutureState | undefined;
+}
+
+/**
+ * Bytes that were read at a hit, never changed again. What they mean is kept with them, since an engine that sees the same
+ * few bytes over and over gives the same object for them.
+ */
+export class Reading {
+  readonly bytes: Uint8Array;
+  #look: FutureLook | undefined;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+  }
+
+  /** The bytes as those of a Future of this type. */
+  as(future: FutureType): FutureLook {
+    if (this.#look?.future !== future) this.#look = new FutureLook(future, this.bytes);
+    return this.#look;
+  }
+}
+
+/** Places of a Future that is looked at again and again; more than this are worked out anew. */
+const mostKept = 1024;
+
+/** What a Future's bytes say, each worked out once. */
+export class FutureLook {
+  readonly future: FutureType;
+  /** Undefined where the Future is not compiler-made, or its bytes are no such Future's. */
+  readonly state: FutureState | undefined;
+  readonly #bytes: Uint8Array;
+  #chain: readonly ChainLink[] | undefined;
+  #suspended: readonly Running[] | undefined;
+  #along: Map<readonly InnerFuture[], readonly Running[]> | undefined;
+  #at: Map<bigint, unknown> | undefined;
+
+  constructor(future: FutureType, bytes: Uint8Array) {
+    this.future = future;
+    this.#bytes = bytes;
+    this.state = stateOf(future, bytes);
+  }
+
+  chain(futures: FutureSet): readonly ChainLink[] {
+    this.#chain ??= awaitChain(this.future, this.#bytes, (vtable) => futures.byVtable(vtable));
+    return this.#chain;
+  }
+
+  /** The part of the await chain that lies in the Future itself. */
+  get suspended(): readonly Running[] {
+    if (this.#suspended) return this.#suspended;
+    const inside: Running[] = [];
+    for (const { future, offset, state } of awaitChain(this.future, this.#bytes)) {
+      if (!future || offset === undefined) break;
+      inside.push({ future, offset, resumed: state });
+    }
+    this.#suspended = inside;
+    return inside;
+  }
+
+  /** The states of the Futures on a way, which is one object each time it comes. */
+  along(way: readonly InnerFuture[]): readonly Running[] {
+    this.#along ??= new Map();
+    let running = this.#along.get(way);
+    if (!running) {
+      running = way.map((link) => ({ ...link, resumed: stateOf(link.future, this.#bytes, link.offset) }));
+      this.#along.set(way, running);
+    }
+    return running;
+  }
+
+  /** What `make` made of the chain for a Future that lies at `self`. */
+  chainAt<T>(self: Addr, futures: FutureSet, make: (link: ChainLink, address: Addr | undefined) => T): readonly T[] {
+    this.#at ??= new Map();
+    let made = this.#at.get(self) as readonly T[] | undefined;
+    if (!made) {
+      made = this.chain(futures).map((link) =>
+        make(link, link.offset === undefined ? link.pointer : addOffset(self, link.offset)),
+      );
+      if (this.#at.size >= mostKept) this.#at.clear();
+      this.#at.set(self, made);
+    }
+    return made;
+  }
+}
+
+/** What was read at a hit. */
+export interface HitMemory {
+  /** Undefined where it is not mapped, or was not read. */
+  at(address: Addr, length: number): Reading | undefined;
+}
+
+/** The answers to requests, in their order. */
+export class Answers implements HitMemory {
+  readonly #requests: readonly MemoryRequest[];
+  readonly #answers: readonly (Uint8Array | undefined)[];
+
+  constructor(requests: readonly MemoryRequest[], answers: readonly (Uint8Array | undefined)[]) {
+    this.#requests = requests;
+    this.#answers = answers;
+  }
+
+  at(address: Addr, length: number): Reading | undefined {
+    const index = this.#requests.findIndex((request) => request.address === address && request.length === length);
+    const bytes = this.#answers[index];
+    return bytes && new Reading(bytes);
+  }
+}

@@ -1,0 +1,260 @@
+import type { Architecture } from '../arch/index.js';
+import type { Addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import {
+  type DebugInfo,
+  type Die,
+  DW_AT,
+  DW_TAG,
+  type ElfFile,
+  linkageNameOf,
+  nameOf,
+  type Shape,
+  Shapes,
+  through,
+  toCode,
+} from '../dwarf/index.js';
+import type { FunctionRef } from '../trace/index.js';
+import {
+  type Convention,
+  type Described,
+  describedPlace,
+  placeArguments,
+  placeResult,
+  type ValuePlace,
+} from './argument-places.js';
+import { type NamedFunction, namedFunctions } from './function-names.js';
+import { nearest } from './glob.js';
+import { inlinedFunctions } from './inlined-functions.js';
+import { NoTrace } from './notrace.js';
+import { type ProbeSpec, whiteList } from './probe-spec.js';
+
+/** A parameter, or, of a function without debug info, an argument register. */
+export interface FunctionArgument {
+  readonly name: string;
+  /** As DWARF spells it; undefined without debug info. */
+  readonly type: string | undefined;
+  /** What its bytes mean; undefined without debug info: a word. */
+  readonly shape: Shape | undefined;
+  readonly where: ValuePlace;
+}
+
+/** One function to watch, and all that a hit at its entry or return needs to know. */
+export interface FunctionProbe {
+  readonly address: Addr;
+  readonly ref: FunctionRef;
+  /** Bytes from the entry; 0 where nothing tells. */
+  readonly size: number;
+  /** Other functions that the linker folded into this address. */
+  readonly aliases: readonly string[];
+  readonly arguments: readonly FunctionArgument[];
+  /** Undefined for `()`, `!`, and without debug info. */
+  readonly result: { readonly type: string; readonly shape: Shape; readonly where: ValuePlace } | undefined;
+  /** An argument is passed on the stack, or nothing tells that none is: its return address must stay where it is. */
+  readonly stackArguments: boolean;
+  /** What compiled it. */
+  readonly producer: 'rustc' | 'clang' | 'gcc' | undefined;
+}
+
+/** A function that matches and is not probed all the same. */
+export interface ExcludedFunction {
+  readonly name: string;
+  readonly address: Addr;
+  readonly reason: string;
+}
+
+export interface FunctionProbes {
+  /** In order of address. */
+  readonly probes: readonly FunctionProbe[];
+  readonly excluded: readonly ExcludedFunction[];
+  /** Probes that match no function, where others do. */
+  readonly unmatched: readonly string[];
+}
+
+/** Of a function without debug info so many argument registers are shown. */
+const rawArguments = 4;
+
+/**
+ * Resolves function probes to addresses; without debug info the symbols have to do. The architecture has to be prepared.
+ * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` when all that matches was inlined;
+ *   `PROBE_UNSAFE` when all that matches must not be probed
+ */
+export function resolveFunctions(
+  elf: ElfFile,
+  debug: DebugInfo | undefined,
+  arch: Architecture,
+  specs: readonly ProbeSpec[],
+): FunctionProbes {
+  const list = whiteList(specs);
+  const includes = specs.filter((spec) => !spec.excludes);
+  const matched = new Set<ProbeSpec>();
+  const places = new Map<bigint, NamedFunction[]>();
+  for (const one of namedFunctions(elf, debug)) {
+    for (const spec of includes) if (one.names.some(spec.matches)) matched.add(spec);
+    if (!list.allows(one.names, false)) continue;
+    const known = places.get(one.address);
+    if (known) known.push(one);
+    else places.set(one.address, [one]);
+  }
+  const notrace = new NoTrace(elf, arch);
+  const excluded: ExcludedFunction[] = [];
+  const probes: FunctionProbe[] = [];
+  const describer = new Describer(arch, debug);
+  for (const names of places.values()) {
+    const functions = names.filter((one) => one.isFunction);
+    const [first] = functions.length > 0 ? functions : names;
+    if (!first) continue;
+    const { address, name, size, symbol } = first;
+    const reason =
+      functions.length === 0
+        ? 'a label in assembly: nothing says that it is a function'
+        : notrace.reason(symbol, address, size);
+    if (reason === undefined) probes.push(describer.probe(first, functions.slice(1), probes.length + 1));
+    else excluded.push({ name, address, reason });
+  }
+  if (probes.length === 0) throw nothingToProbe(elf, debug, includes, list.allows, excluded);
+  probes.sort((a, b) => (a.address < b.address ? -1 : 1));
+  const unmatched = includes.filter((spec) => !matched.has(spec)).map(({ text }) => text);
+  return { probes, excluded, unmatched };
+}
+
+/** Turns functions into probes: what their arguments are, and where. */
+class Describer {
+  readonly #arch: Architecture;
+  readonly #debug: DebugInfo | undefined;
+  readonly #shapes: Shapes | undefined;
+
+  constructor(arch: Architecture, debug: DebugInfo | undefined) {
+    this.#arch = arch;
+    this.#debug = debug;
+    this.#shapes = debug && new Shapes(debug);
+  }
+
+  probe(fn: NamedFunction, folded: readonly NamedFunction[], key: number): FunctionProbe {
+    const { address, size, name, instance, die } = fn;
+    const declared = die && this.#attempt(die, (debug) => debug.declarationOf(die));
+    const ref = { key, name, instance, address, file: declared?.file, line: declared?.line };
+    const aliases = [...new Set(folded.map((other) => other.name))].filter((other) => other !== name);
+    const told = die && this.#attempt(die, () => this.#signature(fn, die));
+    return { address, ref, size, aliases, ...(told ?? this.#bare()) };
+  }
+
+  #bare(): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
+    const registers = this.#arch.arguments.slice(0, rawArguments).map((register): FunctionArgument => {
+      const where: ValuePlace = { kind: 'registers', parts: [{ register, offset: 0, size: 8 }] };
+      return { name: register, type: undefined, shape: undefined, where };
+    });
+    return { arguments: registers, result: undefined, stackArguments: true, producer: undefined };
+  }
+
+  #signature(fn: NamedFunction, die: Die): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
+    const shapes = this.#shapes as Shapes;
+    const producer = producerOf(die);
+    const mangled = /^_(R|ZN)/.test(linkageNameOf(die) ?? fn.symbol ?? '');
+    const convention: Convention = producer === 'rustc' && mangled ? rustConvention(die) : 'c';
+    const resultType = typeOf(die);
+    const resultShape = resultType && shapes.of(resultType);
+    const returned = resultShape && placeResult(this.#arch, convention, resultShape);
+    const children = [...die.children()];
+    const parameters = children.filter((child) => child.tag === DW_TAG.formal_parameter);
+    const types = parameters.map((parameter) => shapes.of(typeOf(parameter)));
+    const placed = placeArguments(this.#arch, convention, types, returned ? returned.inMemory : false);
+    const described = parameters.map((parameter, i) =>
+      describedPlace(this.#arch, parameter, toCode(fn.address), types[i]?.size ?? 0),
+    );
+    const agrees = described.every((one, i) => one.kind !== 'place' || isSame(one.place, placed.places[i]));
+    const variadic = children.some((child) => child.tag === DW_TAG.unspecified_parameters);
+    return {
+      arguments: parameters.map((parameter, i): FunctionArgument => {
+        const shape = types[i] as Shape;
+        const where = choose(described[i], placed.places[i], agrees);
+        return { name: nameOf(parameter) ?? `arg${i}`, type: shape.name, shape, where };
+      }),
+      result:
+        resultShape && returned && resultShape.size !== 0
+          ? { type: resultShape.name, shape: resultShape, where: returned.place }
+          : undefined,
+      stackArguments: placed.stack || variadic,
+      producer,
+    };
+  }
+
+  #attempt<T>(die: Die, read: (debug: DebugInfo) => T): T | undefined {
+    const debug = this.#debug;
+    return debug?.attempt(die.unit, () => read(debug));
+  }
+}
+
+/** Of a function whose signature the optimiser changed (it drops unused arguments) only what the debug info tells is sure. */
+function choose(described: Described | undefined, placed: ValuePlace | undefined, agrees: boolean): ValuePlace {
+  if (described?.kind === 'place') return described.place;
+  if (described?.kind === 'frame' && placed && agrees) return placed;
+  return { kind: 'unavailable' };
+}
+
+function isSame(told: ValuePlace, placed: ValuePlace | undefined): boolean {
+  const [a, b] = [told, placed].map((place) =>
+    place?.kind === 'registers'
+      ? place.parts.map(({ register }) => register).join()
+      : place?.kind === 'pointer' && place.register,
+  );
+  return a === b;
+}
+
+function typeOf(die: Die): Die | undefined {
+  return through(die, (at) => at.follow(DW_AT.type));
+}
+
+function producerOf(die: Die): FunctionProbe['producer'] {
+  const text = die.unit.root.string(DW_AT.producer) ?? '';
+  // rustc's names LLVM and itself: `clang LLVM (rustc version 1.96.0)`.
+  if (text.includes('rustc')) return 'rustc';
+  if (text.includes('clang')) return 'clang';
+  return text.startsWith('GNU') ? 'gcc' : undefined;
+}
+
+/** The first version whose convention is the one described in argument-places.ts. */
+const knownRustc = 95;
+
+function rustConvention(die: Die): Convention {
+  const [, minor] = /rustc version 1\.(\d+)/.exec(die.unit.root.string(DW_AT.producer) ?? '') ?? [];
+  return minor !== undefined && Number(minor) >= knownRustc ? 'rust' : 'old-rust';
+}
+
+function nothingToProbe(
+  elf: ElfFile,
+  debug: DebugInfo | undefined,
+  includes: readonly ProbeSpec[],
+  allows: (paths: readonly string[], otherwise: boolean) => boolean,
+  excluded: readonly ExcludedFunction[],
+): RsptraceError {
+  const [first] = excluded;
+  if (first) {
+    const names = excluded.slice(0, 3).map(({ name }) => name);
+    return new RsptraceError('PROBE_UNSAFE', `what matches must not be probed (${names.join(', ')})`, {
+      hint: `${first.name}: ${first.reason}`,
+    });
+  }
+  const wanted = includes.map((spec) => `'${spec.text}'`).join(', ');
+  const inlined = debug ? inlinedFunctions(debug) : [];
+  const gone = inlined.filter(({ names }) => allows(names, false));
+  if (gone[0]) {
+    const into = [...new Set(gone[0].into)].slice(0, 3).join(', ');
+    return new RsptraceError(
+      'PROBE_INLINED',
+      `the compiler inlined every function that matches (${gone
+        .slice(0, 3)
+        .map(({ name }) => name)
+        .join(', ')})`,
+      { hint: `probe where its code went: ${gone[0].name} was inlined into ${into}` },
+    );
+  }
+  const known = [...namedFunctions(elf, debug)].filter((one) => one.isFunction).map(({ name }) => name);
+  const near = includes.flatMap((spec) => nearest(spec.glob, [...known, ...inlined.map(({ name }) => name)]));
+  return new RsptraceError('PROBE_NO_MATCH', `no function matches ${wanted}`, {
+    hint:
+      near.length > 0
+        ? `nearest: ${[...new Set(near)].slice(0, 4).join(', ')}`
+        : "--probe 'fn:**' takes every function",
+  });
+}

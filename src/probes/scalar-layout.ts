@@ -1,0 +1,101 @@
+import type { FieldShape, Shape } from '../dwarf/index.js';
+
+/** A part of a value that travels in a register of its own. */
+export interface Scalar {
+  readonly offset: number;
+  readonly size: number;
+  readonly float: boolean;
+}
+
+/** Types nest deeper than this only in damaged files. */
+const deepest = 16;
+
+/**
+ * The one or two scalars that rustc passes a type as, or undefined for a type that it treats as a block of bytes
+ * (rustc_abi `BackendRepr::Scalar` and `ScalarPair`, as rustc_abi/src/layout.rs chooses them). Empty for a type without size.
+ *
+ *   u32, &T, NonNull<T>, struct Id(u32)   one
+ *   &[T], &str, &dyn T, (u8, u32), Option<u64>   two, the first in memory first
+ *   [u64; 2], (u8, u8, u8), Option<(u32, u32)>   undefined
+ */
+export function scalarsOf(shape: Shape, depth = 0): readonly Scalar[] | undefined {
+  const { size } = shape;
+  if (size === undefined || depth > deepest) return undefined;
+  if (size === 0) return [];
+  switch (shape.kind) {
+    case 'integer':
+    case 'bool':
+    case 'char':
+    case 'enumeration':
+    case 'pointer':
+      return size <= 8 ? [{ offset: 0, size, float: false }] : undefined;
+    case 'float':
+      return size <= 8 ? [{ offset: 0, size, float: true }] : undefined;
+    case 'slice':
+      return pair(word(shape.pointer), word(shape.length));
+    case 'dyn':
+      return pair(word(shape.pointer), word(shape.vtable));
+    case 'struct':
+      return ofFields(shape.fields, size, depth);
+    case 'enum':
+      return ofEnum(shape, size, depth);
+    case 'unit':
+    case 'union':
+    case 'array':
+    case 'opaque':
+      return undefined;
+  }
+}
+
+function word(offset: number): Scalar {
+  return { offset, size: 8, float: false };
+}
+
+function pair(a: Scalar, b: Scalar): readonly Scalar[] {
+  return a.offset < b.offset ? [a, b] : [b, a];
+}
+
+/** One field that fills the struct gives its own; two scalars make a pair. Fields without size do not count. */
+function ofFields(fields: readonly FieldShape[], size: number, depth: number): readonly Scalar[] | undefined {
+  const sized = fields.filter((field) => field.type().size !== 0);
+  if (sized.some(({ bits }) => bits !== undefined)) return undefined;
+  const parts = sized.map((field) => scalarsOf(field.type(), depth + 1));
+  const [first, second] = parts;
+  const [a, b] = sized;
+  if (!a || !first) return undefined;
+  if (sized.length === 1) return a.offset === 0 && a.type().size === size ? first : undefined;
+  if (sized.length !== 2 || !b || first.length !== 1 || second?.length !== 1) return undefined;
+  const [x, y] = [moved(first[0], a.offset), moved(second[0], b.offset)];
+  return x && y && pair(x, y);
+}
+
+function ofEnum(shape: Shape & { kind: 'enum' }, size: number, depth: number): readonly Scalar[] | undefined {
+  const { discriminant, variants } = shape;
+  const fieldsOf = (variant: (typeof variants)[number]): FieldShape[] =>
+    [...shape.fields, ...variant.fields()].filter((field) => field.type().size !== 0);
+  const all = variants.map(fieldsOf);
+  const holding = all.filter((fields) => fields.length > 0);
+  if (discriminant === undefined) return all.length === 1 && all[0] ? ofFields(all[0], size, depth) : undefined;
+  const tag: Scalar = { ...discriminant, float: false };
+  if (holding.length === 0) return tag.size === size || tag.offset === 0 ? [tag] : undefined;
+  const niche = holding.find((fields) =>
+    fields.some(({ offset, type }) => offset < tag.offset + tag.size && tag.offset < offset + (type().size ?? 0)),
+  );
+  if (niche !== undefined) return holding.length === 1 ? ofFields(niche, size, depth) : undefined;
+  let common: Scalar | undefined;
+  for (const fields of holding) {
+    const [field] = fields;
+    const scalars = field && fields.length === 1 ? scalarsOf(field.type(), depth + 1) : undefined;
+    const scalar = scalars?.length === 1 ? moved(scalars[0], field?.offset ?? 0) : undefined;
+    if (!scalar) return undefined;
+    if (common && (common.offset !== scalar.offset || common.size !== scalar.size || common.float !== scalar.float)) {
+      return undefined;
+    }
+    common = scalar;
+  }
+  return common && pair(tag, common);
+}
+
+function moved(scalar: Scalar | undefined, by: number): Scalar | undefined {
+  return scalar && { ...scalar, offset: scalar.offset + by };
+}

@@ -1,0 +1,68 @@
+import type { Architecture } from '../../arch/index.js';
+import type { Addr } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
+import type { ElfFile } from '../../dwarf/index.js';
+import type { Session } from '../../rsp/index.js';
+import { type GivenMemory, givenScratch, sectionMemory } from './given-memory.js';
+import type { HiddenMemory } from './hidden-memory.js';
+import { turnsPagingOn } from './paging-moment.js';
+import { isRefusal, type MapRefusal, type Refusal, type Region, type Scratch } from './scratch.js';
+import { textSlack } from './text-slack.js';
+
+export interface ScratchSources {
+  /** RAM of a machine that we started; or why it has none for us. */
+  readonly hidden?: HiddenMemory | Refusal;
+  /** What the user named. */
+  readonly given?: GivenMemory;
+}
+
+export interface ScratchRequest extends ScratchSources {
+  readonly session: Session;
+  readonly arch: Architecture;
+  readonly elf: ElfFile;
+  /** An address of the program's code that trampolines must be near. */
+  readonly text: Addr;
+}
+
+const nothing =
+  'no memory for trampolines is known here: `rsptrace run` brings its own, --scratch ADDR,SIZE and --scratch-symbol name some';
+
+/**
+ * Memory for trampolines, in this order: what the user named, what the program sets aside (section `.rsptrace`), hidden RAM of a machine that
+ * we started. Called while the target stands in the program.
+ * @throws RsptraceError `SCRATCH_UNUSABLE` for what the user named and cannot be used
+ */
+export async function findScratch(request: ScratchRequest): Promise<Scratch | Refusal | MapRefusal> {
+  const { session, arch, elf, text, hidden, given } = request;
+  const pages = turnsPagingOn(elf, arch);
+  const named = given ?? sectionMemory(elf);
+  if (named !== undefined) {
+    const scratch = await givenScratch(session, arch, named, { pages, slack: await slackOf(request) });
+    if (isRefusal(scratch)) return scratch.later ? scratch : unusable(scratch.refused, given);
+    return scratch;
+  }
+  if (hidden === undefined) return { refused: nothing };
+  return isRefusal(hidden) ? hidden : hidden.map(arch, { text, pages });
+}
+
+/** Executable zero bytes behind the program's text, where there are any. */
+export async function slackOf({
+  session,
+  arch,
+  elf,
+}: Pick<ScratchRequest, 'session' | 'arch' | 'elf'>): Promise<Region | undefined> {
+  const slack = await textSlack(session, arch, elf);
+  return isRefusal(slack) ? undefined : slack;
+}
+
+/** For memory that only the user vouches for: why it must not be used after all. */
+export function unusableScratch(scratch: Scratch, wrong: string): RsptraceError {
+  return new RsptraceError('SCRATCH_UNUSABLE', `${scratch.source} cannot be used: ${wrong}`, { hint });
+}
+
+const hint = '--engine stop needs no memory in the target';
+
+function unusable(why: string, given: GivenMemory | undefined): Refusal {
+  if (given === undefined) return { refused: why };
+  throw new RsptraceError('SCRATCH_UNUSABLE', why, { hint });
+}

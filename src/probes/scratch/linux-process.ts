@@ -1,0 +1,213 @@
+/*
+ * Memory of our own in a Linux process, by system calls that the process itself is made to carry out (system-calls.ts):
+ *
+ *   | no access | code r-x | no access | data rw- (a memfd, shared) | no access |
+ *
+ * The whole is reserved first, without access, where nothing is yet (MAP_FIXED_NOREPLACE); code and data are then mapped over it, so that
+ * the pages between them belong to us as well: whoever runs past an end faults. Never is anything writable and executable at once; code is written
+ * through the stub, whose ptrace does not ask for permissions.
+ *
+ * Where the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { type Addr, addOffset, hex } from '../../base/addr.js';
+import { messageOf } from '../../base/errors.js';
+import { type Logger, silent } from '../../base/logger.js';
+import type { Session } from '../../rsp/index.js';
+import { openMemfd } from './memfd.js';
+import type { Region, Scratch, SharedMemory } from './scratch.js';
+import { errnoOf, SYS, type SystemCall, SystemCalls, unavailable } from './system-calls.js';
+
+export interface ProcessScratchOptions {
+  /** Its target stands still. */
+  readonly session: Session;
+  /** The program's code in the target: all of it must reach the new code by a 32-bit jump. */
+  readonly text: Region;
+  /** Rounded up to pages. */
+  readonly codeSize: number;
+  readonly dataSize: number;
+  readonly logger?: Logger;
+}
+
+const PROT = { NONE: 0, READ: 1, WRITE: 2, EXEC: 4 } as const;
+const MAP = { SHARED: 1, PRIVATE: 2, FIXED: 0x10, ANONYMOUS: 0x20, FIXED_NOREPLACE: 0x10_0000 } as const;
+const MFD_CLOEXEC = 1;
+const page = 4096;
+/** vm.mmap_min_addr, as nearly every system has it. */
+const lowest = 0x1_0000n;
+/** What a 32-bit jump reaches, less what the displaced code may refer to. */
+const reach = 2n ** 31n - 2n ** 24n;
+const MiB = 2n ** 20n;
+/** Distances from the program that are tried. Below it first: its heap grows above. */
+const distances = [1n, 16n, 64n, 256n, 512n, 1024n, 1536n];
+const largest = 2 ** 30;
+
+/**
+ * Maps code and data into the process of a session.
+ * @throws RsptraceError `SCRATCH_UNAVAILABLE` where the target is no such process or it cannot be had, `RSP_*`
+ */
+export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Scratch> {
+  const { session, logger = silent } = options;
+  const [codeSize, dataSize] = [wholePages(options.codeSize), wholePages(options.dataSize)];
+  const calls = await SystemCalls.open(session);
+  const size = page + codeSize + page + dataSize + page;
+  const mapped = await calls.with(async (call) => {
+    const start = await reserve(call, options.text, size);
+    try {
+      const code = { address: addOffset(start, page), size: codeSize };
+      const data = { address: addOffset(code.address, codeSize + page), size: dataSize };
+      await mapAt(call, code, PROT.READ | PROT.EXEC, MAP.PRIVATE | MAP.ANONYMOUS, -1);
+      await mapAt(call, data, PROT.READ | PROT.WRITE, MAP.PRIVATE | MAP.ANONYMOUS, -1);
+      const shared = await share(session, calls.pid, call, data, logger);
+      return { start, code, data, ...shared };
+    } catch (error) {
+      if (session.state.kind === 'idle') await call(SYS.munmap, start, size);
+      throw error;
+    }
+  });
+  return new ProcessScratch(session, calls, mapped, size);
+}
+
+interface Mapped {
+  readonly start: Addr;
+  readonly code: Region;
+  readonly data: Region;
+  readonly memfd: boolean;
+  readonly shared: SharedMemory | undefined;
+}
+
+class ProcessScratch implements Scratch {
+  readonly source: string;
+  readonly owned = true;
+  readonly code: Region;
+  readonly data: Region;
+  readonly shared: SharedMemory | undefined;
+  readonly #session: Session;
+  readonly #calls: SystemCalls;
+  readonly #whole: Region;
+  #released = false;
+
+  constructor(session: Session, calls: SystemCalls, mapped: Mapped, size: number) {
+    this.#session = session;
+    this.#calls = calls;
+    this.#whole = { address: mapped.start, size };
+    this.code = mapped.code;
+    this.data = mapped.data;
+    this.shared = mapped.shared;
+    const how = mapped.shared ? 'memfd' : mapped.memfd ? 'memfd on another machine' : 'anonymous';
+    this.source = `memory mapped into process ${calls.pid} (${how})`;
+  }
+
+  /** The pages around cannot be touched by the process; only another debugger could have written there. */
+  async verifyGuards(): Promise<string | undefined> {
+    const memory = this.#session.memory();
+    const end = addOffset(this.data.address, this.data.size);
+    for (const guard of [this.#whole.address, addOffset(this.data.address, -page), end]) {
+      const bytes = await memory.read(guard, page);
+      if (bytes?.some((byte) => byte !== 0))
+        return `somebody wrote into the page at ${hex(guard)}, which nobody may use`;
+    }
+    return undefined;
+  }
+
+  async release(): Promise<void> {
+    if (this.#released) return;
+    this.#released = true;
+    this.shared?.close();
+    if (this.#session.state.kind === 'gone') return;
+    const { address, size } = this.#whole;
+    const result = await this.#calls.with((call) => call(SYS.munmap, address, size));
+    if (result !== 0n) throw unavailable(`munmap answers ${result}`);
+  }
+}
+
+async function reserve(call: SystemCall, text: Region, size: number): Promise<Addr> {
+  let refused = 0n;
+  for (const wanted of places(text, BigInt(size))) {
+    const flags = MAP.PRIVATE | MAP.ANONYMOUS | MAP.FIXED_NOREPLACE;
+    const got = await call(SYS.mmap, wanted, size, PROT.NONE, flags, -1, 0);
+    if (got === wanted) return wanted;
+    if (errnoOf(got) !== undefined) refused = got;
+    // A kernel before 4.17 takes the address for a mere wish.
+    else await call(SYS.munmap, got, size);
+  }
+  throw unavailable(`mmap near the program answers ${refused}`);
+}
+
+/** Page-aligned addresses from which all of the region and of the text reach each other. */
+function places(text: Region, size: bigint): Addr[] {
+  const low = text.address & ~0xfffn;
+  const high = (text.address + BigInt(text.size) + 0xfffn) & ~0xfffn;
+  const below = distances.map((distance) => low - distance * MiB - size);
+  const above = distances.slice(1).map((distance) => high + distance * MiB);
+  // A program that is not position-independent has little room below.
+  const tight = low - size - lowest > 0n ? [lowest] : [];
+  return [...below, ...tight, ...above]
+    .filter((start) => start >= lowest && high - start < reach && start + size - low < reach)
+    .map((start) => addOffset(text.address, start - text.address));
+}
+
+async function mapAt(call: SystemCall, region: Region, protection: number, flags: number, file: number): Promise<void> {
+  const got = await call(SYS.mmap, region.address, region.size, protection, flags | MAP.FIXED, file, 0);
+  if (got !== region.address) throw unavailable(`mmap at ${hex(region.address)} answers ${got}`);
+}
+
+/** Puts a memfd in the place of the data, where the kernel has any, and opens it here, where this is the process's machine. */
+async function share(
+  session: Session,
+  pid: number,
+  call: SystemCall,
+  data: Region,
+  logger: Logger,
+): Promise<Pick<Mapped, 'memfd' | 'shared'>> {
+  // Nothing else is called like it: by its name it is known to be ours before anything is written to it.
+  const name = `rsptrace-${randomBytes(8).toString('hex')}`;
+  const memory = session.memory();
+  if (!(await memory.write(data.address, Buffer.from(`${name}\0`))))
+    throw unavailable('the stub does not write memory');
+  const file = await call(SYS.memfd_create, data.address, MFD_CLOEXEC);
+  if (errnoOf(file) !== undefined) {
+    logger.info({ errno: errnoOf(file) }, 'the process may have no memfd: its memory is read through the stub');
+    await memory.write(data.address, new Uint8Array(name.length));
+    return { memfd: false, shared: undefined };
+  }
+  try {
+    const sized = await call(SYS.ftruncate, file, data.size);
+    if (sized !== 0n) throw unavailable(`ftruncate of a memfd answers ${sized}`);
+    await mapAt(call, data, PROT.READ | PROT.WRITE, MAP.SHARED, Number(file));
+    const shared = openMemfd(`/proc/${pid}/fd/${file}`, name, data.size);
+    if (shared && (await isSame(session, data, shared, logger))) return { memfd: true, shared };
+    shared?.close();
+    return { memfd: true, shared: undefined };
+  } finally {
+    if (session.state.kind === 'idle') await call(SYS.close, file);
+  }
+}
+
+/** A pattern written on one side is read on the other, both ways; then all is zero again. */
+async function isSame(session: Session, data: Region, shared: SharedMemory, logger: Logger): Promise<boolean> {
+  const memory = session.memory();
+  const [there, here] = [randomBytes(16), randomBytes(16)];
+  const seen = new Uint8Array(16);
+  try {
+    await memory.write(data.address, there);
+    shared.read(0, seen);
+    if (!there.equals(seen)) return false;
+    shared.write(0, here);
+    const back = await memory.read(data.address, 16);
+    if (back === undefined || !here.equals(back)) return false;
+    shared.write(0, new Uint8Array(16));
+    return true;
+  } catch (error) {
+    logger.info({ error: messageOf(error) }, 'the memfd of the process cannot be used from here');
+    return false;
+  }
+}
+
+function wholePages(size: number): number {
+  if (!Number.isSafeInteger(size) || size <= 0 || size > largest) {
+    throw new RangeError(`${size} bytes of memory cannot be mapped`);
+  }
+  return Math.ceil(size / page) * page;
+}

@@ -1,0 +1,61 @@
+import { closeSync, fstatSync, openSync, readlinkSync, readSync, writeSync } from 'node:fs';
+import type { SharedMemory } from './scratch.js';
+
+/**
+ * Opens a memfd of another process (`/proc/PID/fd/N`); undefined where there is none of that name and size: the process is on another
+ * machine, of another user, or not there any more.
+ */
+export function openMemfd(path: string, name: string, size: number): SharedMemory | undefined {
+  let file: number;
+  try {
+    if (readlinkSync(path) !== `/memfd:${name} (deleted)`) return undefined;
+    file = openSync(path, 'r+');
+  } catch {
+    return undefined;
+  }
+  if (fstatSync(file).size !== size) {
+    closeSync(file);
+    return undefined;
+  }
+  return new Memfd(file, size);
+}
+
+/** Part of a file that others have mapped. */
+class Memfd implements SharedMemory {
+  readonly #file: number;
+  readonly #size: number;
+  #closed = false;
+
+  constructor(file: number, size: number) {
+    this.#file = file;
+    this.#size = size;
+  }
+
+  read(offset: number, into: Uint8Array): void {
+    this.#check(offset, into.length);
+    for (let done = 0; done < into.length; ) {
+      const got = readSync(this.#file, into, done, into.length - done, offset + done);
+      if (got === 0) throw new RangeError('the shared memory has become smaller');
+      done += got;
+    }
+  }
+
+  write(offset: number, bytes: Uint8Array): void {
+    this.#check(offset, bytes.length);
+    for (let done = 0; done < bytes.length; ) {
+      done += writeSync(this.#file, bytes, done, bytes.length - done, offset + done);
+    }
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    closeSync(this.#file);
+  }
+
+  #check(offset: number, length: number): void {
+    if (this.#closed || !(offset >= 0) || offset + length > this.#size) {
+      throw new RangeError(`${length} bytes at ${offset} are not inside the shared memory`);
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import type { Addr } from '../../base/addr.js';
+
+/** A piece of the target's memory. */
+export interface Region {
+  /** As the target runs it: a virtual address where it pages. */
+  readonly address: Addr;
+  readonly size: number;
+  /** Where it lies in physical memory, where that is known. */
+  readonly physical?: Addr;
+}
+
+/** Memory that the target and this process share: reads and writes cost no packet and need no stop. Data only: QEMU does not see that code changed. */
+export interface SharedMemory {
+  /** Fills `into` from `offset` on. */
+  read(offset: number, into: Uint8Array): void;
+  write(offset: number, bytes: Uint8Array): void;
+  /** Harmless when called again; afterwards nothing may be read or written. */
+  close(): void;
+}
+
+/** Memory of the target that nobody else owns, found once while the target is stopped. */
+export interface Scratch {
+  /** Where it came from, for people. */
+  readonly source: string;
+  /** It is surely nobody else's; else only the user's word says so. */
+  readonly owned: boolean;
+  /** Executable for the target, and where it pages not writable by it; the client writes it through the stub. */
+  readonly code: Region;
+  /** Writable, and where the target pages not executable. No page of it is a page of `code`. */
+  readonly data: Region;
+  /** Offsets are from `data.address`. Undefined: only through the stub, at a stop. */
+  readonly shared: SharedMemory | undefined;
+  /** Checks that nobody wrote to the guard pages around it; a sentence when somebody did. */
+  verifyGuards(): Promise<string | undefined>;
+  /** Takes back what was mapped or changed, once nothing of ours can run there any more. The target is stopped. Harmless when called again. */
+  release(): Promise<void>;
+}
+
+/** Why something cannot be had, in words for a person. */
+export type Refusal = { readonly refused: string };
+
+/** `later`: it may work at a later stop, when the kernel has turned its paging on. */
+export type MapRefusal = Refusal & { readonly later: boolean };
+
+export const PAGE = 0x1000;
+export const LARGE_PAGE = 0x20_0000;
+
+export function alignDown(value: number, to: number): number {
+  return value - (value % to);
+}
+
+export function alignUp(value: number, to: number): number {
+  return alignDown(value + to - 1, to);
+}
+
+export function isRefusal(value: object): value is Refusal {
+  return 'refused' in value;
+}

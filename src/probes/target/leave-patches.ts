@@ -1,0 +1,59 @@
+import type { Architecture } from '../../arch/index.js';
+import { hex } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
+import type { Session } from '../../rsp/index.js';
+import { interruptedInside } from './interrupted.js';
+import type { Piece } from './ring.js';
+
+/** More steps than there are instructions in a patch, interrupts that come between included. */
+const mostSteps = 64;
+
+/**
+ * Steps every hart out of these bytes, their first instruction left out: what will stand there instead may be run from its start.
+ * @throws RsptraceError `PATCH_REFUSED` for a hart that does not leave
+ */
+export async function leavePatches(session: Session, arch: Architecture, patches: readonly Piece[]): Promise<void> {
+  const inside = (pc: bigint): boolean =>
+    patches.some(({ address, length }) => pc > address && pc < address + BigInt(length));
+  for (const { id } of await session.harts()) {
+    for (let steps = 0; ; steps++) {
+      const batch = session.batch(id);
+      const pc = batch.readRegister(arch.pc);
+      await batch.send();
+      if (pc.value === undefined || !inside(pc.value)) break;
+      if (steps === mostSteps) {
+        throw new RsptraceError(
+          'PATCH_REFUSED',
+          `a hart does not leave ${hex(pc.value)}, where code is to be changed`,
+          {
+            hint: '--engine stop patches nothing',
+          },
+        );
+      }
+      await session.resume({ kind: 'step', hart: id });
+    }
+  }
+}
+
+/** Moments that the target may run before its patches come out. */
+const mostTries = 20;
+
+/**
+ * Lets the target run for moments until no hart stands in these bytes, and nothing that is interrupted would go on there.
+ * @returns the first addresses of those for which that cannot be had; the target may have ended meanwhile
+ */
+export async function runOutOfPatches(
+  session: Session,
+  arch: Architecture,
+  patches: readonly Piece[],
+): Promise<ReadonlySet<bigint>> {
+  for (let tries = 0; ; tries++) {
+    await leavePatches(session, arch, patches);
+    const inside = await interruptedInside(session, arch, patches);
+    if (inside.size === 0 || tries === mostTries) return inside;
+    const timer = setTimeout(() => void session.interrupt().catch(() => {}), 1);
+    await session.resume();
+    clearTimeout(timer);
+    if (session.state.kind !== 'idle') return inside;
+  }
+}

@@ -1,0 +1,255 @@
+import {
+  controlBlock,
+  type Displaced,
+  type EntryTrampoline,
+  type ExitTrampoline,
+  type Hop,
+  type ProbeCode,
+  type RingGeometry,
+} from '../../arch/index.js';
+import { type Addr, addOffset } from '../../base/addr.js';
+import type { HookFrame } from '../../unwind/index.js';
+import type { ReadPlan } from '../read-plan.js';
+import { entryFormat, exitFormat, outerPlan, type RecordFormat, type RecordSources } from './record-format.js';
+import type { Piece, Write } from './ring.js';
+
+/** A probe that the target engine could carry out. */
+export interface Candidate {
+  readonly plan: ReadPlan;
+  /** The function's code, as the ELF has it. */
+  readonly code: Uint8Array | undefined;
+}
+
+/** A probe that is carried out by trampolines. */
+export interface Site {
+  readonly plan: ReadPlan;
+  /** Index in what was planned; its records carry `2 * index`, plus 1 at the exit. */
+  readonly index: number;
+  /** Ways to patch its entry, the one to be preferred first. */
+  readonly ways: readonly Displaced[];
+  readonly code: Uint8Array;
+  readonly entry: RecordFormat;
+  readonly exit: RecordFormat;
+}
+
+export interface SitePlan {
+  readonly sites: readonly Site[];
+  /** Why a probe needs a stop, by its index among the candidates. */
+  readonly refused: ReadonlyMap<number, string>;
+  /** log2 of the bytes that the longest record takes. */
+  readonly slotShift: number;
+}
+
+/** Longer records would leave a small ring no slots. */
+const mostRecordBytes = 256;
+const leastSlotShift = 6;
+
+/** Decides for every candidate whether its function can be patched and its reads compiled; touches nothing. */
+export function planSites(candidates: readonly Candidate[], code: ProbeCode, sources: RecordSources): SitePlan {
+  const sites: Site[] = [];
+  const refused = new Map<number, string>();
+  let longest = 1 << leastSlotShift;
+  for (const [index, candidate] of candidates.entries()) {
+    const site = planSite(candidate, index, code, sources);
+    if (typeof site === 'string') refused.set(index, site);
+    else {
+      sites.push(site);
+      longest = Math.max(longest, site.entry.size, site.exit.size);
+    }
+  }
+  return { sites, refused, slotShift: Math.ceil(Math.log2(longest)) };
+}
+
+function planSite(candidate: Candidate, index: number, code: ProbeCode, sources: RecordSources): Site | string {
+  const { plan, code: bytes } = candidate;
+  if (plan.needsStop !== undefined) return plan.needsStop;
+  if (!bytes) return 'its code is not in the ELF';
+  const entry = entryFormat(plan, 2 * index, sources);
+  const exit = exitFormat(plan, 2 * index + 1, sources);
+  if (Math.max(entry.size, exit.size) > mostRecordBytes) return 'what it reads does not fit a record';
+  const ways: Displaced[] = [];
+  let why = 'no patch is known for this architecture';
+  for (const { kind } of code.patches) {
+    if (kind === 'far' && !plan.scratchIsFree) continue;
+    const displaced = code.displace(bytes, plan.address, kind);
+    if ('refused' in displaced) why = displaced.refused;
+    else if (displaced.hookRefused !== undefined) why = displaced.hookRefused;
+    else ways.push(displaced);
+  }
+  return ways.length === 0 ? why : { plan, index, ways, code: bytes, entry, exit };
+}
+
+/** A patch as it is to be written, and what it replaces. */
+export interface Patch {
+  readonly site: Site;
+  readonly bytes: Uint8Array;
+  readonly original: Uint8Array;
+}
+
+export interface CodeRoom {
+  /** Where trampolines go. */
+  readonly code: Piece;
+  /** Small pieces near the program's text, for hops; zero bytes that are executable. */
+  readonly near: readonly Piece[];
+}
+
+/** All that is written to arm the sites: first the code, then, when that has been read back, the patches. */
+export interface Placement {
+  readonly code: readonly Write[];
+  readonly patches: readonly Patch[];
+  /** Where code of ours lies. */
+  readonly ranges: readonly Piece[];
+  readonly breakpoint: Addr;
+  readonly geometry: RingGeometry;
+  /** What stands behind each exit trampoline's address, where it is a return address. */
+  readonly hooks: ReadonlyMap<bigint, HookFrame>;
+  /** Sites for which there was no room or no jump that reaches. */
+  readonly refused: ReadonlyMap<number, string>;
+}
+
+/** Trampolines begin at multiples of this, behind a note that says what they are. */
+const alignment = 16;
+/** Before each entry trampoline: `rsptrace` and the address of the function, so that a later `detach` knows what it found. */
+export const markBytes = 16;
+const markText = new TextEncoder().encode('rsptrace');
+
+/** True when these 16 bytes stand before an entry trampoline; then the function's address is the second half. */
+export function isMark(bytes: Uint8Array): boolean {
+  return bytes.length >= markBytes && markText.every((byte, i) => bytes[i] === byte);
+}
+
+export interface PlaceOptions {
+  readonly sites: readonly Site[];
+  readonly code: ProbeCode;
+  readonly room: CodeRoom;
+  readonly geometry: Omit<RingGeometry, 'wait'>;
+  /** Where lists for `controlBlock.outerPlan` go. */
+  readonly lists: Piece;
+  readonly nests: boolean;
+}
+
+/**
+ * Lays trampolines out and builds every byte of them. The order in memory is the order of the sites.
+ */
+export function placeSites(options: PlaceOptions): Placement & { readonly lists: readonly Write[] } {
+  const { sites, code, room, lists: listRoom, nests } = options;
+  const writes: Write[] = [];
+  const patches: Patch[] = [];
+  const refused = new Map<number, string>();
+  const hooks = new Map<bigint, HookFrame>();
+  const lists: Write[] = [];
+  const take = allocator(room.code);
+  const takeList = allocator(listRoom);
+  const nearRoom = room.near[0] ?? { address: room.code.address, length: 0 };
+  const takeHop = allocator(nearRoom);
+
+  const waitLength = code.wait(room.code.address, options.geometry).code.length;
+  const waitAt = take(waitLength);
+  if (waitAt === undefined) throw new RangeError('no room for the wait routine');
+  const wait = code.wait(waitAt, options.geometry);
+  writes.push({ address: waitAt, bytes: wait.code });
+  const geometry: RingGeometry = { ...options.geometry, wait: waitAt };
+
+  for (const site of sites) {
+    const { plan, index } = site;
+    const way = chooseWay(site, options, nearRoom);
+    if (!way) {
+      refused.set(index, 'the trampolines are out of reach of a jump from its entry');
+      continue;
+    }
+    const { displaced, hop } = way;
+    const nested = nests && plan.outer ? { self: plan.outer.pointer, list: outerPlan(plan.outer) } : undefined;
+    const listAt = nested && takeList(nested.list.length);
+    const nesting = nested && listAt !== undefined ? { self: nested.self, plan: listAt } : undefined;
+    const common = { ring: geometry };
+    const exit = (at: Addr): ExitTrampoline => ({
+      ...common,
+      at,
+      fields: site.exit.fields,
+      keep: plan.exit.keep,
+      nesting: nesting !== undefined,
+    });
+    const exitLength = code.exit(exit(room.code.address)).length;
+    const exitAt = take(exitLength);
+    const entry = (at: Addr, via: EntryTrampoline['via']): EntryTrampoline => ({
+      ...common,
+      at,
+      fields: site.entry.fields,
+      displaced,
+      when: [],
+      hook: { exit: exitAt ?? at, keep: plan.exit.keep },
+      nesting,
+      outerCopy: site.entry.outerCopy,
+      count: undefined,
+      via,
+    });
+    const hopAt = hop && takeHop(hop.bytes(displaced));
+    const via = hopAt === undefined ? 'patch' : { hop: hopAt };
+    const entryLength = code.entry(entry(room.code.address, via)).length;
+    const entryAt = exitAt === undefined ? undefined : take(markBytes + entryLength);
+    if (exitAt === undefined || entryAt === undefined || (hop && hopAt === undefined)) {
+      refused.set(index, 'the scratch memory for code is full');
+      continue;
+    }
+    const start = addOffset(entryAt, markBytes);
+    if (hop && hopAt !== undefined) writes.push({ address: hopAt, bytes: hop.encode(displaced, hopAt, start) });
+    if (nested && listAt !== undefined) lists.push({ address: listAt, bytes: nested.list });
+    writes.push({ address: exitAt, bytes: code.exit(exit(exitAt)) });
+    writes.push({ address: entryAt, bytes: mark(plan.address) });
+    writes.push({ address: start, bytes: code.entry(entry(start, via)) });
+    const kept = plan.exit.keep.length;
+    hooks.set(exitAt, {
+      offset: code.hookedReturnOffset(kept),
+      size: code.hookFrameBytes(kept, nesting !== undefined),
+    });
+    const original = site.code.slice(0, displaced.patchLength);
+    patches.push({ site, bytes: code.patch(displaced, hopAt ?? start), original });
+  }
+  const ranges = [room.code, ...room.near.slice(0, 1)];
+  return { code: writes, patches, ranges, breakpoint: wait.breakpoint, geometry, hooks, refused, lists };
+}
+
+/** The first way whose jump reaches the trampolines, else the first whose jump reaches a hop. */
+function chooseWay(
+  site: Site,
+  { code, room }: PlaceOptions,
+  near: Piece,
+): { readonly displaced: Displaced; readonly hop: Hop | undefined } | undefined {
+  const reach = ({ kind }: Displaced): number => code.patches.find((patch) => patch.kind === kind)?.reach ?? 0;
+  const { address: start } = site.plan;
+  const direct = site.ways.find((displaced) => within(start, room.code, reach(displaced)));
+  if (direct) return { displaced: direct, hop: undefined };
+  const { hop } = code;
+  const hopped = site.ways.find((displaced) => displaced.kind === 'near' && within(start, near, reach(displaced)));
+  return hop && hopped && near.length > 0 ? { displaced: hopped, hop } : undefined;
+}
+
+function mark(address: Addr): Uint8Array {
+  const bytes = new Uint8Array(markBytes);
+  bytes.set(markText);
+  new DataView(bytes.buffer).setBigUint64(8, address, true);
+  return bytes;
+}
+
+/** Every place of `room` can be reached from `start`. */
+function within(start: Addr, room: Piece, reach: number): boolean {
+  const from = Number(room.address - start);
+  return Math.abs(from) < reach && Math.abs(from + room.length) < reach;
+}
+
+function allocator(room: Piece): (length: number) => Addr | undefined {
+  let used = 0;
+  return (length) => {
+    const rounded = Math.ceil(length / alignment) * alignment;
+    if (used + rounded > room.length) return undefined;
+    const address = addOffset(room.address, used);
+    used += rounded;
+    return address;
+  };
+}
+
+/** Bytes of the control block and of the lists behind it, before the ring. */
+export function controlRoom(sites: readonly Site[]): number {
+  const lists = sites.reduce((sum, { plan }) => sum + (plan.outer ? 128 : 0), 0);
+  return Math.ceil((controlBlock.size + lists) / 64) * 64;
+}

@@ -1,0 +1,397 @@
+import { type Architecture, controlBlock, type ProbeCode } from '../../arch/index.js';
+import { type Addr, addOffset, hex } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
+import { type Logger, silent } from '../../base/logger.js';
+import type { Session } from '../../rsp/index.js';
+import type { HookFrame } from '../../unwind/index.js';
+import type { CallTracer, Moment } from '../call-tracer.js';
+import type { Region, Scratch } from '../scratch/index.js';
+import { leavePatches, runOutOfPatches } from './leave-patches.js';
+import { OuterReadings, type Outers, RecordReader, recordOffset } from './record-format.js';
+import { layOutRing, type Piece, RingReader, type Write } from './ring.js';
+import { controlRoom, type Patch, type Placement, placeSites, type Site } from './sites.js';
+import { Words } from './words.js';
+
+/** From a record's ticks to guest nanoseconds. */
+export type TimeScale = (ticks: number) => number;
+
+export interface TargetEngineOptions {
+  readonly session: Session;
+  readonly arch: Architecture;
+  readonly code: ProbeCode;
+  readonly sites: readonly Site[];
+  readonly slotShift: number;
+  readonly scratch: Scratch;
+  /** Executable zero bytes near the program's text, for hops. */
+  readonly near: Region | undefined;
+  readonly tracer: CallTracer;
+  readonly time: TimeScale;
+  /** The number of the hart that a record names. */
+  readonly hartNumber: (word: bigint) => number;
+  /** One hart only: polls can read the Future around them. */
+  readonly nests: boolean;
+  readonly logger?: Logger;
+}
+
+/** Looks at a full ring that is drained at stops: the breakpoint has been there, or is gone. */
+const stopSpins = 1000;
+/** Records that may wait in our own memory; past that the guest waits. */
+const mostBacklogBytes = 256 << 20;
+/** Records between two looks at the clock. */
+const digestedAtOnce = 256;
+
+/** What reads the records of one site. */
+interface Carrier {
+  readonly address: Addr;
+  readonly entry: RecordReader;
+  readonly exit: RecordReader;
+  readonly outer: { readonly pointer: string; readonly readings: OuterReadings } | undefined;
+}
+
+function carrierOf({ plan, entry, exit }: Site, words: Words, outers: Outers): Carrier {
+  const { address, outer } = plan;
+  return {
+    address,
+    entry: new RecordReader(entry, words, outers),
+    exit: new RecordReader(exit, words, outers),
+    outer: outer && { pointer: outer.pointer, readings: new OuterReadings(outer.loads) },
+  };
+}
+
+/**
+ * The engine that does not stop: trampolines write what the read plans say into a ring in the target's memory, and the client
+ * reads it, out of shared memory while the target runs, or at the stops that a full ring makes. What a record holds answers
+ * what a tracer would ask for at a stop, so both engines tell the same events.
+ */
+export class TargetEngine {
+  readonly #options: TargetEngineOptions;
+  readonly #logger: Logger;
+  readonly #ring: RingReader;
+  readonly #placement: Placement;
+  readonly #lists: readonly Write[];
+  readonly #control: Addr;
+  /** By the index of their sites. */
+  readonly #carriers: readonly (Carrier | undefined)[];
+  /** The Futures whose polls are open and may be read from inside. */
+  readonly #outers = new Map<bigint, OuterReadings>();
+  /** How far a return raises the stack pointer. */
+  readonly #stackedBytes: number;
+  /** The control block's first words, as last read. */
+  readonly #headBytes = new Uint8Array(controlBlock.unattended + 8);
+  readonly #slot: number;
+  /** What was drained and not looked at yet: the ring is emptied first, so that the guest need not wait for us. */
+  readonly #backlog: { readonly view: DataView; start: number; readonly end: number }[] = [];
+  #backlogBytes = 0;
+  #enough = false;
+  /** Calls whose entry was seen and whose exit was not. */
+  #open = 0;
+  #installed: readonly Patch[] = [];
+
+  /** @throws RsptraceError `SCRATCH_TOO_SMALL` */
+  constructor(options: TargetEngineOptions) {
+    this.#options = options;
+    this.#logger = options.logger ?? silent;
+    const { scratch, sites, slotShift } = options;
+    this.#slot = 2 ** slotShift;
+    const used = controlRoom(sites);
+    this.#control = scratch.data.address;
+    const memory = { address: addOffset(this.#control, used), length: scratch.data.size - used };
+    const layout = layOutRing(this.#control, this.#control, memory, slotShift);
+    if (!layout) {
+      throw new RsptraceError(
+        'SCRATCH_TOO_SMALL',
+        `${scratch.data.size} bytes of scratch memory are no room for a ring`,
+        {
+          hint: 'give at least 4 KiB for data, and about 300 bytes a probe for code',
+        },
+      );
+    }
+    const { geometry } = layout;
+    const lists = { address: addOffset(this.#control, controlBlock.size), length: used - controlBlock.size };
+    const code = { address: scratch.code.address, length: scratch.code.size };
+    const { near } = options;
+    // Slack that serves for the trampolines themselves is not free for hops, nor needs them.
+    const hops = near && near.address !== code.address ? [{ address: near.address, length: near.size }] : [];
+    const room = { code, near: hops };
+    const placed = placeSites({ sites, code: options.code, room, geometry, lists, nests: options.nests });
+    this.#placement = placed;
+    this.#lists = placed.lists;
+    this.#ring = new RingReader(layout);
+    const last = sites.reduce((most, { index }) => Math.max(most, index), -1);
+    const byIndex: (Site | undefined)[] = new Array(last + 1).fill(undefined);
+    for (const { site } of placed.patches) byIndex[site.index] = site;
+    const words = new Words();
+    this.#carriers = byIndex.map((site) => site && carrierOf(site, words, this.#outers));
+    this.#stackedBytes = Number(options.arch.stackPointerAfterReturn(0n));
+  }
+
+  /** Why sites that could be patched have no trampoline after all, by index. */
+  get refused(): ReadonlyMap<number, string> {
+    return this.#placement.refused;
+  }
+
+  /** Sites with a trampoline. */
+  get sites(): readonly Site[] {
+    return this.#placement.patches.map(({ site }) => site);
+  }
+
+  /** Where a full ring stops the target; undefined where it is drained while it runs. */
+  get breakpoint(): Addr | undefined {
+    return this.#options.scratch.shared ? undefined : this.#placement.breakpoint;
+  }
+
+  get records(): number {
+    return this.#ring.records;
+  }
+
+  /** Records that came later than their place in the order. */
+  get outOfOrder(): number {
+    return this.#ring.outOfOrder;
+  }
+
+  /** True for an address in a trampoline. */
+  holds(pc: bigint): boolean {
+    return this.#placement.ranges.some(({ address, length }) => pc >= address && pc < address + BigInt(length));
+  }
+
+  /**
+   * Writes the trampolines and the ring, reads them back, and then patches the functions. The target stands, with no hart inside
+   * the bytes that are patched.
+   * @throws RsptraceError `SCRATCH_NOT_WRITABLE`, `PATCH_REFUSED`; then nothing is patched
+   */
+  async install(): Promise<void> {
+    // A second, once: a client that was killed must not hang the guest.
+    const spins = this.#options.scratch.shared ? this.#options.code.looksPerSecond : stopSpins;
+    const writes = [...this.#placement.code, this.#ring.control(spins), ...this.#lists];
+    const lost = await this.#writeAll(writes);
+    if (lost) {
+      throw new RsptraceError(
+        'SCRATCH_NOT_WRITABLE',
+        `the scratch memory at ${hex(lost.address)} does not keep what is written`,
+        {
+          hint: 'is it RAM, and mapped? --engine stop needs none',
+        },
+      );
+    }
+    const { patches } = this.#placement;
+    await this.#leavePatches(patches);
+    const failed = await this.#writeAll(patches.map(({ site, bytes }) => ({ address: site.plan.address, bytes })));
+    this.#installed = patches;
+    if (failed) {
+      await this.remove();
+      throw new RsptraceError('PATCH_REFUSED', `the code at ${hex(failed.address)} cannot be patched`, {
+        hint: 'is it in ROM or flash? --engine stop uses breakpoints instead',
+      });
+    }
+  }
+
+  #leavePatches(patches: readonly Patch[]): Promise<void> {
+    const { session, arch } = this.#options;
+    return leavePatches(session, arch, piecesOf(patches));
+  }
+
+  /** Reads the ring out of shared memory, while the target runs. */
+  drainLive(): void {
+    const { shared, data } = this.#options.scratch;
+    if (!shared || this.#backlogBytes > mostBacklogBytes) return;
+    const at = (address: Addr): number => Number(address - data.address);
+    shared.read(0, this.#headBytes);
+    // A guest that waited for long has given us up: we are back.
+    if (this.#headBytes[controlBlock.unattended] !== 0) shared.write(controlBlock.unattended, new Uint8Array(8));
+    const pieces = this.#ring.wanted(this.#head());
+    const read = pieces.map(({ address, length }) => {
+      const bytes = new Uint8Array(length);
+      shared.read(at(address), bytes);
+      return bytes;
+    });
+    for (const { address, bytes } of this.#ring.accept(read, this.#keep)) shared.write(at(address), bytes);
+  }
+
+  /** Reads the ring while the target stands. */
+  async drainStopped(): Promise<void> {
+    if (this.#installed.length === 0) return;
+    if (this.#options.scratch.shared) {
+      this.#digestAll();
+      this.drainLive();
+      return this.#digestAll();
+    }
+    const memory = this.#options.session.memory();
+    const head = await memory.read(this.#control, this.#headBytes.length);
+    if (!head) throw lostRing(this.#control);
+    this.#headBytes.set(head);
+    const read: Uint8Array[] = [];
+    for (const { address, length } of this.#ring.wanted(this.#head())) {
+      const bytes = await memory.read(address, length);
+      if (!bytes) throw lostRing(address);
+      read.push(bytes);
+    }
+    const writes = this.#ring.accept(read, this.#keep);
+    this.#digestAll();
+    if (writes.length === 0) return;
+    const batch = this.#options.session.batch();
+    const replies = writes.map(({ address, bytes }) => batch.writeMemory(address, bytes));
+    await batch.send();
+    if (!replies.every((reply) => reply.value)) throw lostRing(this.#control);
+  }
+
+  /**
+   * Works out what drained records meant, for about this long, in milliseconds.
+   * @returns true while there is more
+   */
+  digest(budgetMs: number): boolean {
+    if (this.#enough) this.#backlog.length = 0;
+    const end = performance.now() + budgetMs;
+    for (let run = this.#backlog[0]; run; run = this.#backlog[0]) {
+      while (run.start < run.end) {
+        const stop = Math.min(run.end, run.start + digestedAtOnce * this.#slot);
+        for (; run.start < stop && !this.#enough; run.start += this.#slot) this.#onRecord(run.view, run.start);
+        if (this.#enough) return false;
+        if (performance.now() > end) return true;
+      }
+      this.#backlog.shift();
+      this.#backlogBytes -= run.view.byteLength;
+    }
+    return false;
+  }
+
+  /** Nothing more is wanted of what was drained. */
+  enough(): void {
+    this.#enough = true;
+  }
+
+  #digestAll(): void {
+    while (this.digest(Number.POSITIVE_INFINITY));
+  }
+
+  /** The last records are in: hands on what still waits for its turn. Slots that were claimed and never written. */
+  finish(): number {
+    const missing = this.#ring.finish(this.#keep);
+    this.#digestAll();
+    return missing;
+  }
+
+  /** What stands behind a return address that is an exit trampoline's. */
+  hooked(returnAddress: bigint): HookFrame | undefined {
+    return this.#placement.hooks.get(returnAddress);
+  }
+
+  /**
+   * Takes the patches out, at a stop. Trampolines stay: calls that are open return through them, and they do no harm.
+   * @returns functions whose code the target had changed meanwhile, and that were left alone
+   */
+  async remove(): Promise<readonly Site[]> {
+    const patches = this.#installed;
+    this.#installed = [];
+    if (patches.length === 0) return [];
+    const { session, arch } = this.#options;
+    const doubtful = await runOutOfPatches(session, arch, piecesOf(patches));
+    if (session.state.kind !== 'idle') return [];
+    const reads = this.#options.session.batch();
+    const now = patches.map(({ site, bytes }) => reads.readMemory(site.plan.address, bytes.length));
+    await reads.send();
+    const batch = this.#options.session.batch();
+    const foreign: Site[] = [];
+    for (const [i, { site, bytes, original }] of patches.entries()) {
+      const found = now[i]?.value;
+      if (found && same(found, bytes)) {
+        if (doubtful.has(site.plan.address))
+          this.#logger.warn({ function: site.plan.name }, 'interrupted in its patch: left as it is');
+        else batch.writeMemory(site.plan.address, original);
+      } else if (!found || !same(found, original)) foreign.push(site);
+    }
+    const one = new Uint8Array(8);
+    one[0] = 1;
+    batch.writeMemory(addOffset(this.#control, controlBlock.unattended), one);
+    await batch.send();
+    for (const { plan } of foreign)
+      this.#logger.warn({ function: plan.name }, 'its code was changed by the target: left as it is');
+    return foreign;
+  }
+
+  /** No hart is in a trampoline, and no call will return through one: nothing of ours can run any more. The patches are out. */
+  async idle(): Promise<boolean> {
+    const { session, arch } = this.#options;
+    if (this.#open !== 0 || (await this.dropped()) > 0) return false;
+    for (const { id } of await session.harts()) {
+      const batch = session.batch(id);
+      const pc = batch.readRegister(arch.pc);
+      await batch.send();
+      if (pc.value === undefined || this.holds(pc.value)) return false;
+    }
+    return true;
+  }
+
+  /** Records that found no room because nobody drained in time. */
+  async dropped(): Promise<number> {
+    const { shared } = this.#options.scratch;
+    const bytes = new Uint8Array(8);
+    if (shared) shared.read(controlBlock.dropped, bytes);
+    else
+      bytes.set((await this.#options.session.memory().read(addOffset(this.#control, controlBlock.dropped), 8)) ?? []);
+    return Number(new DataView(bytes.buffer).getBigUint64(0, true));
+  }
+
+  /** Writes all and reads it back; the first that does not hold. */
+  async #writeAll(writes: readonly Write[]): Promise<Write | undefined> {
+    const memory = this.#options.session.memory();
+    for (const { address, bytes } of writes) if (!(await memory.write(address, bytes))) return { address, bytes };
+    for (const write of writes) {
+      const found = await memory.read(write.address, write.bytes.length);
+      if (!found || !same(found, write.bytes)) return write;
+    }
+    return undefined;
+  }
+
+  #head(): number {
+    const view = new DataView(this.#headBytes.buffer);
+    return view.getUint32(0, true) + view.getUint32(4, true) * 2 ** 32;
+  }
+
+  readonly #keep = (view: DataView, start: number, end: number): void => {
+    this.#backlog.push({ view, start, end });
+    this.#backlogBytes += view.byteLength;
+  };
+
+  #onRecord(view: DataView, offset: number): void {
+    const id = view.getUint32(offset + recordOffset.id, true);
+    const isExit = (id & 1) === 1;
+    const carrier = this.#carriers[id >>> 1];
+    if (!carrier) return;
+    const record = (isExit ? carrier.exit : carrier.entry).turn(view, offset);
+    const { tracer, time, hartNumber } = this.#options;
+    const { returnAddress } = record;
+    const moment: Moment = {
+      hart: hartNumber(record.word(recordOffset.hart)),
+      pc: isExit ? returnAddress : carrier.address,
+      registers: record,
+      time: time(record.count(recordOffset.time)),
+    };
+    if (isExit) {
+      this.#open--;
+      tracer.returned(moment, record.stackPointer, record);
+      return;
+    }
+    this.#open++;
+    if (carrier.outer) {
+      const self = record.register(carrier.outer.pointer);
+      if (self !== undefined && this.#outers.get(self) !== carrier.outer.readings) {
+        this.#outers.set(self, carrier.outer.readings);
+      }
+    }
+    tracer.entered(moment, returnAddress, record.stackPointer + this.#stackedBytes, record);
+  }
+}
+
+function piecesOf(patches: readonly Patch[]): Piece[] {
+  return patches.map(({ site, bytes }) => ({ address: site.plan.address, length: bytes.length }));
+}
+
+function same(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}
+
+function lostRing(address: Addr): RsptraceError {
+  return new RsptraceError('RING_LOST', `the ring at ${hex(address)} can no longer be reached`, {
+    hint: 'the target may have unmapped it; --engine stop needs no memory in the target',
+  });
+}

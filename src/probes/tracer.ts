@@ -1,0 +1,34 @@
+import type { Addr } from '../base/addr.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+
+/** One stop at a place that is watched, with everything that is read at every stop. */
+export interface Hit {
+  readonly hart: number;
+  readonly pc: Addr;
+  readonly stackPointer: bigint;
+  readonly registers: RegisterReader;
+  /** Guest nanoseconds. */
+  readonly time: number;
+}
+
+export interface MemoryRequest {
+  readonly address: Addr;
+  readonly length: number;
+}
+
+/** What a tracer does at a hit. `wants` and `react` run while the guest is stopped, `digest` while it runs again. */
+export interface Tracer {
+  /** Memory to read at this hit, now that its registers are known. */
+  wants(hit: Hit): readonly MemoryRequest[];
+  /** All is read: places where a return is awaited from now on, and those where none is any more. */
+  react(hit: Hit, memory: readonly (Uint8Array | undefined)[]): Reaction;
+  /** Works out what the hit meant. */
+  digest(): void;
+  /** The program is gone, replaced by another: no call returns any more. */
+  abandon(): void;
+}
+
+export interface Reaction {
+  readonly watch: readonly Addr[];
+  readonly unwatch: readonly Addr[];
+}

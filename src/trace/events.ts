@@ -1,0 +1,200 @@
+import type { Addr } from '../base/addr.js';
+
+/**
+ * The event model: all that writers, tables and checks know. Where events come from is not known here, so a recording can be
+ * reported on without a stub. Times are guest nanoseconds since the trace's first event; integers below 2^53 (104 days).
+ */
+export type GuestNanos = number & { readonly __guestNanos: true };
+
+/** The clock that a trace's times come from. */
+export interface ClockInfo {
+  /** `riscv-time`, `riscv-mtime`, `x86-hpet`, `x86-acpi-pm`, or `running-intervals` (the host's time while the guest ran). */
+  readonly name: string;
+  /** Nanoseconds a tick. */
+  readonly resolutionNs: number;
+  /** True when it stands still while the guest is stopped: the guest's own clock, not the host's. */
+  readonly guest: boolean;
+}
+
+export type FutureKind = 'async_fn' | 'async_block' | 'async_closure' | 'impl';
+
+/** A type of Future as traces name it; one object an instance, so identity is a key. */
+export interface FutureRef {
+  readonly key: number;
+  /** `labkern::work::level3`: no generic arguments, no `{async_fn#0}`. */
+  readonly future: string;
+  /** The full type name as DWARF spells it, with generic arguments. */
+  readonly instance: string;
+  readonly kind: FutureKind;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+}
+
+/** A state of a compiler-made Future: `Unresumed`, `Returned`, `Panicked`, `Suspend0`...; file and line are those of the await. */
+export interface StateRef {
+  readonly name: string;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+}
+
+/** One link of an await chain: a Future that the one before it awaits. */
+export interface AwaitLink {
+  /** Undefined when its type implements Future in a way that DWARF does not tell. */
+  readonly future: FutureRef | undefined;
+  readonly typeName: string;
+  /** Where it lies; undefined where the pointer to it was not read. */
+  readonly address: Addr | undefined;
+  readonly state: StateRef | undefined;
+}
+
+/** The outermost Future of a poll: what an executor polls. One object a life, so identity is a key. */
+export interface RootRef {
+  readonly key: number;
+  readonly future: FutureRef;
+  readonly address: Addr;
+}
+
+/** A function as traces name it; one object a function, so identity is a key. */
+export interface FunctionRef {
+  readonly key: number;
+  /** `labkern::work::deep0`, `<labkern::work::Disk as labkern::work::BlockDev>::read`: no generic arguments. */
+  readonly name: string;
+  /** The full name, with generic arguments, as the mangled name spells it. */
+  readonly instance: string;
+  readonly address: Addr;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+}
+
+/** An argument whose value the registers at the entry told, as Rust would print it; an address where it lies in memory. */
+export interface ArgumentValue {
+  readonly name: string;
+  readonly value: string;
+}
+
+export type PollResult = 'ready' | 'pending' | 'panicked' | 'unknown';
+
+interface At {
+  readonly time: GuestNanos;
+  /** The hart's number in the trace, from 0. */
+  readonly hart: number;
+  readonly root: RootRef;
+  readonly future: FutureRef;
+  readonly address: Addr;
+}
+
+/** A function on a stack. */
+export interface StackEntry {
+  readonly function: string | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+}
+
+export interface PollBegin extends At {
+  readonly type: 'poll-begin';
+  /** Polls and calls open on this hart before this one. */
+  readonly depth: number;
+  readonly state: StateRef | undefined;
+  /** Who polls, where stacks were asked for: the poll function first, then its callers, inlined ones included. */
+  readonly stack?: readonly StackEntry[];
+}
+
+export interface PollEnd extends At {
+  readonly type: 'poll-end';
+  readonly depth: number;
+  /** When the poll began. */
+  readonly began: GuestNanos;
+  readonly result: PollResult;
+  readonly state: StateRef | undefined;
+  /** What the Future awaits now, outermost first; empty when ready. */
+  readonly chain: readonly AwaitLink[];
+}
+
+/** A Future's state after something that changed it. */
+export interface StateChange extends At {
+  readonly type: 'state';
+  readonly from: StateRef | undefined;
+  readonly to: StateRef | undefined;
+  /** Worked out from an outer Future's bytes, because this one's poll was inlined. */
+  readonly derived: boolean;
+}
+
+/** A poll that had no breakpoint of its own, because the compiler inlined it: it must have happened, says the outer Future. */
+export interface DerivedPoll extends At {
+  readonly type: 'derived-poll';
+  readonly result: PollResult;
+  readonly state: StateRef | undefined;
+}
+
+/** A poll whose end was not seen: unwound, or cut off by the end of the trace. */
+export interface PollLost extends At {
+  readonly type: 'poll-lost';
+  readonly depth: number;
+  readonly began: GuestNanos;
+}
+
+interface OfCall {
+  readonly time: GuestNanos;
+  readonly hart: number;
+  readonly function: FunctionRef;
+  /** Polls and calls open on this hart before this one. */
+  readonly depth: number;
+}
+
+/** A function is entered. */
+export interface CallBegin extends OfCall {
+  readonly type: 'call-begin';
+  /** In the order of the source; those that the registers do not tell are left out. */
+  readonly arguments: readonly ArgumentValue[];
+}
+
+/** It has returned. */
+export interface CallEnd extends OfCall {
+  readonly type: 'call-end';
+  readonly began: GuestNanos;
+  /** What it returned, where the registers tell. */
+  readonly result?: string;
+}
+
+/** A call whose return was not seen: it never returns, was unwound, or was cut off by the end of the trace. */
+export interface CallLost extends OfCall {
+  readonly type: 'call-lost';
+  readonly began: GuestNanos;
+}
+
+export type CallEvent = CallBegin | CallEnd | CallLost;
+
+/** The link to the stub was broken: what happened in between is not in the trace. Polls that were open then are told as lost. */
+export interface Gap {
+  readonly type: 'gap';
+  /** The last time that is known from before, and the time at which recording went on. */
+  readonly from: GuestNanos;
+  readonly to: GuestNanos;
+}
+
+export type TraceEvent = PollBegin | PollEnd | StateChange | DerivedPoll | PollLost | CallEvent | Gap;
+
+export interface HartInfo {
+  readonly number: number;
+  readonly name: string;
+}
+
+/** What is known when the first event comes. Nothing of the host: two runs of a deterministic guest give the same bytes. */
+export interface TraceInfo {
+  readonly program: string;
+  readonly buildId: string | undefined;
+  readonly arch: string;
+  readonly clock: ClockInfo;
+  readonly harts: readonly HartInfo[];
+}
+
+/** Where events go: a file format, a table. Synchronous, since events come in bursts while the guest runs. */
+export interface TraceSink {
+  begin(info: TraceInfo): void;
+  event(event: TraceEvent): void;
+  /** A hart seen for the first time after `begin`. */
+  hart(hart: HartInfo): void;
+  /** Writes out what is buffered: called when the guest is about to run for long, and at least every 200 ms. */
+  flush(): void;
+  end(): void;
+}

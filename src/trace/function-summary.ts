@@ -1,0 +1,149 @@
+import type { FunctionRef, TraceEvent, TraceInfo, TraceSink } from './events.js';
+import { type AnyBegin, OpenCalls } from './open-calls.js';
+import { compare } from './summary.js';
+
+/** What one function did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
+export interface FunctionRow {
+  /** `labkern::work::deep0`: without generic arguments. Rows of one generic function share it. */
+  readonly function: string;
+  readonly instance: string;
+  /** `0x80200000`. */
+  readonly address: string;
+  readonly file: string | null;
+  readonly line: number | null;
+  readonly calls: number;
+  /** Those of `calls` whose return was not seen; they have no time. */
+  readonly lost: number;
+  /** Time inside it, with all that it calls; of calls inside a call of the same function only the outer one counts, as in uftrace. */
+  readonly total_ns: number;
+  /** Time inside it, without the traced functions that ran meanwhile on the same hart. */
+  readonly self_ns: number;
+  /** Mean time of the calls that returned, recursive ones included. */
+  readonly avg_ns: number;
+  readonly max_ns: number;
+}
+
+interface Tally {
+  readonly function: FunctionRef;
+  calls: number;
+  lost: number;
+  returned: number;
+  total: number;
+  self: number;
+  sum: number;
+  max: number;
+}
+
+interface Open {
+  readonly begin: AnyBegin;
+  /** Time of the calls directly inside that have returned. */
+  inside: number;
+}
+
+/** Counts calls per function while they come; {@link rows} at any time. Calls still open count as calls and nothing else. */
+export class FunctionSummary implements TraceSink {
+  /** By the function's key. */
+  readonly #tallies: Tally[] = [];
+  readonly #open = new OpenCalls<Open>(({ begin }) => {
+    if (begin.type === 'call-begin') this.#tally(begin.function).lost++;
+  });
+
+  begin(_info: TraceInfo): void {}
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(): void {}
+
+  event(event: TraceEvent): void {
+    switch (event.type) {
+      case 'call-begin':
+        this.#tally(event.function).calls++;
+        this.#open.begin({ begin: event, inside: 0 });
+        break;
+      case 'poll-begin':
+        this.#open.begin({ begin: event, inside: 0 });
+        break;
+      case 'poll-end':
+      case 'poll-lost':
+        this.#passOn(event.hart, this.#open.end(event)?.inside ?? 0);
+        break;
+      case 'call-end': {
+        const tally = this.#tally(event.function);
+        const open = this.#open.end(event);
+        if (open === undefined) {
+          tally.calls++;
+          break;
+        }
+        const time = event.time - open.begin.time;
+        tally.returned++;
+        tally.sum += time;
+        tally.self += time - open.inside;
+        tally.max = Math.max(tally.max, time);
+        if (!isInside(this.#open.on(event.hart), event.function)) tally.total += time;
+        this.#passOn(event.hart, time);
+        break;
+      }
+      case 'call-lost': {
+        const tally = this.#tally(event.function);
+        const open = this.#open.end(event);
+        if (open === undefined) tally.calls++;
+        tally.lost++;
+        this.#passOn(event.hart, open?.inside ?? 0);
+        break;
+      }
+      case 'state':
+      case 'derived-poll':
+        break;
+    }
+  }
+
+  /** A row a function, in no particular order. */
+  rows(): FunctionRow[] {
+    return this.#tallies
+      .filter((tally) => tally !== undefined)
+      .map((tally) => ({
+        function: tally.function.name,
+        instance: tally.function.instance,
+        address: `0x${tally.function.address.toString(16)}`,
+        file: tally.function.file ?? null,
+        line: tally.function.line ?? null,
+        calls: tally.calls,
+        lost: tally.lost,
+        total_ns: tally.total,
+        self_ns: tally.self,
+        avg_ns: tally.returned === 0 ? 0 : Math.round(tally.sum / tally.returned),
+        max_ns: tally.max,
+      }));
+  }
+
+  /** Time that the innermost call still open did not spend in itself. A poll hands it on to the function around it. */
+  #passOn(hart: number, time: number): void {
+    const open = this.#open.on(hart);
+    const around = open[open.length - 1];
+    if (around !== undefined) around.inside += time;
+  }
+
+  #tally(fn: FunctionRef): Tally {
+    let tally = this.#tallies[fn.key];
+    if (tally === undefined) {
+      tally = { function: fn, calls: 0, lost: 0, returned: 0, total: 0, self: 0, sum: 0, max: 0 };
+      this.#tallies[fn.key] = tally;
+    }
+    return tally;
+  }
+}
+
+/** A call of this function is open already. */
+function isInside(open: readonly Open[], fn: FunctionRef): boolean {
+  for (const { begin } of open) if (begin.type === 'call-begin' && begin.function.key === fn.key) return true;
+  return false;
+}
+
+/** The rows for machines: sorted by function, then instance, then address, in code unit order. */
+export function functionJson(rows: readonly FunctionRow[]): FunctionRow[] {
+  return [...rows].sort(
+    (a, b) => compare(a.function, b.function) || compare(a.instance, b.instance) || compare(a.address, b.address),
+  );
+}

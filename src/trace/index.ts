@@ -1,0 +1,14 @@
+export * from './events.js';
+export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
+export { openTrace } from './open-trace.js';
+export { OutputFile } from './output-file.js';
+export { Summary, type SummaryRow, summaryJson } from './summary.js';
+export { functionTable, summaryTable } from './summary-table.js';
+export { tee } from './tee.js';
+export { argumentsText, ChainTexts, placeText, rootText, stateText, waitingState, waitText } from './text.js';
+export { type TableOptions, timeText } from './text-table.js';
+export { Threshold } from './threshold.js';
+export { ChromeWriter } from './writers/chrome.js';
+export { Lanes, type LaneWriter, type LifeEnd } from './writers/lanes.js';
+export { PerfettoWriter } from './writers/perfetto.js';
+export { TreeWriter } from './writers/tree.js';

@@ -1,0 +1,68 @@
+import type { FunctionRow } from './function-summary.js';
+import { compare, type SummaryRow } from './summary.js';
+import { type TableOptions, textTable, timeText } from './text-table.js';
+
+type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'derived' | 'lost';
+
+/** Always shown, even when all zero. */
+const USUAL: readonly Count[] = ['polls', 'ready', 'pending'];
+/** Shown where any row has one. */
+const RARE: readonly Count[] = ['panicked', 'derived', 'lost'];
+
+/**
+ * The table for people: one line a Future, the one with the most time first, each line ended by a newline. Instances of one
+ * generic Future are told apart by their generic arguments.
+ */
+export function summaryTable(rows: readonly SummaryRow[], options: TableOptions): string {
+  if (rows.length === 0) return 'no polls were recorded\n';
+  const sorted = [...rows].sort(
+    (a, b) => b.total_ns - a.total_ns || compare(a.future, b.future) || compare(a.instance, b.instance),
+  );
+  const counts = [...USUAL, ...RARE.filter((name) => rows.some((row) => row[name] > 0))];
+  const names = displayNames(sorted.map(({ future, instance }) => [future, readable(instance)]));
+  const lines = sorted.map((row, i) => ({
+    numbers: [
+      ...counts.map((name) => String(row[name])),
+      // Derived polls have no duration: nobody saw them begin.
+      ...(row.polls > row.derived + row.lost ? [timeText(row.total_ns), timeText(row.max_ns)] : ['-', '-']),
+    ],
+    name: names[i] ?? '',
+    file: row.file,
+    line: row.line,
+  }));
+  return textTable([...counts, 'total', 'longest'], 'future', lines, options);
+}
+
+/** The same of functions: one line each, the one with the most time first. */
+export function functionTable(rows: readonly FunctionRow[], options: TableOptions): string {
+  if (rows.length === 0) return 'no calls were recorded\n';
+  const sorted = [...rows].sort(
+    (a, b) => b.total_ns - a.total_ns || compare(a.function, b.function) || compare(a.instance, b.instance),
+  );
+  const counts: readonly ('calls' | 'lost')[] = rows.some((row) => row.lost > 0) ? ['calls', 'lost'] : ['calls'];
+  const names = displayNames(sorted.map((row) => [row.function, row.instance]));
+  const lines = sorted.map((row, i) => ({
+    numbers: [
+      ...counts.map((name) => String(row[name])),
+      ...(row.calls > row.lost
+        ? [row.total_ns, row.self_ns, row.avg_ns, row.max_ns].map(timeText)
+        : ['-', '-', '-', '-']),
+    ],
+    name: names[i] ?? '',
+    file: row.file,
+    line: row.line,
+  }));
+  return textTable([...counts, 'total', 'self', 'average', 'longest'], 'function', lines, options);
+}
+
+/** The short name of each row, or the long one where rows share the short. */
+function displayNames(names: readonly (readonly [short: string, long: string])[]): string[] {
+  const uses = new Map<string, number>();
+  for (const [short] of names) uses.set(short, (uses.get(short) ?? 0) + 1);
+  return names.map(([short, long]) => ((uses.get(short) ?? 0) > 1 ? long : short));
+}
+
+/** An instance's type as its source would have it: `work::add<u8, work::leaf>`, without the compiler's names for states. */
+function readable(instance: string): string {
+  return instance.replaceAll('::{async_fn_env#0}', '').replaceAll(/\{(async_\w+)_env#/g, '{$1#');
+}

@@ -1,0 +1,169 @@
+import type { FutureKind, FutureRef, PollResult, TraceEvent, TraceInfo, TraceSink } from './events.js';
+import { type OpenCall, OpenCalls } from './open-calls.js';
+
+/** What one Future's type did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
+export interface SummaryRow {
+  /** `labkern::work::level3`: without generic arguments. Rows of one generic function share it. */
+  readonly future: string;
+  readonly instance: string;
+  readonly kind: FutureKind;
+  readonly file: string | null;
+  readonly line: number | null;
+  /** All polls: those that were seen beginning or ending, and the derived ones. */
+  readonly polls: number;
+  readonly ready: number;
+  readonly pending: number;
+  readonly panicked: number;
+  /** Those of `polls` that had no breakpoint of their own: they count as polls, ready and pending, but have no time. */
+  readonly derived: number;
+  /** Those of `polls` whose end was not seen; they have no time. */
+  readonly lost: number;
+  /**
+   * Time inside this Future's polls, with all that they call. While a poll runs inside another poll of the same instance on
+   * the same hart, only the outer one counts (as in `uftrace report`), so that it is never more than the time that passed.
+   */
+  readonly total_ns: number;
+  /** The longest single poll. */
+  readonly max_ns: number;
+}
+
+interface Tally {
+  readonly future: FutureRef;
+  polls: number;
+  ready: number;
+  pending: number;
+  panicked: number;
+  derived: number;
+  lost: number;
+  total: number;
+  max: number;
+}
+
+/** Counts polls per Future while they come; {@link rows} at any time. Polls still open count as polls and nothing else. */
+export class Summary implements TraceSink {
+  /** By the Future's key. */
+  readonly #tallies: Tally[] = [];
+  readonly #open = new OpenCalls<OpenCall>(({ begin }) => {
+    if (begin.type === 'poll-begin') this.#tally(begin.future).lost++;
+  });
+
+  /** Where the link was broken, in guest nanoseconds. */
+  readonly gaps: { readonly from_ns: number; readonly to_ns: number }[] = [];
+
+  begin(_info: TraceInfo): void {}
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(): void {}
+
+  event(event: TraceEvent): void {
+    switch (event.type) {
+      case 'poll-begin':
+        this.#open.begin({ begin: event });
+        this.#tally(event.future).polls++;
+        break;
+      case 'poll-end': {
+        const tally = this.#tally(event.future);
+        const poll = this.#open.end(event);
+        count(tally, event.result);
+        if (poll === undefined) {
+          tally.polls++;
+          break;
+        }
+        const time = event.time - poll.begin.time;
+        tally.max = Math.max(tally.max, time);
+        if (!isInside(this.#open.on(event.hart), event.future)) tally.total += time;
+        break;
+      }
+      case 'poll-lost': {
+        const tally = this.#tally(event.future);
+        if (this.#open.end(event) === undefined) tally.polls++;
+        tally.lost++;
+        break;
+      }
+      case 'derived-poll': {
+        const tally = this.#tally(event.future);
+        tally.polls++;
+        tally.derived++;
+        count(tally, event.result);
+        break;
+      }
+      case 'call-begin':
+        this.#open.begin({ begin: event });
+        break;
+      case 'call-end':
+      case 'call-lost':
+        this.#open.end(event);
+        break;
+      case 'gap':
+        this.gaps.push({ from_ns: event.from, to_ns: event.to });
+        break;
+      case 'state':
+        break;
+    }
+  }
+
+  /** A row a Future, in no particular order. */
+  rows(): SummaryRow[] {
+    return this.#tallies
+      .filter((tally) => tally !== undefined)
+      .map(({ future, total, max, ...counts }) => ({
+        future: future.future,
+        instance: future.instance,
+        kind: future.kind,
+        file: future.file ?? null,
+        line: future.line ?? null,
+        polls: counts.polls,
+        ready: counts.ready,
+        pending: counts.pending,
+        panicked: counts.panicked,
+        derived: counts.derived,
+        lost: counts.lost,
+        total_ns: total,
+        max_ns: max,
+      }));
+  }
+
+  #tally(future: FutureRef): Tally {
+    let tally = this.#tallies[future.key];
+    if (tally === undefined) {
+      tally = { future, polls: 0, ready: 0, pending: 0, panicked: 0, derived: 0, lost: 0, total: 0, max: 0 };
+      this.#tallies[future.key] = tally;
+    }
+    return tally;
+  }
+}
+
+/** A poll of this Future is open already. */
+function isInside(open: readonly OpenCall[], future: FutureRef): boolean {
+  for (const { begin } of open) if (begin.type === 'poll-begin' && begin.future.key === future.key) return true;
+  return false;
+}
+
+function count(tally: Tally, result: PollResult): void {
+  switch (result) {
+    case 'ready':
+      tally.ready++;
+      break;
+    case 'pending':
+      tally.pending++;
+      break;
+    case 'panicked':
+      tally.panicked++;
+      break;
+    case 'unknown':
+      break;
+  }
+}
+
+/** The rows for machines: sorted by future, then instance, in code unit order, whatever the locale. */
+export function summaryJson(rows: readonly SummaryRow[]): SummaryRow[] {
+  return [...rows].sort((a, b) => compare(a.future, b.future) || compare(a.instance, b.instance));
+}
+
+/** Orders text by code units. */
+export function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,47 @@
+import type { HartInfo, TraceEvent, TraceInfo, TraceSink } from './events.js';
+
+/**
+ * One sink that passes all it gets to several. Each gets everything even where one before it throws (a full disk must not
+ * cost the table); then the first error is thrown.
+ */
+export function tee(sinks: readonly TraceSink[]): TraceSink {
+  const toAll = (send: (sink: TraceSink) => void): void => {
+    let failed = false;
+    let first: unknown;
+    for (const sink of sinks) {
+      try {
+        send(sink);
+      } catch (error) {
+        if (!failed) first = error;
+        failed = true;
+      }
+    }
+    if (failed) throw first;
+  };
+  return {
+    begin: (info: TraceInfo) => toAll((sink) => sink.begin(info)),
+    event: (event: TraceEvent) => {
+      let i = 0;
+      try {
+        for (; i < sinks.length; i++) sinks[i]?.event(event);
+      } catch (error) {
+        rest(sinks.slice(i + 1), event);
+        throw error;
+      }
+    },
+    hart: (hart: HartInfo) => toAll((sink) => sink.hart(hart)),
+    flush: () => toAll((sink) => sink.flush()),
+    end: () => toAll((sink) => sink.end()),
+  };
+}
+
+/** One has failed already: those behind it get the event all the same, and what they throw is not the first error. */
+function rest(sinks: readonly TraceSink[], event: TraceEvent): void {
+  for (const sink of sinks) {
+    try {
+      sink.event(event);
+    } catch {
+      // The first error is the one that is told.
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import { placeText } from './text.js';
+
+export interface TableOptions {
+  /** ANSI colours: for terminals only. */
+  readonly color: boolean;
+  /** Columns of the terminal. Names and places are shortened to fit; numbers never are. */
+  readonly width: number;
+}
+
+/** One line of a table: numbers as text, then a name and a place. */
+export interface TableLine {
+  readonly numbers: readonly string[];
+  readonly name: string;
+  readonly file: string | null;
+  readonly line: number | null;
+}
+
+const GAP = '  ';
+const NAME_MIN = 16;
+const PLACE_MIN = 12;
+
+/** Numbers at the left, right-aligned, then names and places, shortened at their start to fit; each line ended by a newline. */
+export function textTable(
+  head: readonly string[],
+  nameTitle: string,
+  lines: readonly TableLine[],
+  options: TableOptions,
+): string {
+  const widths = head.map((title, i) => Math.max(title.length, ...lines.map(({ numbers }) => numbers[i]?.length ?? 0)));
+  const places = lines.map(({ file, line }) => placeText({ file: file ?? undefined, line: line ?? undefined }) ?? '');
+  const room = options.width - widths.reduce((sum, width) => sum + width + GAP.length, 0);
+  const [nameWidth, placeWidth] = textWidths(
+    [nameTitle, ...lines.map(({ name }) => name)],
+    ['file:line', ...places],
+    room,
+  );
+  const row = (cells: readonly string[], name: string, place: string): string => {
+    const right = cells.map((cell, i) => cell.padStart(widths[i] ?? 0)).join(GAP);
+    return `${right}${GAP}${clipStart(name, nameWidth).padEnd(nameWidth)}${GAP}${clipStart(place, placeWidth)}`.trimEnd();
+  };
+  const title = row(head, nameTitle, 'file:line');
+  const body = lines.map(({ numbers, name }, i) => row(numbers, name, places[i] ?? ''));
+  return `${[options.color ? `\x1b[1m${title}\x1b[0m` : title, ...body].join('\n')}\n`;
+}
+
+/** A time for people: `0 ns`, `999 ns`, `12.3 us`, `1.2 ms`, `3.4 s`. */
+export function timeText(nanos: number): string {
+  if (nanos < 1000) return `${nanos} ns`;
+  // The limits are where one decimal would round up to 1000.0.
+  if (nanos < 999_950) return `${(nanos / 1e3).toFixed(1)} us`;
+  if (nanos < 999_950_000) return `${(nanos / 1e6).toFixed(1)} ms`;
+  return `${(nanos / 1e9).toFixed(1)} s`;
+}
+
+/** Shares what is left of the line: the place gives way first, down to its end, then the name. */
+function textWidths(names: readonly string[], places: readonly string[], room: number): [number, number] {
+  const name = Math.max(...names.map((text) => text.length));
+  const place = Math.max(...places.map((text) => text.length));
+  const forText = room - GAP.length;
+  const placeWidth = Math.min(place, Math.max(PLACE_MIN, forText - name));
+  return [Math.min(name, Math.max(NAME_MIN, forText - placeWidth)), placeWidth];
+}
+
+/** Keeps the end: the last parts of a path say the most. */
+function clipStart(text: string, width: number): string {
+  return text.length <= width ? text : `…${text.slice(text.length - width + 1)}`;
+}

@@ -1,0 +1,116 @@
+import { hex } from '../base/addr.js';
+import type { ArgumentValue, AwaitLink, FutureRef, PollEnd, RootRef, StackEntry, StateRef } from './events.js';
+
+/** `src/work.rs:34`, `src/work.rs`, or undefined where no file is known. */
+export function placeText(place: { file: string | undefined; line: number | undefined }): string | undefined {
+  if (place.file === undefined) return undefined;
+  return place.line === undefined ? place.file : `${place.file}:${place.line}`;
+}
+
+/** A task's name in a trace: `labkern::work::chain_task @0x80412340`. */
+export function rootText(root: RootRef): string {
+  return `${root.future.future} @${hex(root.address)}`;
+}
+
+/**
+ * Await chains in one line each, outermost first, without addresses: `a::outer at src/a.rs:3 > a::inner (Unresumed)`. A guest
+ * waits in the same few ways over and over, so texts are kept by the identity of what the chain is made of.
+ */
+export class ChainTexts {
+  #start: ChainNode = { text: '', next: new Map() };
+  #count = 0;
+
+  text(chain: readonly AwaitLink[]): string {
+    let node = this.#start;
+    for (const link of chain) {
+      const who = link.future ?? link.typeName;
+      let states = node.next.get(who);
+      if (states === undefined) {
+        states = new Map();
+        node.next.set(who, states);
+      }
+      let next = states.get(link.state);
+      if (next === undefined) {
+        next = { text: node.text === '' ? linkText(link) : `${node.text} > ${linkText(link)}`, next: new Map() };
+        states.set(link.state, next);
+        this.#count++;
+      }
+      node = next;
+    }
+    if (this.#count > CHAINS_KEPT) {
+      this.#start = { text: '', next: new Map() };
+      this.#count = 0;
+    }
+    return node.text;
+  }
+}
+
+interface ChainNode {
+  readonly text: string;
+  readonly next: Map<FutureRef | string, Map<StateRef | undefined, ChainNode>>;
+}
+
+const CHAINS_KEPT = 4096;
+
+function linkText({ future, typeName, state }: AwaitLink): string {
+  const name = future === undefined ? typeName : future.future;
+  if (state === undefined) return name;
+  const place = placeText(state);
+  return place === undefined ? `${name} (${state.name})` : `${name} at ${place}`;
+}
+
+/** What a gap in a trace is called. */
+export const gapText = 'not recorded: the link to the stub was broken';
+
+/** A stack in one line, innermost first: `work::leaf at src/work.rs:3 < exec::poll_task at src/exec.rs:74`. */
+export function stackText(stack: readonly StackEntry[]): string {
+  return stack
+    .map((entry) => {
+      const place = placeText(entry);
+      return `${entry.function ?? '??'}${place === undefined ? '' : ` at ${place}`}`;
+    })
+    .join(' < ');
+}
+
+/** `x: 3, y: 0x80401230`. */
+export function argumentsText(values: readonly ArgumentValue[]): string {
+  return values.map(({ name, value }) => `${name}: ${value}`).join(', ');
+}
+
+/** Where a pending Future waits: the innermost await of its chain whose place is known, else its own. */
+export function waitingState(end: PollEnd): StateRef | undefined {
+  for (let i = end.chain.length - 1; i >= 0; i--) {
+    const state = end.chain[i]?.state;
+    if (state?.file !== undefined) return state;
+  }
+  return end.state;
+}
+
+/** The name of the slice between two polls: `waiting at src/work.rs:34`. */
+export function waitText(at: StateRef | undefined): string {
+  if (at === undefined) return 'waiting';
+  return kept(waits, at, () => {
+    const place = placeText(at);
+    return place === undefined ? 'waiting' : `waiting at ${place}`;
+  });
+}
+
+/** `Suspend0 at src/work.rs:34`, `Returned`. */
+export function stateText(state: StateRef): string {
+  return kept(states, state, () => {
+    const place = placeText(state);
+    return place === undefined ? state.name : `${state.name} at ${place}`;
+  });
+}
+
+const waits = new WeakMap<StateRef, string>();
+const states = new WeakMap<StateRef, string>();
+
+function kept(texts: WeakMap<StateRef, string>, state: StateRef, make: () => string): string {
+  let text = texts.get(state);
+  if (text === undefined) {
+    text = make();
+    texts.set(state, text);
+  }
+  return text;
+}

@@ -1,0 +1,103 @@
+import type { CallBegin, CallEnd, CallLost, HartInfo, TraceEvent, TraceInfo, TraceSink } from './events.js';
+import { type OpenCall, OpenCalls } from './open-calls.js';
+
+/** A call that has begun: nobody knows yet whether it lasts long enough, or it has and was passed on. */
+interface Held {
+  readonly type: 'held';
+  readonly begin: CallBegin;
+  state: 'held' | 'passed' | 'dropped';
+}
+
+/** Events behind a call that is held wait with it. Calls that turn out short leave no trace here, so only polls can fill this. */
+const mostWaiting = 1 << 16;
+
+/**
+ * Leaves out calls of functions that last less than a threshold, as `uftrace -t` does; what they call is shorter still and goes with
+ * them. Polls and states stay. Order is kept: while a call is too young to tell, what comes after its begin waits, for no
+ * longer than the threshold.
+ */
+export class Threshold implements TraceSink {
+  readonly #sink: TraceSink;
+  readonly #nanos: number;
+  readonly #open = new OpenCalls<OpenCall & { readonly held?: Held }>(() => {});
+  #waiting: (TraceEvent | Held)[] = [];
+
+  constructor(sink: TraceSink, nanos: number) {
+    this.#sink = sink;
+    this.#nanos = nanos;
+  }
+
+  begin(info: TraceInfo): void {
+    this.#sink.begin(info);
+  }
+
+  hart(hart: HartInfo): void {
+    this.#sink.hart(hart);
+  }
+
+  event(event: TraceEvent): void {
+    this.#release(event.type === 'gap' ? event.from : event.time);
+    switch (event.type) {
+      case 'call-begin': {
+        const held: Held = { type: 'held', begin: event, state: 'held' };
+        this.#open.begin({ begin: event, held });
+        this.#waiting.push(held);
+        break;
+      }
+      case 'call-end':
+      case 'call-lost':
+        this.#callEnd(event);
+        break;
+      case 'poll-begin':
+        this.#open.begin({ begin: event });
+        this.#pass(event);
+        break;
+      case 'poll-end':
+      case 'poll-lost':
+        this.#open.end(event);
+        this.#pass(event);
+        break;
+      default:
+        this.#pass(event);
+    }
+    if (this.#waiting.length > mostWaiting) this.#release(Number.POSITIVE_INFINITY);
+  }
+
+  flush(): void {
+    this.#sink.flush();
+  }
+
+  /** Calls whose end never came and that are too young to tell are left out. */
+  end(): void {
+    this.#waiting = this.#waiting.filter((item) => item.type !== 'held');
+    this.#release(Number.POSITIVE_INFINITY);
+    this.#sink.end();
+  }
+
+  #callEnd(event: CallEnd | CallLost): void {
+    const held = this.#open.end(event)?.held;
+    if (held === undefined) {
+      if (event.time - event.began >= this.#nanos) this.#pass(event);
+    } else if (held.state === 'passed') {
+      this.#pass(event);
+    } else {
+      held.state = 'dropped';
+      this.#waiting.splice(this.#waiting.lastIndexOf(held), 1);
+    }
+  }
+
+  #pass(event: TraceEvent): void {
+    if (this.#waiting.length === 0) this.#sink.event(event);
+    else this.#waiting.push(event);
+  }
+
+  /** Passes on what need not wait any longer at a time: up to the first call that is younger than the threshold. */
+  #release(time: number): void {
+    const waits = this.#waiting.findIndex((item) => item.type === 'held' && time - item.begin.time < this.#nanos);
+    const ripe = this.#waiting.splice(0, waits < 0 ? this.#waiting.length : waits);
+    for (const item of ripe) {
+      if (item.type === 'held') item.state = 'passed';
+      this.#sink.event(item.type === 'held' ? item.begin : item);
+    }
+  }
+}

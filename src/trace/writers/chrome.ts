@@ -1,0 +1,222 @@
+/*
+ * Chrome Trace Event JSON ("Trace Event Format", docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
+ * This part: the JSON array form, whose closing `]` may be missing, so that a file that is cut off after a record loads;
+ * M (metadata), B and E (a thread a hart, strictly nested), nestable async b, n and e (one `cat` + `id` a root Future), and
+ * thread-scoped i for ends whose begin is unknown. `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid`
+ * the hart's number + 1, since viewers take thread 0 as the idle thread. Objects that need the object form are not written.
+ */
+import { hex } from '../../base/addr.js';
+import type {
+  CallBegin,
+  CallEnd,
+  CallLost,
+  DerivedPoll,
+  Gap,
+  GuestNanos,
+  HartInfo,
+  PollBegin,
+  PollEnd,
+  PollLost,
+  RootRef,
+  StateChange,
+  TraceInfo,
+} from '../events.js';
+import type { OutputFile } from '../output-file.js';
+import { argumentsText, ChainTexts, gapText, placeText, rootText, stackText, stateText } from '../text.js';
+import type { LaneWriter, LifeEnd } from './lanes.js';
+
+/** Every async event of a root has this one category: viewers put `cat` + `id` on one track. */
+const ASYNC = 'future';
+
+type Args = Record<string, string | number | boolean | undefined>;
+
+/** Writes Chrome Trace Event JSON into `out`. Use through `Lanes`. */
+export class ChromeWriter implements LaneWriter {
+  readonly #out: OutputFile;
+  readonly #chains = new ChainTexts();
+  #state: 'before' | 'first' | 'more' | 'ended' = 'before';
+
+  constructor(out: OutputFile) {
+    this.#out = out;
+  }
+
+  begin(info: TraceInfo): void {
+    const { clock } = info;
+    this.#state = 'first';
+    this.#metadata('process_name', 0, { name: info.program });
+    const clockText = clock.guest ? `guest clock ${clock.name}` : `clock ${clock.name}`;
+    this.#metadata('process_labels', 0, { labels: `${info.arch}, ${clockText}` });
+    this.#record('i', 0 as GuestNanos, `"tid":1,"s":"g","cat":"trace","name":"rsptrace"`, {
+      program: info.program,
+      build_id: info.buildId,
+      arch: info.arch,
+      clock: clock.name,
+      clock_resolution_ns: clock.resolutionNs,
+      guest_clock: clock.guest,
+    });
+  }
+
+  hart(hart: HartInfo): void {
+    const tid = hart.number + 1;
+    this.#metadata('thread_name', tid, { name: hart.name });
+    this.#metadata('thread_sort_index', tid, { sort_index: hart.number });
+  }
+
+  lifeBegin(root: RootRef, time: GuestNanos): void {
+    this.#async('b', root, 0, time, rootText(root), { future: root.future.instance, address: hex(root.address) });
+  }
+
+  lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void {
+    this.#async('e', root, 0, time, rootText(root), { end: how });
+  }
+
+  pollBegin(event: PollBegin): void {
+    const name = event.future.future;
+    const args = {
+      future: event.future.instance,
+      address: hex(event.address),
+      at: placeText(event.future),
+      state_before: event.state && stateText(event.state),
+      stack: event.stack && stackText(event.stack),
+    };
+    this.#async('b', event.root, event.hart, event.time, name, args);
+    this.#hart('B', event, event.time, { ...args, task: rootText(event.root) });
+  }
+
+  pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void {
+    const args = this.#endArgs(end);
+    if (onRootLane) this.#async('e', begin.root, begin.hart, end.time, begin.future.future, args);
+    this.#hart('E', begin, end.time, args);
+  }
+
+  pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void {
+    const args = { result: 'lost' };
+    if (lanes !== 'hart') this.#async('e', begin.root, begin.hart, time, begin.future.future, args);
+    if (lanes !== 'root') this.#hart('E', begin, time, args);
+  }
+
+  orphanEnd(event: PollEnd | PollLost): void {
+    const args = event.type === 'poll-end' ? this.#endArgs(event) : { result: 'lost' };
+    this.#async('n', event.root, event.hart, event.time, event.future.future, args);
+    this.#hart('i', event, event.time, args);
+  }
+
+  waitBegin(end: PollEnd, name: string): void {
+    const args = { await_chain: this.#chains.text(end.chain) || undefined };
+    this.#async('b', end.root, end.hart, end.time, name, args);
+  }
+
+  waitEnd(root: RootRef, time: GuestNanos, name: string): void {
+    this.#async('e', root, 0, time, name, {});
+  }
+
+  callBegin(event: CallBegin): void {
+    this.#call('B', event, event.time, {
+      function: event.function.instance,
+      address: hex(event.function.address),
+      at: placeText(event.function),
+      arguments: argumentsText(event.arguments) || undefined,
+    });
+  }
+
+  callEnd(begin: CallBegin, end: CallEnd): void {
+    this.#call('E', begin, end.time, { returned: end.result });
+  }
+
+  callLost(begin: CallBegin, time: GuestNanos): void {
+    this.#call('E', begin, time, { result: 'lost' });
+  }
+
+  orphanReturn(event: CallEnd | CallLost): void {
+    this.#call('i', event, event.time, event.type === 'call-end' ? { returned: event.result } : { result: 'lost' });
+  }
+
+  state(event: StateChange): void {
+    this.#async(
+      'n',
+      event.root,
+      event.hart,
+      event.time,
+      `${event.future.future}: ${event.to?.name ?? 'unknown state'}`,
+      {
+        future: event.future.instance,
+        address: hex(event.address),
+        state_before: event.from && stateText(event.from),
+        state_after: event.to && stateText(event.to),
+        derived: event.derived,
+      },
+    );
+  }
+
+  derived(event: DerivedPoll): void {
+    this.#async('n', event.root, event.hart, event.time, event.future.future, {
+      future: event.future.instance,
+      address: hex(event.address),
+      result: event.result,
+      state_after: event.state && stateText(event.state),
+      derived: true,
+    });
+  }
+
+  gap(event: Gap): void {
+    const name = quote(gapText);
+    this.#record('b', event.from, `"tid":1,"cat":"gap","id":"0x0","name":${name}`, {});
+    this.#record('e', event.to, `"tid":1,"cat":"gap","id":"0x0","name":${name}`, {});
+  }
+
+  flush(): void {
+    this.#out.flush();
+  }
+
+  end(): void {
+    if (this.#state === 'first' || this.#state === 'more') this.#out.textRecord('\n]\n');
+    this.#state = 'ended';
+    this.#out.close();
+  }
+
+  #endArgs(end: PollEnd): Args {
+    return {
+      result: end.result,
+      state_after: end.state && stateText(end.state),
+      await_chain: this.#chains.text(end.chain) || undefined,
+    };
+  }
+
+  #metadata(name: string, tid: number, args: Args): void {
+    this.#record('M', 0 as GuestNanos, `"tid":${tid},"name":${quote(name)}`, args);
+  }
+
+  #hart(phase: 'B' | 'E' | 'i', event: PollBegin | PollEnd | PollLost, time: GuestNanos, args: Args): void {
+    this.#onHart(phase, event.hart, time, 'poll', event.future.future, args);
+  }
+
+  #call(phase: 'B' | 'E' | 'i', event: CallBegin | CallEnd | CallLost, time: GuestNanos, args: Args): void {
+    this.#onHart(phase, event.hart, time, 'call', event.function.name, args);
+  }
+
+  #onHart(phase: string, hart: number, time: GuestNanos, category: string, name: string, args: Args): void {
+    const scope = phase === 'i' ? '"s":"t",' : '';
+    this.#record(phase, time, `"tid":${hart + 1},${scope}"cat":"${category}","name":${quote(name)}`, args);
+  }
+
+  #async(phase: 'b' | 'n' | 'e', root: RootRef, hart: number, time: GuestNanos, name: string, args: Args): void {
+    this.#record(phase, time, `"tid":${hart + 1},"cat":"${ASYNC}","id":"${hex(root.key)}","name":${quote(name)}`, args);
+  }
+
+  #record(phase: string, time: GuestNanos, fields: string, args: Args): void {
+    const start = this.#state === 'first' ? '[\n' : ',\n';
+    this.#state = 'more';
+    this.#out.textRecord(
+      `${start}{"ph":"${phase}","ts":${micros(time)},"pid":1,${fields},"args":${JSON.stringify(args)}}`,
+    );
+  }
+}
+
+function micros(time: GuestNanos): string {
+  const nanos = time % 1000;
+  return `${(time - nanos) / 1000}.${String(nanos).padStart(3, '0')}`;
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text);
+}

@@ -1,0 +1,244 @@
+import type {
+  CallBegin,
+  CallEnd,
+  CallLost,
+  DerivedPoll,
+  Gap,
+  GuestNanos,
+  HartInfo,
+  PollBegin,
+  PollEnd,
+  PollLost,
+  RootRef,
+  StateChange,
+  StateRef,
+  TraceEvent,
+  TraceInfo,
+  TraceSink,
+} from '../events.js';
+import { type OpenCall, OpenCalls } from '../open-calls.js';
+import { waitingState, waitText } from '../text.js';
+
+/** What is known of a poll besides its begin: which lanes it is still open on. */
+export interface LanePoll extends OpenCall {
+  readonly begin: PollBegin;
+  onRootLane: boolean;
+}
+
+interface LaneCall extends OpenCall {
+  readonly begin: CallBegin;
+}
+
+export type LifeEnd = 'ready' | 'panicked' | 'dropped';
+
+/**
+ * What a format with timelines has to know how to write. There is a lane a hart and a lane a root Future; slices on a lane
+ * always nest, and each call's time is not before that of the call before it on the same lane.
+ */
+export interface LaneWriter {
+  begin(info: TraceInfo): void;
+  hart(hart: HartInfo): void;
+  /** A root Future seen for the first time: its lane starts. */
+  lifeBegin(root: RootRef, time: GuestNanos): void;
+  /** Its last poll ended, or another Future now lies where it lay (`dropped`). */
+  lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void;
+  /** A slice on the hart's lane and one on the root's. */
+  pollBegin(event: PollBegin): void;
+  /** The end of `begin`'s slice on the hart's lane, and on the root's where `onRootLane`. */
+  pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void;
+  /** The same for a poll of which only is known that it is over. `lanes` says on which its slice is still open. */
+  pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void;
+  /** An end whose begin was not seen. There is no slice to end. */
+  orphanEnd(event: PollEnd | PollLost): void;
+  /** Between two polls, on the root's lane. */
+  waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void;
+  waitEnd(root: RootRef, time: GuestNanos, name: string): void;
+  /** A slice on the hart's lane. */
+  callBegin(event: CallBegin): void;
+  callEnd(begin: CallBegin, end: CallEnd): void;
+  /** The end of a slice of which only is known that it is over. */
+  callLost(begin: CallBegin, time: GuestNanos): void;
+  /** An end whose begin was not seen. There is no slice to end. */
+  orphanReturn(event: CallEnd | CallLost): void;
+  state(event: StateChange): void;
+  derived(event: DerivedPoll): void;
+  /** A slice on a lane of its own. */
+  gap(event: Gap): void;
+  flush(): void;
+  end(): void;
+}
+
+interface Life {
+  readonly root: RootRef;
+  readonly polls: LanePoll[];
+  /** The name of the open wait slice. */
+  waiting: string | undefined;
+  over: boolean;
+}
+
+/**
+ * Turns events into slices that nest, for writers of timelines. Polls that are open when the trace ends stay open. A root is
+ * forgotten when another one lies at its address, so memory grows with the places where roots lie, not with their number.
+ */
+export class Lanes implements TraceSink {
+  readonly #writer: LaneWriter;
+  readonly #harts = new Set<number>();
+  readonly #lives = new Map<number, Life>();
+  readonly #byAddress = new Map<bigint, Life>();
+  readonly #open: OpenCalls<LanePoll | LaneCall>;
+
+  constructor(writer: LaneWriter) {
+    this.#writer = writer;
+    this.#open = new OpenCalls((call, event) => this.#lose(call, event.time));
+  }
+
+  begin(info: TraceInfo): void {
+    this.#writer.begin(info);
+    for (const hart of info.harts) this.hart(hart);
+  }
+
+  hart(hart: HartInfo): void {
+    if (this.#harts.has(hart.number)) return;
+    this.#harts.add(hart.number);
+    this.#writer.hart(hart);
+  }
+
+  event(event: TraceEvent): void {
+    if (event.type === 'gap') {
+      this.#writer.gap(event);
+      return;
+    }
+    if (!this.#harts.has(event.hart)) this.hart({ number: event.hart, name: `hart ${event.hart}` });
+    switch (event.type) {
+      case 'poll-begin':
+        this.#pollBegin(event);
+        break;
+      case 'poll-end':
+        this.#pollEnd(event);
+        break;
+      case 'poll-lost':
+        this.#pollLost(event);
+        break;
+      case 'call-begin':
+        this.#open.begin({ begin: event });
+        this.#writer.callBegin(event);
+        break;
+      case 'call-end':
+      case 'call-lost':
+        this.#callEnd(event);
+        break;
+      case 'state':
+        this.#life(event.root, event.time);
+        this.#writer.state(event);
+        break;
+      case 'derived-poll':
+        this.#life(event.root, event.time);
+        this.#writer.derived(event);
+        break;
+    }
+  }
+
+  flush(): void {
+    this.#writer.flush();
+  }
+
+  end(): void {
+    this.#writer.end();
+  }
+
+  #pollBegin(event: PollBegin): void {
+    const poll: LanePoll = { begin: event, onRootLane: true };
+    this.#open.begin(poll);
+    const life = this.#life(event.root, event.time);
+    // A Future is polled by one hart at a time: an older poll of it on another hart is over, whatever that hart says later.
+    while (life.polls.length > 0 && life.polls.at(-1)?.begin.hart !== event.hart) {
+      const stale = life.polls.pop();
+      if (stale === undefined) break;
+      stale.onRootLane = false;
+      this.#writer.pollLost(stale.begin, event.time, 'root');
+    }
+    this.#stopWaiting(life, event.time);
+    life.polls.push(poll);
+    this.#writer.pollBegin(event);
+  }
+
+  #pollEnd(event: PollEnd): void {
+    const poll = pollOf(this.#open.end(event));
+    const life = this.#life(poll?.begin.root ?? event.root, event.time);
+    if (poll === undefined) {
+      this.#writer.orphanEnd(event);
+    } else {
+      this.#writer.pollEnd(poll.begin, event, poll.onRootLane);
+      if (poll.onRootLane) life.polls.pop();
+    }
+    const root = life.root;
+    if (life.polls.length > 0 || event.future.key !== root.future.key || event.address !== root.address) return;
+    if (event.result === 'pending') {
+      this.#stopWaiting(life, event.time);
+      const at = waitingState(event);
+      life.waiting = waitText(at);
+      this.#writer.waitBegin(event, life.waiting, at);
+    } else if (event.result === 'ready' || event.result === 'panicked') {
+      this.#endLife(life, event.time, event.result);
+    }
+  }
+
+  #pollLost(event: PollLost): void {
+    const poll = this.#open.end(event);
+    if (poll !== undefined) {
+      this.#lose(poll, event.time);
+    } else {
+      this.#life(event.root, event.time);
+      this.#writer.orphanEnd(event);
+    }
+  }
+
+  #callEnd(event: CallEnd | CallLost): void {
+    const begin = this.#open.end(event)?.begin;
+    if (begin?.type !== 'call-begin') this.#writer.orphanReturn(event);
+    else if (event.type === 'call-end') this.#writer.callEnd(begin, event);
+    else this.#writer.callLost(begin, event.time);
+  }
+
+  #lose(open: LanePoll | LaneCall, time: GuestNanos): void {
+    const poll = pollOf(open);
+    if (poll === undefined) {
+      if (open.begin.type === 'call-begin') this.#writer.callLost(open.begin, time);
+      return;
+    }
+    this.#writer.pollLost(poll.begin, time, poll.onRootLane ? 'both' : 'hart');
+    if (poll.onRootLane) this.#life(poll.begin.root, time).polls.pop();
+  }
+
+  #life(root: RootRef, time: GuestNanos): Life {
+    const known = this.#lives.get(root.key);
+    if (known !== undefined) return known;
+    const before = this.#byAddress.get(root.address);
+    if (before !== undefined && before.polls.length === 0) {
+      this.#endLife(before, time, 'dropped');
+      this.#lives.delete(before.root.key);
+    }
+    const life: Life = { root, polls: [], waiting: undefined, over: false };
+    this.#lives.set(root.key, life);
+    this.#byAddress.set(root.address, life);
+    this.#writer.lifeBegin(root, time);
+    return life;
+  }
+
+  #endLife(life: Life, time: GuestNanos, how: LifeEnd): void {
+    this.#stopWaiting(life, time);
+    if (life.over) return;
+    life.over = true;
+    this.#writer.lifeEnd(life.root, time, how);
+  }
+
+  #stopWaiting(life: Life, time: GuestNanos): void {
+    if (life.waiting === undefined) return;
+    this.#writer.waitEnd(life.root, time, life.waiting);
+    life.waiting = undefined;
+  }
+}
+
+function pollOf(open: LanePoll | LaneCall | undefined): LanePoll | undefined {
+  return open !== undefined && 'onRootLane' in open ? open : undefined;
+}

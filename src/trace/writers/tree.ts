@@ -1,0 +1,154 @@
+// A call tree for people to read and to grep, in the manner of `uftrace replay` and of ftrace's function_graph: a line where
+// something begins, a line with its duration where it ends, and one line for both where nothing happened in between.
+//
+//   #           TIME    DURATION  HART
+//          12.300 us              [ 0]  labkern::exec::poll_task(t: 0x80412340) {
+//          13.100 us      1.2 us  [ 0]    labkern::work::deep0(x: 3, y: 1) = 7
+//          15.000 us      2.7 us  [ 0]  } /* labkern::exec::poll_task */
+//
+// Written as events come; only the last begin waits for what comes after it.
+import type { CallBegin, HartInfo, PollBegin, PollEnd, TraceEvent, TraceInfo, TraceSink } from '../events.js';
+import { type AnyBegin, type AnyEnd, OpenCalls } from '../open-calls.js';
+import type { OutputFile } from '../output-file.js';
+import { argumentsText, ChainTexts, gapText, stateText } from '../text.js';
+import { timeText } from '../text-table.js';
+
+interface Line {
+  readonly begin: AnyBegin;
+  /** What is open around it on its hart. */
+  readonly indent: number;
+}
+
+/** Writes a readable call tree into `out`. */
+export class TreeWriter implements TraceSink {
+  readonly #out: OutputFile;
+  readonly #chains = new ChainTexts();
+  readonly #open = new OpenCalls<Line>((line, event) => this.#close(line, event.time, ' = lost'));
+  /** Begun, and nothing has happened since. */
+  #pending: Line | undefined;
+
+  constructor(out: OutputFile) {
+    this.#out = out;
+  }
+
+  begin({ program, arch, clock, harts }: TraceInfo): void {
+    const clockText = clock.guest ? `guest clock ${clock.name}` : `clock ${clock.name}`;
+    this.#write(`# ${program}, ${arch}, ${clockText}\n`);
+    for (const hart of harts) this.hart(hart);
+    this.#write(`#${'TIME'.padStart(15)}${'DURATION'.padStart(12)}  HART\n`);
+  }
+
+  hart(hart: HartInfo): void {
+    this.#write(`# [${String(hart.number).padStart(2)}] is ${hart.name}\n`);
+  }
+
+  event(event: TraceEvent): void {
+    switch (event.type) {
+      case 'call-begin':
+      case 'poll-begin':
+        this.#begin(event);
+        break;
+      case 'call-end':
+        this.#end(event, event.result === undefined ? '' : ` = ${event.result}`);
+        break;
+      case 'poll-end':
+        this.#end(event, this.#resultText(event));
+        break;
+      case 'call-lost':
+      case 'poll-lost':
+        this.#end(event, ' = lost');
+        break;
+      case 'derived-poll':
+        this.#note(event, `poll ${event.future.future} = ${event.result} (derived)`);
+        break;
+      case 'state':
+        this.#note(event, `${event.future.future}: ${event.to === undefined ? 'unknown state' : stateText(event.to)}`);
+        break;
+      case 'gap':
+        this.#openPending();
+        this.#write(`# ${gapText}: ${timeText(event.to - event.from)}\n`);
+        break;
+    }
+  }
+
+  flush(): void {
+    this.#out.flush();
+  }
+
+  end(): void {
+    this.#openPending();
+    this.#out.close();
+  }
+
+  #begin(begin: CallBegin | PollBegin): void {
+    this.#openPending();
+    // What this begin proves to be over is closed first.
+    const line = { begin, indent: this.#open.on(begin.hart).filter((outer) => outer.begin.depth < begin.depth).length };
+    this.#open.begin(line);
+    this.#pending = line;
+  }
+
+  #end(event: AnyEnd, result: string): void {
+    const line = this.#open.end(event);
+    if (line === undefined) {
+      this.#openPending();
+      this.#line(event.hart, event.time, undefined, this.#open.on(event.hart).length, `${nameOf(event)}${result}`);
+    } else this.#close(line, event.time, result);
+  }
+
+  /** A call's last line; its only one when it is still pending. */
+  #close(line: Line, time: number, result: string): void {
+    const { begin, indent } = line;
+    const duration = time - begin.time;
+    if (this.#pending === line) {
+      this.#pending = undefined;
+      this.#line(begin.hart, begin.time, duration, indent, `${callText(begin)}${result}`);
+      return;
+    }
+    this.#openPending();
+    this.#line(begin.hart, time, duration, indent, `}${result} /* ${nameOf(begin)} */`);
+  }
+
+  #openPending(): void {
+    const line = this.#pending;
+    if (line === undefined) return;
+    this.#pending = undefined;
+    this.#line(line.begin.hart, line.begin.time, undefined, line.indent, `${callText(line.begin)} {`);
+  }
+
+  #note(event: { readonly hart: number; readonly time: number }, text: string): void {
+    this.#openPending();
+    this.#line(event.hart, event.time, undefined, this.#open.on(event.hart).length, `/* ${text} */`);
+  }
+
+  #resultText(end: PollEnd): string {
+    const chain = this.#chains.text(end.chain);
+    if (chain !== '') return ` = ${end.result}, awaits ${chain}`;
+    return end.result === 'pending' && end.state ? ` = pending, ${stateText(end.state)}` : ` = ${end.result}`;
+  }
+
+  #line(hart: number, time: number, duration: number | undefined, indent: number, text: string): void {
+    const spent = duration === undefined ? '' : timeText(duration);
+    const left = `${micros(time).padStart(13)} us${spent.padStart(12)}`;
+    this.#write(`${left}  [${String(hart).padStart(2)}]  ${'  '.repeat(indent)}${text.replaceAll('\n', ' ')}\n`);
+  }
+
+  #write(text: string): void {
+    this.#out.textRecord(text);
+  }
+}
+
+function callText(begin: AnyBegin): string {
+  if (begin.type === 'poll-begin') {
+    return begin.state === undefined ? nameOf(begin) : `${nameOf(begin)} from ${stateText(begin.state)}`;
+  }
+  return `${nameOf(begin)}(${argumentsText(begin.arguments)})`;
+}
+
+function nameOf(event: AnyBegin | AnyEnd): string {
+  return 'function' in event ? event.function.name : `poll ${event.future.future}`;
+}
+
+function micros(nanos: number): string {
+  return `${Math.floor(nanos / 1000)}.${String(nanos % 1000).padStart(3, '0')}`;
+}
