@@ -1,0 +1,112 @@
+import type { Architecture } from '../../src/arch/architecture.js';
+import { addr } from '../../src/base/addr.js';
+import type { Case, StepOracle } from './step-oracle.js';
+
+/** One instruction, and the state it meets. */
+export interface Trial {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  readonly pc: bigint;
+  readonly registers: ReadonlyMap<string, bigint>;
+  /** Put where the instruction reads or writes memory, at the stack pointer where it does neither. */
+  readonly memory: Uint8Array;
+}
+
+export interface Difference {
+  readonly instruction: string;
+  readonly what: string;
+  readonly expected: string;
+  readonly actual: string;
+}
+
+/** Bits that a debugger's own work may leave in a register after a real step. */
+export type Masks = Readonly<Record<string, bigint>>;
+
+export interface Comparison {
+  readonly carried: number;
+  /** Names of trials that had no effects, so that a step is needed. */
+  readonly left: readonly string[];
+  readonly differences: readonly Difference[];
+}
+
+/** Steps every trial that has effects, and reports where a register or a byte differs from what the effects say. */
+export async function compare(
+  architecture: Architecture,
+  oracle: StepOracle,
+  order: readonly string[],
+  trials: readonly Trial[],
+  masks: Masks = {},
+): Promise<Comparison> {
+  const left: string[] = [];
+  const prepared = trials.flatMap((trial) => {
+    const prediction = predict(architecture, trial);
+    if (prediction === undefined) left.push(trial.name);
+    return prediction === undefined ? [] : [prediction];
+  });
+  const cases = prepared.map(
+    ({ trial, base }): Case => ({
+      registers: order.map((register) => trial.registers.get(register) ?? 0n),
+      memory: [
+        { address: trial.pc, bytes: trial.bytes },
+        { address: base, bytes: trial.memory },
+      ],
+      watch: { address: base, length: trial.memory.length },
+    }),
+  );
+  const outcomes = await oracle.run(cases);
+  const differences: Difference[] = [];
+  for (const [index, { trial, text, registers, memory }] of prepared.entries()) {
+    const outcome = outcomes[index];
+    if (outcome === undefined) throw new Error('A case was not run');
+    const instruction = `${Buffer.from(trial.bytes).toString('hex')} ${text} at 0x${trial.pc.toString(16)}`;
+    for (const [at, register] of order.entries()) {
+      const keep = masks[register] ?? 0xffff_ffff_ffff_ffffn;
+      const expected = (outcome.registers[at] ?? 0n) & keep;
+      const actual = (registers.get(register) ?? 0n) & keep;
+      if (actual !== expected) {
+        differences.push({ instruction, what: register, expected: expected.toString(16), actual: actual.toString(16) });
+      }
+    }
+    const expected = Buffer.from(outcome.watched ?? []).toString('hex');
+    const actual = Buffer.from(memory).toString('hex');
+    if (actual !== expected) differences.push({ instruction, what: 'memory', expected, actual });
+  }
+  return { carried: prepared.length, left, differences };
+}
+
+interface Prediction {
+  readonly trial: Trial;
+  readonly text: string;
+  /** Where the trial's memory goes. */
+  readonly base: bigint;
+  readonly registers: ReadonlyMap<string, bigint>;
+  readonly memory: Uint8Array;
+}
+
+/** The state after the effects are applied. Only registers that `reads` names are told, so that it must be complete. */
+function predict(architecture: Architecture, trial: Trial): Prediction | undefined {
+  const carried = architecture.resumeOver(trial.bytes, addr(trial.pc));
+  if (carried === undefined) throw new Error(`${trial.name} is not carried out`);
+  if (carried.length !== trial.bytes.length) throw new Error(`${trial.name} has another length`);
+  const known = { register: (name: string) => (carried.reads.includes(name) ? trial.registers.get(name) : undefined) };
+  const load = carried.load?.(known);
+  if (load?.length === 0) {
+    if (carried.effects(known, new Uint8Array(8)) !== undefined)
+      throw new Error(`${trial.name} has effects without its load`);
+    return undefined;
+  }
+  const middle = trial.memory.length / 2;
+  const loaded = load && trial.memory.subarray(middle, middle + load.length);
+  const effects = carried.effects(known, loaded);
+  if (effects === undefined) return undefined;
+  const written = effects.memory[0];
+  const near = load?.address ?? written?.address ?? trial.registers.get(architecture.sp) ?? 0n;
+  const base = near - BigInt(middle);
+  const memory = Uint8Array.from(trial.memory);
+  for (const { address, bytes } of effects.memory) memory.set(bytes, Number(address - base));
+  const names = effects.registers.map(({ name }) => name);
+  if (new Set(names).size !== names.length) throw new Error(`${trial.name} writes a register twice`);
+  const registers = new Map(trial.registers);
+  for (const { name, value } of effects.registers) registers.set(name, value);
+  return { trial, text: carried.text, base, registers, memory };
+}

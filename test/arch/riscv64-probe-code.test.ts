@@ -1,0 +1,389 @@
+import t from 'tap';
+import {
+  type Condition,
+  controlBlock,
+  type Displaced,
+  type FieldSource,
+  type RecordField,
+} from '../../src/arch/probe-code.js';
+import { probeCode } from '../../src/arch/riscv64/trampoline.js';
+import { random, values } from './random.js';
+import { Calls, call, withoutT0 } from './riscv64-calls.js';
+import { functions, helper, type TestFunction } from './riscv64-functions.js';
+import { Machine, order, type Registers } from './riscv64-machine.js';
+import { place, plainEntry, Ring, smallRing, unsigned, type Way, ways } from './riscv64-ring.js';
+
+const next = random(5);
+const calls = new Calls(next);
+
+function displace({ code }: TestFunction, { kind }: Way): Displaced | undefined {
+  const displaced = probeCode.displace(code, place.code, kind);
+  return 'refused' in displaced ? undefined : displaced;
+}
+
+const SLOT = 2 ** smallRing.slotShift;
+const value = values(next);
+const sizes = [1, 2, 4, 8] as const;
+const pick = <T>(list: readonly T[]): T => list[next() % list.length] as T;
+
+function functionNamed(name: string): TestFunction {
+  return functions.find((tested) => tested.name === name) as TestFunction;
+}
+
+/** A record full of random fields. */
+function randomFields(sources: readonly FieldSource[]): RecordField[] {
+  const fields: RecordField[] = [];
+  for (let at = 8; at < SLOT; ) {
+    const size = pick(sizes);
+    at = Math.ceil(at / size) * size;
+    if (at + size > SLOT) break;
+    fields.push({ at, size, from: pick(sources) });
+    at += size;
+  }
+  return fields;
+}
+
+const KEEP = ['a2', 't1', 'sp', 't3'] as const;
+
+const shared: readonly FieldSource[] = [
+  ...order
+    .slice(0, 32)
+    .flatMap((name) => (name === 't0' || name === 'ra' ? [] : [{ kind: 'register', name } as const])),
+  { kind: 'register', name: 's0' },
+  { kind: 'stack-pointer' },
+  { kind: 'return-address' },
+  { kind: 'hart', how: 'tp' },
+  { kind: 'hart', how: 'mhartid' },
+  { kind: 'control', offset: controlBlock.spins },
+  ...[0n, 1n, 2047n, 2048n, -1n, 0x7fff_ffffn, 0x8000_0000n, 0x1234_5678_9abc_def0n, 1n << 63n].map(
+    (constant) => ({ kind: 'constant', value: constant }) as const,
+  ),
+];
+
+const fromRegister = (name: string, offset: number, align: number): FieldSource => ({
+  kind: 'load',
+  base: { kind: 'register', name },
+  offset,
+  align,
+});
+const entryLoads = [
+  fromRegister('a2', 0, 8),
+  fromRegister('a2', 24, 8),
+  fromRegister('a2', -4, 8),
+  fromRegister('t1', 16, 1),
+  fromRegister('s2', 0, 1),
+  fromRegister('s3', 0, 8),
+  fromRegister('s3', 4, 4),
+  fromRegister('a2', 4096, 8),
+];
+const exitSources: readonly FieldSource[] = [
+  ...KEEP.map((_, index) => ({ kind: 'kept', index }) as const),
+  { kind: 'load', base: { kind: 'kept', index: 0 }, offset: 8, align: 8 },
+  { kind: 'load', base: { kind: 'kept', index: 1 }, offset: 0, align: 4 },
+];
+
+interface Known {
+  readonly registers: Registers;
+  readonly kept: Registers;
+  readonly sp: bigint;
+  readonly data: Uint8Array;
+}
+
+/** What the contract says that a field holds; undefined where that is not known here. */
+function expected(from: FieldSource, size: number, known: Known): bigint | undefined {
+  const { registers, kept } = known;
+  const named = (name: string): bigint => registers[name === 's0' ? 'fp' : name] ?? 0n;
+  const keptValue = (index: number): bigint => kept[KEEP[index] as string] ?? 0n;
+  switch (from.kind) {
+    case 'register':
+      return named(from.name);
+    case 'stack-pointer':
+      return known.sp;
+    case 'return-address':
+      return place.done;
+    case 'kept':
+      return keptValue(from.index);
+    case 'constant':
+      return from.value;
+    case 'hart':
+      return from.how === 'tp' ? named('tp') : 0n;
+    case 'control':
+      return 3n;
+    case 'time':
+      return undefined;
+    case 'load': {
+      const base = from.base.kind === 'register' ? named(from.base.name) : keptValue(from.base.index);
+      if (base === 0n || base % BigInt(from.align) !== 0n) return -1n;
+      const at = Number(base - place.data) + from.offset;
+      const bytes = Uint8Array.from({ length: size }, (_, index) => known.data[at + index] ?? 0);
+      return BigInt(`0x${Buffer.from(bytes).reverse().toString('hex')}`);
+    }
+  }
+}
+
+function differences(record: DataView, fields: readonly RecordField[], known: Known): string[] {
+  return fields.flatMap(({ at, size, from }) => {
+    const wanted = expected(from, size, known);
+    const got = unsigned(record, at, size);
+    if (wanted === undefined || got === BigInt.asUintN(8 * size, wanted)) return [];
+    const what = JSON.stringify(from, (_, part: unknown) => (typeof part === 'bigint' ? String(part) : part));
+    return [
+      `${what} of ${size} at ${at}: 0x${got.toString(16)}, not 0x${BigInt.asUintN(8 * size, wanted).toString(16)}`,
+    ];
+  });
+}
+
+t.test('a traced function leaves what it leaves untraced, and the records hold what was there', async (t) => {
+  await using machine = await Machine.start();
+  const client = new Ring(machine);
+  await machine.write(place.helper, helper);
+  const entrySources = [...shared, ...entryLoads, { kind: 'register', name: 'ra' } as const];
+  for (const tested of functions) {
+    for (const way of ways) {
+      const displaced = displace(tested, way);
+      if (displaced === undefined) continue;
+      for (const hooked of [false, true]) {
+        for (const nested of hooked ? [false, true] : [false]) {
+          const what = `${tested.name}, ${way.name}${hooked ? ', hooked' : ''}${nested ? ', nesting' : ''}`;
+          const from = calls.start();
+          const untraced = await call(machine, tested.code, from);
+          await client.reset();
+          await client.set(controlBlock.outerPlan, 77n);
+          const t0 = way.kind === 'near' ? [{ kind: 'register', name: 't0' } as const] : [];
+          const fields = randomFields([...entrySources, ...t0]);
+          const exitFields = randomFields([...shared, ...exitSources]);
+          const keep = hooked ? KEEP : [];
+          const { patched, trampoline } = await client.plantEntry(tested.code, displaced, way, {
+            ...plainEntry,
+            fields,
+            hook: hooked ? { exit: place.exit, keep } : undefined,
+            nesting: nested ? { self: 'a2', plan: place.plan } : undefined,
+          });
+          const exit = await client.plantExit({ fields: hooked ? exitFields : [], keep, nesting: nested });
+          t.ok(trampoline.length < 700 && exit.length < 700, `${trampoline.length} and ${exit.length} bytes`);
+          const traced = await call(machine, patched, from);
+          const lost = way.kind === 'far' && tested.name !== 'calls by t0';
+          t.same(lost ? withoutT0(traced) : traced, lost ? withoutT0(untraced) : untraced, what);
+
+          const depth = tested.name === 'calls itself' ? Number((from.registers.a0 ?? 0n) & 3n) + 1 : 1;
+          t.equal(await client.claimed(), hooked ? 2 * depth : depth, 'events');
+          const sp = from.registers.sp as bigint;
+          const record = await client.record(0);
+          t.equal(unsigned(record, 0, 8), client.claimOf(0), 'committed');
+          t.same(differences(record, fields, { registers: from.registers, kept: {}, sp, data: from.data }), []);
+          if (hooked) {
+            const last = await client.record(2 * depth - 1);
+            t.equal(unsigned(last, 0, 8), client.claimOf(2 * depth - 1), 'exit committed');
+            // t0 to t3 at the return are what the function left in them, though the trampoline uses them.
+            const known = { registers: untraced.registers, kept: from.registers, sp, data: untraced.data };
+            t.same(differences(last, exitFields, known), []);
+          }
+          t.equal(await client.control(controlBlock.outer), 0n, 'no poll is open');
+          t.equal(await client.control(controlBlock.outerPlan), 77n);
+        }
+      }
+    }
+  }
+});
+
+const holds: Readonly<Record<Condition['op'], (a: bigint, b: bigint) => boolean>> = {
+  eq: (a, b) => a === b,
+  ne: (a, b) => a !== b,
+  lt: (a, b) => a < b,
+  le: (a, b) => a <= b,
+  gt: (a, b) => a > b,
+  ge: (a, b) => a >= b,
+};
+
+t.test('conditions compare as integers of their type do, with any constant', async (t) => {
+  await using machine = await Machine.start();
+  const client = new Ring(machine);
+  const leaf = functionNamed('is a leaf of short instructions');
+  await client.reset();
+  let counted = 0;
+  let kept = 0;
+  const wrong: string[] = [];
+  for (const op of ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const) {
+    for (const size of sizes) {
+      for (const signed of [true, false]) {
+        for (let round = 0; round < 6; round++) {
+          const way = pick(ways);
+          const register = pick(['a0', 'a1', 's0', 't1', 't3', 'sp', 'zero']);
+          const from = calls.start();
+          const bits = from.registers[register === 's0' ? 'fp' : register] ?? 0n;
+          const left = (signed ? BigInt.asIntN : BigInt.asUintN)(8 * size, bits);
+          const constant = pick([left, left - 1n, left + 1n, value(), -value(), 0n, 300n]);
+          const displaced = displace(leaf, way) as Displaced;
+          const { patched } = await client.plantEntry(leaf.code, displaced, way, {
+            ...plainEntry,
+            when: [{ register, size, signed, op, value: constant }],
+            count: place.counter,
+          });
+          await machine.writeWord(place.counter, 41n);
+          const untraced = await call(machine, leaf.code, from);
+          const traced = await call(machine, patched, from);
+          if (way.kind === 'near') t.same(traced, untraced);
+          const yes = (await machine.word(place.counter)) === 42n;
+          if (yes !== holds[op](left, constant)) wrong.push(`${register} ${left} ${op} ${constant}: ${yes}`);
+          if (yes) counted++;
+          else kept++;
+        }
+      }
+    }
+  }
+  t.same(wrong, []);
+  t.ok(counted > 50 && kept > 50, `${counted} counted, ${kept} not`);
+  t.equal(await client.claimed(), 0, 'counting claims nothing');
+});
+
+t.test('of several conditions all must hold, else there is no record and no hook', async (t) => {
+  await using machine = await Machine.start();
+  const client = new Ring(machine);
+  const tested = functionNamed('pushes a frame');
+  await machine.write(place.helper, helper);
+  for (const way of ways) {
+    const displaced = displace(tested, way) as Displaced;
+    const from = calls.start();
+    const untraced = await call(machine, tested.code, from);
+    const equal = (register: string, by: bigint): Condition => {
+      const constant = BigInt.asUintN(64, (from.registers[register] ?? 0n) + by);
+      return { register, size: 8, signed: false, op: 'eq', value: constant };
+    };
+    for (const [first, second] of [
+      [0n, 0n],
+      [0n, 1n],
+      [1n, 0n],
+    ] as const) {
+      await client.reset();
+      const { patched } = await client.plantEntry(tested.code, displaced, way, {
+        ...plainEntry,
+        when: [equal('a0', first), equal('t2', second)],
+        hook: { exit: place.exit, keep: ['a0'] },
+        nesting: { self: 'a2', plan: place.plan },
+      });
+      await client.plantExit({ fields: [], keep: ['a0'], nesting: true });
+      const traced = await call(machine, patched, from);
+      const lost = way.kind === 'far';
+      t.same(lost ? withoutT0(traced) : traced, lost ? withoutT0(untraced) : untraced, way.name);
+      t.equal(await client.claimed(), first === 0n && second === 0n ? 2 : 0);
+    }
+  }
+});
+
+t.test('what the plan lists is copied out of the Future whose poll is open', async (t) => {
+  await using machine = await Machine.start();
+  const client = new Ring(machine);
+  const tested = functionNamed('is a leaf of short instructions');
+  const offsets = [0, 9, 3, 200];
+  await machine.write(place.plan, new Uint8Array(Uint32Array.of(offsets.length, ...offsets).buffer));
+  for (const way of ways) {
+    for (const [outer, room, copied] of [
+      [place.data, 4, true],
+      [place.data, 24, true],
+      [place.data, 3, false],
+      [0n, 24, false],
+    ] as const) {
+      const from = calls.start();
+      const untraced = await call(machine, tested.code, from);
+      await client.reset();
+      await client.set(controlBlock.outer, outer);
+      await client.set(controlBlock.outerPlan, place.plan);
+      const displaced = displace(tested, way) as Displaced;
+      const { patched } = await client.plantEntry(tested.code, displaced, way, {
+        ...plainEntry,
+        fields: [
+          { at: 8, size: 8, from: { kind: 'control', offset: controlBlock.outer } },
+          ...['t0', 't4', 't5', 't6'].flatMap((name, index) =>
+            name === 't0' && way.kind === 'far'
+              ? []
+              : [{ at: 64 + 8 * index, size: 8, from: { kind: 'register', name } } as const],
+          ),
+        ],
+        outerCopy: { at: 17, room },
+      });
+      const traced = await call(machine, patched, from);
+      const lost = way.kind === 'far';
+      t.same(lost ? withoutT0(traced) : traced, lost ? withoutT0(untraced) : untraced, way.name);
+      const record = await client.record(0);
+      t.equal(unsigned(record, 8), outer);
+      const wanted = offsets.map((offset) => (copied ? (from.data[offset] ?? -1) : 0));
+      t.same([...new Uint8Array(record.buffer, record.byteOffset + 17, 6)], [...wanted, 0, 0]);
+      for (const [index, name] of ['t4', 't5', 't6'].entries())
+        t.equal(unsigned(record, 72 + 8 * index), from.registers[name], name);
+    }
+  }
+});
+
+t.test('a nested call sees the one around it as the open poll', async (t) => {
+  await using machine = await Machine.start();
+  const client = new Ring(machine);
+  const tested = functionNamed('calls itself');
+  for (const way of ways) {
+    const from = calls.start();
+    const start = { ...from, registers: { ...from.registers, a0: 3n } };
+    await client.reset();
+    await client.set(controlBlock.outer, 0x5000n);
+    const fields: RecordField[] = [
+      { at: 8, size: 8, from: { kind: 'register', name: 'a0' } },
+      { at: 16, size: 8, from: { kind: 'control', offset: controlBlock.outer } },
+      { at: 24, size: 8, from: { kind: 'time', counter: 'time' } },
+      { at: 32, size: 8, from: { kind: 'time', counter: 'cycle' } },
+      { at: 40, size: 8, from: { kind: 'stack-pointer' } },
+    ];
+    const displaced = displace(tested, way) as Displaced;
+    const { patched } = await client.plantEntry(tested.code, displaced, way, {
+      ...plainEntry,
+      fields,
+      hook: { exit: place.exit, keep: ['a0', 'sp'] },
+      nesting: { self: 'a0', plan: place.plan },
+    });
+    await client.plantExit({
+      fields: [
+        ...fields,
+        { at: 48, size: 8, from: { kind: 'kept', index: 0 } },
+        { at: 56, size: 8, from: { kind: 'kept', index: 1 } },
+      ],
+      keep: ['a0', 'sp'],
+      nesting: true,
+    });
+    await call(machine, patched, start);
+    const records = await client.records();
+    t.same(
+      records.map((record) => unsigned(record, 16)),
+      [0x5000n, 3n, 2n, 1n, 1n, 2n, 3n, 0x5000n],
+      'outer',
+    );
+    t.same(
+      records.slice(0, 4).map((record) => unsigned(record, 8)),
+      [3n, 2n, 1n, 0n],
+    );
+    t.same(
+      records.slice(4).map((record) => unsigned(record, 48)),
+      [0n, 1n, 2n, 3n],
+      'kept',
+    );
+    t.same(
+      records.slice(4).map((record) => unsigned(record, 56)),
+      records
+        .slice(0, 4)
+        .map((record) => unsigned(record, 40))
+        .reverse(),
+      'an exit knows the stack pointer of its entry',
+    );
+    t.same(
+      records.slice(4).map((record) => unsigned(record, 40)),
+      records.slice(4).map((record) => unsigned(record, 56)),
+      'which is where it returns to',
+    );
+    for (const at of [24, 32]) {
+      const times = records.map((record) => unsigned(record, at));
+      t.same(
+        times,
+        times.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
+        'time goes on',
+      );
+      t.ok((times.at(-1) ?? 0n) > (times[0] ?? 0n));
+    }
+    t.equal(await client.control(controlBlock.outer), 0x5000n);
+  }
+});

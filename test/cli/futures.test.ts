@@ -1,0 +1,292 @@
+// `rsptrace futures`, run as a user runs it, on guests. The JSON against llvm-dwarfdump and readelf and against the schema of
+// docs/futures.md; table, tree and sizes against golden text (UPDATE_GOLDEN=1 rewrites it); the graph against Graphviz itself.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { instance } from '@viz-js/viz';
+import t from 'tap';
+import { elfPath, sourcePath } from '../qemu/guests/guests.js';
+import { type Ran, rsptrace, scratchFolder } from '../support/command.js';
+import { dumpInfo, run } from '../support/dwarfdump.js';
+import { checkShape, type Shape } from '../support/json-shape.js';
+
+const futures = (...args: string[]): Promise<Ran> => rsptrace('futures', ...args).ended;
+
+interface FutureJson {
+  readonly future: string;
+  readonly instance: string;
+  readonly kind: string;
+  readonly file: string;
+  readonly line: number;
+  readonly size: number;
+  readonly states: readonly {
+    readonly name: string;
+    readonly line: number;
+    readonly awaits: readonly string[];
+    readonly locals: readonly { readonly name: string; readonly offset: number; readonly size: number }[];
+    readonly holds: readonly { readonly future: string; readonly role: string; readonly may_be: readonly unknown[] }[];
+  }[];
+  readonly holds: readonly { readonly future: string; readonly path: string }[];
+  readonly polls: readonly { readonly address: string; readonly symbol: string; readonly name: string }[];
+  readonly inlined: readonly { readonly into: string; readonly file: string; readonly line: number }[];
+  readonly vtables: readonly string[];
+}
+
+async function json(...args: string[]): Promise<{ futures: FutureJson[] }> {
+  const { status, stdout, stderr } = await futures(...args, '--json');
+  if (status !== 0 || stderr !== '') throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+
+const address: Shape = /^0x[0-9a-f]+$/;
+const number: Shape = 'number';
+const orNull = (shape: Shape): Shape => ({ or: [shape, 'null'] });
+const listOf = (shape: Shape): Shape => ({ list: shape });
+const place = {
+  offset: number,
+  repeats: listOf({ fields: { count: number, stride: number } }),
+  guards: listOf({
+    fields: {
+      offset: number,
+      size: number,
+      within: 'boolean',
+      repeats: number,
+      values: listOf(listOf(address)),
+    },
+  }),
+} satisfies Record<string, Shape>;
+const to: Shape = {
+  or: [
+    { fields: { kind: /^one$/ } },
+    { fields: { kind: /^slice$/, length: number, stride: number } },
+    { fields: { kind: /^list$/, next: number } },
+  ],
+};
+const held: Shape = {
+  fields: {
+    ...place,
+    future: 'string',
+    instance: orNull('string'),
+    type: 'string',
+    role: /^(awaitee|local|captured|field)$/,
+    path: 'string',
+    size: number,
+    maybe: 'boolean',
+    pointers: listOf({ fields: { ...place, to } }),
+    vtable: orNull(number),
+    may_be: listOf({ fields: { future: 'string', instance: 'string' } }),
+  },
+};
+const local: Shape = { fields: { name: 'string', type: 'string', offset: number, size: number } };
+const future: Shape = {
+  fields: {
+    future: 'string',
+    instance: 'string',
+    kind: /^(async_fn|async_block|async_closure|impl)$/,
+    crate: 'string',
+    file: orNull('string'),
+    line: orNull(number),
+    size: number,
+    align: orNull(number),
+    output: orNull('string'),
+    discriminant: orNull({ fields: { offset: number, size: number } }),
+    states: listOf({
+      fields: {
+        name: 'string',
+        value: number,
+        file: orNull('string'),
+        line: orNull(number),
+        bytes: number,
+        awaits: listOf('string'),
+        locals: listOf(local),
+        holds: listOf(held),
+      },
+    }),
+    fields: listOf(local),
+    holds: listOf(held),
+    blame: orNull({
+      fields: { state: orNull('string'), member: 'string', type: 'string', offset: number, size: number },
+    }),
+    polls: listOf({ fields: { address, end: address, symbol: orNull('string'), name: orNull('string') } }),
+    inlined: listOf({ fields: { address, into: 'string', file: orNull('string'), line: orNull(number) } }),
+    vtables: listOf(address),
+  },
+};
+const schema: Shape = {
+  fields: {
+    version: number,
+    program: 'string',
+    build_id: orNull('string'),
+    futures: listOf(future),
+    warnings: listOf('string'),
+  },
+};
+
+for (const name of ['rv-o0', 'rv-o2-dwarf5', 'x86-o2-legacy']) {
+  t.test(`${name}: the JSON is the file`, async (t) => {
+    const all = await json(elfPath(name));
+    t.strictSame(checkShape(all, schema), [], 'the schema of docs/futures.md');
+
+    // The environments by size, and the members of each state's struct, as llvm-dwarfdump reads them.
+    const sizes = new Map<string, number>();
+    const members = new Map<string, { name: string; offset: number }[]>();
+    const path: string[] = [];
+    let state: { name: string; offset: number }[] | undefined;
+    for (const { depth, tag, attributes } of dumpInfo(elfPath(name))) {
+      const own = (attributes.get('name') ?? '').replace(/^"|"$/g, '');
+      path.length = depth;
+      path[depth] = own;
+      const full = path.slice(1).join('::');
+      if (tag === 'structure_type') {
+        state = undefined;
+        if (/^\{async_\w+_env#\d+\}/.test(own)) sizes.set(full, Number(attributes.get('byte_size')));
+        if (/_env#\d+\}.*::(Unresumed|Returned|Panicked|Suspend\d+)$/.test(full) && !members.has(full)) {
+          state = [];
+          members.set(full, state);
+        }
+      } else if (tag === 'member' && own !== '__awaitee') {
+        state?.push({ name: own, offset: Number(attributes.get('data_member_location')) });
+      }
+    }
+    const made = all.futures.filter(({ kind }) => kind !== 'impl');
+    t.strictSame(new Set(made.map((f) => f.instance)), new Set(sizes.keys()));
+    for (const { instance, size, states } of made) {
+      t.equal(size, sizes.get(instance), instance);
+      for (const { name, locals } of states) {
+        const wanted = members.get(`${instance}::${name}`) ?? [];
+        const distinct = new Set(wanted.map((one) => JSON.stringify(one)));
+        t.strictSame(new Set(locals.map(({ name, offset }) => JSON.stringify({ name, offset }))), distinct);
+      }
+    }
+
+    // The map from async function to poll symbol; what has none is told with the places that it was inlined into.
+    const symbols = new Map(
+      [...run('readelf', '-sW', elfPath(name)).matchAll(/^ +\d+: 0*([0-9a-f]+) .* (\S+)$/gm)].map((m) => [m[2], m[1]]),
+    );
+    for (const one of all.futures) {
+      for (const poll of one.polls) t.equal(poll.address, `0x${symbols.get(poll.symbol)}`, poll.name);
+      if (one.polls.length > 0) continue;
+      t.not(one.inlined.length, 0, `${one.instance} is inlined`);
+      for (const { into, file, line } of one.inlined) {
+        if (!file.startsWith('/labkern/')) continue;
+        const text = readFileSync(sourcePath(file), 'utf8').split('\n')[line - 1];
+        t.match(text, /\.await|poll/, `${one.future} is awaited at line ${line} in ${into}`);
+      }
+    }
+  });
+}
+
+t.test('awaits, holds and what a dyn Future may be', async (t) => {
+  const { futures } = await json(elfPath('rv-o2'));
+  const named = (name: string) => futures.filter((one) => one.future === `labkern::${name}`);
+  const awaits = (name: string) =>
+    named(name)[0]?.states.map((state) => state.awaits.map((a) => a.replace(/^labkern::/, '')));
+  t.strictSame(awaits('work::level3'), [[], [], [], ['work::leaf_io'], ['work::leaf_io']]);
+  t.strictSame(awaits('work::joiner'), [[], [], [], ['futs::Join2']]);
+  t.strictSame(awaits('work::fib_task')?.[3], ['dyn core::future::future::Future<Output=u64>']);
+  t.strictSame(
+    named('futs::Join2').map(({ holds }) => holds.map((h) => `${h.path} ${h.future}`)),
+    [
+      ['a.Pending.0 labkern::work::joiner::{async_block#0}', 'b.Pending.0 labkern::work::level3'],
+      ['a.Pending.0 labkern::work::leaf_io', 'b.Pending.0 labkern::futs::Join2'],
+    ],
+  );
+  t.strictSame(
+    named('futs::Select2')[0]?.holds.map((h) => `${h.path} ${h.future}`),
+    ['a.Some.0 labkern::work::loser', 'b.Some.0 labkern::work::leaf_io'],
+  );
+  const fib = named('work::fib_box::{async_block#0}')[0];
+  const boxed = fib?.states.flatMap((state) => state.holds).filter((h) => h.may_be.length > 0);
+  t.equal(boxed?.length, 2, 'fib_box awaits itself at two places');
+  for (const { may_be } of boxed ?? []) t.match(may_be, [{ future: 'labkern::work::fib_box::{async_block#0}' }]);
+});
+
+t.test('text', async (t) => {
+  const path = join(import.meta.dirname, 'futures.golden.txt');
+  const views: [string, string[]][] = [
+    ['', []],
+    ['--tree', ['--tree']],
+    ['--size', ['--size']],
+    ['level*', ['level*']],
+    ["--tree '**::{async_block#0}'", ['--tree', '**::{async_block#0}']],
+  ];
+  const shown: string[] = [];
+  for (const [title, args] of views) {
+    const { stdout, stderr, status } = await futures(elfPath('rv-o2'), ...args);
+    t.strictSame([status, stderr], [0, '']);
+    shown.push(`$ rsptrace futures rv-o2.elf ${title}\n${stdout}`);
+  }
+  const text = shown.join('\n');
+  if (process.env.UPDATE_GOLDEN) writeFileSync(path, text);
+  t.equal(text, readFileSync(path, 'utf8'));
+});
+
+t.test('the graph is one that Graphviz draws', async (t) => {
+  const viz = await instance();
+  const { stdout: dot } = await futures(elfPath('rv-o2'), '--dot');
+  const read = JSON.parse(viz.renderString(dot, { format: 'json' })) as {
+    objects: { name: string; label: string; tooltip: string }[];
+    edges: { tail: number; head: number; style: string }[];
+  };
+  const { futures: all } = await json(elfPath('rv-o2'));
+  // A Pin<Box<..>> passes polls on: the graph shows what it points to.
+  const wanted = all.map((one) => one.instance).filter((instance) => !instance.startsWith('core::pin::Pin<'));
+  t.strictSame(
+    read.objects.map(({ tooltip }) => tooltip).sort(),
+    [...wanted, 'dyn core::future::future::Future<Output=u64>'].sort(),
+  );
+  const edge = (from: RegExp, to: RegExp) =>
+    read.edges.filter(
+      ({ tail, head }) => from.test(read.objects[tail]?.tooltip ?? '') && to.test(read.objects[head]?.tooltip ?? ''),
+    );
+  t.match(edge(/^labkern::work::level1/, /^labkern::work::level2/), [{ style: 'solid' }]);
+  t.match(edge(/^labkern::futs::Select2/, /^labkern::work::loser/), [{ style: 'dashed' }]);
+  t.match(edge(/^labkern::work::fib_box/, /^dyn/), [{ style: 'solid' }]);
+  t.match(edge(/^dyn/, /^labkern::work::fib_box/), [{ style: 'dotted' }]);
+
+  const file = join(scratchFolder(t), 'futures.svg');
+  const drawn = await futures(elfPath('rv-o2'), `--svg=${file}`);
+  t.strictSame([drawn.status, drawn.stdout, drawn.stderr], [0, '', '']);
+  const svg = readFileSync(file, 'utf8');
+  t.equal(illFormed(svg), undefined);
+  t.equal([...svg.matchAll(/<g id="node\d+"/g)].length, read.objects.length);
+  const printed = await futures(elfPath('rv-o2'), 'level1', '--svg');
+  t.match(printed.stdout, /^<\?xml[\s\S]*level1[\s\S]*<\/svg>\s*$/);
+});
+
+t.test('what goes wrong', async (t) => {
+  const cases: { args: string[]; status: number; code: string; says: RegExp }[] = [
+    { args: [elfPath('rv-o2'), 'levle3'], status: 1, code: 'FUTURES_NO_MATCH', says: /nearest: labkern::work::level3/ },
+    { args: [elfPath('rv-o2'), '--tree', '--size'], status: 2, code: 'USAGE', says: /--tree and --size/ },
+    { args: [], status: 2, code: 'USAGE', says: /an argument is missing/ },
+    { args: ['/nowhere.elf'], status: 1, code: 'ELF_NOT_FOUND', says: /nowhere/ },
+    { args: ['/bin/true'], status: 1, code: 'DWARF_MISSING', says: /no debug info/ },
+    { args: [elfPath('rv-o2'), '--svg=/nowhere/x.svg'], status: 1, code: 'OUTPUT_CANNOT_WRITE', says: /x\.svg/ },
+  ];
+  for (const { args, status, code, says } of cases) {
+    const ran = await futures(...args);
+    t.equal(ran.status, status, args.join(' '));
+    t.match(ran.stderr, `[${code}]`);
+    t.match(ran.stderr, says);
+    t.equal(ran.stdout, '');
+  }
+  const asked = await futures(elfPath('rv-o2'), 'levle3', '--json');
+  t.match(JSON.parse(asked.stdout), { version: 1, error: { code: 'FUTURES_NO_MATCH', hint: /level3/ } });
+});
+
+/** What keeps a text from being well-formed XML (https://www.w3.org/TR/xml/#sec-well-formed), as far as SVG goes. */
+function illFormed(text: string): string | undefined {
+  const open: string[] = [];
+  const token =
+    /<\?[\s\S]*?\?>|<!--(?:(?!--)[\s\S])*-->|<!DOCTYPE[^>]*>|<(\/?)([\w:-]+)((?:\s+[\w:-]+="[^"<]*")*)\s*(\/?)>|([^<]+)/gy;
+  let end = 0;
+  for (const found of text.matchAll(token)) {
+    if (found.index !== end) return text.slice(end, end + 60);
+    end = found.index + found[0].length;
+    const [, close, name, attributes = '', empty, words = ''] = found;
+    if (/&(?!(?:amp|lt|gt|quot|apos|#\d+|#x[0-9a-f]+);)/.test(attributes + words)) return found[0];
+    if (name === undefined || empty === '/') continue;
+    if (close === '') open.push(name);
+    else if (open.pop() !== name) return `</${name}>`;
+  }
+  return end === text.length && open.length === 0 ? undefined : text.slice(end, end + 60);
+}

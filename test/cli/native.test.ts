@@ -1,0 +1,95 @@
+// The real command at a real gdbserver, on a position-independent Rust program that counts its own polls: threads that come and go, forks, signals, exec.
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { compileC, gdbserver, pollsPrinted, pollsProgram } from '../support/native.js';
+
+interface Row {
+  readonly future: string;
+  readonly polls: number;
+  readonly ready: number;
+  readonly pending: number;
+  readonly lost: number;
+}
+
+interface Traced {
+  readonly output: { readonly end: string; readonly guest_exit: string; readonly futures: readonly Row[] };
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function trace(t: Test, mode: string, ...options: string[]): Promise<Traced> {
+  const program = pollsProgram(t);
+  const server = await gdbserver(t, program, mode);
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const ran = await rsptrace('-r', server.address, '--json', '-o', trace, ...options, program).ended;
+  t.equal(ran.status, 0, ran.stderr.slice(-300));
+  const { stdout } = await server.ended;
+  return { output: JSON.parse(ran.stdout) as Traced['output'], stdout, stderr: ran.stderr };
+}
+
+for (const mode of ['alone', 'threads', 'fork', 'signals', 'exec']) {
+  t.test(`${mode}: every poll that the program counted, and the program as it is untraced`, async (t) => {
+    const program = pollsProgram(t);
+    const untraced = (await start(program, [mode]).ended).stdout;
+    const { output, stdout } = await trace(t, mode);
+    t.equal(stdout, untraced, 'it prints what it prints untraced: its sums, its signals, how its children ended');
+    t.equal(output.end, 'guest-ended');
+    t.equal(output.guest_exit, 'status 0');
+    const counted = pollsPrinted(untraced);
+    t.equal(counted.size, 4);
+    for (const [name, polls] of counted) {
+      const row = output.futures.find(({ future }) => future === `polls::${name}`);
+      t.match(row, { polls, lost: 0 }, name);
+      t.equal((row?.ready ?? 0) + (row?.pending ?? 0), polls);
+    }
+  });
+}
+
+t.test('left in the middle of its forks: the program and its children end well', async (t) => {
+  const program = pollsProgram(t);
+  const untraced = (await start(program, ['fork']).ended).stdout;
+  for (const events of ['60', '900', '1100']) {
+    const { output, stdout } = await trace(t, 'fork', '-n', events);
+    t.equal(output.end, 'max-events');
+    t.equal(stdout, untraced);
+  }
+});
+
+t.test('a process that does not run the ELF: one sentence, and it runs on', async (t) => {
+  const other = compileC(t, '#include <stdio.h>\nint main(void) { puts("mine"); }\n', ['-pie']);
+  const server = await gdbserver(t, other);
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const ran = await rsptrace('-r', server.address, '-o', trace, pollsProgram(t)).ended;
+  t.equal(ran.status, 1);
+  t.match(ran.stderr, /\[(LOAD_ADDRESS_UNKNOWN|ELF_MISMATCH)\]/);
+  t.match((await server.ended).stdout, 'mine');
+});
+
+const SPINNER = `
+static volatile int sink;
+__attribute__((noinline)) int third(int x) { sink = x; return *(volatile int *)&sink + 1; }
+__attribute__((noinline)) int second(int x) { return third(x + 1) * 3; }
+__attribute__((noinline)) int first(int x) { return second(x + 1) + 5; }
+int main(void) { int sum = 0; for (;;) sum += first(sum & 7); }
+`;
+
+// Through its loader the process is the loader: where the program is, only the maps tell.
+for (const loader of [[], ['/lib64/ld-linux-x86-64.so.2']]) {
+  t.test(`bt of a position-independent program${loader.length > 0 ? ', run through its loader' : ''}`, async (t) => {
+    const program = compileC(t, SPINNER, ['-pie']);
+    const { process: child } = start([...loader, program][0] ?? '', loader.length > 0 ? [program] : []);
+    t.teardown(() => void child.kill('SIGKILL'));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const server = await gdbserver(t, '--attach', String(child.pid));
+    const { status, stdout, stderr } = await rsptrace('bt', '-r', server.address, '--json', '--locals', program).ended;
+    t.equal(status, 0, stderr);
+    const { harts } = JSON.parse(stdout) as { harts: { frames: { function: string; file: string; line: number }[] }[] };
+    const frames = (harts[0]?.frames ?? []).filter(({ file }) => file?.endsWith('program.c'));
+    const names = frames.map((frame) => frame.function);
+    t.ok(names.length >= 1);
+    t.same(names, ['third', 'second', 'first', 'main'].slice(-names.length));
+    const text = SPINNER.split('\n');
+    for (const { function: name, line } of frames) t.match(text[line - 1], ` ${name}(`);
+  });
+}

@@ -1,0 +1,291 @@
+// Forms and headers that no guest holds, and files that are damaged, from what the writer in test/support builds; the numbers are
+// the specification's or the test's own.
+import t from 'tap';
+import { addr } from '../../src/base/addr.js';
+import type { RsptraceError } from '../../src/base/errors.js';
+import { AbbrevCache } from '../../src/dwarf/abbrev.js';
+import {
+  DebugInfo,
+  type Die,
+  DW_AT,
+  DW_OP,
+  DW_TAG,
+  ElfFile,
+  DW_FORM as F,
+  sizeOf,
+  typeName,
+} from '../../src/dwarf/index.js';
+import { debugOf, only } from '../support/dwarf-debug.js';
+import { type DieSpec, DwarfWriter } from '../support/dwarf-writer.js';
+import { ByteWriter, writeElf } from '../support/elf-writer.js';
+
+for (const version of [2, 3, 4, 5]) {
+  for (const offsetSize of [4, 8] as const) {
+    for (const addressSize of [4, 8]) {
+      t.test(`forms of DWARF ${version}, ${offsetSize * 8}-bit, addresses of ${addressSize} bytes`, async (t) => {
+        // The last attribute shows that all before it were passed over rightly.
+        const die = only({ version, offsetSize, addressSize }, [
+          [0x2001, F.data1, 0xfe],
+          [0x2002, F.data2, 0xfedc],
+          [0x2003, F.data4, 0xfedcba98],
+          [0x2004, F.data8, 0xfedcba9876543210n],
+          [0x2005, F.udata, 300],
+          [0x2006, F.sdata, -300],
+          [0x2007, F.string, 'an inline string'],
+          [0x2008, F.strp, 'grüße'],
+          [0x2009, F.block1, Uint8Array.of(1, 2, 3)],
+          [0x200a, F.block2, Uint8Array.of(4, 5)],
+          [0x200b, F.block4, Uint8Array.of(6)],
+          [0x200c, F.block, Uint8Array.of(7, 8, 9, 10)],
+          [0x200d, F.flag, 1],
+          [0x200e, F.addr, 0x1234],
+          [0x200f, F.ref1, { ref: 'it' }],
+          [0x2010, F.ref2, { ref: 'it' }],
+          [0x2011, F.ref4, { ref: 'it' }],
+          [0x2012, F.ref8, { ref: 'it' }],
+          [0x2013, F.ref_addr, { ref: 'it' }],
+          [0x2014, F.indirect, new ByteWriter().uleb(F.data2).uint(777, 2).bytes()],
+          [0x2015, F.flag_present, 1],
+          [0x2016, F.sec_offset, 0x77],
+          [0x2017, F.exprloc, Uint8Array.of(DW_OP.lit0)],
+          [0x2018, F.GNU_strp_alt, 5],
+          [0x2019, F.GNU_ref_alt, 5],
+          [0x201a, F.data1, 42],
+        ]);
+        t.equal(die.number(0x2001), 0xfe);
+        t.equal(die.number(0x2002), 0xfedc);
+        t.equal(die.number(0x2003), 0xfedcba98);
+        t.equal(die.big(0x2004), 0xfedcba9876543210n);
+        t.equal(die.number(0x2005), 300);
+        t.equal(die.number(0x2006), -300);
+        t.equal(die.big(0x2006), -300n);
+        t.equal(die.string(0x2007), 'an inline string');
+        t.equal(die.string(0x2008), 'grüße');
+        t.strictSame([...(die.block(0x2009) ?? [])], [1, 2, 3]);
+        t.strictSame([...(die.block(0x200a) ?? [])], [4, 5]);
+        t.strictSame([...(die.block(0x200b) ?? [])], [6]);
+        t.strictSame([...(die.block(0x200c) ?? [])], [7, 8, 9, 10]);
+        t.equal(die.flag(0x200d), true);
+        t.equal(die.code(0x200e), 0x1234);
+        for (let at = 0x200f; at <= 0x2013; at++)
+          t.equal(die.reference(at), die.offset, `reference 0x${at.toString(16)}`);
+        t.equal(die.number(0x2014), 777);
+        t.equal(die.flag(0x2015), true);
+        t.equal(die.number(0x2016), 0x77);
+        t.equal(die.block(0x2017)?.length, 1);
+        t.equal(die.string(0x2018), undefined);
+        t.equal(die.reference(0x2019), undefined);
+        t.equal(die.number(0x201a), 42);
+        // A reader of another class answers undefined.
+        t.equal(die.string(0x2001), undefined);
+        t.equal(die.number(0x2007), undefined);
+        t.equal(die.code(0x2005), undefined);
+        t.equal(die.number(0x2fff), undefined);
+      });
+    }
+  }
+}
+
+t.test('forms that came with DWARF 5', async (t) => {
+  const die = only(
+    { version: 5 },
+    [
+      [0x2001, F.strx, 'x'],
+      [0x2002, F.strx1, 'x one'],
+      [0x2003, F.strx2, 'x two'],
+      [0x2004, F.strx3, 'x three'],
+      [0x2005, F.strx4, 'x four'],
+      [0x2006, F.addrx, 1],
+      [0x2007, F.addrx1, 0],
+      [0x2008, F.addrx2, 1],
+      [0x2009, F.addrx3, 0],
+      [0x200a, F.addrx4, 1],
+      [0x200b, F.line_strp, 'line text'],
+      [0x200c, F.implicit_const, -7],
+      [0x200d, F.data16, 0x0123456789abcdef_fedcba9876543210n],
+      [0x200e, F.ref_sup4, 1],
+      [0x200f, F.ref_sup8, 1],
+      [0x2010, F.strp_sup, 1],
+      [0x2011, F.GNU_str_index, 'gnu'],
+      [0x2012, F.GNU_addr_index, 1],
+      [0x2013, F.loclistx, 3],
+      [0x2014, F.data1, 42],
+    ],
+    [],
+    (w) => w.addresses.uint(0x1100, 8).uint(0xffff_ffff_8000_0000n, 8),
+  );
+  t.strictSame(
+    [1, 2, 3, 4, 5].map((n) => die.string(0x2000 + n)),
+    ['x', 'x one', 'x two', 'x three', 'x four'],
+  );
+  t.strictSame(
+    [6, 7, 8, 9, 10].map((n) => die.code(0x2000 + n)),
+    [-0x8000_0000, 0x1100, -0x8000_0000, 0x1100, -0x8000_0000],
+  );
+  t.equal(die.string(0x200b), 'line text');
+  t.equal(die.number(0x200c), -7);
+  t.equal(die.big(0x200d), 0x0123456789abcdef_fedcba9876543210n);
+  t.equal(die.reference(0x200e), undefined);
+  t.equal(die.string(0x2010), undefined);
+  t.equal(die.string(0x2011), 'gnu');
+  t.equal(die.code(0x2012), -0x8000_0000);
+  t.equal(die.number(0x2013), 3);
+  t.equal(die.number(0x2014), 42);
+});
+
+t.test('type units are found by signature: DWARF 4 in .debug_types, DWARF 5 in .debug_info', async (t) => {
+  for (const version of [4, 5]) {
+    const writer = new DwarfWriter();
+    const signature = 0xfeed_0000_0000_beefn;
+    writer.unit({
+      version,
+      root: {
+        tag: DW_TAG.compile_unit,
+        children: [{ tag: DW_TAG.variable, label: 'v', attributes: [[DW_AT.type, F.ref_sig8, signature]] }],
+      },
+    });
+    writer.unit({
+      version,
+      unitType: 2,
+      signature,
+      type: 't',
+      root: {
+        tag: DW_TAG.type_unit,
+        children: [
+          {
+            tag: DW_TAG.structure_type,
+            label: 't',
+            attributes: [
+              [DW_AT.name, F.string, 'Far'],
+              [DW_AT.byte_size, F.data1, 24],
+            ],
+          },
+        ],
+      },
+    });
+    const debug = debugOf(writer);
+    const type = debug.die(writer.labels.get('v') ?? -1)?.follow(DW_AT.type);
+    t.equal(type?.name, 'Far');
+    t.equal(sizeOf(type), 24);
+    t.equal(typeName(type), 'Far');
+  }
+});
+
+t.test('a damaged unit is left out with a warning, the others are used', async (t) => {
+  const good = (name: string): DieSpec => ({
+    tag: DW_TAG.compile_unit,
+    attributes: [
+      [DW_AT.name, F.string, name],
+      [DW_AT.low_pc, F.addr, 0x1000],
+      [DW_AT.high_pc, F.data1, 16],
+    ],
+    children: [],
+  });
+  const writer = new DwarfWriter();
+  writer.unit({ version: 4, root: good('first') });
+  writer.unit({ version: 9, root: good('of the future') });
+  writer.unit({ version: 4, addressSize: 3, root: { tag: DW_TAG.compile_unit } });
+  const broken = writer.unit({ version: 4, root: good('broken') });
+  writer.unit({
+    version: 4,
+    root: {
+      ...good('last'),
+      children: [
+        {
+          tag: DW_TAG.subprogram,
+          attributes: [
+            [DW_AT.name, F.string, 'f'],
+            [DW_AT.low_pc, F.addr, 0x1010],
+            [DW_AT.high_pc, F.data1, 8],
+          ],
+        },
+      ],
+      attributes: [
+        [DW_AT.name, F.string, 'last'],
+        [DW_AT.low_pc, F.addr, 0x1010],
+        [DW_AT.high_pc, F.data1, 16],
+      ],
+    },
+  });
+  // The broken unit's root has an abbreviation code that its table does not declare.
+  writer.info.patch(broken + 11, 0x55, 1);
+  const debug = debugOf(writer);
+  t.equal(debug.units.length, 3);
+  t.equal(debug.functionAt(addr(0x1012))?.name, 'f');
+  t.equal(debug.functionAt(addr(0x1012))?.high, 0x1018n);
+  t.match(debug.warnings[0], /unit at offset 0x\w+ was skipped: DWARF version 9/);
+  t.match(debug.warnings[1], /addresses of 3 bytes/);
+  t.match(debug.warnings[2], /abbreviation 85 is not declared/);
+});
+
+t.test('abbreviation codes out of order, unknown tags, attributes and forms', async (t) => {
+  const abbrev = new ByteWriter();
+  abbrev.uleb(7).uleb(DW_TAG.compile_unit).u8(1).uleb(DW_AT.name).uleb(F.string).u8(0).u8(0);
+  abbrev.uleb(300).uleb(0x4fff).u8(0).uleb(0x3ffe).uleb(F.udata).uleb(DW_AT.byte_size).uleb(F.data1).u8(0).u8(0);
+  abbrev.uleb(3).uleb(DW_TAG.variable).u8(0).uleb(DW_AT.name).uleb(0x7e).u8(0).u8(0);
+  abbrev.u8(0);
+  const body = new ByteWriter().uint(4, 2).uint(0, 4).u8(8);
+  body.uleb(7).cstr('unit').uleb(300).uleb(99999).u8(12).uleb(3).u8(0);
+  const info = new ByteWriter().uint(body.length, 4).raw(body.bytes());
+  const elf = writeElf({
+    sections: [
+      { name: '.debug_info', bytes: info.bytes() },
+      { name: '.debug_abbrev', bytes: abbrev.bytes() },
+    ],
+  });
+  const debug = DebugInfo.load(ElfFile.parse(elf, 'x'));
+  const unit = debug.units[0];
+  if (unit === undefined) throw new Error('no unit');
+  const children = unit.root.children();
+  const first = children.next().value as Die;
+  t.equal(first.tag, 0x4fff);
+  t.equal(first.number(0x3ffe), 99999);
+  t.equal(first.number(DW_AT.byte_size), 12);
+  t.equal(children.next().value?.tag, DW_TAG.variable);
+  t.throws(() => children.next(), { code: 'DWARF_UNKNOWN_FORM' });
+});
+
+t.test('abbreviation tables that overlap without end are refused', async (t) => {
+  const section = new Uint8Array(4096).fill(1);
+  const cache = new AbbrevCache(section);
+  const format = { version: 4, addressSize: 8, offsetSize: 4 };
+  const messages = new Set<string>();
+  for (let i = 0; i < 64; i++) {
+    try {
+      cache.get(i, format);
+    } catch (error) {
+      messages.add((error as RsptraceError).message);
+    }
+  }
+  t.ok([...messages].some((m) => m.includes('overlap')));
+});
+
+t.test('files that are no usable ELF', async (t) => {
+  const parse = (bytes: Uint8Array): ElfFile => ElfFile.parse(bytes, 'x');
+  const good = writeElf({});
+  t.equal(parse(good).machine, 243);
+  t.throws(() => parse(Buffer.from('#!/bin/sh\n')), { code: 'ELF_NOT_ELF' });
+  t.throws(() => parse(new Uint8Array(0)), { code: 'ELF_NOT_ELF' });
+  t.throws(() => parse(good.map((b, i) => (i === 4 ? 1 : b))), { code: 'ELF_NOT_64' });
+  t.throws(() => parse(good.map((b, i) => (i === 5 ? 2 : b))), { code: 'ELF_BIG_ENDIAN' });
+  t.throws(() => parse(good.subarray(0, good.length - 10)), {
+    code: 'ELF_DAMAGED',
+    message: /section header table at offset 0x/,
+  });
+  t.throws(() => DebugInfo.load(parse(good)), { code: 'DWARF_MISSING', hint: /debug = 2/ });
+  const object = writeElf({ type: 1, sections: [{ name: '.debug_info', bytes: new Uint8Array(0) }] });
+  t.throws(() => DebugInfo.load(parse(object)), { code: 'DWARF_RELOCATABLE' });
+  await t.rejects(ElfFile.open('/nonexistent/kernel.elf'), { code: 'ELF_NOT_FOUND' });
+  await t.rejects(ElfFile.open('/'), { code: 'ELF_UNREADABLE' });
+  const bomb = new ByteWriter()
+    .uint(1, 4)
+    .uint(0, 4)
+    .uint(1n << 40n, 8)
+    .uint(1, 8)
+    .raw([1, 2, 3]);
+  t.throws(
+    () =>
+      parse(writeElf({ sections: [{ name: '.debug_str', bytes: bomb.bytes(), flags: 0x800 }] })).section('.debug_str'),
+    { code: 'ELF_DAMAGED', message: /\.debug_str/ },
+  );
+});

@@ -1,0 +1,178 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import t from 'tap';
+import { architectureOf, riscv64 } from '../../src/arch/index.js';
+import { DebugInfo, ElfFile } from '../../src/dwarf/index.js';
+import { type FunctionProbe, type FunctionProbes, parseProbe, resolveFunctions } from '../../src/probes/index.js';
+import { elfPath } from '../qemu/guests/guests.js';
+import { scratchFolder } from '../support/command.js';
+
+async function resolve(path: string, ...texts: string[]): Promise<FunctionProbes> {
+  const elf = await ElfFile.open(path);
+  const arch = architectureOf(elf.machine);
+  if (!arch) throw new Error(`no architecture for ${path}`);
+  await arch.prepare();
+  const debug = elf.has('.debug_info') ? DebugInfo.load(elf) : undefined;
+  return resolveFunctions(elf, debug, arch, texts.map(parseProbe));
+}
+
+const names = ({ probes }: FunctionProbes): string[] => probes.map(({ ref }) => ref.name);
+
+/** The functions that readelf lists, by address. */
+function readelfFunctions(path: string): Map<bigint, { size: number; names: string[] }> {
+  const out = execFileSync('readelf', ['-sW', path], { encoding: 'utf8' });
+  const found = new Map<bigint, { size: number; names: string[] }>();
+  for (const [, value = '', size, name = ''] of out.matchAll(
+    /^ *\d+: ([0-9a-f]+) +(\d+) FUNC +\w+ +\w+ +\d+ (\S+)/gm,
+  )) {
+    const address = BigInt(`0x${value}`);
+    const known = found.get(address);
+    if (known) known.names.push(name);
+    else found.set(address, { size: Number(size), names: [name] });
+  }
+  return found;
+}
+
+for (const name of ['rv-o0', 'rv-o2', 'x86-o2', 'x86-o2-legacy', 'rv-o2-dwarf5', 'rvm-o2']) {
+  t.test(`${name}: fn:** is every function symbol but the handlers that hardware enters`, async (t) => {
+    const path = elfPath(name);
+    const known = readelfFunctions(path);
+    const { probes, excluded } = await resolve(path, 'fn:**');
+    const handler = name.startsWith('x86') ? 'irq_timer' : 'trap_entry';
+    t.match(
+      excluded.filter(({ address }) => known.has(address)),
+      [{ name: handler, reason: /trap handler/ }],
+    );
+    t.match(excluded.find((one) => one.name === '_start')?.reason, /label/);
+    const all = [...probes, ...excluded.filter(({ address }) => known.has(address))];
+    t.strictSame(all.map(({ address }) => address).sort(), [...known.keys()].sort());
+    for (const probe of probes) {
+      const symbol = known.get(probe.address);
+      if (probe.size !== symbol?.size) t.fail(`${probe.ref.name} has ${probe.size} bytes, not ${symbol?.size}`);
+    }
+    t.equal(new Set(probes.map(({ ref }) => ref.key)).size, probes.length);
+    const deep = probes.find(({ ref }) => ref.name === 'labkern::work::deep3');
+    t.match(deep, { producer: 'rustc', stackArguments: false, ref: { file: '/labkern/src/work.rs' } });
+  });
+}
+
+t.test('globs match paths, full names and symbols', async (t) => {
+  const path = elfPath('rv-o0');
+  const deep = Array.from({ length: 8 }, (_, i) => `labkern::work::deep${i}`);
+  t.strictSame(names(await resolve(path, 'fn:deep?')).sort(), deep);
+  t.strictSame(names(await resolve(path, 'fn:labkern::work::deep*')).sort(), deep);
+  t.strictSame(
+    names(await resolve(path, 'fn:deep*', '!fn:deep[12]', 'fn:!deep3')).length,
+    7,
+    '[] is no class in a glob',
+  );
+  t.strictSame(names(await resolve(path, 'fn:<labkern::console::Uart as core::fmt::Write>::write_str')).length, 1);
+  const own = names(await resolve(path, 'fn:**', '!fn:core::**', '!fn:alloc::**', '!fn:<**'));
+  t.ok(own.length > 50 && own.every((name) => !/^(core|alloc)::/.test(name)));
+  const { unmatched } = await resolve(path, 'fn:deep1', 'fn:nothing_like_it');
+  t.strictSame(unmatched, ['fn:nothing_like_it']);
+});
+
+t.test('what is folded into one address is one probe with all its names', async (t) => {
+  const path = elfPath('x86-o2');
+  const folded = [...readelfFunctions(path)].filter(([, { names }]) => names.length > 1);
+  t.ok(folded.length > 0);
+  const { probes } = await resolve(path, 'fn:**');
+  for (const [address, { names }] of folded) {
+    const probe = probes.find((one) => one.address === address);
+    t.equal((probe?.aliases.length ?? 0) + 1, names.length, names.join());
+  }
+});
+
+t.test('what cannot be probed says why', async (t) => {
+  const path = elfPath('rv-o2');
+  await t.rejects(resolve(path, 'fn:deepp7'), { code: 'PROBE_NO_MATCH', hint: /labkern::work::deep7/ });
+  await t.rejects(resolve(path, 'fn:trap_entry'), { code: 'PROBE_UNSAFE', hint: /trap handler/ });
+  await t.rejects(resolve(path, 'fn:_start'), { code: 'PROBE_UNSAFE' });
+  // An async fn's body that was inlined into chain_task's (docs/derived-polls.md has the same example).
+  await t.rejects(resolve(path, 'fn:labkern::work::level1::**'), {
+    code: 'PROBE_INLINED',
+    hint: /labkern::work::chain_task/,
+  });
+});
+
+t.test('without debug info the symbols do, and without symbols the debug info', async (t) => {
+  const folder = scratchFolder(t);
+  const path = elfPath('rv-o2');
+  const [bare, nosyms] = [join(folder, 'bare'), join(folder, 'nosyms')];
+  execFileSync('riscv64-linux-gnu-objcopy', ['--strip-debug', path, bare]);
+  const whole = await resolve(path, 'fn:**');
+  const stripped = await resolve(bare, 'fn:**');
+  t.strictSame(
+    stripped.probes.map(({ address }) => address),
+    whole.probes.map(({ address }) => address),
+  );
+  const raw = stripped.probes.find(({ ref }) => ref.name === 'deep3');
+  t.match(raw, { stackArguments: true, arguments: [{ name: 'a0', type: undefined }], result: undefined });
+  execFileSync('riscv64-linux-gnu-objcopy', ['--strip-all', '--keep-section=.debug_*', path, nosyms]);
+  t.equal(readelfFunctions(nosyms).size, 0);
+  const told = await resolve(nosyms, 'fn:deep?');
+  t.equal(told.probes.length, 8);
+});
+
+t.test('arguments and results by the calling conventions of C', async (t) => {
+  const folder = scratchFolder(t);
+  const source = `
+struct pair { long a; int b; }; struct big { long a[4]; }; struct small { char a; short b; };
+long ints(char a, unsigned short b, long *c, long d) { return a + b + *c + d; }
+long many(long a, long b, long c, long d, long e, long f, long g) { return a + b + c + d + e + f + g; }
+struct pair two(struct pair p, int q) { p.b += q; return p; }
+struct big large(struct big p, int q) { p.a[0] += q; return p; }
+int tiny(struct small p, int after) { return p.a + after; }
+int real(int a, double b, int c) { return a + (int)b + c; }
+int vary(int a, ...) { return a; }
+void nothing(void) {}
+int main(void) { return 0; }`;
+  const build = (compiler: string, name: string, ...flags: string[]): string => {
+    const path = join(folder, name);
+    execFileSync(compiler, ['-g', ...flags, '-x', 'c', '-', '-o', path], { input: source });
+    return path;
+  };
+  const of = ({ probes }: FunctionProbes, name: string): FunctionProbe => {
+    const found = probes.find(({ ref }) => ref.name === name);
+    if (!found) throw new Error(`no ${name}`);
+    return found;
+  };
+  const where = (probe: FunctionProbe): string[] =>
+    probe.arguments.map(({ name, where: place }) =>
+      place.kind === 'registers'
+        ? `${name}=${place.parts.map(({ register, size }) => `${register}:${size}`).join('+')}`
+        : `${name}=${place.kind}${place.kind === 'pointer' ? ` ${place.register}` : ''}`,
+    );
+  const result = ({ result: one }: FunctionProbe): string | undefined =>
+    one?.where.kind === 'registers' ? one.where.parts.map(({ register }) => register).join('+') : one?.where.kind;
+
+  const gcc = await resolve(build('gcc', 'gcc0', '-O0'), 'fn:**');
+  t.strictSame(where(of(gcc, 'ints')), ['a=rdi:1', 'b=rsi:2', 'c=rdx:8', 'd=rcx:8']);
+  t.equal(result(of(gcc, 'ints')), 'rax');
+  t.match(of(gcc, 'ints'), { producer: 'gcc', stackArguments: false });
+  t.equal(of(gcc, 'many').stackArguments, true);
+  t.strictSame(where(of(gcc, 'many')).slice(5), ['f=r9:8', 'g=unavailable']);
+  t.strictSame(where(of(gcc, 'two')), ['p=rdi:8+rsi:8', 'q=rdx:4']);
+  t.equal(result(of(gcc, 'two')), 'rax+rdx');
+  // A large structure travels on the stack, and its result through memory, whose address takes the first register.
+  t.strictSame(where(of(gcc, 'large')), ['p=unavailable', 'q=rsi:4']);
+  t.match(of(gcc, 'large'), { stackArguments: true, result: { where: { kind: 'unavailable' } } });
+  t.strictSame(where(of(gcc, 'tiny')), ['p=rdi:4', 'after=rsi:4']);
+  t.strictSame(where(of(gcc, 'real')), ['a=rdi:4', 'b=unavailable', 'c=unavailable']);
+  t.equal(of(gcc, 'vary').stackArguments, true);
+  t.match(of(gcc, 'nothing'), { arguments: [], result: undefined, stackArguments: false });
+
+  const optimised = await resolve(build('gcc', 'gcc2', '-O2'), 'fn:**');
+  // The debug info of optimised code says itself that `c` is in the second integer register, `b` in a floating-point one.
+  t.strictSame(where(of(optimised, 'real')), ['a=rdi:4', 'b=xmm0:8', 'c=rsi:4']);
+
+  // Where DWARF only says that a parameter lies in the frame, the convention decides: that of RISC-V for the same types.
+  const elf = await ElfFile.open(join(folder, 'gcc0'));
+  const riscv = resolveFunctions(elf, DebugInfo.load(elf), riscv64, [parseProbe('fn:**')]);
+  t.strictSame(where(of(riscv, 'many')).at(-1), 'g=a6:8');
+  t.equal(of(riscv, 'many').stackArguments, false);
+  t.strictSame(where(of(riscv, 'large')), ['p=pointer a1', 'q=a2:4']);
+  t.strictSame(where(of(riscv, 'two')), ['p=a0:8+a1:8', 'q=a2:4']);
+  t.equal(result(of(riscv, 'two')), 'a0+a1');
+});

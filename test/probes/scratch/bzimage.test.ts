@@ -1,0 +1,79 @@
+// A kernel that boots as Linux does, and prints the memory map that it was given.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { scratchFolder } from '../../support/command.js';
+import { hiddenMachine, plainRun } from '../../support/hidden.js';
+import { mapPrinter } from '../../support/tiny-kernels.js';
+
+const MIB = 2 ** 20;
+const RAM = 1;
+const RESERVED = 2;
+
+interface Printed {
+  readonly map: readonly { readonly start: number; readonly size: number; readonly type: number }[];
+  readonly disk: { readonly start: number; readonly size: number };
+}
+
+function printed(console: string): Printed {
+  const map = [...console.matchAll(/([0-9a-f]{16}) ([0-9a-f]{16}) ([0-9a-f]{8})\r?\n/g)].map(
+    ([, start, size, type]) => ({
+      start: Number(`0x${start}`),
+      size: Number(`0x${size}`),
+      type: Number(`0x${type}`),
+    }),
+  );
+  const [, at, size] = /([0-9a-f]{8})\+([0-9a-f]{8})/.exec(console) ?? [];
+  return { map, disk: { start: Number(`0x${at}`), size: Number(`0x${size}`) } };
+}
+
+const ramOf = ({ map }: Printed): number =>
+  map.filter(({ type }) => type === RAM).reduce((sum, { size }) => sum + size, 0);
+
+for (const [name, machine, disk] of [
+  ['pc', ['-m', '512'], 0],
+  ['q35', ['-M', 'q35', '-m', '512'], 0],
+  ['pc with an initial RAM disk', ['-m', '100'], 3 * MIB + 5],
+  ['pc with RAM above 4 GiB', ['-m', '4G'], 0],
+  ['q35 with RAM above 4 GiB, and a disk', ['-M', 'q35', '-m', '3G'], 100_000],
+] as const) {
+  t.test(`bzImage on ${name}: the kernel is told of the RAM that -m says`, async (t) => {
+    const file = join(scratchFolder(t), 'disk');
+    writeFileSync(file, Buffer.alloc(disk, 'a RAM disk '));
+    const command = [...mapPrinter(t, ...machine), ...(disk === 0 ? [] : ['-initrd', file])];
+    const plain = plainRun(t, command);
+    const { plan, session, hidden, ended, console } = await hiddenMachine(t, command);
+    const whole = Buffer.alloc(hidden.size, 'untouched ');
+    const piece = plan.file?.piece(Number(hidden.start), hidden.size);
+    piece?.write(0, whole);
+    await session.resume();
+    await ended;
+    const told = printed(console());
+    const before = printed(await plain);
+    t.ok(before.map.length >= 6, `${before.map.length} entries`);
+    t.equal(ramOf(told), ramOf(before), 'as much as without the hidden RAM');
+    const holding = (at: number): Printed['map'][number] | undefined =>
+      told.map.find(({ start, size }) => at >= start && at < start + size);
+    for (let at = Number(hidden.start); at < Number(hidden.start) + hidden.size; at += MIB) {
+      t.equal(holding(at)?.type, RESERVED, `0x${at.toString(16)} is reserved`);
+    }
+    const sorted = told.map.toSorted((a, b) => a.start - b.start);
+    t.same(told.map, sorted, 'in order');
+    t.ok(
+      sorted.every(({ start, size }, index) => start + size <= (sorted[index + 1]?.start ?? 2 ** 53)),
+      'none overlap',
+    );
+    t.equal(told.disk.size, disk);
+    if (disk > 0) {
+      const ram = holding(told.disk.start);
+      t.equal(ram?.type, RAM, 'the disk is in RAM');
+      t.ok(told.disk.start + disk <= (ram?.start ?? 0) + (ram?.size ?? 0), 'all of it');
+      const read = Buffer.alloc(disk);
+      plan.file?.piece(told.disk.start, disk).read(0, read);
+      t.ok(read.equals(Buffer.alloc(disk, 'a RAM disk ')), 'and whole');
+    }
+    const after = Buffer.alloc(hidden.size);
+    piece?.read(0, after);
+    t.ok(after.equals(whole), 'the hidden RAM is untouched');
+  });
+}

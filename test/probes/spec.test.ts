@@ -1,0 +1,84 @@
+import fc from 'fast-check';
+import t from 'tap';
+import type { RsptraceError } from '../../src/base/errors.js';
+import { compileGlob, nearest } from '../../src/probes/glob.js';
+import { parseProbe, probesByKind, whiteList } from '../../src/probes/probe-spec.js';
+
+t.test('a glob matches a whole path or a tail that begins at a segment', async (t) => {
+  const cases: [glob: string, path: string, matches: boolean][] = [
+    ['labkern::work::level3', 'labkern::work::level3', true],
+    ['level3', 'labkern::work::level3', true],
+    ['evel3', 'labkern::work::level3', false],
+    ['work::level?', 'labkern::work::level3', true],
+    ['work::*', 'labkern::work::level3', true],
+    ['work::*', 'labkern::work::fib_box::{async_block#0}', false],
+    ['work::**', 'labkern::work::fib_box::{async_block#0}', true],
+    ['**', 'anything::at<all, u8>', true],
+    ['*', 'labkern::work::level3', true],
+    ['labkern::*', 'labkern::work::level3', false],
+    ['level3', 'labkern::work::level33', false],
+    ['{async_block#0}', 'labkern::work::fib_box::{async_block#0}', true],
+    ['<labkern::Disk as labkern::Dev>::read', '<labkern::Disk as labkern::Dev>::read', true],
+    ['read', '<labkern::Disk as labkern::Dev>::read', true],
+    ['a.c', 'a::abc', false],
+  ];
+  for (const [glob, path, matches] of cases) t.equal(compileGlob(glob)(path), matches, `${glob} on ${path}`);
+});
+
+t.test('a path matches itself as a glob, whatever characters it has', async () => {
+  fc.assert(
+    fc.property(
+      fc.string().filter((s) => !/[*?]/.test(s)),
+      (path) => compileGlob(path)(path),
+    ),
+    { seed: 1, numRuns: 500 },
+  );
+});
+
+t.test('probes are read, and what is not one is refused with a way out', async (t) => {
+  t.match(parseProbe('poll:net::*'), { kind: 'poll', glob: 'net::*', excludes: false });
+  t.match(parseProbe('!poll:level3'), { glob: 'level3', excludes: true });
+  t.match(parseProbe('poll:!level3'), { glob: 'level3', excludes: true });
+  t.match(parseProbe('fn:net::**'), { kind: 'fn', glob: 'net::**', excludes: false });
+  t.match(parseProbe('fn:!core::**'), { kind: 'fn', glob: 'core::**', excludes: true });
+  t.throws(() => parseProbe('fn:'), { code: 'PROBE_SYNTAX', hint: "'fn:**' is every function" });
+  for (const wrong of ['', 'level3', 'labkern::work::level3', 'poll:', 'pol:level3', '!']) {
+    t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX' }, `'${wrong}'`);
+  }
+  try {
+    parseProbe('labkern::work::level3');
+  } catch (error) {
+    t.match((error as RsptraceError).hint, "--probe 'poll:labkern::work::level3'");
+  }
+});
+
+t.test('what is asked for by kind', async (t) => {
+  const asked = (...texts: string[]) => {
+    const { poll, fn } = probesByKind(texts.map(parseProbe));
+    return [poll?.map(({ text }) => text), fn?.map(({ text }) => text)];
+  };
+  t.strictSame(asked(), [[], undefined], 'polls are what there is without a probe');
+  t.strictSame(asked('!poll:a'), [['!poll:a'], undefined]);
+  t.strictSame(asked('fn:a'), [undefined, ['fn:a']]);
+  t.strictSame(asked('fn:a', '!poll:b', '!fn:c'), [['!poll:b'], ['fn:a', '!fn:c']]);
+  t.throws(() => asked('!fn:a', 'poll:b'), { code: 'PROBE_SYNTAX' });
+});
+
+t.test('the white list: includes, excludes, and what holds without includes', async (t) => {
+  const only = whiteList([parseProbe('poll:a::*'), parseProbe('!poll:a::b')]);
+  t.equal(only.allows(['a::c'], false), true);
+  t.equal(only.allows(['a::b'], true), false);
+  t.equal(only.allows(['z::c'], true), false);
+  const without = whiteList([parseProbe('!poll:b')]);
+  t.equal(without.allows(['a::c'], true), true);
+  t.equal(without.allows(['a::c'], false), false);
+  t.equal(without.allows(['a::b'], true), false);
+  t.equal(only.allows(['other', 'a::c'], false), true, 'any of its names may match');
+});
+
+t.test('nearest names: close spellings first, nothing far away', async (t) => {
+  const names = ['k::work::level1', 'k::work::level2', 'k::work::leaf_io', 'k::net::poll_rx'];
+  t.equal(nearest('levle1', names)[0], 'k::work::level1');
+  t.strictSame(nearest('leaf', names, 1), ['k::work::leaf_io']);
+  t.strictSame(nearest('completely_different_thing', names), []);
+});

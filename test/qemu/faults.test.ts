@@ -1,0 +1,209 @@
+// The command itself, at a real QEMU, through a wire with faults: never a hang, the trace is kept, one error, and the guest
+// is left as it was wherever the link still works.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { frozenGuest, type Ran, type Running, rsptrace, scratchFolder } from '../support/command.js';
+import { frame } from '../support/fake-stub.js';
+import { FaultProxy } from '../support/fault-proxy.js';
+import { compareCounts, type FutureRow } from '../support/lab.js';
+import { children, packetEnds, protoc, readPerfetto } from '../trace/decode-perfetto.js';
+import { elfPath, guest, parseLab } from './guests/guests.js';
+
+const name = 'rv-o2-long';
+
+interface Output {
+  readonly end: string;
+  readonly events: number;
+  readonly futures: readonly FutureRow[];
+  readonly error?: { readonly code: string };
+}
+
+interface Traced {
+  readonly qemu: Running;
+  readonly proxy: FaultProxy;
+  readonly tracer: Running;
+  readonly trace: string;
+}
+
+/** The command, recording through a proxy, with some hundred events behind it. */
+async function recording(t: Test, ...options: string[]): Promise<Traced> {
+  const qemu = frozenGuest(t, name);
+  const proxy = await FaultProxy.start(qemu.socket);
+  t.teardown(() => proxy[Symbol.asyncDispose]());
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const tracer = rsptrace('--remote', proxy.path, '--timeout', '1s', '--json', '-o', trace, ...options, elfPath(name));
+  await qemu.shows('LAB cfg');
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  return { qemu, proxy, tracer, trace };
+}
+
+function cutShort(t: Test, { status, stdout, stderr }: Ran, trace: string, code: RegExp): Output {
+  t.equal(status, 3, stderr);
+  const output = JSON.parse(stdout) as Output;
+  t.equal(output.end, 'failed');
+  t.match(output.error?.code, code);
+  t.ok(output.events > 50, `${output.events} events`);
+  const errors = stderr.split('\n').filter((line) => line.startsWith('rsptrace: '));
+  t.equal(errors.length, 1, `one clear error: ${stderr}`);
+  const bytes = readFileSync(trace);
+  const { slices } = readPerfetto(children(protoc(bytes.subarray(0, packetEnds(bytes).at(-1) ?? 0)), 'packet'));
+  t.ok(slices.filter(({ category }) => category === 'poll').length > 20, 'the trace is kept');
+  return output;
+}
+
+/** The guest goes on to its own end: no breakpoint was left in it, and no register is wrong. */
+async function runsOn(t: Test, qemu: Running): Promise<void> {
+  const { stdout } = await qemu.ended;
+  t.equal(parseLab(stdout).checksum, guest(name).checksum, 'with the checksum of an untraced run');
+}
+
+t.test('bytes that are split and late do no harm at all', async (t) => {
+  const small = 'rv-o2';
+  const qemu = frozenGuest(t, small);
+  await using proxy = await FaultProxy.start(qemu.socket, {
+    'to-client': { split: 7 },
+    'to-stub': { split: 7 },
+  });
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const ran = await rsptrace('--remote', proxy.path, '--json', '-o', trace, elfPath(small)).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const { futures } = JSON.parse(ran.stdout) as Output;
+  const lab = parseLab((await qemu.ended).stdout);
+  t.equal(lab.checksum, guest(small).checksum);
+  for (const row of compareCounts(lab, futures))
+    if (!row.timing && row.derived === 0 && row.polls > 0) t.equal(row.polls, row.counted, row.name);
+});
+
+const once = (from: RegExp, to: string): ((text: string, proxy: FaultProxy) => string) => {
+  let done = false;
+  return (text, proxy) => {
+    if (done || !from.test(text)) return text;
+    done = true;
+    proxy.harm++;
+    return text.replace(from, to);
+  };
+};
+
+/** Waits for the end of a tracer that may or may not have been hurt by one fault. */
+async function afterwards(t: Test, { tracer, trace }: Traced, code: RegExp): Promise<void> {
+  const survived = Promise.race([tracer.ended, new Promise((resolve) => setTimeout(resolve, 8000))]);
+  if ((await survived) !== undefined) {
+    cutShort(t, await tracer.ended, trace, code);
+    return;
+  }
+  // Some faults are mended by asking again.
+  tracer.process.kill('SIGINT');
+  const { status, stdout, stderr } = await tracer.ended;
+  t.equal(status, 0, stderr);
+  t.equal((JSON.parse(stdout) as Output).end, 'interrupted');
+}
+
+for (const [fault, faults] of Object.entries({
+  dropped: { drop: 0.0003 },
+  doubled: { duplicate: 0.0003 },
+  turned: { flip: 0.0003 },
+})) {
+  t.test(`bytes are ${fault} on the way back`, async (t) => {
+    const traced = await recording(t);
+    const { proxy } = traced;
+    proxy.faults['to-client'] = faults;
+    while (proxy.harm === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    // One fault was enough: the way out is clear.
+    proxy.faults['to-client'] = {};
+    await afterwards(t, traced, /^RSP_(PROTOCOL|TIMEOUT)$/);
+    await runsOn(t, traced.qemu);
+  });
+}
+
+// Questions only: a change that is lost in the write that also lets the guest go on cannot be made good.
+for (const [fault, from, to] of [
+  ['a question is dropped', /\$g#67/, ''],
+  ['the start of a question is dropped', /\$g#67/, 'g#67'],
+  ['the end of a question is dropped', /\$g#67/, '$g'],
+  ['a question is turned', /\$g#67/, '$f#67'],
+  ['a question is asked twice', /\$g#67/, '$g#67$g#67'],
+  ['a question for memory is turned', /\$m8/, '$m9'],
+  ['bytes are put in between', /\$g#67/, 'xyz$g#67'],
+] as const) {
+  t.test(`on the way there, ${fault}`, async (t) => {
+    const traced = await recording(t);
+    traced.proxy.faults['to-stub'] = { edit: once(from, to) };
+    await afterwards(t, traced, /^RSP_(PROTOCOL|TIMEOUT)$/);
+    await runsOn(t, traced.qemu);
+  });
+}
+
+t.test('an answer past PacketSize, and an OK instead of registers', async (t) => {
+  for (const wrong of [frame('0'.repeat(8192)), frame('OK')]) {
+    const { qemu, proxy, tracer, trace } = await recording(t);
+    proxy.faults['to-client'] = { edit: once(/\$[0-9a-f]{528}#../, wrong) };
+    cutShort(t, await tracer.ended, trace, /^RSP_PROTOCOL$/);
+    await runsOn(t, qemu);
+  }
+});
+
+t.test('a storm of NAKs', async (t) => {
+  const { qemu, proxy, tracer, trace } = await recording(t);
+  const storm = setInterval(() => proxy.say('-'.repeat(200)), 1);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  clearInterval(storm);
+  const ran = await tracer.ended;
+  cutShort(t, ran, trace, /^RSP_(PROTOCOL|TIMEOUT)$/);
+  void qemu;
+});
+
+t.test('a stop that nobody asked for', async (t) => {
+  const { qemu, proxy, tracer } = await recording(t);
+  proxy.faults['to-client'] = { edit: once(/\+\$/, `${frame('T05thread:p01.01;')}+$`) };
+  while (proxy.harm === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  tracer.process.kill('SIGINT');
+  const { status, stdout, stderr } = await tracer.ended;
+  t.ok(status === 0 || status === 3, stderr);
+  t.ok((JSON.parse(stdout) as Output).events > 50);
+  await runsOn(t, qemu);
+});
+
+t.test('an answer that comes after its time-out', async (t) => {
+  const { qemu, proxy, tracer, trace } = await recording(t);
+  let held = '';
+  const passed = proxy.passed['to-stub'].length;
+  proxy.faults['to-client'] = {
+    edit: (text) => {
+      held += text;
+      return '';
+    },
+  };
+  // Until the link asks who is there.
+  while (!proxy.passed['to-stub'].slice(passed).includes('$qSupported')) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  proxy.faults['to-client'] = {};
+  proxy.say(held);
+  cutShort(t, await tracer.ended, trace, /^RSP_TIMEOUT$/);
+  await runsOn(t, qemu);
+});
+
+t.test('a wire that is cut, swallows everything, or is closed by halves', async (t) => {
+  const ways: [string, (proxy: FaultProxy) => void][] = [
+    ['cut', (proxy) => proxy.cut()],
+    ['swallowed', (proxy) => proxy.swallow()],
+    ['closed towards the client', (proxy) => proxy.halfClose('to-client')],
+  ];
+  for (const [way, harm] of ways) {
+    const { proxy, tracer } = await recording(t);
+    // In the middle of a stop, where answers are owed.
+    proxy.faults['to-stub'] = {
+      edit: (text) => {
+        if (text.includes('$g#')) setImmediate(harm, proxy);
+        return '';
+      },
+    };
+    const { status, stdout, stderr } = await tracer.ended;
+    t.equal(status, 3, `${way}: ${stderr}`);
+    const output = JSON.parse(stdout) as Output;
+    t.match(output.error?.code, /^RSP_(CLOSED|TIMEOUT)$/, way);
+    t.ok(output.events > 50);
+  }
+});

@@ -1,0 +1,99 @@
+// Arguments of functions as the registers at their entries tell them, against what gdb prints at the same calls.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { gdbArguments } from '../support/gdb-arguments.js';
+import { elfPath, qemuArgv } from './guests/guests.js';
+
+/** `0x80200000` -> the first of the function's names in the symbol table. */
+function symbolNames(elf: string): Map<string, string> {
+  const out = execFileSync('readelf', ['-sW', elf], { encoding: 'utf8' });
+  const found = new Map<string, string>();
+  for (const [, value = '', name = ''] of out.matchAll(/^ *\d+: ([0-9a-f]+) +\d+ FUNC +\w+ +\w+ +\d+ (\S+)/gm)) {
+    found.set(`0x${BigInt(`0x${value}`).toString(16)}`, name);
+  }
+  return found;
+}
+
+/** The numbers in a value as it is printed, those of pointers included. */
+function numbersIn(text: string): string[] {
+  return [...text.matchAll(/(?<!\w)-?(?:0x[0-9a-f]+|\d+)(?!\w)|\b(?:true|false)\b/g)].map(([found]) =>
+    found === 'true' ? '1' : found === 'false' ? '0' : BigInt(found).toString(),
+  );
+}
+
+for (const { name, exact, until } of [
+  { name: 'rv-o0', exact: false, until: 'labkern::arch::timer_init' },
+  { name: 'rv-o2', exact: true, until: 'labkern::exec::run' },
+  { name: 'x86-o0', exact: false, until: 'labkern::arch::timer_init' },
+  { name: 'x86-o2', exact: true, until: 'labkern::exec::run' },
+]) {
+  t.test(`${name}: arguments are those that gdb prints at the same calls`, async (t) => {
+    const folder = scratchFolder(t);
+    const elf = elfPath(name);
+    const trace = join(folder, 'boot.json');
+    // Until then every run makes the same calls in the same order with the same values, but for the timer's.
+    const args = ['**', until].flatMap((glob) => ['-p', `fn:${glob}`]);
+    // gdb takes parameters that live in the frame to be there before the frame is.
+    const without = [
+      '**timer_tick',
+      '**trap_handler',
+      '**irq_*',
+      '**timer_irq',
+      '**rust_main',
+      'labkern::arch::arm',
+      '**{closure#*',
+    ];
+    args.push(...without.flatMap((glob) => ['-p', `!fn:${glob}`]));
+    const { status } = await rsptrace(
+      // Without stops the stack would lie elsewhere than gdb sees it: return addresses are kept on it.
+      ...['run', '--json', '--engine', 'stop', '-o', trace, '-n', '1500', ...args, elf, '--', ...qemuArgv(name)],
+    ).ended;
+    t.equal(status, 0);
+    const records = JSON.parse(readFileSync(trace, 'utf8')) as {
+      ph: string;
+      cat?: string;
+      name: string;
+      args: { function: string; address: string; arguments?: string };
+    }[];
+    const begun = records.filter(({ ph, cat }) => ph === 'B' && cat === 'call');
+    const last = begun.findIndex((record) => record.name === until);
+    const ours = begun.slice(0, last < 0 ? undefined : last);
+    const addresses = new Map(ours.map((record) => [record.args.address, record.name]));
+    const symbols = symbolNames(elf);
+    t.ok(ours.length > 100, `${ours.length} calls of ${addresses.size} functions`);
+
+    const stub = frozenGuest(t, name);
+    const seen = await gdbArguments({
+      folder,
+      elf,
+      socket: stub.socket,
+      entries: [...addresses.keys()].map((address) => [address, symbols.get(address) ?? address]),
+      until: begun[last]?.args.address ?? '0',
+      exact,
+      most: ours.length,
+    });
+    t.equal(seen.length, ours.length);
+    let compared = 0;
+    for (const [i, call] of seen.entries()) {
+      const own = ours[i];
+      if (own?.args.address !== call.entry) {
+        t.fail(`call ${i}: ${own?.name} and ${addresses.get(call.entry)}`);
+        break;
+      }
+      const text = own.args.arguments ?? '';
+      for (const [argument, numbers] of Object.entries(call.arguments)) {
+        // Types without numbers in them (a unit, a marker) are not printed.
+        if (numbers === null || numbers.length === 0) continue;
+        const at = text.search(new RegExp(`(?<![\\w{])\\b${argument}: `));
+        const told = at < 0 ? [] : numbersIn(text.slice(at + argument.length + 2)).slice(0, numbers.length);
+        if (told.join() !== numbers.join())
+          t.fail(`call ${i}, ${own.name}, ${argument}: gdb ${numbers}, ours ${told} in ${text}`);
+        compared++;
+      }
+    }
+    t.ok(compared > 100, `${compared} arguments compared`);
+  });
+}

@@ -1,0 +1,208 @@
+// However a recording ends: the trace loads, and the guest is left as it was.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { children, packetEnds, protoc, readPerfetto } from '../trace/decode-perfetto.js';
+import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+
+/** Loads a trace as far as it goes; the number of polls in it. */
+function pollsIn(path: string): number {
+  const bytes = readFileSync(path);
+  const whole = bytes.subarray(0, packetEnds(bytes).at(-1) ?? 0);
+  const { slices } = readPerfetto(children(protoc(whole), 'packet'));
+  return slices.filter(({ category }) => category === 'poll').length;
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const name of ['rv-o2-long', 'x86-o2-long']) {
+    t.test(`${name}: after ${signal} the guest runs on to its own end`, async (t) => {
+      const qemu = frozenGuest(t, name);
+      const trace = join(scratchFolder(t), 'out.pftrace');
+      const tracer = rsptrace('--remote', qemu.socket, '--json', '-o', trace, elfPath(name));
+      await qemu.shows('LAB cfg');
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      tracer.process.kill(signal);
+      const { status, stdout, stderr } = await tracer.ended;
+      t.equal(status, 0, stderr);
+      const output = JSON.parse(stdout) as { end: string; events: number };
+      t.equal(output.end, 'interrupted');
+      t.ok(output.events > 100, `${output.events} events`);
+      t.ok(pollsIn(trace) > 50, 'the trace loads');
+      const guestEnd = await qemu.ended;
+      const lab = parseLab(guestEnd.stdout);
+      t.equal(lab.done, true);
+      t.equal(lab.checksum, guest(name).checksum, 'with the checksum of an untraced run');
+      t.equal(guestEnd.status, guest(name).exit);
+    });
+  }
+}
+
+t.test('rsptrace run: after SIGINT QEMU runs on, and its console still comes through', async (t) => {
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const tracer = rsptrace('run', '-o', trace, elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long'));
+  await tracer.shows('LAB cfg');
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  tracer.process.kill('SIGINT');
+  const { status, stdout } = await tracer.ended;
+  t.equal(status, 0);
+  t.equal(parseLab(stdout).checksum, guest('rv-o2-long').checksum);
+  t.match(stdout, /ended by interrupted/);
+});
+
+t.test('limits: --max-events and --duration', async (t) => {
+  const folder = scratchFolder(t);
+  const run = [
+    'run',
+    '--json',
+    '-o',
+    join(folder, 'out.pftrace'),
+    elfPath('rv-o2-long'),
+    '--',
+    ...qemuArgv('rv-o2-long'),
+  ];
+  const [few, brief] = await Promise.all([
+    rsptrace(run[0] as string, '-n', '100', ...run.slice(1)).ended,
+    rsptrace(run[0] as string, '-d', '1s', '-o', join(folder, 'two.pftrace'), ...run.slice(1)).ended,
+  ]);
+  const first = JSON.parse(few.stdout) as { end: string; events: number };
+  t.equal(first.end, 'max-events');
+  // One hit can leave several events, and open polls are told as lost.
+  t.ok(first.events >= 100 && first.events < 140, `${first.events} events`);
+  t.equal((JSON.parse(brief.stdout) as { end: string }).end, 'duration');
+  t.equal(few.status, 0);
+  t.equal(brief.status, 0);
+});
+
+t.test('rsptrace run, and QEMU is killed: one sentence, and what was recorded is kept', async (t) => {
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  // With a stop at each event: without, there would be more to decode than this test can hold.
+  const options = ['--json', '--engine', 'stop', '-o', trace];
+  const tracer = rsptrace('run', ...options, elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long'));
+  await tracer.shows('LAB cfg');
+  await new Promise((resolve) => setTimeout(resolve, 800));
+  const qemu = execFileSync('pgrep', ['-P', String(tracer.process.pid), 'qemu-system'], { encoding: 'utf8' });
+  process.kill(Number(qemu), 'SIGKILL');
+  const { status, stdout, stderr } = await tracer.ended;
+  const output = JSON.parse(stdout) as { end: string; events: number; error?: { code: string } };
+  t.equal(status, 3);
+  t.equal(output.end, 'failed');
+  // Killed while it ran, or while it answered.
+  t.match(output.error?.code, /^(RUN_KILLED|RSP_CLOSED)$/);
+  t.match(stderr, `[${output.error?.code}]`);
+  t.ok(output.events > 50);
+  t.ok(pollsIn(trace) > 20, 'the trace loads');
+});
+
+t.test('rsptrace --remote, and QEMU is killed: what was recorded is kept', async (t) => {
+  const qemu = frozenGuest(t, 'rv-o2-long');
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const tracer = rsptrace('--remote', qemu.socket, '--json', '-o', trace, elfPath('rv-o2-long'));
+  await qemu.shows('LAB cfg');
+  await new Promise((resolve) => setTimeout(resolve, 800));
+  qemu.process.kill('SIGKILL');
+  const { status, stdout, stderr } = await tracer.ended;
+  const output = JSON.parse(stdout) as { guest_exit?: string; error?: { code: string } };
+  // A QEMU 7.2 that ends well closes the connection too, without a word: only one that owes an answer has surely died.
+  if (status === 0) {
+    t.equal(output.guest_exit, 'connection closed');
+    t.match(stderr, /the stub closed the connection while the guest ran/);
+  } else {
+    t.equal(status, 3);
+    t.equal(output.error?.code, 'RSP_CLOSED');
+  }
+  t.ok(pollsIn(trace) > 20, 'the trace loads');
+});
+
+t.test('rsptrace killed by SIGKILL: the trace loads up to the cut', async (t) => {
+  const qemu = frozenGuest(t, 'x86-o2-long');
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const tracer = rsptrace('--remote', qemu.socket, '-o', trace, elfPath('x86-o2-long'));
+  await qemu.shows('LAB cfg');
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  tracer.process.kill('SIGKILL');
+  await tracer.ended;
+  t.ok(pollsIn(trace) > 50);
+});
+
+t.test('a disk that is full: one sentence, and the guest runs on untouched', async (t) => {
+  const folder = scratchFolder(t);
+  const trace = join(folder, 'out.pftrace');
+  symlinkSync('/dev/full', trace);
+  const qemu = frozenGuest(t, 'rv-o2-long');
+  const { status, stderr } = await rsptrace('--remote', qemu.socket, '-o', trace, elfPath('rv-o2-long')).ended;
+  t.equal(status, 3);
+  t.match(stderr, /\[TRACE_WRITE_FAILED\]/);
+  t.equal(parseLab((await qemu.ended).stdout).checksum, guest('rv-o2-long').checksum);
+});
+
+/** A command that must fail: its exit status, and the code in its one sentence. */
+async function refused(t: Test, status: number, code: string, ...args: string[]): Promise<string> {
+  const ran = await rsptrace(...args).ended;
+  t.equal(ran.status, status, `${code}: exit status`);
+  t.match(ran.stderr, `[${code}]`, `${code}: its code`);
+  t.notMatch(ran.stderr, /\n\s+at /, `${code}: no stack trace`);
+  t.ok(ran.stderr.trim().split('\n').length <= 2, `${code}: one sentence and a hint: ${ran.stderr}`);
+  return ran.stderr;
+}
+
+t.test('bad input: one sentence with a code, before the guest is touched', async (t) => {
+  const folder = scratchFolder(t);
+  const trace = join(folder, 'out.pftrace');
+  const elf = elfPath('rv-o2');
+  const nowhere = join(folder, 'nobody');
+  await refused(t, 1, 'RSP_CONNECT', '--remote', nowhere, '-o', trace, elf);
+  await refused(t, 1, 'RSP_BAD_ADDRESS', '--remote', 'nonsense', '-o', trace, elf);
+  await refused(t, 1, 'ELF_NOT_FOUND', '--remote', nowhere, '-o', trace, join(folder, 'missing.elf'));
+  await refused(t, 1, 'ELF_NOT_ELF', '--remote', nowhere, '-o', trace, 'README.md');
+  const bare = join(folder, 'stripped.elf');
+  execFileSync('riscv64-linux-gnu-objcopy', ['--strip-debug', elf, bare]);
+  const stripped = await refused(t, 1, 'DWARF_MISSING', '--remote', nowhere, '-o', trace, bare);
+  t.match(stripped, /debug = 2/);
+  const missing = await refused(t, 1, 'PROBE_NO_MATCH', '-r', nowhere, '-o', trace, '-p', 'poll:levle3', elf);
+  t.match(missing, /nearest: .*labkern::work::level3/);
+  await refused(t, 1, 'PROBE_INLINED', '-r', nowhere, '-o', trace, '-p', 'poll:level2', elf);
+  await refused(t, 2, 'PROBE_SYNTAX', '-r', nowhere, '-o', trace, '-p', 'level3', elf);
+  await refused(t, 2, 'USAGE', '-r', nowhere, '-o', trace, '-d', 'soon', elf);
+  await refused(t, 1, 'TRACE_UNKNOWN_FORMAT', '-r', nowhere, '-o', join(folder, 'out.csv'), elf);
+  await refused(t, 1, 'TRACE_CANNOT_WRITE', '-r', nowhere, '-o', join(folder, 'no/such/out.pftrace'), elf);
+  await refused(t, 1, 'SCRATCH_SYNTAX', '-r', nowhere, '-o', trace, '--scratch', 'here', elf);
+  await refused(t, 1, 'SCRATCH_NO_SYMBOL', '-r', nowhere, '-o', trace, '--scratch-symbol', 'none', elf);
+  await refused(t, 1, 'UNTIL_NO_FUNCTION', '-r', nowhere, '-o', trace, '--until', 'none', elf);
+  await refused(t, 1, 'RUN_NO_COMMAND', 'run', '-o', trace, elf);
+  await refused(t, 1, 'RUN_NOT_FOUND', 'run', '-o', trace, elf, '--', 'qemu-system-none');
+  await refused(t, 1, 'RUN_HAS_STUB', 'run', '-o', trace, elf, '--', 'qemu-system-riscv64', '-s');
+  t.equal(existsSync(trace), false, 'and no trace file is left behind');
+});
+
+t.test('an ELF that is not what runs there', async (t) => {
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const qemu = frozenGuest(t, 'rv-o2');
+  await refused(t, 1, 'ARCH_MISMATCH', '-r', qemu.socket, '-o', trace, elfPath('x86-o2'));
+  const other = frozenGuest(t, 'rv-o2');
+  await refused(t, 1, 'ELF_MISMATCH', '-r', other.socket, '-o', trace, elfPath('rv-o0'));
+  // Both were let go, and nothing was left in them.
+  for (const { ended } of [qemu, other]) t.equal(parseLab((await ended).stdout).checksum, '0x899e');
+});
+
+t.test('a stub that is none, and one that is silent', async (t) => {
+  const folder = scratchFolder(t);
+  const answers: [string, string | undefined, RegExp][] = [
+    ['http', 'HTTP/1.1 400 Bad Request\r\n\r\n', /RSP_/],
+    ['silent', undefined, /RSP_TIMEOUT/],
+  ];
+  for (const [name, answer, code] of answers) {
+    const path = join(folder, name);
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      if (answer !== undefined) socket.end(answer);
+    }).listen(path);
+    t.teardown(() => server.close());
+    const trace = join(folder, 'out.pftrace');
+    const ran = await rsptrace('-r', path, '--timeout', '500ms', '-o', trace, elfPath('rv-o2')).ended;
+    t.equal(ran.status, 1);
+    t.match(ran.stderr, code, name);
+  }
+});

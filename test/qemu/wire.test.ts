@@ -1,0 +1,90 @@
+// The wire of a real QEMU, recorded and played back.
+import { execFileSync } from 'node:child_process';
+import { readFileSync, statSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { elfPath, qemuArgv } from './guests/guests.js';
+
+interface Output {
+  readonly end: string;
+  readonly events: number;
+  readonly futures: readonly object[];
+  readonly error?: { readonly code: string };
+}
+
+for (const name of ['rv-o2', 'x86-o2']) {
+  t.test(`${name}: a recording replays to the same trace, byte for byte`, async (t) => {
+    const folder = scratchFolder(t);
+    const wire = join(folder, 'wire.jsonl');
+    const traces = ['live.pftrace', 'replayed.pftrace'].map((file) => join(folder, file)) as [string, string];
+    const qemu = frozenGuest(t, name);
+    const elf = elfPath(name);
+    const recorded = ['--remote', qemu.socket, '--record-wire', wire, '--json', '-o', traces[0], elf];
+    const live = await rsptrace(...recorded).ended;
+    t.equal(live.status, 0, live.stderr);
+    const replayed = await rsptrace('--remote', `replay:${wire}`, '--json', '-o', traces[1], elf).ended;
+    t.equal(replayed.status, 0, replayed.stderr);
+    const [first, second] = [live, replayed].map(({ stdout }) => JSON.parse(stdout) as Output) as [Output, Output];
+    t.ok(first.events > 1000);
+    t.same(second.futures, first.futures);
+    t.ok(readFileSync(traces[0]).equals(readFileSync(traces[1])), 'the same bytes');
+
+    // Another command asks other questions.
+    const other = await rsptrace('bt', '--remote', `replay:${wire}`, elf).ended;
+    t.equal(other.status, 1);
+    t.match(
+      other.stderr,
+      /leaves the recording at .*wire\.jsonl:\d+: ".+" is sent, where ".+" was \[RSP_REPLAY_DIVERGED\]/,
+    );
+
+    truncateSync(wire, Math.floor(statSync(wire).size / 2));
+    const cut = await rsptrace('--remote', `replay:${wire}`, '--json', '-o', traces[1], elf).ended;
+    t.equal(cut.status, 3);
+    const half = JSON.parse(cut.stdout) as Output;
+    t.equal(half.error?.code, 'RSP_REPLAY_ENDED');
+    t.ok(half.events > first.events / 4, `${half.events} of ${first.events} events`);
+  });
+}
+
+t.test('run, bt and tasks are recorded and replayed too', async (t) => {
+  const folder = scratchFolder(t);
+  const wire = join(folder, 'wire.jsonl');
+  const trace = (name: string): string => join(folder, name);
+  const elf = elfPath('rv-o2');
+  const run = [
+    'run',
+    '--engine',
+    'stop',
+    '--record-wire',
+    wire,
+    '-o',
+    trace('run.json'),
+    '-n',
+    '300',
+    elf,
+    '--',
+    ...qemuArgv('rv-o2'),
+  ];
+  t.equal((await rsptrace(...run).ended).status, 0);
+  const again = await rsptrace('--remote', `replay:${wire}`, '-n', '300', '-o', trace('again.json'), elf).ended;
+  t.equal(again.status, 0, again.stderr);
+  execFileSync('cmp', [trace('run.json'), trace('again.json')]);
+
+  for (const command of ['bt', 'tasks']) {
+    const qemu = frozenGuest(t, 'rv-o2');
+    const live = await rsptrace(command, '--remote', qemu.socket, '--record-wire', wire, '--json', elf).ended;
+    t.equal(live.status, 0, live.stderr);
+    const replayed = await rsptrace(command, '--remote', `replay:${wire}`, '--json', elf).ended;
+    t.equal(replayed.status, 0, replayed.stderr);
+    t.equal(replayed.stdout, live.stdout);
+  }
+});
+
+t.test('a file that cannot be written costs nothing', async (t) => {
+  const qemu = frozenGuest(t, 'rv-o2');
+  const wire = join(scratchFolder(t), 'no/such/wire.jsonl');
+  const ran = await rsptrace('bt', '--remote', qemu.socket, '--record-wire', wire, elfPath('rv-o2')).ended;
+  t.equal(ran.status, 1);
+  t.match(ran.stderr, '[RSP_CANNOT_RECORD]');
+});

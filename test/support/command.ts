@@ -1,0 +1,83 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { qemuArgv } from '../qemu/guests/guests.js';
+
+/** The built command, run as a user runs it. */
+const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
+
+export interface Ran {
+  readonly status: number | null;
+  readonly signal: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Running {
+  readonly process: ChildProcess;
+  readonly ended: Promise<Ran>;
+  /** Resolves when stdout and stderr together have shown this text. */
+  shows(text: string): Promise<void>;
+}
+
+/** Starts a program; its output is collected. It is killed after `limitMs`, so that a hang fails a test and nothing more. */
+export function start(program: string, args: readonly string[], limitMs = 120_000): Running {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  const waiting: { text: string; resolve: () => void; reject: (error: Error) => void }[] = [];
+  const look = (): void => {
+    for (const one of waiting) if (stdout.includes(one.text) || stderr.includes(one.text)) one.resolve();
+  };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    look();
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+    look();
+  });
+  const killer = setTimeout(() => child.kill('SIGKILL'), limitMs);
+  const ended = new Promise<Ran>((done) => {
+    child.on('close', (status, signal) => {
+      clearTimeout(killer);
+      for (const one of waiting) one.reject(new Error(`ended without showing '${one.text}':\n${stdout}${stderr}`));
+      done({ status, signal, stdout, stderr });
+    });
+  });
+  return {
+    process: child,
+    ended,
+    shows: (text) =>
+      new Promise((done, reject) => {
+        waiting.push({ text, resolve: done, reject });
+        look();
+      }),
+  };
+}
+
+export function rsptrace(...args: string[]): Running {
+  return start(process.execPath, [main, ...args]);
+}
+
+/** A folder of the test's own, gone when the test ends. */
+export function scratchFolder(t: { teardown: (fn: () => void) => void }): string {
+  const folder = mkdtempSync(join(tmpdir(), 'rsptrace-test-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A guest under a QEMU of the test's own, frozen, its stub on a unix socket; killed when the test ends. */
+export function frozenGuest(
+  t: { teardown: (fn: () => void) => void },
+  name: string,
+  extra: readonly string[] = [],
+): Running & { readonly socket: string } {
+  const socket = join(scratchFolder(t), 'gdb');
+  const stub = ['-S', '-chardev', `socket,path=${socket},server=on,wait=off,id=g`, '-gdb', 'chardev:g'];
+  const [program, ...args] = qemuArgv(name, [...extra, ...stub]);
+  const running = start(program, args);
+  t.teardown(() => void running.process.kill('SIGKILL'));
+  return { ...running, socket };
+}

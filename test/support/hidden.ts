@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { type Architecture, architectureOf } from '../../src/arch/index.js';
+import { startQemu } from '../../src/cli/qemu.js';
+import { ElfFile } from '../../src/dwarf/index.js';
+import { HiddenMemory, type HiddenMemoryPlan, isRefusal, planHiddenMemory } from '../../src/probes/scratch/index.js';
+import { connect, type Session } from '../../src/rsp/index.js';
+import { scratchFolder } from './command.js';
+
+/** A machine with RAM that its guest is not told of, standing where `reserve` leaves it. */
+export interface HiddenMachine {
+  readonly plan: HiddenMemoryPlan;
+  readonly session: Session;
+  readonly hidden: HiddenMemory;
+  readonly ended: Promise<{ readonly status: number | null }>;
+  console(): string;
+}
+
+export async function hiddenMachine(t: Test, command: readonly string[]): Promise<HiddenMachine> {
+  const plan = await planHiddenMemory(command);
+  if (isRefusal(plan)) throw new Error(plan.refused);
+  const texts: Buffer[] = [];
+  const qemu = await startQemu(plan.command, (text) => texts.push(Buffer.from(text)));
+  // Before tap gives the test up, which would leave QEMU behind.
+  const killer = setTimeout(() => qemu[Symbol.dispose](), 25_000);
+  const session = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
+  t.teardown(async () => {
+    session.close();
+    qemu[Symbol.dispose]();
+    await qemu.ended;
+    clearTimeout(killer);
+    plan[Symbol.dispose]();
+  });
+  const hidden = await HiddenMemory.reserve(session, plan);
+  if (isRefusal(hidden)) throw new Error(hidden.refused);
+  return { plan, session, hidden, ended: qemu.ended, console: () => Buffer.concat(texts).toString('latin1') };
+}
+
+/** What a machine prints by itself, whole: a pipe that is full when QEMU ends would lose the rest. */
+export async function plainRun(t: Test, command: readonly string[]): Promise<string> {
+  const path = join(scratchFolder(t), 'console');
+  const file = openSync(path, 'w');
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, { stdio: ['ignore', file, 'ignore'] });
+  const killer = setTimeout(() => child.kill('SIGKILL'), 25_000);
+  await new Promise((resolve) => child.once('close', resolve));
+  clearTimeout(killer);
+  closeSync(file);
+  return readFileSync(path, 'latin1');
+}
+
+export async function programOf(path: string): Promise<{ readonly elf: ElfFile; readonly arch: Architecture }> {
+  const elf = await ElfFile.open(path);
+  const arch = architectureOf(elf.machine);
+  if (arch === undefined) throw new Error(`${path}: e_machine ${elf.machine}`);
+  return { elf, arch };
+}

@@ -1,0 +1,155 @@
+# A supervisor-mode kernel that pages, in as few instructions as it takes. Linked at 0xffffffff80200000, loaded at 0x80200000.
+# LEVELS: 3, 4 or 5 (Sv39, Sv48, Sv57). It calls `work` 1000 times, each time under the other of two root tables, which share
+# the tables below them, prints how often it came to run, and powers off.
+        .option norvc
+        .equ    OFFSET, 0xffffffff00000000
+        .equ    TABLE, 0x01             # V
+        .equ    CODE, 0xcb              # D A X R V
+        .equ    DATA, 0xc7              # D A W R V
+
+        # \entry := page table entry for the physical address in \entry
+        .macro  pte entry, bits
+        srli    \entry, \entry, 12
+        slli    \entry, \entry, 10
+        ori     \entry, \entry, \bits
+        .endm
+
+        .text
+        .globl  _start
+_start:
+        la      s0, level0
+        la      t0, _start
+        la      t1, text_end
+        la      t2, image_end
+1:      mv      t3, t0
+        pte     t3, CODE
+        bltu    t0, t1, 2f
+        xori    t3, t3, CODE ^ DATA
+2:      sd      t3, 0(s0)
+        addi    s0, s0, 8
+        li      t4, 4096
+        add     t0, t0, t4
+        bltu    t0, t2, 1b
+
+        la      t0, level0              # 0xffffffff80200000 is entry 1 of level 1
+        pte     t0, TABLE
+        la      t1, level1
+        sd      t0, 8(t1)
+        la      s1, level2
+        pte     t1, TABLE               # and entry 510 of level 2
+        li      t2, 510 * 8
+        add     t2, s1, t2
+        sd      t1, 0(t2)
+        li      t0, DATA                # devices, where they are
+        sd      t0, 0(s1)
+        li      t0, 0x80000000          # to run on when paging is turned on
+        pte     t0, CODE
+        sd      t0, 16(s1)
+        .if LEVELS >= 4                 # both ends of the tables above
+        mv      t0, s1
+        pte     t0, TABLE
+        la      s1, level3
+        sd      t0, 0(s1)
+        li      t2, 511 * 8
+        add     t2, s1, t2
+        sd      t0, 0(t2)
+        .endif
+        .if LEVELS == 5
+        mv      t0, s1
+        pte     t0, TABLE
+        la      s1, level4
+        sd      t0, 0(s1)
+        li      t2, 511 * 8
+        add     t2, s1, t2
+        sd      t0, 0(t2)
+        .endif
+        la      t0, other               # the other root
+        li      t1, 512
+3:      ld      t2, 0(s1)
+        sd      t2, 0(t0)
+        addi    s1, s1, 8
+        addi    t0, t0, 8
+        addi    t1, t1, -1
+        bnez    t1, 3b
+        addi    t0, t0, -2048
+        addi    t0, t0, -2048
+        li      s3, (LEVELS + 5) << 60
+        srli    s2, t0, 12
+        or      s2, s2, s3              # satp of one
+        addi    s1, s1, -2048
+        addi    s1, s1, -2048
+        srli    s1, s1, 12
+        or      s1, s1, s3              # and of the other
+        sfence.vma
+        csrw    satp, s1
+        sfence.vma
+        la      t0, high
+        li      t1, OFFSET
+        add     t0, t0, t1
+        jr      t0
+high:
+        la      sp, stack
+        la      t0, level2
+        .if LEVELS == 3                 # the boot mapping is in both roots then
+        sd      zero, 16(t0)
+        la      t0, other
+        .endif
+        sd      zero, 16(t0)
+        sfence.vma
+        .globl  settled
+settled:
+        li      s4, 1000
+4:      csrw    satp, s2
+        sfence.vma
+        mv      t0, s1
+        mv      s1, s2
+        mv      s2, t0
+        call    work
+        addi    s4, s4, -1
+        bnez    s4, 4b
+        la      t0, counter
+        ld      s5, 0(t0)
+        li      s6, 0x10000000
+        li      s7, 1000
+5:      divu    t1, s5, s7
+        remu    s5, s5, s7
+        addi    t1, t1, '0'
+        sb      t1, 0(s6)
+        li      t2, 10
+        divu    s7, s7, t2
+        bnez    s7, 5b
+        li      t1, '\n'
+        sb      t1, 0(s6)
+        li      t0, 0x100000
+        li      t1, 0x5555
+        sw      t1, 0(t0)
+6:      j       6b
+
+        .balign 8
+        .globl  work
+        .type   work, @function
+work:   nop
+        nop
+        la      t0, counter
+        ld      t1, 0(t0)
+        addi    t1, t1, 1
+        sd      t1, 0(t0)
+        ret
+        .size   work, . - work
+        .balign 4096
+text_end:
+        .data
+        .balign 4096
+counter: .dword 0
+        .bss
+        .balign 4096
+level0: .skip   4096
+level1: .skip   4096
+level2: .skip   4096
+level3: .skip   4096
+level4: .skip   4096
+other:  .skip   4096
+        .skip   4096
+stack:
+        .balign 4096
+image_end:

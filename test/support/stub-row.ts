@@ -1,0 +1,88 @@
+// What one run of the scenario saw of a stub: a row of docs/stubs.md.
+import type { Addr } from '../../src/base/addr.js';
+import type { Session, SignalStop } from '../../src/rsp/index.js';
+
+export interface ObservedFeatures {
+  readonly packetSize: number;
+  readonly noAck: boolean;
+  /** There is a target.xml. */
+  readonly described: boolean;
+  /** How registers are read and written: `g`, `p` or both. */
+  readonly registers: string;
+  readonly threads: string;
+  readonly vCont: string;
+  /** The types of Z that are taken: `0 1 2 3 4`. */
+  readonly breakpoints: string;
+  readonly memoryMap: boolean;
+  readonly fileTransfer: boolean;
+}
+
+export interface StubRow extends ObservedFeatures {
+  readonly stub: string;
+  readonly version: string;
+  readonly quirks: readonly string[];
+  readonly hitsPerSecond: number;
+}
+
+/** Asks for each thing that the table tells. */
+export async function observeFeatures(
+  session: Session,
+  place: { readonly code: Addr; readonly data: Addr; readonly kind: number },
+): Promise<ObservedFeatures> {
+  const ask = async (packet: string): Promise<string> => {
+    const batch = session.batch();
+    const reply = batch.raw(packet);
+    await batch.send();
+    return reply.value;
+  };
+  const types: number[] = [];
+  for (const type of [0, 1, 2, 3, 4]) {
+    const where = type < 2 ? `${place.code.toString(16)},${place.kind}` : `${place.data.toString(16)},8`;
+    if ((await ask(`Z${type},${where}`)) !== 'OK') continue;
+    types.push(type);
+    await ask(`z${type},${where}`);
+  }
+  const harts = await session.harts();
+  const { features, target } = session;
+  const listed = features.transfer.has('threads')
+    ? 'qXfer'
+    : (await ask('qfThreadInfo')).startsWith('m')
+      ? 'qf'
+      : 'none';
+  return {
+    packetSize: features.packetSize,
+    noAck: features.noAck,
+    described: target.source === 'target.xml',
+    registers: [features.registerBlock ? 'g' : '', features.singleRegister ? 'p' : ''].join(' ').trim(),
+    threads: harts.length > 1 ? `${listed}, ${harts.length}` : listed,
+    vCont: [...features.vCont].join(' '),
+    breakpoints: types.join(' '),
+    memoryMap: /^[lm]/.test(await ask('qXfer:memory-map:read::0,100')),
+    fileTransfer: (await ask('vFile:setfs:0')).startsWith('F'),
+  };
+}
+
+/** Listens to every packet for what a client has to know. */
+export class PacketLog {
+  readonly quirks = new Set<string>();
+  /** Off while hits are timed. */
+  listening = true;
+
+  readonly logger = {
+    isLevelEnabled: (level: string): boolean => level === 'trace' && this.listening,
+    trace: (fields: object, message: string): void => {
+      const packet = 'packet' in fields ? String(fields.packet) : '';
+      if (message.startsWith('->')) return;
+      if (packet.startsWith('%')) this.quirks.add('notifications between answers');
+      else if (packet === 'O') this.quirks.add('empty console packets as keep-alives');
+      else if (/^O[0-9a-f]+$/.test(packet)) this.quirks.add('console packets nobody asked for');
+    },
+  };
+
+  /** What a stop at a breakpoint says beyond its signal. */
+  stop(stop: SignalStop): void {
+    if (stop.hart === undefined) this.quirks.add('stops name no thread');
+    if (stop.reason !== undefined) this.quirks.add(`stops say \`${stop.reason}\``);
+    if (stop.registers.size > 0) this.quirks.add(`stops bring ${stop.registers.size} registers`);
+  }
+}

@@ -1,0 +1,93 @@
+// docs/stubs.md as the scenario's rows make it: what the suite writes and compares.
+import type { StubRow } from './stub-row.js';
+
+const HITS = /\| [\d,]+ \|$/gm;
+
+/** What is compared: everything but the measured rates. */
+export const withoutRates = (document: string): string => document.replace(HITS, '|');
+
+export function stubTable(rows: readonly StubRow[]): string {
+  const head = [
+    ...[
+      'stub',
+      'version',
+      'packet size',
+      'no-ack',
+      'target.xml',
+      'registers by',
+      'threads by',
+      'vCont',
+      'Z',
+      'memory map',
+      'vFile',
+    ],
+    'hits/s',
+  ];
+  const lines = rows.map((row) => [
+    row.stub,
+    row.version,
+    row.packetSize,
+    yes(row.noAck),
+    yes(row.described),
+    row.registers,
+    row.threads,
+    row.vCont === '' ? 'no' : row.vCont,
+    row.breakpoints,
+    yes(row.memoryMap),
+    yes(row.fileTransfer),
+    rounded(row.hitsPerSecond),
+  ]);
+  const table = [head, head.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  return `${INTRODUCTION}\n${table}\n\n${COLUMNS}\n\n## Quirks seen\n\n${quirks(rows)}\n\n${REST}`;
+}
+
+const yes = (value: boolean): string => (value ? 'yes' : 'no');
+
+/** Two digits that count. */
+function rounded(rate: number): string {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(rate)) - 1);
+  return (Math.round(rate / unit) * unit).toLocaleString('en-US');
+}
+
+function quirks(rows: readonly StubRow[]): string {
+  const byQuirk = new Map<string, Set<string>>();
+  for (const row of rows) {
+    for (const quirk of row.quirks)
+      byQuirk.set(quirk, (byQuirk.get(quirk) ?? new Set()).add(`${row.stub} ${row.version}`));
+  }
+  return [...byQuirk]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([quirk, stubs]) => `- ${quirk}: ${[...stubs].join('; ')}`)
+    .join('\n');
+}
+
+const INTRODUCTION = `# Stubs
+
+What each stub that rsptrace is tested with can do, and what it does that a client has to know. The tests write this file
+(\`UPDATE_DOCS=1 scripts/test test/rsp/stub-matrix.test.ts\`) and fail when a stub no longer does what stands here; the hit rates
+alone are not compared. Every stub goes through the same scenario: handshake, registers, memory read, written and read back,
+1,000 hits of a function against the program's own count, an interrupt, a detach with a breakpoint still in, and the program's
+own output and exit status at the end.
+`;
+
+const COLUMNS = `\`registers by\`: \`g\` all at once, \`p\` singly. \`threads by\`: the packets that list them, and how many there were when more
+than one. \`Z\`: the types of breakpoint taken: 0 software, 1 hardware, 2 to 4 watchpoints for writing, reading, both. \`hits/s\`: a
+stop, the pc and two arguments, a step over the breakpoint, and on, on one shared two-core machine; \`record\` mostly needs no
+step, and is faster.`;
+
+const REST = `## What follows for rsptrace
+
+- **QEMU in user mode** waits for the acknowledgement of its answer without looking at what it has read already, so a batch of
+  packets hangs it; it gets one packet at a time. It hears nothing while its program runs: where Ctrl-C or \`--duration\` has no
+  effect, \`kill -INT\` the QEMU process.
+- **gdbserver --attach** interrupts the process group of the traced program. A program that does not lead one (started by a
+  script, not by a shell's prompt) cannot be interrupted: \`kill -INT\` it.
+- **lldb-server** reports the system's own signal numbers (19 is SIGSTOP) and its PacketSize in decimal. A program that it has
+  started prints through it; attach to one that runs to keep its output.
+- **vgdb** passes answers on through a socket with Nagle's algorithm, which delays all but the first of a batch by up to 40 ms:
+  it gets one packet at a time, a hundred times faster.
+- **OpenOCD** answers reads of memory that is not there with zeros unless \`gdb report_data_abort enable\` is set. It leaves the
+  target halted after a detach: rsptrace has it resume. It looks for halted harts every 100 ms, which is most of the time of
+  a hit; the test's configuration calls \`poll\` more often.
+- **rr** needs performance counters that few virtual machines have. The tests only say whether it could record, and do not try it.
+`;

@@ -1,0 +1,44 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { scratchFolder } from './command.js';
+
+/** How often the kernel calls its `work`, which it prints. */
+export const WORK_CALLS = 1000;
+
+const exit = ['-no-reboot', '-nic', 'none', '-device', 'isa-debug-exit,iobase=0xf4,iosize=4'];
+
+export interface PagingKernel {
+  readonly elf: string;
+  /** argv that boots it. */
+  readonly command: readonly string[];
+}
+
+/** Assembles `kernels/ARCH.S`, which turns on Sv39, Sv48, Sv57 or 4- or 5-level paging. */
+export function pagingKernel(
+  t: { teardown: (fn: () => void) => void },
+  arch: 'riscv64' | 'x86_64',
+  levels: 3 | 4 | 5,
+): PagingKernel {
+  const folder = scratchFolder(t);
+  const source = join(import.meta.dirname, 'kernels', arch);
+  const elf = join(folder, 'kernel.elf');
+  const object = join(folder, 'kernel.o');
+  const prefix = arch === 'riscv64' ? 'riscv64-linux-gnu-' : '';
+  execFileSync(`${prefix}as`, ['--defsym', `LEVELS=${levels}`, '-o', object, `${source}.S`]);
+  execFileSync(`${prefix}ld`, ['--no-warn-mismatch', '-T', `${source}.ld`, '-o', elf, object], { stdio: 'pipe' });
+  const command =
+    arch === 'riscv64'
+      ? ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-kernel', elf]
+      : ['qemu-system-x86_64', '-cpu', 'max', '-nographic', ...exit, '-kernel', elf];
+  return { elf, command };
+}
+
+/** Assembles `kernels/bzimage.S`, which prints the memory map that it is given; argv that boots it on `machine`. */
+export function mapPrinter(t: { teardown: (fn: () => void) => void }, ...machine: string[]): string[] {
+  const folder = scratchFolder(t);
+  const object = join(folder, 'kernel.o');
+  const image = join(folder, 'bzImage');
+  execFileSync('as', ['--32', '-o', object, join(import.meta.dirname, 'kernels', 'bzimage.S')]);
+  execFileSync('ld', ['-m', 'elf_i386', '-Ttext', '0', '--oformat', 'binary', '-o', image, object]);
+  return ['qemu-system-x86_64', '-nographic', ...exit, ...machine, '-kernel', image];
+}

@@ -1,0 +1,196 @@
+import { spawnSync } from 'node:child_process';
+
+/** A decoded message as protoc prints it: every field a list, enums by name, integers as digits. */
+export interface Message {
+  readonly [field: string]: readonly (string | Message)[];
+}
+
+/** Decodes with Debian's protoc and the excerpt of Perfetto's schema. A field that the excerpt does not have throws. */
+export function protoc(bytes: Uint8Array, type = 'Trace'): Message {
+  const schema = ['--proto_path=test/trace', 'test/trace/perfetto-excerpt.proto'];
+  const run = spawnSync('protoc', [`--decode=perfetto.protos.${type}`, ...schema], {
+    input: bytes,
+    maxBuffer: 1 << 30,
+  });
+  if (run.error) throw run.error;
+  if (run.status !== 0) throw new Error(`protoc: ${run.stderr}`);
+  return parseText(run.stdout.toString('utf8'));
+}
+
+function parseText(text: string): Message {
+  const top: Record<string, (string | Message)[]> = {};
+  const stack = [top];
+  for (const line of text.split('\n')) {
+    const trimmed = line.trim();
+    if (trimmed === '') continue;
+    if (trimmed === '}') {
+      stack.pop();
+      continue;
+    }
+    const [, name, value] = /^(\w+)(?:: (.*)| \{)$/.exec(trimmed) ?? [];
+    const message = stack.at(-1);
+    if (name === undefined || message === undefined) throw new Error(`cannot read protoc's line: ${line}`);
+    if (/^\d/.test(name)) throw new Error(`the schema has no field ${name}: ${line}`);
+    message[name] ??= [];
+    if (value === undefined) {
+      const child: Record<string, (string | Message)[]> = {};
+      message[name].push(child);
+      stack.push(child);
+    } else {
+      message[name].push(value.startsWith('"') ? cText(value.slice(1, -1)) : value);
+    }
+  }
+  return top;
+}
+
+/** protoc escapes as C does, every byte that is not ASCII in octal. */
+function cText(text: string): string {
+  const bytes: number[] = [];
+  for (const [, octal, escaped, plain] of text.matchAll(/\\([0-7]{3})|\\(.)|([^\\])/gs)) {
+    if (octal !== undefined) bytes.push(Number.parseInt(octal, 8));
+    else if (escaped !== undefined)
+      bytes.push(({ n: 10, r: 13, t: 9 } as Record<string, number>)[escaped] ?? escaped.charCodeAt(0));
+    else bytes.push((plain ?? '').charCodeAt(0));
+  }
+  return Buffer.from(bytes).toString('utf8');
+}
+
+export function children(message: Message, field: string): Message[] {
+  return (message[field] ?? []).map((value) => {
+    if (typeof value === 'string') throw new Error(`${field} is no message`);
+    return value;
+  });
+}
+
+export function scalar(message: Message, field: string): string | undefined {
+  const value = message[field]?.[0];
+  if (value !== undefined && typeof value !== 'string') throw new Error(`${field} is a message`);
+  return value;
+}
+
+/** A slice or instant as a trace processor would list it. */
+export interface Slice {
+  readonly track: string;
+  readonly kind: 'slice' | 'instant';
+  readonly category: string;
+  readonly name: string;
+  readonly begin: number;
+  /** Slices open above it on its track. */
+  readonly depth: number;
+  end: number | undefined;
+  place: string | undefined;
+  readonly args: Record<string, string>;
+}
+
+export interface Track {
+  readonly uuid: string;
+  readonly name: string;
+  readonly parent: string | undefined;
+  readonly descriptor: Message;
+}
+
+/**
+ * Does what a trace processor does with packets, in file order, and refuses what it would drop: an iid or a track that no
+ * packet up to this one has told of, an end on a track with nothing open, a packet before the sequence's state is cleared.
+ */
+export function readPerfetto(packets: readonly Message[]): { slices: Slice[]; tracks: Map<string, Track> } {
+  const tables = new Map<string, Map<string, Message>>();
+  const tracks = new Map<string, Track>();
+  const open = new Map<string, Slice[]>();
+  const slices: Slice[] = [];
+  const lookup = (table: string, iid: string | undefined): Message => {
+    const found = iid === undefined ? undefined : tables.get(table)?.get(iid);
+    if (found === undefined) throw new Error(`${table} has no ${iid}`);
+    return found;
+  };
+  packets.forEach((packet, index) => {
+    const flags = Number(scalar(packet, 'sequence_flags'));
+    if (flags !== (index === 0 ? 1 : 2)) throw new Error(`packet ${index} has sequence_flags ${flags}`);
+    if (scalar(packet, 'trusted_packet_sequence_id') !== '1') throw new Error(`packet ${index} is of no sequence`);
+    for (const interned of children(packet, 'interned_data')) {
+      for (const table of Object.keys(interned)) {
+        const entries = tables.get(table) ?? new Map<string, Message>();
+        tables.set(table, entries);
+        for (const entry of children(interned, table)) {
+          const iid = scalar(entry, 'iid') ?? '0';
+          if (iid === '0' || entries.has(iid)) throw new Error(`${table} tells of iid ${iid} twice, or it is 0`);
+          entries.set(iid, entry);
+        }
+      }
+    }
+    for (const descriptor of children(packet, 'track_descriptor')) {
+      const uuid = scalar(descriptor, 'uuid') ?? '0';
+      const parent = scalar(descriptor, 'parent_uuid');
+      if (uuid === '0' || tracks.has(uuid)) throw new Error(`track ${uuid} described twice, or it is 0`);
+      if (parent !== undefined && !tracks.has(parent)) throw new Error(`no parent track ${parent}`);
+      tracks.set(uuid, { uuid, name: scalar(descriptor, 'name') ?? '', parent, descriptor });
+    }
+    for (const event of children(packet, 'track_event')) {
+      const time = Number(scalar(packet, 'timestamp'));
+      if (!Number.isSafeInteger(time)) throw new Error(`packet ${index} has no timestamp`);
+      const track = scalar(event, 'track_uuid') ?? '0';
+      if (!tracks.has(track)) throw new Error(`no track ${track}`);
+      const stack = open.get(track) ?? [];
+      open.set(track, stack);
+      const args: Record<string, string> = {};
+      for (const note of children(event, 'debug_annotations')) {
+        const name = scalar(lookup('debug_annotation_names', scalar(note, 'name_iid')), 'name') ?? '';
+        const iid = scalar(note, 'string_value_iid');
+        const plain = scalar(note, 'bool_value') ?? scalar(note, 'pointer_value') ?? scalar(note, 'string_value');
+        const value = iid === undefined ? plain : scalar(lookup('debug_annotation_string_values', iid), 'str');
+        if (value === undefined || name in args) throw new Error(`annotation ${name} has no value, or comes twice`);
+        args[name] = value;
+      }
+      const type = scalar(event, 'type');
+      if (type === 'TYPE_SLICE_END') {
+        const slice = stack.pop();
+        if (slice === undefined) throw new Error(`packet ${index} ends a slice on track ${track}, where none is open`);
+        slice.end = time;
+        Object.assign(slice.args, args);
+        return;
+      }
+      const nameIid = scalar(event, 'name_iid');
+      const name = nameIid === undefined ? scalar(event, 'name') : scalar(lookup('event_names', nameIid), 'name');
+      const placeIid = scalar(event, 'source_location_iid');
+      const place =
+        placeIid === undefined ? children(event, 'source_location')[0] : lookup('source_locations', placeIid);
+      const slice: Slice = {
+        track,
+        kind: type === 'TYPE_INSTANT' ? 'instant' : 'slice',
+        category: scalar(lookup('event_categories', scalar(event, 'category_iids')), 'name') ?? '',
+        name: name ?? '',
+        begin: time,
+        depth: stack.length,
+        end: type === 'TYPE_INSTANT' ? time : undefined,
+        place: place && `${scalar(place, 'file_name')}:${scalar(place, 'line_number')}`,
+        args,
+      };
+      slices.push(slice);
+      if (type === 'TYPE_SLICE_BEGIN') stack.push(slice);
+      else if (type !== 'TYPE_INSTANT') throw new Error(`packet ${index} has type ${type}`);
+    }
+  });
+  return { slices, tracks };
+}
+
+/** Where each top-level field of a message ends: for a trace, where each packet does. Only whole fields are listed. */
+export function packetEnds(bytes: Uint8Array): number[] {
+  const ends: number[] = [];
+  let at = 0;
+  while (at < bytes.length) {
+    if (bytes[at] !== 0x0a) throw new Error(`byte ${at} starts no Trace.packet`);
+    let size = 0;
+    let scale = 1;
+    let byte: number | undefined;
+    do {
+      byte = bytes[++at];
+      if (byte === undefined) return ends;
+      size += (byte & 0x7f) * scale;
+      scale *= 0x80;
+    } while (byte >= 0x80);
+    at += 1 + size;
+    if (at > bytes.length) return ends;
+    ends.push(at);
+  }
+  return ends;
+}

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import t from 'tap';
+import { addr } from '../../src/base/addr.js';
+import {
+  Summary,
+  type SummaryRow,
+  summaryJson,
+  summaryTable,
+  type TraceEvent,
+  type TraceSink,
+  tee,
+  timeText,
+} from '../../src/trace/index.js';
+import { futures, info, nanos, type Story, stories, tell } from './stories.js';
+
+function summarize(events: readonly TraceEvent[]): SummaryRow[] {
+  const summary = new Summary();
+  tell(summary, events);
+  return summaryJson(summary.rows());
+}
+
+/** The same table, counted from what happened and not from events. */
+function expected(told: Story): SummaryRow[] {
+  const rows = futures.map((future): SummaryRow => {
+    const polls = told.polls.filter((poll) => poll.future === future);
+    const derived = told.instants.filter((it) => it.derivedPoll !== undefined && it.future === future);
+    const results = [...polls.map((poll) => poll.result), ...derived.map((it) => it.derivedPoll)];
+    const count = (result: string) => results.filter((it) => it === result).length;
+    const timed = polls.filter((poll) => poll.end !== undefined && poll.result !== 'lost');
+    const spans = (list: typeof polls) => list.map((poll) => (poll.end ?? 0) - poll.begin);
+    const outermost = timed.filter((poll) => !poll.around.some((outer) => outer.future === future));
+    return {
+      future: future.future,
+      instance: future.instance,
+      kind: future.kind,
+      file: future.file ?? null,
+      line: future.line ?? null,
+      polls: polls.length + derived.length,
+      ready: count('ready'),
+      pending: count('pending'),
+      panicked: count('panicked'),
+      derived: derived.length,
+      lost: count('lost'),
+      total_ns: spans(outermost).reduce((sum, span) => sum + span, 0),
+      max_ns: Math.max(0, ...spans(timed)),
+    };
+  });
+  return rows.filter((row) => row.polls > 0);
+}
+
+t.test('the summary counts what happened', async (t) => {
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(stories, (told) => {
+        assert.deepEqual(summarize(told.events), expected(told));
+      }),
+      { seed: 20_26, numRuns: 200 },
+    ),
+  );
+});
+
+const root = { key: 0, future: futures[0], address: addr(0x1000) };
+const at = (time: number, depth: number, whose = futures[0]) =>
+  ({
+    time: nanos(time),
+    hart: 0,
+    root,
+    future: whose,
+    address: addr(0x1000 + depth),
+    depth,
+    state: undefined,
+  }) as const;
+const began = (time: number, depth: number): TraceEvent => ({ type: 'poll-begin', ...at(time, depth) });
+const ended = (time: number, depth: number): TraceEvent => ({
+  type: 'poll-end',
+  ...at(time, depth),
+  began: nanos(0),
+  result: 'pending',
+  chain: [],
+});
+
+t.test('a Future that polls its own kind: total time counts once, as in uftrace report', async (t) => {
+  const [row] = summarize([began(0, 0), began(10, 1), ended(40, 1), began(50, 1), ended(60, 1), ended(100, 0)]);
+  t.match(row, { polls: 3, pending: 3, total_ns: 100, max_ns: 100 });
+});
+
+t.test('ends without begins, and begins without ends, count as polls and have no time', async (t) => {
+  t.match(summarize([ended(40, 0)])[0], { polls: 1, pending: 1, lost: 0, total_ns: 0, max_ns: 0 });
+  t.match(summarize([began(40, 0)])[0], { polls: 1, pending: 0, lost: 0, total_ns: 0 });
+  t.match(summarize([{ type: 'poll-lost', ...at(40, 0), began: nanos(0) }])[0], { polls: 1, lost: 1 });
+  // The second begin at depth 0 says that the first poll is over.
+  t.match(summarize([began(0, 0), began(40, 0), ended(50, 0)])[0], { polls: 2, pending: 1, lost: 1, total_ns: 10 });
+  // The end at depth 0 says that the poll inside it is over.
+  t.match(summarize([began(0, 0), began(10, 1), ended(50, 0)])[0], { polls: 2, pending: 1, lost: 1, total_ns: 50 });
+  // An end at depth 0 of another Future than the one that began there: one end and one begin are missing.
+  const other: TraceEvent = { ...ended(50, 0), ...at(50, 0, futures[1]) };
+  t.match(summarize([began(0, 0), other]), [
+    { future: 'a', polls: 1, pending: 0, lost: 1 },
+    { future: 'b', polls: 1, pending: 1, lost: 0, total_ns: 0 },
+  ]);
+});
+
+const row = (future: string, more: Partial<SummaryRow>): SummaryRow => ({
+  future,
+  instance: future,
+  kind: 'async_fn',
+  file: 'src/work.rs',
+  line: 12,
+  polls: 1,
+  ready: 1,
+  pending: 0,
+  panicked: 0,
+  derived: 0,
+  lost: 0,
+  total_ns: 0,
+  max_ns: 0,
+  ...more,
+});
+
+t.test('rows for machines are sorted by future, then instance', async (t) => {
+  const names = (rows: SummaryRow[]) => rows.map(({ future, instance }) => `${future} ${instance}`);
+  const rows = [row('b', {}), row('a', { instance: 'a<u8>' }), row('B', {}), row('a', { instance: 'a<i8>' })];
+  t.same(names(summaryJson(rows)), ['B B', 'a a<i8>', 'a a<u8>', 'b b']);
+  t.equal(rows[0]?.future, 'b', 'the rows given stay as they were');
+});
+
+t.test('the table for people', async (t) => {
+  const rows = [
+    row('labkern::work::level1', { polls: 1200, pending: 1199, total_ns: 12_345, max_ns: 999 }),
+    row('labkern::work::level2', { total_ns: 99_999_999, max_ns: 1_999_960, file: null, line: null }),
+    row('labkern::gen', { instance: 'labkern::gen::{async_fn_env#0}<u8>', derived: 1, line: 7 }),
+    row('labkern::gen', { instance: 'labkern::gen::{async_fn_env#0}<u16>' }),
+  ];
+  const wide = [
+    'polls  ready  pending  derived     total  longest  future                 file:line',
+    '    1      1        0        0  100.0 ms   2.0 ms  labkern::work::level2',
+    ' 1200      1     1199        0   12.3 us   999 ns  labkern::work::level1  src/work.rs:12',
+    '    1      1        0        0      0 ns     0 ns  labkern::gen<u16>      src/work.rs:12',
+    '    1      1        0        1         -        -  labkern::gen<u8>       src/work.rs:7',
+  ];
+  t.equal(summaryTable(rows, { color: false, width: 200 }), `${wide.join('\n')}\n`);
+  const narrow = summaryTable(rows, { color: false, width: 87 }).split('\n');
+  t.ok(narrow.every((line) => line.length <= 87));
+  t.match(narrow[2], / labkern::work::level1 {2}…c\/work\.rs:12$/);
+  const narrowest = summaryTable(rows, { color: false, width: 10 }).split('\n');
+  t.match(narrowest[2], /^ 1200 .* …n::work::level1 {2}…\/work\.rs:12$/);
+  const colored = summaryTable(rows, { color: true, width: 200 });
+  t.equal(colored.replace('\x1b[1m', '').replace('\x1b[0m', ''), `${wide.join('\n')}\n`);
+  t.ok(colored.startsWith('\x1b[1m') && colored.split('\n')[0]?.endsWith('\x1b[0m'));
+  t.equal(summaryTable([], { color: false, width: 80 }), 'no polls were recorded\n');
+});
+
+t.test('times for people', async (t) => {
+  const cases: [number, string][] = [
+    [0, '0 ns'],
+    [999, '999 ns'],
+    [1000, '1.0 us'],
+    [12_345, '12.3 us'],
+    [999_949, '999.9 us'],
+    [999_951, '1.0 ms'],
+    [1_250_000_000, '1.3 s'],
+    [86_400_000_000_000, '86400.0 s'],
+  ];
+  for (const [nanos, text] of cases) t.equal(timeText(nanos), text);
+});
+
+t.test('a tee gives every sink everything, and then the first error', async (t) => {
+  const seen: string[] = [];
+  const sink = (name: string, fails: boolean): TraceSink => {
+    const note = (what: string) => {
+      seen.push(`${name} ${what}`);
+      if (fails) throw new Error(`${name} fails`);
+    };
+    return {
+      begin: () => note('begin'),
+      event: () => note('event'),
+      hart: () => note('hart'),
+      flush: () => note('flush'),
+      end: () => note('end'),
+    };
+  };
+  const both = tee([sink('x', false), sink('y', true), sink('z', true)]);
+  t.throws(() => both.begin(info), { message: 'y fails' });
+  t.throws(() => both.hart({ number: 3, name: 'hart 3' }), { message: 'y fails' });
+  t.throws(() => both.event(began(0, 0)), { message: 'y fails' });
+  t.throws(() => both.flush(), { message: 'y fails' });
+  t.throws(() => both.end(), { message: 'y fails' });
+  t.same(
+    seen,
+    ['begin', 'hart', 'event', 'flush', 'end'].flatMap((what) => ['x', 'y', 'z'].map((name) => `${name} ${what}`)),
+  );
+});

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import fc from 'fast-check';
+import t from 'tap';
+import { addr } from '../../src/base/addr.js';
+import { RsptraceError } from '../../src/base/errors.js';
+import { OutputFile, openTrace } from '../../src/trace/index.js';
+import { readChrome } from './decode-chrome.js';
+import { packetEnds, readPerfetto } from './decode-perfetto.js';
+import { oneTask } from './one-task.js';
+import { futures, info, link, nanos, stories, suspend0, suspend1, tell, unresumed } from './stories.js';
+import { decode, folder, parse, write } from './written.js';
+
+t.test('cut off after any packet, a Perfetto trace holds what was written up to there', async (t) => {
+  const bytes = write('cut.pftrace', oneTask);
+  const packets = decode(bytes);
+  const ends = packetEnds(bytes);
+  t.equal(ends.length, packets.length);
+  t.equal(ends.at(-1), bytes.length);
+  for (const [i, end] of ends.entries()) {
+    const prefix = decode(bytes.subarray(0, end));
+    assert.deepEqual(prefix, packets.slice(0, i + 1));
+    readPerfetto(prefix);
+  }
+  for (let cut = 0; cut <= bytes.length; cut++) {
+    assert.deepEqual(
+      packetEnds(bytes.subarray(0, cut)),
+      ends.filter((end) => end <= cut),
+      `cut at ${cut}`,
+    );
+  }
+});
+
+t.test('cut off at any byte, a Chrome trace holds the records whole before the cut', async (t) => {
+  const text = write('cut.json', oneTask).toString();
+  const records = JSON.parse(text) as unknown[];
+  t.equal(text.slice(-3), '\n]\n');
+  // Every line but the first and the last is a record; it is whole from its last brace on.
+  const ends: number[] = [];
+  for (let at = text.indexOf('\n') + 1; at < text.length - 2; at = text.indexOf('\n', at) + 1) {
+    ends.push(text.slice(0, text.indexOf('\n', at)).replace(/,$/, '').length);
+  }
+  t.equal(ends.length, records.length);
+  for (let cut = 2; cut <= text.length; cut++) {
+    // What viewers do: drop a torn record and a trailing comma, add the missing bracket.
+    const lines = text.slice(2, cut).split('\n');
+    if (!parses(lines.at(-1) ?? '')) lines.pop();
+    const repaired = JSON.parse(`[${lines.join('').replace(/[,\]]$/, '')}]`) as unknown[];
+    assert.deepEqual(repaired, records.slice(0, ends.filter((end) => end <= cut).length), `cut at ${cut}`);
+  }
+});
+
+function parses(record: string): boolean {
+  try {
+    JSON.parse(record.replace(/[,\]]$/, '') || 'null');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+t.test('the same events make the same bytes', async (t) => {
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(stories, (told) => {
+        for (const name of ['same.pftrace', 'same.json']) {
+          const first = write(name, told.events);
+          const again = write(name, structuredClone(told.events));
+          assert.ok(first.equals(again));
+        }
+      }),
+      { seed: 20_26, numRuns: 20 },
+    ),
+  );
+});
+
+t.test('a million events: memory stays, and at every moment the file ends where a packet ends', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+  const heap = () => {
+    gc();
+    return process.memoryUsage().heapUsed + process.memoryUsage().arrayBuffers;
+  };
+  const path = join(folder, 'million.pftrace');
+  const sink = openTrace(path);
+  sink.begin(info);
+  const sizes: number[] = [];
+  const run = (events: number, from: number) => {
+    for (let i = from; i < from + events; i += 2) {
+      // A new task at each poll, in one of 64 places, and a chain and states that are new objects each time.
+      const task = { key: i, future: futures[0], address: addr(0x8000_0000 + (i % 128) * 0x100) };
+      const at = { hart: 0, root: task, future: futures[0], address: task.address, depth: 0 };
+      const began = nanos(i * 100);
+      sink.event({ type: 'poll-begin', time: began, ...at, state: { ...unresumed } });
+      const end = { time: nanos(i * 100 + 50), began, result: 'pending', state: { ...suspend0 } } as const;
+      sink.event({ type: 'poll-end', ...end, ...at, chain: [link(futures[1], 'b', { ...suspend1 })] });
+      if (i % 10_000 === 0) sizes.push(statSync(path).size);
+    }
+  };
+  run(100_000, 0);
+  const before = heap();
+  run(900_000, 100_000);
+  const grown = heap() - before;
+  // Tables of fixed size fill and empty again; 450,000 tasks would be 16 MB at 36 bytes each.
+  t.ok(grown < 16_000_000, `grew by ${grown} bytes`);
+  sink.end();
+  const ends = packetEnds(readFileSync(path));
+  // Each poll: a track, two begins, two ends, a wait's begin; and its end, for all but the last task of each of 64 places.
+  t.equal(ends.length, 5 + 500_000 * 7 - 64);
+  t.ok(sizes.length >= 100 && sizes.every((size) => size === 0 || ends.includes(size)));
+});
+
+t.test('after a flush the file holds all events so far, however long one is', async (t) => {
+  const long = { ...suspend0, name: `Suspend0${'€'.repeat(200_000)}` };
+  const events = oneTask.map((event) => (event.type === 'state' ? { ...event, to: long } : event));
+  for (const [name, read] of [
+    ['flush.pftrace', () => readPerfetto(decode(readFileSync(join(folder, 'flush.pftrace')))).slices],
+    ['flush.json', () => readChrome(parse(Buffer.from(`${readFileSync(join(folder, 'flush.json'))}]`)))],
+  ] as const) {
+    const sink = openTrace(join(folder, name));
+    sink.begin(info);
+    const seen: number[] = [];
+    for (const event of events) {
+      sink.event(event);
+      sink.flush();
+      seen.push(read().filter(({ category }) => category !== 'trace' && category !== 'wait').length);
+    }
+    t.same(seen, name === 'flush.json' ? [3, 4, 6, 7, 7, 8, 10, 10] : [2, 3, 5, 6, 6, 6, 8, 8]);
+    t.ok(read().some((slice) => slice.name === `a: ${long.name}`));
+    sink.end();
+  }
+});
+
+t.test('files: opened before anything is written, left alone when nothing is', async (t) => {
+  const code = (make: () => unknown): string => {
+    try {
+      make();
+      return 'no error';
+    } catch (error) {
+      if (!(error instanceof RsptraceError)) throw error;
+      t.equal(error.message.split('\n').length, 1);
+      t.type(error.hint, 'string');
+      return `${error.code}: ${error.message} ${error.hint}`;
+    }
+  };
+  t.match(
+    code(() => openTrace(join(folder, 'missing/x.pftrace'))),
+    /^TRACE_CANNOT_WRITE: .*missing\/x\.pftrace.*ENOENT/,
+  );
+  writeFileSync(join(folder, 'file'), '');
+  t.match(
+    code(() => openTrace(join(folder, 'file/x.json'))),
+    /^TRACE_CANNOT_WRITE: .*ENOTDIR/,
+  );
+  mkdirSync(join(folder, 'dir.json'));
+  t.match(
+    code(() => openTrace(join(folder, 'dir.json'))),
+    /^TRACE_CANNOT_WRITE: .*EISDIR/,
+  );
+  t.match(
+    code(() => openTrace(join(folder, 'x.json.gz'))),
+    /^TRACE_UNKNOWN_FORMAT: .*\.pftrace, \.perfetto-trace, \.json/,
+  );
+  t.match(
+    code(() => openTrace(join(folder, 'x'))),
+    /^TRACE_UNKNOWN_FORMAT/,
+  );
+  t.notOk(existsSync(join(folder, 'x.json.gz')));
+
+  const unused = join(folder, 'unused.json');
+  const never = openTrace(unused);
+  t.ok(existsSync(unused));
+  never.end();
+  never.end();
+  t.notOk(existsSync(unused));
+
+  const older = join(folder, 'older.perfetto-trace');
+  writeFileSync(older, 'x'.repeat(100_000));
+  openTrace(older).end();
+  t.equal(readFileSync(older).length, 100_000);
+  const newer = openTrace(older);
+  tell(newer, oneTask);
+  newer.end();
+  t.ok(readFileSync(older).equals(write('one.pftrace', oneTask)));
+});
+
+t.test('a full disk: one error, whole records kept', async (t) => {
+  const out = new OutputFile('/dev/full');
+  out.textRecord('x');
+  t.throws(() => out.flush(), { code: 'TRACE_WRITE_FAILED', message: /\/dev\/full.*ENOSPC/ });
+  out.textRecord('y');
+  out.record(new Uint8Array(1_000_000), 1_000_000);
+  out.flush();
+  out.close();
+  out.close();
+
+  // No file of this process may grow past 1000 KiB, as a full disk would have it: the write that passes it is done in part.
+  const path = join(folder, 'limited');
+  const limited = new OutputFile(path);
+  const limit = (...words: string[]) =>
+    execFileSync('prlimit', [`--pid=${process.pid}`, ...words], { encoding: 'utf8' });
+  const before = limit('--fsize', '--raw', '--noheadings', '--output=SOFT').trim();
+  process.on('SIGXFSZ', () => {});
+  limit(`--fsize=${1000 * 1024}:`);
+  let thrown: unknown;
+  try {
+    for (let i = 0; ; i++) limited.textRecord(`${String(i).padStart(998, '0')}\n`);
+  } catch (error) {
+    thrown = error;
+  } finally {
+    limit(`--fsize=${before}:`);
+  }
+  t.match(thrown, { code: 'TRACE_WRITE_FAILED', message: /limited.*EFBIG/ });
+  limited.textRecord('after the error');
+  limited.close();
+  t.equal(statSync(path).size, Math.floor((1000 * 1024) / 999) * 999);
+  const kept = readFileSync(path, 'utf8').trimEnd().split('\n');
+  t.same(kept.map(Number), [...kept.keys()]);
+});

@@ -1,0 +1,22 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t from 'tap';
+import { openTrace, type TraceEvent } from '../../src/trace/index.js';
+import type { ChromeRecord } from './decode-chrome.js';
+import { children, type Message, protoc } from './decode-perfetto.js';
+import { tell } from './stories.js';
+
+/** Removed when the test file is done. */
+export const folder = mkdtempSync(join(tmpdir(), 'rsptrace-trace-'));
+t.teardown(() => rmSync(folder, { recursive: true }));
+
+/** The bytes of a trace of these events, in the format that the file's name asks for. */
+export function write(name: string, events: readonly TraceEvent[]): Buffer {
+  const path = join(folder, name);
+  tell(openTrace(path), events);
+  return readFileSync(path);
+}
+
+export const decode = (bytes: Uint8Array): Message[] => children(protoc(bytes), 'packet');
+export const parse = (bytes: Buffer): ChromeRecord[] => JSON.parse(bytes.toString()) as ChromeRecord[];

@@ -1,0 +1,21 @@
+import type { FrameState } from '../../src/arch/frame-state.js';
+import type { FrameModel } from '../../src/arch/index.js';
+import type { Addr } from '../../src/base/addr.js';
+import type { CallFrames, CodeAddress } from '../../src/dwarf/index.js';
+
+export interface Agreement {
+  /** Functions and instructions that were compared. */
+  readonly functions: number;
+  readonly instructions: number;
+  readonly agree: number;
+  readonly confidence: Readonly<Record<string, { readonly agree: number; readonly differ: number }>>;
+  readonly causes: Readonly<Record<string, { readonly count: number; readonly examples: readonly string[] }>>;
+}
+
+export function compare(options: {
+  readonly cfi: CallFrames;
+  readonly model: FrameModel;
+  readonly code: (start: Addr, length: number) => Uint8Array | undefined;
+  readonly fromCode: (code: CodeAddress) => Addr;
+}): Agreement;
+export type { FrameState };

@@ -1,0 +1,211 @@
+import { execFileSync } from 'node:child_process';
+import fc from 'fast-check';
+import t from 'tap';
+import { type Architecture, architectureOf } from '../../src/arch/index.js';
+import { decode } from '../../src/arch/riscv64/decode.js';
+import { type Addr, addOffset, addr, hex } from '../../src/base/addr.js';
+import type { MemoryReader, RegisterReader } from '../../src/base/memory-reader.js';
+import { CallFrames, DebugInfo, ElfFile } from '../../src/dwarf/index.js';
+import { SourceFrames, Stacks, StackWindow } from '../../src/unwind/index.js';
+import { elfPath } from '../qemu/guests/guests.js';
+
+async function open(name: string): Promise<{ elf: ElfFile; arch: Architecture; stacks: Stacks }> {
+  const elf = await ElfFile.open(elfPath(name));
+  const arch = architectureOf(elf.machine);
+  if (arch === undefined) throw new Error('unknown architecture');
+  await arch.prepare();
+  return { elf, arch, stacks: new Stacks(elf, arch) };
+}
+
+function registersOf(values: Readonly<Record<string, bigint>>): RegisterReader {
+  return { register: (name) => values[name] };
+}
+
+/** Memory whose words are worked out when they are read; undefined where it is unmapped. */
+function memoryOf(word: (address: bigint) => bigint | undefined): MemoryReader & { reads: number } {
+  return {
+    reads: 0,
+    async read(address, length) {
+      this.reads++;
+      const bytes = new DataView(new ArrayBuffer(length + 16));
+      const start = address - (address % 8n);
+      for (let at = start; at < address + BigInt(length); at += 8n) {
+        const value = word(at);
+        if (value === undefined) return undefined;
+        bytes.setBigUint64(Number(at - start), value, true);
+      }
+      const skip = Number(address - start);
+      return new Uint8Array(bytes.buffer, skip, length);
+    },
+  };
+}
+
+/** Behind the call in a function that calls once. */
+function callSite(elf: ElfFile, name: string): Addr {
+  const [symbol] = elf.symbols.named(name);
+  const code = symbol && elf.bytesAt(symbol.address, symbol.size);
+  if (symbol === undefined || code === undefined) throw new Error(`no ${name}`);
+  for (let offset = 0; offset < code.length; ) {
+    const instruction = decode(code, offset);
+    if (instruction === undefined) break;
+    offset += instruction.length;
+    if (instruction.form === 'jump-register' && instruction.rd === 1) return addOffset(symbol.address, offset);
+  }
+  throw new Error(`${name} calls nothing`);
+}
+
+const sp = 0x9000_0000n;
+
+t.test('a stack of 100,000 frames is walked to its end, or to the depth that was asked for', async (t) => {
+  const { elf, stacks } = await open('rv-o2');
+  const pc = callSite(elf, 'deep6');
+  const row = CallFrames.load(elf).rowAt(addr(pc - 1n));
+  if (row?.cfa.kind !== 'register') throw new Error('no row');
+  const size = BigInt(row.cfa.offset);
+  const deep = 100_000n;
+  // Every frame calls the same function again; the outermost was called by nobody.
+  const memory = memoryOf((address) => {
+    const frame = (address - sp) / size;
+    if (address < sp - 4096n || frame > deep + 2000n) return undefined;
+    return (address + 8n - sp) % size === 0n && frame < deep ? pc : 0n;
+  });
+  // The innermost frame stands at a function's first instruction, so that ra is its caller.
+  const [leaf] = elf.symbols.named('deep7');
+  const registers = registersOf({ pc: leaf?.address ?? 0n, sp, ra: pc });
+  const whole = await stacks.unwind(registers, memory, { depth: 200_000 });
+  t.equal(whole.frames.length, 100_002);
+  t.same(whole.end, { reason: 'zero-return-address', complete: true });
+  t.equal(whole.frames.at(-1)?.cfa, addr(sp + (deep + 1n) * size));
+  const cut = await stacks.unwind(registers, memory, { depth: 50 });
+  t.equal(cut.frames.length, 50);
+  t.same(cut.end, { reason: 'depth', complete: false });
+});
+
+t.test('one read of the stack is enough for most stacks', async (t) => {
+  const { elf, stacks } = await open('rv-o2');
+  const pc = callSite(elf, 'deep6');
+  const row = CallFrames.load(elf).rowAt(addr(pc - 1n));
+  const size = row?.cfa.kind === 'register' ? BigInt(row.cfa.offset) : 0n;
+  const memory = memoryOf((address) => ((address + 8n - sp) % size === 0n && address < sp + 16n * size ? pc : 0n));
+  const [leaf] = elf.symbols.named('deep7');
+  const { frames } = await stacks.unwind(registersOf({ pc: leaf?.address ?? 0n, sp, ra: pc }), memory);
+  t.equal(frames.length, 18);
+  t.equal(memory.reads, 1);
+});
+
+t.test('a stack that is cyclic, unmapped, overwritten or not there ends with its reason', async (t) => {
+  const { elf, stacks } = await open('rv-o2-fp');
+  const pc = callSite(elf, 'deep6');
+  const fp = sp + 64n;
+  const registers = registersOf({ pc, sp, ra: 0n, fp });
+  const one = async (word: (address: bigint) => bigint | undefined) =>
+    stacks.unwind(registers, memoryOf(word), { unwinder: 'fp' });
+
+  const cyclic = await one((address) => (address === fp - 16n ? fp : address === fp - 8n ? pc : 0n));
+  t.same(cyclic.end, { reason: 'loop', complete: false });
+  t.equal(cyclic.frames.length, 2);
+  const inwards = await one((address) => (address === fp - 16n ? fp - 32n : pc));
+  t.equal(inwards.end.reason, 'loop');
+  const unmapped = await one(() => undefined);
+  t.same(unmapped.end, { reason: 'unreadable-stack', complete: false });
+  t.equal(unmapped.frames.length, 1);
+  const overwritten = await one(() => 0x4141_4141_4141_4141n);
+  t.equal(overwritten.end.reason, 'outside-code');
+  const halfMapped = await one((address) => (address < fp - 4096n ? undefined : address === fp - 8n ? pc : 0n));
+  t.equal(halfMapped.frames.length, 2, 'what lies below the stack pointer may be unmapped');
+  t.equal(
+    (
+      await stacks.unwind(
+        registersOf({}),
+        memoryOf(() => 0n),
+      )
+    ).end.reason,
+    'no-unwinder',
+  );
+});
+
+t.test('a call through a null pointer is left by the return address, as a guess', async (t) => {
+  const { elf, stacks } = await open('rv-o2');
+  const ra = callSite(elf, 'deep6');
+  const { frames } = await stacks.unwind(
+    registersOf({ pc: 0n, sp, ra }),
+    memoryOf(() => 0n),
+  );
+  t.same(
+    frames.map(({ pc, unwinder, confidence }) => [pc, unwinder, confidence]),
+    [
+      [0n, 'prologue', 'sure'],
+      [ra, 'cfi', 'guess'],
+    ],
+  );
+});
+
+for (const name of ['rv-o2', 'x86-o2']) {
+  t.test(`${name}: whatever registers and stack hold, a walk ends`, async (t) => {
+    const { elf, arch, stacks } = await open(name);
+    const text = elf.sections.find((section) => section.name === '.text');
+    if (text === undefined) throw new Error('no .text');
+    const code = fc.nat(text.size).map((offset) => text.address + BigInt(offset));
+    const near = fc.nat(4096).map((offset) => sp + BigInt(offset & ~7));
+    const word = fc.oneof(code, near, fc.bigInt(0n, 2n ** 64n - 1n));
+    const names = Array.from({ length: 33 }, (_, number) => arch.dwarfRegister(number) ?? '').filter(Boolean);
+    fc.assert(
+      fc.property(
+        code,
+        fc.array(word, { minLength: 512, maxLength: 512 }),
+        fc.array(word, { minLength: 33, maxLength: 33 }),
+        fc.constantFrom('auto', 'cfi', 'fp', 'prologue'),
+        (pc, words, values, unwinder) => {
+          const window = new StackWindow();
+          window.add(addr(sp), new Uint8Array(BigUint64Array.from(words).buffer));
+          const registers = new Map(names.map((name, index) => [name, values[index] ?? 0n]));
+          registers.set(arch.pc, pc).set(arch.sp, sp);
+          const stack = stacks.walk({ register: (name) => registers.get(name) }, window, { unwinder, depth: 600 });
+          let inner = -1n;
+          for (const { cfa, exact, level } of stack.frames) {
+            if (exact && level > 0) inner = -1n;
+            if (cfa === undefined) continue;
+            const signed = BigInt.asIntN(64, cfa);
+            if (inner !== -1n && signed <= inner) return false;
+            inner = signed;
+          }
+          return stack.frames.length >= 1 && stack.frames.length <= 600;
+        },
+      ),
+      { seed: 4, numRuns: 400 },
+    );
+    t.pass('400 stacks of noise');
+  });
+}
+
+for (const name of ['rv-o2', 'rv-o2-dwarf5', 'x86-o2']) {
+  t.test(`${name}: inlined functions and lines are those of llvm-symbolizer`, async (t) => {
+    const { elf } = await open(name);
+    const sources = new SourceFrames(elf, DebugInfo.load(elf));
+    const pcs = [...CallFrames.load(elf).ranges()].flatMap(({ low, high }) =>
+      [0, 0.3, 0.6, 0.9].map((part) => addr(low + 2 * Math.floor(((high - low) * part) / 2))),
+    );
+    const output = execFileSync('llvm-symbolizer', ['--inlines', '--functions=none', `--obj=${elfPath(name)}`], {
+      input: pcs.map(hex).join('\n'),
+      encoding: 'utf8',
+    });
+    const expected = output.split('\n\n');
+    let inlined = 0;
+    const different: string[] = [];
+    pcs.forEach((pc, index) => {
+      const mine = sources.of({ pc, exact: true });
+      inlined += mine.filter((frame) => frame.inlined).length;
+      const lines = mine.map(({ file, line }) => (line === undefined ? '?' : `${file?.replace(/.*\//, '')}:${line}`));
+      // Line 0 is code of no line.
+      const theirs = (expected[index] ?? '')
+        .trim()
+        .split('\n')
+        .map((line) => line.replace(/:\d+$/, '').replace(/.*\//, ''))
+        .map((line) => (line.endsWith(':0') ? '?' : line));
+      if (lines.join(' ') !== theirs.join(' '))
+        different.push(`${hex(pc)}: ${lines.join(' ')}, not ${theirs.join(' ')}`);
+    });
+    t.same(different.slice(0, 10), []);
+    t.ok(inlined > 150, `${inlined} inlined functions at ${pcs.length} addresses`);
+  });
+}
