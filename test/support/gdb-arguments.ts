@@ -46,6 +46,10 @@ def numbers(value):
         return [str(int(value))]
     raise ValueError(kind.code)
 
+def state(frame):
+    return [str(frame.read_register(register)) for register in frame.architecture().registers('general')]
+
+last = None
 EXACT = ${exact ? 'True' : 'False'}
 
 class Entry(gdb.Breakpoint):
@@ -55,11 +59,16 @@ class Entry(gdb.Breakpoint):
         self.entry = address
 
     def stop(self):
-        global count
+        global count, last
         # What is inlined at the stop has frames and blocks of its own; they are passed over.
         frame = gdb.newest_frame()
         while frame.type() == gdb.INLINE_FRAME:
             frame = frame.older()
+        # Where an interrupt is pending, QEMU's step on x86 does nothing: gdb takes it for done and stops at the same call once more.
+        now = [self.entry] + state(gdb.selected_frame())
+        if now == last:
+            return False
+        last = now
         found = {}
         try:
             block = frame.block()
