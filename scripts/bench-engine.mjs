@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { parseProbe } from '../dist/probes/index.js';
-import { prepare } from '../dist/recorder.js';
+import { prepare } from '../dist/recorder/index.js';
 import { findGuest, unpack } from '../test/qemu/guests/store.mjs';
 import { folder, gdb, median } from './bench-lib.mjs';
 

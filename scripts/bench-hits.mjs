@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { findClock, parseProbe, StopEngine } from '../dist/probes/index.js';
-import { prepare, record } from '../dist/recorder.js';
+import { prepare, record } from '../dist/recorder/index.js';
 import { connect } from '../dist/rsp/index.js';
 import { openTrace, Summary, tee } from '../dist/trace/index.js';
 import { findGuest, unpack } from '../test/qemu/guests/store.mjs';

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { stateOf } from '../dist/dwarf/index.js';
-import { prepare } from '../dist/recorder.js';
+import { prepare } from '../dist/recorder/index.js';
 
 const root = resolve(import.meta.dirname, '..');
 const { values } = parseArgs({

@@ -15,7 +15,7 @@ const floors = {
   report: 3,
   probes: 4,
   tasks: 4,
-  'recorder.ts': 5,
+  recorder: 5,
   cli: 6,
   'index.ts': 6,
 };

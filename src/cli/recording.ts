@@ -5,7 +5,7 @@ import { demangle, type ElfFile } from '../dwarf/index.js';
 import { compileGlob } from '../probes/glob.js';
 import { engineChoices, parseProbe, planEngines, type ScratchSources } from '../probes/index.js';
 import { parseScratch, symbolMemory } from '../probes/scratch/index.js';
-import { enginePlan, type Program, prepare, type Recording, record } from '../recorder.js';
+import { enginePlan, type Program, prepare, type Recording, record } from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import {
   FunctionSummary,

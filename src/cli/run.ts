@@ -2,7 +2,7 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { HiddenMemory, isRefusal, planHiddenMemory, type Refusal } from '../probes/scratch/index.js';
-import type { Recording } from '../recorder.js';
+import type { Recording } from '../recorder/index.js';
 import { connect, type Session, type WireRecorder } from '../rsp/index.js';
 import { type RecordingArguments, wireRecorder } from './options.js';
 import { type Qemu, startQemu } from './qemu.js';

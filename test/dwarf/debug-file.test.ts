@@ -7,7 +7,7 @@ import t from 'tap';
 import type { Logger } from '../../src/base/logger.js';
 import { silent } from '../../src/base/logger.js';
 import { DebugInfo, DW_AT, DW_TAG, ElfFile, DW_FORM as F } from '../../src/dwarf/index.js';
-import { prepare } from '../../src/recorder.js';
+import { prepare } from '../../src/recorder/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { DwarfWriter } from '../support/dwarf-writer.js';
 import { run } from '../support/dwarfdump.js';

@@ -1,9 +1,7 @@
 import { basename } from 'node:path';
-import { type Architecture, architectureOf } from './arch/index.js';
-import { type Addr, addOffset, hex } from './base/addr.js';
-import { messageOf, RsptraceError } from './base/errors.js';
-import { type Logger, silent } from './base/logger.js';
-import { type DebugFileOptions, DebugInfo, ElfFile, type FutureSet, findFutures } from './dwarf/index.js';
+import { type Addr, addOffset } from '../base/addr.js';
+import { messageOf, RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
 import {
   Backtraces,
   type CallKind,
@@ -13,121 +11,26 @@ import {
   counterScale,
   type EngineChoice,
   type EngineName,
-  type EnginePlanOptions,
   Engines,
   EventOutput,
   type FunctionOptions,
-  type FunctionProbes,
   FunctionTracer,
   findClock,
-  loadedElf,
-  mayInline,
-  mergePlans,
-  type PollProbes,
   PollTracer,
-  type ProbeSpec,
-  planFunction,
-  planPoll,
-  probesByKind,
-  resolveFunctions,
-  resolvePolls,
   type ScratchSources,
   StopEngine,
   type TimeScale,
   verifyArchitecture,
   verifyCode,
-} from './probes/index.js';
-import { isRefusal, pagingIsFinal } from './probes/scratch/index.js';
-import type { Session, StopReply } from './rsp/index.js';
-import {
-  type ClockInfo,
-  type Gap,
-  type GuestNanos,
-  type HartInfo,
-  Threshold,
-  type TraceEvent,
-  type TraceSink,
-} from './trace/index.js';
-import type { Hooked } from './unwind/index.js';
-
-/** A program, read and understood, with its probes resolved: all that can be known before the target is touched. */
-export interface Program {
-  readonly elf: ElfFile;
-  readonly arch: Architecture;
-  /** Undefined for a program without, whose functions are known by their symbols. */
-  readonly debug: DebugInfo | undefined;
-  /** Undefined when no polls are traced. */
-  readonly polls: { readonly futures: FutureSet; readonly probes: PollProbes } | undefined;
-  /** Undefined when no functions are traced. */
-  readonly functions: FunctionProbes | undefined;
-  readonly specs: readonly ProbeSpec[];
-}
-
-/**
- * Reads an ELF (and its debug file, where it has one) and resolves probes against it.
- * @throws RsptraceError `ELF_*`, `DWARF_*`, `DEBUG_FILE_MISMATCH`, `ARCH_UNSUPPORTED`, `PROBE_*`
- */
-export async function prepare(
-  path: string,
-  specs: readonly ProbeSpec[],
-  logger: Logger = silent,
-  debugFiles: DebugFileOptions = {},
-): Promise<Program> {
-  return understand(await ElfFile.open(path, { ...debugFiles, logger }), specs, logger);
-}
-
-async function understand(elf: ElfFile, specs: readonly ProbeSpec[], logger: Logger): Promise<Program> {
-  const arch = architectureOf(elf.machine);
-  if (!arch) {
-    throw new RsptraceError(
-      'ARCH_UNSUPPORTED',
-      `${elf.path} is for an architecture (e_machine ${elf.machine}) that rsptrace does not know`,
-      {
-        hint: 'riscv64 (243) and x86_64 (62) are supported',
-      },
-    );
-  }
-  const wanted = probesByKind(specs);
-  const debug = wanted.poll || elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
-  const futures = wanted.poll && debug && findFutures(debug);
-  const polls = futures && wanted.poll && { futures, probes: resolvePolls(futures, arch, wanted.poll) };
-  await arch.prepare();
-  const functions = wanted.fn && resolveFunctions(elf, debug, arch, wanted.fn);
-  for (const probe of functions?.unmatched ?? []) logger.warn({ probe }, 'a probe that matches no function');
-  return { elf, arch, debug, polls, functions, specs };
-}
-
-/** The program with the addresses that it has in the target: a position-independent one is read once more. */
-async function loadedProgram(program: Program, session: Session, logger: Logger): Promise<Program> {
-  const elf = await loadedElf(session, program.elf);
-  if (elf === program.elf) return program;
-  logger.info({ bias: hex(elf.loadBias) }, 'the program is position-independent');
-  return understand(elf, program.specs, logger);
-}
-
-/** Every address where a probe goes, each once, in ascending order. */
-function addressesOf({ polls, functions }: Program): Addr[] {
-  const all = new Set([...(polls?.probes.probes ?? []), ...(functions?.probes ?? [])].map(({ address }) => address));
-  return [...all].sort((a, b) => (a < b ? -1 : 1));
-}
-
-/** After an exec: whether the ELF is what runs, loaded as it was before. */
-async function isLoadedAlike(
-  session: Session,
-  linked: ElfFile,
-  loaded: ElfFile,
-  probes: readonly Addr[],
-): Promise<boolean> {
-  try {
-    const now = await loadedElf(session, linked);
-    return (
-      now.loadBias === loaded.loadBias && (await verifyCode(session, loaded, probes)).absent.length < probes.length
-    );
-  } catch (error) {
-    if (error instanceof RsptraceError && /^(LOAD_ADDRESS_UNKNOWN|ELF_MISMATCH)$/.test(error.code)) return false;
-    throw error;
-  }
-}
+} from '../probes/index.js';
+import { isRefusal, pagingIsFinal } from '../probes/scratch/index.js';
+import type { Session, StopReply } from '../rsp/index.js';
+import { type ClockInfo, Threshold, type TraceSink } from '../trace/index.js';
+import type { Hooked } from '../unwind/index.js';
+import { gapUntilNow, isLinkError } from './broken-link.js';
+import { CountingSink } from './counting-sink.js';
+import { HartNumbers, hartName, hartWords } from './harts.js';
+import { addressesOf, enginePlan, isLoadedAlike, loadedProgram, type Program } from './program.js';
 
 export interface RecordOptions {
   readonly session: Session;
@@ -189,46 +92,6 @@ export interface Recording extends Progress {
   readonly missing: number;
   /** The guest ended with a ring that could only be read at stops: what was in it is lost. */
   readonly tailLost: boolean;
-}
-
-/** What is known of the engines before the target is: for `record`, and for a look beforehand. */
-export function enginePlan(
-  program: Program,
-  wanted: EngineName = 'auto',
-  stackDepth?: number,
-  values = true,
-): EnginePlanOptions {
-  const { arch, elf, polls, functions } = program;
-  const general = generalRegisters(arch);
-  return {
-    arch,
-    wanted,
-    plans: mergePlans([
-      ...(polls?.probes.probes ?? []).map((probe) => planPoll(probe, arch.results, mayInline, stackDepth)),
-      ...(functions?.probes ?? []).map((probe) => planFunction(probe, values, general)),
-    ]),
-    bytesAt: (address, length) => elf.bytesAt(address, length),
-    harts: 1,
-  };
-}
-
-/** Numbers the words by which trampolines tell harts apart, in the order in which they come; a word too many is no hart's own. */
-function hartWords(harts: number): (word: bigint) => number {
-  const known = new Map<bigint, number>();
-  return (word) => {
-    if (harts === 1) return 0;
-    const number = known.get(word);
-    if (number !== undefined) return number;
-    if (known.size === harts) return 0;
-    known.set(word, known.size);
-    return known.size - 1;
-  };
-}
-
-/** Registers that hold integers, those that trampolines can record. */
-function generalRegisters(arch: Architecture): ReadonlySet<string> {
-  const numbers = Array.from({ length: arch.name === 'riscv64' ? 32 : 16 }, (_, number) => arch.dwarfRegister(number));
-  return new Set(numbers.filter((name) => name !== undefined));
 }
 
 /** Of QEMU's `virt` machine. */
@@ -441,113 +304,8 @@ async function leave(session: Session, logger: Logger): Promise<void> {
   }
 }
 
-/** What a link that has broken in the middle throws. */
-function isLinkError(thrown: unknown): boolean {
-  return thrown instanceof RsptraceError && /^RSP_(?:CLOSED|TIMEOUT|PROTOCOL)$/.test(thrown.code);
-}
-
-/** The gap that ends now, by the clock that was used before. */
-async function gapUntilNow(session: Session, clock: ClockReader, before: ClockReader, from: GuestNanos): Promise<Gap> {
-  if (clock.info.name !== before.info.name) {
-    throw new RsptraceError(
-      'CLOCK_UNAVAILABLE',
-      `after the link was broken the clock ${before.info.name} cannot be read any more`,
-    );
-  }
-  const batch = session.batch();
-  const time = clock.request(batch);
-  await batch.send();
-  const to = time() as GuestNanos;
-  if (to < from) {
-    throw new RsptraceError(
-      'TARGET_RESTARTED',
-      'the target was restarted while the link was broken: its clock went back',
-    );
-  }
-  return { type: 'gap', from, to };
-}
-
 /** A defect of our own must not keep us from leaving the target as it was: it is told like any other error. */
 function toError(thrown: unknown): RsptraceError {
   if (thrown instanceof RsptraceError) return thrown;
   return new RsptraceError('INTERNAL', messageOf(thrown), { hint: 'please report this defect', cause: thrown });
-}
-
-/** What the stub calls a hart, without what it is doing just now: QEMU says `CPU#0 [running]`. */
-function hartName(id: string, name: string | undefined): string {
-  return name?.replace(/\s*\[.*\]$/, '') || `hart ${id}`;
-}
-
-/** Numbers harts in the order in which the stub lists them; later ones as they come. */
-class HartNumbers {
-  readonly #numbers = new Map<string, number>();
-  readonly #infos: HartInfo[] = [];
-  onNew: (hart: HartInfo) => void = () => {};
-
-  constructor(known: readonly { readonly id: string; readonly name: string }[]) {
-    for (const { id, name } of known) this.#add(id, name);
-  }
-
-  all(): readonly HartInfo[] {
-    return [...this.#infos];
-  }
-
-  number(id: string | undefined): number {
-    if (id === undefined) return 0;
-    const known = this.#numbers.get(id);
-    if (known !== undefined) return known;
-    const added = this.#add(id, `hart ${id}`);
-    this.onNew(added);
-    return added.number;
-  }
-
-  #add(id: string, name: string): HartInfo {
-    const hart = { number: this.#infos.length, name };
-    this.#numbers.set(id, hart.number);
-    this.#infos.push(hart);
-    return hart;
-  }
-}
-
-/** Counts what passes through, for progress and limits. */
-class CountingSink implements TraceSink {
-  readonly #sink: TraceSink;
-  count = 0;
-  span = 0;
-  onEvent: (count: number) => void = () => {};
-  #first: number | undefined;
-  #begun = false;
-
-  constructor(sink: TraceSink, harts: HartNumbers) {
-    this.#sink = sink;
-    harts.onNew = (hart) => {
-      if (this.#begun) this.#sink.hart(hart);
-    };
-  }
-
-  begin(...args: Parameters<TraceSink['begin']>): void {
-    this.#begun = true;
-    this.#sink.begin(...args);
-  }
-
-  event(event: TraceEvent): void {
-    this.count++;
-    const time = event.type === 'gap' ? event.to : event.time;
-    this.#first ??= time;
-    this.span = time - this.#first;
-    this.#sink.event(event);
-    this.onEvent(this.count);
-  }
-
-  hart(hart: HartInfo): void {
-    this.#sink.hart(hart);
-  }
-
-  flush(): void {
-    if (this.#begun) this.#sink.flush();
-  }
-
-  end(): void {
-    this.#sink.end();
-  }
 }

@@ -1,0 +1,45 @@
+import type { HartInfo, TraceEvent, TraceSink } from '../trace/index.js';
+import type { HartNumbers } from './harts.js';
+
+/** Counts what passes through, for progress and limits. */
+export class CountingSink implements TraceSink {
+  readonly #sink: TraceSink;
+  count = 0;
+  span = 0;
+  onEvent: (count: number) => void = () => {};
+  #first: number | undefined;
+  #begun = false;
+
+  constructor(sink: TraceSink, harts: HartNumbers) {
+    this.#sink = sink;
+    harts.onNew = (hart) => {
+      if (this.#begun) this.#sink.hart(hart);
+    };
+  }
+
+  begin(...args: Parameters<TraceSink['begin']>): void {
+    this.#begun = true;
+    this.#sink.begin(...args);
+  }
+
+  event(event: TraceEvent): void {
+    this.count++;
+    const time = event.type === 'gap' ? event.to : event.time;
+    this.#first ??= time;
+    this.span = time - this.#first;
+    this.#sink.event(event);
+    this.onEvent(this.count);
+  }
+
+  hart(hart: HartInfo): void {
+    this.#sink.hart(hart);
+  }
+
+  flush(): void {
+    if (this.#begun) this.#sink.flush();
+  }
+
+  end(): void {
+    this.#sink.end();
+  }
+}

@@ -1,0 +1,128 @@
+import { type Architecture, architectureOf } from '../arch/index.js';
+import { type Addr, hex } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import { type DebugFileOptions, DebugInfo, ElfFile, type FutureSet, findFutures } from '../dwarf/index.js';
+import {
+  type EngineName,
+  type EnginePlanOptions,
+  type FunctionProbes,
+  loadedElf,
+  mayInline,
+  mergePlans,
+  type PollProbes,
+  type ProbeSpec,
+  planFunction,
+  planPoll,
+  probesByKind,
+  resolveFunctions,
+  resolvePolls,
+  verifyCode,
+} from '../probes/index.js';
+import type { Session } from '../rsp/index.js';
+
+/** A program, read and understood, with its probes resolved: all that can be known before the target is touched. */
+export interface Program {
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  /** Undefined for a program without, whose functions are known by their symbols. */
+  readonly debug: DebugInfo | undefined;
+  /** Undefined when no polls are traced. */
+  readonly polls: { readonly futures: FutureSet; readonly probes: PollProbes } | undefined;
+  /** Undefined when no functions are traced. */
+  readonly functions: FunctionProbes | undefined;
+  readonly specs: readonly ProbeSpec[];
+}
+
+/**
+ * Reads an ELF (and its debug file, where it has one) and resolves probes against it.
+ * @throws RsptraceError `ELF_*`, `DWARF_*`, `DEBUG_FILE_MISMATCH`, `ARCH_UNSUPPORTED`, `PROBE_*`
+ */
+export async function prepare(
+  path: string,
+  specs: readonly ProbeSpec[],
+  logger: Logger = silent,
+  debugFiles: DebugFileOptions = {},
+): Promise<Program> {
+  return understand(await ElfFile.open(path, { ...debugFiles, logger }), specs, logger);
+}
+
+async function understand(elf: ElfFile, specs: readonly ProbeSpec[], logger: Logger): Promise<Program> {
+  const arch = architectureOf(elf.machine);
+  if (!arch) {
+    throw new RsptraceError(
+      'ARCH_UNSUPPORTED',
+      `${elf.path} is for an architecture (e_machine ${elf.machine}) that rsptrace does not know`,
+      {
+        hint: 'riscv64 (243) and x86_64 (62) are supported',
+      },
+    );
+  }
+  const wanted = probesByKind(specs);
+  const debug = wanted.poll || elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
+  const futures = wanted.poll && debug && findFutures(debug);
+  const polls = futures && wanted.poll && { futures, probes: resolvePolls(futures, arch, wanted.poll) };
+  await arch.prepare();
+  const functions = wanted.fn && resolveFunctions(elf, debug, arch, wanted.fn);
+  for (const probe of functions?.unmatched ?? []) logger.warn({ probe }, 'a probe that matches no function');
+  return { elf, arch, debug, polls, functions, specs };
+}
+
+/** The program with the addresses that it has in the target: a position-independent one is read once more. */
+export async function loadedProgram(program: Program, session: Session, logger: Logger): Promise<Program> {
+  const elf = await loadedElf(session, program.elf);
+  if (elf === program.elf) return program;
+  logger.info({ bias: hex(elf.loadBias) }, 'the program is position-independent');
+  return understand(elf, program.specs, logger);
+}
+
+/** Every address where a probe goes, each once, in ascending order. */
+export function addressesOf({ polls, functions }: Program): Addr[] {
+  const all = new Set([...(polls?.probes.probes ?? []), ...(functions?.probes ?? [])].map(({ address }) => address));
+  return [...all].sort((a, b) => (a < b ? -1 : 1));
+}
+
+/** After an exec: whether the ELF is what runs, loaded as it was before. */
+export async function isLoadedAlike(
+  session: Session,
+  linked: ElfFile,
+  loaded: ElfFile,
+  probes: readonly Addr[],
+): Promise<boolean> {
+  try {
+    const now = await loadedElf(session, linked);
+    return (
+      now.loadBias === loaded.loadBias && (await verifyCode(session, loaded, probes)).absent.length < probes.length
+    );
+  } catch (error) {
+    if (error instanceof RsptraceError && /^(LOAD_ADDRESS_UNKNOWN|ELF_MISMATCH)$/.test(error.code)) return false;
+    throw error;
+  }
+}
+
+/** What is known of the engines before the target is: for `record`, and for a look beforehand. */
+export function enginePlan(
+  program: Program,
+  wanted: EngineName = 'auto',
+  stackDepth?: number,
+  values = true,
+): EnginePlanOptions {
+  const { arch, elf, polls, functions } = program;
+  const general = generalRegisters(arch);
+  return {
+    arch,
+    wanted,
+    plans: mergePlans([
+      ...(polls?.probes.probes ?? []).map((probe) => planPoll(probe, arch.results, mayInline, stackDepth)),
+      ...(functions?.probes ?? []).map((probe) => planFunction(probe, values, general)),
+    ]),
+    bytesAt: (address, length) => elf.bytesAt(address, length),
+    harts: 1,
+  };
+}
+
+/** Registers that hold integers, those that trampolines can record. */
+function generalRegisters(arch: Architecture): ReadonlySet<string> {
+  const numbers = Array.from({ length: arch.name === 'riscv64' ? 32 : 16 }, (_, number) => arch.dwarfRegister(number));
+  return new Set(numbers.filter((name) => name !== undefined));
+}
