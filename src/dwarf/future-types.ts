@@ -1,4 +1,5 @@
 import type { Addr } from '../base/addr.js';
+import type { Die } from './die.js';
 
 export type FutureKind = 'async_fn' | 'async_block' | 'async_closure' | 'impl';
 
@@ -151,6 +152,8 @@ export interface PollFunction {
   readonly self: { readonly register: number } | undefined;
   /** Bytes of `Poll<T>`. */
   readonly resultSize: number;
+  /** The type `Poll<T>`. */
+  readonly resultType: Die | undefined;
   /** How to tell Ready from Pending in the bytes of `Poll<T>`; undefined where the type does not tell. */
   readonly result: PollResultLayout | undefined;
 }

@@ -57,6 +57,7 @@ export function readPollFunction(debug: DebugInfo, fn: Die): PollFunction | unde
     declLine: line,
     self: register === undefined ? undefined : { register },
     resultSize: sizeOf(result) ?? 0,
+    resultType: result,
     result: result && pollResultOf(result),
   };
 }

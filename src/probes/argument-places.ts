@@ -34,6 +34,15 @@ export type ValuePart = {
 /** rustc's own calling convention, that of its versions which are not looked into here, or the platform's. */
 export type Convention = 'rust' | 'old-rust' | 'c';
 
+/** The first version whose convention is the one described in argument-places.ts. */
+const knownRustc = 95;
+
+/** Which of rustc's conventions a function was compiled to, by its unit's producer. */
+export function rustConvention(die: Die): Convention {
+  const [, minor] = /rustc version 1\.(\d+)/.exec(die.unit.root.string(DW_AT.producer) ?? '') ?? [];
+  return minor !== undefined && Number(minor) >= knownRustc ? 'rust' : 'old-rust';
+}
+
 const unavailable: ValuePlace = { kind: 'unavailable' };
 const WORD = 8;
 

@@ -1,4 +1,3 @@
-import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { ChainLink, FutureSet, FutureState, FutureType } from '../dwarf/index.js';
 import type { AwaitLink, FutureRef, GuestNanos, PollResult, RootRef, StackEntry, StateRef } from '../trace/index.js';
@@ -54,7 +53,6 @@ const mostFutureBytes = 64 * 1024;
  * Ready or Pending, and what it awaits. One read of the Future's bytes at each end tells all of it.
  */
 export class PollTracer implements CallKind {
-  readonly #arch: Architecture;
   readonly #probes = new Map<bigint, PollProbe>();
   readonly #resolved: PollProbes;
   readonly #futures: FutureSet;
@@ -68,15 +66,8 @@ export class PollTracer implements CallKind {
   #rootCount = 0;
 
   /** With `backtraces` every poll's begin tells who polls. */
-  constructor(
-    arch: Architecture,
-    futures: FutureSet,
-    resolved: PollProbes,
-    output: EventOutput,
-    backtraces?: Backtraces,
-  ) {
+  constructor(futures: FutureSet, resolved: PollProbes, output: EventOutput, backtraces?: Backtraces) {
     this.#backtraces = backtraces;
-    this.#arch = arch;
     this.#futures = futures;
     this.#resolved = resolved;
     this.#output = output;
@@ -235,7 +226,7 @@ export class PollTracer implements CallKind {
 
   /** Ready or Pending: a compiler-made Future's own state says it; any other by the tag of the `Poll<T>` it returned. */
   #result(open: TracedPoll, { registers }: Moment, look: FutureLook | undefined, memory: HitMemory): PollResult {
-    const { poll } = open.probe;
+    const { poll, resultTag } = open.probe;
     const state = look?.state;
     if (state) return state.name === 'Returned' ? 'ready' : state.name === 'Panicked' ? 'panicked' : 'pending';
     if (!poll.result) return 'unknown';
@@ -244,11 +235,9 @@ export class PollTracer implements CallKind {
     const bytes = open.resultAt === undefined ? undefined : memory.at(open.resultAt, poll.resultSize)?.bytes;
     if (bytes) {
       tag = bytes.length < offset + size ? undefined : littleEndian(bytes.subarray(offset, offset + size));
-    } else if (open.resultAt === undefined) {
-      // The tag is the first scalar when it lies at the start, the second when a niche in the value holds it.
-      const register = this.#arch.results[offset === 0 ? 0 : 1];
-      const value = registers.register(register);
-      tag = value === undefined ? undefined : BigInt.asUintN(size * 8, value);
+    } else if (open.resultAt === undefined && resultTag) {
+      const value = registers.register(resultTag.register);
+      tag = value === undefined ? undefined : BigInt.asUintN(size * 8, value >> BigInt(resultTag.shift));
     }
     return tag === undefined ? 'unknown' : isReady(tag) ? 'ready' : 'pending';
   }

@@ -21,6 +21,7 @@ import {
   describedPlace,
   placeArguments,
   placeResult,
+  rustConvention,
   type ValuePlace,
 } from './argument-places.js';
 import { type NamedFunction, namedFunctions } from './function-names.js';
@@ -211,14 +212,6 @@ function producerOf(die: Die): FunctionProbe['producer'] {
   if (text.includes('rustc')) return 'rustc';
   if (text.includes('clang')) return 'clang';
   return text.startsWith('GNU') ? 'gcc' : undefined;
-}
-
-/** The first version whose convention is the one described in argument-places.ts. */
-const knownRustc = 95;
-
-function rustConvention(die: Die): Convention {
-  const [, minor] = /rustc version 1\.(\d+)/.exec(die.unit.root.string(DW_AT.producer) ?? '') ?? [];
-  return minor !== undefined && Number(minor) >= knownRustc ? 'rust' : 'old-rust';
 }
 
 function nothingToProbe(

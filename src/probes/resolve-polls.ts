@@ -1,8 +1,9 @@
 import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import type { FutureSet, FutureType, PollFunction } from '../dwarf/index.js';
+import { type DebugInfo, type FutureSet, type FutureType, type PollFunction, Shapes } from '../dwarf/index.js';
 import type { FutureRef } from '../trace/index.js';
+import { placeResult, rustConvention } from './argument-places.js';
 import { nearest } from './glob.js';
 import { type ProbeSpec, whiteList } from './probe-spec.js';
 
@@ -18,6 +19,14 @@ export interface PollProbe {
   readonly selfRegister: string;
   /** The register that holds the address of the result at entry, where the result is too large for registers. */
   readonly resultPointer: string | undefined;
+  /** Where the result's discriminant comes back, where it comes in registers and the type tells. */
+  readonly resultTag: ResultTag | undefined;
+}
+
+/** Bits of a register from `shift` on. */
+export interface ResultTag {
+  readonly register: string;
+  readonly shift: number;
 }
 
 export interface PollProbes {
@@ -28,14 +37,17 @@ export interface PollProbes {
   allows(future: FutureType): boolean;
 }
 
-/** Results of up to two registers come back in registers under both psABIs and rustc's own ABI. */
-const registerBytes = 16;
-
 /**
  * Resolves poll probes to addresses. Without a spec that includes, all polls of the program's own crates are taken.
  * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` when all that matches was inlined
  */
-export function resolvePolls(futures: FutureSet, arch: Architecture, specs: readonly ProbeSpec[]): PollProbes {
+export function resolvePolls(
+  debug: DebugInfo,
+  futures: FutureSet,
+  arch: Architecture,
+  specs: readonly ProbeSpec[],
+): PollProbes {
+  const shapes = new Shapes(debug);
   const list = whiteList(specs);
   const refs = new Map<FutureType, FutureRef>();
   const ref = (future: FutureType): FutureRef => {
@@ -58,9 +70,9 @@ export function resolvePolls(futures: FutureSet, arch: Architecture, specs: read
   }
   if (byAddress.size === 0) throw nothingToProbe(futures, specs, allowed);
   const probes = [...byAddress.values()].map(({ future, poll, aliases }): PollProbe => {
-    const inMemory = poll.resultSize > registerBytes;
     const [first, second] = arch.arguments as [string, string];
     const told = poll.self === undefined ? undefined : arch.dwarfRegister(poll.self.register);
+    const inMemory = told === first ? false : told === second || returnsThroughMemory(arch, shapes, poll);
     return {
       address: poll.address,
       poll,
@@ -69,10 +81,31 @@ export function resolvePolls(futures: FutureSet, arch: Architecture, specs: read
       aliases,
       selfRegister: told ?? (inMemory ? second : first),
       resultPointer: inMemory ? first : undefined,
+      resultTag: inMemory ? undefined : tagOf(arch, shapes, poll),
     };
   });
   probes.sort((a, b) => (a.address < b.address ? -1 : 1));
   return { probes, ref, allows: (future) => allowed.has(future) };
+}
+
+/** Whether the caller gives an address for the result, in the first register. */
+function returnsThroughMemory(arch: Architecture, shapes: Shapes, { resultType }: PollFunction): boolean {
+  if (resultType === undefined) return false;
+  // Some versions of rustc before the one that is known gave a block of bytes in two registers.
+  return placeResult(arch, rustConvention(resultType), shapes.of(resultType)).inMemory ?? false;
+}
+
+/** Where Ready is told from Pending in a result that comes back in registers. */
+function tagOf(arch: Architecture, shapes: Shapes, { result, resultType }: PollFunction): ResultTag | undefined {
+  if (result === undefined || resultType === undefined) return undefined;
+  const { offset } = result;
+  const { place } = placeResult(arch, rustConvention(resultType), shapes.of(resultType));
+  const parts = place.kind === 'registers' ? place.parts : [];
+  const part = parts.find((at) => offset >= at.offset && offset < at.offset + at.size);
+  if (part?.register !== undefined) return { register: part.register, shift: (offset - part.offset) * 8 };
+  // A pair with a floating-point number has its tag in the integer register; a block of an older rustc lies in both, one after the other.
+  const register = arch.results[offset < 8 ? 0 : 1];
+  return register === undefined ? undefined : { register, shift: (offset % 8) * 8 };
 }
 
 const languageCrates = new Set(['core', 'alloc', 'std', 'proc_macro', 'test', 'compiler_builtins']);

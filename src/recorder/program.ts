@@ -61,7 +61,7 @@ async function understand(elf: ElfFile, specs: readonly ProbeSpec[], logger: Log
   const wanted = probesByKind(specs);
   const debug = wanted.poll || elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
   const futures = wanted.poll && debug && findFutures(debug);
-  const polls = futures && wanted.poll && { futures, probes: resolvePolls(futures, arch, wanted.poll) };
+  const polls = futures && wanted.poll && { futures, probes: resolvePolls(debug, futures, arch, wanted.poll) };
   await arch.prepare();
   const functions = wanted.fn && resolveFunctions(elf, debug, arch, wanted.fn);
   for (const probe of functions?.unmatched ?? []) logger.warn({ probe }, 'a probe that matches no function');

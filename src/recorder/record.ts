@@ -127,7 +127,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     const { stackDepth: depth } = options;
     const hooked: Hooked = (returnAddress) => engines.hooked(returnAddress);
     const backtraces = depth ? new Backtraces(elf, arch, debug, { depth, hooked }) : undefined;
-    kinds.push(new PollTracer(arch, polls.futures, polls.probes, output, backtraces));
+    kinds.push(new PollTracer(polls.futures, polls.probes, output, backtraces));
   }
   if (functions) kinds.push(new FunctionTracer(functions, output, options.functions));
   const tracer = new CallTracer(arch, output, kinds);

@@ -46,6 +46,23 @@ for (const mode of ['alone', 'threads', 'fork', 'signals', 'exec']) {
   });
 }
 
+for (const level of ['o0', 'o2'] as const) {
+  t.test(`results of every kind at ${level}: one poll is ready, all before it are pending`, async (t) => {
+    const program = pollsProgram(t, `results-${level}`);
+    const counted = pollsPrinted((await start(program, []).ended).stdout);
+    t.equal(counted.size, 16);
+    const server = await gdbserver(t, program);
+    const trace = join(scratchFolder(t), 'out.pftrace');
+    const ran = await rsptrace('-r', server.address, '--json', '-o', trace, program).ended;
+    t.equal(ran.status, 0, ran.stderr.slice(-300));
+    const { futures } = JSON.parse(ran.stdout) as Traced['output'];
+    for (const [name, polls] of counted) {
+      const row = futures.find(({ future }) => future === `results::${name}`);
+      t.match(row, { polls, ready: 1, pending: polls - 1, lost: 0 }, name);
+    }
+  });
+}
+
 t.test('left in the middle of its forks: the program and its children end well', async (t) => {
   const program = pollsProgram(t);
   const untraced = (await start(program, ['fork']).ended).stdout;

@@ -1,5 +1,5 @@
-// Compiles polls.rs with the rustc of this machine and keeps it, packed, as polls.elf.br. The standard library's own debug info is left out: it would be
-// nine tenths of the file.
+// Compiles polls.rs and results.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard library's own debug info is left
+// out: it would be nine tenths of the file.
 //   node test/native/build.mjs
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,17 +19,22 @@ try {
     copyFileSync(join(from, name), join(to, name));
     if (name.endsWith('.rlib')) execFileSync('strip', ['--strip-debug', join(to, name)]);
   }
-  const program = join(folder, 'polls');
-  const options = '--edition 2021 -C opt-level=0 -C debuginfo=2 -C panic=abort -C codegen-units=1'.split(' ');
-  const paths = ['--sysroot', folder, '--remap-path-prefix', `${here}=/native`, '-o', program, join(here, 'polls.rs')];
-  execFileSync('rustc', [...options, ...paths], { stdio: 'inherit' });
-  const elf = readFileSync(program);
-  const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24 };
-  const packed = brotliCompressSync(elf, { params });
-  writeFileSync(join(here, 'polls.elf.br'), packed);
-  console.log(
-    `polls: ${elf.length} bytes, ${packed.length} packed, ${execFileSync('rustc', ['-V'], { encoding: 'utf8' })}`,
-  );
+  for (const [name, source, level] of [
+    ['polls', 'polls.rs', 0],
+    ['results-o0', 'results.rs', 0],
+    ['results-o2', 'results.rs', 2],
+  ]) {
+    const program = join(folder, name);
+    const options = `--edition 2021 -C opt-level=${level} -C debuginfo=2 -C panic=abort -C codegen-units=1`.split(' ');
+    const paths = ['--sysroot', folder, '--remap-path-prefix', `${here}=/native`, '-o', program, join(here, source)];
+    execFileSync('rustc', [...options, ...paths], { stdio: 'inherit' });
+    const elf = readFileSync(program);
+    const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24 };
+    const packed = brotliCompressSync(elf, { params });
+    writeFileSync(join(here, `${name}.elf.br`), packed);
+    console.log(`${name}: ${elf.length} bytes, ${packed.length} packed`);
+  }
+  console.log(execFileSync('rustc', ['-V'], { encoding: 'utf8' }));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

@@ -38,12 +38,11 @@ export function symbolOf(program: string, name: string): Addr {
   return addr(BigInt(`0x${line.split(' ')[0]}`));
 }
 
-/** The committed Rust program of test/native: position-independent, with async fns, that counts its own polls. */
-export function pollsProgram(t: Test): string {
-  const program = join(scratchFolder(t), 'polls');
-  writeFileSync(program, brotliDecompressSync(readFileSync(join(import.meta.dirname, '../native/polls.elf.br'))), {
-    mode: 0o755,
-  });
+/** A committed Rust program of test/native, unpacked: position-independent, it counts its own polls. */
+export function pollsProgram(t: Test, name: 'polls' | 'results-o0' | 'results-o2' = 'polls'): string {
+  const program = join(scratchFolder(t), name);
+  const packed = readFileSync(join(import.meta.dirname, `../native/${name}.elf.br`));
+  writeFileSync(program, brotliDecompressSync(packed), { mode: 0o755 });
   return program;
 }
 
