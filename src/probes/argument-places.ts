@@ -34,7 +34,7 @@ export type ValuePart = {
 /** rustc's own calling convention, that of its versions which are not looked into here, or the platform's. */
 export type Convention = 'rust' | 'old-rust' | 'c';
 
-/** The first version whose convention is the one described in argument-places.ts. */
+/** The first version whose convention is the one described here. */
 const knownRustc = 95;
 
 /** Which of rustc's conventions a function was compiled to, by its unit's producer. */
@@ -118,7 +118,7 @@ export function placeArguments(
 
 /**
  * Where a result of this type is when the function has returned; `inMemory`: the caller gave an address for it, in the first register.
- * rustc 1.96 returns a block of bytes above one word through memory; versions before it used two registers for some time.
+ * rustc 1.95 and later return a block of bytes above one word through memory.
  */
 export function placeResult(
   arch: Architecture,

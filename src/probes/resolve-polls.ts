@@ -91,8 +91,8 @@ export function resolvePolls(
 /** Whether the caller gives an address for the result, in the first register. */
 function returnsThroughMemory(arch: Architecture, shapes: Shapes, { resultType }: PollFunction): boolean {
   if (resultType === undefined) return false;
-  // Some versions of rustc before the one that is known gave a block of bytes in two registers.
-  return placeResult(arch, rustConvention(resultType), shapes.of(resultType)).inMemory ?? false;
+  // A block of bytes above a word: through memory in all versions from 1.65 to 1.96, by the code that they make.
+  return placeResult(arch, rustConvention(resultType), shapes.of(resultType)).inMemory ?? true;
 }
 
 /** Where Ready is told from Pending in a result that comes back in registers. */
@@ -103,7 +103,7 @@ function tagOf(arch: Architecture, shapes: Shapes, { result, resultType }: PollF
   const parts = place.kind === 'registers' ? place.parts : [];
   const part = parts.find((at) => offset >= at.offset && offset < at.offset + at.size);
   if (part?.register !== undefined) return { register: part.register, shift: (offset - part.offset) * 8 };
-  // A pair with a floating-point number has its tag in the integer register; a block of an older rustc lies in both, one after the other.
+  // A pair with a floating-point number has its tag in the integer register.
   const register = arch.results[offset < 8 ? 0 : 1];
   return register === undefined ? undefined : { register, shift: (offset % 8) * 8 };
 }
