@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { parseProbe } from '../dist/probes/index.js';
 import { prepare } from '../dist/recorder/index.js';
 import { findGuest, unpack } from '../test/qemu/guests/store.mjs';
-import { folder, gdb, median } from './bench-lib.mjs';
+import { folder, gdb, median, startQemu } from './bench-lib.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -38,6 +38,7 @@ for (const name of values.guest) {
   const command = guest.qemu.map((arg) => (arg === '{elf}' ? elf : arg));
   const program = await prepare(elf, [parseProbe(values.probe)]);
   const address = `0x${program.polls.probes.probes[0].address.toString(16)}`;
+  const registers = guest.arch === 'riscv64' ? 'a0 a1' : 'rdi rsi';
   const target = (...options) => {
     const trace = join(folder, 'engine.pftrace');
     const args = [main, 'run', '--json', '--engine', 'target', '-o', trace, ...options, elf, '--', ...command];
@@ -59,7 +60,8 @@ for (const name of values.guest) {
     rows.polls.push(target());
     rows.functions.push(target('-p', 'fn:**', '-p', 'poll:**', '--no-args'));
     rows.stop.push(stop());
-    rows.gdb.push(gdb(guest, elf, address, 'exit', hits));
+    const { wall } = gdb({ start: () => startQemu(guest, elf), elf, address, mode: 'exit', hits, registers });
+    rows.gdb.push(wall);
   }
   const base = median(rows.untraced);
   console.log(`${name}: ${values.rounds} interleaved rounds; untraced ${base.toFixed(0)} ms`);

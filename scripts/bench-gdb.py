@@ -1,4 +1,4 @@
-# The baseline: what a GDB user would write. Environment: TARGET, ADDRESS, MODE (entry | exit), HITS, REGISTERS (two names).
+# The baseline: what a GDB user would write. Environment: TARGET, ADDRESS, MODE (entry | exit), HITS, WARM, REGISTERS (two names).
 import os
 import time
 
@@ -6,7 +6,7 @@ import gdb
 
 mode, hits = os.environ["MODE"], int(os.environ["HITS"])
 registers = os.environ["REGISTERS"].split()
-warm = 5
+warm = int(os.environ["WARM"])
 gdb.execute("set pagination off")
 gdb.execute("set confirm off")
 gdb.execute("target remote " + os.environ["TARGET"])

@@ -1,8 +1,12 @@
-// Wall time per event at one poll function of the long guest, in microseconds: GDB + Python against rsptrace's stop engine.
+// What a hit costs, in microseconds an event: GDB + Python, a C client that does nothing else (bench-floor.c) and rsptrace's stop engine, at one
+// function of a long guest on QEMU and of a C program under gdbserver.
 //   entry: one event a hit, the pc and two registers read.
-//   entry + exit: two events a call. GDB sets a FinishBreakpoint and reads no memory; rsptrace records the poll in full, with
-//   the Future's bytes before and after, the guest's clock, and the trace file written.
-// The runs are interleaved, so that load on the machine falls on both; medians over rounds.
+//   entry + exit: two events a call. GDB sets a FinishBreakpoint and reads no memory; rsptrace records the call in full: of a poll the
+//   Future's bytes before and after, the guest's clock, and the trace file written. The C client reads the same in the same packets.
+// The runs are interleaved, so that load on the machine falls on all; medians over rounds. The first events of a run (--warm) do not count.
+// CPU is the client's own, user and system, with all threads of the process (JIT, garbage collector).
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { findClock, parseProbe, StopEngine } from '../dist/probes/index.js';
@@ -10,31 +14,55 @@ import { prepare, record } from '../dist/recorder/index.js';
 import { connect } from '../dist/rsp/index.js';
 import { openTrace, Summary, tee } from '../dist/trace/index.js';
 import { findGuest, unpack } from '../test/qemu/guests/store.mjs';
-import { folder, gdb, median, startQemu } from './bench-lib.mjs';
+import { floor, folder, gdb, median, startGdbserver, startQemu } from './bench-lib.mjs';
 
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
     hits: { type: 'string', default: '1000' },
-    guest: { type: 'string', multiple: true, default: ['rv-o2-long', 'x86-o2-long'] },
+    warm: { type: 'string', default: '300' },
+    guest: { type: 'string', multiple: true, default: ['rv-o2-long', 'x86-o2-long', 'gdbserver'] },
     probe: { type: 'string', default: 'poll:labkern::work::leaf_io' },
+    client: { type: 'string', multiple: true, default: ['gdb', 'C', 'rsptrace'] },
   },
 });
 const rounds = Number(values.rounds);
 const hits = Number(values.hits);
-const warm = 5;
-/** Entry alone: the engine with a tracer that reads two registers and counts. */
-async function entry(guest, elf, program) {
-  const qemu = startQemu(guest, elf);
-  const session = await connect(`unix:${qemu.socket}`, { waitMs: 5000 });
-  const [first, second] = program.arch.arguments;
+const warm = Number(values.warm);
+
+/** Marks the events that count; `done` is called at the last. */
+function meter(done) {
   let events = 0;
   let began = 0;
-  let took = 0;
+  let cpu;
+  const result = {};
+  return {
+    result,
+    event() {
+      events++;
+      if (events === warm) {
+        cpu = process.cpuUsage();
+        began = performance.now();
+      } else if (events === hits + warm) {
+        result.wall = ((performance.now() - began) / hits) * 1000;
+        const { user, system } = process.cpuUsage(cpu);
+        result.cpu = (user + system) / hits;
+        done();
+      }
+    },
+  };
+}
+
+/** Entry alone: the engine with a tracer that reads two registers and counts. */
+async function entry({ start, program, address }) {
+  const stub = start();
+  const session = await connect(stub.address, { waitMs: 5000 });
+  const [first, second] = program.arch.arguments;
+  const { event, result } = meter(() => engine.stop());
   const engine = new StopEngine({
     session,
     arch: program.arch,
-    code: (address, length) => program.elf.bytesAt(address, length),
+    code: (at, length) => program.elf.bytesAt(at, length),
     hartNumber: () => 0,
     isSameProgram: async () => true,
     findClock: () => findClock(session, program.arch.name, () => engine.runningTime(), 'intervals'),
@@ -46,33 +74,25 @@ async function entry(guest, elf, program) {
       },
       react: () => ({ watch: [], unwatch: [] }),
       abandon() {},
-      digest() {
-        events++;
-        if (events === warm) began = performance.now();
-        if (events === hits + warm) {
-          took = performance.now() - began;
-          engine.stop();
-        }
-      },
+      digest: event,
     },
   });
-  await engine.arm(program.polls.probes.probes.map((probe) => probe.address));
+  await engine.arm([address]);
   await engine.run();
   session.close();
-  qemu.stop();
-  return (took / hits) * 1000;
+  stub.stop();
+  return result;
 }
 
+const calls = new Set(['poll-begin', 'poll-end', 'call-begin', 'call-end']);
+
 /** Entry and exit: the recorder as the command runs it. */
-async function exit(guest, elf, program) {
-  const qemu = startQemu(guest, elf);
-  const session = await connect(`unix:${qemu.socket}`, { waitMs: 5000 });
-  let events = 0;
-  let began = 0;
-  let took = 0;
+async function exit({ start, program, clock }) {
+  const stub = start();
+  const session = await connect(stub.address, { waitMs: 5000 });
   const inner = tee([openTrace(join(folder, 'bench.pftrace')), new Summary()]);
-  const polls = { 'poll-begin': 1, 'poll-end': 1 };
   const stopper = new AbortController();
+  const { event: count, result } = meter(() => stopper.abort());
   const sink = {
     begin: (info) => inner.begin(info),
     hart: (hart) => inner.hart(hart),
@@ -80,44 +100,89 @@ async function exit(guest, elf, program) {
     end: () => inner.end(),
     event(event) {
       inner.event(event);
-      if (!polls[event.type]) return;
-      events++;
-      if (events === warm) began = performance.now();
-      if (events === hits + warm) {
-        took = performance.now() - began;
-        stopper.abort();
-      }
+      if (calls.has(event.type)) count();
     },
   };
-  await record({ session, program, sink, signal: stopper.signal, engine: 'stop' });
+  const recording = await record({ session, program, sink, signal: stopper.signal, engine: 'stop' });
   session.close();
-  qemu.stop();
-  return (took / hits) * 1000;
+  stub.stop();
+  if (recording.clock.name !== clock.name) throw new Error(`the clock is ${recording.clock.name}, not ${clock.name}`);
+  return result;
 }
 
-for (const name of values.guest) {
+/** What the C client asks for the time, as src/probes/clock.ts does. */
+const clocks = {
+  riscv64: { name: 'riscv-time', packet: 'pc43' },
+  x86_64: { name: 'x86-acpi-pm', packet: `qRcmd,${Buffer.from('i /w 0x608').toString('hex')}` },
+  gdbserver: { name: 'running-intervals' },
+};
+
+async function guestBench(name) {
   const guest = findGuest(name);
   const elf = unpack(guest);
   const program = await prepare(elf, [parseProbe(values.probe)]);
-  const address = `0x${program.polls.probes.probes[0].address.toString(16)}`;
-  const kinds = {
-    'gdb entry': () => gdb(guest, elf, address, 'entry', hits),
-    'rsptrace entry': () => entry(guest, elf, program),
-    'gdb entry+exit': () => gdb(guest, elf, address, 'exit', hits),
-    'rsptrace entry+exit': () => exit(guest, elf, program),
+  const [probe] = program.polls.probes.probes;
+  const start = () => startQemu(guest, elf);
+  const pointer = guest.arch === 'riscv64' ? { place: 10, registers: 'a0 a1' } : { place: 5, registers: 'rdi rsi' };
+  const reads = { place: pointer.place, length: probe.future.size };
+  const { address } = probe;
+  return {
+    elf,
+    program,
+    address,
+    start,
+    reads,
+    registers: pointer.registers,
+    clock: clocks[guest.arch],
+    what: values.probe,
   };
+}
+
+const nativeProgram = `volatile long sink;
+__attribute__((noinline)) long work(long a, long b) { for (long i = 0; i < 20; i++) sink += a ^ b; return sink; }
+int main(void) { for (long i = 0;; i++) work(i, 3); }
+`;
+
+async function gdbserverBench() {
+  const elf = join(folder, 'native');
+  writeFileSync(`${elf}.c`, nativeProgram);
+  execFileSync('gcc', ['-g', '-O0', '-fcf-protection=none', '-no-pie', '-o', elf, `${elf}.c`]);
+  const program = await prepare(elf, [parseProbe('fn:work')]);
+  const [{ address }] = program.functions.probes;
+  const start = () => startGdbserver(elf);
+  return { elf, program, address, start, registers: 'rdi rsi', clock: clocks.gdbserver, what: 'fn:work' };
+}
+
+const figure = (value) => value.toFixed(0).padStart(6);
+for (const name of values.guest) {
+  const bench = await (name === 'gdbserver' ? gdbserverBench() : guestBench(name));
+  const address = `0x${bench.address.toString(16)}`;
+  const counts = { hits, warm };
+  const kinds = {
+    'gdb entry': () => gdb({ ...bench, address, mode: 'entry', ...counts }),
+    'C entry': () => floor({ start: bench.start, address, mode: 'entry', ...counts }),
+    'rsptrace entry': () => entry(bench),
+    'gdb entry+exit': () => gdb({ ...bench, address, mode: 'exit', ...counts }),
+    'C entry+exit': () => floor({ ...bench, address, mode: 'exit', ...counts }),
+    'rsptrace entry+exit': () => exit(bench),
+  };
+  for (const kind of Object.keys(kinds)) if (!values.client.includes(kind.split(' ')[0])) delete kinds[kind];
   const results = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, []]));
   for (let round = 0; round < rounds; round++)
     for (const [kind, run] of Object.entries(kinds)) results[kind].push(await run());
-  console.log(`${name}: ${values.probe} at ${address}, ${hits} events a run, ${rounds} interleaved rounds`);
+  console.log(`${name}: ${bench.what} at ${address}, ${hits} events a run after ${warm}, ${rounds} interleaved rounds`);
+  const wall = (kind) => median(results[kind].map((each) => each.wall));
   for (const [kind, list] of Object.entries(results)) {
-    const [low, high] = [Math.min(...list), Math.max(...list)];
-    console.log(
-      `  ${kind.padEnd(20)} ${median(list).toFixed(0).padStart(6)} us an event   (${low.toFixed(0)} .. ${high.toFixed(0)})`,
-    );
+    const walls = list.map((each) => each.wall);
+    const range = `(${Math.min(...walls).toFixed(0)} .. ${Math.max(...walls).toFixed(0)})`.padEnd(15);
+    const cpu =
+      list[0].cpu === undefined ? '' : `${figure(median(list.map((each) => each.cpu)))} us of the client's CPU`;
+    console.log(`  ${kind.padEnd(20)} ${figure(wall(kind))} us an event   ${range} ${cpu}`);
   }
-  for (const what of ['entry', 'entry+exit']) {
-    const ratio = median(results[`gdb ${what}`]) / median(results[`rsptrace ${what}`]);
-    console.log(`  ${what}: rsptrace is ${ratio.toFixed(1)}x as fast as GDB + Python`);
+  for (const what of values.client.length < 3 ? [] : ['entry', 'entry+exit']) {
+    const [baseline, least, ours] = ['gdb', 'C', 'rsptrace'].map((who) => wall(`${who} ${what}`));
+    console.log(
+      `  ${what}: rsptrace takes ${(ours / least).toFixed(2)}x the C client's time, and is ${(baseline / ours).toFixed(1)}x as fast as GDB + Python`,
+    );
   }
 }
