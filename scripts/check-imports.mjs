@@ -16,6 +16,7 @@ const floors = {
   probes: 4,
   tasks: 4,
   recorder: 5,
+  doctor: 5,
   cli: 6,
   'index.ts': 6,
 };

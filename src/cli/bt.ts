@@ -3,7 +3,7 @@ import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { DebugInfo, ElfFile, formatValue, valueJson } from '../dwarf/index.js';
 import { loadedElf, verifyArchitecture } from '../probes/index.js';
-import { connect, type Hart, type Session } from '../rsp/index.js';
+import { connect, type Hart, neverRan, type Session } from '../rsp/index.js';
 import {
   type EndReason,
   type Frame,
@@ -82,11 +82,6 @@ async function stackOf(session: Session, hart: Hart, stacks: Stacks, args: Backt
   const registers = batch.readRegisters(session.target.source === 'target.xml' ? stacks.specialRegisters : []);
   await batch.send();
   return stacks.unwind(registers.value, session.memory(hart.id), { unwinder: args.unwinder, depth: args.depth });
-}
-
-/** QEMU with -S whose guest was not let go yet: to detach would start it. Other stubs do not know the command. */
-async function neverRan(session: Session): Promise<boolean> {
-  return /\bprelaunch\b/.test((await session.monitor('info status')) ?? '');
 }
 
 function asJson(args: BacktraceArguments, harts: readonly HartStack[], sources: SourceFrames): object {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import yargs from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import { backtraceOptions } from './bt-options.js';
+import { doctorOptions } from './doctor-options.js';
 import { fail } from './failure.js';
 import { futuresOptions } from './futures-options.js';
 import { commonOptions, debugFileOptions, last, reconnectOption, recordingOptions, remoteOption } from './options.js';
@@ -85,6 +86,15 @@ const parser = yargs(process.argv.slice(2))
     async (args) => {
       const { detach } = await import('./detach.js');
       process.exitCode = await detach(args);
+    },
+  )
+  .command(
+    'doctor [elf]',
+    'what this stub and its target can do, how fast, and what would make it better',
+    (args) => doctorOptions(remoteOption(args)),
+    async (args) => {
+      const { doctor } = await import('./doctor.js');
+      process.exitCode = await doctor(args);
     },
   )
   .command(

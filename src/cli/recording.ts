@@ -1,10 +1,9 @@
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { demangle, type ElfFile } from '../dwarf/index.js';
+import { demangle } from '../dwarf/index.js';
 import { compileGlob } from '../probes/glob.js';
 import { engineChoices, parseProbe, planEngines, type ScratchSources } from '../probes/index.js';
-import { parseScratch, symbolMemory } from '../probes/scratch/index.js';
 import { enginePlan, type Program, prepare, type Recording, record } from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import {
@@ -23,6 +22,7 @@ import { choicesJson, choiceTable } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { createLogger } from './logging.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
+import { givenScratchOf } from './scratch-options.js';
 import { StatusLine } from './status-line.js';
 
 /** A recording about to begin: the program is understood and the trace file is open, the target not yet touched. */
@@ -83,13 +83,6 @@ async function dryRun(args: RecordingArguments): Promise<number> {
     args.json ? `${JSON.stringify({ version: 1, probes: choicesJson(choices) })}\n` : choiceTable(choices),
   );
   return ExitCode.recorded;
-}
-
-/** The memory that the user names for trampolines. Throws `SCRATCH_SYNTAX`, `SCRATCH_NO_SYMBOL`. */
-function givenScratchOf(args: RecordingArguments, elf: ElfFile): ScratchSources {
-  const symbol = args['scratch-symbol'];
-  if (args.scratch !== undefined) return { given: parseScratch(args.scratch) };
-  return symbol === undefined ? {} : { given: symbolMemory(elf, symbol) };
 }
 
 /** The address of a function by its symbol, mangled or not. */

@@ -47,17 +47,19 @@ export async function prepare(
   return understand(await ElfFile.open(path, { ...debugFiles, logger }), specs, logger);
 }
 
-async function understand(elf: ElfFile, specs: readonly ProbeSpec[], logger: Logger): Promise<Program> {
+/** The architecture that an ELF is for. Throws `ARCH_UNSUPPORTED`. */
+export function architectureFor(elf: ElfFile): Architecture {
   const arch = architectureOf(elf.machine);
-  if (!arch) {
-    throw new RsptraceError(
-      'ARCH_UNSUPPORTED',
-      `${elf.path} is for an architecture (e_machine ${elf.machine}) that rsptrace does not know`,
-      {
-        hint: 'riscv64 (243) and x86_64 (62) are supported',
-      },
-    );
-  }
+  if (arch) return arch;
+  throw new RsptraceError(
+    'ARCH_UNSUPPORTED',
+    `${elf.path} is for an architecture (e_machine ${elf.machine}) that rsptrace does not know`,
+    { hint: 'riscv64 (243) and x86_64 (62) are supported' },
+  );
+}
+
+async function understand(elf: ElfFile, specs: readonly ProbeSpec[], logger: Logger): Promise<Program> {
+  const arch = architectureFor(elf);
   const wanted = probesByKind(specs);
   const debug = wanted.poll || elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
   const futures = wanted.poll && debug && findFutures(debug);

@@ -1,5 +1,6 @@
 // What one run of the scenario saw of a stub: a row of docs/stubs.md.
 import type { Addr } from '../../src/base/addr.js';
+import { abilitiesOf } from '../../src/doctor/index.js';
 import type { Session, SignalStop } from '../../src/rsp/index.js';
 
 export interface ObservedFeatures {
@@ -29,36 +30,19 @@ export async function observeFeatures(
   session: Session,
   place: { readonly code: Addr; readonly data: Addr; readonly kind: number },
 ): Promise<ObservedFeatures> {
-  const ask = async (packet: string): Promise<string> => {
-    const batch = session.batch();
-    const reply = batch.raw(packet);
-    await batch.send();
-    return reply.value;
-  };
-  const types: number[] = [];
-  for (const type of [0, 1, 2, 3, 4]) {
-    const where = type < 2 ? `${place.code.toString(16)},${place.kind}` : `${place.data.toString(16)},8`;
-    if ((await ask(`Z${type},${where}`)) !== 'OK') continue;
-    types.push(type);
-    await ask(`z${type},${where}`);
-  }
+  const { breakpoints, threads, memoryMap, fileTransfer } = await abilitiesOf(session, place);
   const harts = await session.harts();
   const { features, target } = session;
-  const listed = features.transfer.has('threads')
-    ? 'qXfer'
-    : (await ask('qfThreadInfo')).startsWith('m')
-      ? 'qf'
-      : 'none';
   return {
     packetSize: features.packetSize,
     noAck: features.noAck,
     described: target.source === 'target.xml',
     registers: [features.registerBlock ? 'g' : '', features.singleRegister ? 'p' : ''].join(' ').trim(),
-    threads: harts.length > 1 ? `${listed}, ${harts.length}` : listed,
+    threads: harts.length > 1 ? `${threads}, ${harts.length}` : threads,
     vCont: [...features.vCont].join(' '),
-    breakpoints: types.join(' '),
-    memoryMap: /^[lm]/.test(await ask('qXfer:memory-map:read::0,100')),
-    fileTransfer: (await ask('vFile:setfs:0')).startsWith('F'),
+    breakpoints: breakpoints.join(' '),
+    memoryMap: memoryMap !== undefined,
+    fileTransfer,
   };
 }
 

@@ -1,0 +1,112 @@
+import { messageOf, RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import { type Diagnosis, diagnosisJson, diagnosisText, examine, type Subject } from '../doctor/index.js';
+import { ElfFile } from '../dwarf/index.js';
+import { loadedElf, parseProbe } from '../probes/index.js';
+import { addressesOf, architectureFor, enginePlan, loadedProgram, type Program, prepare } from '../recorder/index.js';
+import { connect, neverRan, type Session } from '../rsp/index.js';
+import { showConsole } from './console-output.js';
+import { ExitCode, errorText } from './failure.js';
+import { createLogger } from './logging.js';
+import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
+import { givenScratchOf } from './scratch-options.js';
+
+export interface DoctorArguments extends CommonArguments {
+  readonly elf: string | undefined;
+  readonly remote: string;
+  readonly probe: readonly string[];
+  readonly bt: number | undefined;
+  readonly scratch: string | undefined;
+  readonly 'scratch-symbol': string | undefined;
+  readonly timebase: number;
+  readonly run: boolean;
+}
+
+/** A program before the target is known; without probes where there are none, and none were asked for. */
+type Linked =
+  | { readonly program: Program; readonly elf: ElfFile; readonly noProbes: undefined }
+  | { readonly program: undefined; readonly elf: ElfFile; readonly noProbes: RsptraceError };
+
+/** `rsptrace doctor --remote ADDR [kernel.elf]`: what can be done here, and how fast. Gives the exit status. */
+export async function doctor(args: DoctorArguments): Promise<number> {
+  const logger = createLogger(args.log);
+  const linked = args.elf === undefined ? undefined : await read(args.elf, args, logger);
+  const scratch = linked ? givenScratchOf(args, linked.elf) : {};
+  using wire = wireRecorder(args, logger);
+  const session = await connect(args.remote, {
+    logger,
+    timeoutMs: args.timeout,
+    ...(linked ? { expectedArchitecture: architectureFor(linked.elf).name } : {}),
+    onConsole: showConsole,
+    recordWire: wire,
+  });
+  const stopper = new AbortController();
+  const onSignal = (): void => stopper.abort();
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  for (const signal of signals) process.once(signal, onSignal);
+  let fresh = false;
+  let found: Diagnosis;
+  try {
+    fresh = await neverRan(session);
+    const harts = (await session.harts()).length;
+    const subject = linked && (await loaded(linked, session, args, harts, logger));
+    const mayRun = args.run && !args.remote.startsWith('replay:');
+    const { signal } = stopper;
+    found = await examine({ session, logger, fresh, subject, scratch, timebaseHz: args.timebase, mayRun, signal });
+  } finally {
+    for (const signal of signals) process.off(signal, onSignal);
+    await leave(session, fresh, logger);
+  }
+  process.stdout.write(args.json ? `${JSON.stringify(diagnosisJson(found))}\n` : diagnosisText(found));
+  const problem = found.program?.problem;
+  if (problem === undefined) return ExitCode.recorded;
+  process.stderr.write(errorText(problem));
+  return ExitCode.failed;
+}
+
+async function read(path: string, args: DoctorArguments, logger: Logger): Promise<Linked> {
+  const specs = args.probe.map(parseProbe);
+  try {
+    const program = await prepare(path, specs, logger, debugFilesOf(args));
+    return { program, elf: program.elf, noProbes: undefined };
+  } catch (error) {
+    // A program without Futures, or without debug info, can be looked at all the same.
+    if (specs.length > 0 || !(error instanceof RsptraceError) || !/^(DWARF_MISSING|PROBE_)/.test(error.code))
+      throw error;
+    const elf = await ElfFile.open(path, { ...debugFilesOf(args), logger });
+    return { program: undefined, elf, noProbes: error };
+  }
+}
+
+/** The program where the target has it loaded. A process that has not loaded it is compared at its own addresses, and found different. */
+async function loaded(
+  linked: Linked,
+  session: Session,
+  args: DoctorArguments,
+  harts: number,
+  logger: Logger,
+): Promise<Subject> {
+  if (linked.program === undefined) {
+    const elf = await loadedElf(session, linked.elf);
+    return { elf, arch: architectureFor(elf), addresses: [], plan: undefined, noProbes: linked.noProbes };
+  }
+  const program = await loadedProgram(linked.program, session, logger);
+  const { elf, arch } = program;
+  const plan = { ...enginePlan(program, 'auto', args.bt), harts };
+  return { elf, arch, addresses: addressesOf(program), plan, noProbes: undefined };
+}
+
+/** Takes everything out. A guest that was never started stands again; any other runs on. */
+async function leave(session: Session, fresh: boolean, logger: Logger): Promise<void> {
+  try {
+    if (fresh && session.state.kind === 'idle') {
+      const batch = session.batch();
+      for (const breakpoint of session.breakpoints) batch.removeBreakpoint(breakpoint);
+      await batch.send();
+    } else if (!fresh) await session.detach();
+  } catch (error) {
+    logger.warn({ error: messageOf(error) }, 'the target could not be left in order');
+  } finally {
+    session.close();
+  }
+}

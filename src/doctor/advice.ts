@@ -1,0 +1,138 @@
+import type { Diagnosis } from './examine.js';
+import { dearRatio } from './slow-down.js';
+
+/** What to change for better results. */
+export interface Advice {
+  /** Stable, for programs. */
+  readonly code: string;
+  readonly text: string;
+}
+
+type Findings = Omit<Diagnosis, 'advice'>;
+
+/** PacketSize, in bytes, below which reads come in many pieces. */
+const smallPackets = 1024;
+/** A round trip, in microseconds, from which on the wire is what costs. */
+const slowWireUs = 1000;
+/** OpenOCD's own poll makes about ten of it. */
+const slowHits = 30;
+
+/** Everything that could be better, what matters most first. */
+export function adviceFor(found: Findings): Advice[] {
+  return [...slowDownAdvice(found), ...programAdvice(found), ...stubAdvice(found), ...guestAdvice(found)];
+}
+
+function slowDownAdvice({ slowDown }: Findings): Advice[] {
+  if (slowDown?.ratio === undefined || slowDown.ratio <= dearRatio) return [];
+  const least = slowDown.by === 'hits' ? 'at least ' : '';
+  return [
+    {
+      code: 'slow-down',
+      text: `${plural(slowDown.breakpoints, 'breakpoint')} make the guest ${least}${slowDown.ratio.toFixed(1)} times as slow between hits: probe fewer functions, best none on pages with hot code, or give memory for the engine without stops (--scratch, rsptrace run)`,
+    },
+  ];
+}
+
+function programAdvice({ program }: Findings): Advice[] {
+  if (program === undefined)
+    return [
+      { code: 'no-elf', text: 'give the ELF too: then it is compared with the target, and its probes are looked at' },
+    ];
+  const advice: Advice[] = [];
+  if (program.problem) {
+    const { message, hint } = program.problem;
+    advice.push({ code: 'problem', text: `${message}${hint === undefined ? '' : `: ${hint}`}` });
+  }
+  if (!program.debugInfo) {
+    advice.push({
+      code: 'no-debug-info',
+      text: 'no debug info: polls, states and arguments need it (debug = 2, strip = "none" in Cargo.toml)',
+    });
+  }
+  if (!program.frameInfo) {
+    advice.push({
+      code: 'no-frame-info',
+      text: 'no call frame information: bt and --bt follow the code instead, or frame pointers where there are any (-C force-unwind-tables=yes, -C force-frame-pointers=yes)',
+    });
+  }
+  const { scratch, probes } = program;
+  const stops = probes.filter(({ engine }) => engine === 'stop').length;
+  if (scratch !== undefined && 'refused' in scratch && !scratch.later) {
+    advice.push({
+      code: 'no-scratch',
+      text: 'all probes stop the guest: without memory for trampolines there is no other way',
+    });
+  } else if (stops > 0) {
+    advice.push({
+      code: 'some-stop',
+      text: `${plural(stops, 'probe')} of ${probes.length} stop the guest; the list says why`,
+    });
+  }
+  if (program.absent > 0) {
+    advice.push({
+      code: 'not-loaded',
+      text: `the code of ${program.absent} of ${program.compared} places is not loaded yet: let the guest boot first to have it compared`,
+    });
+  }
+  return advice;
+}
+
+function stubAdvice({ server, session, abilities, hardware, times, hits, hartCount }: Findings): Advice[] {
+  const advice: Advice[] = [];
+  const { features } = session;
+  if (features.packetSize < smallPackets) {
+    advice.push({
+      code: 'small-packets',
+      text: `packets of ${features.packetSize} bytes: memory is read in many pieces`,
+    });
+  }
+  if (!features.batches) {
+    advice.push({ code: 'one-by-one', text: 'this stub takes one packet at a time: every read costs a round trip' });
+  }
+  if (times.smallest.medianUs > slowWireUs) {
+    advice.push({
+      code: 'slow-wire',
+      text: `a round trip takes ${(times.smallest.medianUs / 1000).toFixed(1)} ms: run rsptrace nearer to the stub, over a unix socket where it can`,
+    });
+  }
+  if (server.name === 'openocd' && (hits.rate?.perSecond ?? slowHits) < slowHits) {
+    advice.push({
+      code: 'slow-poll',
+      text: 'OpenOCD looks for halted harts every 100 ms: have it look more often (proc look_often {} { poll; after 1 look_often }; look_often)',
+    });
+  }
+  const few = abilities.memoryMap?.some(({ type }) => type !== 'ram') || !abilities.breakpoints.includes(0);
+  if (hardware !== undefined && few) {
+    advice.push({
+      code: 'few-hardware-breakpoints',
+      text: `code that is not in RAM needs hardware breakpoints, and there are ${hardware}: one for each probed function and for each return that is awaited`,
+    });
+  }
+  if (server.name === 'qemu-system' && hartCount > 1) {
+    advice.push({ code: 'smp', text: `a stop stops all ${hartCount} harts: -smp 1 disturbs less, where one will do` });
+  }
+  return advice;
+}
+
+function guestAdvice({ clocks, hits, fresh, server }: Findings): Advice[] {
+  const advice: Advice[] = [];
+  const chosen = clocks.find(({ chosen }) => chosen);
+  if (chosen !== undefined && !chosen.guest) {
+    const later = server.name === 'qemu-system' ? ' (firmware or kernel may not have set one up yet)' : '';
+    advice.push({
+      code: 'host-clock',
+      text: `no clock of the guest can be read here${later}: times will be the host's, while the guest ran`,
+    });
+  }
+  if (fresh && hits.ranMs > 0) {
+    advice.push({
+      code: 'was-started',
+      text: `the guest had not been started: it has run for ${hits.ranMs.toFixed(0)} ms now, and stands again. Start it anew to trace its boot; --no-run leaves it alone`,
+    });
+  }
+  return advice;
+}
+
+function plural(count: number, what: string): string {
+  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
+}

@@ -1,0 +1,170 @@
+import { type Architecture, architectureNamed } from '../arch/index.js';
+import { type Addr, addr } from '../base/addr.js';
+import type { Logger } from '../base/logger.js';
+import type { ElfFile } from '../dwarf/index.js';
+import type { ScratchSources } from '../probes/index.js';
+import { type Hart, isProcess, type Session } from '../rsp/index.js';
+import { type Advice, adviceFor } from './advice.js';
+import { type UsableClock, usableClocks } from './clocks.js';
+import { type HitReport, hitRate, whyUnstoppable } from './hits.js';
+import { examineProgram, functionsAcross, type ProgramReport, type Subject } from './program.js';
+import { type RoundTrips, roundTrips } from './round-trips.js';
+import type { RunContext } from './runs.js';
+import { type SlowDown, slowDown } from './slow-down.js';
+import { abilitiesOf, countHardware, identify, type Server, type StubAbilities } from './stub.js';
+import { type SystemState, systemRegisterNames, systemState } from './system-registers.js';
+
+export interface HartReport extends SystemState {
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly pc: Addr | undefined;
+  readonly sp: Addr | undefined;
+}
+
+/** All that was found out. */
+export interface Diagnosis {
+  readonly server: Server;
+  readonly session: Session;
+  readonly abilities: StubAbilities;
+  /** How many hardware breakpoints there are; undefined where there is no end of them, or none. */
+  readonly hardware: number | undefined;
+  /** The target's architecture, where it is one that can be traced. */
+  readonly arch: Architecture | undefined;
+  /** The guest was never started. */
+  readonly fresh: boolean;
+  /** At most 64 of them are looked at. */
+  readonly harts: readonly HartReport[];
+  readonly hartCount: number;
+  readonly clocks: readonly UsableClock[];
+  readonly times: RoundTrips;
+  readonly program: ProgramReport | undefined;
+  readonly elf: ElfFile | undefined;
+  readonly hits: HitReport;
+  readonly slowDown: SlowDown | undefined;
+  readonly advice: readonly Advice[];
+}
+
+export interface ExamineOptions {
+  readonly session: Session;
+  readonly logger: Logger;
+  /** The guest was never started. */
+  readonly fresh: boolean;
+  /** The program that should run there, if any is named. */
+  readonly subject: Subject | undefined;
+  readonly scratch: ScratchSources;
+  readonly timebaseHz: number;
+  /** Whether the guest may be let run. */
+  readonly mayRun: boolean;
+  readonly signal: AbortSignal;
+}
+
+const mostHarts = 64;
+/** Harts whose pcs are looked at when the guest is interrupted. */
+const sampledHarts = 8;
+
+/**
+ * Finds out what a stub and its target are and can do, and how fast. The target stands before and after it; it runs for about a second, where
+ * it may, with breakpoints that are all out again at the end.
+ */
+export async function examine(options: ExamineOptions): Promise<Diagnosis> {
+  const { session, logger, fresh, subject, signal } = options;
+  const server = await identify(session);
+  const named = architectureNamed(session.target.architecture ?? '');
+  const arch = named ?? (session.target.architecture === undefined ? subject?.arch : undefined);
+  await arch?.prepare();
+  const all = await session.harts();
+  const harts = await hartReports(session, arch, all.slice(0, mostHarts));
+  const [first] = harts;
+  const { pc = addr(0), sp } = first ?? {};
+  const kind = arch?.breakpointKind(new Uint8Array(4)) ?? 4;
+  const abilities = await abilitiesOf(session, { code: pc, data: addr((sp || pc) & ~7n), kind });
+  const isQemu = server.name === 'qemu-system' || server.name === 'qemu-user';
+  const hardware = !isQemu && abilities.breakpoints.includes(1) ? await countHardware(session, pc, kind) : undefined;
+  let clocks = arch ? await usableClocks(session, arch, options.timebaseHz) : [];
+  const page = (address: Addr): Addr => addr(address & ~0xfffn);
+  const texts = subject?.addresses.slice(0, 1) ?? [];
+  const times = await roundTrips(
+    session,
+    [pc, sp, ...texts].flatMap((each) => (each === undefined ? [] : page(each))),
+  );
+  const program = subject && (await examineProgram(session, subject, options.scratch));
+
+  const usable = subject && program?.problem === undefined && subject.arch === arch ? subject : undefined;
+  let hits: HitReport = notRun(options.mayRun ? 'the architecture is not known' : '--no-run');
+  let slow: SlowDown | undefined;
+  if (options.mayRun && arch) {
+    const bytesAt: RunContext['bytesAt'] = (address, length) => usable?.elf.bytesAt(address, length);
+    const context: RunContext = { session, arch, logger, bytesAt, signal };
+    const unstoppable = await whyUnstoppable(context, server, first?.id);
+    if (unstoppable !== undefined) hits = notRun(unstoppable);
+    else {
+      await session.passSignals();
+      hits = await hitRate(context, {
+        wanted: usable && program ? placesFor(usable, program, server) : [],
+        functionAt: (at) => functionAt(usable?.elf, at),
+        fresh,
+        harts: harts.slice(0, sampledHarts).map(({ id }) => id),
+      });
+      const stopping = (program?.probes ?? []).filter(({ engine }) => engine === 'stop').map(({ address }) => address);
+      if (usable && hits.stands && !signal.aborted) {
+        slow = await slowDown(context, usable.elf, server, stopping, hits.rate?.address);
+      }
+    }
+  }
+  // Firmware and kernel set clocks up: a recording chooses at its first hit.
+  if (fresh && arch && session.state.kind === 'idle' && hits.ranMs > 0) {
+    clocks = await usableClocks(session, arch, options.timebaseHz);
+  }
+  const found = {
+    ...{ server, session, abilities, hardware, arch, fresh, harts, hartCount: all.length, clocks, times },
+    ...{ program, elf: usable?.elf, hits, slowDown: slow },
+  };
+  return { ...found, advice: adviceFor(found) };
+}
+
+function notRun(why: string): HitReport {
+  return { rate: undefined, why, ranMs: 0, stands: true };
+}
+
+async function hartReports(
+  session: Session,
+  arch: Architecture | undefined,
+  harts: readonly Hart[],
+): Promise<HartReport[]> {
+  const reports: HartReport[] = [];
+  const wanted = arch ? systemRegisterNames(arch).filter((name) => session.target.register(name)) : [];
+  for (const { id, name } of harts) {
+    const batch = session.batch(id);
+    const reply = batch.readRegisters(wanted);
+    await batch.send();
+    const read = (register: string | undefined): Addr | undefined => {
+      const value = register === undefined ? undefined : reply.value.register(register);
+      return value === undefined ? undefined : addr(value);
+    };
+    // A process has no such registers of its own, even where its stub shows some.
+    const system = arch && !isProcess(session.features) ? systemState(arch, reply.value) : undefined;
+    reports.push({
+      ...(system ?? { mode: undefined, paging: undefined, registers: [] }),
+      id,
+      name,
+      pc: read(arch?.pc),
+      sp: read(arch?.sp),
+    });
+  }
+  return reports;
+}
+
+/**
+ * Where the guest may pass: its probes, else its functions. Only where the ELF's code is loaded: elsewhere a trap instruction that a stub
+ * writes would be overwritten, and what stood there before put back over the code. QEMU's translator writes none.
+ */
+function placesFor({ elf, addresses }: Subject, { same }: ProgramReport, server: Server): readonly Addr[] {
+  const translated = server.name === 'qemu-system' && server.accelerator !== 'kvm';
+  if (!translated) return same;
+  return addresses.length > 0 ? addresses : functionsAcross(elf);
+}
+
+function functionAt(elf: ElfFile | undefined, pc: Addr): Addr | undefined {
+  const symbol = elf?.symbols.at(pc);
+  return symbol?.type === 'function' ? symbol.address : undefined;
+}

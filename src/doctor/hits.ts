@@ -1,0 +1,122 @@
+import { type Addr, addr } from '../base/addr.js';
+import { pidOf } from '../rsp/index.js';
+import { type GuestRun, pcsNow, type RunContext, runGuest } from './runs.js';
+import type { Server } from './stub.js';
+
+/** How many stops a second there can be, as a recording makes them. */
+export interface HitRate {
+  readonly address: Addr;
+  readonly hits: number;
+  readonly perSecond: number;
+  /** What the guest did between two hits, at most: its part of the time of one, in microseconds. */
+  readonly guestUs: number;
+}
+
+export interface HitReport {
+  readonly rate: HitRate | undefined;
+  /** Why there is none. */
+  readonly why: string | undefined;
+  /** How long the guest has run for this, in milliseconds. */
+  readonly ranMs: number;
+  /** False when the guest has ended. */
+  readonly stands: boolean;
+}
+
+export interface HitPlaces {
+  /** Where probes go, or other functions' first instructions: tried first, all at once. */
+  readonly wanted: readonly Addr[];
+  /** The first instruction of the function around an address. */
+  readonly functionAt: (pc: Addr) => Addr | undefined;
+  /** The guest was never started: it is not yet where its probes are. */
+  readonly fresh: boolean;
+  /** Ids, as far as they are looked at. */
+  readonly harts: readonly string[];
+}
+
+/** The most places with a breakpoint at once. */
+const mostPlaces = 32;
+const samples = 5;
+const sampleMs = 15;
+const findMs = { fresh: 1000, running: 200 };
+const tailMs = 60;
+const measure = { ms: 400, hits: 400 };
+
+/**
+ * Looks for an address that the guest passes often, and measures how many hits a second there are at it. Places that are wanted are
+ * tried first; else functions, and single instructions, that the guest was seen in when it was interrupted a few times. In all about a second.
+ */
+export async function hitRate(context: RunContext, places: HitPlaces): Promise<HitReport> {
+  let ranMs = 0;
+  let ended = false;
+  const run = async (addresses: readonly Addr[], limits: Parameters<typeof runGuest>[2]): Promise<GuestRun> => {
+    const done = await runGuest(context, addresses, limits);
+    ranMs += done.ranMs;
+    ended ||= !done.stands;
+    return done;
+  };
+  const over = (): string | undefined =>
+    ended ? 'the guest has ended meanwhile' : context.signal.aborted ? 'interrupted' : undefined;
+  const none = (why: string): HitReport => ({ rate: undefined, why, ranMs, stands: !ended });
+
+  let best: Addr | undefined;
+  const wanted = places.wanted.slice(0, mostPlaces);
+  if (wanted.length > 0) {
+    const ms = places.fresh ? findMs.fresh : findMs.running;
+    best = mostHit((await run(wanted, { ms, tail: tailMs })).hits);
+    const why = over();
+    if (why !== undefined) return none(why);
+  }
+  let tried = wanted.length;
+  if (best === undefined) {
+    const seen = new Set<Addr>();
+    for (let i = 0; i < samples; i++) {
+      await run([], { ms: sampleMs });
+      const why = over();
+      if (why !== undefined) return none(why);
+      for (const pc of await pcsNow(context, places.harts)) {
+        const entry = places.functionAt(pc);
+        if (entry !== undefined) seen.add(entry);
+        seen.add(pc);
+      }
+    }
+    const sampled = [...seen].slice(0, mostPlaces);
+    tried += sampled.length;
+    best = mostHit((await run(sampled, { ms: findMs.running, tail: tailMs })).hits);
+    const why = over();
+    if (why !== undefined) return none(why);
+  }
+  if (best === undefined) {
+    return none(
+      `the guest came past none of ${tried} places that it was seen at, or that are probed: it may be waiting`,
+    );
+  }
+  const { hits, tookMs, ranMs: guestMs } = await run([best], measure);
+  const count = hits.get(best) ?? 0;
+  if (count < 2) return none(over() ?? 'the guest did not come past the same place again');
+  const rate = { address: best, hits: count, perSecond: (count * 1000) / tookMs, guestUs: (guestMs * 1000) / count };
+  return { rate, why: undefined, ranMs, stands: !ended };
+}
+
+/** Why the guest had better not be let run: nothing could stop it again. */
+export async function whyUnstoppable(
+  { session }: RunContext,
+  server: Server,
+  pid: string | undefined,
+): Promise<string | undefined> {
+  if (server.name === 'qemu-user') return 'QEMU in user mode hears no interrupt while its program runs';
+  const process = server.name === 'gdbserver' ? pidOf(pid) : undefined;
+  if (process === undefined) return undefined;
+  const number = Number.parseInt(process, 16);
+  const stat = await session.remoteFile(`/proc/${number}/stat`);
+  // proc(5): pid (comm) state ppid pgrp ...; comm may contain anything.
+  const [, , group] = /.*\) (.*)/s.exec(new TextDecoder('latin1').decode(stat))?.[1]?.split(' ') ?? [];
+  return group === undefined || Number(group) === number
+    ? undefined
+    : 'gdbserver interrupts a process group, and this process does not lead one: nothing could stop it again';
+}
+
+function mostHit(hits: ReadonlyMap<bigint, number>): Addr | undefined {
+  let best: readonly [bigint, number] | undefined;
+  for (const each of hits) if (best === undefined || each[1] > best[1]) best = each;
+  return best && addr(best[0]);
+}

@@ -1,0 +1,155 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import type { ElfFile } from '../dwarf/index.js';
+import {
+  type EngineChoice,
+  type EnginePlanOptions,
+  engineChoices,
+  planEngines,
+  type ScratchSources,
+  verifyArchitecture,
+  verifyCode,
+} from '../probes/index.js';
+import { findScratch, isRefusal } from '../probes/scratch/index.js';
+import type { Session } from '../rsp/index.js';
+
+/** The program that is said to run there, with the addresses that it has there. */
+export interface Subject {
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  /** Where probes go, in ascending order. */
+  readonly addresses: readonly Addr[];
+  /** What is known of each probe's engine before the target is. */
+  readonly plan: EnginePlanOptions | undefined;
+  /** Why nothing is probed. */
+  readonly noProbes: RsptraceError | undefined;
+}
+
+export interface ProgramReport {
+  readonly path: string;
+  readonly buildId: string | undefined;
+  readonly loadBias: number;
+  readonly debugInfo: boolean;
+  /** Call frame information, in `.eh_frame` or `.debug_frame`. */
+  readonly frameInfo: boolean;
+  /** Places whose code was compared with the target's: the probes, else functions all over the program. */
+  readonly compared: number;
+  /** Of these, not loaded (yet). */
+  readonly absent: number;
+  /** What keeps a recording from beginning. */
+  readonly problem: RsptraceError | undefined;
+  readonly noProbes: RsptraceError | undefined;
+  readonly probes: readonly EngineChoice[];
+  /** Memory for trampolines, or why there is none; undefined where no probe can use it. */
+  readonly scratch: ScratchReport | undefined;
+  /** Places with the same code as in the ELF. */
+  readonly same: readonly Addr[];
+}
+
+export type ScratchReport =
+  | { readonly source: string; readonly codeBytes: number; readonly ringBytes: number; readonly owned: boolean }
+  /** `later`: it may be found once the program has gone on. */
+  | { readonly refused: string; readonly later: boolean };
+
+/** An empty .eh_frame of a linker's making. */
+const emptyFrames = 100;
+
+/** Compares the program with the target, chooses its probes' engines and looks for scratch memory; changes nothing. */
+export async function examineProgram(
+  session: Session,
+  subject: Subject,
+  sources: ScratchSources,
+): Promise<ProgramReport> {
+  const { elf, arch, noProbes } = subject;
+  const places = subject.addresses.length > 0 ? subject.addresses : functionsAcross(elf);
+  let problem: RsptraceError | undefined;
+  let code = { same: [] as readonly Addr[], absent: [] as readonly Addr[] };
+  try {
+    verifyArchitecture(session, arch);
+    code = await verifyCode(session, elf, places);
+  } catch (error) {
+    if (!(error instanceof RsptraceError) || !/^(ARCH|ELF)_/.test(error.code)) throw error;
+    problem = error;
+  }
+  const engines =
+    problem === undefined && subject.plan ? await enginesFor(session, subject, subject.plan, sources) : undefined;
+  const frames = ['.eh_frame', '.debug_frame'].some((name) => (elf.section(name)?.length ?? 0) > emptyFrames);
+  return {
+    path: elf.path,
+    buildId: elf.buildId,
+    loadBias: elf.loadBias,
+    debugInfo: elf.has('.debug_info'),
+    frameInfo: frames,
+    compared: places.length,
+    absent: code.absent.length,
+    same: code.same,
+    problem: problem ?? engines?.problem,
+    noProbes,
+    probes: engines?.choices ?? [],
+    scratch: engines?.scratch,
+  };
+}
+
+interface EnginesReport {
+  readonly choices: readonly EngineChoice[];
+  readonly scratch: ScratchReport | undefined;
+  readonly problem?: RsptraceError;
+}
+
+async function enginesFor(
+  session: Session,
+  { elf, arch }: Subject,
+  plan: EnginePlanOptions,
+  sources: ScratchSources,
+): Promise<EnginesReport> {
+  const { plans } = plan;
+  const planned = planEngines(plan);
+  const choices = engineChoices(plans, planned.refused);
+  const [first] = plans;
+  if (planned.sites.length === 0 || first === undefined) return { choices, scratch: undefined };
+  try {
+    const found = await findScratch({ ...sources, session, arch, elf, text: first.address });
+    if (!isRefusal(found)) {
+      const { source, owned, code, data } = found;
+      await found.release();
+      found.shared?.close();
+      return { choices, scratch: { source, owned, codeBytes: code.size, ringBytes: data.size } };
+    }
+    const later = 'later' in found && found.later;
+    return {
+      choices: later ? choices : allStop(plan, planned.refused, found.refused),
+      scratch: { refused: found.refused, later },
+    };
+  } catch (error) {
+    if (!(error instanceof RsptraceError && error.code === 'SCRATCH_UNUSABLE')) throw error;
+    const refused = error.message;
+    return {
+      choices: allStop(plan, planned.refused, refused),
+      scratch: { refused, later: false },
+      problem: error,
+    };
+  }
+}
+
+function allStop(
+  { plans }: EnginePlanOptions,
+  known: ReadonlyMap<number, string>,
+  why: string,
+): readonly EngineChoice[] {
+  return engineChoices(plans, new Map(plans.map((_, index) => [index, known.get(index) ?? why])));
+}
+
+const mostFunctions = 64;
+
+/** Functions from all over the program; its entry point where it names none. */
+export function functionsAcross(elf: ElfFile): Addr[] {
+  const all = new Set<bigint>();
+  for (const { type, address, size } of elf.symbols) {
+    if (type === 'function' && size > 0 && elf.bytesAt(address, 1) !== undefined) all.add(address);
+  }
+  if (all.size === 0 && elf.bytesAt(elf.entry, 1) !== undefined) all.add(elf.entry);
+  const sorted = [...all];
+  const step = Math.max(1, Math.ceil(sorted.length / mostFunctions));
+  return sorted.filter((_, index) => index % step === 0).map(addr);
+}

@@ -1,0 +1,138 @@
+// The object of `rsptrace doctor --json`, version 1: docs/doctor.md.
+import { type Addr, hex } from '../base/addr.js';
+import { demangle, type ElfFile } from '../dwarf/index.js';
+import type { Diagnosis } from './examine.js';
+import type { ProgramReport } from './program.js';
+import type { RoundTrip } from './round-trips.js';
+
+export function diagnosisJson(found: Diagnosis): object {
+  const { server, session, abilities, hardware, arch, harts, times, hits, slowDown } = found;
+  const { features, target } = session;
+  return {
+    version: 1,
+    stub: {
+      server: server.name,
+      server_version: server.version ?? null,
+      accelerator: server.accelerator ?? null,
+      supported: Object.fromEntries(features.supported),
+      packet_size: features.packetSize,
+      no_ack: features.noAck,
+      batches: features.batches,
+      vcont: [...features.vCont],
+      breakpoints: abilities.breakpoints,
+      hardware_breakpoints: hardware ?? null,
+      registers_by: [...(features.registerBlock ? ['g'] : []), ...(features.singleRegister ? ['p'] : [])],
+      threads_by: abilities.threads,
+      files: abilities.fileTransfer,
+      attached: session.attached ?? null,
+      memory_map:
+        abilities.memoryMap?.map(({ type, start, length }) => ({ type, start: hex(start), length: hex(length) })) ??
+        null,
+    },
+    target: {
+      architecture: target.architecture ?? null,
+      arch: arch?.name ?? null,
+      described_by: target.source,
+      registers: target.registers.size,
+      never_started: found.fresh,
+    },
+    hart_count: found.hartCount,
+    harts: harts.map(({ id, name, pc, mode, paging, registers }) => ({
+      id,
+      name: name ?? null,
+      pc: pc === undefined ? null : hex(pc),
+      function: pc === undefined ? null : (placeName(found.elf, pc) ?? null),
+      mode: mode ?? null,
+      paging: paging
+        ? {
+            scheme: paging.scheme,
+            root: paging.root === undefined ? null : hex(paging.root),
+            asid: paging.asid ?? null,
+          }
+        : null,
+      registers: registers.map((each) => ({ name: each.name, value: hex(each.value), meaning: each.meaning })),
+    })),
+    clocks: found.clocks.map(({ name, option, resolutionNs, guest, chosen }) => ({
+      name,
+      option,
+      resolution_ns: resolutionNs,
+      guest,
+      chosen,
+    })),
+    times: {
+      round_trip: timeJson(times.smallest),
+      registers: timeJson(times.registers),
+      memory_4k: times.page ? timeJson(times.page) : null,
+    },
+    hits: {
+      per_second: hits.rate?.perSecond ?? null,
+      hits: hits.rate?.hits ?? null,
+      address: hits.rate ? hex(hits.rate.address) : null,
+      function: hits.rate ? (placeName(found.elf, hits.rate.address) ?? null) : null,
+      ran_ms: hits.ranMs,
+      guest_ended: !hits.stands || slowDown?.stands === false,
+      ...(hits.why === undefined ? {} : { why: hits.why }),
+    },
+    program: found.program ? programJson(found.program) : null,
+    slow_down: slowDown
+      ? {
+          ratio: slowDown.ratio ?? null,
+          breakpoints: slowDown.breakpoints,
+          measured: slowDown.measured,
+          by: slowDown.by ?? null,
+          counter: slowDown.counter ?? null,
+          counters: slowDown.counters,
+          ...(slowDown.why === undefined ? {} : { why: slowDown.why }),
+        }
+      : null,
+    advice: found.advice,
+  };
+}
+
+function timeJson({ samples, medianUs, p90Us }: RoundTrip): object {
+  return { samples, median_us: medianUs, p90_us: p90Us };
+}
+
+function programJson(program: ProgramReport): object {
+  const { problem, noProbes, scratch } = program;
+  const errorOf = (error: typeof problem): object | null =>
+    error ? { code: error.code, message: error.message } : null;
+  return {
+    path: program.path,
+    build_id: program.buildId ?? null,
+    load_bias: hex(program.loadBias),
+    debug_info: program.debugInfo,
+    frame_info: program.frameInfo,
+    compared: program.compared,
+    same: program.same.length,
+    absent: program.absent,
+    problem: errorOf(problem),
+    no_probes: errorOf(noProbes),
+    scratch:
+      scratch === undefined
+        ? null
+        : 'refused' in scratch
+          ? scratch
+          : {
+              source: scratch.source,
+              owned: scratch.owned,
+              code_bytes: scratch.codeBytes,
+              ring_bytes: scratch.ringBytes,
+            },
+    probes: program.probes.map(({ name, address, engine, why }) => ({
+      function: name,
+      address: hex(address),
+      engine,
+      ...(why === undefined ? {} : { why }),
+    })),
+  };
+}
+
+/** `labkern::exec::run+0x12`, by the ELF's symbols; undefined outside of its code. */
+export function placeName(elf: ElfFile | undefined, address: Addr): string | undefined {
+  if (elf?.bytesAt(address, 1) === undefined) return undefined;
+  const symbol = elf.symbols.at(address);
+  if (symbol === undefined) return undefined;
+  const offset = address - symbol.address;
+  return `${demangle(symbol.name)}${offset === 0n ? '' : `+${hex(offset)}`}`;
+}

@@ -1,0 +1,201 @@
+/*
+ * What breakpoints cost a guest that hits none of them.
+ *
+ * QEMU's translator runs code one instruction at a time, unchained, on every page that bears a breakpoint, and looks through the whole
+ * list whenever it looks up code (QEMU, accel/tcg/cpu-exec.c, check_for_breakpoints). That does not depend on where on the page a breakpoint lies. So
+ * for each breakpoint of the set another is inserted on the same page where no instruction begins: the guest is as slow as with the set
+ * itself, and never stops. Where a breakpoint is a trap instruction in the code, it costs nothing until it is reached, and is not tried: it would
+ * change an instruction in the middle.
+ *
+ * How fast the guest is: see progress.ts. Both speeds are measured in turns, since guests do not do the same all the time.
+ */
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addOffset } from '../base/addr.js';
+import type { ElfFile } from '../dwarf/index.js';
+import { type Counts, instructionMeter, type Meter, staticsMeter } from './progress.js';
+import { type RunContext, runGuest } from './runs.js';
+import type { Server } from './stub.js';
+
+export interface SlowDown {
+  /** The guest's speed without the set, divided by its speed with it. Undefined when not measured. */
+  readonly ratio: number | undefined;
+  /** Breakpoints of the set, and how many of them took part. */
+  readonly breakpoints: number;
+  readonly measured: number;
+  /** What told the speed: `instructions`, `counters`, or `hits`, which include what a stop costs: the guest itself is slowed at least so much. */
+  readonly by: 'instructions' | 'counters' | 'hits' | undefined;
+  /** The counter whose slow-down it is, and how many there were. */
+  readonly counter: string | undefined;
+  readonly counters: number;
+  /** Why it was not measured. */
+  readonly why: string | undefined;
+  /** False when the guest has ended. */
+  readonly stands: boolean;
+}
+
+/** The set is said to be too dear from here on. */
+export const dearRatio = 2;
+
+const findMs = [12, 18, 12] as const;
+const turns = 4;
+const turnMs = 25;
+const hitTurns = 2;
+const hitTurnMs = 100;
+/** Speeds that differ by less are the same: a counter that follows time, not work, or no slow-down. */
+const sameWithin = 0.03;
+
+/** Measures for a set of addresses, each with a breakpoint while a recording runs. `meter` is an address that the guest passes. */
+export async function slowDown(
+  context: RunContext,
+  elf: ElfFile,
+  server: Server,
+  addresses: readonly Addr[],
+  passed: Addr | undefined,
+): Promise<SlowDown> {
+  const nothing = { ratio: undefined, by: undefined, counter: undefined, counters: 0 } as const;
+  let stands = true;
+  const no = (why: string): SlowDown => ({ ...nothing, breakpoints: addresses.length, measured: 0, why, stands });
+  if (addresses.length === 0) return no('no breakpoint stays inserted');
+  if (server.name !== 'qemu-system' || server.accelerator === 'kvm') {
+    return no(
+      'only QEMU without KVM slows a guest between hits; elsewhere a breakpoint costs nothing until it is reached',
+    );
+  }
+  const shadows = addresses.flatMap((address) => shadowOf(context.arch, elf, address) ?? []);
+  if (shadows.length === 0) return no('no address beside the probes is sure never to be reached');
+  if (await writesTraps(context, shadows[0] as Addr)) return no('this stub writes traps into the code');
+
+  const run = async (ms: number, hits: readonly Addr[] = []): Promise<Awaited<ReturnType<typeof runGuest>>> => {
+    const done = await runGuest(context, hits, { ms });
+    stands = done.stands;
+    return done;
+  };
+  const over = (): boolean => !stands || context.signal.aborted;
+  const ended = (): SlowDown => no(stands ? 'interrupted' : 'the guest has ended meanwhile');
+  const steps = [...findMs];
+  const meter =
+    (await instructionMeter(context.session)) ??
+    (await staticsMeter(context.session, elf, findMs.length, async () => {
+      await run(steps.shift() ?? turnMs);
+      return !over();
+    }));
+  if (over()) return ended();
+
+  const found = { breakpoints: addresses.length, measured: shadows.length, why: undefined };
+  if (meter !== undefined) {
+    const speeds = [new Speeds(meter), new Speeds(meter)] as const;
+    for (let turn = 0; turn < 2 * turns; turn++) {
+      const withSet = turn % 2 === 1;
+      const before = await meter.read();
+      if (withSet) await insert(context, shadows);
+      const { ranMs } = await run(turnMs);
+      if (withSet && stands) await remove(context, shadows);
+      if (over()) return ended();
+      speeds[withSet ? 1 : 0].add(before, await meter.read(), ranMs);
+    }
+    const slowest = typicalSlowDown(meter, speeds);
+    if (slowest !== undefined) {
+      const by = meter.counters[0]?.address === undefined ? 'instructions' : 'counters';
+      return { ...found, ...slowest, by, counters: meter.counters.length, stands };
+    }
+  }
+  if (passed === undefined) return no('the program has no static that counts, and no place was found that it passes');
+  const perHit = [
+    { hits: 0, ms: 0 },
+    { hits: 0, ms: 0 },
+  ] as const;
+  for (let turn = 0; turn < 2 * hitTurns; turn++) {
+    const withSet = turn % 2 === 1;
+    if (withSet) await insert(context, shadows);
+    const { hits, tookMs } = await run(hitTurnMs, [passed]);
+    if (withSet && stands) await remove(context, shadows);
+    if (over()) return ended();
+    const sum: { hits: number; ms: number } = perHit[withSet ? 1 : 0];
+    sum.hits += hits.get(passed) ?? 0;
+    sum.ms += tookMs;
+  }
+  const [without, among] = perHit;
+  if (without.hits === 0 || among.hits === 0) return no('the guest did not come past the same place again');
+  const ratio = among.ms / among.hits / (without.ms / without.hits);
+  return { ...found, ratio, by: 'hits', counter: undefined, counters: 0, stands };
+}
+
+/** Growth and time, summed up. */
+class Speeds {
+  readonly grown: number[];
+  ms = 0;
+  readonly #meter: Meter;
+
+  constructor(meter: Meter) {
+    this.#meter = meter;
+    this.grown = meter.counters.map(() => 0);
+  }
+
+  add(before: Counts, now: Counts, ms: number): void {
+    this.ms += ms;
+    for (const index of this.grown.keys()) {
+      this.grown[index] = (this.grown[index] ?? 0) + this.#meter.since(before, now, index);
+    }
+  }
+}
+
+/**
+ * The median over the counters that the set slows. Counters that keep their speed follow the timer, not the guest's work, where there are others; where
+ * all keep it, the guest does.
+ */
+function typicalSlowDown(
+  meter: Meter,
+  [without, among]: readonly [Speeds, Speeds],
+): { readonly ratio: number; readonly counter: string } | undefined {
+  const all = meter.counters.flatMap(({ name }, index) => {
+    const [free, slow] = [without.grown[index] ?? 0, among.grown[index] ?? 0];
+    // What did not grow at all is slowed by more than can be told.
+    return free < 10 ? [] : [{ counter: name, ratio: free / without.ms / (Math.max(slow, 1) / among.ms) }];
+  });
+  const slowed = all.filter(({ ratio }) => ratio > 1 + sameWithin).sort((a, b) => a.ratio - b.ratio);
+  const sorted = slowed.length > 0 ? slowed : all.sort((a, b) => a.ratio - b.ratio);
+  return sorted[sorted.length >> 1];
+}
+
+/** An address on the page of a breakpoint, in the middle of an instruction. */
+function shadowOf(arch: Architecture, elf: ElfFile, address: Addr): Addr | undefined {
+  if (arch.name === 'riscv64') return addOffset(address, 1);
+  for (let offset = 0; offset < 32; ) {
+    const at = addOffset(address, offset);
+    if (at >> 12n !== address >> 12n) return undefined;
+    const code = elf.bytesAt(at, 15);
+    const length = code && arch.resumeOver(code, at)?.length;
+    if (length === undefined) return undefined;
+    if (length > 1) {
+      const inside = addOffset(at, 1);
+      return inside >> 12n === address >> 12n ? inside : undefined;
+    }
+    offset += length;
+  }
+  return undefined;
+}
+
+/** Whether a breakpoint changes memory, tried while the target stands. */
+async function writesTraps({ session, arch }: RunContext, address: Addr): Promise<boolean> {
+  const batch = session.batch();
+  const before = batch.readMemory(address, 4);
+  const where = `0,${address.toString(16)},${arch.breakpointKind(new Uint8Array(4))}`;
+  batch.raw(`Z${where}`);
+  const after = batch.readMemory(address, 4);
+  batch.raw(`z${where}`);
+  await batch.send();
+  const [was, is] = [before.value, after.value];
+  return was !== undefined && (is === undefined || was.some((byte, index) => byte !== is[index]));
+}
+
+async function insert({ session }: RunContext, shadows: readonly Addr[]): Promise<void> {
+  const batch = session.batch();
+  for (const address of shadows) batch.insertBreakpoint({ type: 0, address, kind: 1 });
+  await batch.send();
+}
+
+async function remove({ session }: RunContext, shadows: readonly Addr[]): Promise<void> {
+  const batch = session.batch();
+  for (const address of shadows) batch.removeBreakpoint({ type: 0, address, kind: 1 });
+  await batch.send();
+}
