@@ -18,6 +18,7 @@ export class OutputFile {
   readonly #buffer = Buffer.allocUnsafe(CAPACITY);
   /** Where each record in the buffer ends: what is kept when the disk fills up in the middle of a write. */
   readonly #ends: number[] = [];
+  #endCount = 0;
   #length = 0;
   #written = 0;
   #state: 'untouched' | 'writing' | 'failed' | 'closed' = 'untouched';
@@ -30,6 +31,25 @@ export class OutputFile {
     this.#isNew = isNew;
   }
 
+  /** Memory for a record that is written in place, see {@link reserve}. */
+  get buffer(): Uint8Array {
+    return this.#buffer;
+  }
+
+  /**
+   * Room for a record of so many bytes, to be written into {@link buffer} from the offset that is returned, and then to be
+   * {@link commit}ted. Undefined where it must go through {@link record}: it is too long, or records are dropped since a write failed.
+   * Throws as {@link record}.
+   */
+  reserve(length: number): number | undefined {
+    return length <= CAPACITY && this.#makeRoom(length) ? this.#length : undefined;
+  }
+
+  /** The record that room was made for ends before this offset. */
+  commit(end: number): void {
+    this.#ended(end);
+  }
+
   /**
    * Appends one record: the first `length` of `bytes`. It is copied, so `bytes` may be used again. A failed write throws
    * `TRACE_WRITE_FAILED` once; after it, records are dropped without a word.
@@ -37,7 +57,7 @@ export class OutputFile {
   record(bytes: Uint8Array, length: number): void {
     if (!this.#makeRoom(length)) return;
     if (length > CAPACITY) {
-      this.#ends.push(length);
+      this.#ends[this.#endCount++] = length;
       this.#write(bytes, length);
       return;
     }
@@ -87,7 +107,7 @@ export class OutputFile {
 
   #ended(end: number): void {
     this.#length = end;
-    this.#ends.push(end);
+    this.#ends[this.#endCount++] = end;
   }
 
   #write(bytes: Uint8Array, length: number): void {
@@ -104,12 +124,12 @@ export class OutputFile {
         { hint: 'What was written before is kept and can be opened.', cause: error },
       );
     } finally {
-      this.#ends.length = 0;
+      this.#endCount = 0;
     }
   }
 
   #cutToWholeRecords(done: number): void {
-    const whole = this.#ends.findLast((end) => end <= done) ?? 0;
+    const whole = this.#ends.slice(0, this.#endCount).findLast((end) => end <= done) ?? 0;
     try {
       if (fstatSync(this.#fd).isFile()) ftruncateSync(this.#fd, this.#written + whole);
     } catch {

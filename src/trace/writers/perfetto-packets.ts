@@ -5,8 +5,10 @@
  * This part: TrackEvents on one sequence, with interned strings, that never drops its incremental state. No clock snapshot:
  * timestamps are on the default clock (BOOTTIME), which readers take as the trace's own time.
  */
+
+import { copyBytes } from '../copy-bytes.js';
 import type { OutputFile } from '../output-file.js';
-import { ProtoBuffer } from './protobuf.js';
+import { LEN, ProtoBuffer, putVarint, varintLength } from './protobuf.js';
 
 const PACKET = 1;
 
@@ -32,9 +34,20 @@ const TRACK_EVENT = {
   sourceLocation: 33,
   sourceLocationIid: 34,
 };
-const TYPE_SLICE_BEGIN = 1;
-const TYPE_SLICE_END = 2;
-const TYPE_INSTANT = 3;
+/** TrackEvent.Type. */
+export const EVENT = { sliceBegin: 1, sliceEnd: 2, instant: 3 } as const;
+export type EventType = (typeof EVENT)[keyof typeof EVENT];
+
+/** What goes with every packet but the first: `trusted_packet_sequence_id: 1, sequence_flags: 2`. */
+const SEQUENCE = Uint8Array.of(
+  TRACE_PACKET.trustedPacketSequenceId << 3,
+  1,
+  TRACE_PACKET.sequenceFlags << 3,
+  SEQ_NEEDS_INCREMENTAL_STATE,
+);
+/** A packet's bytes besides its TrackEvent's body, at most: tags, lengths of up to 5 bytes, time, track and type. */
+const AROUND_BODY = 48;
+const noBody = new Uint8Array(0);
 
 const INTERNED_DATA = {
   eventCategories: 1,
@@ -61,7 +74,7 @@ export const PROCESS_DESCRIPTOR = { pid: 1, processName: 6, processLabels: 8 };
 /** Names repeat, so a table stays small; a program that makes more than this many gets the rest written in place. */
 const TABLE_LIMIT = 1 << 16;
 
-/** The arguments of an event, built once and written to as many tracks as it is on. */
+/** The arguments of an event. */
 export interface Annotations {
   /** A text that comes again and again: written once. */
   text(name: string, value: string): void;
@@ -75,6 +88,12 @@ export interface Annotations {
 export interface Place {
   readonly file: string | undefined;
   readonly line: number | undefined;
+}
+
+export interface EventName {
+  readonly category: string;
+  readonly name: string;
+  readonly place?: Place | undefined;
 }
 
 /** One writer sequence of a Perfetto trace: each call appends one whole packet to the file. */
@@ -105,44 +124,68 @@ export class PerfettoSequence implements Annotations {
     this.#close(mark);
   }
 
-  /** Forgets the annotations gathered so far; those that follow go with each {@link event} until the next call. */
+  /** Forgets the annotations gathered so far; those that follow go into the next {@link body}. */
   annotate(): Annotations {
     this.#annotations.clear();
     return this;
   }
 
-  /** The annotations gathered so far, for {@link annotateAgain}. */
-  annotations(): Uint8Array {
-    return this.#annotations.bytes.slice(0, this.#annotations.length);
+  /**
+   * What a TrackEvent says besides its type, its track and its time: the annotations gathered since {@link annotate}, and a name.
+   * It may be given to {@link event} as often as one likes, the first time before anything else is written.
+   */
+  body(name?: EventName): Uint8Array {
+    const packet = this.#packet;
+    packet.clear();
+    packet.append(this.#annotations);
+    if (name) this.#name(name);
+    return packet.bytes.slice(0, packet.length);
   }
 
-  /** Like {@link annotate}, beginning with those that {@link annotations} gave; what they name is interned since then. */
-  annotateAgain(annotations: Uint8Array): Annotations {
-    this.#annotations.clear();
-    this.#annotations.raw(annotations);
-    return this;
+  /** An event on a track, whose body is that of {@link body}, with fields of another behind it. */
+  event(type: EventType, track: number, time: number, body: Uint8Array = noBody, more: Uint8Array = noBody): void {
+    if (!(time >= 0)) throw new RangeError(`${time} is no time`);
+    const out = this.#out;
+    const length = body.length + more.length;
+    const begin = this.#interned.length > 0 || this.#isFirst ? undefined : out.reserve(length + AROUND_BODY);
+    if (begin === undefined) {
+      this.#eventInParts(type, track, time, body, more);
+      return;
+    }
+    const bytes = out.buffer;
+    const eventLength = 3 + varintLength(track) + length;
+    let at = begin;
+    bytes[at++] = (PACKET << 3) | LEN;
+    at = putVarint(bytes, at, 6 + varintLength(time) + varintLength(eventLength) + eventLength);
+    bytes[at++] = TRACE_PACKET.timestamp << 3;
+    at = putVarint(bytes, at, time);
+    bytes[at] = SEQUENCE[0] as number;
+    bytes[at + 1] = SEQUENCE[1] as number;
+    bytes[at + 2] = SEQUENCE[2] as number;
+    bytes[at + 3] = SEQUENCE[3] as number;
+    bytes[at + 4] = (TRACE_PACKET.trackEvent << 3) | LEN;
+    at = putVarint(bytes, at + 5, eventLength);
+    bytes[at] = TRACK_EVENT.type << 3;
+    bytes[at + 1] = type;
+    bytes[at + 2] = TRACK_EVENT.trackUuid << 3;
+    at = putVarint(bytes, at + 3, track);
+    copyBytes(body, body.length, bytes, at);
+    at += body.length;
+    copyBytes(more, more.length, bytes, at);
+    out.commit(at + more.length);
   }
 
-  /** Starts a slice on a track. Like the two below it carries the annotations gathered since {@link annotate}. */
-  sliceBegin(track: number, time: number, category: string, name: string, place: Place | undefined): void {
+  /** With interned data, or longer than the file's buffer. */
+  #eventInParts(type: EventType, track: number, time: number, body: Uint8Array, more: Uint8Array): void {
     const mark = this.#open(time);
-    const message = this.#openEvent(TYPE_SLICE_BEGIN, track);
-    this.#name(category, name, place);
-    this.#closeEvent(mark, message);
-  }
-
-  /** Ends the innermost slice of a track. */
-  sliceEnd(track: number, time: number): void {
-    const mark = this.#open(time);
-    const message = this.#openEvent(TYPE_SLICE_END, track);
-    this.#closeEvent(mark, message);
-  }
-
-  instant(track: number, time: number, category: string, name: string, place: Place | undefined): void {
-    const mark = this.#open(time);
-    const message = this.#openEvent(TYPE_INSTANT, track);
-    this.#name(category, name, place);
-    this.#closeEvent(mark, message);
+    const packet = this.#packet;
+    const message = packet.open(TRACE_PACKET.trackEvent);
+    packet.uint(TRACK_EVENT.type, type);
+    packet.uint(TRACK_EVENT.trackUuid, track);
+    packet.raw(body);
+    packet.raw(more);
+    packet.close(message);
+    this.#close(mark);
   }
 
   text(name: string, value: string): void {
@@ -179,20 +222,7 @@ export class PerfettoSequence implements Annotations {
     return mark;
   }
 
-  #openEvent(type: number, track: number): number {
-    const message = this.#packet.open(TRACE_PACKET.trackEvent);
-    this.#packet.uint(TRACK_EVENT.type, type);
-    this.#packet.uint(TRACK_EVENT.trackUuid, track);
-    return message;
-  }
-
-  #closeEvent(mark: number, message: number): void {
-    this.#packet.append(this.#annotations);
-    this.#packet.close(message);
-    this.#close(mark);
-  }
-
-  #name(category: string, name: string, place: Place | undefined): void {
+  #name({ category, name, place }: EventName): void {
     const packet = this.#packet;
     packet.uint(TRACK_EVENT.categoryIids, this.#intern(this.#categories, INTERNED_DATA.eventCategories, category));
     const iid = this.#intern(this.#names, INTERNED_DATA.eventNames, name);

@@ -23,27 +23,20 @@ import type {
   PollBegin,
   PollEnd,
   PollLost,
-  PollResult,
   RootRef,
   StateChange,
   StateRef,
   TraceInfo,
 } from '../events.js';
 import type { OutputFile } from '../output-file.js';
-import { ChainTexts, gapText, rootText, stackText, stateText } from '../text.js';
+import { gapText, rootText } from '../text.js';
 import type { LaneWriter } from './lanes.js';
-import {
-  type Annotations,
-  CHILD_ORDERING,
-  PerfettoSequence,
-  PROCESS_DESCRIPTOR,
-  TRACK_DESCRIPTOR,
-} from './perfetto-packets.js';
+import { CallBodies } from './perfetto-calls.js';
+import { CHILD_ORDERING, EVENT, PerfettoSequence, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-packets.js';
+import { PollBodies } from './perfetto-polls.js';
 
 const PROCESS_TRACK = 1;
 const TASKS_TRACK = 2;
-/** Ends of polls whose annotations are kept as they are written. */
-const ENDS_KEPT = 4096;
 /** After every hart. */
 const TASKS_RANK = 0x7fff_ffff;
 
@@ -57,14 +50,15 @@ const rootTrack = (root: RootRef): number => 3 + 2 * root.key;
 export class PerfettoWriter implements LaneWriter {
   readonly #out: OutputFile;
   readonly #sequence: PerfettoSequence;
-  readonly #chains = new ChainTexts();
+  readonly #bodies: PollBodies;
+  readonly #calls: CallBodies;
   #hasGaps = false;
-  /** The annotations of polls' ends, by the text of the await chain, then by state and result. */
-  readonly #ends = new Map<string, Map<StateRef | undefined, Partial<Record<PollResult, Uint8Array>>>>();
 
   constructor(out: OutputFile) {
     this.#out = out;
     this.#sequence = new PerfettoSequence(out);
+    this.#bodies = new PollBodies(this.#sequence);
+    this.#calls = new CallBodies(this.#sequence);
   }
 
   begin(info: TraceInfo): void {
@@ -96,7 +90,8 @@ export class PerfettoWriter implements LaneWriter {
     notes.text('clock', clock.name);
     notes.text('clock_resolution_ns', String(clock.resolutionNs));
     notes.bool('guest_clock', clock.guest);
-    this.#sequence.instant(PROCESS_TRACK, 0, 'trace', 'rsptrace', undefined);
+    const body = this.#sequence.body({ category: 'trace', name: 'rsptrace' });
+    this.#sequence.event(EVENT.instant, PROCESS_TRACK, 0, body);
   }
 
   hart(hart: HartInfo): void {
@@ -121,93 +116,63 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   pollBegin(event: PollBegin): void {
-    const { future, root, time } = event;
-    const notes = this.#sequence.annotate();
-    notes.pointer('address', event.address);
-    noteInstance(notes, event);
-    noteState(notes, 'state_before', event.state);
-    if (event.stack) notes.text('stack', stackText(event.stack));
-    this.#sequence.sliceBegin(rootTrack(root), time, 'poll', future.future, future);
-    notes.text('task', root.future.future);
-    notes.pointer('task_address', root.address);
-    this.#sequence.sliceBegin(hartTrack(event.hart), time, 'poll', future.future, future);
+    const { root, time } = event;
+    const { onRoot, onHart } = this.#bodies.begin(event);
+    this.#sequence.event(EVENT.sliceBegin, rootTrack(root), time, onRoot);
+    this.#sequence.event(EVENT.sliceBegin, hartTrack(event.hart), time, onRoot, onHart);
   }
 
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void {
-    this.#noteEnd(end);
-    if (onRootLane) this.#sequence.sliceEnd(rootTrack(begin.root), end.time);
-    this.#sequence.sliceEnd(hartTrack(begin.hart), end.time);
+    const body = this.#bodies.end(end);
+    if (onRootLane) this.#sequence.event(EVENT.sliceEnd, rootTrack(begin.root), end.time, body);
+    this.#sequence.event(EVENT.sliceEnd, hartTrack(begin.hart), end.time, body);
   }
 
   pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void {
-    this.#noteLost();
-    if (lanes !== 'hart') this.#sequence.sliceEnd(rootTrack(begin.root), time);
-    if (lanes !== 'root') this.#sequence.sliceEnd(hartTrack(begin.hart), time);
+    const body = this.#bodies.lost();
+    if (lanes !== 'hart') this.#sequence.event(EVENT.sliceEnd, rootTrack(begin.root), time, body);
+    if (lanes !== 'root') this.#sequence.event(EVENT.sliceEnd, hartTrack(begin.hart), time, body);
   }
 
   orphanEnd(event: PollEnd | PollLost): void {
-    const notes = event.type === 'poll-end' ? this.#noteEnd(event) : this.#noteLost();
-    notes.pointer('address', event.address);
-    this.#sequence.instant(rootTrack(event.root), event.time, 'poll', event.future.future, undefined);
-    this.#sequence.instant(hartTrack(event.hart), event.time, 'poll', event.future.future, undefined);
+    const body = this.#bodies.orphan(event);
+    this.#sequence.event(EVENT.instant, rootTrack(event.root), event.time, body);
+    this.#sequence.event(EVENT.instant, hartTrack(event.hart), event.time, body);
   }
 
   waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void {
-    this.#noteChain(this.#sequence.annotate(), end);
-    this.#sequence.sliceBegin(rootTrack(end.root), end.time, 'wait', name, at);
+    this.#sequence.event(EVENT.sliceBegin, rootTrack(end.root), end.time, this.#bodies.wait(end, name, at));
   }
 
   waitEnd(root: RootRef, time: GuestNanos): void {
-    this.#sequence.annotate();
-    this.#sequence.sliceEnd(rootTrack(root), time);
+    this.#sequence.event(EVENT.sliceEnd, rootTrack(root), time);
   }
 
   callBegin(event: CallBegin): void {
-    const { name, instance, address } = event.function;
-    const notes = this.#sequence.annotate();
-    notes.pointer('address', address);
-    if (instance !== name) notes.text('instance', instance);
-    for (const argument of event.arguments) notes.value(`arg_${argument.name}`, argument.value);
-    this.#sequence.sliceBegin(hartTrack(event.hart), event.time, 'call', name, event.function);
+    const { body, more } = this.#calls.begin(event);
+    this.#sequence.event(EVENT.sliceBegin, hartTrack(event.hart), event.time, body, more);
   }
 
   callEnd(begin: CallBegin, end: CallEnd): void {
-    const notes = this.#sequence.annotate();
-    if (end.result !== undefined) notes.value('returned', end.result);
-    this.#sequence.sliceEnd(hartTrack(begin.hart), end.time);
+    const { result } = end;
+    const body = result === undefined ? undefined : this.#calls.result(end.function, result);
+    this.#sequence.event(EVENT.sliceEnd, hartTrack(begin.hart), end.time, body);
   }
 
   callLost(begin: CallBegin, time: GuestNanos): void {
-    this.#noteLost();
-    this.#sequence.sliceEnd(hartTrack(begin.hart), time);
+    this.#sequence.event(EVENT.sliceEnd, hartTrack(begin.hart), time, this.#bodies.lost());
   }
 
   orphanReturn(event: CallEnd | CallLost): void {
-    const notes = event.type === 'call-lost' ? this.#noteLost() : this.#sequence.annotate();
-    if (event.type === 'call-end' && event.result !== undefined) notes.value('returned', event.result);
-    this.#sequence.instant(hartTrack(event.hart), event.time, 'call', event.function.name, undefined);
+    this.#sequence.event(EVENT.instant, hartTrack(event.hart), event.time, this.#calls.orphan(event));
   }
 
   state(event: StateChange): void {
-    const notes = this.#sequence.annotate();
-    notes.pointer('address', event.address);
-    noteInstance(notes, event);
-    noteState(notes, 'state_before', event.from);
-    noteState(notes, 'state_after', event.to);
-    notes.bool('derived', event.derived);
-    const category = event.derived ? 'derived' : 'state';
-    const name = `${event.future.future}: ${event.to?.name ?? 'unknown state'}`;
-    this.#sequence.instant(rootTrack(event.root), event.time, category, name, event.to);
+    this.#sequence.event(EVENT.instant, rootTrack(event.root), event.time, this.#bodies.state(event));
   }
 
   derived(event: DerivedPoll): void {
-    const notes = this.#sequence.annotate();
-    notes.pointer('address', event.address);
-    noteInstance(notes, event);
-    notes.text('result', event.result);
-    noteState(notes, 'state_after', event.state);
-    notes.bool('derived', true);
-    this.#sequence.instant(rootTrack(event.root), event.time, 'derived', event.future.future, event.future);
+    this.#sequence.event(EVENT.instant, rootTrack(event.root), event.time, this.#bodies.derived(event));
   }
 
   gap(event: Gap): void {
@@ -221,8 +186,9 @@ export class PerfettoWriter implements LaneWriter {
       });
     }
     this.#sequence.annotate();
-    this.#sequence.sliceBegin(GAPS_TRACK, event.from, 'gap', gapText, undefined);
-    this.#sequence.sliceEnd(GAPS_TRACK, event.to);
+    const body = this.#sequence.body({ category: 'gap', name: gapText });
+    this.#sequence.event(EVENT.sliceBegin, GAPS_TRACK, event.from, body);
+    this.#sequence.event(EVENT.sliceEnd, GAPS_TRACK, event.to);
   }
 
   flush(): void {
@@ -232,41 +198,4 @@ export class PerfettoWriter implements LaneWriter {
   end(): void {
     this.#out.close();
   }
-
-  /** Polls end in the same few ways over and over. */
-  #noteEnd(end: PollEnd): Annotations {
-    const chain = end.chain.length === 0 ? '' : this.#chains.text(end.chain);
-    let ofChain = this.#ends.get(chain);
-    if (ofChain === undefined || ofChain.size >= ENDS_KEPT) {
-      if (this.#ends.size >= ENDS_KEPT) this.#ends.clear();
-      ofChain = new Map();
-      this.#ends.set(chain, ofChain);
-    }
-    const known = ofChain.get(end.state)?.[end.result];
-    if (known !== undefined) return this.#sequence.annotateAgain(known);
-    const notes = this.#sequence.annotate();
-    notes.text('result', end.result);
-    noteState(notes, 'state_after', end.state);
-    if (chain !== '') notes.text('await_chain', chain);
-    ofChain.set(end.state, { ...ofChain.get(end.state), [end.result]: this.#sequence.annotations() });
-    return notes;
-  }
-
-  #noteChain(notes: Annotations, end: PollEnd): void {
-    if (end.chain.length > 0) notes.text('await_chain', this.#chains.text(end.chain));
-  }
-
-  #noteLost(): Annotations {
-    const notes = this.#sequence.annotate();
-    notes.text('result', 'lost');
-    return notes;
-  }
-}
-
-function noteInstance(notes: Annotations, event: PollBegin | StateChange | DerivedPoll): void {
-  if (event.future.instance !== event.future.future) notes.text('instance', event.future.instance);
-}
-
-function noteState(notes: Annotations, name: string, state: StateRef | undefined): void {
-  if (state !== undefined) notes.text(name, stateText(state));
 }

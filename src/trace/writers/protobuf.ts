@@ -6,7 +6,8 @@
 import { copyBytes } from '../copy-bytes.js';
 
 const VARINT = 0;
-const LEN = 2;
+/** Wire type of what has a length: texts, messages. */
+export const LEN = 2;
 const TWO_28 = 0x1000_0000;
 
 const utf8 = new TextEncoder();
@@ -110,24 +111,7 @@ export class ProtoBuffer {
 
   #varint(value: number): void {
     if (!(value >= 0)) throw new RangeError(`${value} is no unsigned integer`);
-    const bytes = this.#bytes;
-    let at = this.#length;
-    let rest = value;
-    if (rest > 0x7fff_ffff) {
-      // Bit operators see 32 bits: the low 28 make four bytes, what is left of 2^53 fits.
-      rest = Math.floor(value / TWO_28);
-      const low = value - rest * TWO_28;
-      bytes[at++] = low | 0x80;
-      bytes[at++] = (low >>> 7) | 0x80;
-      bytes[at++] = (low >>> 14) | 0x80;
-      bytes[at++] = (low >>> 21) | 0x80;
-    }
-    while (rest > 0x7f) {
-      bytes[at++] = rest | 0x80;
-      rest >>>= 7;
-    }
-    bytes[at++] = rest;
-    this.#length = at;
+    this.#length = putVarint(this.#bytes, this.#length, value);
   }
 
   #room(more: number): void {
@@ -137,4 +121,31 @@ export class ProtoBuffer {
     grown.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = grown;
   }
+}
+
+/** Writes an integer from 0 to 2^53 at an offset; returns the offset behind it. There is room for 8 bytes. */
+export function putVarint(bytes: Uint8Array, offset: number, value: number): number {
+  let at = offset;
+  let rest = value;
+  if (rest > 0x7fff_ffff) {
+    // Bit operators see 32 bits: the low 28 make four bytes, what is left of 2^53 fits.
+    rest = Math.floor(value / TWO_28);
+    const low = value - rest * TWO_28;
+    bytes[at++] = low | 0x80;
+    bytes[at++] = (low >>> 7) | 0x80;
+    bytes[at++] = (low >>> 14) | 0x80;
+    bytes[at++] = (low >>> 21) | 0x80;
+  }
+  while (rest > 0x7f) {
+    bytes[at++] = rest | 0x80;
+    rest >>>= 7;
+  }
+  bytes[at++] = rest;
+  return at;
+}
+
+/** How many bytes {@link putVarint} writes. */
+export function varintLength(value: number): number {
+  if (value > 0x7fff_ffff) return 4 + varintLength(Math.floor(value / TWO_28));
+  return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < TWO_28 ? 4 : 5;
 }

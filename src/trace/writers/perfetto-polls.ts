@@ -1,0 +1,199 @@
+import type {
+  AwaitLink,
+  DerivedPoll,
+  FutureRef,
+  PollBegin,
+  PollEnd,
+  PollLost,
+  PollResult,
+  RootRef,
+  StateChange,
+  StateRef,
+} from '../events.js';
+import { ChainTexts, stackText, stateText } from '../text.js';
+import type { Annotations, PerfettoSequence } from './perfetto-packets.js';
+
+interface Begin {
+  readonly state: StateRef | undefined;
+  readonly onRoot: Uint8Array;
+  /** What the hart's lane says besides. */
+  readonly onHart: Uint8Array;
+}
+interface End {
+  readonly chain: readonly AwaitLink[];
+  readonly state: StateRef | undefined;
+  readonly result: PollResult;
+  readonly body: Uint8Array;
+  /** Of the wait that follows, when its `name` is this. */
+  wait: { readonly name: string; readonly body: Uint8Array } | undefined;
+}
+interface Change {
+  readonly from: StateRef | undefined;
+  readonly to: StateRef | undefined;
+  readonly derived: boolean;
+  readonly body: Uint8Array;
+}
+interface Derived {
+  readonly state: StateRef | undefined;
+  readonly result: PollResult;
+  readonly body: Uint8Array;
+}
+
+/** What was written of one Future within one root. */
+interface Kept {
+  readonly root: RootRef;
+  readonly future: FutureRef;
+  readonly address: bigint;
+  readonly begins: Begin[];
+  readonly ends: End[];
+  readonly changes: Change[];
+  readonly derived: Derived[];
+}
+
+/** The low half of an address, by far faster than bigint arithmetic (little-endian hosts, as Node's all are). */
+const wide = new BigUint64Array(1);
+const halves = new Uint32Array(wide.buffer);
+
+/** Log2 of the Futures that are kept, one a hash. */
+const keptShift = 12;
+/** Ways to begin, to end, ... that are kept of one Future; a list that is full begins anew. */
+const waysKept = 16;
+
+/**
+ * The bodies of events of polls. A Future is polled in the same few ways over and over: what was written of the last ones is found by
+ * the identity of what an event names, and given again.
+ */
+export class PollBodies {
+  readonly #sequence: PerfettoSequence;
+  readonly #chains = new ChainTexts();
+  readonly #kept: (Kept | undefined)[] = new Array(1 << keptShift).fill(undefined);
+  #lost: Uint8Array | undefined;
+
+  constructor(sequence: PerfettoSequence) {
+    this.#sequence = sequence;
+  }
+
+  begin(event: PollBegin): Begin {
+    const { begins } = this.#of(event);
+    const { state, stack } = event;
+    if (!stack) for (const known of begins) if (known.state === state) return known;
+    const { future, root } = event;
+    const notes = this.#sequence.annotate();
+    noteFuture(notes, event);
+    noteState(notes, 'state_before', state);
+    if (stack) notes.text('stack', stackText(stack));
+    const onRoot = this.#sequence.body({ category: 'poll', name: future.future, place: future });
+    this.#sequence.annotate();
+    notes.text('task', root.future.future);
+    notes.pointer('task_address', root.address);
+    const begin = { state, onRoot, onHart: this.#sequence.body() };
+    if (!stack) keep(begins, begin);
+    return begin;
+  }
+
+  end(event: PollEnd): Uint8Array {
+    return this.#end(event).body;
+  }
+
+  wait(event: PollEnd, name: string, at: StateRef | undefined): Uint8Array {
+    const end = this.#end(event);
+    if (end.wait?.name === name) return end.wait.body;
+    const notes = this.#sequence.annotate();
+    if (event.chain.length > 0) notes.text('await_chain', this.#chains.text(event.chain));
+    const body = this.#sequence.body({ category: 'wait', name, place: at });
+    end.wait = { name, body };
+    return body;
+  }
+
+  state(event: StateChange): Uint8Array {
+    const { changes } = this.#of(event);
+    const { from, to, derived } = event;
+    for (const known of changes) {
+      if (known.from === from && known.to === to && known.derived === derived) return known.body;
+    }
+    const notes = this.#sequence.annotate();
+    noteFuture(notes, event);
+    noteState(notes, 'state_before', from);
+    noteState(notes, 'state_after', to);
+    notes.bool('derived', derived);
+    const name = `${event.future.future}: ${to?.name ?? 'unknown state'}`;
+    const body = this.#sequence.body({ category: derived ? 'derived' : 'state', name, place: to });
+    keep(changes, { from, to, derived, body });
+    return body;
+  }
+
+  derived(event: DerivedPoll): Uint8Array {
+    const { derived } = this.#of(event);
+    const { state, result, future } = event;
+    for (const known of derived) if (known.state === state && known.result === result) return known.body;
+    const notes = this.#sequence.annotate();
+    noteFuture(notes, event);
+    notes.text('result', result);
+    noteState(notes, 'state_after', state);
+    notes.bool('derived', true);
+    const body = this.#sequence.body({ category: 'derived', name: future.future, place: future });
+    keep(derived, { state, result, body });
+    return body;
+  }
+
+  /** The end of what has not been seen ending. */
+  lost(): Uint8Array {
+    if (this.#lost === undefined) {
+      this.#sequence.annotate().text('result', 'lost');
+      this.#lost = this.#sequence.body();
+    }
+    return this.#lost;
+  }
+
+  /** An end whose begin was not seen. */
+  orphan(event: PollEnd | PollLost): Uint8Array {
+    const notes = this.#sequence.annotate();
+    if (event.type === 'poll-end') this.#noteEnd(notes, event);
+    else notes.text('result', 'lost');
+    notes.pointer('address', event.address);
+    return this.#sequence.body({ category: 'poll', name: event.future.future });
+  }
+
+  #end(event: PollEnd): End {
+    const { ends } = this.#of(event);
+    const { chain, state, result } = event;
+    for (const known of ends) {
+      if (known.chain === chain && known.state === state && known.result === result) return known;
+    }
+    this.#noteEnd(this.#sequence.annotate(), event);
+    const end: End = { chain, state, result, body: this.#sequence.body(), wait: undefined };
+    keep(ends, end);
+    return end;
+  }
+
+  #noteEnd(notes: Annotations, { result, state, chain }: PollEnd): void {
+    notes.text('result', result);
+    noteState(notes, 'state_after', state);
+    if (chain.length > 0) notes.text('await_chain', this.#chains.text(chain));
+  }
+
+  #of({ root, future, address }: Pick<PollBegin, 'root' | 'future' | 'address'>): Kept {
+    wide[0] = address;
+    const hash = Math.imul(Math.imul(root.key, 0x0100_0193) ^ future.key, 0x0100_0193) ^ (halves[0] as number);
+    const slot = Math.imul(hash, 0x9e37_79b1) >>> (32 - keptShift);
+    const known = this.#kept[slot];
+    if (known && known.root === root && known.future === future && known.address === address) return known;
+    const kept = { root, future, address, begins: [], ends: [], changes: [], derived: [] };
+    this.#kept[slot] = kept;
+    return kept;
+  }
+}
+
+function keep<T>(list: T[], item: T): void {
+  if (list.length === waysKept) list.length = 0;
+  list.push(item);
+}
+
+function noteFuture(notes: Annotations, { address, future }: PollBegin | StateChange | DerivedPoll): void {
+  notes.pointer('address', address);
+  if (future.instance !== future.future) notes.text('instance', future.instance);
+}
+
+function noteState(notes: Annotations, name: string, state: StateRef | undefined): void {
+  if (state !== undefined) notes.text(name, stateText(state));
+}
