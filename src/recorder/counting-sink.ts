@@ -1,4 +1,4 @@
-import type { HartInfo, TraceEvent, TraceSink } from '../trace/index.js';
+import type { HartInfo, TraceEvent, TraceFacts, TraceSink } from '../trace/index.js';
 import type { HartNumbers } from './harts.js';
 
 /** Counts what passes through, for progress and limits. */
@@ -39,7 +39,7 @@ export class CountingSink implements TraceSink {
     if (this.#begun) this.#sink.flush();
   }
 
-  end(): void {
-    this.#sink.end();
+  end(facts?: TraceFacts): void {
+    this.#sink.end(facts);
   }
 }

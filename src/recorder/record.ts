@@ -284,7 +284,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const clock = engine.clock?.info ?? { name: 'running-intervals', resolutionNs: 1, guest: false };
   try {
     if (!engine.clock) begin(clock);
-    filtered.end();
+    filtered.end({ probes: engines.choices });
   } catch (thrown) {
     failed(thrown);
   }

@@ -189,6 +189,18 @@ export interface TraceInfo {
 }
 
 /** Where events go: a file format, a table. Synchronous, since events come in bursts while the guest runs. */
+/** What is known at the end about how a recording was made. */
+export interface TraceFacts {
+  readonly probes: readonly ProbeFact[];
+}
+
+/** `target`: without stops. `why`: why it had to stop the target, where it could have done without. */
+export interface ProbeFact {
+  readonly name: string;
+  readonly engine: 'target' | 'stop';
+  readonly why: string | undefined;
+}
+
 export interface TraceSink {
   begin(info: TraceInfo): void;
   event(event: TraceEvent): void;
@@ -196,5 +208,6 @@ export interface TraceSink {
   hart(hart: HartInfo): void;
   /** Writes out what is buffered: called when the guest is about to run for long, and at least every 200 ms. */
   flush(): void;
-  end(): void;
+  /** `facts`: undefined where nothing was recorded. */
+  end(facts?: TraceFacts): void;
 }

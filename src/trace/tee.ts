@@ -31,7 +31,7 @@ export function tee(sinks: readonly TraceSink[]): TraceSink {
     },
     hart: (hart: HartInfo) => toAll((sink) => sink.hart(hart)),
     flush: () => toAll((sink) => sink.flush()),
-    end: () => toAll((sink) => sink.end()),
+    end: (facts) => toAll((sink) => sink.end(facts)),
   };
 }
 

@@ -1,5 +1,14 @@
 import { hex } from '../base/addr.js';
-import type { ArgumentValue, AwaitLink, FutureRef, PollEnd, RootRef, StackEntry, StateRef } from './events.js';
+import type {
+  ArgumentValue,
+  AwaitLink,
+  FutureRef,
+  PollEnd,
+  ProbeFact,
+  RootRef,
+  StackEntry,
+  StateRef,
+} from './events.js';
 
 /** `src/work.rs:34`, `src/work.rs`, or undefined where no file is known. */
 export function placeText(place: { file: string | undefined; line: number | undefined }): string | undefined {
@@ -113,4 +122,9 @@ function kept(texts: WeakMap<StateRef, string>, state: StateRef, make: () => str
     texts.set(state, text);
   }
   return text;
+}
+
+/** How a probe was carried out: `without stops`, `stops: no memory for trampolines`. */
+export function engineText({ engine, why }: ProbeFact): string {
+  return engine === 'target' ? 'without stops' : `stops${why === undefined ? '' : `: ${why}`}`;
 }

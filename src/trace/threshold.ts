@@ -1,4 +1,4 @@
-import type { CallBegin, CallEnd, CallLost, HartInfo, TraceEvent, TraceInfo, TraceSink } from './events.js';
+import type { CallBegin, CallEnd, CallLost, HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from './events.js';
 import { type OpenCall, OpenCalls } from './open-calls.js';
 
 /** A call that has begun: nobody knows yet whether it lasts long enough, or it has and was passed on. */
@@ -68,10 +68,10 @@ export class Threshold implements TraceSink {
   }
 
   /** Calls whose end never came and that are too young to tell are left out. */
-  end(): void {
+  end(facts?: TraceFacts): void {
     this.#waiting = this.#waiting.filter((item) => item.type !== 'held');
     this.#release(Number.POSITIVE_INFINITY);
-    this.#sink.end();
+    this.#sink.end(facts);
   }
 
   #callEnd(event: CallEnd | CallLost): void {

@@ -8,6 +8,7 @@ import type {
   RootRef,
   StateRef,
   TraceEvent,
+  TraceFacts,
   TraceInfo,
   TraceSink,
 } from '../../src/trace/index.js';
@@ -202,10 +203,10 @@ export function trueWaits(told: Story): { root: RootRef; begin: number; end: num
   });
 }
 
-export function tell(sink: TraceSink, events: readonly TraceEvent[]): void {
+export function tell(sink: TraceSink, events: readonly TraceEvent[], facts?: TraceFacts): void {
   sink.begin(info);
   for (const event of events) sink.event(event);
-  sink.end();
+  sink.end(facts);
 }
 
 function pick<T>(list: readonly T[], index: number): T {

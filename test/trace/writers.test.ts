@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
-import type { TraceEvent } from '../../src/trace/index.js';
+import type { TraceEvent, TraceFacts } from '../../src/trace/index.js';
 import { ProtoBuffer } from '../../src/trace/writers/protobuf.js';
 import { readChrome } from './decode-chrome.js';
 import { children, packetEnds, readPerfetto, type Slice } from './decode-perfetto.js';
@@ -10,6 +10,22 @@ import { nanos, type Story, stories, trueWaits } from './stories.js';
 import { decode, parse, write } from './written.js';
 
 const fixed = { seed: 20_26, numRuns: 40 };
+
+t.test('every format says at its end which engine each probe used', async (t) => {
+  const facts: TraceFacts = {
+    probes: [
+      { name: 'a::without', engine: 'target', why: undefined },
+      { name: 'a::stopped', engine: 'stop', why: 'its code is too short' },
+    ],
+  };
+  const wanted = { 'a::without': 'without stops', 'a::stopped': 'stops: its code is too short' };
+  const { slices } = readPerfetto(decode(write('engines.pftrace', [], facts)));
+  t.same(slices.find(({ name }) => name === 'engines')?.args, wanted);
+  const chrome = readChrome(parse(write('engines.json', [], facts)));
+  t.same(chrome.find(({ name }) => name === 'engines')?.args, wanted);
+  const tree = write('engines.txt', [], facts).toString();
+  for (const [name, engine] of Object.entries(wanted)) t.match(tree, `\n# ${name}: ${engine}\n`);
+});
 
 t.test('varints and lengths are what protoc reads', async (t) => {
   const numbers = [

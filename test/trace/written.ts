@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
-import { openTrace, type TraceEvent } from '../../src/trace/index.js';
+import { openTrace, type TraceEvent, type TraceFacts } from '../../src/trace/index.js';
 import type { ChromeRecord } from './decode-chrome.js';
 import { children, type Message, protoc } from './decode-perfetto.js';
 import { tell } from './stories.js';
@@ -12,9 +12,9 @@ export const folder = mkdtempSync(join(tmpdir(), 'rsptrace-trace-'));
 t.teardown(() => rmSync(folder, { recursive: true }));
 
 /** The bytes of a trace of these events, in the format that the file's name asks for. */
-export function write(name: string, events: readonly TraceEvent[]): Buffer {
+export function write(name: string, events: readonly TraceEvent[], facts?: TraceFacts): Buffer {
   const path = join(folder, name);
-  tell(openTrace(path), events);
+  tell(openTrace(path), events, facts);
   return readFileSync(path);
 }
 

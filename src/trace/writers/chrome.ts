@@ -19,10 +19,11 @@ import type {
   PollLost,
   RootRef,
   StateChange,
+  TraceFacts,
   TraceInfo,
 } from '../events.js';
 import type { OutputFile } from '../output-file.js';
-import { argumentsText, ChainTexts, gapText, placeText, rootText, stackText, stateText } from '../text.js';
+import { argumentsText, ChainTexts, engineText, gapText, placeText, rootText, stackText, stateText } from '../text.js';
 import type { LaneWriter, LifeEnd } from './lanes.js';
 
 /** Every async event of a root has this one category: viewers put `cat` + `id` on one track. */
@@ -168,7 +169,11 @@ export class ChromeWriter implements LaneWriter {
     this.#out.flush();
   }
 
-  end(): void {
+  end(facts?: TraceFacts): void {
+    if (facts) {
+      const probes = facts.probes.map((probe) => [probe.name, engineText(probe)]);
+      this.#record('i', 0 as GuestNanos, `"tid":1,"s":"g","cat":"trace","name":"engines"`, Object.fromEntries(probes));
+    }
     if (this.#state === 'first' || this.#state === 'more') this.#out.textRecord('\n]\n');
     this.#state = 'ended';
     this.#out.close();

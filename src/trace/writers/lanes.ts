@@ -13,6 +13,7 @@ import type {
   StateChange,
   StateRef,
   TraceEvent,
+  TraceFacts,
   TraceInfo,
   TraceSink,
 } from '../events.js';
@@ -65,7 +66,7 @@ export interface LaneWriter {
   /** A slice on a lane of its own. */
   gap(event: Gap): void;
   flush(): void;
-  end(): void;
+  end(facts?: TraceFacts): void;
 }
 
 interface Life {
@@ -142,8 +143,8 @@ export class Lanes implements TraceSink {
     this.#writer.flush();
   }
 
-  end(): void {
-    this.#writer.end();
+  end(facts?: TraceFacts): void {
+    this.#writer.end(facts);
   }
 
   #pollBegin(event: PollBegin): void {

@@ -26,10 +26,11 @@ import type {
   RootRef,
   StateChange,
   StateRef,
+  TraceFacts,
   TraceInfo,
 } from '../events.js';
 import type { OutputFile } from '../output-file.js';
-import { gapText, rootText } from '../text.js';
+import { engineText, gapText, rootText } from '../text.js';
 import type { LaneWriter } from './lanes.js';
 import { CallBodies } from './perfetto-calls.js';
 import { CHILD_ORDERING, EVENT, PerfettoSequence, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-packets.js';
@@ -195,7 +196,13 @@ export class PerfettoWriter implements LaneWriter {
     this.#out.flush();
   }
 
-  end(): void {
+  end(facts?: TraceFacts): void {
+    if (facts) {
+      const notes = this.#sequence.annotate();
+      for (const probe of facts.probes) notes.text(probe.name, engineText(probe));
+      const body = this.#sequence.body({ category: 'trace', name: 'engines' });
+      this.#sequence.event(EVENT.instant, PROCESS_TRACK, 0, body);
+    }
     this.#out.close();
   }
 }

@@ -7,10 +7,19 @@
 //          15.000 us      2.7 us  [ 0]  } /* labkern::exec::poll_task */
 //
 // Written as events come; only the last begin waits for what comes after it.
-import type { CallBegin, HartInfo, PollBegin, PollEnd, TraceEvent, TraceInfo, TraceSink } from '../events.js';
+import type {
+  CallBegin,
+  HartInfo,
+  PollBegin,
+  PollEnd,
+  TraceEvent,
+  TraceFacts,
+  TraceInfo,
+  TraceSink,
+} from '../events.js';
 import { type AnyBegin, type AnyEnd, OpenCalls } from '../open-calls.js';
 import type { OutputFile } from '../output-file.js';
-import { argumentsText, ChainTexts, gapText, stateText } from '../text.js';
+import { argumentsText, ChainTexts, engineText, gapText, stateText } from '../text.js';
 import { timeText } from '../text-table.js';
 
 interface Line {
@@ -75,8 +84,9 @@ export class TreeWriter implements TraceSink {
     this.#out.flush();
   }
 
-  end(): void {
+  end(facts?: TraceFacts): void {
     this.#openPending();
+    for (const probe of facts?.probes ?? []) this.#write(`# ${probe.name}: ${engineText(probe)}\n`);
     this.#out.close();
   }
 
