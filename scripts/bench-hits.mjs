@@ -138,9 +138,12 @@ async function guestBench(name) {
   };
 }
 
-const nativeProgram = `volatile long sink;
+/** It ends with gdbserver, which leaves it running when it is killed. */
+const nativeProgram = `#include <signal.h>
+#include <sys/prctl.h>
+volatile long sink;
 __attribute__((noinline)) long work(long a, long b) { for (long i = 0; i < 20; i++) sink += a ^ b; return sink; }
-int main(void) { for (long i = 0;; i++) work(i, 3); }
+int main(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); for (long i = 0;; i++) work(i, 3); }
 `;
 
 async function gdbserverBench() {

@@ -1,5 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
-import type { Batch, Reply, Session } from '../rsp/index.js';
+import { type Batch, hexDigit, type Reply, type Session } from '../rsp/index.js';
 import type { ClockInfo } from '../trace/index.js';
 import type { ClockName } from './clock-names.js';
 
@@ -174,8 +174,13 @@ function intervals(running: RunningTime): ClockReader {
 
 /** The number in a reply to `p` or `m`, or undefined where it is an error, unavailable, or past 2^53. */
 function littleEndian(reply: string): number | undefined {
-  if (!/^(?:[0-9a-f]{2}){1,8}$/i.test(reply)) return undefined;
+  if (reply.length === 0 || reply.length > 16 || reply.length % 2 !== 0) return undefined;
   let value = 0;
-  for (let i = reply.length - 2; i >= 0; i -= 2) value = value * 256 + Number.parseInt(reply.slice(i, i + 2), 16);
+  for (let i = reply.length - 2; i >= 0; i -= 2) {
+    const high = hexDigit(reply.charCodeAt(i));
+    const low = hexDigit(reply.charCodeAt(i + 1));
+    if (high < 0 || low < 0) return undefined;
+    value = value * 256 + high * 16 + low;
+  }
   return Number.isSafeInteger(value) ? value : undefined;
 }

@@ -271,7 +271,8 @@ export class StopEngine {
           replies.map((reply) => reply.value),
         );
 
-    const points = await Promise.all(reaction.watch.map((address) => this.#point(address)));
+    const points: Point[] = [];
+    for (const address of reaction.watch) points.push(this.#points.get(address) ?? (await this.#point(address)));
     const third = this.#session.batch(hart);
     const inserts = this.#plant(third, points, reaction.unwatch);
     if (this.#askedToStop) {

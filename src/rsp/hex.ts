@@ -12,6 +12,8 @@ for (let value = 0; value < 16; value++) {
   DIGITS[digit.toUpperCase().charCodeAt(0)] = value;
 }
 
+const PAIRS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+
 /** The value of an ASCII hex digit, or -1. */
 export function hexDigit(code: number | undefined): number {
   return code === undefined ? -1 : (DIGITS[code] ?? -1);
@@ -51,6 +53,18 @@ export function littleEndianBytes(value: bigint, size: number): Uint8Array {
     rest >>= 32n;
   }
   return bytes;
+}
+
+/** `value` as `size` little-endian bytes in hex. */
+export function littleEndianHex(value: bigint, size: number): string {
+  let text = '';
+  let rest = value;
+  for (let done = 0; done < size; done += 4) {
+    const word = Number(BigInt.asUintN(32, rest));
+    for (let index = 0; index < 4 && done + index < size; index++) text += PAIRS[(word >>> (8 * index)) & 255];
+    rest >>= 32n;
+  }
+  return text;
 }
 
 /** The little-endian unsigned number in `size` bytes at `offset`; the caller has checked that they are there. */

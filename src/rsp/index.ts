@@ -4,6 +4,7 @@ export type { Breakpoint } from './batch-requests.js';
 export { type ConnectOptions, connect } from './connect.js';
 export type { KnownArchitecture } from './default-registers.js';
 export { isProcess, type StubFeatures } from './features.js';
+export { hexDigit } from './hex.js';
 export { type MemoryRegion, regionOf } from './memory-map.js';
 export { neverRan } from './never-ran.js';
 export { packets } from './packets.js';

@@ -61,7 +61,7 @@ export class Link implements PacketSink {
   #adrift = false;
   /** While it searches, everything else is thrown away, and what is to be sent is held back. */
   readonly #way = new WayBack((packet) => {
-    this.#out.packets([packet], false);
+    this.#out.packet(packet);
     this.#patience.asked();
   });
   #held: (() => void)[] = [];
@@ -137,8 +137,7 @@ export class Link implements PacketSink {
     this.#tries = 0;
     this.#resumed = resume ?? this.#resumed;
     if (requests.length > 0) this.#groups.push({ requests, done, next: 0, void: false });
-    const packets = requests.map((request) => request.packet);
-    this.#out.packets(resume === undefined ? packets : [...packets, resume], !quiet);
+    this.#out.batch(requests, resume, !quiet);
     if (quiet) this.#patience.asked();
     if (requests.length === 0) done(undefined);
   }
@@ -329,7 +328,7 @@ export class Link implements PacketSink {
       this.lose(protocolError(`it does not take "${again.packet.slice(0, 40)}"`));
       return;
     }
-    this.#out.packets([again.packet], false);
+    this.#out.packet(again.packet);
     if (this.#tries === MOST_TRIES) this.#out.bytes(this.#stranger.knock());
   }
 

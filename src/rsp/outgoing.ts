@@ -1,11 +1,12 @@
 import type { Logger } from '../base/logger.js';
 import { Acks } from './acks.js';
 import { PacketWriter } from './framing.js';
+import type { Request } from './request.js';
 import type { Transport } from './transport.js';
 
 /** What goes out: packets of one write, with the acknowledgements that ride along. */
 export class Outgoing {
-  readonly acks = new Acks(() => this.#write(() => {}));
+  readonly acks = new Acks(() => this.#pay());
   readonly #logger: Logger;
   readonly #writer = new PacketWriter();
   #transport: Transport | undefined;
@@ -25,34 +26,58 @@ export class Outgoing {
     this.#transport = undefined;
   }
 
-  /** Sends packets in one write. `answersBefore`: an answer is still to come when the first is read. */
-  packets(packets: readonly string[], answersBefore: boolean): void {
-    this.#write(() => {
-      packets.forEach((packet, index) => {
-        if (answersBefore || index > 0) this.acks.payAhead(this.#writer);
-        this.acks.sent();
-        this.#writer.packet(packet);
-        if (this.#logger.isLevelEnabled('trace')) this.#logger.trace({ packet }, `-> ${packet}`);
-      });
-    });
+  /** Sends requests in one write, and `resume` as the last packet. `answersBefore`: an answer is still to come when the first is read. */
+  batch(requests: readonly Request<unknown>[], resume: string | undefined, answersBefore: boolean): void {
+    if (this.#transport === undefined) return;
+    this.#begin();
+    let ahead = answersBefore;
+    for (const request of requests) {
+      this.#packet(request.packet, ahead);
+      ahead = true;
+    }
+    if (resume !== undefined) this.#packet(resume, ahead);
+    this.#send(this.#transport);
+  }
+
+  /** Sends one packet, while nothing is outstanding that will be believed. */
+  packet(packet: string): void {
+    if (this.#transport === undefined) return;
+    this.#begin();
+    this.#packet(packet, false);
+    this.#send(this.#transport);
   }
 
   /** Sends bytes outside any packet. */
   bytes(bytes: readonly number[]): void {
-    if (bytes.length === 0) return;
+    if (bytes.length === 0 || this.#transport === undefined) return;
     if (this.#logger.isLevelEnabled('trace')) {
       this.#logger.trace({}, `-> ${bytes.map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('')}`);
     }
-    this.#write(() => {
-      for (const byte of bytes) this.#writer.byte(byte);
-    });
+    this.#begin();
+    for (const byte of bytes) this.#writer.byte(byte);
+    this.#send(this.#transport);
   }
 
-  #write(fill: () => void): void {
-    if (this.#transport === undefined) return;
+  #packet(packet: string, ahead: boolean): void {
+    if (ahead) this.acks.payAhead(this.#writer);
+    this.acks.sent();
+    this.#writer.packet(packet);
+    if (this.#logger.isLevelEnabled('trace')) this.#logger.trace({ packet }, `-> ${packet}`);
+  }
+
+  #begin(): void {
     this.#writer.clear();
     this.acks.pay(this.#writer);
-    fill();
-    if (!this.#transport.write(this.#writer.bytes)) this.#writer.release();
+  }
+
+  #send(transport: Transport): void {
+    if (!transport.write(this.#writer.bytes)) this.#writer.release();
+  }
+
+  /** What is owed, alone. */
+  #pay(): void {
+    if (this.#transport === undefined) return;
+    this.#begin();
+    this.#send(this.#transport);
   }
 }

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import type { Addr } from '../base/addr.js';
-import { bytesToHex, littleEndianBytes } from './hex.js';
+import { bytesToHex, littleEndianHex } from './hex.js';
 
 /**
  * Signals, as the protocol numbers them, that a Linux process sees without a stop: all but INT and TRAP, which debuggers live on, and those that stop
@@ -41,7 +41,7 @@ export const packets = {
   writeRegisters: (hexBytes: string) => `G${hexBytes}`,
   readRegister: (number: number) => `p${number.toString(16)}`,
   writeRegister: (number: number, value: bigint, size: number) =>
-    `P${number.toString(16)}=${bytesToHex(littleEndianBytes(value, size))}`,
+    `P${number.toString(16)}=${littleEndianHex(value, size)}`,
 
   // Memory
   readMemory: (address: Addr, length: number) => `m${address.toString(16)},${length.toString(16)}`,

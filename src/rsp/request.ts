@@ -81,9 +81,13 @@ export function notAnswered(): RsptraceError {
   return new RsptraceError('RSP_NOT_ANSWERED', 'The reply was read before the stub had answered');
 }
 
+/** The receive buffer of the last call: making a view costs more than what is read through it. */
+let received: Buffer<ArrayBufferLike> = Buffer.alloc(0);
+
 /** Bytes as latin-1 text. */
 export function ascii(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1');
+  if (received.buffer !== bytes.buffer) received = Buffer.from(bytes.buffer);
+  return received.toString('latin1', bytes.byteOffset + start, bytes.byteOffset + end);
 }
 
 /** Any answer, as text. */

@@ -37,6 +37,11 @@ export const ANY_HART = '0';
 /** The target stands; why and where, the stub could not say. */
 const unknownStop: StopReply = { kind: 'signal', signal: 0, hart: undefined, reason: undefined, registers: new Map() };
 
+interface ResumePackets {
+  readonly before: readonly Request<unknown>[];
+  readonly resume: string;
+}
+
 interface Waiting {
   readonly promise: Promise<StopReply>;
   readonly resolve: (stop: StopReply) => void;
@@ -65,6 +70,8 @@ export class RunControl implements LinkEvents {
   #sender: Pick<Link, 'send' | 'sendByte'>;
   #waiting: Waiting | undefined;
   #lastText = '';
+  /** The last plain continue, and the hart that it was made for: it is the same at nearly every stop. */
+  #continue: { readonly hart: string | undefined; readonly made: ResumePackets } | undefined;
   #lastStop: StopReply | undefined;
   #interruptTimer: NodeJS.Timeout | undefined;
 
@@ -123,11 +130,11 @@ export class RunControl implements LinkEvents {
       this.#sender.send(all, done);
       return undefined;
     }
-    const text = this.#resumePackets(resume);
+    const text = this.#packetsFor(resume);
     const waiting = this.#wait();
     this.state = { kind: 'running' };
     // A plain Hc is answered before the resume; vCont needs none.
-    this.#sender.send([...all, ...text.before], done, text.resume);
+    this.#sender.send(text.before.length === 0 ? all : [...all, ...text.before], done, text.resume);
     return waiting.promise;
   }
 
@@ -274,7 +281,16 @@ export class RunControl implements LinkEvents {
     return this.#waiting;
   }
 
-  #resumePackets(resume: Resume): { readonly before: readonly Request<unknown>[]; readonly resume: string } {
+  #packetsFor(resume: Resume): ResumePackets {
+    if (resume.kind !== 'continue' || resume.signal !== undefined) return this.#resumePackets(resume);
+    const hart = this.stoppedHart;
+    if (this.#continue?.hart !== hart || this.#continue === undefined) {
+      this.#continue = { hart, made: this.#resumePackets(resume) };
+    }
+    return this.#continue.made;
+  }
+
+  #resumePackets(resume: Resume): ResumePackets {
     const actions = this.features?.vCont;
     const action = resume.kind === 'continue' ? 'c' : 's';
     const signal = resume.signal;

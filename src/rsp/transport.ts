@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import { statSync } from 'node:fs';
+import { statSync, writeSync } from 'node:fs';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, RsptraceError } from '../base/errors.js';
@@ -87,7 +87,9 @@ function openOnce(address: SocketAddress, events: TransportEvents, timeoutMs: nu
         name: formatRemote(address),
         write: (bytes) => {
           if (state !== 'open') return true;
-          socket.write(bytes);
+          const sent = writeNow(socket, bytes);
+          if (sent === bytes.length) return true;
+          socket.write(bytes.subarray(sent));
           return socket.writableLength === 0;
         },
         close: () => {
@@ -97,6 +99,22 @@ function openOnce(address: SocketAddress, events: TransportEvents, timeoutMs: nu
       });
     });
   });
+}
+
+/**
+ * Writes past the stream, which costs more than the write itself; how many bytes the kernel took. What is left, and any error, is the
+ * stream's to deal with: also where this Node does not say which descriptor its socket has.
+ */
+function writeNow(socket: net.Socket, bytes: Uint8Array): number {
+  if (socket.writableLength > 0) return 0;
+  const handle: unknown = Reflect.get(socket, '_handle');
+  const descriptor: unknown = typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'fd') : undefined;
+  if (typeof descriptor !== 'number' || descriptor < 0) return 0;
+  try {
+    return writeSync(descriptor, bytes);
+  } catch {
+    return 0;
+  }
 }
 
 function codeOf(error: unknown): string {
