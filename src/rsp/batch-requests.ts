@@ -1,4 +1,5 @@
 import type { Addr } from '../base/addr.js';
+import type { PacketWriter } from './framing.js';
 import { packets } from './packets.js';
 import type { RegisterBlock } from './registers.js';
 import { type MemoryRequest, OkRequest, type Reply } from './request.js';
@@ -39,11 +40,14 @@ export class BreakpointRequest extends OkRequest {
   }
 }
 
+const LETTER_G = 0x47;
+
 /** G with all that is changed until the batch is sent. */
 export class WriteBlockRequest extends OkRequest {
   readonly #control: RunControl;
   readonly #block: RegisterBlock;
   readonly #values: ReadonlyMap<RegisterDescription, bigint>;
+  #sent: RegisterBlock | undefined;
 
   constructor(control: RunControl, block: RegisterBlock, values: ReadonlyMap<RegisterDescription, bigint>) {
     super('');
@@ -56,11 +60,18 @@ export class WriteBlockRequest extends OkRequest {
     return packets.writeRegisters(this.#block.changed(this.#values).hex);
   }
 
+  override write(writer: PacketWriter): void {
+    const block = this.#block.changed(this.#values);
+    this.#sent = block;
+    if (block.complete) writer.hexPacket(LETTER_G, block.bytes);
+    else writer.packet(packets.writeRegisters(block.hex));
+  }
+
   override accept(bytes: Uint8Array, start: number, end: number): boolean {
     super.accept(bytes, start, end);
     const last = this.#control.lastBlock;
-    if (this.value && last !== undefined) {
-      this.#control.lastBlock = { hart: last.hart, block: this.#block.changed(this.#values) };
+    if (this.value && last !== undefined && this.#sent !== undefined) {
+      this.#control.lastBlock = { hart: last.hart, block: this.#sent };
     }
     return true;
   }

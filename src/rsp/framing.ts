@@ -76,6 +76,28 @@ export class PacketWriter {
     this.#length = at;
   }
 
+  /** Frames a letter and bytes in hex, without making text of them. */
+  hexPacket(letter: number, data: Uint8Array): void {
+    this.#reserve(data.length * 2 + 5);
+    const buffer = this.#buffer;
+    let at = this.#length;
+    let sum = letter;
+    buffer[at++] = DOLLAR;
+    buffer[at++] = letter;
+    for (let index = 0; index < data.length; index++) {
+      const byte = data[index] as number;
+      const high = HEX_DIGITS[byte >> 4] as number;
+      const low = HEX_DIGITS[byte & 15] as number;
+      buffer[at++] = high;
+      buffer[at++] = low;
+      sum += high + low;
+    }
+    buffer[at++] = HASH;
+    buffer[at++] = HEX_DIGITS[(sum >> 4) & 15] as number;
+    buffer[at++] = HEX_DIGITS[sum & 15] as number;
+    this.#length = at;
+  }
+
   #reserve(more: number): void {
     const needed = this.#length + more;
     if (needed <= this.#buffer.length) return;
@@ -200,6 +222,7 @@ export class PacketReader {
   }
 
   #decode(bytes: Uint8Array, start: number, end: number): number {
+    let decoded = this.#decoded;
     let length = 0;
     for (let at = start; at < end; at++) {
       let byte = bytes[at] as number;
@@ -212,10 +235,14 @@ export class PacketReader {
         at++;
         repeat = at < end ? (bytes[at] as number) - 29 : 0;
         if (repeat < 3 || repeat > 97 || length === 0) throw protocolError('a packet holds an impossible run length');
-        byte = this.#decoded[length - 1] as number;
+        byte = decoded[length - 1] as number;
       }
-      if (length + repeat > this.#decoded.length) this.#decoded = grow(this.#decoded, length, length + repeat);
-      this.#decoded.fill(byte, length, length + repeat);
+      if (length + repeat > decoded.length) {
+        decoded = grow(decoded, length, length + repeat);
+        this.#decoded = decoded;
+      }
+      if (repeat === 1) decoded[length] = byte;
+      else decoded.fill(byte, length, length + repeat);
       length += repeat;
     }
     return length;

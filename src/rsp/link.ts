@@ -4,7 +4,7 @@ import type { Acks } from './acks.js';
 import { PacketReader, type PacketSink, protocolError, toProtocolError } from './framing.js';
 import { hexToBytes } from './hex.js';
 import type { LinkEvents } from './link-events.js';
-import { Outgoing } from './outgoing.js';
+import { type Again, Outgoing, onlyPacket } from './outgoing.js';
 import { Patience } from './patience.js';
 import { ascii, type Request } from './request.js';
 import { isStopReply } from './stop-reply.js';
@@ -65,8 +65,8 @@ export class Link implements PacketSink {
     this.#patience.asked();
   });
   #held: (() => void)[] = [];
-  /** The one packet of the last write, as long as it may be sent again, and whether silence is a reason to. */
-  #again: { readonly packet: string; readonly afterSilence: boolean } | undefined;
+  /** The one packet of the last write, as long as it may be sent again. */
+  #again: Again | undefined;
   #tries = 0;
   #sentTwice = false;
 
@@ -128,12 +128,7 @@ export class Link implements PacketSink {
     }
     const quiet = this.#groups.length === 0;
     if (quiet) this.#acks.quiet();
-    const only =
-      requests.length === 0 ? resume : requests.length === 1 && resume === undefined ? requests[0]?.packet : undefined;
-    this.#again =
-      quiet && only !== undefined && this.#acks.needed
-        ? { packet: only, afterSilence: resume === undefined }
-        : undefined;
+    this.#again = quiet && this.#acks.needed ? onlyPacket(requests, resume) : undefined;
     this.#tries = 0;
     this.#resumed = resume ?? this.#resumed;
     if (requests.length > 0) this.#groups.push({ requests, done, next: 0, void: false });

@@ -4,6 +4,20 @@ import { PacketWriter } from './framing.js';
 import type { Request } from './request.js';
 import type { Transport } from './transport.js';
 
+/** A packet that may be sent again. */
+export interface Again {
+  readonly packet: string;
+  /** Silence is a reason to send it again. */
+  readonly afterSilence: boolean;
+}
+
+/** The packet of a write that has no other, which may be sent again. */
+export function onlyPacket(requests: readonly Request<unknown>[], resume: string | undefined): Again | undefined {
+  if (resume !== undefined) return requests.length === 0 ? { packet: resume, afterSilence: false } : undefined;
+  const packet = requests.length === 1 ? requests[0]?.packet : undefined;
+  return packet === undefined ? undefined : { packet, afterSilence: true };
+}
+
 /** What goes out: packets of one write, with the acknowledgements that ride along. */
 export class Outgoing {
   readonly acks = new Acks(() => this.#pay());
@@ -31,8 +45,12 @@ export class Outgoing {
     if (this.#transport === undefined) return;
     this.#begin();
     let ahead = answersBefore;
+    const traced = this.#logger.isLevelEnabled('trace');
     for (const request of requests) {
-      this.#packet(request.packet, ahead);
+      if (ahead) this.acks.payAhead(this.#writer);
+      this.acks.sent();
+      request.write(this.#writer);
+      if (traced) this.#trace(request.packet);
       ahead = true;
     }
     if (resume !== undefined) this.#packet(resume, ahead);
@@ -62,7 +80,11 @@ export class Outgoing {
     if (ahead) this.acks.payAhead(this.#writer);
     this.acks.sent();
     this.#writer.packet(packet);
-    if (this.#logger.isLevelEnabled('trace')) this.#logger.trace({ packet }, `-> ${packet}`);
+    if (this.#logger.isLevelEnabled('trace')) this.#trace(packet);
+  }
+
+  #trace(packet: string): void {
+    this.#logger.trace({ packet }, `-> ${packet}`);
   }
 
   #begin(): void {

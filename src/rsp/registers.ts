@@ -64,6 +64,11 @@ export class RegisterBlock implements RegisterReader {
     return new RegisterBlock(this.#target, this.bytes, this.#missing, singles);
   }
 
+  /** True when every byte is available. */
+  get complete(): boolean {
+    return this.#missing === undefined;
+  }
+
   /** The bytes as `G` takes them. */
   get hex(): string {
     const text = bytesToHex(this.bytes);

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { RsptraceError } from '../base/errors.js';
-import { protocolError } from './framing.js';
+import { type PacketWriter, protocolError } from './framing.js';
 import { decodeHex, hexToBytes, littleEndianValue } from './hex.js';
 
 /** What a request of a batch will have answered. What the target refuses (`E14`, an unknown packet) is a value. */
@@ -27,6 +27,11 @@ export abstract class Request<T> implements Reply<T> {
 
   get packet(): string {
     return this.#packet;
+  }
+
+  /** Frames {@link packet}. */
+  write(writer: PacketWriter): void {
+    writer.packet(this.packet);
   }
 
   get value(): T {
