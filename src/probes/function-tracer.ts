@@ -1,4 +1,5 @@
 import { hex } from '../base/addr.js';
+import { AddressMap } from '../base/address-map.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { formatValue, type Shape, valueOfBytes } from '../dwarf/index.js';
 import type { ArgumentValue, GuestNanos } from '../trace/index.js';
@@ -34,7 +35,7 @@ const none: readonly never[] = [];
 
 /** Turns hits at functions and at their return addresses into call events. Registers alone tell the values: nothing is read. */
 export class FunctionTracer implements CallKind {
-  readonly #probes = new Map<bigint, FunctionProbe>();
+  readonly #probes = new AddressMap<FunctionProbe>();
   readonly #output: EventOutput;
   readonly #maxDepth: number;
   readonly #values: boolean;
@@ -48,7 +49,7 @@ export class FunctionTracer implements CallKind {
   }
 
   entryReads({ pc }: Moment): readonly MemoryRequest[] | undefined {
-    return this.#probes.has(pc) ? none : undefined;
+    return this.#probes.get(pc) ? none : undefined;
   }
 
   begin({ pc, hart, time, registers }: Moment, site: CallSite): TracedFunction | undefined {

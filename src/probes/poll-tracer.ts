@@ -1,4 +1,5 @@
-import { type Addr, addOffset, addr } from '../base/addr.js';
+import { type Addr, addOffset, addr, lowHalf } from '../base/addr.js';
+import { AddressMap } from '../base/address-map.js';
 import type { ChainLink, FutureSet, FutureState, FutureType } from '../dwarf/index.js';
 import type { AwaitLink, FutureRef, GuestNanos, PollResult, RootRef, StackEntry, StateRef } from '../trace/index.js';
 import { AwaitPaths } from './await-path.js';
@@ -53,16 +54,16 @@ const mostFutureBytes = 64 * 1024;
  * Ready or Pending, and what it awaits. One read of the Future's bytes at each end tells all of it.
  */
 export class PollTracer implements CallKind {
-  readonly #probes = new Map<bigint, PollProbe>();
+  readonly #probes = new AddressMap<PollProbe>();
   readonly #resolved: PollProbes;
   readonly #futures: FutureSet;
   readonly #output: EventOutput;
   readonly #backtraces: Backtraces | undefined;
   readonly #paths = new AwaitPaths();
+  readonly #inner = new InnerAddresses();
   readonly #derives = new Map<FutureType, boolean>();
-  readonly #states = new Map<FutureState, StateRef>();
   /** Roots that are alive, by address and type: the same Future polled again is the same root. */
-  readonly #roots = new Map<FutureRef, Map<bigint, RootRef>>();
+  readonly #roots = new Map<FutureRef, AddressMap<RootRef>>();
   #rootCount = 0;
 
   /** With `backtraces` every poll's begin tells who polls. */
@@ -130,9 +131,17 @@ export class PollTracer implements CallKind {
     const outer = entry?.outer;
     if (outer && !lost.includes(outer)) this.#insideOf(outer.payload, payload, entry.outerLook);
     const { time } = this.#output;
-    const state = this.#stateRef(before);
     const { depth } = call;
-    const begin = { type: 'poll-begin', time, hart, root, future: probe.ref, address: self, depth, state } as const;
+    const begin = {
+      type: 'poll-begin',
+      time,
+      hart,
+      root,
+      future: probe.ref,
+      address: self,
+      depth,
+      state: before,
+    } as const;
     const stack = entry?.stack;
     this.#output.emit(stack ? { ...begin, stack } : begin);
   }
@@ -169,9 +178,9 @@ export class PollTracer implements CallKind {
     const { time } = this.#output;
     const future = probe.ref;
     const address = self;
-    const state = this.#stateRef(after);
+    const state = after;
     if (after && after !== before) {
-      const from = this.#stateRef(before);
+      const from = before;
       this.#output.emit({ type: 'state', time, hart, root, future, address, from, to: state, derived: false });
     }
     const chain = look && result !== 'ready' ? look.chainAt(self, this.#futures, this.#link) : noLinks;
@@ -189,12 +198,11 @@ export class PollTracer implements CallKind {
         hart,
         root: outer.root,
         future: this.#resolved.ref(future),
-        address: addOffset(outer.self, offset),
+        address: this.#inner.address(outer.self, offset),
       };
-      const state = this.#stateRef(to);
+      const state = to;
       this.#output.emit({ type: 'derived-poll', ...at, result, state });
-      if (from !== to)
-        this.#output.emit({ type: 'state', ...at, from: this.#stateRef(from), to: state, derived: true });
+      if (from !== to) this.#output.emit({ type: 'state', ...at, from, to: state, derived: true });
     }
   }
 
@@ -209,7 +217,7 @@ export class PollTracer implements CallKind {
   #root(self: Addr, future: FutureRef): RootRef {
     let roots = this.#roots.get(future);
     if (!roots) {
-      roots = new Map();
+      roots = new AddressMap();
       this.#roots.set(future, roots);
     }
     let root = roots.get(self);
@@ -263,18 +271,8 @@ export class PollTracer implements CallKind {
     future: future && this.#resolved.ref(future),
     typeName,
     address,
-    state: this.#stateRef(state),
+    state,
   });
-
-  #stateRef(state: FutureState | undefined): StateRef | undefined {
-    if (!state) return undefined;
-    let ref = this.#states.get(state);
-    if (!ref) {
-      ref = { name: state.name, file: state.file, line: state.line };
-      this.#states.set(state, ref);
-    }
-    return ref;
-  }
 }
 
 /** The innermost poll of the calls around a place. */
@@ -298,4 +296,26 @@ function littleEndian(bytes: Uint8Array): bigint {
   let value = 0n;
   for (let i = bytes.length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i] as number);
   return value;
+}
+
+interface InnerAddress {
+  readonly self: Addr;
+  readonly offset: number;
+  readonly address: Addr;
+}
+
+const innerSlots = 1024;
+
+/** Addresses inside Futures, each made once: the same ones come again and again, and bigint arithmetic is dear. */
+class InnerAddresses {
+  readonly #known: (InnerAddress | undefined)[] = new Array(innerSlots).fill(undefined);
+
+  address(self: Addr, offset: number): Addr {
+    const slot = (Math.imul(lowHalf(self), 0x0100_0193) ^ offset) & (innerSlots - 1);
+    const known = this.#known[slot];
+    if (known && known.offset === offset && known.self === self) return known.address;
+    const address = addOffset(self, offset);
+    this.#known[slot] = { self, offset, address };
+    return address;
+  }
 }

@@ -15,7 +15,9 @@ export class OutputFile {
   readonly path: string;
   readonly #fd: number;
   readonly #isNew: boolean;
-  readonly #buffer = Buffer.allocUnsafe(CAPACITY);
+  /** Memory for a record that is written in place, see {@link reserve}, and a view of the same. */
+  readonly buffer = Buffer.allocUnsafe(CAPACITY);
+  readonly view = new DataView(this.buffer.buffer, this.buffer.byteOffset, CAPACITY);
   /** Where each record in the buffer ends: what is kept when the disk fills up in the middle of a write. */
   readonly #ends: number[] = [];
   #endCount = 0;
@@ -29,11 +31,6 @@ export class OutputFile {
     const { fd, isNew } = openForWriting(path);
     this.#fd = fd;
     this.#isNew = isNew;
-  }
-
-  /** Memory for a record that is written in place, see {@link reserve}. */
-  get buffer(): Uint8Array {
-    return this.#buffer;
   }
 
   /**
@@ -61,7 +58,7 @@ export class OutputFile {
       this.#write(bytes, length);
       return;
     }
-    copyBytes(bytes, length, this.#buffer, this.#length);
+    copyBytes(bytes, length, this.buffer, this.#length);
     this.#ended(this.#length + length);
   }
 
@@ -72,14 +69,14 @@ export class OutputFile {
       const bytes = Buffer.from(text);
       this.record(bytes, bytes.length);
     } else if (this.#makeRoom(worst)) {
-      this.#ended(this.#length + this.#buffer.write(text, this.#length));
+      this.#ended(this.#length + this.buffer.write(text, this.#length));
     }
   }
 
   /** Writes out what is buffered; `TRACE_WRITE_FAILED` as {@link record}. */
   flush(): void {
     if (this.#state !== 'writing' || this.#length === 0) return;
-    this.#write(this.#buffer, this.#length);
+    this.#write(this.buffer, this.#length);
     this.#length = 0;
   }
 

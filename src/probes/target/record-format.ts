@@ -1,5 +1,6 @@
 import type { FieldSource, OuterCopy, RecordField } from '../../arch/index.js';
 import type { Addr } from '../../base/addr.js';
+import type { AddressMap } from '../../base/address-map.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import type { PlannedLoad, PlannedReads, ReadPlan } from '../read-plan.js';
 import type { HitMemory, Reading } from '../reading.js';
@@ -150,7 +151,7 @@ export class OuterReadings {
 }
 
 /** Finds what is copied of the Future at an address, whose poll is open. */
-export type Outers = ReadonlyMap<bigint, OuterReadings>;
+export type Outers = Pick<AddressMap<OuterReadings>, 'get'>;
 
 /** One record as registers and memory: what a stop would have answered. */
 export class RecordReader implements RegisterReader, HitMemory {

@@ -7,7 +7,7 @@ export interface PlacedLoad extends PlannedLoad {
 }
 
 interface Kept {
-  readonly key: Uint8Array;
+  readonly key: DataView;
   readonly reading: Reading;
 }
 
@@ -34,8 +34,10 @@ export class RecordReadings {
   read(view: DataView, base: number, length: number): Reading {
     const start = base + this.#start;
     const end = base + this.#end;
+    const words = start + (Math.max(end - start, 0) & ~3);
     let hash = length;
-    for (let at = start; at < end; at++) hash = Math.imul(hash ^ view.getUint8(at), 0x0100_0193);
+    for (let at = start; at < words; at += 4) hash = Math.imul(hash ^ (hash >>> 15) ^ view.getInt32(at), 0x0100_0193);
+    for (let at = words; at < end; at++) hash = Math.imul(hash ^ view.getUint8(at), 0x0100_0193);
     const slot = (hash ^ (hash >>> 16)) & (slots - 1);
     const kept = this.#kept[slot];
     if (kept && kept.reading.bytes.length === length && this.#same(kept.key, view, start)) return kept.reading;
@@ -44,14 +46,17 @@ export class RecordReadings {
       if (offset + size > length) continue;
       for (let i = 0; i < size; i++) bytes[offset + i] = view.getUint8(base + at + i);
     }
-    const key = Uint8Array.from({ length: Math.max(end - start, 0) }, (_, i) => view.getUint8(start + i));
+    const key = new DataView(view.buffer.slice(view.byteOffset + start, view.byteOffset + Math.max(end, start)));
     const reading = new Reading(bytes);
     this.#kept[slot] = { key, reading };
     return reading;
   }
 
-  #same(key: Uint8Array, view: DataView, start: number): boolean {
-    for (let i = 0; i < key.length; i++) if (key[i] !== view.getUint8(start + i)) return false;
+  #same(key: DataView, view: DataView, start: number): boolean {
+    const length = key.byteLength;
+    let i = 0;
+    for (; i + 4 <= length; i += 4) if (key.getInt32(i) !== view.getInt32(start + i)) return false;
+    for (; i < length; i++) if (key.getUint8(i) !== view.getUint8(start + i)) return false;
     return true;
   }
 }

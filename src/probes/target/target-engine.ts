@@ -1,5 +1,6 @@
 import { type Architecture, controlBlock, type ProbeCode } from '../../arch/index.js';
 import { type Addr, addOffset, hex } from '../../base/addr.js';
+import { AddressMap } from '../../base/address-map.js';
 import { RsptraceError } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
 import type { Session } from '../../rsp/index.js';
@@ -73,7 +74,7 @@ export class TargetEngine {
   /** By the index of their sites. */
   readonly #carriers: readonly (Carrier | undefined)[];
   /** The Futures whose polls are open and may be read from inside. */
-  readonly #outers = new Map<bigint, OuterReadings>();
+  readonly #outers = new AddressMap<OuterReadings>();
   /** How far a return raises the stack pointer. */
   readonly #stackedBytes: number;
   /** The control block's first words, as last read. */

@@ -1,20 +1,19 @@
 import type { ArgumentValue, CallBegin, CallEnd, CallLost, FunctionRef } from '../events.js';
-import type { PerfettoSequence } from './perfetto-packets.js';
+import { type Body, bytesOf, noBody, type PerfettoSequence } from './perfetto-packets.js';
 
 /** Values of one argument whose annotations are kept. */
 const valuesKept = 1024;
-const nothing = new Uint8Array(0);
 
 /** The annotations of a value, by its text. */
 interface Values {
   readonly name: string;
-  readonly bodies: Map<string, Uint8Array>;
+  readonly bodies: Map<string, Body>;
 }
 
 /** One function: its calls all begin alike, but for the values of their arguments. */
 interface Kept {
   readonly function: FunctionRef;
-  readonly begin: Uint8Array;
+  readonly begin: Body;
   /** By their place among those that are told. */
   readonly arguments: (Values & { readonly argument: string })[];
   readonly results: Values;
@@ -26,34 +25,34 @@ export class CallBodies {
   /** By the function's key. */
   readonly #kept: (Kept | undefined)[] = [];
   /** Annotations of a call with several arguments, put together. */
-  #joined = new Uint8Array(1024);
+  #joined = new Int32Array(256);
 
   constructor(sequence: PerfettoSequence) {
     this.#sequence = sequence;
   }
 
   /** `more` is valid until the next call. */
-  begin(event: CallBegin): { readonly body: Uint8Array; readonly more: Uint8Array } {
+  begin(event: CallBegin): { readonly body: Body; readonly more: Body } {
     const kept = this.#of(event.function);
     return { body: kept.begin, more: this.#arguments(kept, event.arguments) };
   }
 
-  result(fn: FunctionRef, value: string): Uint8Array {
+  result(fn: FunctionRef, value: string): Body {
     return this.#value(this.#of(fn).results, value);
   }
 
   /** An end whose begin was not seen. */
-  orphan(event: CallEnd | CallLost): Uint8Array {
+  orphan(event: CallEnd | CallLost): Body {
     const notes = this.#sequence.annotate();
     if (event.type === 'call-lost') notes.text('result', 'lost');
     else if (event.result !== undefined) notes.value('returned', event.result);
     return this.#sequence.body({ category: 'call', name: event.function.name });
   }
 
-  #arguments(kept: Kept, values: readonly ArgumentValue[]): Uint8Array {
-    if (values.length === 0) return nothing;
+  #arguments(kept: Kept, values: readonly ArgumentValue[]): Body {
+    if (values.length === 0) return noBody;
     let length = 0;
-    let only: Uint8Array = nothing;
+    let only: Body = noBody;
     for (let i = 0; i < values.length; i++) {
       const { name, value } = values[i] as ArgumentValue;
       let known = kept.arguments[i];
@@ -64,10 +63,10 @@ export class CallBodies {
       only = this.#value(known, value);
       if (values.length > 1) length = this.#join(only, length);
     }
-    return values.length > 1 ? this.#joined.subarray(0, length) : only;
+    return values.length > 1 ? { words: this.#joined.subarray(0, Math.ceil(length / 4)), length } : only;
   }
 
-  #value({ name, bodies }: Values, value: string): Uint8Array {
+  #value({ name, bodies }: Values, value: string): Body {
     let body = bodies.get(value);
     if (body === undefined) {
       this.#sequence.annotate().value(name, value);
@@ -78,14 +77,14 @@ export class CallBodies {
     return body;
   }
 
-  #join(bytes: Uint8Array, at: number): number {
-    const end = at + bytes.length;
-    if (end > this.#joined.length) {
-      const grown = new Uint8Array(2 * end);
+  #join(body: Body, at: number): number {
+    const end = at + body.length;
+    if (end > 4 * this.#joined.length) {
+      const grown = new Int32Array(end);
       grown.set(this.#joined);
       this.#joined = grown;
     }
-    this.#joined.set(bytes, at);
+    new Uint8Array(this.#joined.buffer).set(bytesOf(body), at);
     return end;
   }
 

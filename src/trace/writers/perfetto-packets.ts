@@ -6,7 +6,6 @@
  * timestamps are on the default clock (BOOTTIME), which readers take as the trace's own time.
  */
 
-import { copyBytes } from '../copy-bytes.js';
 import type { OutputFile } from '../output-file.js';
 import { LEN, ProtoBuffer, putVarint, varintLength } from './protobuf.js';
 
@@ -45,9 +44,20 @@ const SEQUENCE = Uint8Array.of(
   TRACE_PACKET.sequenceFlags << 3,
   SEQ_NEEDS_INCREMENTAL_STATE,
 );
-/** A packet's bytes besides its TrackEvent's body, at most: tags, lengths of up to 5 bytes, time, track and type. */
+const littleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+/** A packet's bytes besides its TrackEvent's body, at most: tags, lengths of up to 5 bytes, time, track and type, and what its last word is too long. */
 const AROUND_BODY = 48;
-const noBody = new Uint8Array(0);
+
+/**
+ * What a TrackEvent says besides its type, its track and its time. In whole words, zeros behind it, since copying these takes a quarter
+ * of the time.
+ */
+export interface Body {
+  readonly words: Int32Array;
+  /** Bytes of it that count. */
+  readonly length: number;
+}
+export const noBody: Body = { words: new Int32Array(0), length: 0 };
 
 const INTERNED_DATA = {
   eventCategories: 1,
@@ -131,19 +141,21 @@ export class PerfettoSequence implements Annotations {
   }
 
   /**
-   * What a TrackEvent says besides its type, its track and its time: the annotations gathered since {@link annotate}, and a name.
-   * It may be given to {@link event} as often as one likes, the first time before anything else is written.
+   * The annotations gathered since {@link annotate}, and a name. It may be given to {@link event} as often as one likes, the first time before anything else is written.
    */
-  body(name?: EventName): Uint8Array {
+  body(name?: EventName): Body {
     const packet = this.#packet;
     packet.clear();
     packet.append(this.#annotations);
     if (name) this.#name(name);
-    return packet.bytes.slice(0, packet.length);
+    const { length } = packet;
+    const words = new Int32Array(Math.ceil(length / 4));
+    new Uint8Array(words.buffer).set(packet.bytes.subarray(0, length));
+    return { words, length };
   }
 
   /** An event on a track, whose body is that of {@link body}, with fields of another behind it. */
-  event(type: EventType, track: number, time: number, body: Uint8Array = noBody, more: Uint8Array = noBody): void {
+  event(type: EventType, track: number, time: number, body: Body = noBody, more: Body = noBody): void {
     if (!(time >= 0)) throw new RangeError(`${time} is no time`);
     const out = this.#out;
     const length = body.length + more.length;
@@ -169,21 +181,21 @@ export class PerfettoSequence implements Annotations {
     bytes[at + 1] = type;
     bytes[at + 2] = TRACK_EVENT.trackUuid << 3;
     at = putVarint(bytes, at + 3, track);
-    copyBytes(body, body.length, bytes, at);
+    copyWords(body.words, out.view, at);
     at += body.length;
-    copyBytes(more, more.length, bytes, at);
+    copyWords(more.words, out.view, at);
     out.commit(at + more.length);
   }
 
   /** With interned data, or longer than the file's buffer. */
-  #eventInParts(type: EventType, track: number, time: number, body: Uint8Array, more: Uint8Array): void {
+  #eventInParts(type: EventType, track: number, time: number, body: Body, more: Body): void {
     const mark = this.#open(time);
     const packet = this.#packet;
     const message = packet.open(TRACE_PACKET.trackEvent);
     packet.uint(TRACK_EVENT.type, type);
     packet.uint(TRACK_EVENT.trackUuid, track);
-    packet.raw(body);
-    packet.raw(more);
+    packet.raw(bytesOf(body));
+    packet.raw(bytesOf(more));
     packet.close(message);
     this.#close(mark);
   }
@@ -289,6 +301,14 @@ export class PerfettoSequence implements Annotations {
     if (iid === undefined) writePlace(this.#packet, TRACK_EVENT.sourceLocation, undefined, file, line);
     else this.#packet.uint(TRACK_EVENT.sourceLocationIid, iid);
   }
+}
+
+export function bytesOf({ words, length }: Body): Uint8Array {
+  return new Uint8Array(words.buffer, words.byteOffset, length);
+}
+
+function copyWords(words: Int32Array, to: DataView, offset: number): void {
+  for (let i = 0, at = offset; i < words.length; i++, at += 4) to.setInt32(at, words[i] as number, littleEndian);
 }
 
 function writePlace(

@@ -1,3 +1,4 @@
+import { lowHalf } from '../../base/addr.js';
 import type {
   AwaitLink,
   DerivedPoll,
@@ -11,32 +12,32 @@ import type {
   StateRef,
 } from '../events.js';
 import { ChainTexts, stackText, stateText } from '../text.js';
-import type { Annotations, PerfettoSequence } from './perfetto-packets.js';
+import type { Annotations, Body, PerfettoSequence } from './perfetto-packets.js';
 
 interface Begin {
   readonly state: StateRef | undefined;
-  readonly onRoot: Uint8Array;
+  readonly onRoot: Body;
   /** What the hart's lane says besides. */
-  readonly onHart: Uint8Array;
+  readonly onHart: Body;
 }
 interface End {
   readonly chain: readonly AwaitLink[];
   readonly state: StateRef | undefined;
   readonly result: PollResult;
-  readonly body: Uint8Array;
+  readonly body: Body;
   /** Of the wait that follows, when its `name` is this. */
-  wait: { readonly name: string; readonly body: Uint8Array } | undefined;
+  wait: { readonly name: string; readonly body: Body } | undefined;
 }
 interface Change {
   readonly from: StateRef | undefined;
   readonly to: StateRef | undefined;
   readonly derived: boolean;
-  readonly body: Uint8Array;
+  readonly body: Body;
 }
 interface Derived {
   readonly state: StateRef | undefined;
   readonly result: PollResult;
-  readonly body: Uint8Array;
+  readonly body: Body;
 }
 
 /** What was written of one Future within one root. */
@@ -49,10 +50,6 @@ interface Kept {
   readonly changes: Change[];
   readonly derived: Derived[];
 }
-
-/** The low half of an address, by far faster than bigint arithmetic (little-endian hosts, as Node's all are). */
-const wide = new BigUint64Array(1);
-const halves = new Uint32Array(wide.buffer);
 
 /** Log2 of the Futures that are kept, one a hash. */
 const keptShift = 12;
@@ -67,7 +64,7 @@ export class PollBodies {
   readonly #sequence: PerfettoSequence;
   readonly #chains = new ChainTexts();
   readonly #kept: (Kept | undefined)[] = new Array(1 << keptShift).fill(undefined);
-  #lost: Uint8Array | undefined;
+  #lost: Body | undefined;
 
   constructor(sequence: PerfettoSequence) {
     this.#sequence = sequence;
@@ -91,11 +88,11 @@ export class PollBodies {
     return begin;
   }
 
-  end(event: PollEnd): Uint8Array {
+  end(event: PollEnd): Body {
     return this.#end(event).body;
   }
 
-  wait(event: PollEnd, name: string, at: StateRef | undefined): Uint8Array {
+  wait(event: PollEnd, name: string, at: StateRef | undefined): Body {
     const end = this.#end(event);
     if (end.wait?.name === name) return end.wait.body;
     const notes = this.#sequence.annotate();
@@ -105,7 +102,7 @@ export class PollBodies {
     return body;
   }
 
-  state(event: StateChange): Uint8Array {
+  state(event: StateChange): Body {
     const { changes } = this.#of(event);
     const { from, to, derived } = event;
     for (const known of changes) {
@@ -122,7 +119,7 @@ export class PollBodies {
     return body;
   }
 
-  derived(event: DerivedPoll): Uint8Array {
+  derived(event: DerivedPoll): Body {
     const { derived } = this.#of(event);
     const { state, result, future } = event;
     for (const known of derived) if (known.state === state && known.result === result) return known.body;
@@ -137,7 +134,7 @@ export class PollBodies {
   }
 
   /** The end of what has not been seen ending. */
-  lost(): Uint8Array {
+  lost(): Body {
     if (this.#lost === undefined) {
       this.#sequence.annotate().text('result', 'lost');
       this.#lost = this.#sequence.body();
@@ -146,7 +143,7 @@ export class PollBodies {
   }
 
   /** An end whose begin was not seen. */
-  orphan(event: PollEnd | PollLost): Uint8Array {
+  orphan(event: PollEnd | PollLost): Body {
     const notes = this.#sequence.annotate();
     if (event.type === 'poll-end') this.#noteEnd(notes, event);
     else notes.text('result', 'lost');
@@ -173,8 +170,7 @@ export class PollBodies {
   }
 
   #of({ root, future, address }: Pick<PollBegin, 'root' | 'future' | 'address'>): Kept {
-    wide[0] = address;
-    const hash = Math.imul(Math.imul(root.key, 0x0100_0193) ^ future.key, 0x0100_0193) ^ (halves[0] as number);
+    const hash = Math.imul(Math.imul(root.key, 0x0100_0193) ^ future.key, 0x0100_0193) ^ lowHalf(address);
     const slot = Math.imul(hash, 0x9e37_79b1) >>> (32 - keptShift);
     const known = this.#kept[slot];
     if (known && known.root === root && known.future === future && known.address === address) return known;
