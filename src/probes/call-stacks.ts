@@ -19,10 +19,14 @@ export interface OpenCall<T> {
   readonly parent: OpenCall<T> | undefined;
   /** Open calls around this one, 0 for the outermost. */
   readonly depth: number;
+  /** Which hart made it. */
+  readonly hart: number;
 }
 
 /** Calls further apart than this are not on one stack. */
 const stackReach = 1 << 20;
+/** Outermost calls on one stack begin within so many bytes. Stacks of different harts may lie side by side. */
+const baseSpread = 2048;
 
 /** A stack pointer as a signed number: exact, since it is a multiple of 8 and canonical addresses have 57 bits at most. */
 export function stackNumber(stackPointer: bigint): number {
@@ -33,6 +37,8 @@ export class CallStacks<T> {
   /** One list a stack in use, innermost call last. A thread that waits in the middle of a call keeps its list. */
   readonly #stacks: OpenCall<T>[][] = [];
   readonly #lastOfHart: (OpenCall<T>[] | undefined)[] = [];
+  /** Where the outermost call was on the stack that a hart has left empty. */
+  readonly #baseOfHart: (number | undefined)[] = [];
 
   /** True when an open call waits for this return address. */
   awaits(returnAddress: bigint): boolean {
@@ -59,6 +65,7 @@ export class CallStacks<T> {
   ): { readonly call: OpenCall<T>; readonly lost: readonly OpenCall<T>[] } {
     let stack = this.#stackFor(hart, stackPointer);
     let lost: OpenCall<T>[] | undefined;
+    let others: OpenCall<T>[] | undefined;
     if (!stack) {
       stack = [];
       this.#stacks.push(stack);
@@ -69,13 +76,19 @@ export class CallStacks<T> {
       const replaced = parent.stackPointer === stackPointer && parent.returnAddress !== returnAddress;
       if (!over && !replaced) break;
       stack.pop();
-      lost ??= [];
-      lost.push(parent);
+      if (this.#isOthers(parent, hart, stack)) {
+        others ??= [];
+        others.push(parent);
+      } else {
+        lost ??= [];
+        lost.push(parent);
+      }
       parent = stack[stack.length - 1];
     }
-    const call = { payload, returnAddress, stackPointer, parent, depth: stack.length };
+    const call = { payload, returnAddress, stackPointer, parent, depth: parent ? parent.depth + 1 : 0, hart };
     stack.push(call);
     this.#lastOfHart[hart] = stack;
+    if (others) this.#setAside(others);
     return { call, lost: lost ?? none };
   }
 
@@ -92,16 +105,21 @@ export class CallStacks<T> {
     if (!stack) return { ended: none, lost: none };
     const ended: OpenCall<T>[] = [];
     let lost: OpenCall<T>[] | undefined;
+    let others: OpenCall<T>[] | undefined;
     for (let first = firstEnding(stack, returnAddress, stackPointer); stack.length > first; ) {
       const call = stack.pop() as OpenCall<T>;
       if (ends(call, returnAddress, stackPointer)) ended.push(call);
-      else {
+      else if (this.#isOthers(call, hart, stack)) {
+        others ??= [];
+        others.push(call);
+      } else {
         lost ??= [];
         lost.push(call);
       }
     }
-    if (stack.length === 0) this.#drop(stack);
+    if (stack.length === 0) this.#drop(stack, stackPointer);
     else this.#lastOfHart[hart] = stack;
+    if (others) this.#setAside(others);
     return { ended, lost: lost ?? none };
   }
 
@@ -116,6 +134,7 @@ export class CallStacks<T> {
     const open = this.#stacks.flatMap((stack) => stack.toReversed());
     this.#stacks.length = 0;
     this.#lastOfHart.length = 0;
+    this.#baseOfHart.length = 0;
     return open;
   }
 
@@ -139,12 +158,41 @@ export class CallStacks<T> {
         bestDistance = distance;
       }
     }
-    return best;
+    const base = own ? undefined : this.#baseOfHart[hart];
+    // Nobody is on the stack that this hart was on, and the nearest call lies on the next one.
+    const isBehind =
+      base !== undefined && isOnStack(base - stackPointer) && stackPointer + bestDistance >= base + baseSpread;
+    return isBehind ? undefined : best;
   }
 
-  #drop(stack: OpenCall<T>[]): void {
+  /** A call of a hart that was last seen on this stack, and which another hart seems to have overwritten: it was taken for one of this stack. */
+  #isOthers(call: OpenCall<T>, hart: number, stack: readonly OpenCall<T>[]): boolean {
+    return call.hart !== hart && this.#lastOfHart[call.hart] === stack;
+  }
+
+  /** Gives calls, innermost first, stacks of their own. */
+  #setAside(calls: readonly OpenCall<T>[]): void {
+    const stacks = new Map<number, OpenCall<T>[]>();
+    for (const call of calls.toReversed()) {
+      const stack = stacks.get(call.hart);
+      if (stack) {
+        stack.push(call);
+        continue;
+      }
+      const own = [call];
+      stacks.set(call.hart, own);
+      this.#stacks.push(own);
+      this.#lastOfHart[call.hart] = own;
+    }
+  }
+
+  #drop(stack: OpenCall<T>[], base: number): void {
     this.#stacks.splice(this.#stacks.indexOf(stack), 1);
-    for (const [hart, last] of this.#lastOfHart.entries()) if (last === stack) this.#lastOfHart[hart] = undefined;
+    for (const [hart, last] of this.#lastOfHart.entries()) {
+      if (last !== stack) continue;
+      this.#lastOfHart[hart] = undefined;
+      this.#baseOfHart[hart] = base;
+    }
   }
 }
 
@@ -153,9 +201,12 @@ const none: readonly never[] = [];
 function reaches(stack: readonly OpenCall<unknown>[], stackPointer: number): boolean {
   const outermost = stack[0];
   if (!outermost) return false;
-  const distance = outermost.stackPointer - stackPointer;
-  // A little above the outermost call still means its stack, popped without our seeing the return.
-  return distance >= -4096 && distance < stackReach;
+  return isOnStack(outermost.stackPointer - stackPointer);
+}
+
+/** A little above the outermost call still means its stack, popped without our seeing the return. */
+function isOnStack(below: number): boolean {
+  return below >= -4096 && below < stackReach;
 }
 
 function ends(call: OpenCall<unknown>, returnAddress: bigint, stackPointer: number): boolean {

@@ -29,7 +29,7 @@ import { type ClockInfo, Threshold, type TraceSink } from '../trace/index.js';
 import type { Hooked } from '../unwind/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { CountingSink } from './counting-sink.js';
-import { HartNumbers, hartName, hartWords } from './harts.js';
+import { HartNumbers, HartWords, hartName } from './harts.js';
 import { addressesOf, enginePlan, isLoadedAlike, loadedProgram, type Program } from './program.js';
 
 export interface RecordOptions {
@@ -119,6 +119,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   if (absent.length > 0) logger.info({ probes: absent.length }, 'code not loaded yet: these probes wait for it');
 
   const harts = new HartNumbers((await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) })));
+  const words = new HartWords(harts.all().length);
   const counting = new CountingSink(sink, harts);
   const filtered: TraceSink = options.thresholdNs ? new Threshold(counting, options.thresholdNs) : counting;
   const output = new EventOutput(filtered);
@@ -151,7 +152,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     elf,
     timeScale: (scratch) => timeScale(scratch.code.address),
     harts: harts.all().length,
-    hartNumber: hartWords(harts.all().length),
+    hartNumber: (word) => words.number(word),
   });
   // What engines of earlier connections have done.
   const earlier = { stops: 0, ranNs: 0 };
@@ -168,7 +169,10 @@ export async function record(options: RecordOptions): Promise<Recording> {
       code: (address, length) => elf.bytesAt(address, length),
       hartNumber: (id) => harts.number(id),
       isSameProgram: () => isLoadedAlike(of, options.program.elf, elf, addresses),
-      onFirstHit: () => engines.arrive(engine, (thrown) => failed(thrown)),
+      onFirstHit: async () => {
+        await words.learn(of, arch, (id) => harts.number(id));
+        return engines.arrive(engine, (thrown) => failed(thrown));
+      },
       onStop: () => engines.onStop(),
       findClock: clock,
     });

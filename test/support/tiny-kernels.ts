@@ -42,3 +42,41 @@ export function mapPrinter(t: { teardown: (fn: () => void) => void }, ...machine
   execFileSync('ld', ['-m', 'elf_i386', '-Ttext', '0', '--oformat', 'binary', '-o', image, object]);
   return ['qemu-system-x86_64', '-nographic', ...exit, ...machine, '-kernel', image];
 }
+
+export interface HartsOptions {
+  readonly harts: number;
+  /** How often each hart calls `outer`. */
+  readonly calls: number;
+  /** Ticks of the 10 MHz timer between two interrupts of a hart; 0: none. */
+  readonly period: number;
+}
+
+/** What a hart of `kernels/harts-riscv64.s` says that it has done. */
+export interface HartCounts {
+  readonly outer: number;
+  readonly inner: number;
+  readonly ticks: number;
+  readonly sum: number;
+}
+
+/** Assembles `kernels/harts-riscv64.s`, whose harts call the same functions at once. */
+export function hartsKernel(t: { teardown: (fn: () => void) => void }, options: HartsOptions): PagingKernel {
+  const folder = scratchFolder(t);
+  const elf = join(folder, 'kernel.elf');
+  const object = join(folder, 'kernel.o');
+  const values = { HARTS: options.harts, CALLS: options.calls, PERIOD: options.period };
+  const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
+  const source = join(import.meta.dirname, 'kernels', 'harts-riscv64.s');
+  execFileSync('riscv64-linux-gnu-as', ['-march=rv64imac_zicsr', ...symbols, '-o', object, source]);
+  execFileSync('riscv64-linux-gnu-ld', ['--no-warn-rwx-segments', '-Ttext=0x80000000', '-static', object, '-o', elf]);
+  const machine = ['-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none', '-smp', `${options.harts}`];
+  return { elf, command: ['qemu-system-riscv64', ...machine, '-kernel', elf] };
+}
+
+/** What it prints before it ends, by hart. */
+export function hartCounts(text: string): readonly HartCounts[] {
+  return [...text.matchAll(/hart \d+ outer (\d+) inner (\d+) ticks (\d+) sum (\d+)/g)].map((match) => {
+    const [outer = 0, inner = 0, ticks = 0, sum = 0] = match.slice(1).map(Number);
+    return { outer, inner, ticks, sum };
+  });
+}
