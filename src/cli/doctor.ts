@@ -29,6 +29,11 @@ type Linked =
 
 /** `rsptrace doctor --remote ADDR [kernel.elf]`: what can be done here, and how fast. Gives the exit status. */
 export async function doctor(args: DoctorArguments): Promise<number> {
+  if (args.remote.startsWith('replay:')) {
+    throw new RsptraceError('USAGE', 'doctor measures times, which a recording of the wire cannot repeat', {
+      hint: 'give --remote a stub',
+    });
+  }
   const logger = createLogger(args.log);
   const linked = args.elf === undefined ? undefined : await read(args.elf, args, logger);
   const scratch = linked ? givenScratchOf(args, linked.elf) : {};
@@ -50,9 +55,12 @@ export async function doctor(args: DoctorArguments): Promise<number> {
     fresh = await neverRan(session);
     const harts = (await session.harts()).length;
     const subject = linked && (await loaded(linked, session, args, harts, logger));
-    const mayRun = args.run && !args.remote.startsWith('replay:');
-    const { signal } = stopper;
-    found = await examine({ session, logger, fresh, subject, scratch, timebaseHz: args.timebase, mayRun, signal });
+    found = await examine({
+      ...{ session, logger, fresh, subject, scratch },
+      timebaseHz: args.timebase,
+      mayRun: args.run,
+      signal: stopper.signal,
+    });
   } finally {
     for (const signal of signals) process.off(signal, onSignal);
     await leave(session, fresh, logger);

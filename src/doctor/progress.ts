@@ -142,10 +142,10 @@ function growth(views: readonly DataView[], offset: number): number[] {
     .map((view, i) => (view.getUint32(offset, true) - (views[i]?.getUint32(offset, true) ?? 0)) >>> 0);
 }
 
-/** It grew each time, by a number that is no accident, and by much the same. */
+/** It grew each time, by a number that is no accident, and of the same kind: the host may have let the guest run more or less. */
 function isCounting(grown: readonly number[]): boolean {
   const [least, largest] = [Math.min(...grown), Math.max(...grown)];
-  return least >= 10 && largest < 2 ** 31 && largest < 20 * least;
+  return least >= 10 && largest < 2 ** 31 && largest < 100 * least;
 }
 
 function nameOf(elf: ElfFile, address: Addr): string {

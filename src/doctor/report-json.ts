@@ -65,18 +65,18 @@ export function diagnosisJson(found: Diagnosis): object {
       memory_4k: times.page ? timeJson(times.page) : null,
     },
     hits: {
-      per_second: hits.rate?.perSecond ?? null,
+      per_second: hits.rate ? tenth(hits.rate.perSecond) : null,
       hits: hits.rate?.hits ?? null,
       address: hits.rate ? hex(hits.rate.address) : null,
       function: hits.rate ? (placeName(found.elf, hits.rate.address) ?? null) : null,
-      ran_ms: hits.ranMs,
+      ran_ms: tenth(hits.ranMs),
       guest_ended: !hits.stands || slowDown?.stands === false,
       ...(hits.why === undefined ? {} : { why: hits.why }),
     },
     program: found.program ? programJson(found.program) : null,
     slow_down: slowDown
       ? {
-          ratio: slowDown.ratio ?? null,
+          ratio: slowDown.ratio === undefined ? null : Number(slowDown.ratio.toPrecision(3)),
           breakpoints: slowDown.breakpoints,
           measured: slowDown.measured,
           by: slowDown.by ?? null,
@@ -90,7 +90,11 @@ export function diagnosisJson(found: Diagnosis): object {
 }
 
 function timeJson({ samples, medianUs, p90Us }: RoundTrip): object {
-  return { samples, median_us: medianUs, p90_us: p90Us };
+  return { samples, median_us: tenth(medianUs), p90_us: tenth(p90Us) };
+}
+
+function tenth(value: number): number {
+  return Math.round(value * 10) / 10;
 }
 
 function programJson(program: ProgramReport): object {

@@ -131,7 +131,8 @@ function programSections(program: ProgramReport): [string, string[]][] {
     `build id ${program.buildId ?? 'none'}`,
   ];
   const lines: string[] = [];
-  if (noProbes) lines.push(`none: ${noProbes.message}`);
+  if (problem && probes.length === 0) lines.push('not looked at');
+  else if (noProbes) lines.push(`none: ${noProbes.message}`);
   else {
     const free = probes.filter(({ engine }) => engine === 'target').length;
     lines.push(`${probes.length}: ${free} without stops, ${probes.length - free} with`);

@@ -41,6 +41,8 @@ const turns = 4;
 const turnMs = 25;
 const hitTurns = 2;
 const hitTurnMs = 100;
+/** Where nothing could be told, all once more and longer: the host may be busy. */
+const scales = [1, 6];
 /** Speeds that differ by less are the same: a counter that follows time, not work, or no slow-down. */
 const sameWithin = 0.03;
 
@@ -65,59 +67,88 @@ export async function slowDown(
   if (shadows.length === 0) return no('no address beside the probes is sure never to be reached');
   if (await writesTraps(context, shadows[0] as Addr)) return no('this stub writes traps into the code');
 
-  const run = async (ms: number, hits: readonly Addr[] = []): Promise<Awaited<ReturnType<typeof runGuest>>> => {
-    const done = await runGuest(context, hits, { ms });
-    stands = done.stands;
-    return done;
-  };
-  const over = (): boolean => !stands || context.signal.aborted;
-  const ended = (): SlowDown => no(stands ? 'interrupted' : 'the guest has ended meanwhile');
-  const steps = [...findMs];
-  const meter =
-    (await instructionMeter(context.session)) ??
-    (await staticsMeter(context.session, elf, findMs.length, async () => {
-      await run(steps.shift() ?? turnMs);
-      return !over();
-    }));
-  if (over()) return ended();
-
-  const found = { breakpoints: addresses.length, measured: shadows.length, why: undefined };
-  if (meter !== undefined) {
-    const speeds = [new Speeds(meter), new Speeds(meter)] as const;
-    for (let turn = 0; turn < 2 * turns; turn++) {
-      const withSet = turn % 2 === 1;
-      const before = await meter.read();
-      if (withSet) await insert(context, shadows);
-      const { ranMs } = await run(turnMs);
-      if (withSet && stands) await remove(context, shadows);
-      if (over()) return ended();
-      speeds[withSet ? 1 : 0].add(before, await meter.read(), ranMs);
-    }
-    const slowest = typicalSlowDown(meter, speeds);
-    if (slowest !== undefined) {
-      const by = meter.counters[0]?.address === undefined ? 'instructions' : 'counters';
-      return { ...found, ...slowest, by, counters: meter.counters.length, stands };
+  const set: Set = { context, elf, shadows, passed };
+  for (const measure of [byMeter, byHits]) {
+    for (const scale of scales) {
+      const found = await measure(set, scale);
+      if (found === 'ended') stands = false;
+      if (found === 'ended') return no('the guest has ended meanwhile');
+      if (context.signal.aborted) return no('interrupted');
+      if (found)
+        return {
+          ...nothing,
+          ...found,
+          breakpoints: addresses.length,
+          measured: shadows.length,
+          why: undefined,
+          stands,
+        };
     }
   }
-  if (passed === undefined) return no('the program has no static that counts, and no place was found that it passes');
-  const perHit = [
+  return no('the program has no static that counts, and it passed no known place twice');
+}
+
+interface Set {
+  readonly context: RunContext;
+  readonly elf: ElfFile;
+  readonly shadows: readonly Addr[];
+  /** An address that the guest passes. */
+  readonly passed: Addr | undefined;
+}
+
+type Found = Pick<SlowDown, 'ratio' | 'by'> & Partial<Pick<SlowDown, 'counter' | 'counters'>>;
+
+async function byMeter({ context, elf, shadows }: Set, scale: number): Promise<Found | 'ended' | undefined> {
+  const { session } = context;
+  let stands = true;
+  const run = async (ms: number): Promise<number> => {
+    const done = await runGuest(context, [], { ms: ms * scale });
+    stands = done.stands;
+    return done.ranMs;
+  };
+  const pauses = [...findMs];
+  const counted = async (): Promise<Meter | undefined> =>
+    staticsMeter(session, elf, findMs.length, async () => {
+      await run(pauses.shift() ?? turnMs);
+      return stands;
+    });
+  const meter = (await instructionMeter(session)) ?? (await counted());
+  if (!stands) return 'ended';
+  if (meter === undefined) return undefined;
+  const speeds = [new Speeds(meter), new Speeds(meter)] as const;
+  for (let turn = 0; turn < 2 * turns; turn++) {
+    const withSet = turn % 2 === 1;
+    const before = await meter.read();
+    if (withSet) await insert(context, shadows);
+    const ranMs = await run(turnMs);
+    if (!stands) return 'ended';
+    if (withSet) await remove(context, shadows);
+    speeds[withSet ? 1 : 0].add(before, await meter.read(), ranMs);
+  }
+  const typical = typicalSlowDown(meter, speeds);
+  if (typical === undefined) return undefined;
+  const by = meter.counters[0]?.address === undefined ? 'instructions' : 'counters';
+  return { ...typical, by, counters: meter.counters.length };
+}
+
+async function byHits({ context, shadows, passed }: Set, scale: number): Promise<Found | 'ended' | undefined> {
+  if (passed === undefined) return undefined;
+  const [without, among] = [
     { hits: 0, ms: 0 },
     { hits: 0, ms: 0 },
-  ] as const;
+  ];
   for (let turn = 0; turn < 2 * hitTurns; turn++) {
     const withSet = turn % 2 === 1;
     if (withSet) await insert(context, shadows);
-    const { hits, tookMs } = await run(hitTurnMs, [passed]);
-    if (withSet && stands) await remove(context, shadows);
-    if (over()) return ended();
-    const sum: { hits: number; ms: number } = perHit[withSet ? 1 : 0];
+    const { hits, tookMs, stands } = await runGuest(context, [passed], { ms: hitTurnMs * scale });
+    if (!stands) return 'ended';
+    if (withSet) await remove(context, shadows);
+    const sum = withSet ? among : without;
     sum.hits += hits.get(passed) ?? 0;
     sum.ms += tookMs;
   }
-  const [without, among] = perHit;
-  if (without.hits === 0 || among.hits === 0) return no('the guest did not come past the same place again');
-  const ratio = among.ms / among.hits / (without.ms / without.hits);
-  return { ...found, ratio, by: 'hits', counter: undefined, counters: 0, stands };
+  if (without.hits === 0 || among.hits === 0) return undefined;
+  return { ratio: among.ms / among.hits / (without.ms / without.hits), by: 'hits' };
 }
 
 /** Growth and time, summed up. */

@@ -1,0 +1,56 @@
+// `rsptrace doctor` at a process under gdbserver, and at a hart behind OpenOCD.
+import t from 'tap';
+import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { assemble } from '../support/counted-program.js';
+import { doctorShape, runDoctor, withoutSupported } from '../support/doctor.js';
+import { checkShape } from '../support/json-shape.js';
+import { gdbserver, pollsProgram, symbolOf } from '../support/native.js';
+import { startBoard, startOpenocd } from '../support/stub-servers.js';
+
+t.test('gdbserver: where the program is loaded, and that it prints what it prints undisturbed', async (t) => {
+  const program = pollsProgram(t);
+  const undisturbed = (await start(program, ['alone']).ended).stdout;
+  const server = await gdbserver(t, program, 'alone');
+  const { found, status, stderr } = await runDoctor(server.address, '-p', 'fn:main', program);
+  t.equal(status, 0, stderr);
+  t.same(checkShape(withoutSupported(found), doctorShape), [], 'as documented');
+  t.match(found.stub, { server: 'gdbserver', server_version: null, no_ack: true, breakpoints: [0, 1, 2, 4] });
+  t.equal(found.stub.hardware_breakpoints, 4, 'as many as x86 has debug registers');
+  t.match(found.harts[0], { mode: null, paging: null, registers: [] }, 'a process has no such registers');
+  const { program: about, slow_down: slow } = found;
+  t.match(about, { problem: null, compared: 1, same: 1 });
+  const [probe] = about?.probes ?? [];
+  t.equal(BigInt(probe?.address ?? 0) - BigInt(about?.load_bias ?? 0), symbolOf(program, 'main'), 'loaded elsewhere');
+  t.equal(slow?.ratio ?? null, null, 'a trap instruction slows nobody who does not reach it');
+  t.equal((await server.ended).stdout, undisturbed);
+});
+
+t.test('OpenOCD: triggers, memory map, the hart as the board has it; no trap instruction stays', async (t) => {
+  const folder = scratchFolder(t);
+  const program = assemble(folder, { arch: 'riscv64', place: 'machine', calls: 1_000_000 });
+  const board = await startBoard(t, folder, program.elf);
+  const address = await startOpenocd(t, folder);
+  const { pc } = board.hart;
+  const text = Number(program.symbol('_start'));
+  const code = (): Uint8Array | undefined => board.hart.bus.read(text, 0x100)?.slice();
+  const before = code();
+  const { found, status, stderr } = await runDoctor(address, '--timeout', '20s', program.elf);
+  t.equal(status, 0, stderr);
+  t.same(checkShape(withoutSupported(found), doctorShape), [], 'as documented');
+  t.match(found.stub, { server: 'openocd', breakpoints: [0, 1], hardware_breakpoints: 2 });
+  t.match(found.stub.server_version, /^Open On-Chip Debugger \d/);
+  t.ok(found.stub.memory_map?.some(({ type }) => type === 'flash'));
+  t.match(found.harts[0], { pc: `0x${pc.toString(16)}`, mode: 'machine', paging: { scheme: 'off' } });
+  t.ok((found.hits.per_second ?? 0) > 0 || found.hits.why !== undefined);
+  t.same(code(), before, 'its code is as it was');
+  t.ok(found.advice.some(({ code: name }) => name === 'few-hardware-breakpoints'));
+});
+
+t.test('what cannot be examined', async (t) => {
+  const replay = await rsptrace('doctor', '-r', 'replay:wire.jsonl').ended;
+  t.equal(replay.status, 2);
+  t.match(replay.stderr, /\[USAGE\]/);
+  const missing = await rsptrace('doctor', '-r', ':1', '--json', '/no/such.elf').ended;
+  t.equal(missing.status, 1);
+  t.match(JSON.parse(missing.stdout), { version: 1, error: { code: 'ELF_NOT_FOUND' } });
+});
