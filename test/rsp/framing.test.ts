@@ -57,6 +57,15 @@ t.test('the four special characters are escaped, and count as sent', async (t) =
   t.equal(written('a#b$c}d*e'), `$a}\x03b}\x04c}]d}\x0ae#${sumOf('a}\x03b}\x04c}]d}\x0ae')}`);
 });
 
+t.test('bytes in hex behind a letter: what the same packet is as text', async (t) => {
+  const writer = new PacketWriter();
+  const bytes = Uint8Array.from({ length: 40_000 }, (_, index) => (index * 7 + (index >> 8)) & 255);
+  writer.hexPacket('G'.charCodeAt(0), bytes);
+  writer.packet('c');
+  const body = `G${Buffer.from(bytes).toString('hex')}`;
+  t.equal(Buffer.from(writer.bytes).toString('latin1'), `$${body}#${sumOf(body)}$c#63`);
+});
+
 t.test('many packets grow the buffer, a released one is not written to again', async (t) => {
   const writer = new PacketWriter();
   for (let index = 0; index < 5000; index++) writer.packet('m80000000,40');
