@@ -3,7 +3,7 @@ export { type Addr, addr, hex } from './base/addr.js';
 export { RsptraceError } from './base/errors.js';
 export type { Logger } from './base/logger.js';
 export type { MemoryReader, RegisterReader } from './base/memory-reader.js';
-export { type ProbeSpec, parseProbe } from './probes/index.js';
+export { type AnyProbe, type ProbeSpec, parseProbe } from './probes/index.js';
 export { type Program, type Progress, prepare, type Recording, type RecordOptions, record } from './recorder/index.js';
 export { type ConnectOptions, connect, type Session } from './rsp/index.js';
 export { openTrace, Summary, summaryJson, summaryTable, type TraceEvent, type TraceSink, tee } from './trace/index.js';

@@ -16,6 +16,11 @@ export interface Architecture {
   readonly sp: string;
   /** Registers that hold where a trap will return to, as target descriptions spell them; none where the stack holds it. */
   readonly trapRegisters: readonly string[];
+  /**
+   * Whether a watchpoint stops before the access or after it: RISC-V's triggers before (Debug Specification, `mcontrol.timing` 0, as debuggers
+   * set it), x86's debug registers after (Intel SDM volume 3, 18.2.4). QEMU's stubs do the same.
+   */
+  readonly watchStops: 'before' | 'after';
   /** Integer argument registers in order (psABI calling conventions, which rustc's own ABI shares for scalars). */
   readonly arguments: readonly string[];
   /** Registers that carry the first and the second scalar of a result. */

@@ -17,6 +17,7 @@ import {
   type TraceSink,
   tee,
   timeText,
+  WatchSummary,
 } from '../trace/index.js';
 import { choicesJson, choiceTable } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
@@ -24,6 +25,7 @@ import { createLogger } from './logging.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
 import { givenScratchOf } from './scratch-options.js';
 import { StatusLine } from './status-line.js';
+import { plannedJson, plannedTable, watchTable } from './watch-report.js';
 
 /** A recording about to begin: the program is understood and the trace file is open, the target not yet touched. */
 export interface Prepared {
@@ -36,6 +38,7 @@ export interface Prepared {
   readonly until: Addr | undefined;
   readonly summary: Summary;
   readonly functions: FunctionSummary;
+  readonly watches: WatchSummary;
   readonly sink: TraceSink;
 }
 
@@ -58,10 +61,13 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
   const specs = args.probe.map(parseProbe);
   const logger = createLogger(args.log);
   const program = await prepare(args.elf, specs, logger, debugFilesOf(args));
+  // What cannot be had by any engine is refused before anything is touched.
+  enginePlan(program, args.engine, args.bt, args.args);
   const given = givenScratchOf(args, program.elf);
   const until = args.until === undefined ? undefined : functionNamed(program, args.until);
   const summary = new Summary();
   const functions = new FunctionSummary();
+  const watches = new WatchSummary();
   return {
     args,
     logger,
@@ -70,7 +76,8 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
     until,
     summary,
     functions,
-    sink: tee([openTrace(args.output), summary, functions]),
+    watches,
+    sink: tee([openTrace(args.output), summary, functions, watches]),
   };
 }
 
@@ -80,7 +87,12 @@ async function dryRun(args: RecordingArguments): Promise<number> {
   const options = enginePlan(program, args.engine, args.bt, args.args);
   const choices = engineChoices(options.plans, planEngines(options).refused);
   process.stdout.write(
-    args.json ? `${JSON.stringify({ version: 1, probes: choicesJson(choices) })}\n` : choiceTable(choices),
+    args.json
+      ? `${JSON.stringify({ version: 1, probes: choicesJson(choices), watches: plannedJson(program.watches) })}\n`
+      : [
+          ...(choices.length > 0 || program.watches.length === 0 ? [choiceTable(choices)] : []),
+          ...(program.watches.length > 0 ? [plannedTable(program.watches)] : []),
+        ].join('\n'),
   );
   return ExitCode.recorded;
 }
@@ -144,7 +156,7 @@ export async function recordSession(
 
 /** The table, or the JSON object; and the error that cut it short, if one did. Gives the exit status. */
 export function report(
-  { args, program, summary, functions }: Prepared,
+  { args, program, summary, functions, watches }: Prepared,
   recording: Recording,
   guest?: { readonly exit: string },
 ): number {
@@ -170,6 +182,7 @@ export function report(
       gaps: summary.gaps,
       futures: summaryJson(summary.rows()),
       functions: functionJson(functions.rows()),
+      watches: watches.rows(recording.watches),
       ...(error ? { error: errorJson(error) } : {}),
     };
     process.stdout.write(`${JSON.stringify(object)}\n`);
@@ -180,6 +193,7 @@ export function report(
     const tables = [
       ...(program.polls ? [summaryTable(summary.rows(), options)] : []),
       ...(program.functions ? [functionTable(functions.rows(), options)] : []),
+      ...(program.watches.length > 0 ? [watchTable(watches.rows(recording.watches), color)] : []),
     ];
     process.stdout.write(tables.join('\n'));
     process.stdout.write(`\n${closingLine(recording, summary)}\ntrace: ${args.output} (${openWith(args.output)})\n`);

@@ -14,7 +14,7 @@ export { type FunctionOptions, FunctionTracer } from './function-tracer.js';
 export { mayInline } from './inlined-chain.js';
 export { loadedElf } from './load-bias.js';
 export { PollTracer } from './poll-tracer.js';
-export { type ProbeKind, type ProbeSpec, parseProbe, probesByKind } from './probe-spec.js';
+export { type AnyProbe, type ProbeKind, type ProbeSpec, parseNames, parseProbe, probesByKind } from './probe-spec.js';
 export { mergePlans, planFunction, planPoll } from './read-plan.js';
 export {
   type ExcludedFunction,
@@ -29,3 +29,7 @@ export { counterScale } from './target/counter-rate.js';
 export { type Leftovers, removeLeftovers } from './target/leftovers.js';
 export type { TimeScale } from './target/target-engine.js';
 export { verifyArchitecture, verifyCode } from './verify-target.js';
+export { knownPlaces, resolveWatches, type WatchPlace } from './watch/resolve-watches.js';
+export { WatchEvents, watchRef } from './watch/watch-events.js';
+export type { WatchSpec } from './watch/watch-spec.js';
+export { Watchpoints } from './watch/watchpoints.js';

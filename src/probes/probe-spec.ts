@@ -1,10 +1,11 @@
 import { RsptraceError } from '../base/errors.js';
 import { compileGlob } from './glob.js';
+import { parseWatch, type WatchSpec } from './watch/watch-spec.js';
 
 /** `poll`: entry and exit of the poll functions of Futures. `fn`: those of any function. */
 export type ProbeKind = 'poll' | 'fn';
 
-/** One `--probe`: which kind of place, and which names. */
+/** One `--probe` that names code: which kind of place, and which names. */
 export interface ProbeSpec {
   readonly kind: ProbeKind;
   readonly text: string;
@@ -14,6 +15,9 @@ export interface ProbeSpec {
   matches(path: string): boolean;
 }
 
+/** Any `--probe`. */
+export type AnyProbe = ProbeSpec | WatchSpec;
+
 /** What `KIND:**` means, for hints. */
 const everything: Readonly<Record<ProbeKind, string>> = { poll: 'every poll', fn: 'every function' };
 
@@ -22,10 +26,19 @@ function isKind(text: string): text is ProbeKind {
 }
 
 /**
- * Reads a probe: `poll:GLOB` or `fn:GLOB`, with a `!` before either part to exclude (see {@link compileGlob} for globs).
+ * Reads a probe: `watch:PLACE` (see {@link parseWatch}), or one that {@link parseNames} reads.
+ * @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`, `WATCH_SIZE`
+ */
+export function parseProbe(text: string): AnyProbe {
+  const watched = /^\s*watch:(?!:)\s*(.*)$/s.exec(text)?.[1];
+  return watched === undefined ? parseNames(text) : parseWatch(text, watched);
+}
+
+/**
+ * Reads a probe that names code: `poll:GLOB` or `fn:GLOB`, with a `!` before either part to exclude (see {@link compileGlob} for globs).
  * @throws RsptraceError `PROBE_SYNTAX`
  */
-export function parseProbe(text: string): ProbeSpec {
+export function parseNames(text: string): ProbeSpec {
   let rest = text.trim();
   let excludes = false;
   if (rest.startsWith('!')) {
@@ -38,8 +51,8 @@ export function parseProbe(text: string): ProbeSpec {
     const name = rest.replace(/^\w+:(?!:)/, '') || '**';
     throw new RsptraceError(
       'PROBE_SYNTAX',
-      `'${text}' is not a probe: it must begin with ${Object.keys(everything).join(' or ')} and a colon`,
-      { hint: `write --probe 'poll:${name}' for Futures, 'fn:${name}' for functions` },
+      `'${text}' is not a probe: it must begin with ${[...Object.keys(everything), 'watch'].join(' or ')} and a colon`,
+      { hint: `write --probe 'poll:${name}' for Futures, 'fn:${name}' for functions, 'watch:${name}' for a static` },
     );
   }
   let glob = rest.slice(colon + 1).trim();
@@ -55,14 +68,22 @@ export function parseProbe(text: string): ProbeSpec {
   return { kind, text, glob, excludes, matches: compileGlob(glob) };
 }
 
+export interface ProbesByKind {
+  readonly poll: readonly ProbeSpec[] | undefined;
+  readonly fn: readonly ProbeSpec[] | undefined;
+  readonly watch: readonly WatchSpec[];
+}
+
 /**
  * The probes of each kind that is asked for. Without any that includes, polls are; a kind of which there are only excludes has what
  * they leave of its default, which functions do not have.
  * @throws RsptraceError `PROBE_SYNTAX` when functions are excluded and none are included
  */
-export function probesByKind(specs: readonly ProbeSpec[]): { [kind in ProbeKind]: readonly ProbeSpec[] | undefined } {
-  const polls = specs.filter(({ kind }) => kind === 'poll');
-  const functions = specs.filter(({ kind }) => kind === 'fn');
+export function probesByKind(specs: readonly AnyProbe[]): ProbesByKind {
+  const watch = specs.filter((spec) => spec.kind === 'watch');
+  const named = specs.filter((spec) => spec.kind !== 'watch');
+  const polls = named.filter(({ kind }) => kind === 'poll');
+  const functions = named.filter(({ kind }) => kind === 'fn');
   const [first] = functions;
   if (first && functions.every(({ excludes }) => excludes)) {
     throw new RsptraceError('PROBE_SYNTAX', `'${first.text}' leaves functions out, but none are asked for`, {
@@ -70,8 +91,9 @@ export function probesByKind(specs: readonly ProbeSpec[]): { [kind in ProbeKind]
     });
   }
   return {
-    poll: polls.length > 0 || functions.length === 0 ? polls : undefined,
+    poll: polls.length > 0 || functions.length + watch.length === 0 ? polls : undefined,
     fn: functions.length > 0 ? functions : undefined,
+    watch,
   };
 }
 

@@ -5,6 +5,7 @@ import { type DebugInfo, type FutureSet, type FutureType, type PollFunction, Sha
 import type { FutureRef } from '../trace/index.js';
 import { placeResult, rustConvention } from './argument-places.js';
 import { nearest } from './glob.js';
+import { isLibraryFile, languageCrates } from './own-code.js';
 import { type ProbeSpec, whiteList } from './probe-spec.js';
 
 /** One poll function to watch, and all that a hit at its entry needs to know. */
@@ -108,15 +109,11 @@ function tagOf(arch: Architecture, shapes: Shapes, { result, resultType }: PollF
   return register === undefined ? undefined : { register, shift: (offset % 8) * 8 };
 }
 
-const languageCrates = new Set(['core', 'alloc', 'std', 'proc_macro', 'test', 'compiler_builtins']);
-
 /** True for the program's own crates: not the language's, not those that came from a registry or from a git checkout. */
 export function isOwn(future: FutureType): boolean {
   if (languageCrates.has(future.crate)) return false;
   const files = [future.file, ...future.polls.map((poll) => poll.declFile)];
-  return !files.some(
-    (file) => file !== undefined && /\/registry\/|\/git\/checkouts\/|\/rustc\/|\/library\//.test(file),
-  );
+  return !files.some((file) => file !== undefined && isLibraryFile(file));
 }
 
 function nothingToProbe(

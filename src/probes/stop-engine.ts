@@ -1,20 +1,14 @@
-import type { Architecture, ResumeOver } from '../arch/index.js';
-import { type Addr, addOffset, addr, hex } from '../base/addr.js';
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import {
-  ANY_HART,
-  type Batch,
-  type Breakpoint,
-  type Reply,
-  type Session,
-  type SignalStop,
-  type StopReply,
-} from '../rsp/index.js';
-import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
+import type { Batch, Reply, Session, SignalStop, StopReply } from '../rsp/index.js';
 import type { ClockReader } from './clock.js';
 import { type GuessedReads, ReadGuesses } from './read-guesses.js';
+import { programSignal, type Stepped, Stepper } from './stepping.js';
+import { codeBytes, type Planted, type Point, StopPoints } from './stop-points.js';
 import type { Hit, MemoryRequest, Tracer } from './tracer.js';
+import { accessOf, type Watchpoint, type Watchpoints } from './watch/watchpoints.js';
 
 export type { Hit, MemoryRequest, Reaction, Tracer } from './tracer.js';
 
@@ -32,6 +26,8 @@ export interface StopEngineOptions {
   readonly code: (address: Addr, length: number) => Uint8Array | undefined;
   /** Hardware breakpoints everywhere, not only where software ones cannot be. */
   readonly hardware?: boolean;
+  /** What is watched beside the probes. */
+  readonly watches?: Watchpoints;
   readonly logger?: Logger;
   /** Asked after an exec: whether the process runs the probed program again, at the same addresses. */
   readonly isSameProgram: () => Promise<boolean>;
@@ -45,29 +41,6 @@ export type EngineEnd =
   /** The guest is stopped and every breakpoint is still known to the session: detach or resume it. */
   | { readonly kind: 'asked' };
 
-interface Point {
-  breakpoint: Breakpoint;
-  readonly over: ResumeOver | undefined;
-  /** True for a probe's own address: it stays inserted. */
-  permanent: boolean;
-  /** True while some open call returns here. */
-  awaited: boolean;
-  /** True where no probe is: the stop itself is what was wanted. */
-  pause: (() => void) | undefined;
-  /** By hart, its stack pointer: a step over this place ran into an interrupt or signal handler, and the same hit will be reported once more. */
-  readonly rearrivals: Map<number, bigint>;
-}
-
-/** A breakpoint whose insertion is on its way. */
-interface Planted {
-  readonly point: Point;
-  readonly reply: Reply<boolean>;
-}
-
-/** Longest instruction of the two architectures. */
-const codeBytes = 16;
-/** A step that does not move the pc is tried again this often: on x86 QEMU a pending interrupt makes a step a no-op. */
-const stepTries = 16;
 /** Stops in a row that no probe asked for, after which the target is taken to be stuck. */
 const strangerLimit = 1000;
 
@@ -82,9 +55,9 @@ export class StopEngine {
   readonly #session: Session;
   readonly #arch: Architecture;
   readonly #logger: Logger;
-  readonly #points = new Map<bigint, Point>();
+  readonly #points: StopPoints;
+  readonly #stepper: Stepper;
   readonly #guesses = new ReadGuesses();
-  readonly #types: BreakpointTypes;
   #clock: ClockReader | undefined;
   #arrived = false;
   #askedToStop = false;
@@ -98,7 +71,8 @@ export class StopEngine {
     this.#session = options.session;
     this.#arch = options.arch;
     this.#logger = options.logger ?? silent;
-    this.#types = new BreakpointTypes(options.session, options.hardware === true);
+    this.#points = new StopPoints(options);
+    this.#stepper = new Stepper(options.session, options.arch, options.watches);
   }
 
   get clock(): ClockReader | undefined {
@@ -107,7 +81,7 @@ export class StopEngine {
 
   /** Stops so far. */
   get stops(): number {
-    return this.#stops;
+    return this.#stops + this.#stepper.steps;
   }
 
   /** How long the guest has run under this engine, in nanoseconds of the host. */
@@ -120,52 +94,20 @@ export class StopEngine {
    * Plants breakpoints at these addresses, all in one write.
    * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
    */
-  async arm(addresses: readonly Addr[]): Promise<void> {
-    const points: Point[] = [];
-    for (const address of addresses) {
-      const point = await this.#point(address);
-      if (point.permanent) continue;
-      point.permanent = true;
-      points.push(point);
-    }
-    let refused = await this.#insert(points);
-    if (this.#types.fallBack(refused)) refused = await this.#insert(refused);
-    const hardware = points.filter(({ breakpoint }) => breakpoint.type === 1).length;
-    if (hardware > 0)
-      this.#logger.info({ hardware, software: points.length - hardware }, 'hardware breakpoints are used');
-    if (refused.length > 0) throw this.#refusal(refused, 'a probe');
-  }
-
-  /** Inserts the breakpoints of points, in one write; those that are refused. */
-  async #insert(points: readonly Point[]): Promise<Point[]> {
-    const batch = this.#session.batch();
-    const inserted = points.map((point) => ({ point, reply: batch.insertBreakpoint(point.breakpoint) }));
-    await batch.send();
-    return inserted.filter(({ reply }) => !reply.value).map(({ point }) => point);
-  }
-
-  #refusal(points: readonly Point[], place: 'a probe' | 'a return address'): RsptraceError {
-    const refused = points.map(({ breakpoint }) => breakpoint);
-    return breakpointsRefused(refused, this.#session.breakpoints, place);
+  arm(addresses: readonly Addr[]): Promise<void> {
+    return this.#points.arm(addresses);
   }
 
   /** A breakpoint without a probe: `onStop` has been called when `then` is. */
   async pause(address: Addr, then: () => void = () => {}): Promise<void> {
     await this.arm([address]);
-    const point = await this.#point(address);
+    const point = await this.#points.of(address);
     point.pause = then;
   }
 
   /** Takes breakpoints out again, all in one write. */
-  async disarm(addresses: readonly Addr[]): Promise<void> {
-    const batch = this.#session.batch();
-    for (const address of addresses) {
-      const point = this.#points.get(address);
-      if (!point?.permanent) continue;
-      point.permanent = false;
-      if (!point.awaited) batch.removeBreakpoint(point.breakpoint);
-    }
-    await batch.send();
+  disarm(addresses: readonly Addr[]): Promise<void> {
+    return this.#points.disarm(addresses);
   }
 
   /** Makes `run` return at the next stop. Interrupts a running guest. */
@@ -173,6 +115,12 @@ export class StopEngine {
     if (this.#askedToStop) return;
     this.#askedToStop = true;
     if (this.#session.state.kind === 'running') await this.#session.interrupt();
+  }
+
+  /** The recording ends: takes everything off the target that would stop it when nobody is there any more. */
+  async settle(): Promise<void> {
+    await this.#options.watches?.disarm();
+    await this.#stepper.settle();
   }
 
   /**
@@ -195,6 +143,7 @@ export class StopEngine {
   async #visit(stop: SignalStop): Promise<StopReply | undefined> {
     const hart = stop.hart;
     let asked = this.#options.onFirstHit === undefined;
+    let watched = this.#options.watches?.reported(stop);
     for (;;) {
       if (this.#askedToStop) return undefined;
       if (stop.reason === 'fork' && stop.child !== undefined) {
@@ -206,6 +155,12 @@ export class StopEngine {
       if (signal !== undefined) return this.#resume(this.#session.batch(hart), signal);
       this.#clock ??= await this.#options.findClock();
       await this.#options.onStop?.();
+      if (watched !== undefined) {
+        const next = await this.#access(watched, hart, this.#clock);
+        watched = undefined;
+        if (next !== 'again') return next;
+        continue;
+      }
       const first = this.#session.batch(hart);
       const registers = first.readRegisters();
       const time = this.#clock.request(first);
@@ -213,7 +168,7 @@ export class StopEngine {
       await first.send();
       const pc = registers.value.register(this.#arch.pc);
       const stackPointer = registers.value.register(this.#arch.sp);
-      const point = pc === undefined ? undefined : this.#points.get(pc);
+      const point = pc === undefined ? undefined : this.#points.at(pc);
       if (point?.permanent && !this.#arrived && !asked) {
         asked = true;
         this.#arrived = (await this.#options.onFirstHit?.()) ?? true;
@@ -222,7 +177,10 @@ export class StopEngine {
       }
       if (pc === undefined || stackPointer === undefined || !point || !(point.permanent || point.awaited)) {
         // The hit that led to its own disarming goes on from where it stands.
-        if (!point) this.#stranger(stop, pc);
+        if (!point) {
+          this.#stepper.stopped(hart);
+          this.#stranger(stop, pc);
+        }
         return this.#resume(this.#session.batch(hart));
       }
       this.#strangers = 0;
@@ -244,7 +202,7 @@ export class StopEngine {
     hart: string | undefined,
     guessed: GuessedReads,
   ): Promise<StopReply | undefined | 'again'> {
-    const { tracer } = this.#options;
+    const { tracer, watches } = this.#options;
     point.pause?.();
     const repeated = point.pause !== undefined || point.rearrivals.get(hit.hart) === hit.stackPointer;
     point.rearrivals.delete(hit.hart);
@@ -272,9 +230,9 @@ export class StopEngine {
         );
 
     const points: Point[] = [];
-    for (const address of reaction.watch) points.push(this.#points.get(address) ?? (await this.#point(address)));
+    for (const address of reaction.watch) points.push(this.#points.at(address) ?? (await this.#points.of(address)));
     const third = this.#session.batch(hart);
-    const inserts = this.#plant(third, points, reaction.unwatch);
+    const inserts = this.#points.plant(third, points, reaction.unwatch);
     if (this.#askedToStop) {
       await third.send();
       if (!repeated) tracer.digest();
@@ -282,25 +240,78 @@ export class StopEngine {
     }
     if (!(point.permanent || point.awaited)) return this.#goOn(third, inserts, repeated);
 
+    let { pc } = hit as { pc: Addr | undefined };
     const effects = point.over?.effects(hit.registers, loaded?.value);
-    if (effects && !(load && loaded?.value === undefined)) {
+    const touched = [...(loads ? [load] : []), ...(effects?.memory ?? [])];
+    const isAccess = touched.some((each) =>
+      watches?.covers(each.address, 'bytes' in each ? each.bytes.length : each.length),
+    );
+    if (effects && !isAccess && !(load && loaded?.value === undefined)) {
       const newPc = effects.registers.find(({ name }) => name === this.#arch.pc)?.value;
       for (const { address, bytes } of effects.memory) third.writeMemory(address, bytes);
       const writes = effects.registers.map(({ name, value }) => third.writeRegister(name, value));
-      if (newPc === undefined || !this.#isWatched(newPc)) return this.#goOn(third, inserts, repeated, writes);
+      if (newPc === undefined || !this.#points.isWatched(newPc)) return this.#goOn(third, inserts, repeated, writes);
       // The next instruction has a breakpoint too: some stubs would run past it, so it is looked at before resuming.
       await third.send();
+      pc = addr(newPc);
+      this.#points.check(inserts);
+      if (!repeated) tracer.digest();
     } else {
       await third.send();
-      await this.#step(point, hit, hart);
+      const stepped = await this.#stepper.over(hit, hart, [point.breakpoint]);
+      if (stepped.interrupted) point.rearrivals.set(hit.hart, hit.stackPointer);
+      if (stepped.stop.kind !== 'signal') return stepped.stop;
+      ({ pc } = stepped);
+      this.#points.check(inserts);
+      if (!repeated) tracer.digest();
+      this.#tellAccesses(stepped, hit);
     }
-    this.#checkInserted(inserts);
-    if (!repeated) tracer.digest();
-    const registers = this.#session.batch(hart);
-    const now = registers.readRegisters();
-    await registers.send();
-    const pc = now.value.register(this.#arch.pc);
-    return pc !== undefined && this.#isWatched(pc) ? 'again' : this.#resume(this.#session.batch(hart));
+    return this.#from(pc, hart);
+  }
+
+  /** Goes on from where a hart stands, unless there is something to see. */
+  async #from(pc: Addr | undefined, hart: string | undefined): Promise<StopReply | undefined | 'again'> {
+    if (this.#askedToStop) return undefined;
+    return pc !== undefined && this.#points.isWatched(pc) ? 'again' : this.#resume(this.#session.batch(hart));
+  }
+
+  /** The target stands before or behind an access that is watched: tells of it, once it has happened. */
+  async #access(
+    point: Watchpoint,
+    hart: string | undefined,
+    clock: ClockReader,
+  ): Promise<StopReply | undefined | 'again'> {
+    const { watches, code } = this.#options;
+    const old = point.known;
+    const batch = this.#session.batch(hart);
+    const registers = batch.readRegisters();
+    const time = clock.request(batch);
+    const learn = watches?.request(batch);
+    await batch.send();
+    learn?.();
+    this.#strangers = 0;
+    const pc = addr(registers.value.register(this.#arch.pc) ?? 0n);
+    const stackPointer = registers.value.register(this.#arch.sp) ?? 0n;
+    const at = { hart: this.#options.hartNumber(hart), time: time() };
+    const bytes = code(pc, codeBytes) ?? (await this.#session.memory(hart).read(pc, 4));
+    if (!watches?.isBefore(point, pc, bytes, registers.value)) {
+      watches?.tell({ point, old, value: point.known, pc, exact: false, ...at });
+      return this.#from(pc, hart);
+    }
+    const here = this.#points.at(pc);
+    const breakpoints = here && this.#points.isWatched(pc) ? [here.breakpoint] : [];
+    const stepped = await this.#stepper.over({ pc, stackPointer }, hart, breakpoints, point);
+    if (stepped.stop.kind !== 'signal') return stepped.stop;
+    this.#tellAccesses(stepped, at);
+    return this.#from(stepped.pc, hart);
+  }
+
+  #tellAccesses({ accessed }: Stepped, { hart, time }: Pick<Hit, 'hart' | 'time'>): void {
+    for (const { point, old, pc, exact } of accessed) {
+      // Of an instruction that reads and writes, a watch of reads is told what was read.
+      const value = exact && accessOf(point.breakpoint) === 'r' ? old : point.known;
+      this.#options.watches?.tell({ point, old, value, pc, exact, hart, time });
+    }
   }
 
   /** Resumes with what the batch holds and digests the hit while the guest runs. */
@@ -317,7 +328,7 @@ export class StopEngine {
     const stop = await next;
     // The connection may have ended before all was answered.
     if (stop.kind === 'gone') return stop;
-    this.#checkInserted(inserts);
+    this.#points.check(inserts);
     if (writes.some((reply) => !reply.value)) {
       throw new RsptraceError('RSP_WRITE_REFUSED', 'the stub refused to write a register, and the guest has gone on', {
         hint: 'the instruction under a breakpoint could not be carried out: the guest may have gone wrong',
@@ -335,68 +346,15 @@ export class StopEngine {
     return stop;
   }
 
-  #isWatched(pc: bigint): boolean {
-    const point = this.#points.get(pc);
-    return point !== undefined && (point.permanent || point.awaited);
-  }
-
-  #plant(batch: Batch, watched: readonly Point[], unwatched: readonly Addr[]): Planted[] {
-    const inserts: Planted[] = [];
-    for (const point of watched) {
-      if (!point.awaited && !point.permanent) inserts.push({ point, reply: batch.insertBreakpoint(point.breakpoint) });
-      point.awaited = true;
-    }
-    for (const address of unwatched) {
-      const point = this.#points.get(address);
-      if (!point?.awaited) continue;
-      point.awaited = false;
-      if (point.permanent) continue;
-      batch.removeBreakpoint(point.breakpoint);
-      // Who comes back from a handler now is not stopped any more, and a later call that returns here is another one.
-      point.rearrivals.clear();
-    }
-    return inserts;
-  }
-
-  #checkInserted(inserts: readonly Planted[]): void {
-    const refused = inserts.filter(({ reply }) => !reply.value).map(({ point }) => point);
-    if (refused.length > 0) throw this.#refusal(refused, 'a return address');
-  }
-
-  async #step(point: Point, hit: Hit, hart: string | undefined): Promise<void> {
-    let signal: number | undefined;
-    for (let tries = 0; tries < stepTries; tries++) {
-      const stop = await this.#session.stepOver(hart ?? ANY_HART, point.breakpoint, signal);
-      this.#stops++;
-      if (stop.kind !== 'signal') return;
-      const handed = signal;
-      signal = programSignal(stop);
-      const batch = this.#session.batch(hart);
-      const registers = batch.readRegisters();
-      await batch.send();
-      const pc = registers.value.register(this.#arch.pc);
-      if (pc === undefined || pc === hit.pc) continue;
-      const stackPointer = registers.value.register(this.#arch.sp) ?? 0n;
-      const wentFar = pc < hit.pc || pc > addOffset(hit.pc, codeBytes);
-      // Far away with a deeper stack, or a stack of its own: a handler came first, and will return to this same instruction.
-      if (wentFar && (handed !== undefined || stackPointer < hit.stackPointer - 16n)) {
-        point.rearrivals.set(hit.hart, hit.stackPointer);
-      }
-      return;
-    }
-    throw new RsptraceError('TARGET_STUCK', `a single step at ${hex(hit.pc)} does not move the target`, {
-      hint: 'leave this function out of --probe',
-    });
-  }
-
   /** Another program runs in the process: its probes are planted where it is the same one, and none where it is not. */
   async #afterExec(stop: SignalStop): Promise<StopReply> {
     this.#session.forgetBreakpoints();
     this.#options.tracer.abandon();
-    const watched = [...this.#points].filter(([, { permanent }]) => permanent).map(([address]) => addr(address));
-    this.#points.clear();
-    if (await this.#options.isSameProgram()) await this.arm(watched);
-    else this.#logger.warn({ program: stop.path }, 'the process runs another program now, which is not traced');
+    const probes = this.#points.forget();
+    if (await this.#options.isSameProgram()) {
+      await this.arm(probes);
+      await this.#options.watches?.arm();
+    } else this.#logger.warn({ program: stop.path }, 'the process runs another program now, which is not traced');
     return this.#resume(this.#session.batch(stop.hart));
   }
 
@@ -413,28 +371,4 @@ export class StopEngine {
       );
     }
   }
-
-  async #point(address: Addr): Promise<Point> {
-    let point = this.#points.get(address);
-    if (!point) {
-      let code = this.#options.code(address, codeBytes);
-      code ??= await this.#session.memory().read(address, 4);
-      const bytes = code ?? new Uint8Array(4);
-      point = {
-        breakpoint: await this.#types.choose(address, this.#arch.breakpointKind(bytes)),
-        over: code && this.#arch.resumeOver(code, address),
-        permanent: false,
-        awaited: false,
-        pause: undefined,
-        rearrivals: new Map(),
-      };
-      this.#points.set(address, point);
-    }
-    return point;
-  }
-}
-
-/** The signal that a stop is about, when it is the program's: traps and interrupts are the debugger's own, and so are illegal instructions at breakpoints. */
-function programSignal({ signal }: SignalStop): number | undefined {
-  return [0, 2, 4, 5].includes(signal) ? undefined : signal;
 }

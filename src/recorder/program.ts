@@ -4,20 +4,23 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { type DebugFileOptions, DebugInfo, ElfFile, type FutureSet, findFutures } from '../dwarf/index.js';
 import {
+  type AnyProbe,
   type EngineName,
   type EnginePlanOptions,
   type FunctionProbes,
+  knownPlaces,
   loadedElf,
   mayInline,
   mergePlans,
   type PollProbes,
-  type ProbeSpec,
   planFunction,
   planPoll,
   probesByKind,
   resolveFunctions,
   resolvePolls,
   verifyCode,
+  type WatchPlace,
+  type WatchSpec,
 } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
 
@@ -31,16 +34,23 @@ export interface Program {
   readonly polls: { readonly futures: FutureSet; readonly probes: PollProbes } | undefined;
   /** Undefined when no functions are traced. */
   readonly functions: FunctionProbes | undefined;
-  readonly specs: readonly ProbeSpec[];
+  readonly watches: readonly ProgramWatch[];
+  readonly specs: readonly AnyProbe[];
+}
+
+/** What is watched, and where it lies, where that is known without the target. */
+export interface ProgramWatch {
+  readonly spec: WatchSpec;
+  readonly place: WatchPlace | undefined;
 }
 
 /**
  * Reads an ELF (and its debug file, where it has one) and resolves probes against it.
- * @throws RsptraceError `ELF_*`, `DWARF_*`, `DEBUG_FILE_MISMATCH`, `ARCH_UNSUPPORTED`, `PROBE_*`
+ * @throws RsptraceError `ELF_*`, `DWARF_*`, `DEBUG_FILE_MISMATCH`, `ARCH_UNSUPPORTED`, `PROBE_*`, `EXPRESSION_*`, `WATCH_*`
  */
 export async function prepare(
   path: string,
-  specs: readonly ProbeSpec[],
+  specs: readonly AnyProbe[],
   logger: Logger = silent,
   debugFiles: DebugFileOptions = {},
 ): Promise<Program> {
@@ -58,7 +68,7 @@ export function architectureFor(elf: ElfFile): Architecture {
   );
 }
 
-async function understand(elf: ElfFile, specs: readonly ProbeSpec[], logger: Logger): Promise<Program> {
+async function understand(elf: ElfFile, specs: readonly AnyProbe[], logger: Logger): Promise<Program> {
   const arch = architectureFor(elf);
   const wanted = probesByKind(specs);
   const debug = wanted.poll || elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
@@ -67,7 +77,9 @@ async function understand(elf: ElfFile, specs: readonly ProbeSpec[], logger: Log
   await arch.prepare();
   const functions = wanted.fn && resolveFunctions(elf, debug, arch, wanted.fn);
   for (const probe of functions?.unmatched ?? []) logger.warn({ probe }, 'a probe that matches no function');
-  return { elf, arch, debug, polls, functions, specs };
+  const places = await knownPlaces(wanted.watch, debug);
+  const watches = wanted.watch.map((spec, index) => ({ spec, place: places[index] }));
+  return { elf, arch, debug, polls, functions, watches, specs };
 }
 
 /** The program with the addresses that it has in the target: a position-independent one is read once more. */
@@ -76,6 +88,13 @@ export async function loadedProgram(program: Program, session: Session, logger: 
   if (elf === program.elf) return program;
   logger.info({ bias: hex(elf.loadBias) }, 'the program is position-independent');
   return understand(elf, program.specs, logger);
+}
+
+/** Addresses by which the target's code is compared with the ELF's: those of the probes, or the program's entry where only data is watched. */
+export function codeToVerify(program: Program): Addr[] {
+  const probes = addressesOf(program);
+  const { entry } = program.elf;
+  return probes.length > 0 || program.elf.bytesAt(entry, 1) === undefined ? probes : [entry];
 }
 
 /** Every address where a probe goes, each once, in ascending order. */
@@ -89,27 +108,34 @@ export async function isLoadedAlike(
   session: Session,
   linked: ElfFile,
   loaded: ElfFile,
-  probes: readonly Addr[],
+  code: readonly Addr[],
 ): Promise<boolean> {
   try {
     const now = await loadedElf(session, linked);
-    return (
-      now.loadBias === loaded.loadBias && (await verifyCode(session, loaded, probes)).absent.length < probes.length
-    );
+    return now.loadBias === loaded.loadBias && (await verifyCode(session, loaded, code)).absent.length < code.length;
   } catch (error) {
     if (error instanceof RsptraceError && /^(LOAD_ADDRESS_UNKNOWN|ELF_MISMATCH)$/.test(error.code)) return false;
     throw error;
   }
 }
 
-/** What is known of the engines before the target is: for `record`, and for a look beforehand. */
+/**
+ * What is known of the engines before the target is: for `record`, and for a look beforehand.
+ * @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for by name and something is watched
+ */
 export function enginePlan(
   program: Program,
   wanted: EngineName = 'auto',
   stackDepth?: number,
   values = true,
 ): EnginePlanOptions {
-  const { arch, elf, polls, functions } = program;
+  const { arch, elf, polls, functions, watches } = program;
+  const [watch] = watches;
+  if (wanted === 'target' && watch) {
+    throw new RsptraceError('ENGINE_UNAVAILABLE', `'${watch.spec.text}' cannot be carried out without stops`, {
+      hint: '--engine auto stops for what is watched, and for what else needs it',
+    });
+  }
   const general = generalRegisters(arch);
   return {
     arch,

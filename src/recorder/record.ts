@@ -17,20 +17,24 @@ import {
   FunctionTracer,
   findClock,
   PollTracer,
+  resolveWatches,
   type ScratchSources,
   StopEngine,
   type TimeScale,
   verifyArchitecture,
   verifyCode,
+  WatchEvents,
+  Watchpoints,
+  watchRef,
 } from '../probes/index.js';
 import { isRefusal, pagingIsFinal } from '../probes/scratch/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
-import { type ClockInfo, Threshold, type TraceSink } from '../trace/index.js';
+import { type ClockInfo, Threshold, type TraceSink, type WatchRef } from '../trace/index.js';
 import type { Hooked } from '../unwind/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { CountingSink } from './counting-sink.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
-import { addressesOf, enginePlan, isLoadedAlike, loadedProgram, type Program } from './program.js';
+import { addressesOf, codeToVerify, enginePlan, isLoadedAlike, loadedProgram, type Program } from './program.js';
 
 export interface RecordOptions {
   readonly session: Session;
@@ -86,6 +90,8 @@ export interface Recording extends Progress {
   readonly hostMs: number;
   /** What carried each probe out. */
   readonly engines: readonly EngineChoice[];
+  /** What was watched. */
+  readonly watches: readonly WatchRef[];
   /** Where the trampolines lay; undefined where every probe stopped the target. */
   readonly scratch: string | undefined;
   /** Events known to be missing from the trace. */
@@ -105,17 +111,20 @@ const flushMs = 200;
  * to the sink until the guest ends or the options say stop; then takes every breakpoint out and lets the guest run on.
  *
  * @returns how it went; a wire that breaks in the middle is told in `error`, with all that was recorded kept
- * @throws RsptraceError for what is wrong before the guest runs: `ARCH_MISMATCH`, `ELF_MISMATCH`, `LOAD_ADDRESS_UNKNOWN`, `RSP_*`
+ * @throws RsptraceError for what is wrong before the guest runs: `ARCH_MISMATCH`, `ELF_MISMATCH`, `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`
  */
 export async function record(options: RecordOptions): Promise<Recording> {
   const { sink, logger = silent } = options;
   let { session } = options;
   const started = performance.now();
   verifyArchitecture(session, options.program.arch);
+  // Over another connection nobody would know of what was written over the first.
+  const wanted = options.reconnect ? 'stop' : options.engine;
   const program = await loadedProgram(options.program, session, logger);
   const { arch, elf, debug, polls, functions } = program;
   const addresses = addressesOf(program);
-  const { absent } = await verifyCode(session, elf, addresses);
+  const verified = codeToVerify(program);
+  const { absent } = await verifyCode(session, elf, verified);
   if (absent.length > 0) logger.info({ probes: absent.length }, 'code not loaded yet: these probes wait for it');
 
   const harts = new HartNumbers((await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) })));
@@ -132,6 +141,11 @@ export async function record(options: RecordOptions): Promise<Recording> {
   }
   if (functions) kinds.push(new FunctionTracer(functions, output, options.functions));
   const tracer = new CallTracer(arch, output, kinds);
+  const specs = program.watches.map(({ spec }) => spec);
+  const places = await resolveWatches(specs, debug, session.memory());
+  const watchEvents = new WatchEvents(elf, debug, output);
+  const watchesOf = (of: Session): Watchpoints =>
+    new Watchpoints({ session: of, arch, places, logger, tell: (access) => watchEvents.tell(access) });
   const nanosPerTick = 1e9 / (options.timebaseHz ?? defaultTimebaseHz);
   const timeScale = async (at: Addr): Promise<TimeScale> => {
     const calibration = arch.probeCode?.calibration;
@@ -146,8 +160,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     session,
     tracer,
     logger,
-    // Over another connection nobody would know of what was written over the first.
-    ...enginePlan(program, options.reconnect ? 'stop' : options.engine, options.stackDepth, options.functions?.values),
+    ...enginePlan(program, wanted, options.stackDepth, options.functions?.values),
     scratch: options.scratch ?? {},
     elf,
     timeScale: (scratch) => timeScale(scratch.code.address),
@@ -159,16 +172,17 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const running = (): number => earlier.ranNs + engine.runningTime();
   const clockOf = (of: Session): Promise<ClockReader> =>
     findClock(of, arch.name, running, options.clock, options.timebaseHz);
-  const engineFor = (of: Session, clock: () => Promise<ClockReader>): StopEngine =>
+  const engineFor = (of: Session, watches: Watchpoints, clock: () => Promise<ClockReader>): StopEngine =>
     new StopEngine({
       session: of,
       arch,
       tracer,
+      watches,
       logger,
       ...(options.hardware === undefined ? {} : { hardware: options.hardware }),
       code: (address, length) => elf.bytesAt(address, length),
       hartNumber: (id) => harts.number(id),
-      isSameProgram: () => isLoadedAlike(of, options.program.elf, elf, addresses),
+      isSameProgram: () => isLoadedAlike(of, options.program.elf, elf, verified),
       onFirstHit: async () => {
         await words.learn(of, arch, (id) => harts.number(id));
         return engines.arrive(engine, (thrown) => failed(thrown));
@@ -181,11 +195,13 @@ export async function record(options: RecordOptions): Promise<Recording> {
     begin(clock.info);
     return clock;
   };
-  let engine = engineFor(session, firstClock);
+  let watches = watchesOf(session);
+  let engine = engineFor(session, watches, firstClock);
   const begin = (clock: ClockInfo): void =>
     filtered.begin({ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, clock, harts: harts.all() });
   await session.passSignals();
   await engine.arm(addresses);
+  await watches.arm();
 
   const stopping = new AbortController();
   let why: Recording['end'] = 'guest-ended';
@@ -244,11 +260,13 @@ export async function record(options: RecordOptions): Promise<Recording> {
       return undefined;
     }
     verifyArchitecture(session, arch);
-    await verifyCode(session, elf, addresses);
+    await verifyCode(session, elf, verified);
     const clock = known && (await clockOf(session));
     if (clock) counting.event(await gapUntilNow(session, clock, known, output.time));
-    const next = engineFor(session, clock ? async () => clock : firstClock);
+    watches = watchesOf(session);
+    const next = engineFor(session, watches, clock ? async () => clock : firstClock);
     await next.arm(addresses);
+    await watches.arm();
     if (until !== undefined) await next.pause(until, () => stop('until'));
     return next;
   };
@@ -276,6 +294,8 @@ export async function record(options: RecordOptions): Promise<Recording> {
   }
   let missing = 0;
   try {
+    // A target that runs out of patches must not stand still before an access.
+    if (session.state.kind === 'idle') await engine.settle();
     ({ missing } = await engines.leave(session.state.kind === 'idle'));
   } catch (thrown) {
     failed(thrown);
@@ -296,7 +316,9 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const hostMs = performance.now() - started;
   const { choices, scratch } = engines;
   const { tailLost } = engines;
-  return { end: why, clock, stop: ended, error, hostMs, engines: choices, scratch, missing, tailLost, ...progress() };
+  const watched = watches.all.map(watchRef);
+  const outcome = { end: why, clock, stop: ended, error, hostMs };
+  return { ...outcome, engines: choices, watches: watched, scratch, missing, tailLost, ...progress() };
 }
 
 /** Takes everything out of the target and lets it run on; where the wire is gone there is nothing left to do. */

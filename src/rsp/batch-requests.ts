@@ -6,9 +6,12 @@ import { type MemoryRequest, OkRequest, type Reply } from './request.js';
 import type { RunControl } from './run-control.js';
 import type { RegisterDescription } from './target-description.js';
 
-/** A breakpoint as Z and z packets name it: type 0 software, 1 hardware; kind as the architecture defines it. */
+/**
+ * A breakpoint or watchpoint as Z and z packets name it: type 0 software, 1 hardware, kind as the architecture defines it; 2 stops at writes,
+ * 3 at reads, 4 at both, kind then being the number of bytes.
+ */
 export interface Breakpoint {
-  readonly type: 0 | 1;
+  readonly type: 0 | 1 | 2 | 3 | 4;
   readonly address: Addr;
   readonly kind: number;
 }

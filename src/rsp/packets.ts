@@ -51,7 +51,7 @@ export const packets = {
   // QEMU: m and M take physical addresses until it is turned off again
   qemuPhysicalMemory: (on: boolean) => `Qqemu.PhyMemMode:${on ? 1 : 0}`,
 
-  // Breakpoints: type 0 software, 1 hardware; kind is the length of the trap instruction
+  // Breakpoints: type 0 software, 1 hardware; kind is the length of the trap instruction. Watchpoints: 2 write, 3 read, 4 both; kind is their length
   insertBreakpoint: (type: number, address: Addr, kind: number) =>
     `Z${type},${address.toString(16)},${kind.toString(16)}`,
   removeBreakpoint: (type: number, address: Addr, kind: number) =>

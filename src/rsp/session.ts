@@ -3,7 +3,7 @@ import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { Batch, type BatchContext, readLimit, writeLimit } from './batch.js';
-import { type Breakpoint, breakpointKey } from './batch-requests.js';
+import type { Breakpoint } from './batch-requests.js';
 import { isProcess, type StubFeatures } from './features.js';
 import type { Greeting } from './handshake.js';
 import { hexToBytes } from './hex.js';
@@ -12,6 +12,7 @@ import { type MemoryRegion, parseMemoryMap } from './memory-map.js';
 import { packets } from './packets.js';
 import { readRemoteFile } from './remote-files.js';
 import { ANY_HART, type Resume, type RunControl, type SessionState } from './run-control.js';
+import { liftedForStep, stepWithout } from './step-over.js';
 import { pidOf, type StopReply } from './stop-reply.js';
 import type { TargetDescription } from './target-description.js';
 import { readThreads } from './threads.js';
@@ -117,24 +118,14 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Runs one instruction of one hart that stands at an inserted breakpoint. A step may come back without having executed
-   * anything (an interrupt was pending): compare the pc. With a signal it is the first one of the handler, where there is any.
+   * Runs one instruction of one hart that stands at inserted breakpoints, or before an access that is watched. A step may come back without
+   * having executed anything (an interrupt was pending, a watchpoint that is not among these): compare the pc. With a signal it is the first
+   * instruction of the handler, where there is any.
    */
-  async stepOver(hart: string, breakpoint: Breakpoint, signal?: number): Promise<StopReply> {
+  stepOver(hart: string, over: Breakpoint | readonly Breakpoint[], signal?: number): Promise<StopReply> {
     const step: Resume = { kind: 'step', hart, ...(signal === undefined ? {} : { signal }) };
-    // QEMU steps over a breakpoint that stays inserted.
-    if (this.features.qemuStepBits !== undefined || !this.#inserted.has(breakpointKey(breakpoint)))
-      return this.resume(step);
-    const batch = this.batch(hart);
-    batch.removeBreakpoint(breakpoint);
-    const stop = await batch.resume(step);
-    if (this.state.kind === 'idle' && !(await this.insertBreakpoint(breakpoint))) {
-      throw new RsptraceError(
-        'RSP_BREAKPOINT',
-        `The stub does not take the breakpoint at 0x${breakpoint.address.toString(16)} again`,
-      );
-    }
-    return stop;
+    const breakpoints = 'type' in over ? [over] : over;
+    return stepWithout(this, liftedForStep(breakpoints, this.#inserted, this.features), hart, step);
   }
 
   /** Memory as `hart` sees it (undefined: the one that stopped), of any length, page by page. */

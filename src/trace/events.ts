@@ -164,6 +164,49 @@ export interface CallLost extends OfCall {
 
 export type CallEvent = CallBegin | CallEnd | CallLost;
 
+/** Which accesses are watched: reads, writes, both. */
+export type WatchAccess = 'r' | 'w' | 'rw';
+
+/** A place in memory that is watched; one object a place, so identity is a key. */
+export interface WatchRef {
+  readonly key: number;
+  /** As it was asked for: `labkern::exec::POLLS`, `0x80001000,8`. */
+  readonly name: string;
+  /** What the target reports; reads cannot be had alone everywhere. */
+  readonly access: WatchAccess;
+  /** What was asked for. */
+  readonly asked: WatchAccess;
+  readonly address: Addr;
+  /** Bytes: 1, 2, 4 or 8. */
+  readonly size: number;
+  /** The full type name as DWARF spells it. */
+  readonly type: string;
+}
+
+/** A place that is watched was read or written. */
+export interface WatchHit {
+  readonly type: 'watch';
+  readonly time: GuestNanos;
+  readonly hart: number;
+  readonly watch: WatchRef;
+  /** `access`: the target reports reads and writes alike, and the value is what it was: read, or written with the same. */
+  readonly access: 'read' | 'write' | 'access';
+  /** What was there before, as Rust would print it; undefined for a read, and where it could not be read. */
+  readonly old: string | undefined;
+  /** What is there after it; of a read, what was read. */
+  readonly value: string | undefined;
+  /** The value as a number, where it is one. */
+  readonly number: number | undefined;
+  /** Whether the bytes differ from those before; undefined for a read, and where they could not be read. */
+  readonly changed: boolean | undefined;
+  /** The instruction, or the one after it where the target stops after the access. */
+  readonly pc: Addr;
+  /** Who did it: of the functions inlined into each other there, the innermost that is not a part of Rust's library. */
+  readonly by: StackEntry;
+  /** All of these functions, the innermost first. */
+  readonly inlined: readonly StackEntry[];
+}
+
 /** The link to the stub was broken: what happened in between is not in the trace. Polls that were open then are told as lost. */
 export interface Gap {
   readonly type: 'gap';
@@ -172,7 +215,7 @@ export interface Gap {
   readonly to: GuestNanos;
 }
 
-export type TraceEvent = PollBegin | PollEnd | StateChange | DerivedPoll | PollLost | CallEvent | Gap;
+export type TraceEvent = PollBegin | PollEnd | StateChange | DerivedPoll | PollLost | CallEvent | WatchHit | Gap;
 
 export interface HartInfo {
   readonly number: number;

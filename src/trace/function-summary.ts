@@ -95,6 +95,7 @@ export class FunctionSummary implements TraceSink {
       }
       case 'state':
       case 'derived-poll':
+      case 'watch':
         break;
     }
   }

@@ -8,6 +8,7 @@ export { tee } from './tee.js';
 export { argumentsText, ChainTexts, placeText, rootText, stateText, waitingState, waitText } from './text.js';
 export { type TableOptions, timeText } from './text-table.js';
 export { Threshold } from './threshold.js';
+export { type WatchRow, WatchSummary } from './watch-summary.js';
 export { ChromeWriter } from './writers/chrome.js';
 export { Lanes, type LaneWriter, type LifeEnd } from './writers/lanes.js';
 export { PerfettoWriter } from './writers/perfetto.js';

@@ -101,6 +101,7 @@ export class Summary implements TraceSink {
         this.gaps.push({ from_ns: event.from, to_ns: event.to });
         break;
       case 'state':
+      case 'watch':
         break;
     }
   }

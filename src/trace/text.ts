@@ -8,6 +8,7 @@ import type {
   RootRef,
   StackEntry,
   StateRef,
+  WatchHit,
 } from './events.js';
 
 /** `src/work.rs:34`, `src/work.rs`, or undefined where no file is known. */
@@ -79,6 +80,19 @@ export function stackText(stack: readonly StackEntry[]): string {
       return `${entry.function ?? '??'}${place === undefined ? '' : ` at ${place}`}`;
     })
     .join(' < ');
+}
+
+/** `labkern::exec::poll_task at src/exec.rs:88`; an address where nothing is known of the code. */
+export function doerText({ by, pc }: WatchHit): string {
+  const place = placeText(by);
+  return `${by.function ?? hex(pc)}${place === undefined ? '' : ` at ${place}`}`;
+}
+
+/** `4 -> 5`, `5, unchanged`, `read 5`, `accessed 5`; `?` stands for what could not be read. */
+export function accessText({ access, old, value, changed }: WatchHit): string {
+  const now = value ?? '?';
+  if (access !== 'write') return `${access === 'read' ? 'read' : 'accessed'} ${now}`;
+  return changed === false ? `${now}, unchanged` : `${old ?? '?'} -> ${now}`;
 }
 
 /** `x: 3, y: 0x80401230`. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { architectureOf, riscv64 } from '../../src/arch/index.js';
 import { DebugInfo, ElfFile } from '../../src/dwarf/index.js';
-import { type FunctionProbe, type FunctionProbes, parseProbe, resolveFunctions } from '../../src/probes/index.js';
+import { type FunctionProbe, type FunctionProbes, parseNames, resolveFunctions } from '../../src/probes/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { scratchFolder } from '../support/command.js';
 
@@ -13,7 +13,7 @@ async function resolve(path: string, ...texts: string[]): Promise<FunctionProbes
   if (!arch) throw new Error(`no architecture for ${path}`);
   await arch.prepare();
   const debug = elf.has('.debug_info') ? DebugInfo.load(elf) : undefined;
-  return resolveFunctions(elf, debug, arch, texts.map(parseProbe));
+  return resolveFunctions(elf, debug, arch, texts.map(parseNames));
 }
 
 const names = ({ probes }: FunctionProbes): string[] => probes.map(({ ref }) => ref.name);
@@ -169,7 +169,7 @@ int main(void) { return 0; }`;
 
   // Where DWARF only says that a parameter lies in the frame, the convention decides: that of RISC-V for the same types.
   const elf = await ElfFile.open(join(folder, 'gcc0'));
-  const riscv = resolveFunctions(elf, DebugInfo.load(elf), riscv64, [parseProbe('fn:**')]);
+  const riscv = resolveFunctions(elf, DebugInfo.load(elf), riscv64, [parseNames('fn:**')]);
   t.strictSame(where(of(riscv, 'many')).at(-1), 'g=a6:8');
   t.equal(of(riscv, 'many').stackArguments, false);
   t.strictSame(where(of(riscv, 'large')), ['p=pointer a1', 'q=a2:4']);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import type { RsptraceError } from '../../src/base/errors.js';
 import { compileGlob, nearest } from '../../src/probes/glob.js';
-import { parseProbe, probesByKind, whiteList } from '../../src/probes/probe-spec.js';
+import { parseNames, parseProbe, probesByKind, whiteList } from '../../src/probes/probe-spec.js';
 
 t.test('a glob matches a whole path or a tail that begins at a segment', async (t) => {
   const cases: [glob: string, path: string, matches: boolean][] = [
@@ -65,11 +65,11 @@ t.test('what is asked for by kind', async (t) => {
 });
 
 t.test('the white list: includes, excludes, and what holds without includes', async (t) => {
-  const only = whiteList([parseProbe('poll:a::*'), parseProbe('!poll:a::b')]);
+  const only = whiteList([parseNames('poll:a::*'), parseNames('!poll:a::b')]);
   t.equal(only.allows(['a::c'], false), true);
   t.equal(only.allows(['a::b'], true), false);
   t.equal(only.allows(['z::c'], true), false);
-  const without = whiteList([parseProbe('!poll:b')]);
+  const without = whiteList([parseNames('!poll:b')]);
   t.equal(without.allows(['a::c'], true), true);
   t.equal(without.allows(['a::c'], false), false);
   t.equal(without.allows(['a::b'], true), false);

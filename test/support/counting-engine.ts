@@ -1,7 +1,7 @@
 // A stop engine that only counts: how often each hart came by each address.
 import { architectureNamed } from '../../src/arch/index.js';
 import type { Addr } from '../../src/base/addr.js';
-import { type EngineEnd, findClock, StopEngine } from '../../src/probes/index.js';
+import { type EngineEnd, findClock, StopEngine, type Watchpoints } from '../../src/probes/index.js';
 import type { Session } from '../../src/rsp/index.js';
 
 export interface Counting {
@@ -16,7 +16,7 @@ type OnHit = (pc: bigint, hart: number) => boolean;
 export async function countingEngine(
   session: Session,
   archName: 'riscv64' | 'x86_64',
-  options: { readonly hardware?: boolean; readonly onHit?: OnHit } = {},
+  options: { readonly hardware?: boolean; readonly onHit?: OnHit; readonly watches?: Watchpoints } = {},
 ): Promise<Counting> {
   const arch = architectureNamed(archName === 'riscv64' ? 'riscv:rv64' : 'i386:x86-64');
   if (arch === undefined) throw new Error(`no ${archName}`);
@@ -27,6 +27,7 @@ export async function countingEngine(
     session,
     arch,
     ...(options.hardware === undefined ? {} : { hardware: options.hardware }),
+    ...(options.watches === undefined ? {} : { watches: options.watches }),
     code: () => undefined,
     isSameProgram: async () => true,
     hartNumber: (id) => Math.max(0, harts.indexOf(id ?? '')),

@@ -82,6 +82,13 @@ export interface Slice {
   readonly args: Record<string, string>;
 }
 
+/** What a counter's track shows from a time on. */
+export interface Counter {
+  readonly track: string;
+  readonly time: number;
+  readonly value: number;
+}
+
 export interface Track {
   readonly uuid: string;
   readonly name: string;
@@ -93,11 +100,16 @@ export interface Track {
  * Does what a trace processor does with packets, in file order, and refuses what it would drop: an iid or a track that no
  * packet up to this one has told of, an end on a track with nothing open, a packet before the sequence's state is cleared.
  */
-export function readPerfetto(packets: readonly Message[]): { slices: Slice[]; tracks: Map<string, Track> } {
+export function readPerfetto(packets: readonly Message[]): {
+  slices: Slice[];
+  tracks: Map<string, Track>;
+  counters: Counter[];
+} {
   const tables = new Map<string, Map<string, Message>>();
   const tracks = new Map<string, Track>();
   const open = new Map<string, Slice[]>();
   const slices: Slice[] = [];
+  const counters: Counter[] = [];
   const lookup = (table: string, iid: string | undefined): Message => {
     const found = iid === undefined ? undefined : tables.get(table)?.get(iid);
     if (found === undefined) throw new Error(`${table} has no ${iid}`);
@@ -142,12 +154,21 @@ export function readPerfetto(packets: readonly Message[]): { slices: Slice[]; tr
         args[name] = value;
       }
       const type = scalar(event, 'type');
+      const isCounter = (tracks.get(track)?.descriptor.counter ?? []).length > 0;
+      if (isCounter !== (type === 'TYPE_COUNTER'))
+        throw new Error(`packet ${index} has type ${type} on track ${track}`);
+      if (isCounter) {
+        const value = scalar(event, 'counter_value') ?? scalar(event, 'double_counter_value');
+        if (value === undefined) throw new Error(`packet ${index} has no value`);
+        counters.push({ track, time, value: Number(value) });
+        continue;
+      }
       if (type === 'TYPE_SLICE_END') {
         const slice = stack.pop();
         if (slice === undefined) throw new Error(`packet ${index} ends a slice on track ${track}, where none is open`);
         slice.end = time;
         Object.assign(slice.args, args);
-        return;
+        continue;
       }
       const nameIid = scalar(event, 'name_iid');
       const name = nameIid === undefined ? scalar(event, 'name') : scalar(lookup('event_names', nameIid), 'name');
@@ -170,7 +191,7 @@ export function readPerfetto(packets: readonly Message[]): { slices: Slice[]; tr
       else if (type !== 'TYPE_INSTANT') throw new Error(`packet ${index} has type ${type}`);
     }
   });
-  return { slices, tracks };
+  return { slices, tracks, counters };
 }
 
 /** Where each top-level field of a message ends: for a trace, where each packet does. Only whole fields are listed. */

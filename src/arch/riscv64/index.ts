@@ -14,6 +14,7 @@ export const riscv64: Architecture = {
   pc: 'pc',
   sp: 'sp',
   trapRegisters: ['sepc', 'mepc'],
+  watchStops: 'before',
   arguments: ['a0', 'a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7'],
   results: ['a0', 'a1'],
   returnAddress: { in: 'register', name: 'ra' },

@@ -14,6 +14,7 @@ export const x86_64: Architecture = {
   pc: 'rip',
   sp: 'rsp',
   trapRegisters: [],
+  watchStops: 'after',
   arguments: ['rdi', 'rsi', 'rdx', 'rcx', 'r8', 'r9'],
   results: ['rax', 'rdx'],
   returnAddress: { in: 'stack', offset: 0 },

@@ -2,7 +2,7 @@
  * Chrome Trace Event JSON ("Trace Event Format", docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
  * This part: the JSON array form, whose closing `]` may be missing, so that a file that is cut off after a record loads;
  * M (metadata), B and E (a thread a hart, strictly nested), nestable async b, n and e (one `cat` + `id` a root Future), and
- * thread-scoped i for ends whose begin is unknown. `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid`
+ * thread-scoped i for accesses of watched places and ends whose begin is unknown, C (counter) for the values of watched places. `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid`
  * the hart's number + 1, since viewers take thread 0 as the idle thread. Objects that need the object form are not written.
  */
 import { hex } from '../../base/addr.js';
@@ -21,9 +21,21 @@ import type {
   StateChange,
   TraceFacts,
   TraceInfo,
+  WatchHit,
 } from '../events.js';
 import type { OutputFile } from '../output-file.js';
-import { argumentsText, ChainTexts, engineText, gapText, placeText, rootText, stackText, stateText } from '../text.js';
+import {
+  accessText,
+  argumentsText,
+  ChainTexts,
+  doerText,
+  engineText,
+  gapText,
+  placeText,
+  rootText,
+  stackText,
+  stateText,
+} from '../text.js';
 import type { LaneWriter, LifeEnd } from './lanes.js';
 
 /** Every async event of a root has this one category: viewers put `cat` + `id` on one track. */
@@ -157,6 +169,25 @@ export class ChromeWriter implements LaneWriter {
       state_after: event.state && stateText(event.state),
       derived: true,
     });
+  }
+
+  watch(event: WatchHit): void {
+    const { watch, time } = event;
+    this.#onHart('i', event.hart, time, 'watch', `${watch.name}: ${accessText(event)}`, {
+      watch: watch.name,
+      access: event.access,
+      old: event.old,
+      value: event.value,
+      changed: event.changed,
+      by: doerText(event),
+      inlined: event.inlined.length > 1 ? stackText(event.inlined) : undefined,
+      pc: hex(event.pc),
+      address: hex(watch.address),
+      type: watch.type,
+    });
+    if (event.number === undefined) return;
+    const fields = `"tid":${event.hart + 1},"cat":"watch","id":"${hex(watch.address)}","name":${quote(watch.name)}`;
+    this.#record('C', time, fields, { value: event.number });
   }
 
   gap(event: Gap): void {

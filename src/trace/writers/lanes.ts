@@ -16,6 +16,7 @@ import type {
   TraceFacts,
   TraceInfo,
   TraceSink,
+  WatchHit,
 } from '../events.js';
 import { type OpenCall, OpenCalls } from '../open-calls.js';
 import { waitingState, waitText } from '../text.js';
@@ -63,6 +64,8 @@ export interface LaneWriter {
   orphanReturn(event: CallEnd | CallLost): void;
   state(event: StateChange): void;
   derived(event: DerivedPoll): void;
+  /** An instant on the hart's lane; the value, where it is a number, on a lane of the place. */
+  watch(event: WatchHit): void;
   /** A slice on a lane of its own. */
   gap(event: Gap): void;
   flush(): void;
@@ -135,6 +138,9 @@ export class Lanes implements TraceSink {
       case 'derived-poll':
         this.#life(event.root, event.time);
         this.#writer.derived(event);
+        break;
+      case 'watch':
+        this.#writer.watch(event);
         break;
     }
   }

@@ -30,11 +30,13 @@ const TRACK_EVENT = {
   nameIid: 10,
   trackUuid: 11,
   name: 23,
+  counterValue: 30,
   sourceLocation: 33,
   sourceLocationIid: 34,
+  doubleCounterValue: 44,
 };
 /** TrackEvent.Type. */
-export const EVENT = { sliceBegin: 1, sliceEnd: 2, instant: 3 } as const;
+export const EVENT = { sliceBegin: 1, sliceEnd: 2, instant: 3, counter: 4 } as const;
 export type EventType = (typeof EVENT)[keyof typeof EVENT];
 
 /** What goes with every packet but the first: `trusted_packet_sequence_id: 1, sequence_flags: 2`. */
@@ -74,6 +76,7 @@ export const TRACK_DESCRIPTOR = {
   name: 2,
   process: 3,
   parentUuid: 5,
+  counter: 8,
   childOrdering: 11,
   siblingOrderRank: 12,
   description: 14,
@@ -198,6 +201,15 @@ export class PerfettoSequence implements Annotations {
     packet.raw(bytesOf(more));
     packet.close(message);
     this.#close(mark);
+  }
+
+  /** The body of an event on a counter's track: what it shows from now on. */
+  counterBody(value: number): Uint8Array {
+    const packet = this.#packet;
+    packet.clear();
+    if (Number.isSafeInteger(value) && value >= 0) packet.uint(TRACK_EVENT.counterValue, value);
+    else packet.double(TRACK_EVENT.doubleCounterValue, value);
+    return packet.bytes.slice(0, packet.length);
   }
 
   text(name: string, value: string): void {

@@ -8,9 +8,11 @@
  *       labkern::work::chain_task @0x80412340   the same polls, and between them `waiting at FILE:LINE`;
  *                                               instants: state changes, derived polls
  *
+ *     labkern::exec::POLLS                   a counter, of each watched place that is a number; who accessed it, and how, is an
+ *                                            instant on the hart's track
  *     gaps                                   a slice where the link was broken; only where there is one
  *
- * Track uuids: 1 the process, 2 `tasks`, even from 4 harts, odd from 3 roots, GAPS_TRACK. Nothing of the host is written.
+ * Track uuids: 1 the process, 2 `tasks`, even from 4 harts, odd from 3 roots, GAPS_TRACK, watched places in even numbers down from there. Nothing of the host is written.
  */
 import type {
   CallBegin,
@@ -28,9 +30,11 @@ import type {
   StateRef,
   TraceFacts,
   TraceInfo,
+  WatchHit,
+  WatchRef,
 } from '../events.js';
 import type { OutputFile } from '../output-file.js';
-import { engineText, gapText, rootText } from '../text.js';
+import { accessText, doerText, engineText, gapText, rootText, stackText } from '../text.js';
 import type { LaneWriter } from './lanes.js';
 import { CallBodies } from './perfetto-calls.js';
 import { CHILD_ORDERING, EVENT, PerfettoSequence, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-packets.js';
@@ -44,6 +48,7 @@ const TASKS_RANK = 0x7fff_ffff;
 /** No hart has so high a number. */
 const GAPS_TRACK = 0x7fff_fffe;
 
+const watchTrack = (watch: WatchRef): number => GAPS_TRACK - 2 - 2 * watch.key;
 const hartTrack = (hart: number): number => 4 + 2 * hart;
 const rootTrack = (root: RootRef): number => 3 + 2 * root.key;
 
@@ -54,6 +59,7 @@ export class PerfettoWriter implements LaneWriter {
   readonly #bodies: PollBodies;
   readonly #calls: CallBodies;
   #hasGaps = false;
+  readonly #watched = new Set<number>();
 
   constructor(out: OutputFile) {
     this.#out = out;
@@ -174,6 +180,39 @@ export class PerfettoWriter implements LaneWriter {
 
   derived(event: DerivedPoll): void {
     this.#sequence.event(EVENT.instant, rootTrack(event.root), event.time, this.#bodies.derived(event));
+  }
+
+  watch(event: WatchHit): void {
+    const { watch, time, inlined } = event;
+    const notes = this.#sequence.annotate();
+    notes.text('watch', watch.name);
+    notes.text('access', event.access);
+    if (event.old !== undefined) notes.value('old', event.old);
+    if (event.value !== undefined) notes.value('value', event.value);
+    if (event.changed !== undefined) notes.bool('changed', event.changed);
+    notes.text('by', doerText(event));
+    if (inlined.length > 1) notes.text('inlined', stackText(inlined));
+    notes.pointer('pc', event.pc);
+    notes.pointer('address', watch.address);
+    notes.text('type', watch.type);
+    const body = this.#sequence.body({
+      category: 'watch',
+      name: `${watch.name}: ${accessText(event)}`,
+      place: event.by,
+    });
+    this.#sequence.event(EVENT.instant, hartTrack(event.hart), time, body);
+    if (event.number === undefined) return;
+    if (!this.#watched.has(watch.key)) {
+      this.#watched.add(watch.key);
+      this.#sequence.descriptor((track) => {
+        track.uint(TRACK_DESCRIPTOR.uuid, watchTrack(watch));
+        track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
+        track.text(TRACK_DESCRIPTOR.name, watch.name);
+        track.close(track.open(TRACK_DESCRIPTOR.counter));
+        track.uint(TRACK_DESCRIPTOR.siblingOrderRank, TASKS_RANK - 2);
+      });
+    }
+    this.#sequence.event(EVENT.counter, watchTrack(watch), time, this.#sequence.counterBody(event.number));
   }
 
   gap(event: Gap): void {

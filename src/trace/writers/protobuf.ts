@@ -1,11 +1,13 @@
 /*
  * Protocol Buffers wire format (protobuf.dev, "Encoding"): the part that a writer of messages needs.
- * Wire types 0 (VARINT) and 2 (LEN) only; a field's tag is `number << 3 | wire type`, itself a varint.
+ * Wire types 0 (VARINT), 1 (I64, for doubles) and 2 (LEN) only; a field's tag is `number << 3 | wire type`, itself a varint.
  * Written front to back into one buffer that is used again for each message. Nothing is read here.
  */
 import { copyBytes } from '../copy-bytes.js';
 
 const VARINT = 0;
+/** Wire type of a double. */
+const FIXED64 = 1;
 /** Wire type of what has a length: texts, messages. */
 export const LEN = 2;
 const TWO_28 = 0x1000_0000;
@@ -57,6 +59,14 @@ export class ProtoBuffer {
       high >>>= 7;
     }
     this.#varint(low);
+  }
+
+  /** A double field. */
+  double(field: number, value: number): void {
+    this.#room(18);
+    this.#varint((field << 3) | FIXED64);
+    new DataView(this.#bytes.buffer, this.#bytes.byteOffset).setFloat64(this.#length, value, true);
+    this.#length += 8;
   }
 
   bool(field: number, value: boolean): void {

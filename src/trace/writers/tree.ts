@@ -19,7 +19,7 @@ import type {
 } from '../events.js';
 import { type AnyBegin, type AnyEnd, OpenCalls } from '../open-calls.js';
 import type { OutputFile } from '../output-file.js';
-import { argumentsText, ChainTexts, engineText, gapText, stateText } from '../text.js';
+import { accessText, argumentsText, ChainTexts, doerText, engineText, gapText, stateText } from '../text.js';
 import { timeText } from '../text-table.js';
 
 interface Line {
@@ -72,6 +72,9 @@ export class TreeWriter implements TraceSink {
         break;
       case 'state':
         this.#note(event, `${event.future.future}: ${event.to === undefined ? 'unknown state' : stateText(event.to)}`);
+        break;
+      case 'watch':
+        this.#note(event, `${event.watch.name}: ${accessText(event)}, by ${doerText(event)}`);
         break;
       case 'gap':
         this.#openPending();

@@ -1,0 +1,90 @@
+import { type DebugInfo, type ElfFile, formatValue, type Shape, type Value, valueOfBytes } from '../../dwarf/index.js';
+import type { StackEntry, WatchAccess, WatchHit, WatchRef } from '../../trace/index.js';
+import { SourceFrames } from '../../unwind/index.js';
+import type { EventOutput } from '../call-tracer.js';
+import { isLibraryFile, languageCrates } from '../own-code.js';
+import { type Access, accessOf, type Watchpoint } from './watchpoints.js';
+
+/** Turns accesses into events: values as Rust prints them, and who did it. */
+export class WatchEvents {
+  readonly #output: EventOutput;
+  readonly #sources: SourceFrames;
+  readonly #refs: WatchRef[] = [];
+
+  constructor(elf: ElfFile, debug: DebugInfo | undefined, output: EventOutput) {
+    this.#output = output;
+    this.#sources = new SourceFrames(elf, debug);
+  }
+
+  tell({ point, old, value, hart, time, pc, exact }: Access): void {
+    const inlined = this.#sources
+      .of({ pc, exact })
+      .map(({ function: name, file, line }) => ({ function: name, file, line }));
+    const watch = this.#ref(point);
+    const { shape } = point.place;
+    const changed = old && value && old.some((byte, index) => byte !== value[index]);
+    const access = watch.access === 'w' || (watch.access === 'rw' && changed) ? 'write' : kinds[watch.access];
+    const isRead = access === 'read';
+    const now = value && valueOfBytes(shape, value);
+    this.#output.moveTo(time);
+    this.#output.emit({
+      type: 'watch',
+      time: this.#output.time,
+      hart,
+      watch,
+      access,
+      old: isRead || !old ? undefined : formatValue(valueOfBytes(shape, old)),
+      value: now && formatValue(now),
+      number: now && numberOf(now, shape),
+      changed: isRead ? undefined : changed,
+      pc,
+      by: doer(inlined),
+      inlined,
+    });
+  }
+
+  #ref(point: Watchpoint): WatchRef {
+    this.#refs[point.index] ??= watchRef(point);
+    return this.#refs[point.index] as WatchRef;
+  }
+}
+
+/** What is known of a watchpoint that is in the target. */
+export function watchRef({ place, index, breakpoint }: Watchpoint): WatchRef {
+  const { spec, address, size, shape } = place;
+  const access = accessOf(breakpoint);
+  return { key: index, name: spec.name, access, asked: spec.access, address, size, type: shape.name };
+}
+
+const kinds: Readonly<Record<WatchAccess, WatchHit['access']>> = { r: 'read', w: 'write', rw: 'access' };
+
+const unknown: StackEntry = { function: undefined, file: undefined, line: undefined };
+
+/** `fetch_add` is everywhere: who called it is what one wants to know. */
+function doer(inlined: readonly StackEntry[]): StackEntry {
+  return inlined.find((entry) => !isLibrary(entry)) ?? inlined[0] ?? unknown;
+}
+
+function isLibrary({ function: name, file }: StackEntry): boolean {
+  const crate = /^<?&?(?:mut )?(\w+)/.exec(name ?? '')?.[1];
+  return (crate !== undefined && languageCrates.has(crate)) || (file !== undefined && isLibraryFile(file));
+}
+
+/** Of a number, a bool, or what holds nothing else: an atomic, a cell. */
+function numberOf(value: Value, shape: Shape): number | undefined {
+  switch (value.kind) {
+    case 'integer':
+      return Number(value.value);
+    case 'bool':
+      return value.value ? 1 : 0;
+    case 'float':
+      return Number.isFinite(value.value) ? value.value : undefined;
+    case 'struct': {
+      const [only, second] = value.fields;
+      const field = 'fields' in shape ? shape.fields[0] : undefined;
+      return only && !second && field && value.variant === undefined ? numberOf(only.value, field.type()) : undefined;
+    }
+    default:
+      return undefined;
+  }
+}

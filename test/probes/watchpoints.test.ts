@@ -1,0 +1,136 @@
+// Watchpoints on real stubs, with breakpoints in every place where one could take the other's stop away: what the program counts in
+// memory, and what binutils say of its code, against what is reported.
+import { execFileSync } from 'node:child_process';
+import t, { type Test } from 'tap';
+import { architectureNamed } from '../../src/arch/index.js';
+import { type Addr, addOffset, addr } from '../../src/base/addr.js';
+import { parseProbe, resolveWatches, Watchpoints } from '../../src/probes/index.js';
+import type { Access } from '../../src/probes/watch/watchpoints.js';
+import { connect, type Session } from '../../src/rsp/index.js';
+import { STATUS } from '../support/counted-program.js';
+import { countingEngine } from '../support/counting-engine.js';
+import { qemuSystem, type StartedStub, type StubServer, stubServers } from '../support/stub-servers.js';
+
+/** How many calls of `work` by the first hart are followed. */
+const CALLS = 30;
+
+interface Instruction {
+  readonly address: Addr;
+  readonly text: string;
+}
+
+/** The instructions of `work`, by objdump. */
+function workOf({ program }: StartedStub): Instruction[] {
+  const objdump = program.arch === 'riscv64' ? 'riscv64-linux-gnu-objdump' : 'objdump';
+  const args = ['-d', '--no-show-raw-insn', '--disassemble=work', program.elf];
+  return [...execFileSync(objdump, args, { encoding: 'utf8' }).matchAll(/^\s*([0-9a-f]+):\t(.*)$/gm)].map(
+    ([, at, text = '']) => ({ address: addr(BigInt(`0x${at}`)), text: text.trim() }),
+  );
+}
+
+async function watching(
+  session: Session,
+  { program }: StartedStub,
+  ...probes: readonly string[]
+): Promise<{ readonly watches: Watchpoints; readonly seen: readonly Access[] }> {
+  const arch = architectureNamed(program.arch === 'riscv64' ? 'riscv:rv64' : 'i386:x86-64');
+  if (!arch) throw new Error('no architecture');
+  const specs = probes.map(parseProbe).filter((spec) => spec.kind === 'watch');
+  const places = await resolveWatches(specs, undefined, session.memory());
+  const seen: Access[] = [];
+  return { watches: new Watchpoints({ session, arch, places, tell: (access) => void seen.push(access) }), seen };
+}
+
+const eight = (address: bigint): string => `0x${address.toString(16)},8`;
+
+const number = (bytes: Uint8Array | undefined): bigint | undefined =>
+  bytes && new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true);
+
+/** Where the first hart's `work` saves a register, on a machine whose stack lies in the program. */
+function savedAt({ program }: StartedStub): Addr {
+  return program.arch === 'riscv64'
+    ? addOffset(program.symbol('stacks'), 256 - 8)
+    : addOffset(program.symbol('stack_end'), -16);
+}
+
+async function follow(t: Test, server: StubServer, stack: boolean): Promise<void> {
+  const stub = await server.start(t);
+  await using session = await connect(stub.address, { waitMs: 10_000 });
+  const counters = stub.program.symbol('counters');
+  const work = workOf(stub);
+  const index = (pattern: RegExp): number => work.findIndex(({ text }) => pattern.test(text));
+  const counts = index(/^(?:sd\s+t1,0\(t0\)|incq )/);
+  const saves = index(/^(?:sd\s+ra,8\(sp\)|push )/);
+  const restores = index(/^(?:ld\s+ra,8\(sp\)|pop )/);
+  const probes = [`watch:${eight(counters)}`, ...(stack ? [`watch:${eight(savedAt(stub))}:rw`] : [])];
+  const { watches, seen } = await watching(session, stub, ...probes);
+  const last = work.at(-1)?.address;
+  let calls = 0;
+  const onHit = (pc: bigint, hart: number): boolean => hart === 0 && pc === last && ++calls === CALLS;
+  const { engine, hits } = await countingEngine(session, stub.program.arch, { watches, onHit });
+  await engine.arm(work.map(({ address }) => address));
+  await watches.arm();
+  t.equal((await engine.run()).kind, 'asked');
+
+  t.equal(number(await session.memory().read(counters, 8)), BigInt(CALLS), 'the program has counted');
+  for (const { address, text } of work) t.equal(hits.get(0)?.get(address), CALLS, `no hit lost or doubled at ${text}`);
+  const before = stub.program.arch === 'riscv64';
+  /** The pc that tells of an instruction. */
+  const told = (at: number): bigint | undefined => work[before ? at : at + 1]?.address;
+  const ofCounter = seen.filter(({ point }) => point.index === 0);
+  t.strictSame(
+    ofCounter.map(({ old, value, pc, hart, exact }) => [number(old), number(value), pc, hart, exact]),
+    Array.from({ length: CALLS }, (_, i) => [BigInt(i), BigInt(i + 1), told(counts), 0, before]),
+    'every write, with what was there before, and who wrote',
+  );
+  if (stack) {
+    t.strictSame(
+      seen.filter(({ point }) => point.index === 1).map(({ pc }) => pc),
+      Array.from({ length: CALLS }, () => [told(saves), told(restores)]).flat(),
+      'accesses by instructions that are otherwise carried out from outside',
+    );
+  }
+  await engine.settle();
+  await session.memory().write(stub.program.symbol('release'), new Uint8Array([1]));
+  await session.detach();
+  const ended = await stub.guest.ended;
+  t.match(ended.stdout, `calls ${stub.program.calls}\n`, 'the program runs on, and well');
+  if (stub.showsStatus) t.equal(ended.status, STATUS);
+}
+
+const serverNamed = (name: string): StubServer => {
+  const found = stubServers.find((server) => server.name === name);
+  if (!found) throw new Error(`no ${name}`);
+  return found;
+};
+
+for (const server of [qemuSystem('riscv64', 2), qemuSystem('x86_64', 1)]) {
+  t.test(`${server.name}: watchpoints and breakpoints at the same instructions`, (t) => follow(t, server, true));
+}
+t.test('gdbserver: watchpoints and breakpoints at the same instructions', (t) =>
+  follow(t, serverNamed('gdbserver'), false),
+);
+
+t.test('gdbserver: no watchpoints of reads alone on x86, and four in all', async (t) => {
+  const stub = await serverNamed('gdbserver').start(t);
+  await using session = await connect(stub.address, { waitMs: 10_000 });
+  const counters = stub.program.symbol('counters');
+  const { watches } = await watching(session, stub, `watch:${eight(counters)}:r`);
+  await watches.arm();
+  t.match(session.breakpoints, [{ type: 4, address: counters, kind: 8 }], 'reads and writes are watched instead');
+  await watches.disarm();
+  t.strictSame(session.breakpoints, []);
+  const scratch = stub.program.symbol('scratch');
+  const five = [0, 4, 8, 12, 16].map((offset) => `watch:0x${addOffset(scratch, offset).toString(16)},4`);
+  const many = await watching(session, stub, ...five);
+  await t.rejects(many.watches.arm(), { code: 'WATCH_REFUSED', message: /4 that it took are in use/ });
+  await session.kill();
+});
+
+t.test('valgrind: a stub that refuses says so', async (t) => {
+  const stub = await serverNamed('valgrind, through vgdb').start(t);
+  await using session = await connect(stub.address, { waitMs: 10_000 });
+  const { watches } = await watching(session, stub, `watch:${eight(stub.program.symbol('counters'))}`);
+  await t.rejects(watches.arm(), { code: 'WATCH_REFUSED', message: /it took none/ });
+  await session.kill();
+});
