@@ -16,7 +16,6 @@ import {
   unusableScratch,
 } from './scratch/index.js';
 import type { StopEngine } from './stop-engine.js';
-import { interruptedInside } from './target/interrupted.js';
 import type { SitePlan } from './target/sites.js';
 import { TargetEngine, type TimeScale } from './target/target-engine.js';
 
@@ -116,17 +115,12 @@ export class Engines {
     const code = arch.probeCode;
     if (!code || plan.sites.length === 0) return true;
     if (!this.#settled) return false;
+    if (this.#target) return this.#patchWaiting(this.#target, stops);
     const { elf } = this.#options;
     const scratch = await this.#findScratch();
     if (scratch === undefined) return this.#refused;
     const whole = await this.#proven(scratch);
     if (!whole) return false;
-    // An interrupt handler that is probed may have interrupted just those instructions that a jump replaces.
-    const patched = plan.sites.map(({ plan: { address }, ways }) => ({
-      address,
-      length: Math.max(...ways.map(({ length }) => length)),
-    }));
-    if ((await interruptedInside(session, arch, patched)).size > 0) return false;
     this.#scratch = scratch;
     try {
       const target = new TargetEngine({
@@ -145,6 +139,8 @@ export class Engines {
       });
       for (const [index, why] of target.refused) this.#why.set(index, why);
       await target.install();
+      this.#noteChanged(target);
+      if (target.sites.length + target.waiting === 0) throw unavailable(this.#why.get(plan.sites[0]?.index ?? 0));
       this.#target = target;
     } catch (thrown) {
       scratch.shared?.close();
@@ -159,8 +155,23 @@ export class Engines {
       this.#onError = onError;
       this.#poll();
     }
-    this.#logger.info({ probes: target.sites.length, scratch: scratch.source }, 'trampolines are installed');
-    return true;
+    const { waiting } = target;
+    this.#logger.info({ probes: target.sites.length, waiting, scratch: scratch.source }, 'trampolines are installed');
+    return waiting === 0;
+  }
+
+  /** At a later hit: an interrupt had come in the middle of what a jump replaces. */
+  async #patchWaiting(target: TargetEngine, stops: StopEngine): Promise<boolean> {
+    const sites = await target.patchWaiting();
+    this.#noteChanged(target);
+    await stops.disarm(sites.map(({ plan: { address } }) => address));
+    if (sites.length > 0)
+      this.#logger.info({ probes: sites.length, waiting: target.waiting }, 'more functions are patched');
+    return target.waiting === 0;
+  }
+
+  #noteChanged(target: TargetEngine): void {
+    for (const { index } of target.changed) this.#why.set(index, "its code in the target is not the ELF's any more");
   }
 
   /** At every stop: what happened before it comes first. */

@@ -7,10 +7,10 @@ import type { Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
 import type { CallTracer, Moment } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
-import { leavePatches, runOutOfPatches } from './leave-patches.js';
+import { Patches, writeChecked } from './patches.js';
 import { OuterReadings, type Outers, RecordReader, recordOffset } from './record-format.js';
-import { layOutRing, type Piece, RingReader, type Write } from './ring.js';
-import { controlRoom, type Patch, type Placement, placeSites, type Site } from './sites.js';
+import { layOutRing, RingReader, type Write } from './ring.js';
+import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
 import { Words } from './words.js';
 
 /** From a record's ticks to guest nanoseconds. */
@@ -86,7 +86,7 @@ export class TargetEngine {
   #enough = false;
   /** Calls whose entry was seen and whose exit was not. */
   #open = 0;
-  #installed: readonly Patch[] = [];
+  readonly #patches: Patches;
 
   /** @throws RsptraceError `SCRATCH_TOO_SMALL` */
   constructor(options: TargetEngineOptions) {
@@ -117,6 +117,7 @@ export class TargetEngine {
     const placed = placeSites({ sites, code: options.code, room, geometry, lists, nests: options.nests });
     this.#placement = placed;
     this.#lists = placed.lists;
+    this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger);
     this.#ring = new RingReader(layout);
     const last = sites.reduce((most, { index }) => Math.max(most, index), -1);
     const byIndex: (Site | undefined)[] = new Array(last + 1).fill(undefined);
@@ -131,9 +132,19 @@ export class TargetEngine {
     return this.#placement.refused;
   }
 
-  /** Sites with a trampoline. */
+  /** Sites whose functions are patched. */
   get sites(): readonly Site[] {
-    return this.#placement.patches.map(({ site }) => site);
+    return this.#patches.planted;
+  }
+
+  /** How many functions wait to be patched. */
+  get waiting(): number {
+    return this.#patches.waiting;
+  }
+
+  /** Sites whose code in the target is not the ELF's any more: they are not patched. */
+  get changed(): readonly Site[] {
+    return this.#patches.changed;
   }
 
   /** Where a full ring stops the target; undefined where it is drained while it runs. */
@@ -156,15 +167,14 @@ export class TargetEngine {
   }
 
   /**
-   * Writes the trampolines and the ring, reads them back, and then patches the functions. The target stands, with no hart inside
-   * the bytes that are patched.
+   * Writes the trampolines and the ring, reads them back, and then patches the functions, see {@link Patches.plant}. The target stands.
    * @throws RsptraceError `SCRATCH_NOT_WRITABLE`, `PATCH_REFUSED`; then nothing is patched
    */
   async install(): Promise<void> {
     // A second, once: a client that was killed must not hang the guest.
     const spins = this.#options.scratch.shared ? this.#options.code.looksPerSecond : stopSpins;
     const writes = [...this.#placement.code, this.#ring.control(spins), ...this.#lists];
-    const lost = await this.#writeAll(writes);
+    const lost = await writeChecked(this.#options.session, writes);
     if (lost) {
       throw new RsptraceError(
         'SCRATCH_NOT_WRITABLE',
@@ -174,21 +184,12 @@ export class TargetEngine {
         },
       );
     }
-    const { patches } = this.#placement;
-    await this.#leavePatches(patches);
-    const failed = await this.#writeAll(patches.map(({ site, bytes }) => ({ address: site.plan.address, bytes })));
-    this.#installed = patches;
-    if (failed) {
-      await this.remove();
-      throw new RsptraceError('PATCH_REFUSED', `the code at ${hex(failed.address)} cannot be patched`, {
-        hint: 'is it in ROM or flash? --engine stop uses breakpoints instead',
-      });
-    }
+    await this.#patches.plant();
   }
 
-  #leavePatches(patches: readonly Patch[]): Promise<void> {
-    const { session, arch } = this.#options;
-    return leavePatches(session, arch, piecesOf(patches));
+  /** Patches functions that had to wait, see {@link Patches.plant}. */
+  async patchWaiting(): Promise<readonly Site[]> {
+    return this.#patches.plant();
   }
 
   /** Reads the ring out of shared memory, while the target runs. */
@@ -210,7 +211,7 @@ export class TargetEngine {
 
   /** Reads the ring while the target stands. */
   async drainStopped(): Promise<void> {
-    if (this.#installed.length === 0) return;
+    if (this.#patches.planted.length === 0) return;
     if (this.#options.scratch.shared) {
       this.#digestAll();
       this.drainLive();
@@ -281,31 +282,15 @@ export class TargetEngine {
    * @returns functions whose code the target had changed meanwhile, and that were left alone
    */
   async remove(): Promise<readonly Site[]> {
-    const patches = this.#installed;
-    this.#installed = [];
-    if (patches.length === 0) return [];
-    const { session, arch } = this.#options;
-    const doubtful = await runOutOfPatches(session, arch, piecesOf(patches));
+    if (this.#patches.planted.length === 0) return [];
+    const { session } = this.#options;
+    const foreign = await this.#patches.remove();
     if (session.state.kind !== 'idle') return [];
-    const reads = this.#options.session.batch();
-    const now = patches.map(({ site, bytes }) => reads.readMemory(site.plan.address, bytes.length));
-    await reads.send();
-    const batch = this.#options.session.batch();
-    const foreign: Site[] = [];
-    for (const [i, { site, bytes, original }] of patches.entries()) {
-      const found = now[i]?.value;
-      if (found && same(found, bytes)) {
-        if (doubtful.has(site.plan.address))
-          this.#logger.warn({ function: site.plan.name }, 'interrupted in its patch: left as it is');
-        else batch.writeMemory(site.plan.address, original);
-      } else if (!found || !same(found, original)) foreign.push(site);
-    }
+    const batch = session.batch();
     const one = new Uint8Array(8);
     one[0] = 1;
     batch.writeMemory(addOffset(this.#control, controlBlock.unattended), one);
     await batch.send();
-    for (const { plan } of foreign)
-      this.#logger.warn({ function: plan.name }, 'its code was changed by the target: left as it is');
     return foreign;
   }
 
@@ -330,17 +315,6 @@ export class TargetEngine {
     else
       bytes.set((await this.#options.session.memory().read(addOffset(this.#control, controlBlock.dropped), 8)) ?? []);
     return Number(new DataView(bytes.buffer).getBigUint64(0, true));
-  }
-
-  /** Writes all and reads it back; the first that does not hold. */
-  async #writeAll(writes: readonly Write[]): Promise<Write | undefined> {
-    const memory = this.#options.session.memory();
-    for (const { address, bytes } of writes) if (!(await memory.write(address, bytes))) return { address, bytes };
-    for (const write of writes) {
-      const found = await memory.read(write.address, write.bytes.length);
-      if (!found || !same(found, write.bytes)) return write;
-    }
-    return undefined;
   }
 
   #head(): number {
@@ -381,14 +355,6 @@ export class TargetEngine {
     }
     tracer.entered(moment, returnAddress, record.stackPointer + this.#stackedBytes, record);
   }
-}
-
-function piecesOf(patches: readonly Patch[]): Piece[] {
-  return patches.map(({ site, bytes }) => ({ address: site.plan.address, length: bytes.length }));
-}
-
-function same(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
 function lostRing(address: Addr): RsptraceError {

@@ -1,0 +1,124 @@
+import type { Architecture } from '../../arch/index.js';
+import { hex } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
+import type { Logger } from '../../base/logger.js';
+import type { Session } from '../../rsp/index.js';
+import { interruptedInside } from './interrupted.js';
+import { leavePatches, runOutOfPatches } from './leave-patches.js';
+import type { Piece, Write } from './ring.js';
+import type { Patch, Site } from './sites.js';
+
+/** The jumps at the entries of probed functions: which are in, which still have to wait, and which cannot be. */
+export class Patches {
+  readonly #session: Session;
+  readonly #arch: Architecture;
+  readonly #logger: Logger;
+  #planted: readonly Patch[] = [];
+  #waiting: readonly Patch[];
+  #changed: readonly Site[] = [];
+
+  constructor(session: Session, arch: Architecture, all: readonly Patch[], logger: Logger) {
+    this.#session = session;
+    this.#arch = arch;
+    this.#logger = logger;
+    this.#waiting = all;
+  }
+
+  get planted(): readonly Site[] {
+    return this.#planted.map(({ site }) => site);
+  }
+
+  /** How many wait for a later stop: what is interrupted now would go on in the middle of their bytes. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** Where the target's code is not the ELF's any more: left alone. */
+  get changed(): readonly Site[] {
+    return this.#changed;
+  }
+
+  /**
+   * Patches those functions that can be patched at this stop. A timer that is faster than a stop would otherwise keep its handler, and what
+   * that has interrupted, where they are for ever.
+   * @returns the sites that were patched now
+   * @throws RsptraceError `PATCH_REFUSED`; then nothing is patched
+   */
+  async plant(): Promise<readonly Site[]> {
+    const pieces = piecesOf(this.#waiting);
+    await leavePatches(this.#session, this.#arch, pieces);
+    const inside = await interruptedInside(this.#session, this.#arch, pieces);
+    const reads = this.#session.batch();
+    const free = this.#waiting
+      .filter(({ site }) => !inside.has(site.plan.address))
+      .map((patch) => ({ patch, now: reads.readMemory(patch.site.plan.address, patch.original.length) }));
+    this.#waiting = this.#waiting.filter(({ site }) => inside.has(site.plan.address));
+    await reads.send();
+    const patches: Patch[] = [];
+    const changed: Site[] = [];
+    for (const { patch, now } of free) {
+      if (now.value && same(now.value, patch.original)) patches.push(patch);
+      else changed.push(patch.site);
+    }
+    this.#changed = [...this.#changed, ...changed];
+    const writes = patches.map(({ site, bytes }) => ({ address: site.plan.address, bytes }));
+    const failed = await writeChecked(this.#session, writes);
+    this.#planted = [...this.#planted, ...patches];
+    if (failed) {
+      await this.remove();
+      throw new RsptraceError('PATCH_REFUSED', `the code at ${hex(failed.address)} cannot be patched`, {
+        hint: 'is it in ROM or flash? --engine stop uses breakpoints instead',
+      });
+    }
+    return patches.map(({ site }) => site);
+  }
+
+  /**
+   * Takes all out, at a stop. The target may have ended meanwhile.
+   * @returns functions whose code the target had changed meanwhile, and that were left alone
+   */
+  async remove(): Promise<readonly Site[]> {
+    const patches = this.#planted;
+    this.#planted = [];
+    this.#waiting = [];
+    const session = this.#session;
+    const doubtful = await runOutOfPatches(session, this.#arch, piecesOf(patches));
+    if (session.state.kind !== 'idle') return [];
+    const reads = session.batch();
+    const now = patches.map(({ site, bytes }) => reads.readMemory(site.plan.address, bytes.length));
+    await reads.send();
+    const batch = session.batch();
+    const foreign: Site[] = [];
+    for (const [i, { site, bytes, original }] of patches.entries()) {
+      const found = now[i]?.value;
+      if (found && same(found, bytes)) {
+        if (doubtful.has(site.plan.address))
+          this.#logger.warn({ function: site.plan.name }, 'interrupted in its patch: left as it is');
+        else batch.writeMemory(site.plan.address, original);
+      } else if (!found || !same(found, original)) foreign.push(site);
+    }
+    await batch.send();
+    for (const { plan } of foreign)
+      this.#logger.warn({ function: plan.name }, 'its code was changed by the target: left as it is');
+    return foreign;
+  }
+}
+
+/** Writes all and reads it back; the first that does not hold. */
+export async function writeChecked(session: Session, writes: readonly Write[]): Promise<Write | undefined> {
+  const memory = session.memory();
+  for (const write of writes) if (!(await memory.write(write.address, write.bytes))) return write;
+  for (const write of writes) {
+    const found = await memory.read(write.address, write.bytes.length);
+    if (!found || !same(found, write.bytes)) return write;
+  }
+  return undefined;
+}
+
+function piecesOf(patches: readonly Patch[]): Piece[] {
+  return patches.map(({ site, bytes }) => ({ address: site.plan.address, length: bytes.length }));
+}
+
+function same(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}
