@@ -64,8 +64,11 @@ export type FieldSource =
   | { readonly kind: 'kept'; readonly index: number }
   | { readonly kind: 'constant'; readonly value: bigint }
   | { readonly kind: 'time'; readonly counter: 'time' | 'cycle' | 'tsc' }
-  /** Which hart or thread: riscv `mhartid` (M-mode only) or `tp`; x86 the GDT's base (ring 0) or the word at `fs:0` (threads of a psABI runtime). */
-  | { readonly kind: 'hart'; readonly how: 'mhartid' | 'tp' | 'gdtr' | 'fs' }
+  /**
+   * Which hart or thread: riscv `mhartid` (M-mode only) or `tp`; x86 the GDT's base (ring 0) or the word so many bytes above fs's base, 0 unless
+   * given (threads of a psABI runtime).
+   */
+  | { readonly kind: 'hart'; readonly how: 'mhartid' | 'tp' | 'gdtr' | 'fs'; readonly offset?: number }
   /**
    * Memory at a pointer: all-ones where the pointer is null or not a multiple of `align`. Only pointers that are references by the
    * program's own types may be given: a wild load faults in the target.
@@ -192,6 +195,45 @@ export interface CounterCalibration {
   ): { readonly counter: number; readonly elapsed: number; readonly reference: number } | undefined;
 }
 
+/** Code that counts the counter against the clock of the kernel that a process runs on. */
+export interface ClockSamples {
+  /** Comes to its breakpoint after some milliseconds, with samples at `samples`. */
+  code(at: Addr, samples: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
+  /** Bytes of the samples. */
+  readonly size: number;
+  /** The counter and the kernel's monotonic clock in nanoseconds, at two moments; undefined where the samples make no sense. */
+  result(samples: Uint8Array): readonly [first: ClockSample, last: ClockSample] | undefined;
+}
+
+export interface ClockSample {
+  readonly ticks: bigint;
+  readonly nanos: bigint;
+}
+
+/** What trampolines in a process of Linux need besides. */
+export interface ProcessCode {
+  /** As {@link ProbeCode.wait}, but it sleeps between two looks: who drains wants the processor. */
+  wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
+  /** How often it looks before it gives up: some seconds of sleep, so that a client that is starved of time is not given up. */
+  readonly looks: number;
+  /** What can stand in an exit trampoline's place and notes nothing; the original return address is so many bytes above the stack pointer. */
+  bareExit(returnOffset: number): Uint8Array;
+  /** .eh_frame for exit trampolines' addresses where they are return addresses, each with its `returnOffset`. */
+  unwindTable(exits: ReadonlyMap<bigint, { readonly offset: number }>): Uint8Array;
+  /** What that takes at most. */
+  unwindTableBytes(exits: number): number;
+  /** Calls the C function whose address is in the register `function`, with vector registers saved at `save`, and comes to its breakpoint. */
+  readonly call: {
+    readonly function: string;
+    /** Registers of the first parameters. */
+    readonly parameters: readonly string[];
+    /** Bytes at `save`, which is a multiple of 64 and was zero at first. */
+    readonly saveBytes: number;
+    code(at: Addr, save: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
+  };
+  readonly clock: ClockSamples;
+}
+
 export interface ProbeCode {
   /** Patch kinds, the one to be preferred first, and how far each reaches in bytes from the patched instruction. */
   readonly patches: readonly { readonly kind: PatchKind; readonly bytes: number; readonly reach: number }[];
@@ -218,6 +260,8 @@ export interface ProbeCode {
   readonly looksPerSecond: number;
   /** How to find the rate of the counter that records have; undefined where the platform tells it. */
   readonly calibration?: CounterCalibration;
+  /** Undefined where processes are not supported. */
+  readonly process?: ProcessCode;
   /** Bytes of stack between the stack pointer at the exit trampoline's first instruction and the original return address. */
   hookedReturnOffset(keep: number): number;
   /** Bytes of stack that the exit trampoline gives back on top of what the function's own return does. */

@@ -20,10 +20,12 @@ export interface EnginePlanOptions {
   /** The program's code, where the ELF has it. */
   readonly bytesAt: (address: Addr, length: number) => Uint8Array | undefined;
   readonly harts: number;
+  /** A process of Linux: threads come and go. */
+  readonly process?: boolean;
 }
 
 /** What the code alone tells of each probe's engine; whether there is memory for trampolines, only the target does. */
-export function planEngines({ arch, wanted, plans, bytesAt, harts }: EnginePlanOptions): SitePlan {
+export function planEngines({ arch, wanted, plans, bytesAt, harts, process = false }: EnginePlanOptions): SitePlan {
   const { probeCode } = arch;
   const none = (why: string): SitePlan => ({
     sites: [],
@@ -32,8 +34,9 @@ export function planEngines({ arch, wanted, plans, bytesAt, harts }: EnginePlanO
   });
   if (wanted === 'stop') return none('--engine stop');
   if (!probeCode) return none(`trampolines for ${arch.name} are not known`);
+  if (process && !probeCode.process) return none(`trampolines for processes on ${arch.name} are not known`);
   const candidates = plans.map((plan): Candidate => ({ plan, code: bytesAt(plan.address, plan.codeSize) }));
-  return planSites(candidates, probeCode, sourcesFor(arch, harts));
+  return planSites(candidates, probeCode, process ? processSources : sourcesFor(arch, harts));
 }
 
 export function engineChoices(
@@ -45,6 +48,13 @@ export function engineChoices(
     return { name, address, engine: why === undefined ? 'target' : 'stop', why };
   });
 }
+
+const processSources: RecordSources = {
+  time: { kind: 'time', counter: 'tsc' },
+  hart: { kind: 'hart', how: 'fs' },
+  returnRegister: undefined,
+  outer: undefined,
+};
 
 function sourcesFor(arch: Architecture, harts: number): RecordSources {
   const riscv = arch.name === 'riscv64';

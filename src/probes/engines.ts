@@ -1,3 +1,5 @@
+import type { Architecture, ProbeCode, ProcessCode } from '../arch/index.js';
+import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { ElfFile } from '../dwarf/index.js';
@@ -10,14 +12,20 @@ import {
   findScratch,
   isRefusal,
   type PrivacyProof,
+  type Refusal,
   type Scratch,
   type ScratchSources,
   slackOf,
   unusableScratch,
 } from './scratch/index.js';
 import type { StopEngine } from './stop-engine.js';
+import { cleanChild } from './target/forked-child.js';
+import { defined, loadedLibrary } from './target/loaded-library.js';
+import { processScale, type TraceTime } from './target/process-clock.js';
 import type { SitePlan } from './target/sites.js';
 import { TargetEngine, type TimeScale } from './target/target-engine.js';
+import { findThreadWords, type ThreadWords, withThreadWords } from './target/thread-words.js';
+import { ProcessUnwinder, unwinderRoom } from './target/unwinder.js';
 
 export interface EnginesOptions extends EnginePlanOptions {
   readonly session: Session;
@@ -29,9 +37,18 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly timeScale: (scratch: Scratch) => Promise<TimeScale>;
   readonly tracer: CallTracer;
   readonly hartNumber: (word: bigint) => number;
+  /** A process of Linux, with what only the recording knows of it. */
+  readonly inProcess?: {
+    /** The number of a thread by the stub's name for it. */
+    readonly threadNumber: (id: string) => number;
+    readonly traceTime: TraceTime;
+  };
   readonly logger?: Logger;
 }
 
+/** Code of a probe in a process, where memory that is not used costs nothing, in bytes. */
+const processCodeBytes = 2048;
+const processRingBytes = 16 << 20;
 /** How long the target runs unattended when the ring was nearly empty, in milliseconds. */
 const idleMs = 1;
 /** How long the target must leave memory alone that only the user vouches for, in milliseconds. */
@@ -59,6 +76,11 @@ export class Engines {
   #refused = false;
   #settled: boolean;
   #tailLost = false;
+  #exiting = false;
+  #unwinder: ProcessUnwinder | undefined;
+  #source: string | undefined;
+  /** Of the programs that the process ran before. */
+  #earlier = { records: 0, missing: 0 };
   #onError: (thrown: unknown) => void = () => {};
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for and no probe can use it */
@@ -88,7 +110,7 @@ export class Engines {
 
   /** Where the ring and the trampolines lie, once they are installed. */
   get scratch(): string | undefined {
-    return this.#target && this.#scratch?.source;
+    return this.#source;
   }
 
   /** What stands behind a return address that a trampoline has put in place of the original. */
@@ -102,7 +124,7 @@ export class Engines {
   }
 
   get records(): number {
-    return this.#target?.records ?? 0;
+    return this.#earlier.records + (this.#target?.records ?? 0);
   }
 
   /**
@@ -111,38 +133,55 @@ export class Engines {
    */
   async arrive(stops: StopEngine, onError: (thrown: unknown) => void): Promise<boolean> {
     const plan = this.#plan;
-    const { session, arch, wanted, tracer, hartNumber } = this.#options;
-    const code = arch.probeCode;
+    const { session, arch, wanted, tracer, elf, inProcess } = this.#options;
+    const code = inProcess ? processCode(arch) : arch.probeCode;
     if (!code || plan.sites.length === 0) return true;
     if (!this.#settled) return false;
     if (this.#target) return this.#patchWaiting(this.#target, stops);
-    const { elf } = this.#options;
+    const threads = inProcess && (await this.#findThreads());
+    if (inProcess && threads === undefined) return false;
+    if (threads && isRefusal(threads)) {
+      this.#fallBack(threads.refused);
+      return true;
+    }
     const scratch = await this.#findScratch();
     if (scratch === undefined) return this.#refused;
     const whole = await this.#proven(scratch);
     if (!whole) return false;
     this.#scratch = scratch;
+    const { process } = code;
+    const reserved = inProcess && process ? unwinderRoom(process, plan.sites.length) : 0;
     try {
       const target = new TargetEngine({
         session,
         arch,
         code,
-        sites: plan.sites,
+        sites: threads ? withThreadWords(plan.sites, threads.offset) : plan.sites,
         slotShift: plan.slotShift,
         scratch,
+        reserved,
         near: await slackOf({ session, arch, elf }),
         tracer,
-        time: await this.#options.timeScale(scratch),
-        hartNumber,
-        nests: this.#options.harts === 1,
+        time: await this.#timeScale(scratch),
+        hartNumber:
+          inProcess && threads ? cached((word) => inProcess.threadNumber(threads.id(word))) : this.#options.hartNumber,
+        nests: this.#options.harts === 1 && !inProcess,
         logger: this.#logger,
       });
       for (const [index, why] of target.refused) this.#why.set(index, why);
+      if (inProcess && process) {
+        this.#unwinder = await ProcessUnwinder.find(session, elf, scratch, process);
+        const room = addOffset(scratch.code.address, scratch.code.size - reserved);
+        await this.#unwinder?.register(room, target.placement.hooks);
+      }
       await target.install();
       this.#noteChanged(target);
       if (target.sites.length + target.waiting === 0) throw unavailable(this.#why.get(plan.sites[0]?.index ?? 0));
       this.#target = target;
+      this.#source = scratch.source;
+      if (inProcess && process) session.beforeChildGoes = (child) => this.#clean(child, target, process);
     } catch (thrown) {
+      if (session.state.kind === 'idle' && scratch.calls) await this.#release();
       scratch.shared?.close();
       if (wanted === 'target' || !(thrown instanceof RsptraceError)) throw thrown;
       this.#fallBack(thrown.message);
@@ -150,8 +189,10 @@ export class Engines {
     }
     const target = this.#target;
     await stops.disarm(target.sites.map(({ plan: { address } }) => address));
-    if (target.breakpoint !== undefined) await stops.pause(target.breakpoint);
-    else {
+    if (target.breakpoint !== undefined) {
+      await stops.pause(target.breakpoint);
+      await this.#pauseAtExit(stops, scratch);
+    } else {
       this.#onError = onError;
       this.#poll();
     }
@@ -174,9 +215,67 @@ export class Engines {
     for (const { index } of target.changed) this.#why.set(index, "its code in the target is not the ELF's any more");
   }
 
+  /** A process whose ring is read at stops only: the last one is where it calls `exit`. */
+  async #pauseAtExit(stops: StopEngine, scratch: Scratch): Promise<void> {
+    if (!scratch.calls) return;
+    const { session, elf } = this.#options;
+    const library =
+      defined(elf, 'exit') === undefined && (await loadedLibrary(session, scratch, /\/(libc[.-]|ld-musl)/));
+    const exit = defined(library || elf, 'exit');
+    if (exit !== undefined)
+      await stops.pause(exit, () => {
+        this.#exiting = true;
+      });
+  }
+
   /** At every stop: what happened before it comes first. */
   async onStop(): Promise<void> {
     await this.#target?.drainStopped();
+  }
+
+  /**
+   * The process runs another program: tells what the old one had still written. A hit in the new one begins anew.
+   * @returns where the probes are that had trampolines
+   */
+  async restart(): Promise<readonly Addr[]> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#options.session.beforeChildGoes = undefined;
+    const [target, scratch] = [this.#target, this.#scratch];
+    this.#target = undefined;
+    this.#scratch = undefined;
+    this.#found = undefined;
+    this.#unwinder = undefined;
+    if (!target) return [];
+    const missing = await this.#readOut(target, scratch);
+    scratch?.shared?.close();
+    this.#earlier = { records: this.#earlier.records + target.records, missing: this.#earlier.missing + missing };
+    return target.sites.map(({ plan: { address } }) => address);
+  }
+
+  /** Reads what a program that has ended has left. How much is missing. */
+  async #readOut(target: TargetEngine, scratch: Scratch | undefined): Promise<number> {
+    while (target.digest(Number.POSITIVE_INFINITY));
+    target.drainLive();
+    if (!scratch?.shared && !this.#exiting) this.#tailLost = true;
+    const dropped = scratch?.shared ? await target.dropped() : 0;
+    return dropped + target.finish();
+  }
+
+  async #release(): Promise<void> {
+    await this.#unwinder?.remove();
+    await this.#scratch?.release();
+  }
+
+  async #clean(child: string, target: TargetEngine, code: ProcessCode): Promise<void> {
+    if (await cleanChild(this.#options.session, child, target.placement, code)) return;
+    this.#logger.warn({ child }, 'the child of a fork may still run trampolines');
+  }
+
+  #timeScale(scratch: Scratch): Promise<TimeScale> {
+    const { session, arch, inProcess, timeScale } = this.#options;
+    const clock = arch.probeCode?.process?.clock;
+    return inProcess && clock ? processScale(session, clock, scratch, inProcess.traceTime) : timeScale(scratch);
   }
 
   /**
@@ -191,8 +290,8 @@ export class Engines {
       await this.#proof.proof.end();
       await this.#proof.scratch.release();
     }
-    if (!target) return { missing: 0 };
-    let missing = 0;
+    let { missing } = this.#earlier;
+    if (!target) return { missing };
     try {
       if (standing) {
         await target.drainStopped();
@@ -200,23 +299,24 @@ export class Engines {
         missing += await target.dropped();
         const touched = await this.#scratch?.verifyGuards();
         if (touched !== undefined) this.#logger.warn({ scratch: this.#scratch?.source }, touched);
-        if (await target.idle()) await this.#scratch?.release();
+        if (await target.idle()) await this.#release();
         else
           this.#logger.info(
             { scratch: this.#scratch?.source },
             'calls are still open: their trampolines stay, harmless',
           );
-      } else {
-        while (target.digest(Number.POSITIVE_INFINITY));
-        target.drainLive();
-        if (this.#scratch?.shared) missing += await target.dropped();
-        else this.#tailLost = true;
-      }
-      missing += target.finish();
+        missing += target.finish();
+      } else missing += await this.#readOut(target, this.#scratch);
     } finally {
       this.#scratch?.shared?.close();
     }
     return { missing };
+  }
+
+  async #findThreads(): Promise<ThreadWords | Refusal | undefined> {
+    const { session } = this.#options;
+    if (session.features.supported.get('fork-events') === '+') return findThreadWords(session);
+    return { refused: 'the stub does not tell of forks, whose children would write into the same ring' };
   }
 
   /** Undefined where there is none (yet). */
@@ -224,7 +324,19 @@ export class Engines {
     const { session, arch, elf, plans } = this.#options;
     const text = plans[0]?.address;
     if (this.#found !== undefined || text === undefined) return this.#found;
-    const found = await findScratch({ ...this.#options.scratch, session, arch, elf, text });
+    const process = this.#options.inProcess && {
+      codeSize: processCodeBytes * (this.#plan.sites.length + 8),
+      dataSize: processRingBytes,
+    };
+    const found = await findScratch({
+      ...this.#options.scratch,
+      session,
+      arch,
+      elf,
+      text,
+      process,
+      logger: this.#logger,
+    });
     if (!isRefusal(found)) {
       this.#found = found;
       return found;
@@ -270,6 +382,21 @@ export class Engines {
     this.#logger.info({ why }, 'all probes stop the target');
     for (const index of this.#options.plans.keys()) if (!this.#why.has(index)) this.#why.set(index, why);
   }
+}
+
+/** Trampolines that sleep where those of a machine spin. */
+function processCode({ probeCode }: Architecture): ProbeCode | undefined {
+  const process = probeCode?.process;
+  return probeCode && process && { ...probeCode, wait: process.wait, looksPerSecond: process.looks };
+}
+
+function cached(number: (word: bigint) => number): (word: bigint) => number {
+  const known = new Map<bigint, number>();
+  return (word) => {
+    const found = known.get(word) ?? number(word);
+    known.set(word, found);
+    return found;
+  };
 }
 
 function unavailable(why: string | undefined): RsptraceError {

@@ -1,7 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { ANY_HART, type Breakpoint, type Session, type SignalStop, type StopReply } from '../rsp/index.js';
+import { ANY_HART, type Breakpoint, programSignal, type Session, type StopReply } from '../rsp/index.js';
 import { codeBytes } from './stop-points.js';
 import type { Hit } from './tracer.js';
 import type { Watchpoint, Watchpoints } from './watch/watchpoints.js';
@@ -112,9 +112,4 @@ export class Stepper {
       hint: watched ? `leave ${watched.place.spec.text} out` : 'leave this function out of --probe',
     });
   }
-}
-
-/** The signal that a stop is about, when it is the program's: traps and interrupts are the debugger's own, and so are illegal instructions at breakpoints. */
-export function programSignal({ signal }: SignalStop): number | undefined {
-  return [0, 2, 4, 5].includes(signal) ? undefined : signal;
 }

@@ -2,10 +2,10 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import type { Batch, Reply, Session, SignalStop, StopReply } from '../rsp/index.js';
+import { type Batch, programSignal, type Reply, type Session, type SignalStop, type StopReply } from '../rsp/index.js';
 import type { ClockReader } from './clock.js';
 import { type GuessedReads, ReadGuesses } from './read-guesses.js';
-import { programSignal, type Stepped, Stepper } from './stepping.js';
+import { type Stepped, Stepper } from './stepping.js';
 import { codeBytes, type Planted, type Point, StopPoints } from './stop-points.js';
 import type { Hit, MemoryRequest, Tracer } from './tracer.js';
 import { accessOf, type Watchpoint, type Watchpoints } from './watch/watchpoints.js';
@@ -22,6 +22,8 @@ export interface StopEngineOptions {
   readonly onFirstHit?: () => Promise<boolean>;
   /** Called at every stop, before it is looked at. */
   readonly onStop?: () => Promise<void>;
+  /** Called when the process runs another program, before what was open in the old one is given up; where else probes are to be planted now. */
+  readonly onExec?: () => Promise<readonly Addr[]>;
   /** The program's code at an address, where the ELF tells; else the target's memory is read. */
   readonly code: (address: Addr, length: number) => Uint8Array | undefined;
   /** Hardware breakpoints everywhere, not only where software ones cannot be. */
@@ -65,6 +67,8 @@ export class StopEngine {
   #stops = 0;
   #runningSince: number | undefined;
   #ran = 0;
+  /** When the guest last stopped, by the host's clock, in milliseconds. */
+  #stoppedAt = 0;
 
   constructor(options: StopEngineOptions) {
     this.#options = options;
@@ -88,6 +92,13 @@ export class StopEngine {
   runningTime(): number {
     const now = this.#runningSince === undefined ? 0 : performance.now() - this.#runningSince;
     return (this.#ran + now) * 1e6;
+  }
+
+  /** {@link runningTime} as it was at a moment of this run of the guest or of the one before it, in milliseconds as `performance.now` counts them. */
+  runningTimeAt(hostMs: number): number {
+    const since = this.#runningSince;
+    const ran = since !== undefined && hostMs >= since ? hostMs - since : Math.min(0, hostMs - this.#stoppedAt);
+    return (this.#ran + ran) * 1e6;
   }
 
   /**
@@ -340,7 +351,8 @@ export class StopEngine {
   async #resume(batch: Batch, signal?: number): Promise<StopReply> {
     this.#runningSince = performance.now();
     const stop = await batch.resume(signal === undefined ? { kind: 'continue' } : { kind: 'continue', signal });
-    this.#ran += performance.now() - this.#runningSince;
+    this.#stoppedAt = performance.now();
+    this.#ran += this.#stoppedAt - this.#runningSince;
     this.#runningSince = undefined;
     this.#stops++;
     return stop;
@@ -349,10 +361,12 @@ export class StopEngine {
   /** Another program runs in the process: its probes are planted where it is the same one, and none where it is not. */
   async #afterExec(stop: SignalStop): Promise<StopReply> {
     this.#session.forgetBreakpoints();
+    const disarmed = (await this.#options.onExec?.()) ?? [];
+    this.#arrived = false;
     this.#options.tracer.abandon();
     const probes = this.#points.forget();
     if (await this.#options.isSameProgram()) {
-      await this.arm(probes);
+      await this.arm([...probes, ...disarmed]);
       await this.#options.watches?.arm();
     } else this.#logger.warn({ program: stop.path }, 'the process runs another program now, which is not traced');
     return this.#resume(this.#session.batch(stop.hart));

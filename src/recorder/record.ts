@@ -28,7 +28,7 @@ import {
   watchRef,
 } from '../probes/index.js';
 import { isRefusal, pagingIsFinal } from '../probes/scratch/index.js';
-import type { Session, StopReply } from '../rsp/index.js';
+import { isProcess, type Session, type StopReply } from '../rsp/index.js';
 import { type ClockInfo, Threshold, type TraceSink, type WatchRef } from '../trace/index.js';
 import type { Hooked } from '../unwind/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
@@ -155,6 +155,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const { hidden } = options.scratch ?? {};
   // A machine that we started runs its kernel from the first instruction: it has not set up its last page table yet.
   const settlesAt = hidden && !isRefusal(hidden) ? pagingIsFinal(elf) : undefined;
+  const inProcess = isProcess(session.features);
   const engines: Engines = new Engines({
     settles: settlesAt !== undefined,
     session,
@@ -166,6 +167,13 @@ export async function record(options: RecordOptions): Promise<Recording> {
     timeScale: (scratch) => timeScale(scratch.code.address),
     harts: harts.all().length,
     hartNumber: (word) => words.number(word),
+    ...(inProcess && {
+      process: true,
+      inProcess: {
+        threadNumber: (id: string) => harts.number(id),
+        traceTime: (hostMs: number) => engine.runningTimeAt(hostMs),
+      },
+    }),
   });
   // What engines of earlier connections have done.
   const earlier = { stops: 0, ranNs: 0 };
@@ -188,6 +196,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
         return engines.arrive(engine, (thrown) => failed(thrown));
       },
       onStop: () => engines.onStop(),
+      onExec: () => engines.restart(),
       findClock: clock,
     });
   const firstClock = async (): Promise<ClockReader> => {

@@ -12,6 +12,13 @@ export { RegisterBlock } from './registers.js';
 export type { Reply } from './request.js';
 export { ANY_HART, type Resume, type SessionState } from './run-control.js';
 export { type Hart, Session, type TargetMemory } from './session.js';
-export { parseStopReply, pidOf, type SignalStop, type StopReason, type StopReply } from './stop-reply.js';
+export {
+  parseStopReply,
+  pidOf,
+  programSignal,
+  type SignalStop,
+  type StopReason,
+  type StopReply,
+} from './stop-reply.js';
 export { type RegisterDescription, TargetDescription } from './target-description.js';
 export { WireRecorder } from './wire-log.js';

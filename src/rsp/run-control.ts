@@ -25,9 +25,10 @@ export type SessionState =
   /** `reason` is undefined after the target's own end and after `close`. */
   | { readonly kind: 'gone'; readonly reason: RsptraceError | undefined };
 
-/** How the target goes on. `signal` (GDB's number) is handed to the hart that stopped, or to the one that steps. */
+/** How the target goes on. `signal` (GDB's number) is handed to the hart that stopped, or to the one that is named. */
 export type Resume =
-  | { readonly kind: 'continue'; readonly signal?: number }
+  /** With a hart, only this one runs. */
+  | { readonly kind: 'continue'; readonly hart?: string; readonly signal?: number }
   /** Only this hart runs, for one instruction. */
   | { readonly kind: 'step'; readonly hart: string; readonly signal?: number };
 
@@ -295,7 +296,7 @@ export class RunControl implements LinkEvents {
     const action = resume.kind === 'continue' ? 'c' : 's';
     const signal = resume.signal;
     const verb = signal === undefined ? action : action.toUpperCase() + signal.toString(16).padStart(2, '0');
-    const hart = resume.kind === 'step' && resume.hart !== ANY_HART ? resume.hart : undefined;
+    const hart = resume.hart !== ANY_HART ? resume.hart : undefined;
     if (actions?.has(verb[0] as string) === true && actions.has('c')) {
       if (hart !== undefined) return { before: [], resume: packets.run([`${verb}:${hart}`]) };
       const pid = pidOf(this.stoppedHart);

@@ -44,6 +44,8 @@ const STOPS_BEFORE_INTERRUPT = 1000;
 export class Session implements AsyncDisposable {
   readonly features: StubFeatures;
   readonly target: TargetDescription;
+  /** Called before the child of a fork is let go, while it stands: takes out of it what it has inherited besides breakpoints. */
+  beforeChildGoes: ((child: string) => Promise<void>) | undefined;
   /** True when the stub was attached to a program that ran already; undefined where it does not say. */
   readonly attached: boolean | undefined;
   readonly #link: Link;
@@ -190,6 +192,7 @@ export class Session implements AsyncDisposable {
    * The parent stays as it is.
    */
   async letChildGo(child: string): Promise<void> {
+    await this.beforeChildGoes?.(child);
     const batch = this.batch(child);
     for (const { type, address, kind } of this.breakpoints) batch.raw(packets.removeBreakpoint(type, address, kind));
     await batch.send();

@@ -93,6 +93,11 @@ export function isThreadId(text: string): boolean {
   return THREAD_ID.test(text);
 }
 
+/** The signal that a stop is about, when it is the program's: traps and interrupts are the debugger's own, and so are illegal instructions at breakpoints. */
+export function programSignal(stop: StopReply): number | undefined {
+  return stop.kind !== 'signal' || [0, 2, 4, 5].includes(stop.signal) ? undefined : stop.signal;
+}
+
 /** The process part of a thread id: `01` of `p01.02`. */
 export function pidOf(hart: string | undefined): string | undefined {
   return hart?.startsWith('p') ? hart.slice(1).split('.')[0] : undefined;

@@ -1,4 +1,4 @@
-// The real command at a real gdbserver, on a position-independent Rust program that counts its own polls: threads that come and go, forks, signals, exec.
+// The real command with a stop at each event, at a real gdbserver, on a position-independent Rust program that counts its own polls: threads that come and go, forks, signals, exec.
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
@@ -22,7 +22,8 @@ async function trace(t: Test, mode: string, ...options: string[]): Promise<Trace
   const program = pollsProgram(t);
   const server = await gdbserver(t, program, mode);
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const ran = await rsptrace('-r', server.address, '--json', '-o', trace, ...options, program).ended;
+  const ran = await rsptrace('-r', server.address, '--json', '--engine', 'stop', '-o', trace, ...options, program)
+    .ended;
   t.equal(ran.status, 0, ran.stderr.slice(-300));
   const { stdout } = await server.ended;
   return { output: JSON.parse(ran.stdout) as Traced['output'], stdout, stderr: ran.stderr };

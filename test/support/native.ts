@@ -16,6 +16,22 @@ export function compileC(t: Test, source: string, flags: readonly string[] = [])
   return program;
 }
 
+/** Compiles a source of test/native (C++ by its extension) as it is released, with debug info, and returns the program's path. */
+export function compileReleased(t: Test, name: string, flags: readonly string[] = []): string {
+  const program = join(scratchFolder(t), 'program');
+  const compiler = name.endsWith('.cpp') ? 'g++' : 'gcc';
+  execFileSync(compiler, [
+    '-g',
+    '-O2',
+    '-pthread',
+    ...flags,
+    '-o',
+    program,
+    join(import.meta.dirname, '../native', name),
+  ]);
+  return program;
+}
+
 /** gdbserver with a program, or attached to a process, listening at `address`; both are killed when the test ends. */
 export async function gdbserver(t: Test, ...what: readonly string[]): Promise<Running & { readonly address: string }> {
   const [attach, rest] = what[0] === '--attach' ? [['--attach'], what.slice(1)] : [[], what];

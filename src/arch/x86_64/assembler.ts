@@ -218,6 +218,20 @@ export class Assembler {
     this.#bytes.push(0x90);
   }
 
+  callTo(register: number): void {
+    this.#emit({ size: 4, opcode: [0xff], reg: 2, extended: true, rm: register });
+  }
+
+  /** xsave64 and xrstor64, of the state components that edx:eax names. */
+  extendedState(direction: 'save' | 'restore', at: Place): void {
+    this.#emit({ size: 8, opcode: [0x0f, 0xae], reg: direction === 'save' ? 4 : 5, extended: true, rm: at });
+  }
+
+  /** syscall: destroys rcx and r11, and rax holds the result. */
+  systemCall(): void {
+    this.#bytes.push(0x0f, 0x05);
+  }
+
   pause(): void {
     this.#bytes.push(0xf3, 0x90);
   }

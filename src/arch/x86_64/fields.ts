@@ -63,7 +63,7 @@ function writeField(
       readTime(code, from.counter);
       break;
     case 'hart':
-      readHart(code, from.how);
+      readHart(code, from.how, from.offset ?? 0);
       break;
     case 'control':
       if (!(from.offset >= 0 && from.offset <= controlBlock.size - 8)) {
@@ -91,10 +91,10 @@ function readTime(code: Assembler, counter: string): void {
   code.arithmetic('or', RAX, RDX);
 }
 
-function readHart(code: Assembler, how: string): void {
+function readHart(code: Assembler, how: string, offset: number): void {
   switch (how) {
     case 'fs':
-      code.load(RAX, { fs: 0 });
+      code.load(RAX, { fs: offset });
       return;
     case 'gdtr':
       // The limit comes first, in two bytes; so the address is aligned.

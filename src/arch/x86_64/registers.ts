@@ -22,11 +22,15 @@ const dwarf: readonly (string | undefined)[] = [
 export const RAX = 0;
 export const RCX = 1;
 export const RDX = 2;
+export const RBX = 3;
 export const RSP = 4;
 export const RBP = 5;
 export const RSI = 6;
+export const RDI = 7;
 export const R10 = 10;
 export const R11 = 11;
+export const R12 = 12;
+export const R13 = 13;
 
 /** The 64-bit register with this instruction-encoding number, 0 to 15. */
 export function name(number: number): string {

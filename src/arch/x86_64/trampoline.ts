@@ -13,6 +13,7 @@ import { Assembler, Label } from './assembler.js';
 import { calibration } from './calibration.js';
 import { compare } from './condition.js';
 import { controlWord } from './fields.js';
+import { jumpBytes, linuxProcess } from './process.js';
 import { toPush, writeRecord } from './record.js';
 import { R10, R11, RAX, RSP } from './registers.js';
 import { displace, patchBytes } from './relocate.js';
@@ -131,9 +132,6 @@ function close(code: Assembler, ring: RingGeometry, offset: number): void {
   code.store(outer, RAX);
 }
 
-/** Bytes of a `jmp rel32`: between the two places to which the wait routine comes back. */
-const jumpBytes = 5;
-
 /** The wait routine comes back to the jump to `again`, or behind it when the event is dropped. */
 function waitElsewhere(code: Assembler, ring: RingGeometry, again: Label, full: Label): void {
   const back = new Label();
@@ -196,4 +194,5 @@ export const probeCode: ProbeCode = {
   hookedReturnOffset,
   hookFrameBytes: hookBytes,
   calibration,
+  process: linuxProcess,
 };

@@ -1,10 +1,12 @@
 import type { Architecture } from '../../arch/index.js';
-import type { Addr } from '../../base/addr.js';
+import { type Addr, addOffset } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
+import type { Logger } from '../../base/logger.js';
 import type { ElfFile } from '../../dwarf/index.js';
 import type { Session } from '../../rsp/index.js';
 import { type GivenMemory, givenScratch, sectionMemory } from './given-memory.js';
 import type { HiddenMemory } from './hidden-memory.js';
+import { mapIntoProcess } from './linux-process.js';
 import { turnsPagingOn } from './paging-moment.js';
 import { isRefusal, type MapRefusal, type Refusal, type Region, type Scratch } from './scratch.js';
 import { textSlack } from './text-slack.js';
@@ -22,18 +24,25 @@ export interface ScratchRequest extends ScratchSources {
   readonly elf: ElfFile;
   /** An address of the program's code that trampolines must be near. */
   readonly text: Addr;
+  /** Wanted of a process of Linux, where the target is one, in bytes. */
+  readonly process?: { readonly codeSize: number; readonly dataSize: number } | undefined;
+  readonly logger?: Logger;
 }
 
 const nothing =
   'no memory for trampolines is known here: `rsptrace run` brings its own, --scratch ADDR,SIZE and --scratch-symbol name some';
+const PT_LOAD = 1;
+const PF_X = 1;
 
 /**
- * Memory for trampolines, in this order: what the user named, what the program sets aside (section `.rsptrace`), hidden RAM of a machine that
- * we started. Called while the target stands in the program.
+ * Memory for trampolines, in this order: what the user named, memory mapped into a process, what the program sets aside (section `.rsptrace`),
+ * hidden RAM of a machine that we started. Called while the target stands in the program.
  * @throws RsptraceError `SCRATCH_UNUSABLE` for what the user named and cannot be used
  */
 export async function findScratch(request: ScratchRequest): Promise<Scratch | Refusal | MapRefusal> {
   const { session, arch, elf, text, hidden, given } = request;
+  const mapped = given === undefined && request.process ? await processScratch(request, request.process) : undefined;
+  if (mapped !== undefined && !isRefusal(mapped)) return mapped;
   const pages = turnsPagingOn(elf, arch);
   const named = given ?? sectionMemory(elf);
   if (named !== undefined) {
@@ -41,8 +50,31 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
     if (isRefusal(scratch)) return scratch.later ? scratch : unusable(scratch.refused, given);
     return scratch;
   }
-  if (hidden === undefined) return { refused: nothing };
+  if (hidden === undefined) return mapped ?? { refused: nothing };
   return isRefusal(hidden) ? hidden : hidden.map(arch, { text, pages });
+}
+
+async function processScratch(
+  { session, elf, logger }: ScratchRequest,
+  { codeSize, dataSize }: NonNullable<ScratchRequest['process']>,
+): Promise<Scratch | Refusal> {
+  const text = textOf(elf);
+  if (text === undefined) return { refused: 'the ELF has no code' };
+  try {
+    return await mapIntoProcess({ session, text, codeSize, dataSize, ...(logger ? { logger } : {}) });
+  } catch (error) {
+    if (error instanceof RsptraceError && error.code === 'SCRATCH_UNAVAILABLE') return { refused: error.message };
+    throw error;
+  }
+}
+
+/** From the program's first executable byte to its last. */
+function textOf(elf: ElfFile): Region | undefined {
+  const code = elf.segments.filter(({ type, flags }) => type === PT_LOAD && (flags & PF_X) !== 0);
+  const ends = code.flatMap(({ address, memorySize }) => [address, addOffset(address, memorySize)]);
+  const [start, end] = ends.toSorted((a, b) => (a < b ? -1 : 1)).filter((_, i) => i === 0 || i === ends.length - 1);
+  if (start === undefined || end === undefined) return undefined;
+  return { address: start, size: Number(end - start) };
 }
 
 /** Executable zero bytes behind the program's text, where there are any. */

@@ -5,4 +5,5 @@ export { pagingIsFinal, turnsPagingOn } from './paging-moment.js';
 export { type HiddenMemoryPlan, planHiddenMemory } from './plan-hidden-memory.js';
 export { beginPrivacyProof, type PrivacyProof } from './prove-private.js';
 export { isRefusal, type MapRefusal, type Refusal, type Region, type Scratch, type SharedMemory } from './scratch.js';
+export { unavailable } from './system-calls.js';
 export { textSlack } from './text-slack.js';

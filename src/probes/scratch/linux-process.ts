@@ -1,7 +1,7 @@
 /*
  * Memory of our own in a Linux process, by system calls that the process itself is made to carry out (system-calls.ts):
  *
- *   | no access | code r-x | no access | data rw- (a memfd, shared) | no access |
+ *   | no access | code r-x | no access | data rw- (a memfd, shared) | no access | own rw- | no access |
  *
  * The whole is reserved first, without access, where nothing is yet (MAP_FIXED_NOREPLACE); code and data are then mapped over it, so that
  * the pages between them belong to us as well: whoever runs past an end faults. Never is anything writable and executable at once; code is written
@@ -51,16 +51,18 @@ export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Sc
   const { session, logger = silent } = options;
   const [codeSize, dataSize] = [wholePages(options.codeSize), wholePages(options.dataSize)];
   const calls = await SystemCalls.open(session);
-  const size = page + codeSize + page + dataSize + page;
+  const size = page + codeSize + page + dataSize + page + page + page;
   const mapped = await calls.with(async (call) => {
     const start = await reserve(call, options.text, size);
     try {
       const code = { address: addOffset(start, page), size: codeSize };
       const data = { address: addOffset(code.address, codeSize + page), size: dataSize };
+      const own = { address: addOffset(data.address, dataSize + page), size: page };
+      await mapAt(call, own, PROT.READ | PROT.WRITE, MAP.PRIVATE | MAP.ANONYMOUS, -1);
       await mapAt(call, code, PROT.READ | PROT.EXEC, MAP.PRIVATE | MAP.ANONYMOUS, -1);
       await mapAt(call, data, PROT.READ | PROT.WRITE, MAP.PRIVATE | MAP.ANONYMOUS, -1);
       const shared = await share(session, calls.pid, call, data, logger);
-      return { start, code, data, ...shared };
+      return { start, code, data, own, ...shared };
     } catch (error) {
       if (session.state.kind === 'idle') await call(SYS.munmap, start, size);
       throw error;
@@ -73,6 +75,7 @@ interface Mapped {
   readonly start: Addr;
   readonly code: Region;
   readonly data: Region;
+  readonly own: Region;
   readonly memfd: boolean;
   readonly shared: SharedMemory | undefined;
 }
@@ -82,18 +85,20 @@ class ProcessScratch implements Scratch {
   readonly owned = true;
   readonly code: Region;
   readonly data: Region;
+  readonly own: Region;
   readonly shared: SharedMemory | undefined;
   readonly #session: Session;
-  readonly #calls: SystemCalls;
+  readonly calls: SystemCalls;
   readonly #whole: Region;
   #released = false;
 
   constructor(session: Session, calls: SystemCalls, mapped: Mapped, size: number) {
     this.#session = session;
-    this.#calls = calls;
+    this.calls = calls;
     this.#whole = { address: mapped.start, size };
     this.code = mapped.code;
     this.data = mapped.data;
+    this.own = mapped.own;
     this.shared = mapped.shared;
     const how = mapped.shared ? 'memfd' : mapped.memfd ? 'memfd on another machine' : 'anonymous';
     this.source = `memory mapped into process ${calls.pid} (${how})`;
@@ -103,7 +108,8 @@ class ProcessScratch implements Scratch {
   async verifyGuards(): Promise<string | undefined> {
     const memory = this.#session.memory();
     const end = addOffset(this.data.address, this.data.size);
-    for (const guard of [this.#whole.address, addOffset(this.data.address, -page), end]) {
+    const behind = addOffset(this.own.address, page);
+    for (const guard of [this.#whole.address, addOffset(this.data.address, -page), end, behind]) {
       const bytes = await memory.read(guard, page);
       if (bytes?.some((byte) => byte !== 0))
         return `somebody wrote into the page at ${hex(guard)}, which nobody may use`;
@@ -117,7 +123,7 @@ class ProcessScratch implements Scratch {
     this.shared?.close();
     if (this.#session.state.kind === 'gone') return;
     const { address, size } = this.#whole;
-    const result = await this.#calls.with((call) => call(SYS.munmap, address, size));
+    const result = await this.calls.with((call) => call(SYS.munmap, address, size));
     if (result !== 0n) throw unavailable(`munmap answers ${result}`);
   }
 }

@@ -1,4 +1,5 @@
 import type { Addr } from '../../base/addr.js';
+import type { SystemCalls } from './system-calls.js';
 
 /** A piece of the target's memory. */
 export interface Region {
@@ -30,6 +31,10 @@ export interface Scratch {
   readonly data: Region;
   /** Offsets are from `data.address`. Undefined: only through the stub, at a stop. */
   readonly shared: SharedMemory | undefined;
+  /** Where it is memory of a process: has that make system calls. */
+  readonly calls?: SystemCalls;
+  /** A page of a process that its children do not share with it, writable. */
+  readonly own?: Region;
   /** Checks that nobody wrote to the guard pages around it; a sentence when somebody did. */
   verifyGuards(): Promise<string | undefined>;
   /** Takes back what was mapped or changed, once nothing of ours can run there any more. The target is stopped. Harmless when called again. */

@@ -49,6 +49,8 @@ const blockedSignals = [4, 5, 7, 8, 11, 31].reduce(
   (mask, signal) => mask & ~(1n << BigInt(signal - 1)),
   2n ** 64n - 1n,
 );
+/** How long code of ours may run, in milliseconds. */
+const longestRunMs = 5000;
 /** Signals that may come before the instruction is carried out. */
 const stepTries = 100;
 
@@ -85,6 +87,9 @@ export class SystemCalls {
         'a seccomp filter watches the system calls of the process, and one that it does not know may end it',
       );
     }
+    if (status !== undefined && /^x86_Thread_features:.*\bshstk\b/m.test(new TextDecoder('latin1').decode(status))) {
+      throw unavailable('the process has shadow stacks, which do not allow return addresses to be changed');
+    }
     const instruction = await findInstruction(session, number);
     if (instruction === undefined) throw unavailable('no system call instruction was found in the process');
     return new SystemCalls(session, number, instruction);
@@ -110,6 +115,41 @@ export class SystemCalls {
     } finally {
       if (session.state.kind === 'idle') await restore(session, hart, before);
     }
+  }
+
+  /**
+   * Lets the thread that stopped run code of ours, alone, up to a breakpoint, and puts all of its registers back. To be called inside {@link with}.
+   * @param set registers that the code begins with
+   * @param below how far its stack begins below the thread's, aligned as for a call
+   * @throws RsptraceError `SCRATCH_UNAVAILABLE` where it stops elsewhere, `RSP_*`
+   */
+  async run(code: Addr, breakpoint: Addr, set: Readonly<Record<string, bigint>> = {}, below?: bigint): Promise<void> {
+    const session = this.#session;
+    const hart = stoppedHart(session);
+    const place = { type: 0, address: breakpoint, kind: 1 } as const;
+    const before = session.batch(hart);
+    const all = before.raw('g');
+    await before.send();
+    const rsp = (await readRegisters(session, hart)).register('rsp') ?? 0n;
+    const batch = session.batch(hart);
+    if (below !== undefined) batch.writeRegister('rsp', (rsp - below) & ~63n);
+    for (const [name, value] of Object.entries({ ...set, rip: code, orig_rax: addr(-1) }))
+      batch.writeRegister(name, value);
+    const planted = batch.insertBreakpoint(place);
+    await batch.send();
+    const timer = setTimeout(() => void session.interrupt().catch(() => {}), longestRunMs);
+    const stop = planted.value ? await session.resume({ kind: 'continue', hart }) : undefined;
+    clearTimeout(timer);
+    if (session.state.kind !== 'idle') throw unavailable('the process has ended');
+    const after = await readRegisters(session, hart);
+    const back = session.batch(hart);
+    back.removeBreakpoint(place);
+    const restored = back.raw(`G${all.value}`);
+    await back.send();
+    if (restored.value !== 'OK') throw unavailable('the stub does not write registers');
+    await readRegisters(session, hart);
+    const came = stop?.kind === 'signal' && stop.hart === hart && after.register('rip') === breakpoint;
+    if (!came) throw unavailable(`code of ours stopped at ${hex(after.register('rip') ?? 0n)}`);
   }
 
   /** Keeps signals away meanwhile. Those that came before that was done are sent again: they wait for the mask to be put back. */

@@ -1,7 +1,7 @@
 import type { Architecture } from '../../arch/index.js';
 import { hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
-import type { Session } from '../../rsp/index.js';
+import { ANY_HART, programSignal, type Session } from '../../rsp/index.js';
 import { interruptedInside } from './interrupted.js';
 import type { Piece } from './ring.js';
 
@@ -16,21 +16,25 @@ export async function leavePatches(session: Session, arch: Architecture, patches
   const inside = (pc: bigint): boolean =>
     patches.some(({ address, length }) => pc > address && pc < address + BigInt(length));
   for (const { id } of await session.harts()) {
+    let signal: number | undefined;
     for (let steps = 0; ; steps++) {
       const batch = session.batch(id);
       const pc = batch.readRegister(arch.pc);
       await batch.send();
-      if (pc.value === undefined || !inside(pc.value)) break;
+      if (signal === undefined && (pc.value === undefined || !inside(pc.value))) break;
       if (steps === mostSteps) {
         throw new RsptraceError(
           'PATCH_REFUSED',
-          `a hart does not leave ${hex(pc.value)}, where code is to be changed`,
+          `a hart does not leave ${hex(pc.value ?? 0n)}, where code is to be changed`,
           {
             hint: '--engine stop patches nothing',
           },
         );
       }
-      await session.resume({ kind: 'step', hart: id });
+      const stop = await session.resume({ kind: 'step', hart: id, ...(signal === undefined ? {} : { signal }) });
+      if (session.state.kind !== 'idle') return;
+      // A process's signal came instead: the step that hands it on enters its handler.
+      signal = programSignal(stop);
     }
   }
 }
@@ -52,8 +56,15 @@ export async function runOutOfPatches(
     const inside = await interruptedInside(session, arch, patches);
     if (inside.size === 0 || tries === mostTries) return inside;
     const timer = setTimeout(() => void session.interrupt().catch(() => {}), 1);
-    await session.resume();
+    let stop = await session.resume();
     clearTimeout(timer);
+    // Processes stop for forks, whose children go, and for signals, which are theirs.
+    for (let more = mostTries; more > 0 && session.state.kind === 'idle' && stop.kind === 'signal'; more--) {
+      if (stop.reason === 'fork' && stop.child !== undefined) await session.letChildGo(stop.child);
+      const signal = programSignal(stop);
+      if (signal === undefined) break;
+      stop = await session.resume({ kind: 'step', hart: stop.hart ?? ANY_HART, signal });
+    }
     if (session.state.kind !== 'idle') return inside;
   }
 }

@@ -23,6 +23,8 @@ export interface TargetEngineOptions {
   readonly sites: readonly Site[];
   readonly slotShift: number;
   readonly scratch: Scratch;
+  /** Bytes at the end of the scratch memory's code that are not for trampolines. */
+  readonly reserved?: number;
   /** Executable zero bytes near the program's text, for hops. */
   readonly near: Region | undefined;
   readonly tracer: CallTracer;
@@ -36,6 +38,8 @@ export interface TargetEngineOptions {
 
 /** Looks at a full ring that is drained at stops: the breakpoint has been there, or is gone. */
 const stopSpins = 1000;
+/** Bytes of a ring in a process that is drained at stops: more only make each stop longer, and more be lost when the target ends. */
+const mostAtStops = 4 << 20;
 /** Records that may wait in our own memory; past that the guest waits. */
 const mostBacklogBytes = 256 << 20;
 /** Records between two looks at the clock. */
@@ -96,7 +100,8 @@ export class TargetEngine {
     this.#slot = 2 ** slotShift;
     const used = controlRoom(sites);
     this.#control = scratch.data.address;
-    const memory = { address: addOffset(this.#control, used), length: scratch.data.size - used };
+    const size = scratch.shared || !scratch.calls ? scratch.data.size : Math.min(scratch.data.size, mostAtStops);
+    const memory = { address: addOffset(this.#control, used), length: size - used };
     const layout = layOutRing(this.#control, this.#control, memory, slotShift);
     if (!layout) {
       throw new RsptraceError(
@@ -109,7 +114,7 @@ export class TargetEngine {
     }
     const { geometry } = layout;
     const lists = { address: addOffset(this.#control, controlBlock.size), length: used - controlBlock.size };
-    const code = { address: scratch.code.address, length: scratch.code.size };
+    const code = { address: scratch.code.address, length: scratch.code.size - (options.reserved ?? 0) };
     const { near } = options;
     // Slack that serves for the trampolines themselves is not free for hops, nor needs them.
     const hops = near && near.address !== code.address ? [{ address: near.address, length: near.size }] : [];
@@ -150,6 +155,10 @@ export class TargetEngine {
   /** Where a full ring stops the target; undefined where it is drained while it runs. */
   get breakpoint(): Addr | undefined {
     return this.#options.scratch.shared ? undefined : this.#placement.breakpoint;
+  }
+
+  get placement(): Placement {
+    return this.#placement;
   }
 
   get records(): number {

@@ -151,10 +151,7 @@ export class PerfettoSequence implements Annotations {
     packet.clear();
     packet.append(this.#annotations);
     if (name) this.#name(name);
-    const { length } = packet;
-    const words = new Int32Array(Math.ceil(length / 4));
-    new Uint8Array(words.buffer).set(packet.bytes.subarray(0, length));
-    return { words, length };
+    return kept(packet);
   }
 
   /** An event on a track, whose body is that of {@link body}, with fields of another behind it. */
@@ -204,12 +201,12 @@ export class PerfettoSequence implements Annotations {
   }
 
   /** The body of an event on a counter's track: what it shows from now on. */
-  counterBody(value: number): Uint8Array {
+  counterBody(value: number): Body {
     const packet = this.#packet;
     packet.clear();
     if (Number.isSafeInteger(value) && value >= 0) packet.uint(TRACK_EVENT.counterValue, value);
     else packet.double(TRACK_EVENT.doubleCounterValue, value);
-    return packet.bytes.slice(0, packet.length);
+    return kept(packet);
   }
 
   text(name: string, value: string): void {
@@ -335,4 +332,10 @@ function writePlace(
   into.text(SOURCE_LOCATION.fileName, file);
   if (line !== undefined) into.uint(SOURCE_LOCATION.lineNumber, line);
   into.close(mark);
+}
+
+function kept({ bytes, length }: ProtoBuffer): Body {
+  const words = new Int32Array(Math.ceil(length / 4));
+  new Uint8Array(words.buffer).set(bytes.subarray(0, length));
+  return { words, length };
 }

@@ -1,0 +1,55 @@
+// A program for tests: exceptions that pass functions with and without cleanups, are caught and thrown again, on four threads. It counts.
+#include <atomic>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+static std::atomic<unsigned long> leafs, middles, outers, thrown, caught, cleaned;
+
+struct Guard {
+  ~Guard() { cleaned++; }
+};
+
+__attribute__((noinline)) int leaf(int x) {
+  leafs++;
+  if (x % 3 == 0) {
+    thrown++;
+    throw std::runtime_error("three " + std::to_string(x));
+  }
+  return x * 2;
+}
+
+__attribute__((noinline)) int middle(int a, int b) {
+  middles++;
+  Guard guard;
+  try {
+    return leaf(a) + b;
+  } catch (const std::runtime_error &error) {
+    if (a % 2 == 0) throw;
+    return b;
+  }
+}
+
+__attribute__((noinline)) int outer(int a, int b, int c) {
+  outers++;
+  try {
+    return middle(a, b) + c;
+  } catch (const std::exception &error) {
+    caught++;
+    return c + (int)std::string(error.what()).size();
+  }
+}
+
+int main() {
+  std::atomic<long> sum{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; thread++)
+    threads.emplace_back([&sum, thread] {
+      for (int i = 0; i < 150; i++) sum += outer(i + thread, i * 2, i * 3);
+    });
+  for (auto &thread : threads) thread.join();
+  std::printf("sum %ld thrown %lu caught %lu cleaned %lu\n", sum.load(), thrown.load(), caught.load(), cleaned.load());
+  std::printf("calls leaf=%lu middle=%lu outer=%lu\n", leafs.load(), middles.load(), outers.load());
+}

@@ -1,0 +1,63 @@
+// What the tests of the engine without stops at a gdbserver have in common.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { rsptrace, scratchFolder } from './command.js';
+import { gdbserver } from './native.js';
+
+export interface Output {
+  readonly end: string;
+  readonly guest_exit: string;
+  readonly stops: number;
+  readonly records: number;
+  readonly missing: number;
+  readonly scratch: string | undefined;
+  readonly probes: readonly { readonly engine: string; readonly why?: string }[];
+  readonly futures: readonly { readonly future: string; readonly polls: number; readonly lost: number }[];
+  readonly functions: readonly { readonly function: string; readonly calls: number; readonly total_ns: number }[];
+}
+
+export interface Traced {
+  readonly output: Output;
+  readonly stdout: string;
+  readonly text: string;
+}
+
+/** Probes for all that test/native/calls.c has. */
+export const functionProbes = ['leaf', 'middle', 'outer', 'fib*', 'job*', 'nap*'].flatMap((name) => [
+  '-p',
+  `fn:${name}`,
+]);
+
+export async function trace(t: Test, program: readonly string[], ...options: string[]): Promise<Traced> {
+  const server = await gdbserver(t, ...program);
+  const file = join(scratchFolder(t), 'out.txt');
+  const ran = await rsptrace('-r', server.address, '--json', '-o', file, ...options, program[0] ?? '').ended;
+  t.equal(ran.status, 0, ran.stderr.slice(-300));
+  const { stdout } = await server.ended;
+  return { output: JSON.parse(ran.stdout) as Output, stdout, text: readFileSync(file, 'utf8') };
+}
+
+/** No event was a stop, none is missing. */
+export function withoutStops(t: Test, output: Output): void {
+  t.same([...new Set(output.probes.map(({ engine }) => engine))], ['target']);
+  t.equal(output.missing, 0);
+  t.match(output.scratch, /^memory mapped into process \d+ \(memfd\)$/);
+  // The first hit, perhaps with others in the same moment, forks, signals, the end: hundreds of events take none.
+  t.ok(output.stops < 25, `${output.stops} stops`);
+}
+
+/** What the program printed of its calls, by function. */
+function callsPrinted(stdout: string): [string, number][] {
+  const line = /^calls (.*)$/m.exec(stdout)?.[1] ?? '';
+  return [...line.matchAll(/(\w+)=(\d+)/g)].map(([, name = '', count]) => [name, Number(count)]);
+}
+
+export function sameCalls(t: Test, { functions }: Output, stdout: string): void {
+  const counted = callsPrinted(stdout).filter(([, count]) => count > 0);
+  t.ok(counted.length > 0);
+  for (const [name, count] of counted) {
+    const row = functions.find((each) => each.function.split('.')[0] === name);
+    t.equal(row?.calls, count, name);
+  }
+}
