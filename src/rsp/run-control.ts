@@ -283,7 +283,9 @@ export class RunControl implements LinkEvents {
   }
 
   #packetsFor(resume: Resume): ResumePackets {
-    if (resume.kind !== 'continue' || resume.signal !== undefined) return this.#resumePackets(resume);
+    if (resume.kind !== 'continue' || resume.signal !== undefined || resume.hart !== undefined) {
+      return this.#resumePackets(resume);
+    }
     const hart = this.stoppedHart;
     if (this.#continue?.hart !== hart || this.#continue === undefined) {
       this.#continue = { hart, made: this.#resumePackets(resume) };

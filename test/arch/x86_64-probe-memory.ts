@@ -19,6 +19,8 @@ export interface Probe {
   /** Offsets that are copied from `words` when a poll is open already. */
   readonly plan: readonly number[] | undefined;
   readonly count: boolean;
+  /** A full ring is waited for as in a process of Linux. */
+  readonly sleeps?: boolean;
   /** log2 of the number of segments. */
   readonly countShift: number;
   /** log2 of the ring's bytes. */
@@ -56,7 +58,8 @@ export function install(host: ProbeHost, probe: Probe): Installed {
   const segmentShift = probe.ringShift - countShift;
   const ring = { control, wait: from, slotShift: 8, segmentShift, countShift };
   const code = new Uint8Array(0x2000);
-  code.set(probeCode.wait(from, ring).code);
+  const wait = probe.sleeps ? probeCode.process?.wait : probeCode.wait;
+  code.set(wait?.(from, ring).code ?? []);
   const exit = addOffset(from, EXIT);
   const nesting = probe.nesting !== undefined;
   if (probe.exit !== undefined) {

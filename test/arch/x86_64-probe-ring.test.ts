@@ -93,8 +93,9 @@ t.test('a full ring is waited for, then given up and left alone', async (t) => {
     { name: 'laps behind the limit', writes: [word(limit, 4n * base + 1n)], want: both },
     { name: 'limit far off', writes: [word(limit, 1n << 63n)], want: both },
   ];
-  for (const nesting of [undefined, 'rdi']) {
-    const probe = { ...plainProbe, nesting };
+  const ways = [undefined, 'rdi'].flatMap((nesting) => [false, true].map((sleeps) => ({ nesting, sleeps })));
+  for (const way of ways) {
+    const probe = { ...plainProbe, ...way };
     const list = cases.flatMap(({ writes }) => calls(probe, 1, random(8), { writes }));
     const ran = run(probe, list);
     for (const [call, { name, writes, want }] of cases.entries()) {
