@@ -6,6 +6,7 @@ import type { ArgumentValue, GuestNanos } from '../trace/index.js';
 import { bytesIn, type ValuePlace } from './argument-places.js';
 import type { OpenCall } from './call-stacks.js';
 import type { Call, CallKind, CallSite, EventOutput, Moment, TracedCall } from './call-tracer.js';
+import { holds } from './predicate.js';
 import type { FunctionProbe, FunctionProbes } from './resolve-functions.js';
 import type { MemoryRequest } from './stop-engine.js';
 
@@ -54,7 +55,7 @@ export class FunctionTracer implements CallKind {
 
   begin({ pc, hart, time, registers }: Moment, site: CallSite): TracedFunction | undefined {
     const probe = this.#probes.get(pc);
-    if (!probe || isLoop(probe, site)) return undefined;
+    if (!probe || isLoop(probe, site) || (probe.when && !holds(probe.when, registers))) return undefined;
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
     const values = this.#values ? this.#arguments(probe, registers) : none;

@@ -1,7 +1,7 @@
 import { type Addr, addOffset, addr, lowHalf } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import type { ChainLink, FutureSet, FutureState, FutureType } from '../dwarf/index.js';
-import type { AwaitLink, FutureRef, GuestNanos, PollResult, RootRef, StackEntry, StateRef } from '../trace/index.js';
+import type { AwaitLink, FutureRef, GuestNanos, PollResult, RootRef, StackEntry } from '../trace/index.js';
 import { AwaitPaths } from './await-path.js';
 import type { Backtraces } from './backtraces.js';
 import type { OpenCall } from './call-stacks.js';

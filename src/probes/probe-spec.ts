@@ -1,5 +1,6 @@
 import { RsptraceError } from '../base/errors.js';
 import { compileGlob } from './glob.js';
+import { type Predicate, parsePredicates } from './predicate.js';
 import { parseWatch, type WatchSpec } from './watch/watch-spec.js';
 
 /** `poll`: entry and exit of the poll functions of Futures. `fn`: those of any function. */
@@ -12,6 +13,8 @@ export interface ProbeSpec {
   readonly glob: string;
   /** True for `!poll:GLOB`: takes names out again. */
   readonly excludes: boolean;
+  /** `fn:GLOB if len > 100`: only calls for which all of these hold. Empty: all calls. */
+  readonly when: readonly Predicate[];
   matches(path: string): boolean;
 }
 
@@ -35,7 +38,8 @@ export function parseProbe(text: string): AnyProbe {
 }
 
 /**
- * Reads a probe that names code: `poll:GLOB` or `fn:GLOB`, with a `!` before either part to exclude (see {@link compileGlob} for globs).
+ * Reads a probe that names code: `poll:GLOB` or `fn:GLOB`, with a `!` before either part to exclude (see {@link compileGlob} for globs), and
+ * `if ARG OP INTEGER` behind functions that are included.
  * @throws RsptraceError `PROBE_SYNTAX`
  */
 export function parseNames(text: string): ProbeSpec {
@@ -60,12 +64,24 @@ export function parseNames(text: string): ProbeSpec {
     excludes = true;
     glob = glob.slice(1).trimStart();
   }
+  const [, bare, condition] = /^(.*?)\s+if\s+(.*)$/s.exec(glob) ?? [];
+  if (bare !== undefined) glob = bare;
   if (glob === '') {
     throw new RsptraceError('PROBE_SYNTAX', `'${text}' names nothing after the colon`, {
       hint: `'${kind}:**' is ${everything[kind]}`,
     });
   }
-  return { kind, text, glob, excludes, matches: compileGlob(glob) };
+  if (condition === undefined) return { kind, text, glob, excludes, when: [], matches: compileGlob(glob) };
+  if (kind !== 'fn' || excludes) {
+    throw new RsptraceError(
+      'PROBE_SYNTAX',
+      `'${text}' has a condition, which only functions that are traced can have`,
+      {
+        hint: `'fn:${glob} if ${condition}' traces those calls`,
+      },
+    );
+  }
+  return { kind, text, glob, excludes, when: parsePredicates(condition, text), matches: compileGlob(glob) };
 }
 
 export interface ProbesByKind {

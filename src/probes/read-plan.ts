@@ -1,3 +1,4 @@
+import type { Condition } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import type { FutureType } from '../dwarf/index.js';
 import type { ValuePlace } from './argument-places.js';
@@ -46,6 +47,8 @@ export interface ReadPlan {
   readonly scratchIsFree: boolean;
   /** Why only a stop can read all of it. */
   readonly needsStop: string | undefined;
+  /** Calls for which one of these does not hold are left out in the target. */
+  readonly when: readonly Condition[];
 }
 
 /** More loads than this make a trampoline that is slower than it is worth, and a record that no ring of some KiB can hold. */
@@ -87,13 +90,16 @@ export function planPoll(
         : loads === undefined
           ? `its Future has more than ${mostLoads} places to read`
           : undefined,
+    when: [],
   };
 }
 
 /** What a function's hits want: the registers of its arguments, and of its result. */
 export function planFunction(probe: FunctionProbe, values: boolean, general: ReadonlySet<string>): ReadPlan {
   const { address, size, ref, result, producer, stackArguments } = probe;
-  const entry = values ? registersOf(probe.arguments.map(({ where }) => where)) : [];
+  const conditions = probe.when ?? [];
+  const looked = conditions.flat().map(({ register }) => register);
+  const entry = [...new Set([...(values ? registersOf(probe.arguments.map(({ where }) => where)) : []), ...looked])];
   const exit = values && result ? registersOf([result.where]) : [];
   const foreign = [...entry, ...exit].find((name) => !general.has(name));
   return {
@@ -115,6 +121,8 @@ export function planFunction(probe: FunctionProbe, values: boolean, general: Rea
           : size === 0
             ? 'the size of its code is not known'
             : undefined,
+    // Of several lists one must hold: that is decided when the record is read.
+    when: conditions.length === 1 ? (conditions[0] ?? []) : [],
   };
 }
 
@@ -155,6 +163,8 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     readsOuter: a.readsOuter || b.readsOuter,
     scratchIsFree: a.scratchIsFree && b.scratchIsFree,
     needsStop: a.needsStop ?? b.needsStop,
+    // Each of the two has its own calls to see.
+    when: [],
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Architecture } from '../arch/index.js';
+import type { Architecture, Condition } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import {
@@ -28,6 +28,7 @@ import { type NamedFunction, namedFunctions } from './function-names.js';
 import { nearest } from './glob.js';
 import { inlinedFunctions } from './inlined-functions.js';
 import { NoTrace } from './notrace.js';
+import { type Conditions, conditionFor } from './predicate.js';
 import { type ProbeSpec, whiteList } from './probe-spec.js';
 
 /** A parameter, or, of a function without debug info, an argument register. */
@@ -55,6 +56,8 @@ export interface FunctionProbe {
   readonly stackArguments: boolean;
   /** What compiled it. */
   readonly producer: 'rustc' | 'clang' | 'gcc' | undefined;
+  /** Which calls are traced; undefined: all. */
+  readonly when?: Conditions;
 }
 
 /** A function that matches and is not probed all the same. */
@@ -78,7 +81,7 @@ const rawArguments = 4;
 /**
  * Resolves function probes to addresses; without debug info the symbols have to do. The architecture has to be prepared.
  * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` when all that matches was inlined;
- *   `PROBE_UNSAFE` when all that matches must not be probed
+ *   `PROBE_UNSAFE` when all that matches must not be probed; `PROBE_CONDITION` when none has the argument of its condition
  */
 export function resolveFunctions(
   elf: ElfFile,
@@ -99,6 +102,8 @@ export function resolveFunctions(
   }
   const notrace = new NoTrace(elf, arch);
   const excluded: ExcludedFunction[] = [];
+  /** Matched only by probes whose conditions say nothing of them. */
+  const unconditional: ExcludedFunction[] = [];
   const probes: FunctionProbe[] = [];
   const describer = new Describer(arch, debug);
   for (const names of places.values()) {
@@ -110,13 +115,48 @@ export function resolveFunctions(
       functions.length === 0
         ? 'a label in assembly: nothing says that it is a function'
         : notrace.reason(symbol, address, size);
-    if (reason === undefined) probes.push(describer.probe(first, functions.slice(1), probes.length + 1));
-    else excluded.push({ name, address, reason });
+    if (reason !== undefined) {
+      excluded.push({ name, address, reason });
+      continue;
+    }
+    const probe = describer.probe(first, functions.slice(1), probes.length + 1);
+    const conditions = conditionsOf(
+      probe,
+      includes.filter((spec) => names.some((one) => one.names.some(spec.matches))),
+    );
+    if (typeof conditions === 'string') unconditional.push({ name, address, reason: conditions });
+    else probes.push(conditions ? { ...probe, when: conditions } : probe);
   }
+  const [other] = unconditional;
+  if (probes.length === 0 && other) {
+    throw new RsptraceError(
+      'PROBE_CONDITION',
+      `no function that matches has what the condition looks at: ${other.name}`,
+      {
+        hint: other.reason,
+      },
+    );
+  }
+  excluded.push(...unconditional);
   if (probes.length === 0) throw nothingToProbe(elf, debug, includes, list.allows, excluded);
   probes.sort((a, b) => (a.address < b.address ? -1 : 1));
   const unmatched = includes.filter((spec) => !matched.has(spec)).map(({ text }) => text);
   return { probes, excluded, unmatched };
+}
+
+/** When a function is traced, by the probes that match it; undefined: always. In words for a person where none can tell. */
+function conditionsOf(probe: FunctionProbe, specs: readonly ProbeSpec[]): Conditions | string | undefined {
+  if (specs.some(({ when }) => when.length === 0)) return undefined;
+  const conditions: Condition[][] = [];
+  let refused = '';
+  for (const { when } of specs) {
+    const all = when.map((predicate) => conditionFor(predicate, probe.arguments));
+    const known = all.flatMap((one) => ('refused' in one ? [] : [one]));
+    const [wrong] = all.flatMap((one) => ('refused' in one ? [one.refused] : []));
+    if (wrong === undefined) conditions.push(known);
+    else refused = wrong;
+  }
+  return conditions.length > 0 ? conditions : refused;
 }
 
 /** Turns functions into probes: what their arguments are, and where. */

@@ -42,6 +42,27 @@ t.test('probes are read, and what is not one is refused with a way out', async (
   t.match(parseProbe('fn:net::**'), { kind: 'fn', glob: 'net::**', excludes: false });
   t.match(parseProbe('fn:!core::**'), { kind: 'fn', glob: 'core::**', excludes: true });
   t.throws(() => parseProbe('fn:'), { code: 'PROBE_SYNTAX', hint: "'fn:**' is every function" });
+  t.match(parseProbe('fn:net::send if len > 0x1_00 && last == true'), {
+    glob: 'net::send',
+    when: [
+      { argument: 'len', op: 'gt', value: 256n },
+      { argument: 'last', op: 'eq', value: 1n },
+    ],
+  });
+  t.match(parseProbe('fn:a if x != -5'), { when: [{ argument: 'x', op: 'ne', value: -5n }] });
+  for (const wrong of [
+    'fn:a if',
+    'fn:a if x',
+    'fn:a if x = 3',
+    'fn:a if 3 < x',
+    'fn:a if x > 3 &&',
+    'fn:a if x > y',
+    'fn: if x > 3',
+  ]) {
+    t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX' }, `'${wrong}'`);
+  }
+  t.throws(() => parseProbe('!fn:a if x > 3'), { code: 'PROBE_SYNTAX', hint: "'fn:a if x > 3' traces those calls" });
+  t.throws(() => parseProbe('poll:a if x > 3'), { code: 'PROBE_SYNTAX' });
   for (const wrong of ['', 'level3', 'labkern::work::level3', 'poll:', 'pol:level3', '!']) {
     t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX' }, `'${wrong}'`);
   }

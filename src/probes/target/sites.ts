@@ -176,7 +176,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
       at,
       fields: site.entry.fields,
       displaced,
-      when: [],
+      when: plan.when,
       hook: { exit: exitAt ?? at, keep: plan.exit.keep },
       nesting,
       outerCopy: site.entry.outerCopy,

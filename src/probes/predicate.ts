@@ -1,0 +1,115 @@
+import type { Condition } from '../arch/index.js';
+import { RsptraceError } from '../base/errors.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+import type { Shape } from '../dwarf/index.js';
+import type { ValuePlace } from './argument-places.js';
+
+/** `len > 100`: an argument by its name, compared with an integer. */
+export interface Predicate {
+  readonly argument: string;
+  readonly op: Condition['op'];
+  readonly value: bigint;
+}
+
+/** Conditions on registers at a function's entry: all of one list hold, in at least one of the lists. */
+export type Conditions = readonly (readonly Condition[])[];
+
+const operators: Readonly<Record<string, Condition['op']>> = {
+  '==': 'eq',
+  '!=': 'ne',
+  '<': 'lt',
+  '<=': 'le',
+  '>': 'gt',
+  '>=': 'ge',
+};
+
+/**
+ * Reads what stands behind `if` in a probe: `ARG OP INTEGER`, several with `&&` between. Integers are decimal or hex, `true` or `false`.
+ * @throws RsptraceError `PROBE_SYNTAX`
+ */
+export function parsePredicates(text: string, probe: string): Predicate[] {
+  return text.split('&&').map((part) => {
+    const [, argument, op, digits] =
+      /^\s*(\w+)\s*(==|!=|<=|>=|<|>)\s*(true|false|-?(?:0x[\da-f][\da-f_]*|\d[\d_]*))\s*$/i.exec(part) ?? [];
+    const known = op === undefined ? undefined : operators[op];
+    if (argument === undefined || known === undefined || digits === undefined) {
+      throw new RsptraceError('PROBE_SYNTAX', `'${part.trim()}' in '${probe}' is not a comparison with an integer`, {
+        hint: `write 'fn:NAME if len > 100', with one of ${Object.keys(operators).join(' ')}, and && between several`,
+      });
+    }
+    return { argument, op: known, value: integer(digits.toLowerCase()) };
+  });
+}
+
+function integer(text: string): bigint {
+  if (text === 'true' || text === 'false') return text === 'true' ? 1n : 0n;
+  const digits = text.replaceAll('_', '');
+  return digits.startsWith('-') ? -BigInt(digits.slice(1)) : BigInt(digits);
+}
+
+/** An argument as far as a condition can look at it. */
+interface Argument {
+  readonly name: string;
+  readonly shape: Shape | undefined;
+  readonly where: ValuePlace;
+}
+
+/** The predicate for one function; in words for a person where it has no such argument. */
+export function conditionFor(
+  { argument: name, op, value }: Predicate,
+  values: readonly Argument[],
+): Condition | { readonly refused: string } {
+  const argument = values.find((one) => one.name === name);
+  if (!argument) {
+    const names = values.map((one) => one.name).join(', ');
+    return { refused: `it has no argument ${name}${names === '' ? '' : `, but ${names}`}` };
+  }
+  const integer = integerOf(argument.shape);
+  if (!integer) return { refused: `its argument ${name} is no integer` };
+  const { where } = argument;
+  const [part, more] = where.kind === 'registers' ? where.parts : [];
+  const bits = (1n << BigInt(8 * integer.size)) - 1n;
+  // A bool is one bit of a byte whose others the conventions keep zero.
+  const whole =
+    part?.register === undefined ||
+    part.mask === undefined ||
+    argument.shape?.kind === 'bool' ||
+    (part.mask & bits) === bits;
+  if (part?.register === undefined || more || part.offset !== 0 || part.size < integer.size || !whole) {
+    return { refused: `its argument ${name} is in no register at the entry` };
+  }
+  return { register: part.register, ...integer, op, value };
+}
+
+function integerOf(shape: Shape | undefined): Pick<Condition, 'size' | 'signed'> | undefined {
+  if (shape === undefined) return { size: 8, signed: false };
+  const { size, kind } = shape;
+  if (size !== 1 && size !== 2 && size !== 4 && size !== 8) return undefined;
+  if (kind === 'integer' || kind === 'enumeration') return { size, signed: shape.signed };
+  return kind === 'bool' || kind === 'char' || kind === 'pointer' ? { size, signed: false } : undefined;
+}
+
+/** What the trampolines decide in the target, decided here: the register's low bytes as a number, compared with the value. */
+export function holds(conditions: Conditions, registers: RegisterReader): boolean {
+  return conditions.some((all) => all.every((condition) => isTrue(condition, registers)));
+}
+
+function isTrue({ register, size, signed, op, value }: Condition, registers: RegisterReader): boolean {
+  const word = registers.register(register);
+  if (word === undefined) return false;
+  const left = signed ? BigInt.asIntN(8 * size, word) : BigInt.asUintN(8 * size, word);
+  switch (op) {
+    case 'eq':
+      return left === value;
+    case 'ne':
+      return left !== value;
+    case 'lt':
+      return left < value;
+    case 'le':
+      return left <= value;
+    case 'gt':
+      return left > value;
+    case 'ge':
+      return left >= value;
+  }
+}

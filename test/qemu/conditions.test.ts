@@ -1,0 +1,89 @@
+// `fn:GLOB if ARG OP INTEGER`: what is traced is what a whole trace has of such calls, by both engines.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, scratchFolder } from '../support/command.js';
+import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
+import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+
+interface Output {
+  readonly records: number;
+  readonly probes: readonly { readonly engine: string }[];
+}
+
+async function calls(
+  t: Test,
+  name: string,
+  ...options: string[]
+): Promise<{ readonly output: Output; readonly slices: Slice[] }> {
+  const folder = scratchFolder(t);
+  const [trace, kept] = [join(folder, 'out.pftrace'), join(folder, 'console.txt')];
+  const args = ['run', '--json', '-o', trace, '--console', kept, ...options, elfPath(name), '--', ...qemuArgv(name)];
+  const { status, stdout, stderr } = await rsptrace(...args).ended;
+  t.equal(status, 0, `exit status; stderr: ${stderr.slice(-300)}`);
+  t.equal(
+    parseLab(readFileSync(kept, 'latin1')).checksum,
+    guest(name).checksum,
+    'the guest computed what it does untraced',
+  );
+  const { slices } = readPerfetto(children(protoc(readFileSync(trace)), 'packet'));
+  return { output: JSON.parse(stdout) as Output, slices: slices.filter(({ category }) => category === 'call') };
+}
+
+const told = ({ name, args }: Slice): string => `${name}(${args.arg_x}, ${args.arg_y}) = ${args.returned}`;
+
+/** deepN(x, y): their x is unsigned, 64 bits wide. */
+const deep = 'labkern::work::deep*';
+
+for (const name of ['rv-o2', 'x86-o2']) {
+  t.test(`${name}: calls for which a condition holds`, async (t) => {
+    const all = await calls(t, name, '-p', `fn:${deep}`, '--engine', 'target');
+    const xsOf = (glob: RegExp): bigint[] =>
+      all.slices
+        .filter((slice) => glob.test(slice.name))
+        .map(({ args }) => BigInt(args.arg_x ?? -1))
+        .sort((a, b) => (a < b ? -1 : 1));
+    const xs = xsOf(/./);
+    const middle = xs[xs.length >> 1] as bigint;
+    // Breakpoints stop at every call, those that are left out as well: one function is enough of them.
+    const last = xsOf(/deep7$/);
+    for (const [engine, fn, limit] of [
+      ['target', deep, middle],
+      ['stop', 'labkern::work::deep7', last[last.length >> 1] as bigint],
+    ] as const) {
+      const matching = all.slices.filter((slice) => engine === 'target' || slice.name === fn);
+      const above = matching.filter(({ args }) => BigInt(args.arg_x ?? -1) > limit);
+      t.ok(above.length > 0 && above.length < matching.length, `${above.length} of ${matching.length} calls`);
+      const some = await calls(t, name, '-p', `fn:${fn} if x > ${limit}`, '--engine', engine);
+      t.strictSame(some.slices.map(told), above.map(told), `by engine ${engine}`);
+      t.ok(some.output.probes.every((probe) => probe.engine === engine));
+      // An entry and a return each: what is left out leaves nothing in the ring.
+      t.equal(some.output.records, engine === 'target' ? 2 * above.length : 0);
+    }
+    const odd = [`fn:${deep} if x == ${middle} && x != 0`, `fn:${deep} if x < ${xs[1]}`, '!fn:deep7'];
+    const either = await calls(t, name, ...odd.flatMap((probe) => ['-p', probe]), '--engine', 'target');
+    const wanted = all.slices.filter(({ name: fn, args }) => {
+      const x = BigInt(args.arg_x ?? -1);
+      return !fn.endsWith('deep7') && ((x === middle && x !== 0n) || x < (xs[1] as bigint));
+    });
+    t.strictSame(either.slices.map(told), wanted.map(told), 'by one condition or another');
+    // Nothing 64 bits wide is above this.
+    const none = await calls(
+      t,
+      name,
+      '-p',
+      `fn:${deep} if x > 0x1_0000_0000_0000_0000`,
+      '--engine',
+      'target',
+      '--no-args',
+    );
+    t.equal(none.slices.length, 0);
+  });
+}
+
+t.test('a condition that says nothing of what matches', async (t) => {
+  const { status, stdout } = await rsptrace('run', '--json', '-p', 'fn:deep7 if z > 1', elfPath('rv-o2'), '--', 'false')
+    .ended;
+  t.equal(status, 1);
+  t.match(JSON.parse(stdout), { error: { code: 'PROBE_CONDITION', hint: /x/ } });
+});
