@@ -64,8 +64,9 @@ export function parseNames(text: string): ProbeSpec {
     excludes = true;
     glob = glob.slice(1).trimStart();
   }
-  const [, bare, condition] = /^(.*?)\s+if\s+(.*)$/s.exec(glob) ?? [];
-  if (bare !== undefined) glob = bare;
+  const conditional = /^(.*?)(?:^|\s)if(?:\s(.*))?$/s.exec(glob);
+  const condition = conditional ? (conditional[2] ?? '').trim() : undefined;
+  if (conditional) glob = (conditional[1] ?? '').trim();
   if (glob === '') {
     throw new RsptraceError('PROBE_SYNTAX', `'${text}' names nothing after the colon`, {
       hint: `'${kind}:**' is ${everything[kind]}`,
