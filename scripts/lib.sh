@@ -35,21 +35,45 @@ packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# backport PACKAGE FILE: unpacks a package of Debian 12's backports into .cache/backports, where FILE says that it is there.
-# It is not installed: the distribution's own version stays, and its libraries serve both.
-backport() {
-  local folder=$ROOT/.cache/backports state mirror
-  [ -e "$folder/$2" ] && return 0
-  say "unpacking $1 from backports"
+# unpack SUITE PACKAGE FOLDER: unpacks a package of a Debian suite, or what a package without files depends on, without installing it.
+unpack() {
+  local state mirror package
   state=$(mktemp -d)
   mirror=$(apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages' | awk '$2 == "bookworm" { print $1; exit }')
-  mkdir -p "$state/lists/partial" "$state/cache/partial" "$folder"
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} bookworm-backports main" \
+  mkdir -p "$state/lists/partial" "$state/cache/partial" "$3"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} $1 main" \
     >"$state/sources.list"
   local options=(-qq -o "Dir::Etc::sourcelist=$state/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$state/lists"
     -o "Dir::Cache=$state/cache" -o APT::Sandbox::User=root)
-  (cd "$state" && apt-get "${options[@]}" update >&2 && apt-get "${options[@]}" download "$1" >&2 && dpkg -x ./*.deb "$folder")
+  (
+    cd "$state"
+    apt-get "${options[@]}" update >&2
+    package=$(apt-cache "${options[@]}" depends --important "$2" | awk -v all="$2" '$1 == "Depends:" && all ~ /^linux-image/ { print $2 }')
+    apt-get "${options[@]}" download "${package:-$2}" >&2 && dpkg -x ./*.deb "$3"
+  )
   rm -rf "$state"
+}
+
+# backport PACKAGE FILE: unpacks a package of Debian 12's backports into .cache/backports, where FILE says that it is there.
+# It is not installed: the distribution's own version stays, and its libraries serve both.
+backport() {
+  local folder=$ROOT/.cache/backports
+  [ -e "$folder/$2" ] && return 0
+  say "unpacking $1 from backports"
+  unpack bookworm-backports "$1" "$folder"
+}
+
+# kernel NAME SUITE PACKAGE FILE: Debian's own Linux as .cache/linux/NAME, out of a package's FILE (a pattern).
+kernel() {
+  local folder
+  [ -e "$ROOT/.cache/linux/$1" ] && return 0
+  say "unpacking Linux for $1 from $3"
+  folder=$(mktemp -d)
+  unpack "$2" "$3" "$folder"
+  mkdir -p "$ROOT/.cache/linux"
+  # shellcheck disable=SC2086
+  cp "$folder"/$4 "$ROOT/.cache/linux/$1"
+  rm -rf "$folder"
 }
 
 # Node, the locked npm packages, and dist/.

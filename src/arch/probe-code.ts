@@ -244,6 +244,11 @@ export interface ProbeCode {
   displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal;
   /** The jump to write over the function's start: `displaced.patchLength` bytes. Throws RangeError where `to` is out of reach. */
   patch(displaced: Displaced, to: Addr): Uint8Array;
+  /**
+   * Whether a function was compiled to be patched with a call that destroys the scratch register (-fpatchable-function-entry: it begins with
+   * nops), so that nothing lives there at its entry. Undefined where no patch destroys a register.
+   */
+  readonly entryIsPatchable?: (code: Uint8Array) => boolean;
   /** Where a function's start that was patched by us jumps to; undefined for other code. */
   patchTarget(code: Uint8Array, start: Addr): Addr | undefined;
   /**

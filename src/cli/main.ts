@@ -21,7 +21,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 const parser = yargs(process.argv.slice(2))
   .scriptName('rsptrace')
   .locale('en')
-  .parserConfiguration({ 'populate--': true })
+  .parserConfiguration({ 'populate--': true, 'parse-positional-numbers': false })
   .usage('rsptrace: what a Rust kernel or program is doing, and why it waits, through any GDB remote stub')
   .command(
     '$0 <elf>',

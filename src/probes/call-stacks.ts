@@ -39,6 +39,12 @@ export class CallStacks<T> {
   readonly #lastOfHart: (OpenCall<T>[] | undefined)[] = [];
   /** Where the outermost call was on the stack that a hart has left empty. */
   readonly #baseOfHart: (number | undefined)[] = [];
+  readonly #stackBytes: number | undefined;
+
+  /** `stackBytes`: every stack is so many bytes at a multiple of them. Without, what is near an open call is on its stack. */
+  constructor(stackBytes?: number) {
+    this.#stackBytes = stackBytes;
+  }
 
   /** True when an open call waits for this return address. */
   awaits(returnAddress: bigint): boolean {
@@ -56,12 +62,16 @@ export class CallStacks<T> {
     return undefined;
   }
 
-  /** A call begins. `lost` are calls whose stack it has overwritten: their return was never seen. */
+  /**
+   * A call begins. `lost` are calls whose stack it has overwritten: their return was never seen. So are those for which `isAgain`, where
+   * they lie in the same place: a function that never returns is called again on a stack that is used again.
+   */
   enter(
     hart: number,
     returnAddress: bigint,
     stackPointer: number,
     payload: T,
+    isAgain: (payload: T) => boolean = () => false,
   ): { readonly call: OpenCall<T>; readonly lost: readonly OpenCall<T>[] } {
     let stack = this.#stackFor(hart, stackPointer);
     let lost: OpenCall<T>[] | undefined;
@@ -73,7 +83,8 @@ export class CallStacks<T> {
     let parent = stack[stack.length - 1];
     while (parent) {
       const over = parent.stackPointer < stackPointer;
-      const replaced = parent.stackPointer === stackPointer && parent.returnAddress !== returnAddress;
+      const replaced =
+        parent.stackPointer === stackPointer && (parent.returnAddress !== returnAddress || isAgain(parent.payload));
       if (!over && !replaced) break;
       stack.pop();
       if (this.#isOthers(parent, hart, stack)) {
@@ -148,6 +159,13 @@ export class CallStacks<T> {
   /** The hart's own stack if the call can lie on it, else the stack with the nearest call above. */
   #stackFor(hart: number, stackPointer: number): OpenCall<T>[] | undefined {
     const own = this.#lastOfHart[hart];
+    const size = this.#stackBytes;
+    if (size !== undefined) {
+      // The end of a stack is its own, and the begin of the next is nobody's: nothing has been pushed there.
+      const number = Math.floor((stackPointer - 8) / size);
+      const isOn = (stack: OpenCall<T>[]): boolean => Math.floor(((stack[0]?.stackPointer ?? 0) - 8) / size) === number;
+      return own && isOn(own) ? own : this.#stacks.find(isOn);
+    }
     if (own && reaches(own, stackPointer)) return own;
     let best: OpenCall<T>[] | undefined;
     let bestDistance = stackReach;

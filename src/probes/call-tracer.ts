@@ -17,6 +17,8 @@ export interface CallSite {
   readonly stackPointer: number;
   /** The innermost open call around it. */
   readonly around: Call | undefined;
+  /** It comes from a trampoline, which functions that loop to their first instruction do not get: this is no turn of a loop. */
+  readonly isCall: boolean;
 }
 
 /** What is kept of a call that is open, of whatever kind. */
@@ -31,6 +33,8 @@ export interface TracedCall {
 export interface CallKind {
   /** Memory to read at an entry, with the innermost open call there. Undefined when nothing of this kind begins at the pc. */
   entryReads(at: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined;
+  /** Whether both are calls of the same thing. */
+  isSame?(one: TracedCall, other: TracedCall): boolean;
   /** All is read. Undefined where nothing is to be told of this call, or nothing of this kind begins. */
   begin(at: Moment, site: CallSite, memory: HitMemory): TracedCall | undefined;
   began(call: Call, lost: readonly Call[]): void;
@@ -88,12 +92,14 @@ export class CallTracer implements Tracer {
   readonly #arch: Architecture;
   readonly #output: EventOutput;
   readonly #kinds: readonly CallKind[];
-  readonly #stacks = new CallStacks<TracedCall>();
+  readonly #stacks: CallStacks<TracedCall>;
   #undigested: { readonly time: number; readonly tell: () => void }[] = [];
   /** What `wants` found out, for `react`. */
   #wanted: readonly MemoryRequest[] = [];
 
-  constructor(arch: Architecture, output: EventOutput, kinds: readonly CallKind[]) {
+  /** `stackBytes`: see {@link CallStacks}. */
+  constructor(arch: Architecture, output: EventOutput, kinds: readonly CallKind[], stackBytes?: number) {
+    this.#stacks = new CallStacks(stackBytes);
     this.#arch = arch;
     this.#output = output;
     this.#kinds = kinds;
@@ -132,7 +138,7 @@ export class CallTracer implements Tracer {
     const returnAddress = this.#returnAddress(hit, memory);
     if (returnAddress === undefined) return { watch, unwatch };
     for (const kind of this.#kinds) {
-      const begun = this.#begin(kind, hit, returnAddress, this.#afterReturn(hit), memory);
+      const begun = this.#begin(kind, hit, returnAddress, this.#afterReturn(hit), memory, false);
       if (!begun) continue;
       this.#later(hit, () => this.#tellBegin(hit.hart, begun.call, begun.lost));
       watch.push(returnAddress);
@@ -154,7 +160,7 @@ export class CallTracer implements Tracer {
   entered(at: Moment, returnAddress: Addr, stackPointer: number, memory: HitMemory): void {
     this.#output.moveTo(at.time);
     for (const kind of this.#kinds) {
-      const begun = this.#begin(kind, at, returnAddress, stackPointer, memory);
+      const begun = this.#begin(kind, at, returnAddress, stackPointer, memory, true);
       if (begun) this.#tellBegin(at.hart, begun.call, begun.lost);
     }
   }
@@ -184,10 +190,14 @@ export class CallTracer implements Tracer {
     returnAddress: Addr,
     stackPointer: number,
     memory: HitMemory,
+    isCall: boolean,
   ): { readonly call: Call; readonly lost: readonly Call[] } | undefined {
     const around = this.#stacks.enclosing(at.hart, stackPointer);
-    const traced = kind.begin(at, { returnAddress, stackPointer, around }, memory);
-    return traced && this.#stacks.enter(at.hart, returnAddress, stackPointer, traced);
+    const traced = kind.begin(at, { returnAddress, stackPointer, around, isCall }, memory);
+    if (!traced) return undefined;
+    const isAgain = (other: TracedCall): boolean =>
+      isCall && other.kind === kind && (kind.isSame?.(other, traced) ?? false);
+    return this.#stacks.enter(at.hart, returnAddress, stackPointer, traced, isAgain);
   }
 
   #tellBegin(hart: number, call: Call, lost: readonly Call[]): void {

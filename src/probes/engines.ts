@@ -7,6 +7,7 @@ import type { Session } from '../rsp/index.js';
 import type { HookFrame } from '../unwind/index.js';
 import type { CallTracer } from './call-tracer.js';
 import { type EngineChoice, type EnginePlanOptions, engineChoices, planEngines } from './engine-choice.js';
+import { changesItsCode } from './linux-kernel.js';
 import {
   beginPrivacyProof,
   findScratch,
@@ -63,7 +64,7 @@ const digestMs = 2;
 export class Engines {
   readonly #options: EnginesOptions;
   readonly #logger: Logger;
-  readonly #plan: SitePlan;
+  #plan: SitePlan;
   readonly #why: Map<number, string>;
   #target: TargetEngine | undefined;
   #scratch: Scratch | undefined;
@@ -132,10 +133,9 @@ export class Engines {
    * @returns false when it is too early in the program for that
    */
   async arrive(stops: StopEngine, onError: (thrown: unknown) => void): Promise<boolean> {
-    const plan = this.#plan;
     const { session, arch, wanted, tracer, elf, inProcess } = this.#options;
     const code = inProcess ? processCode(arch) : arch.probeCode;
-    if (!code || plan.sites.length === 0) return true;
+    if (!code || this.#plan.sites.length === 0) return true;
     if (!this.#settled) return false;
     if (this.#target) return this.#patchWaiting(this.#target, stops);
     const threads = inProcess && (await this.#findThreads());
@@ -144,6 +144,8 @@ export class Engines {
       this.#fallBack(threads.refused);
       return true;
     }
+    if (changesItsCode(elf)) await this.#planAnew();
+    const plan = this.#plan;
     const scratch = await this.#findScratch();
     if (scratch === undefined) return this.#refused;
     const whole = await this.#proven(scratch);
@@ -317,6 +319,18 @@ export class Engines {
     const { session } = this.#options;
     if (session.features.supported.get('fork-events') === '+') return findThreadWords(session);
     return { refused: 'the stub does not tell of forks, whose children would write into the same ring' };
+  }
+
+  /** Plans with the code that stands in the target now. */
+  async #planAnew(): Promise<void> {
+    const batch = this.#options.session.batch();
+    const reads = this.#options.plans.map((plan) => ({ plan, reply: batch.readMemory(plan.address, plan.codeSize) }));
+    await batch.send();
+    const code = new Map(reads.map(({ plan, reply }) => [plan.address, reply.value]));
+    const bytesAt = (address: Addr, length: number): Uint8Array | undefined => code.get(address)?.subarray(0, length);
+    this.#plan = planEngines({ ...this.#options, bytesAt });
+    for (const [index, why] of this.#plan.refused) this.#why.set(index, why);
+    if (this.#plan.sites.length === 0) this.#fallBack(this.#plan.refused.get(0) ?? 'no function can be patched');
   }
 
   /** Undefined where there is none (yet). */

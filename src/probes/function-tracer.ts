@@ -55,11 +55,16 @@ export class FunctionTracer implements CallKind {
 
   begin({ pc, hart, time, registers }: Moment, site: CallSite): TracedFunction | undefined {
     const probe = this.#probes.get(pc);
-    if (!probe || isLoop(probe, site) || (probe.when && !holds(probe.when, registers))) return undefined;
+    if (!probe || (!site.isCall && isLoop(probe, site))) return undefined;
+    if (probe.when && !holds(probe.when, registers)) return undefined;
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
     const values = this.#values ? this.#arguments(probe, registers) : none;
     return { kind: this, probe, began: this.#output.at(time), nested, hart, values, exit: undefined };
+  }
+
+  isSame(one: TracedCall, other: TracedCall): boolean {
+    return (one as TracedFunction).probe === (other as TracedFunction).probe;
   }
 
   #arguments(probe: FunctionProbe, registers: RegisterReader): ArgumentValue[] {

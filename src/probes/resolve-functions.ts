@@ -24,6 +24,7 @@ import {
   rustConvention,
   type ValuePlace,
 } from './argument-places.js';
+import { type BtfSignature, btfSignatures } from './btf-signature.js';
 import { type NamedFunction, namedFunctions } from './function-names.js';
 import { nearest } from './glob.js';
 import { inlinedFunctions } from './inlined-functions.js';
@@ -105,7 +106,7 @@ export function resolveFunctions(
   /** Matched only by probes whose conditions say nothing of them. */
   const unconditional: ExcludedFunction[] = [];
   const probes: FunctionProbe[] = [];
-  const describer = new Describer(arch, debug);
+  const describer = new Describer(elf, arch, debug);
   for (const names of places.values()) {
     const functions = names.filter((one) => one.isFunction);
     const [first] = functions.length > 0 ? functions : names;
@@ -164,10 +165,13 @@ class Describer {
   readonly #arch: Architecture;
   readonly #debug: DebugInfo | undefined;
   readonly #shapes: Shapes | undefined;
+  /** Asked where DWARF is silent. */
+  readonly #btf: ((symbol: string) => BtfSignature | undefined) | undefined;
 
-  constructor(arch: Architecture, debug: DebugInfo | undefined) {
+  constructor(elf: ElfFile, arch: Architecture, debug: DebugInfo | undefined) {
     this.#arch = arch;
     this.#debug = debug;
+    this.#btf = btfSignatures(elf, arch);
     this.#shapes = debug && new Shapes(debug);
   }
 
@@ -177,10 +181,12 @@ class Describer {
     const ref = { key, name, instance, address, file: declared?.file, line: declared?.line };
     const aliases = [...new Set(folded.map((other) => other.name))].filter((other) => other !== name);
     const told = die && this.#attempt(die, () => this.#signature(fn, die));
-    return { address, ref, size, aliases, ...(told ?? this.#bare()) };
+    return { address, ref, size, aliases, ...(told ?? this.#bare(fn.symbol)) };
   }
 
-  #bare(): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
+  #bare(symbol: string | undefined): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
+    const told = symbol === undefined ? undefined : this.#btf?.(symbol);
+    if (told) return { ...told, result: undefined, producer: undefined };
     const registers = this.#arch.arguments.slice(0, rawArguments).map((register): FunctionArgument => {
       const where: ValuePlace = { kind: 'registers', parts: [{ register, offset: 0, size: 8 }] };
       return { name: register, type: undefined, shape: undefined, where };

@@ -26,6 +26,8 @@ export interface StopEngineOptions {
   readonly onExec?: () => Promise<readonly Addr[]>;
   /** The program's code at an address, where the ELF tells; else the target's memory is read. */
   readonly code: (address: Addr, length: number) => Uint8Array | undefined;
+  /** The code changes as the program runs (see `changesItsCode`): it is read at each stop. */
+  readonly codeChanges?: boolean;
   /** Hardware breakpoints everywhere, not only where software ones cannot be. */
   readonly hardware?: boolean;
   /** What is watched beside the probes. */
@@ -231,8 +233,11 @@ export class StopEngine {
     };
     const replies = requests.map(read);
     const loaded = loads ? read(load) : undefined;
+    const here = { address: hit.pc, length: codeBytes };
+    const code = this.#options.codeChanges ? read(here) : undefined;
     if (missing.count > 0) await second.send();
-    this.#guesses.learn(hit.pc, loads ? [...requests, load] : requests);
+    this.#guesses.learn(hit.pc, [...requests, ...(loads ? [load] : []), ...(code ? [here] : [])]);
+    const changed = code !== undefined && this.#points.changed(point, hit.pc, code.value);
     const reaction = repeated
       ? { watch: [], unwatch: [] }
       : tracer.react(
@@ -252,7 +257,8 @@ export class StopEngine {
     if (!(point.permanent || point.awaited)) return this.#goOn(third, inserts, repeated);
 
     let { pc } = hit as { pc: Addr | undefined };
-    const effects = point.over?.effects(hit.registers, loaded?.value);
+    // What the new instruction reads has not been read.
+    const effects = changed ? undefined : point.over?.effects(hit.registers, loaded?.value);
     const touched = [...(loads ? [load] : []), ...(effects?.memory ?? [])];
     const isAccess = touched.some((each) =>
       watches?.covers(each.address, 'bytes' in each ? each.bytes.length : each.length),

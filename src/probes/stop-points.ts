@@ -8,7 +8,9 @@ import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
 /** A place where the guest stops. */
 export interface Point {
   breakpoint: Breakpoint;
-  readonly over: ResumeOver | undefined;
+  over: ResumeOver | undefined;
+  /** What `over` was made from. */
+  code: Uint8Array | undefined;
   /** True for a probe's own address: it stays inserted. */
   permanent: boolean;
   /** True while some open call returns here. */
@@ -127,6 +129,14 @@ export class StopPoints {
     if (refused.length > 0) throw this.#refusal(refused, 'a return address');
   }
 
+  /** True when the program has changed the code at a point, or that cannot be told; it is carried out as it is now from then on. */
+  changed(point: Point, address: Addr, code: Uint8Array | undefined): boolean {
+    if (code !== undefined && point.code !== undefined && Buffer.compare(code, point.code) === 0) return false;
+    point.code = code;
+    point.over = code && this.#options.arch.resumeOver(code, address);
+    return true;
+  }
+
   /** The point at an address, made where there is none. */
   async of(address: Addr): Promise<Point> {
     let point = this.#points.get(address);
@@ -138,6 +148,7 @@ export class StopPoints {
       point = {
         breakpoint: await this.#types.choose(address, arch.breakpointKind(bytes)),
         over: code && arch.resumeOver(code, address),
+        code,
         permanent: false,
         awaited: false,
         pause: undefined,

@@ -1,8 +1,9 @@
 import { type Architecture, architectureNamed } from '../arch/index.js';
-import { type Addr, hex } from '../base/addr.js';
+import { type Addr, addOffset, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../dwarf/index.js';
 import type { Session } from '../rsp/index.js';
+import { changesItsCode } from './linux-kernel.js';
 
 /** What stands in the target where a probe goes, against what the ELF says. */
 export interface CodeCheck {
@@ -13,19 +14,24 @@ export interface CodeCheck {
 }
 
 const compared = 16;
+/** Where tracers patch a function. */
+const patched = 8;
 
 /**
  * Compares the ELF's bytes with the target's at every address, in one write. A probe on other code would stop the guest in the
- * middle of something and read nonsense.
- * @throws RsptraceError `ELF_MISMATCH` when any of them differs
+ * middle of something and read nonsense. A program that changes its own code may differ here and there.
+ * @throws RsptraceError `ELF_MISMATCH` when any of them differs, of a program that changes its code most of them
  */
 export async function verifyCode(session: Session, elf: ElfFile, addresses: readonly Addr[]): Promise<CodeCheck> {
   const batch = session.batch();
-  const reads = addresses.map((address) => {
+  const changes = changesItsCode(elf);
+  const reads = addresses.map((entry) => {
+    const behind = addOffset(entry, patched);
+    const address = changes && elf.bytesAt(behind, 1) ? behind : entry;
     // A function at the very end of its segment has fewer bytes.
     for (let length = compared; length > 0; length--) {
       const expected = elf.bytesAt(address, length);
-      if (expected) return { address, expected, reply: batch.readMemory(address, length) };
+      if (expected) return { address: entry, expected, reply: batch.readMemory(address, length) };
     }
     throw new RsptraceError(
       'ELF_DAMAGED',
@@ -43,7 +49,7 @@ export async function verifyCode(session: Session, elf: ElfFile, addresses: read
     else different.push(address);
   }
   const [first] = different;
-  if (first !== undefined) {
+  if (first !== undefined && !(changes && same.length > different.length)) {
     throw new RsptraceError(
       'ELF_MISMATCH',
       `the target does not run this ELF: at ${different.length} of ${addresses.length} probes its code differs, first at ${hex(first)}`,

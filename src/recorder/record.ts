@@ -8,6 +8,7 @@ import {
   CallTracer,
   type ClockName,
   type ClockReader,
+  changesItsCode,
   counterScale,
   type EngineChoice,
   type EngineName,
@@ -20,6 +21,7 @@ import {
   resolveWatches,
   type ScratchSources,
   StopEngine,
+  stackBytes,
   type TimeScale,
   verifyArchitecture,
   verifyCode,
@@ -140,7 +142,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     kinds.push(new PollTracer(polls.futures, polls.probes, output, backtraces));
   }
   if (functions) kinds.push(new FunctionTracer(functions, output, options.functions));
-  const tracer = new CallTracer(arch, output, kinds);
+  const tracer = new CallTracer(arch, output, kinds, stackBytes(elf));
   const specs = program.watches.map(({ spec }) => spec);
   const places = await resolveWatches(specs, debug, session.memory());
   const watchEvents = new WatchEvents(elf, debug, output);
@@ -189,6 +191,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
       logger,
       ...(options.hardware === undefined ? {} : { hardware: options.hardware }),
       code: (address, length) => elf.bytesAt(address, length),
+      codeChanges: changesItsCode(elf),
       hartNumber: (id) => harts.number(id),
       isSameProgram: () => isLoadedAlike(of, options.program.elf, elf, verified),
       onFirstHit: async () => {

@@ -40,12 +40,19 @@ interface Open {
   inside: number;
 }
 
+/** More calls than this do not wait at the same time. */
+const mostWaiting = 65_536;
+
 /** Counts calls per function while they come; {@link rows} at any time. Calls still open count as calls and nothing else. */
 export class FunctionSummary implements TraceSink {
   /** By the function's key. */
   readonly #tallies: Tally[] = [];
+  /** Calls that were taken for lost and may yet return: those of a thread that waits, while others run on its hart. */
+  readonly #waiting = new Set<string>();
   readonly #open = new OpenCalls<Open>(({ begin }) => {
-    if (begin.type === 'call-begin') this.#tally(begin.function).lost++;
+    if (begin.type !== 'call-begin') return;
+    this.#tally(begin.function).lost++;
+    if (this.#waiting.size < mostWaiting) this.#waiting.add(keyOf(begin.function, begin.time));
   });
 
   begin(_info: TraceInfo): void {}
@@ -73,7 +80,8 @@ export class FunctionSummary implements TraceSink {
         const tally = this.#tally(event.function);
         const open = this.#open.end(event);
         if (open === undefined) {
-          tally.calls++;
+          if (!this.#waiting.delete(keyOf(event.function, event.began))) tally.calls++;
+          else this.#returned(tally, event.time - event.began);
           break;
         }
         const time = event.time - open.begin.time;
@@ -88,6 +96,8 @@ export class FunctionSummary implements TraceSink {
       case 'call-lost': {
         const tally = this.#tally(event.function);
         const open = this.#open.end(event);
+        // Counted when it was taken for lost.
+        if (open === undefined && this.#waiting.delete(keyOf(event.function, event.began))) break;
         if (open === undefined) tally.calls++;
         tally.lost++;
         this.#passOn(event.hart, open?.inside ?? 0);
@@ -126,6 +136,15 @@ export class FunctionSummary implements TraceSink {
     if (around !== undefined) around.inside += time;
   }
 
+  /** A call that was taken for lost. */
+  #returned(tally: Tally, time: number): void {
+    tally.lost--;
+    tally.returned++;
+    tally.sum += time;
+    tally.total += time;
+    tally.max = Math.max(tally.max, time);
+  }
+
   #tally(fn: FunctionRef): Tally {
     let tally = this.#tallies[fn.key];
     if (tally === undefined) {
@@ -134,6 +153,10 @@ export class FunctionSummary implements TraceSink {
     }
     return tally;
   }
+}
+
+function keyOf(fn: FunctionRef, began: number): string {
+  return `${fn.key}@${began}`;
 }
 
 /** A call of this function is open already. */

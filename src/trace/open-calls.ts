@@ -67,7 +67,8 @@ const none: readonly never[] = [];
 
 function isEndOf(event: AnyEnd, begin: AnyBegin): boolean {
   if (event.type === 'call-end' || event.type === 'call-lost') {
-    return begin.type === 'call-begin' && begin.function.key === event.function.key;
+    // Of two threads that wait in one function the later began at another time.
+    return begin.type === 'call-begin' && begin.function.key === event.function.key && begin.time === event.began;
   }
   return begin.type === 'poll-begin' && begin.future.key === event.future.key && begin.address === event.address;
 }

@@ -61,6 +61,11 @@ export function rsptrace(...args: string[]): Running {
   return start(process.execPath, [main, ...args]);
 }
 
+/** The same for what may take longer on a busy machine. */
+export function rsptraceWithin(limitMs: number, ...args: string[]): Running {
+  return start(process.execPath, [main, ...args], limitMs);
+}
+
 /** A folder of the test's own, gone when the test ends. */
 export function scratchFolder(t: { teardown: (fn: () => void) => void }): string {
   const folder = mkdtempSync(join(tmpdir(), 'rsptrace-test-'));

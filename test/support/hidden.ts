@@ -39,12 +39,12 @@ export async function hiddenMachine(t: Test, command: readonly string[]): Promis
 }
 
 /** What a machine prints by itself, whole: a pipe that is full when QEMU ends would lose the rest. */
-export async function plainRun(t: Test, command: readonly string[]): Promise<string> {
+export async function plainRun(t: Test, command: readonly string[], limitMs = 25_000): Promise<string> {
   const path = join(scratchFolder(t), 'console');
   const file = openSync(path, 'w');
   const [program = '', ...args] = command;
   const child = spawn(program, args, { stdio: ['ignore', file, 'ignore'] });
-  const killer = setTimeout(() => child.kill('SIGKILL'), 25_000);
+  const killer = setTimeout(() => child.kill('SIGKILL'), limitMs);
   await new Promise((resolve) => child.once('close', resolve));
   clearTimeout(killer);
   closeSync(file);

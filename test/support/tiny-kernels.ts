@@ -4,6 +4,8 @@ import { scratchFolder } from './command.js';
 
 /** How often the kernel calls its `work`, which it prints. */
 export const WORK_CALLS = 1000;
+/** And its `inner`, which calls itself: twice from each of `outer`, which is called as often as `work`. */
+export const INNER_CALLS = 4000;
 
 const exit = ['-no-reboot', '-nic', 'none', '-device', 'isa-debug-exit,iobase=0xf4,iosize=4'];
 
@@ -24,7 +26,8 @@ export function pagingKernel(
   const elf = join(folder, 'kernel.elf');
   const object = join(folder, 'kernel.o');
   const prefix = arch === 'riscv64' ? 'riscv64-linux-gnu-' : '';
-  execFileSync(`${prefix}as`, ['--defsym', `LEVELS=${levels}`, '-o', object, `${source}.S`]);
+  // The assembler's own debug info says that these functions take no arguments.
+  execFileSync(`${prefix}as`, ['-g', '--defsym', `LEVELS=${levels}`, '-o', object, `${source}.S`]);
   execFileSync(`${prefix}ld`, ['--no-warn-mismatch', '-T', `${source}.ld`, '-o', elf, object], { stdio: 'pipe' });
   const command =
     arch === 'riscv64'

@@ -189,6 +189,19 @@ function wait(at: Addr): { readonly code: Uint8Array; readonly breakpoint: Addr 
   return { code: assembler.finish(), breakpoint: at };
 }
 
+/** `nop` (00000013) and `c.nop` (0001), as many as Linux wants for its `auipc t0; jalr t0, t0`. */
+function beginsWithNops(code: Uint8Array): boolean {
+  const halves = Array.from(
+    { length: patchLengths.far / 2 },
+    (_, i) => (code[2 * i] ?? 0) | ((code[2 * i + 1] ?? 0) << 8),
+  );
+  for (let at = 0; at < halves.length; at++) {
+    if (halves[at] === 0x0001) continue;
+    if (halves[at] !== 0x0013 || halves[++at] !== 0) return false;
+  }
+  return true;
+}
+
 /** RISC-V's part of tracing inside the target. */
 export const probeCode: ProbeCode = {
   patches: [
@@ -197,6 +210,7 @@ export const probeCode: ProbeCode = {
   ],
   displace,
   patch,
+  entryIsPatchable: beginsWithNops,
   patchTarget,
   hop,
   entry,

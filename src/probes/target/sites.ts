@@ -70,7 +70,7 @@ function planSite(candidate: Candidate, index: number, code: ProbeCode, sources:
   const ways: Displaced[] = [];
   let why = 'no patch is known for this architecture';
   for (const { kind } of code.patches) {
-    if (kind === 'far' && !plan.scratchIsFree) continue;
+    if (kind === 'far' && !plan.scratchIsFree && !code.entryIsPatchable?.(bytes)) continue;
     const displaced = code.displace(bytes, plan.address, kind);
     if ('refused' in displaced) why = displaced.refused;
     else if (displaced.hookRefused !== undefined) why = displaced.hookRefused;

@@ -1,6 +1,6 @@
 # A supervisor-mode kernel that pages, in as few instructions as it takes. Linked at 0xffffffff80200000, loaded at 0x80200000.
-# LEVELS: 3, 4 or 5 (Sv39, Sv48, Sv57). It calls `work` 1000 times, each time under the other of two root tables, which share
-# the tables below them, prints how often it came to run, and powers off.
+# LEVELS: 3, 4 or 5 (Sv39, Sv48, Sv57). It calls `work` and `outer` 1000 times, each time under the other of two root tables, which
+# share the tables below them, prints how often `work` and `inner` came to run, and powers off.
         .option norvc
         .equ    OFFSET, 0xffffffff00000000
         .equ    TABLE, 0x01             # V
@@ -105,11 +105,21 @@ settled:
         mv      s1, s2
         mv      s2, t0
         call    work
+        call    outer
         addi    s4, s4, -1
         bnez    s4, 4b
         la      t0, counter
         ld      s5, 0(t0)
-        li      s6, 0x10000000
+        call    print
+        la      t0, counter
+        ld      s5, 8(t0)
+        call    print
+        li      t0, 0x100000
+        li      t1, 0x5555
+        sw      t1, 0(t0)
+6:      j       6b
+
+print:  li      s6, 0x10000000          # s5 in four digits
         li      s7, 1000
 5:      divu    t1, s5, s7
         remu    s5, s5, s7
@@ -120,10 +130,7 @@ settled:
         bnez    s7, 5b
         li      t1, '\n'
         sb      t1, 0(s6)
-        li      t0, 0x100000
-        li      t1, 0x5555
-        sw      t1, 0(t0)
-6:      j       6b
+        ret
 
         .balign 8
         .globl  work
@@ -136,11 +143,44 @@ work:   nop
         sd      t1, 0(t0)
         ret
         .size   work, . - work
+
+        .globl  outer
+        .type   outer, @function
+outer:  nop                             # two, as compilers leave them for a patch: a jump may destroy t0
+        nop
+        addi    sp, sp, -16
+        sd      ra, 8(sp)
+        li      a0, 1
+        call    inner
+        li      a0, 1
+        call    inner
+        ld      ra, 8(sp)
+        addi    sp, sp, 16
+        ret
+        .size   outer, . - outer
+
+        .globl  inner
+        .type   inner, @function
+inner:  nop                             # calls itself a0 times
+        nop
+        addi    sp, sp, -16
+        sd      ra, 8(sp)
+        la      t0, counter
+        ld      t1, 8(t0)
+        addi    t1, t1, 1
+        sd      t1, 8(t0)
+        beqz    a0, 7f
+        addi    a0, a0, -1
+        call    inner
+7:      ld      ra, 8(sp)
+        addi    sp, sp, 16
+        ret
+        .size   inner, . - inner
         .balign 4096
 text_end:
         .data
         .balign 4096
-counter: .dword 0
+counter: .dword 0, 0
         .bss
         .balign 4096
 level0: .skip   4096

@@ -75,9 +75,19 @@ settled:
 3:      mov     %rbp, %cr3
         xchg    %rbx, %rbp
         call    work
+        call    outer
         dec     %r12d
         jnz     3b
         mov     counter, %eax
+        call    print
+        mov     counter + 8, %eax
+        call    print
+        mov     $0xf4, %dx
+        xor     %eax, %eax
+        out     %al, %dx
+5:      jmp     5b
+
+print:                                  # eax in four digits
         mov     $1000, %ecx
         mov     $10, %r8d
 4:      xor     %edx, %edx
@@ -96,10 +106,7 @@ settled:
         mov     $'\n', %al
         mov     $0x3f8, %dx
         out     %al, %dx
-        mov     $0xf4, %dx
-        xor     %eax, %eax
-        out     %al, %dx
-5:      jmp     5b
+        ret
 
         .balign 8
         .globl  work
@@ -108,6 +115,29 @@ work:   nopl    0(%rax, %rax)           # 5 bytes
         incq    counter
         ret
         .size   work, . - work
+
+        .globl  outer
+        .type   outer, @function
+outer:  push    %rbx
+        mov     $1, %edi
+        call    inner
+        mov     $1, %edi
+        call    inner
+        pop     %rbx
+        ret
+        .size   outer, . - outer
+
+        .globl  inner
+        .type   inner, @function
+inner:  push    %rbx                    # calls itself edi times
+        incq    counter + 8
+        test    %edi, %edi
+        jz      7f
+        dec     %edi
+        call    inner
+7:      pop     %rbx
+        ret
+        .size   inner, . - inner
         .balign 8
 gdt:    .quad   0, 0x00af9b000000ffff
 gdt_pointer:
@@ -117,7 +147,7 @@ gdt_pointer:
 text_end:
         .data
         .balign 4096
-counter: .quad  0
+counter: .quad  0, 0
         .bss
         .balign 4096
 level0: .skip   4096

@@ -1,0 +1,194 @@
+// BTF, which Linux kernels carry in a section .BTF: Linux, Documentation/bpf/btf.rst; include/uapi/linux/btf.h.
+//
+//   header  eb9f (2) | version 1 (1) | flags (1) | header length (4) | types, their length | strings, their length (4 each, from its end)
+//   type    name (4) | vlen 15:0, kind 28:24 (4) | size or type (4) | what the kind says
+//
+// Read: the prototypes of functions. Left out: functions of which two have one name. Refused: big-endian, kinds that are not known, whose
+// length nobody can tell.
+import { ByteReader } from '../base/byte-reader.js';
+import { RsptraceError } from '../base/errors.js';
+
+/** What is passed of a value: `words` where it is an aggregate or cannot be told. */
+export interface BtfValue {
+  readonly kind: 'none' | 'integer' | 'pointer' | 'words';
+  /** Undefined where the BTF does not tell. */
+  readonly size: number | undefined;
+}
+
+export interface BtfFunction {
+  readonly parameters: readonly (BtfValue & { readonly name: string | undefined })[];
+  readonly variadic: boolean;
+  readonly result: BtfValue;
+}
+
+const KIND = {
+  INT: 1,
+  PTR: 2,
+  ARRAY: 3,
+  STRUCT: 4,
+  UNION: 5,
+  ENUM: 6,
+  TYPEDEF: 8,
+  VOLATILE: 9,
+  CONST: 10,
+  RESTRICT: 11,
+  FUNC: 12,
+  FUNC_PROTO: 13,
+  TYPE_TAG: 18,
+  ENUM64: 19,
+} as const;
+
+/** Bytes behind the twelve of each type, by its kind: those of the type, and those of each of its `vlen` members. */
+const trailing: readonly (readonly [own: number, each: number])[] = [
+  [0, 0], // never used
+  [4, 0], // INT
+  [0, 0], // PTR
+  [12, 0], // ARRAY
+  [0, 12], // STRUCT
+  [0, 12], // UNION
+  [0, 8], // ENUM
+  [0, 0], // FWD
+  [0, 0], // TYPEDEF
+  [0, 0], // VOLATILE
+  [0, 0], // CONST
+  [0, 0], // RESTRICT
+  [0, 0], // FUNC
+  [0, 8], // FUNC_PROTO
+  [4, 0], // VAR
+  [0, 12], // DATASEC
+  [0, 0], // FLOAT
+  [4, 0], // DECL_TAG
+  [0, 0], // TYPE_TAG
+  [0, 12], // ENUM64
+];
+
+/** Typedefs of typedefs; the compiler does not go this far. */
+const DEEPEST = 64;
+
+/**
+ * Reads a `.BTF` section; gives what it tells of the functions of a name.
+ * @throws RsptraceError `BTF_DAMAGED`, `INPUT_TRUNCATED`; so does what is given
+ */
+export function btfFunctions(section: Uint8Array): (name: string) => BtfFunction | undefined {
+  const reader = new ByteReader(section, '.BTF');
+  if (reader.u16() !== 0xeb9f || reader.u8() !== 1) throw damaged('its header is not that of version 1');
+  reader.skip(1);
+  const header = reader.u32();
+  const [typesAt, typesSize, stringsAt, stringsSize] = [reader.u32(), reader.u32(), reader.u32(), reader.u32()];
+  if (header + Math.max(typesAt + typesSize, stringsAt + stringsSize) > section.length) {
+    throw damaged('it points outside itself');
+  }
+  const strings = new ByteReader(section, '.BTF', header + stringsAt, header + stringsAt + stringsSize);
+  const types = new ByteReader(section, '.BTF', header + typesAt, header + typesAt + typesSize);
+  const all = new Types(types, strings);
+  const prototypes = all.functions();
+  return (name) => {
+    const id = prototypes.get(name);
+    return id === undefined ? undefined : all.prototype(id);
+  };
+}
+
+interface Type {
+  readonly kind: number;
+  readonly name: number;
+  readonly count: number;
+  readonly sizeOrType: number;
+  /** Where in the section what follows it begins. */
+  readonly members: number;
+}
+
+class Types {
+  readonly #types: ByteReader;
+  readonly #strings: ByteReader;
+  readonly #stringsAt: number;
+  /** Where each begins; the first, `void`, is nowhere. */
+  readonly #starts: number[] = [0];
+
+  constructor(types: ByteReader, strings: ByteReader) {
+    this.#types = types;
+    this.#strings = strings;
+    this.#stringsAt = strings.offset;
+    const end = types.at(types.offset);
+    while (end.remaining > 0) {
+      this.#starts.push(end.offset);
+      const { kind, count } = this.#read(end);
+      const [own, each] = trailing[kind] ?? [];
+      if (own === undefined || each === undefined || kind === 0) throw damaged(`a type is of the unknown kind ${kind}`);
+      end.skip(own + each * count);
+    }
+  }
+
+  /** The prototype of each function; none where two have one name. */
+  functions(): Map<string, number | undefined> {
+    const found = new Map<string, number | undefined>();
+    for (let id = 1; id < this.#starts.length; id++) {
+      const type = this.#type(id);
+      const name = type?.kind === KIND.FUNC ? this.#name(type.name) : undefined;
+      if (type !== undefined && name !== undefined) found.set(name, found.has(name) ? undefined : type.sizeOrType);
+    }
+    return found;
+  }
+
+  prototype(id: number): BtfFunction | undefined {
+    const type = this.#type(id);
+    if (type?.kind !== KIND.FUNC_PROTO) return undefined;
+    const reader = this.#types.at(type.members);
+    const parameters = Array.from({ length: type.count }, () => ({ name: reader.u32(), type: reader.u32() }));
+    // An ellipsis is a last parameter of no type.
+    const variadic = parameters.at(-1)?.type === 0;
+    if (variadic) parameters.pop();
+    return {
+      parameters: parameters.map(({ name, type }) => ({ name: this.#name(name), ...this.#value(type) })),
+      variadic,
+      result: this.#value(type.sizeOrType),
+    };
+  }
+
+  #value(id: number): BtfValue {
+    for (let at = id, depth = 0; depth < DEEPEST; depth++) {
+      if (at === 0) return { kind: 'none', size: 0 };
+      const type = this.#type(at);
+      switch (type?.kind) {
+        case KIND.TYPEDEF:
+        case KIND.VOLATILE:
+        case KIND.CONST:
+        case KIND.RESTRICT:
+        case KIND.TYPE_TAG:
+          at = type.sizeOrType;
+          continue;
+        case KIND.PTR:
+          return { kind: 'pointer', size: 8 };
+        case KIND.INT:
+        case KIND.ENUM:
+        case KIND.ENUM64:
+          return { kind: type.sizeOrType <= 8 ? 'integer' : 'words', size: type.sizeOrType };
+        case KIND.STRUCT:
+        case KIND.UNION:
+          return { kind: 'words', size: type.sizeOrType };
+        default:
+          return { kind: 'words', size: undefined };
+      }
+    }
+    return { kind: 'words', size: undefined };
+  }
+
+  #type(id: number): Type | undefined {
+    const start = this.#starts[id];
+    return start === undefined || id === 0 ? undefined : this.#read(this.#types.at(start));
+  }
+
+  #read(reader: ByteReader): Type {
+    const name = reader.u32();
+    const info = reader.u32();
+    const sizeOrType = reader.u32();
+    return { kind: (info >>> 24) & 0x1f, name, count: info & 0xffff, sizeOrType, members: reader.offset };
+  }
+
+  #name(offset: number): string | undefined {
+    return offset === 0 ? undefined : this.#strings.at(this.#stringsAt + offset).cstr();
+  }
+}
+
+function damaged(why: string): RsptraceError {
+  return new RsptraceError('BTF_DAMAGED', `The section .BTF cannot be read: ${why}`);
+}

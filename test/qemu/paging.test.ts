@@ -1,0 +1,48 @@
+// Small kernels that page, traced without stops by the real command: calls against the kernels' own counts.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { rsptrace, scratchFolder } from '../support/command.js';
+import { INNER_CALLS, pagingKernel, WORK_CALLS } from '../support/tiny-kernels.js';
+
+interface Output {
+  readonly end: string;
+  readonly scratch: string;
+  readonly missing: number;
+  readonly stops: number;
+  readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
+  readonly probes: readonly { readonly function: string; readonly engine: string }[];
+}
+
+for (const [name, levels] of [
+  ['riscv64', 3],
+  ['riscv64', 4],
+  ['riscv64', 5],
+  ['x86_64', 4],
+  ['x86_64', 5],
+] as const) {
+  t.test(`${name}, ${levels} levels`, async (t) => {
+    const { elf, command } = pagingKernel(t, name, levels);
+    const folder = scratchFolder(t);
+    const kept = join(folder, 'console');
+    const probes = ['work', 'outer', 'inner'].flatMap((each) => ['-p', `fn:${each}`]);
+    const options = ['--engine', 'target', '--json', '-o', join(folder, 'out.txt'), '--console', kept];
+    const run = await rsptrace('run', ...options, ...probes, elf, '--', ...command).ended;
+    t.equal(run.status, 0, run.stderr.slice(-500));
+    const output = JSON.parse(run.stdout) as Output;
+    t.equal(output.end, 'guest-ended');
+    t.match(output.scratch, /^hidden RAM .*, mapped at 0xffffffff[89a-f][0-9a-f]{7}, shared through a file$/);
+    t.equal(output.missing, 0);
+    t.equal(output.probes.length, 3);
+    t.ok(output.probes.every(({ engine }) => engine === 'target'));
+    const calls = new Map(output.functions.map((row) => [row.function, row.calls]));
+    const [, work, inner] = (/(\d{4})\r?\n(\d{4})\r?\n$/.exec(readFileSync(kept, 'latin1')) ?? []).map(Number);
+    t.equal(work, WORK_CALLS, 'what the kernel has counted');
+    t.equal(inner, INNER_CALLS);
+    t.equal(calls.get('work'), work);
+    t.equal(calls.get('outer'), work, 'once for each');
+    t.equal(calls.get('inner'), inner, 'twice in each, calling itself');
+    t.ok(output.functions.every(({ lost }) => lost === 0));
+    t.ok(output.stops < 20, `${output.stops} stops`);
+  });
+}

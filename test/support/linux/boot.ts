@@ -1,0 +1,70 @@
+// Debian's own Linux (`.cache/linux`, see scripts/test) with a program of ours in an initial RAM disk, and a QEMU plugin that counts.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { scratchFolder } from '../command.js';
+import { writeKernelElf } from './kernel-elf.js';
+
+export interface LinuxGuest {
+  /** The kernel's ELF: code, symbols, BTF; no DWARF. */
+  readonly elf: string;
+  /** argv that boots it; `words` go behind the kernel's command line. */
+  command(...words: string[]): string[];
+  /** QEMU's arguments for counting how often instructions are carried out. */
+  counting(addresses: readonly bigint[]): string[];
+  /** What was counted, by address, when QEMU has ended. */
+  counts(): Map<bigint, number>;
+}
+
+const root = resolve(import.meta.dirname, '../../..');
+
+export function linuxGuest(t: { teardown: (fn: () => void) => void }, arch: 'riscv64' | 'x86_64'): LinuxGuest {
+  const riscv = arch === 'riscv64';
+  const image = join(root, '.cache/linux', riscv ? 'riscv64' : 'amd64');
+  if (!existsSync(image)) throw new Error(`${image} is missing: scripts/test unpacks it`);
+  const folder = scratchFolder(t);
+  const file = (name: string): string => join(folder, name);
+  writeKernelElf(readFileSync(image), file('vmlinux'));
+  const prefix = riscv ? 'riscv64-linux-gnu-' : '';
+  execFileSync(`${prefix}as`, ['-o', file('init.o'), join(import.meta.dirname, `init-${arch}.s`)]);
+  execFileSync(`${prefix}ld`, ['-o', file('init'), file('init.o')]);
+  writeFileSync(file('initrd'), initialDisk(readFileSync(file('init'))));
+  const source = join(import.meta.dirname, 'fnlog.c');
+  execFileSync('gcc', ['-O2', '-shared', '-fPIC', '-o', file('fnlog.so'), source]);
+  const machine = riscv ? ['qemu-system-riscv64', '-M', 'virt'] : ['qemu-system-x86_64'];
+  return {
+    elf: file('vmlinux'),
+    command: (...words) => [
+      ...[...machine, '-m', '256', '-nographic', '-nic', 'none', '-no-reboot'],
+      ...['-kernel', image, '-initrd', file('initrd'), '-append', ['console=ttyS0 panic=-1', ...words].join(' ')],
+    ],
+    counting: (addresses) => {
+      writeFileSync(file('addresses'), addresses.map((address) => `${address.toString(16)}\n`).join(''));
+      return ['-plugin', `${file('fnlog.so')},addrs=${file('addresses')},out=${file('counts')}`];
+    },
+    counts: () =>
+      new Map(
+        [...readFileSync(file('counts'), 'latin1').matchAll(/^(\w+) (\d+)$/gm)].map(([, address, count]) => [
+          BigInt(`0x${address}`),
+          Number(count),
+        ]),
+      ),
+  };
+}
+
+/** Linux, Documentation/driver-api/early-userspace/buffer-format.rst: "newc". */
+function initialDisk(init: Buffer): Buffer {
+  let inode = 1;
+  const entry = (name: string, mode: number, data: Buffer, device: readonly [number, number] = [0, 0]): Buffer => {
+    const fields = [inode++, mode, 0, 0, 1, 0, data.length, 0, 0, ...device, name.length + 1, 0];
+    const head = Buffer.from(`070701${fields.map((field) => field.toString(16).padStart(8, '0')).join('')}${name}\0`);
+    return Buffer.concat([head, Buffer.alloc(-head.length & 3), data, Buffer.alloc(-data.length & 3)]);
+  };
+  const none = Buffer.alloc(0);
+  return Buffer.concat([
+    entry('dev', 0o40755, none),
+    entry('dev/console', 0o20600, none, [5, 1]),
+    entry('init', 0o100755, init),
+    entry('TRAILER!!!', 0, none),
+  ]);
+}

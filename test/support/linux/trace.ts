@@ -1,0 +1,102 @@
+// Functions of Debian's Linux without stops, against the counts of a QEMU plugin in the same run.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { ElfFile } from '../../../src/dwarf/index.js';
+import { rsptraceWithin } from '../command.js';
+import { plainRun } from '../hidden.js';
+import { linuxGuest } from './boot.js';
+
+interface Output {
+  readonly end: string;
+  readonly scratch: string;
+  readonly missing: number;
+  readonly stops: number;
+  readonly functions: readonly { readonly function: string; readonly address: string; readonly calls: number }[];
+  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
+}
+
+/** Functions that both kernels have, of which each call comes by the instruction behind what a jump at its entry replaces. */
+export const commonFunctions = [
+  'begin_new_exec',
+  'bus_add_driver',
+  'device_add',
+  'device_initialize',
+  'do_exit',
+  'do_one_initcall',
+  'driver_register',
+  'handle_mm_fault',
+  'kernel_clone',
+  'kernel_wait4',
+  'ksys_write',
+  'platform_device_add',
+  'proc_mkdir',
+  'register_filesystem',
+  'request_threaded_irq',
+  'schedule',
+  'sysfs_create_group',
+  'sysfs_create_link',
+  'vfs_write',
+  'wake_up_new_task',
+];
+
+/** What `init` does (see init-riscv64.s). */
+const children = 20;
+const questions = children * 50 + 1000;
+
+/** The lines of a kernel's log without what no two boots have in common: times, and what is measured or random. */
+function logLines(console: string): string[] {
+  return [...console.matchAll(/^\[ *\d+\.\d+\] (.*?)\r?$/gm)].map(([, line = '']) => line);
+}
+
+export async function traceLinux(
+  t: Test,
+  arch: 'riscv64' | 'x86_64',
+  { behind, getppid, words }: { readonly behind: bigint; readonly getppid: string; readonly words: readonly string[] },
+): Promise<void> {
+  const guest = linuxGuest(t, arch);
+  const { symbols } = await ElfFile.open(guest.elf);
+  const places = new Map(
+    [...commonFunctions, getppid].map((name) => [name, (symbols.named(name)[0]?.address ?? 0n) + behind]),
+  );
+  const kept = join(guest.elf, '../console');
+  const probes = [...places.keys()].flatMap((name) => ['-p', `fn:${name}`]);
+  const options = ['--engine', 'target', '--json', '-o', join(guest.elf, '../out.txt'), '--console', kept];
+  const command = [...guest.command(...words), ...guest.counting([...places.values()])];
+  const run = await rsptraceWithin(200_000, 'run', ...options, ...probes, guest.elf, '--', ...command).ended;
+  t.equal(run.status, 0, run.stderr.slice(-500));
+  const output = JSON.parse(run.stdout) as Output;
+  t.equal(output.end, 'guest-ended');
+  t.match(output.scratch, /^hidden RAM .*, mapped at 0xffffffff[89a-f][0-9a-f]{7}, shared through a file$/);
+  t.equal(output.missing, 0);
+  t.strictSame(
+    output.probes.filter(({ engine }) => engine !== 'target'),
+    [],
+    'no probe stops the target',
+  );
+
+  const calls = new Map<string, number>();
+  for (const { function: name, calls: count } of output.functions) calls.set(name, (calls.get(name) ?? 0) + count);
+  const counted = guest.counts();
+  for (const [name, place] of places) {
+    t.equal(calls.get(name), counted.get(place), `${name}: as often as QEMU has carried it out`);
+  }
+  t.equal(calls.get(getppid), questions, 'as often as init has asked');
+  t.equal(calls.get('kernel_wait4'), children, 'as often as init has waited');
+  t.ok((calls.get('do_one_initcall') ?? 0) > 300, 'the boot itself is in it');
+
+  const console = readFileSync(kept, 'latin1');
+  t.match(console, /init has ended/);
+  t.notMatch(console, /Oops|BUG:|WARNING:|Call Trace|Kernel panic/i);
+  compareLogs(t, logLines(console), logLines(await plainRun(t, guest.command(...words), 120_000)));
+}
+
+/** What the kernel measures, does at random times, or says of a machine that is busy or of where its memory lies. */
+const changing =
+  /\d ?([num]s|[um]secs|jiffies|[MG]Hz|MB\/s)\b|BogoMIPS|clocksource|sched_clock|tsc:|rtc|random|crng|audit|Freeing|input|rcu|hrtimer|watchdog|stall|hung|took|Ratio|0x[0-9a-f]{7}|Memory:|pages|APIC|timer|^\.\./i;
+
+function compareLogs(t: Test, one: readonly string[], other: readonly string[]): void {
+  const shape = (lines: readonly string[]): string[] => lines.filter((line) => !changing.test(line)).toSorted();
+  t.ok(shape(one).length > 100, `${shape(one).length} lines`);
+  t.strictSame(shape(one), shape(other), "the kernel's log is the one of a boot by itself");
+}
