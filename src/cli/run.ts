@@ -1,7 +1,8 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { HiddenMemory, isRefusal, planHiddenMemory, type Refusal } from '../probes/scratch/index.js';
+import { choosesItsPlace } from '../probes/index.js';
+import { HiddenMemory, isRefusal, linuxStart, planHiddenMemory, type Refusal } from '../probes/scratch/index.js';
 import type { Recording } from '../recorder/index.js';
 import { connect, type Session, type WireRecorder } from '../rsp/index.js';
 import { type RecordingArguments, wireRecorder } from './options.js';
@@ -20,6 +21,14 @@ const endMs = 3000;
 /** `rsptrace run kernel.elf -- qemu-system-...`: starts QEMU, records from its first instruction. Gives the exit status. */
 export function recordRun(args: RunArguments): Promise<number> {
   return withRecording(args, async (prepared) => {
+    const commandLine = await linuxStart(args.command);
+    if (commandLine !== undefined && choosesItsPlace(prepared.program.elf, commandLine)) {
+      throw new RsptraceError(
+        'KERNEL_MOVES',
+        'this Linux chooses at random where it runs (KASLR), so none of its functions is where the ELF says',
+        { hint: 'add nokaslr to its command line: -append "... nokaslr"' },
+      );
+    }
     using wire = wireRecorder(args, prepared.logger);
     using kept = new ConsoleFile(args.console);
     const shown = args.json ? process.stderr : process.stdout;

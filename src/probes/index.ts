@@ -12,7 +12,7 @@ export { type EngineName, engineNames } from './engine-names.js';
 export { Engines } from './engines.js';
 export { type FunctionOptions, FunctionTracer } from './function-tracer.js';
 export { mayInline } from './inlined-chain.js';
-export { changesItsCode, stackBytes } from './linux-kernel.js';
+export { changesItsCode, choosesItsPlace, stackBytes } from './linux-kernel.js';
 export { loadedElf } from './load-bias.js';
 export { PollTracer } from './poll-tracer.js';
 export { type AnyProbe, type ProbeKind, type ProbeSpec, parseNames, parseProbe, probesByKind } from './probe-spec.js';

@@ -1,3 +1,4 @@
+// What of Linux is not to be had from an ELF alone. It is known by the functions that begin its boot and end it.
 import type { ElfFile } from '../dwarf/index.js';
 
 /**
@@ -14,6 +15,15 @@ export function changesItsCode(elf: ElfFile): boolean {
  */
 export function stackBytes(elf: ElfFile): number | undefined {
   return isLinux(elf) ? 0x4000 : undefined;
+}
+
+/**
+ * Whether a Linux that is started from a bzImage will choose itself where it runs, which no symbol tells: its decompressor does so
+ * (CONFIG_RANDOMIZE_BASE) unless its command line has the word `nokaslr` (arch/x86/boot/compressed/kaslr.c).
+ */
+export function choosesItsPlace(elf: ElfFile, commandLine: string): boolean {
+  const words = commandLine.trim().split(/\s+/);
+  return isLinux(elf) && elf.symbols.named('kaslr_get_random_long').length > 0 && !words.includes('nokaslr');
 }
 
 function isLinux(elf: ElfFile): boolean {

@@ -1,6 +1,7 @@
 export { findScratch, type ScratchRequest, type ScratchSources, slackOf, unusableScratch } from './find-scratch.js';
 export { type GivenMemory, givenScratch, parseScratch, sectionMemory, symbolMemory } from './given-memory.js';
 export { HiddenMemory, type PagingFacts } from './hidden-memory.js';
+export { linuxStart } from './linux-start.js';
 export { pagingIsFinal, turnsPagingOn } from './paging-moment.js';
 export { type HiddenMemoryPlan, planHiddenMemory } from './plan-hidden-memory.js';
 export { beginPrivacyProof, type PrivacyProof } from './prove-private.js';

@@ -1,0 +1,76 @@
+// What BTF tells of functions, against what DWARF tells of the same ones.
+import { execFileSync } from 'node:child_process';
+import { join, resolve } from 'node:path';
+import t, { type Test } from 'tap';
+import { architectureNamed } from '../../src/arch/index.js';
+import { RsptraceError } from '../../src/base/errors.js';
+import { btfFunctions, DebugInfo, ElfFile } from '../../src/dwarf/index.js';
+import { parseProbe } from '../../src/probes/index.js';
+import { type FunctionProbe, resolveFunctions } from '../../src/probes/resolve-functions.js';
+import { scratchFolder } from '../support/command.js';
+
+const names = [
+  ...['none', 'scalars', 'six', 'seven', 'variadic', 'by_small', 'by_large', 'gives_pair', 'gives_large'],
+] as const;
+
+async function compiled(t: Test, debug: '-g' | '-gbtf'): Promise<{ elf: ElfFile; probes: Map<string, FunctionProbe> }> {
+  const path = join(scratchFolder(t), 'program');
+  const source = resolve(import.meta.dirname, '../support/programs/prototypes.c');
+  execFileSync('gcc', [debug, '-O1', '-no-pie', '-fcf-protection=none', '-o', path, source]);
+  const elf = await ElfFile.open(path);
+  const info = elf.has('.debug_info') ? DebugInfo.load(elf) : undefined;
+  t.equal(info === undefined, debug === '-gbtf');
+  const arch = architectureNamed('i386:x86-64');
+  if (!arch) throw new Error('no x86_64');
+  await arch.prepare();
+  const { probes } = resolveFunctions(
+    elf,
+    info,
+    arch,
+    names.map((name) => parseProbe(`fn:${name}`)),
+  );
+  return { elf, probes: new Map(probes.map((probe) => [probe.ref.name, probe])) };
+}
+
+t.test('the same arguments in the same registers, and the same on the stack', async (t) => {
+  const { probes: dwarf } = await compiled(t, '-g');
+  const { probes: btf } = await compiled(t, '-gbtf');
+  for (const name of names) {
+    const [told, known] = [btf.get(name), dwarf.get(name)];
+    t.equal(told?.stackArguments, known?.stackArguments, `${name}: ${known?.stackArguments}`);
+    t.strictSame(
+      told?.arguments.map((each) => each.name),
+      known?.arguments.map((each) => each.name),
+      name,
+    );
+    const registers = (probe: FunctionProbe | undefined): (string | undefined)[] =>
+      (probe?.arguments ?? []).map(({ where }) =>
+        where.kind === 'registers' ? where.parts.map(({ register }) => register).join() : undefined,
+      );
+    // Behind an aggregate BTF's reader tells no place.
+    for (const [index, register] of registers(told).entries()) {
+      if (register !== undefined) t.equal(register, registers(known)[index], `${name}: ${index}`);
+      else t.ok(registers(known)[index] === undefined || name.startsWith('by_'), 'left out only there');
+    }
+  }
+});
+
+t.test('a damaged section is an error of its own, whatever stands in it', async (t) => {
+  const { elf } = await compiled(t, '-gbtf');
+  const section = elf.section('.BTF') ?? new Uint8Array(0);
+  t.ok(section.length > 100);
+  for (let at = 0; at < section.length; at++) {
+    for (const value of [0, 0x7f, 0xff]) {
+      const damaged = section.slice();
+      damaged[at] = value;
+      try {
+        const functions = btfFunctions(damaged);
+        for (const name of names) functions(name);
+      } catch (error) {
+        if (!(error instanceof RsptraceError)) t.fail(`${at}: ${error}`);
+      }
+    }
+  }
+  t.throws(() => btfFunctions(section.slice(0, section.length - 1)), { code: 'BTF_DAMAGED' });
+  t.throws(() => btfFunctions(section.slice(0, 10)), { code: 'INPUT_TRUNCATED' });
+});
