@@ -5,7 +5,7 @@ import t, { type Test } from 'tap';
 import { architectureNamed } from '../../src/arch/index.js';
 import { RsptraceError } from '../../src/base/errors.js';
 import { btfFunctions, DebugInfo, ElfFile } from '../../src/dwarf/index.js';
-import { parseProbe } from '../../src/probes/index.js';
+import { parseNames } from '../../src/probes/index.js';
 import { type FunctionProbe, resolveFunctions } from '../../src/probes/resolve-functions.js';
 import { scratchFolder } from '../support/command.js';
 
@@ -27,7 +27,7 @@ async function compiled(t: Test, debug: '-g' | '-gbtf'): Promise<{ elf: ElfFile;
     elf,
     info,
     arch,
-    names.map((name) => parseProbe(`fn:${name}`)),
+    names.map((name) => parseNames(`fn:${name}`)),
   );
   return { elf, probes: new Map(probes.map((probe) => [probe.ref.name, probe])) };
 }
