@@ -39,9 +39,10 @@ packages() {
 unpack() {
   local state mirror package
   state=$(mktemp -d)
-  mirror=$(apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages' | awk '$2 == "bookworm" { print $1; exit }')
+  mirror=$(apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages' | awk '$2 == "bookworm" && !seen++ { print $1 }')
+  [ -n "$mirror" ] || die "apt knows no mirror of Debian 12 here, from which $2 of $1 could be had"
   mkdir -p "$state/lists/partial" "$state/cache/partial" "$3"
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} $1 main" \
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $1 main" \
     >"$state/sources.list"
   local options=(-qq -o "Dir::Etc::sourcelist=$state/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$state/lists"
     -o "Dir::Cache=$state/cache" -o APT::Sandbox::User=root)

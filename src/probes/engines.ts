@@ -8,17 +8,7 @@ import type { HookFrame } from '../unwind/index.js';
 import type { CallTracer } from './call-tracer.js';
 import { type EngineChoice, type EnginePlanOptions, engineChoices, planEngines } from './engine-choice.js';
 import { changesItsCode } from './linux-kernel.js';
-import {
-  beginPrivacyProof,
-  findScratch,
-  isRefusal,
-  type PrivacyProof,
-  type Refusal,
-  type Scratch,
-  type ScratchSources,
-  slackOf,
-  unusableScratch,
-} from './scratch/index.js';
+import { isRefusal, ProvenScratch, type Refusal, type Scratch, type ScratchSources, slackOf } from './scratch/index.js';
 import type { StopEngine } from './stop-engine.js';
 import { cleanChild } from './target/forked-child.js';
 import { defined, loadedLibrary } from './target/loaded-library.js';
@@ -52,8 +42,6 @@ const processCodeBytes = 2048;
 const processRingBytes = 16 << 20;
 /** How long the target runs unattended when the ring was nearly empty, in milliseconds. */
 const idleMs = 1;
-/** How long the target must leave memory alone that only the user vouches for, in milliseconds. */
-const proofMs = 100;
 /** How long records are worked on between two looks at the ring, in milliseconds. */
 const digestMs = 2;
 
@@ -69,12 +57,7 @@ export class Engines {
   #target: TargetEngine | undefined;
   #scratch: Scratch | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Found once, however often it is too early to use it. */
-  #found: Scratch | undefined;
-  #proof: { readonly scratch: Scratch; readonly until: number; readonly proof: PrivacyProof } | undefined;
-  #proved = false;
-  /** There is no memory, and there will be none. */
-  #refused = false;
+  readonly #memory = new ProvenScratch();
   #settled: boolean;
   #tailLost = false;
   #exiting = false;
@@ -146,10 +129,14 @@ export class Engines {
     }
     if (changesItsCode(elf)) await this.#planAnew();
     const plan = this.#plan;
-    const scratch = await this.#findScratch();
-    if (scratch === undefined) return this.#refused;
-    const whole = await this.#proven(scratch);
-    if (!whole) return false;
+    const [first] = plan.sites;
+    if (first === undefined) return true;
+    const scratch = await this.#takeScratch(first.plan.address);
+    if (scratch === undefined) return false;
+    if (isRefusal(scratch)) {
+      this.#fallBack(scratch.refused);
+      return true;
+    }
     this.#scratch = scratch;
     const { process } = code;
     const reserved = inProcess && process ? unwinderRoom(process, plan.sites.length) : 0;
@@ -178,7 +165,7 @@ export class Engines {
       }
       await target.install();
       this.#noteChanged(target);
-      if (target.sites.length + target.waiting === 0) throw unavailable(this.#why.get(plan.sites[0]?.index ?? 0));
+      if (target.sites.length + target.waiting === 0) throw unavailable(this.#why.get(first.index));
       this.#target = target;
       this.#source = scratch.source;
       if (inProcess && process) session.beforeChildGoes = (child) => this.#clean(child, target, process);
@@ -246,7 +233,7 @@ export class Engines {
     const [target, scratch] = [this.#target, this.#scratch];
     this.#target = undefined;
     this.#scratch = undefined;
-    this.#found = undefined;
+    this.#memory.forget();
     this.#unwinder = undefined;
     if (!target) return [];
     const missing = await this.#readOut(target, scratch);
@@ -288,10 +275,7 @@ export class Engines {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const target = this.#target;
-    if (standing && this.#proof) {
-      await this.#proof.proof.end();
-      await this.#proof.scratch.release();
-    }
+    if (standing) await this.#memory.giveUp();
     let { missing } = this.#earlier;
     if (!target) return { missing };
     try {
@@ -333,48 +317,14 @@ export class Engines {
     if (this.#plan.sites.length === 0) this.#fallBack(this.#plan.refused.get(0) ?? 'no function can be patched');
   }
 
-  /** Undefined where there is none (yet). */
-  async #findScratch(): Promise<Scratch | undefined> {
-    const { session, arch, elf, plans } = this.#options;
-    const text = plans[0]?.address;
-    if (this.#found !== undefined || text === undefined) return this.#found;
-    const process = this.#options.inProcess && {
+  /** Undefined where it is too early. */
+  #takeScratch(text: Addr): Promise<Scratch | Refusal | undefined> {
+    const { session, arch, elf, inProcess, scratch } = this.#options;
+    const process = inProcess && {
       codeSize: processCodeBytes * (this.#plan.sites.length + 8),
       dataSize: processRingBytes,
     };
-    const found = await findScratch({
-      ...this.#options.scratch,
-      session,
-      arch,
-      elf,
-      text,
-      process,
-      logger: this.#logger,
-    });
-    if (!isRefusal(found)) {
-      this.#found = found;
-      return found;
-    }
-    this.#refused = !('later' in found && found.later);
-    if (this.#refused) this.#fallBack(found.refused);
-    return undefined;
-  }
-
-  /** Memory that only the user vouches for holds a pattern for a while, and the probes stop the target meanwhile. */
-  async #proven(scratch: Scratch): Promise<boolean> {
-    if (scratch.owned || this.#proved) return true;
-    if (!this.#proof) {
-      const proof = await beginPrivacyProof(scratch, this.#options.session);
-      this.#proof = { scratch, until: performance.now() + proofMs, proof };
-    }
-    if (performance.now() < this.#proof.until) return false;
-    const { proof } = this.#proof;
-    this.#proof = undefined;
-    const wrong = await proof.end();
-    this.#proved = wrong === undefined;
-    if (wrong === undefined) return true;
-    await scratch.release();
-    throw unusableScratch(scratch, wrong);
+    return this.#memory.take({ ...scratch, session, arch, elf, text, process, logger: this.#logger });
   }
 
   #poll(): void {

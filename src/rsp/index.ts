@@ -8,10 +8,11 @@ export { hexDigit } from './hex.js';
 export { type MemoryRegion, regionOf } from './memory-map.js';
 export { neverRan } from './never-ran.js';
 export { packets } from './packets.js';
+export type { TargetMemory } from './paged-memory.js';
 export { RegisterBlock } from './registers.js';
 export type { Reply } from './request.js';
 export { ANY_HART, type Resume, type SessionState } from './run-control.js';
-export { type Hart, Session, type TargetMemory } from './session.js';
+export { type Hart, Session } from './session.js';
 export {
   parseStopReply,
   pidOf,

@@ -1,8 +1,7 @@
-import { type Addr, addOffset } from '../base/addr.js';
+import type { Addr } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import type { MemoryReader } from '../base/memory-reader.js';
-import { Batch, type BatchContext, readLimit, writeLimit } from './batch.js';
+import { Batch, type BatchContext } from './batch.js';
 import type { Breakpoint } from './batch-requests.js';
 import { isProcess, type StubFeatures } from './features.js';
 import type { Greeting } from './handshake.js';
@@ -10,6 +9,7 @@ import { hexToBytes } from './hex.js';
 import type { Link } from './link.js';
 import { type MemoryRegion, parseMemoryMap } from './memory-map.js';
 import { packets } from './packets.js';
+import { PagedMemory, type TargetMemory } from './paged-memory.js';
 import { readRemoteFile } from './remote-files.js';
 import { ANY_HART, type Resume, type RunControl, type SessionState } from './run-control.js';
 import { liftedForStep, stepWithout } from './step-over.js';
@@ -26,15 +26,6 @@ export interface Hart {
   readonly name?: string;
 }
 
-/** Memory of the target as one hart sees it. */
-export interface TargetMemory extends MemoryReader {
-  /** False when any of the bytes could not be written. */
-  write(address: Addr, bytes: Uint8Array): Promise<boolean>;
-}
-
-const PAGE = 4096n;
-/** Packets of a large transfer in one write: enough to hide the round trip, little enough to keep. */
-const WINDOW = 32;
 /** SIGINT in the masks of proc(5). */
 const SIGINT = 2n;
 /** What may come before a SIGINT that is pending: breakpoints that other threads had hit, signals. */
@@ -132,10 +123,7 @@ export class Session implements AsyncDisposable {
 
   /** Memory as `hart` sees it (undefined: the one that stopped), of any length, page by page. */
   memory(hart?: string): TargetMemory {
-    return {
-      read: (address, length) => this.#read(() => this.batch(hart), address, length),
-      write: (address, bytes) => this.#write(() => this.batch(hart), address, bytes),
-    };
+    return new PagedMemory(this.features.packetSize, () => this.batch(hart));
   }
 
   /**
@@ -157,10 +145,7 @@ export class Session implements AsyncDisposable {
       return batch;
     };
     const end = (batch: Batch): void => void batch.raw(packets.qemuPhysicalMemory(false));
-    return {
-      read: (address, length) => this.#read(begin, address, length, end),
-      write: (address, bytes) => this.#write(begin, address, bytes, end),
-    };
+    return new PagedMemory(this.features.packetSize, begin, end);
   }
 
   /** What the stub says of the target's memory; empty where it says nothing. Throws `RSP_BAD_XML`. */
@@ -356,59 +341,5 @@ export class Session implements AsyncDisposable {
   #see(hart: string | undefined): void {
     const pid = pidOf(hart);
     if (pid !== undefined) this.#pids.add(pid);
-  }
-
-  async #read(
-    begin: () => Batch,
-    address: Addr,
-    length: number,
-    end: (batch: Batch) => void = () => {},
-  ): Promise<Uint8Array | undefined> {
-    if (!Number.isSafeInteger(length) || length < 0 || length > 2 ** 31) {
-      throw new RsptraceError('RSP_BAD_REQUEST', `Memory of ${length} bytes cannot be read`);
-    }
-    const bytes = new Uint8Array(length);
-    const limit = readLimit(this.features.packetSize);
-    for (let offset = 0; offset < length; ) {
-      const batch = begin();
-      const parts: { offset: number; size: number; reply: { readonly value: Uint8Array | undefined } }[] = [];
-      while (offset < length && parts.length < WINDOW) {
-        const at = addOffset(address, offset);
-        const size = Math.min(length - offset, limit, Number(PAGE - (at % PAGE)));
-        parts.push({ offset, size, reply: batch.readMemory(at, size) });
-        offset += size;
-      }
-      end(batch);
-      await batch.send();
-      for (const part of parts) {
-        const got = part.reply.value;
-        if (got === undefined) return undefined;
-        bytes.set(got, part.offset);
-      }
-    }
-    return bytes;
-  }
-
-  async #write(
-    begin: () => Batch,
-    address: Addr,
-    bytes: Uint8Array,
-    end: (batch: Batch) => void = () => {},
-  ): Promise<boolean> {
-    const limit = writeLimit(this.features.packetSize);
-    for (let offset = 0; offset < bytes.length; ) {
-      const batch = begin();
-      const replies: { readonly value: boolean }[] = [];
-      while (offset < bytes.length && replies.length < WINDOW) {
-        const at = addOffset(address, offset);
-        const size = Math.min(bytes.length - offset, limit, Number(PAGE - (at % PAGE)));
-        replies.push(batch.writeMemory(at, bytes.subarray(offset, offset + size)));
-        offset += size;
-      }
-      end(batch);
-      await batch.send();
-      if (!replies.every((reply) => reply.value)) return false;
-    }
-    return true;
   }
 }

@@ -1,0 +1,51 @@
+import { findScratch, type ScratchRequest, unusableScratch } from './find-scratch.js';
+import { beginPrivacyProof, type PrivacyProof } from './prove-private.js';
+import { isRefusal, type Refusal, type Scratch } from './scratch.js';
+
+/** How long the target must leave memory alone that only the user vouches for, in milliseconds. */
+const proofMs = 100;
+
+/** Memory for trampolines and the ring, found once, however often it is too early to use it. */
+export class ProvenScratch {
+  #found: Scratch | undefined;
+  #proof: { readonly scratch: Scratch; readonly until: number; readonly proof: PrivacyProof } | undefined;
+  #proved = false;
+
+  /**
+   * At a stop: the memory, or undefined where it is too early. Memory that only the user vouches for holds a pattern for a while first.
+   * @throws RsptraceError `SCRATCH_UNUSABLE` where something else writes there
+   */
+  async take(request: ScratchRequest): Promise<Scratch | Refusal | undefined> {
+    if (this.#found === undefined) {
+      const found = await findScratch(request);
+      if (isRefusal(found)) return 'later' in found && found.later ? undefined : found;
+      this.#found = found;
+    }
+    const scratch = this.#found;
+    if (scratch.owned || this.#proved) return scratch;
+    if (!this.#proof) {
+      const proof = await beginPrivacyProof(scratch, request.session);
+      this.#proof = { scratch, until: performance.now() + proofMs, proof };
+    }
+    if (performance.now() < this.#proof.until) return undefined;
+    const { proof } = this.#proof;
+    this.#proof = undefined;
+    const wrong = await proof.end();
+    this.#proved = wrong === undefined;
+    if (wrong === undefined) return scratch;
+    await scratch.release();
+    throw unusableScratch(scratch, wrong);
+  }
+
+  /** The target runs another program. */
+  forget(): void {
+    this.#found = undefined;
+  }
+
+  /** The recording ends: takes a pattern out that is still there. The target stands. */
+  async giveUp(): Promise<void> {
+    if (!this.#proof) return;
+    await this.#proof.proof.end();
+    await this.#proof.scratch.release();
+  }
+}
