@@ -65,12 +65,9 @@ export function planPoll(
   const loads = footprint(future, true);
   const self: PlannedReads = { pointer: selfRegister, align: future.align ?? 1, size: future.size, loads: loads ?? [] };
   const inMemory = resultPointer !== undefined && poll.result !== undefined;
-  const tag = poll.result && sized(poll.result.size);
+  const tag = inMemory && poll.result ? loadsOf(poll.result) : undefined;
   const exitReads = [self];
-  if (inMemory && poll.result && tag !== undefined) {
-    const load = { offset: poll.result.offset, size: tag };
-    exitReads.push({ pointer: resultPointer, align: 1, size: poll.resultSize, loads: [load] });
-  }
+  if (inMemory && tag) exitReads.push({ pointer: resultPointer, align: 1, size: poll.resultSize, loads: tag });
   const states = footprint(future, false);
   const keep = [selfRegister, ...(resultPointer === undefined ? [] : [resultPointer])];
   return {
@@ -89,7 +86,9 @@ export function planPoll(
         ? 'the stack is read at each hit (--bt)'
         : loads === undefined
           ? `its Future has more than ${mostLoads} places to read`
-          : undefined,
+          : inMemory && !tag
+            ? 'the discriminant of its result is no whole word'
+            : undefined,
     when: [],
   };
 }
@@ -199,4 +198,15 @@ export function footprint(future: FutureType, boxes: boolean): PlannedLoad[] | u
 
 function sized(size: number): 1 | 2 | 4 | 8 | undefined {
   return size === 1 || size === 2 || size === 4 || size === 8 ? size : undefined;
+}
+
+/** The loads that fetch a discriminant; that of a `Poll<u128>` is a `u128` too. */
+function loadsOf({ offset, size }: { readonly offset: number; readonly size: number }): PlannedLoad[] | undefined {
+  const word = sized(size);
+  if (word !== undefined) return [{ offset, size: word }];
+  if (size !== 16) return undefined;
+  return [
+    { offset, size: 8 },
+    { offset: offset + 8, size: 8 },
+  ];
 }

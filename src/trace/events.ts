@@ -240,6 +240,7 @@ export interface TraceFacts {
 /** `target`: without stops. `why`: why it had to stop the target, where it could have done without. */
 export interface ProbeFact {
   readonly name: string;
+  readonly address: Addr;
   readonly engine: 'target' | 'stop';
   readonly why: string | undefined;
 }

@@ -4,10 +4,10 @@ import type {
   AwaitLink,
   FutureRef,
   PollEnd,
-  ProbeFact,
   RootRef,
   StackEntry,
   StateRef,
+  TraceFacts,
   WatchHit,
 } from './events.js';
 
@@ -138,7 +138,15 @@ function kept(texts: WeakMap<StateRef, string>, state: StateRef, make: () => str
   return text;
 }
 
-/** How a probe was carried out: `without stops`, `stops: no memory for trampolines`. */
-export function engineText({ engine, why }: ProbeFact): string {
-  return engine === 'target' ? 'without stops' : `stops${why === undefined ? '' : `: ${why}`}`;
+/**
+ * How each probe was carried out, by its name: `without stops`, `stops: no memory for trampolines`. Instances of one generic function have one
+ * name, and their address behind it.
+ */
+export function engineTexts({ probes }: TraceFacts): [probe: string, engine: string][] {
+  const names = new Map<string, number>();
+  for (const { name } of probes) names.set(name, (names.get(name) ?? 0) + 1);
+  return probes.map(({ name, address, engine, why }) => [
+    names.get(name) === 1 ? name : `${name} @${hex(address)}`,
+    engine === 'target' ? 'without stops' : `stops${why === undefined ? '' : `: ${why}`}`,
+  ]);
 }

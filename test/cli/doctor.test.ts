@@ -11,7 +11,7 @@ t.test('gdbserver: where the program is loaded, and that it prints what it print
   const program = pollsProgram(t);
   const undisturbed = (await start(program, ['alone']).ended).stdout;
   const server = await gdbserver(t, program, 'alone');
-  const { found, status, stderr } = await runDoctor(server.address, '-p', 'fn:main', program);
+  const { found, status, stderr } = await runDoctor(server.address, '-p', 'fn:polls::main', program);
   t.equal(status, 0, stderr);
   t.same(checkShape(withoutSupported(found), doctorShape), [], 'as documented');
   t.match(found.stub, { server: 'gdbserver', server_version: null, no_ack: true, breakpoints: [0, 1, 2, 4] });
@@ -20,7 +20,7 @@ t.test('gdbserver: where the program is loaded, and that it prints what it print
   const { program: about, slow_down: slow } = found;
   t.match(about, { problem: null, compared: 1, same: 1 });
   const [probe] = about?.probes ?? [];
-  t.equal(BigInt(probe?.address ?? 0) - BigInt(about?.load_bias ?? 0), symbolOf(program, 'main'), 'loaded elsewhere');
+  t.equal(BigInt(probe?.address ?? 0) - BigInt(about?.load_bias ?? 0), symbolOf(program, 'polls::main'), 'loaded elsewhere');
   t.equal(slow?.ratio ?? null, null, 'a trap instruction slows nobody who does not reach it');
   t.equal((await server.ended).stdout, undisturbed);
 });

@@ -41,7 +41,7 @@ for (const [arch, [levels, scheme, mode]] of Object.entries(modes)) {
     t.match(found.stub.server_version, /^\d+\.\d+/);
     t.match(found.hits, { per_second: null, why: '--no-run', guest_ended: false });
     t.equal(found.slow_down, null);
-    t.match(found.program, { problem: null, no_probes: { code: 'DWARF_MISSING' } });
+    t.match(found.program, { problem: null, no_probes: { code: 'PROBE_NO_FUTURES' } });
     t.equal(found.clocks.filter(({ chosen }) => chosen).length, 1);
     const end = await qemu.ended;
     t.match(end.stdout, /\b1000\b/, 'it runs on, and counts as it does alone');

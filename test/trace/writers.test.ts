@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
+import { addr } from '../../src/base/addr.js';
 import type { TraceEvent, TraceFacts } from '../../src/trace/index.js';
 import { ProtoBuffer } from '../../src/trace/writers/protobuf.js';
 import { readChrome } from './decode-chrome.js';
@@ -12,13 +13,23 @@ import { decode, parse, write } from './written.js';
 const fixed = { seed: 20_26, numRuns: 40 };
 
 t.test('every format says at its end which engine each probe used', async (t) => {
+  const probe = (name: string, at: bigint, why?: string): TraceFacts['probes'][number] => {
+    return { name, address: addr(at), engine: why === undefined ? 'target' : 'stop', why };
+  };
   const facts: TraceFacts = {
     probes: [
-      { name: 'a::without', engine: 'target', why: undefined },
-      { name: 'a::stopped', engine: 'stop', why: 'its code is too short' },
+      probe('a::without', 16n),
+      probe('a::stopped', 32n, 'it is short'),
+      probe('a::of', 48n),
+      probe('a::of', 64n),
     ],
   };
-  const wanted = { 'a::without': 'without stops', 'a::stopped': 'stops: its code is too short' };
+  const wanted = {
+    'a::without': 'without stops',
+    'a::stopped': 'stops: it is short',
+    'a::of @0x30': 'without stops',
+    'a::of @0x40': 'without stops',
+  };
   const { slices } = readPerfetto(decode(write('engines.pftrace', [], facts)));
   t.same(slices.find(({ name }) => name === 'engines')?.args, wanted);
   const chrome = readChrome(parse(write('engines.json', [], facts)));

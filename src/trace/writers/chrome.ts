@@ -29,7 +29,7 @@ import {
   argumentsText,
   ChainTexts,
   doerText,
-  engineText,
+  engineTexts,
   gapText,
   placeText,
   rootText,
@@ -202,8 +202,12 @@ export class ChromeWriter implements LaneWriter {
 
   end(facts?: TraceFacts): void {
     if (facts) {
-      const probes = facts.probes.map((probe) => [probe.name, engineText(probe)]);
-      this.#record('i', 0 as GuestNanos, `"tid":1,"s":"g","cat":"trace","name":"engines"`, Object.fromEntries(probes));
+      this.#record(
+        'i',
+        0 as GuestNanos,
+        `"tid":1,"s":"g","cat":"trace","name":"engines"`,
+        Object.fromEntries(engineTexts(facts)),
+      );
     }
     if (this.#state === 'first' || this.#state === 'more') this.#out.textRecord('\n]\n');
     this.#state = 'ended';

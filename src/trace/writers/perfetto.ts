@@ -34,7 +34,7 @@ import type {
   WatchRef,
 } from '../events.js';
 import type { OutputFile } from '../output-file.js';
-import { accessText, doerText, engineText, gapText, rootText, stackText } from '../text.js';
+import { accessText, doerText, engineTexts, gapText, rootText, stackText } from '../text.js';
 import type { LaneWriter } from './lanes.js';
 import { CallBodies } from './perfetto-calls.js';
 import { CHILD_ORDERING, EVENT, PerfettoSequence, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-packets.js';
@@ -238,7 +238,7 @@ export class PerfettoWriter implements LaneWriter {
   end(facts?: TraceFacts): void {
     if (facts) {
       const notes = this.#sequence.annotate();
-      for (const probe of facts.probes) notes.text(probe.name, engineText(probe));
+      for (const [probe, engine] of engineTexts(facts)) notes.text(probe, engine);
       const body = this.#sequence.body({ category: 'trace', name: 'engines' });
       this.#sequence.event(EVENT.instant, PROCESS_TRACK, 0, body);
     }

@@ -19,7 +19,7 @@ import type {
 } from '../events.js';
 import { type AnyBegin, type AnyEnd, OpenCalls } from '../open-calls.js';
 import type { OutputFile } from '../output-file.js';
-import { accessText, argumentsText, ChainTexts, doerText, engineText, gapText, stateText } from '../text.js';
+import { accessText, argumentsText, ChainTexts, doerText, engineTexts, gapText, stateText } from '../text.js';
 import { timeText } from '../text-table.js';
 
 interface Line {
@@ -89,7 +89,7 @@ export class TreeWriter implements TraceSink {
 
   end(facts?: TraceFacts): void {
     this.#openPending();
-    for (const probe of facts?.probes ?? []) this.#write(`# ${probe.name}: ${engineText(probe)}\n`);
+    for (const [probe, engine] of facts ? engineTexts(facts) : []) this.#write(`# ${probe}: ${engine}\n`);
     this.#out.close();
   }
 
