@@ -20,7 +20,11 @@ t.test('gdbserver: where the program is loaded, and that it prints what it print
   const { program: about, slow_down: slow } = found;
   t.match(about, { problem: null, compared: 1, same: 1 });
   const [probe] = about?.probes ?? [];
-  t.equal(BigInt(probe?.address ?? 0) - BigInt(about?.load_bias ?? 0), symbolOf(program, 'polls::main'), 'loaded elsewhere');
+  t.equal(
+    BigInt(probe?.address ?? 0) - BigInt(about?.load_bias ?? 0),
+    symbolOf(program, 'polls::main'),
+    'loaded elsewhere',
+  );
   t.equal(slow?.ratio ?? null, null, 'a trap instruction slows nobody who does not reach it');
   t.equal((await server.ended).stdout, undisturbed);
 });

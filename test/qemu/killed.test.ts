@@ -1,18 +1,13 @@
-// An rsptrace that is killed leaves a guest that runs on, and `rsptrace detach` takes out what it has left.
+// An rsptrace that is killed leaves a guest that runs on and comes to its right end.
 // RSPTRACE_KILLS=200 kills it as often; 20 times without.
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import t, { type Test } from 'tap';
-import { ElfFile } from '../../src/dwarf/index.js';
-import { connect } from '../../src/rsp/index.js';
-import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import t from 'tap';
+import { detach } from '../support/detach.js';
 import { tracedQemu } from '../support/orphan.js';
-import { elfPath, guest, parseLab } from './guests/guests.js';
+import { guest } from './guests/guests.js';
 
 const kills = Number(process.env.RSPTRACE_KILLS ?? 20);
 const seed = 20260117;
-/** gABI, chapter 4: `sh_flags` of a section with code. */
-const SHF_EXECINSTR = 4;
 
 /** The guests in turn, and the latest moment, in milliseconds from when they were armed: the short ones have ended soon after. */
 const guests = [
@@ -21,19 +16,6 @@ const guests = [
   ['x86-o2', 30],
   ['x86-o2-long', 600],
 ] as const;
-
-interface Detached {
-  readonly restored: readonly { readonly address: string; readonly function: string | null }[];
-  readonly breakpoints: readonly object[];
-  readonly different: readonly { readonly address: string }[];
-  readonly compared: number;
-}
-
-async function detach(t: Test, socket: string, name: string): Promise<Detached> {
-  const { status, stdout, stderr } = await rsptrace('detach', '--json', '--remote', socket, elfPath(name)).ended;
-  t.equal(status, 0, stderr);
-  return JSON.parse(stdout) as Detached;
-}
 
 /** Numbers in 0..1 that are the same in every run (mulberry32). */
 function random(state: number): () => number {
@@ -72,101 +54,3 @@ t.test(`killed at ${kills} random moments while armed`, { timeout: 60_000 + kill
   t.comment(`guests that ran on: ${seen.running}, that stood: ${seen.standing}, that had ended: ${seen.ended}`);
   t.ok(seen.running * 4 >= kills, 'many were killed while the guest ran');
 });
-
-for (const name of ['rv-o2-long', 'x86-o2-long']) {
-  t.test(`${name}: detach while the guest runs on`, async (t) => {
-    const qemu = await tracedQemu(t, name);
-    await sleep(100);
-    await qemu.orphan();
-    const first = await detach(t, qemu.socket, name);
-    t.ok(first.restored.length > 10, 'its functions are restored');
-    t.same(first.different, []);
-    await qemu.ended();
-    t.equal(qemu.lab().checksum, guest(name).checksum);
-  });
-}
-
-/** End of RAM that no guest of these uses. */
-const scratch = { 'rv-o2-long': '0x87c00000,0x100000', 'x86-o2-long': '0x7c00000,0x100000' } as const;
-
-for (const name of ['rv-o2-long', 'x86-o2-long'] as const) {
-  t.test(`${name} --scratch: a guest that stands at a full ring goes on after detach`, async (t) => {
-    const qemu = frozenGuest(t, name);
-    const options = ['--scratch', scratch[name], '--log', 'info', '--engine', 'auto', '--probe', 'fn:labkern::**'];
-    const trace = join(scratchFolder(t), 'out.pftrace');
-    const tracer = rsptrace('--remote', qemu.socket, ...options, '--probe', 'poll:**', '-o', trace, elfPath(name));
-    await tracer.shows('trampolines are installed');
-    await sleep(200);
-    tracer.process.kill('SIGKILL');
-    const { signal, stderr } = await tracer.ended;
-    t.equal(signal, 'SIGKILL', stderr);
-    await sleep(2000);
-    t.equal(qemu.process.exitCode, null, 'the guest has not ended');
-    const { restored, different } = await detach(t, qemu.socket, name);
-    t.ok(restored.length > 20, `${restored.length} functions restored`);
-    t.same(different, []);
-    const lab = parseLab((await qemu.ended).stdout);
-    t.equal(lab.done, true);
-    t.equal(lab.checksum, guest(name).checksum);
-  });
-}
-
-t.test('nothing to do is a success', async (t) => {
-  const qemu = frozenGuest(t, 'x86-o2');
-  const { status, stdout } = await rsptrace('detach', '--remote', qemu.socket, elfPath('x86-o2')).ended;
-  t.equal(status, 0);
-  t.match(stdout, /^nothing to do: no function of \d+ jumps to a trampoline\n$/);
-  t.equal(parseLab((await qemu.ended).stdout).checksum, guest('x86-o2').checksum);
-});
-
-t.test('an ELF that does not run there', async (t) => {
-  const qemu = frozenGuest(t, 'rv-o2');
-  const { status, stderr } = await rsptrace('detach', '--remote', qemu.socket, elfPath('rv-o0')).ended;
-  t.equal(status, 1);
-  t.match(stderr, '[ELF_MISMATCH]');
-  t.equal(parseLab((await qemu.ended).stdout).checksum, guest('rv-o2').checksum, 'the guest was left as it was');
-});
-
-/** Every byte of the program's code as the target has it, with its ELF's. */
-async function textsOf(t: Test, socket: string, name: string): Promise<void> {
-  const elf = await ElfFile.open(elfPath(name));
-  const session = await connect(`unix:${socket}`, { waitMs: 10_000 });
-  let compared = 0;
-  for (const { address, size, flags } of elf.sections) {
-    if ((flags & SHF_EXECINSTR) === 0 || size === 0) continue;
-    const expected = elf.bytesAt(address, size);
-    const found = await session.memory().read(address, size);
-    t.ok(expected && found && Buffer.compare(expected, found) === 0, `${size} bytes at 0x${address.toString(16)}`);
-    compared += size;
-  }
-  t.ok(compared > 10_000, `${compared} bytes of code`);
-  await session.detach();
-}
-
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  for (const name of ['rv-o2-long', 'x86-o2-long'] as const) {
-    t.test(`${name}: after ${signal} while armed every byte of code is as in the ELF`, async (t) => {
-      const qemu = await tracedQemu(t, name, ['--probe', 'poll:**', '--probe', 'fn:labkern::**']);
-      await sleep(100);
-      qemu.tracer.process.kill(signal);
-      await qemu.tracer.shows('the guest runs on');
-      await textsOf(t, qemu.socket, name);
-      await qemu.ended();
-      t.equal(qemu.lab().checksum, guest(name).checksum);
-      t.equal((await qemu.tracer.ended).status, 0);
-    });
-
-    t.test(`${name} --scratch: after ${signal} while armed every byte of code is as in the ELF`, async (t) => {
-      const qemu = frozenGuest(t, name);
-      const options = ['--scratch', scratch[name], '--log', 'info', '--engine', 'target'];
-      const trace = join(scratchFolder(t), 'out.pftrace');
-      const tracer = rsptrace('--remote', qemu.socket, ...options, '-o', trace, elfPath(name));
-      await tracer.shows('trampolines are installed');
-      await sleep(100);
-      tracer.process.kill(signal);
-      t.equal((await tracer.ended).status, 0);
-      await textsOf(t, qemu.socket, name);
-      t.equal(parseLab((await qemu.ended).stdout).checksum, guest(name).checksum);
-    });
-  }
-}

@@ -67,7 +67,8 @@ t.test('run, bt and tasks are recorded and replayed too', async (t) => {
     ...qemuArgv('rv-o2'),
   ];
   t.equal((await rsptrace(...run).ended).status, 0);
-  const again = await rsptrace('--remote', `replay:${wire}`, '-n', '300', '-o', trace('again.json'), elf).ended;
+  const replay = ['--remote', `replay:${wire}`, '--engine', 'stop', '-n', '300', '-o', trace('again.json'), elf];
+  const again = await rsptrace(...replay).ended;
   t.equal(again.status, 0, again.stderr);
   execFileSync('cmp', [trace('run.json'), trace('again.json')]);
 

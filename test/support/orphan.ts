@@ -19,6 +19,9 @@ export interface TracedQemu {
   status(): Promise<string | undefined>;
   /** Kills rsptrace, which has no moment to clean up. */
   orphan(): Promise<void>;
+  /** Halts QEMU itself, so that its guest does not end meanwhile; `thaw` lets it go on. */
+  freeze(): void;
+  thaw(): void;
   /** Waits for QEMU's end. */
   ended(): Promise<void>;
   /** What the guest printed, written by QEMU itself. */
@@ -35,6 +38,9 @@ export async function tracedQemu(t: Test, name: string, options: readonly string
   await tracer.shows('trampolines are installed');
   const { pid, socket } = childOf(tracer);
   const gone = (): boolean => pid === undefined || !isAlive(pid);
+  const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => {
+    if (pid !== undefined && isAlive(pid)) process.kill(pid, name);
+  };
   t.teardown(() => {
     tracer.process.kill('SIGKILL');
     if (pid !== undefined && isAlive(pid)) process.kill(pid, 'SIGKILL');
@@ -51,6 +57,8 @@ export async function tracedQemu(t: Test, name: string, options: readonly string
       child.kill('SIGKILL');
       await exit;
     },
+    freeze: () => signal('SIGSTOP'),
+    thaw: () => signal('SIGCONT'),
     async ended() {
       while (!gone()) await sleep(20);
     },
