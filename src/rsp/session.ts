@@ -1,4 +1,3 @@
-import type { Addr } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { Batch, type BatchContext } from './batch.js';
