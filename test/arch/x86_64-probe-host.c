@@ -217,7 +217,8 @@ static u64 *spare[4096], spares, held_count, most_held;
 
 static void release(struct held **link) {
   struct held *h = *link;
-  spare[spares++] = h->bytes;
+  if (spares < sizeof spare / sizeof *spare) spare[spares++] = h->bytes;
+  else free(h->bytes);
   *link = h->next;
   free(h->read);
   free(h);
