@@ -1,111 +1,16 @@
-// Every committed guest through the real command: the trace's polls against the guest's own counts.
+// What a trace of polls tells beside its counts: where Futures wait, runs that repeat under -icount, stacks, white lists.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import { compareCounts, type FutureRow } from '../support/lab.js';
+import { compareCounts } from '../support/lab.js';
+import { engines, type PollsOutput, tracePolls } from '../support/polls.js';
 import { children, protoc, readPerfetto } from '../trace/decode-perfetto.js';
-import { elfPath, guest, guests, parseLab, qemuArgv, sourcePath } from './guests/guests.js';
-
-interface Output {
-  readonly version: number;
-  readonly trace: string;
-  readonly clock: { readonly name: string; readonly guest: boolean };
-  readonly end: string;
-  readonly guest_exit: string;
-  readonly events: number;
-  readonly stops: number;
-  readonly records: number;
-  readonly missing: number;
-  readonly scratch?: string;
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
-  readonly futures: readonly FutureRow[];
-}
-
-/**
- * Names whose polls at opt 2 leave marks for only some of their polls (docs/derived-polls.md): yield_n(0) begins and ends between two
- * looks (seek, the block of block_fn, YieldN itself), a branch of an inlined select has no poll and no await slot (loser), and a
- * Future without a state number that is replaced by its like is counted once (Sleep, Join2, Select2, Recv).
- */
-const lowerBounds = new Set(['method', 'block_fn', 'loser', 'yield_n', 'sleep', 'join2', 'select2', 'recv']);
-
-const ordinary = guests().filter((one) => !one.name.endsWith('-long'));
-
-const engines = ['target', 'stop'] as const;
-
-async function run(
-  t: Test,
-  name: string,
-  more: readonly string[] = [],
-  options: readonly string[] = [],
-): Promise<{ output: Output; console: string; folder: string }> {
-  const folder = scratchFolder(t);
-  const trace = join(folder, 'out.pftrace');
-  const kept = join(folder, 'console.txt');
-  const args = [
-    'run',
-    '--json',
-    ...options,
-    '-o',
-    trace,
-    '--console',
-    kept,
-    elfPath(name),
-    '--',
-    ...qemuArgv(name, more),
-  ];
-  const { status, stdout, stderr } = await rsptrace(...args).ended;
-  t.equal(status, 0, `${name}: exit status; stderr: ${stderr.slice(-300)}`);
-  return { output: JSON.parse(stdout) as Output, console: readFileSync(kept, 'latin1'), folder };
-}
-
-for (const [{ name, opt, checksum, arch }, engine] of ordinary.flatMap((one) =>
-  engines.map((e) => [one, e] as const),
-)) {
-  t.test(`${name}, --engine ${engine}: polls are those that the guest counted`, async (t) => {
-    const { output, console } = await run(t, name, [], ['--engine', engine]);
-    t.ok(output.probes.length >= 14);
-    t.strictSame(new Set(output.probes.map((probe) => probe.engine)), new Set([engine]), 'each probe by this engine');
-    if (engine === 'target') {
-      t.ok(output.stops < 5, `${output.stops} stops`);
-      t.equal(output.missing, 0);
-      t.match(output.scratch, /^hidden RAM .*shared through a file$/);
-    } else t.equal(output.scratch, undefined);
-    const lab = parseLab(console);
-    t.equal(lab.done, true, 'the guest ran to its end');
-    t.equal(lab.checksum, checksum, 'and computed what it computes untraced');
-    t.equal(output.end, 'guest-ended');
-    t.equal(output.guest_exit, `status ${guest(name).exit}`);
-    t.equal(output.clock.guest, true);
-    t.equal(output.clock.name, arch === 'riscv64' ? 'riscv-time' : 'x86-acpi-pm');
-    let compared = 0;
-    for (const { name: future, counted, polls, derived, timing } of compareCounts(lab, output.futures)) {
-      if (opt !== '0' && lowerBounds.has(future)) {
-        t.ok(polls <= counted && derived === polls, `${future}: ${polls} derived of ${counted}`);
-        continue;
-      }
-      // What depends on the timer is the same within one run all the same.
-      t.equal(polls, counted, `${future}${timing ? ' (timing)' : ''}`);
-      if (opt === '0') t.equal(derived, 0, `${future}: nothing to derive at opt 0`);
-      compared++;
-    }
-    t.ok(compared >= 16, `${compared} counts compared`);
-    for (const row of output.futures) {
-      t.equal(row.ready + row.pending, row.polls, `${row.instance}: each poll was Ready or Pending`);
-      t.equal(row.lost, 0);
-      t.ok(row.max_ns <= row.total_ns);
-    }
-    t.equal(
-      output.futures.some((row) => !row.future.startsWith('labkern::') && !row.future.startsWith('<labkern::')),
-      false,
-      "only the program's own crate",
-    );
-  });
-}
+import { elfPath, parseLab, qemuArgv, sourcePath } from './guests/guests.js';
 
 for (const [name, engine] of ['rv-o0', 'x86-o2'].flatMap((one) => engines.map((e) => [one, e] as const))) {
   t.test(`${name}, --engine ${engine}: a Future waits at the line of an await`, async (t) => {
-    const { output } = await run(t, name, [], ['--engine', engine]);
+    const { output } = await tracePolls(t, name, [], ['--engine', engine]);
     const { slices } = readPerfetto(children(protoc(readFileSync(output.trace)), 'packet'));
     const lines = new Map<string, Set<string>>();
     for (const { name, category, place } of slices) {
@@ -146,7 +51,7 @@ for (const [name, engine] of ['rv-o0', 'x86-o2'].flatMap((one) => engines.map((e
 for (const name of ['rv-o2', 'x86-o2']) {
   t.test(`${name}: under -icount the guest's counts repeat`, async (t) => {
     const extra = ['-icount', 'shift=0'];
-    const [first, second] = [await run(t, name, extra), await run(t, name, extra)];
+    const [first, second] = [await tracePolls(t, name, extra), await tracePolls(t, name, extra)];
     const counts = ({ output, console }: typeof first) =>
       compareCounts(parseLab(console), output.futures).filter(({ timing }) => !timing);
     t.strictSame(counts(first), counts(second));
@@ -157,7 +62,7 @@ for (const [name, engine] of ['rv-o2', 'x86-o2'].flatMap((one) => engines.map((e
   t.test(`${name}, --engine ${engine}: under -icount shift=0,sleep=off two traces are the same bytes`, async (t) => {
     const options = ['--engine', engine];
     const extra = ['-icount', 'shift=0,sleep=off'];
-    const [first, second] = [await run(t, name, extra, options), await run(t, name, extra, options)];
+    const [first, second] = [await tracePolls(t, name, extra, options), await tracePolls(t, name, extra, options)];
     t.equal(first.console, second.console);
     t.ok(readFileSync(first.output.trace).equals(readFileSync(second.output.trace)), 'byte for byte');
   });
@@ -211,7 +116,7 @@ t.test('a white list traces what it names, and nothing else', async (t) => {
     ],
     ...['--', ...qemuArgv('rv-o0')],
   ).ended;
-  const { futures } = JSON.parse(stdout) as Output;
+  const { futures } = JSON.parse(stdout) as PollsOutput;
   t.strictSame(
     futures.map((row) => [row.future, row.polls]),
     [

@@ -1,0 +1,5 @@
+// Every committed x86_64 guest through the real command: the trace's polls against the guest's own counts.
+import t from 'tap';
+import { testCounts } from '../support/polls.js';
+
+testCounts(t, 'x86_64');

@@ -1,0 +1,106 @@
+// Runs of a lab guest under `rsptrace run`, and what every guest is held to: the trace's polls against the guest's own counts.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Test } from 'tap';
+import { elfPath, guest, guests, parseLab, qemuArgv } from '../qemu/guests/guests.js';
+import { rsptrace, scratchFolder } from './command.js';
+import { compareCounts, type FutureRow } from './lab.js';
+
+export interface PollsOutput {
+  readonly version: number;
+  readonly trace: string;
+  readonly clock: { readonly name: string; readonly guest: boolean };
+  readonly end: string;
+  readonly guest_exit: string;
+  readonly events: number;
+  readonly stops: number;
+  readonly records: number;
+  readonly missing: number;
+  readonly scratch?: string;
+  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
+  readonly futures: readonly FutureRow[];
+}
+
+/**
+ * Names whose polls at opt 2 leave marks for only some of their polls (docs/derived-polls.md): yield_n(0) begins and ends between two
+ * looks (seek, the block of block_fn, YieldN itself), a branch of an inlined select has no poll and no await slot (loser), and a
+ * Future without a state number that is replaced by its like is counted once (Sleep, Join2, Select2, Recv).
+ */
+const lowerBounds = new Set(['method', 'block_fn', 'loser', 'yield_n', 'sleep', 'join2', 'select2', 'recv']);
+
+export const engines = ['target', 'stop'] as const;
+
+export async function tracePolls(
+  t: Test,
+  name: string,
+  more: readonly string[] = [],
+  options: readonly string[] = [],
+): Promise<{ output: PollsOutput; console: string; folder: string }> {
+  const folder = scratchFolder(t);
+  const trace = join(folder, 'out.pftrace');
+  const kept = join(folder, 'console.txt');
+  const args = [
+    'run',
+    '--json',
+    ...options,
+    '-o',
+    trace,
+    '--console',
+    kept,
+    elfPath(name),
+    '--',
+    ...qemuArgv(name, more),
+  ];
+  const { status, stdout, stderr } = await rsptrace(...args).ended;
+  t.equal(status, 0, `${name}: exit status; stderr: ${stderr.slice(-300)}`);
+  return { output: JSON.parse(stdout) as PollsOutput, console: readFileSync(kept, 'latin1'), folder };
+}
+
+/** Every guest of an architecture, by both engines. */
+export function testCounts(t: Test, architecture: 'riscv64' | 'x86_64'): void {
+  const ordinary = guests().filter((one) => one.arch === architecture && !one.name.endsWith('-long'));
+  t.ok(ordinary.length >= 2, `${ordinary.length} guests`);
+  for (const [{ name, opt, checksum, arch }, engine] of ordinary.flatMap((one) =>
+    engines.map((e) => [one, e] as const),
+  )) {
+    t.test(`${name}, --engine ${engine}: polls are those that the guest counted`, async (t) => {
+      const { output, console } = await tracePolls(t, name, [], ['--engine', engine]);
+      t.ok(output.probes.length >= 14);
+      t.strictSame(new Set(output.probes.map((probe) => probe.engine)), new Set([engine]), 'each probe by this engine');
+      if (engine === 'target') {
+        t.ok(output.stops < 5, `${output.stops} stops`);
+        t.equal(output.missing, 0);
+        t.match(output.scratch, /^hidden RAM .*shared through a file$/);
+      } else t.equal(output.scratch, undefined);
+      const lab = parseLab(console);
+      t.equal(lab.done, true, 'the guest ran to its end');
+      t.equal(lab.checksum, checksum, 'and computed what it computes untraced');
+      t.equal(output.end, 'guest-ended');
+      t.equal(output.guest_exit, `status ${guest(name).exit}`);
+      t.equal(output.clock.guest, true);
+      t.equal(output.clock.name, arch === 'riscv64' ? 'riscv-time' : 'x86-acpi-pm');
+      let compared = 0;
+      for (const { name: future, counted, polls, derived, timing } of compareCounts(lab, output.futures)) {
+        if (opt !== '0' && lowerBounds.has(future)) {
+          t.ok(polls <= counted && derived === polls, `${future}: ${polls} derived of ${counted}`);
+          continue;
+        }
+        // What depends on the timer is the same within one run all the same.
+        t.equal(polls, counted, `${future}${timing ? ' (timing)' : ''}`);
+        if (opt === '0') t.equal(derived, 0, `${future}: nothing to derive at opt 0`);
+        compared++;
+      }
+      t.ok(compared >= 16, `${compared} counts compared`);
+      for (const row of output.futures) {
+        t.equal(row.ready + row.pending, row.polls, `${row.instance}: each poll was Ready or Pending`);
+        t.equal(row.lost, 0);
+        t.ok(row.max_ns <= row.total_ns);
+      }
+      t.equal(
+        output.futures.some((row) => !row.future.startsWith('labkern::') && !row.future.startsWith('<labkern::')),
+        false,
+        "only the program's own crate",
+      );
+    });
+  }
+}
