@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -21,6 +21,23 @@ export interface Running {
   shows(text: string): Promise<void>;
 }
 
+/** A process and all that it started: a QEMU that outlives its tracer would hold the output open, and the test with it. */
+function killTree(root: number): void {
+  const processes = execFileSync('ps', ['-eo', 'pid=,ppid='], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number));
+  const tree = [root];
+  for (const parent of tree) tree.push(...processes.flatMap(([pid = 0, of]) => (of === parent ? [pid] : [])));
+  for (const pid of tree) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+}
+
 /** Starts a program; its output is collected. It is killed after `limitMs`, so that a hang fails a test and nothing more. */
 export function start(program: string, args: readonly string[], limitMs = 120_000): Running {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -38,7 +55,10 @@ export function start(program: string, args: readonly string[], limitMs = 120_00
     stderr += text;
     look();
   });
-  const killer = setTimeout(() => child.kill('SIGKILL'), limitMs);
+  const killer = setTimeout(() => {
+    stderr += `\n[killed: it had not ended after ${limitMs / 1000} s]`;
+    if (child.pid !== undefined) killTree(child.pid);
+  }, limitMs);
   const ended = new Promise<Ran>((done) => {
     child.on('close', (status, signal) => {
       clearTimeout(killer);
