@@ -21,6 +21,8 @@ export interface OpenCall<T> {
   readonly depth: number;
   /** Which hart made it. */
   readonly hart: number;
+  /** Its return is a stop; else a trampoline tells of it. */
+  readonly stops: boolean;
 }
 
 /** Calls further apart than this are not on one stack. */
@@ -46,9 +48,9 @@ export class CallStacks<T> {
     this.#stackBytes = stackBytes;
   }
 
-  /** True when an open call waits for this return address. */
+  /** True when an open call waits for a stop at this return address. */
   awaits(returnAddress: bigint): boolean {
-    return this.#stacks.some((stack) => stack.some((call) => call.returnAddress === returnAddress));
+    return this.#stacks.some((stack) => stack.some((call) => call.stops && call.returnAddress === returnAddress));
   }
 
   /** The innermost open call on the stack where a new call with this stack pointer would lie. */
@@ -72,6 +74,7 @@ export class CallStacks<T> {
     stackPointer: number,
     payload: T,
     isAgain: (payload: T) => boolean = () => false,
+    stops = true,
   ): { readonly call: OpenCall<T>; readonly lost: readonly OpenCall<T>[] } {
     let stack = this.#stackFor(hart, stackPointer);
     let lost: OpenCall<T>[] | undefined;
@@ -96,7 +99,7 @@ export class CallStacks<T> {
       }
       parent = stack[stack.length - 1];
     }
-    const call = { payload, returnAddress, stackPointer, parent, depth: parent ? parent.depth + 1 : 0, hart };
+    const call = { payload, returnAddress, stackPointer, parent, depth: parent ? parent.depth + 1 : 0, hart, stops };
     stack.push(call);
     this.#lastOfHart[hart] = stack;
     if (others) this.#setAside(others);

@@ -136,14 +136,16 @@ export class CallTracer implements Tracer {
       for (const { returnAddress } of [...ended, ...lost]) this.#unwatchIfIdle(returnAddress, unwatch);
     }
     const returnAddress = this.#returnAddress(hit, memory);
-    if (returnAddress === undefined) return { watch, unwatch };
     for (const kind of this.#kinds) {
+      if (returnAddress === undefined) break;
       const begun = this.#begin(kind, hit, returnAddress, this.#afterReturn(hit), memory, false);
       if (!begun) continue;
       this.#later(hit, () => this.#tellBegin(hit.hart, begun.call, begun.lost));
       watch.push(returnAddress);
       for (const gone of begun.lost) this.#unwatchIfIdle(gone.returnAddress, unwatch);
     }
+    // A call that began at a stop may have ended with one that a trampoline told of.
+    this.#unwatchIfIdle(hit.pc, unwatch);
     return { watch, unwatch };
   }
 
@@ -197,7 +199,7 @@ export class CallTracer implements Tracer {
     if (!traced) return undefined;
     const isAgain = (other: TracedCall): boolean =>
       isCall && other.kind === kind && (kind.isSame?.(other, traced) ?? false);
-    return this.#stacks.enter(at.hart, returnAddress, stackPointer, traced, isAgain);
+    return this.#stacks.enter(at.hart, returnAddress, stackPointer, traced, isAgain, !isCall);
   }
 
   #tellBegin(hart: number, call: Call, lost: readonly Call[]): void {

@@ -217,9 +217,9 @@ export class Engines {
       });
   }
 
-  /** At every stop: what happened before it comes first. */
-  async onStop(): Promise<void> {
-    await this.#target?.drainStopped();
+  /** At every stop: what happened before it comes first, all of it where the stop itself `tells` of something. */
+  async onStop(tells: boolean): Promise<void> {
+    await this.#target?.drainStopped(tells);
   }
 
   /**

@@ -20,8 +20,8 @@ export interface StopEngineOptions {
   readonly findClock: () => Promise<ClockReader>;
   /** Called at hits, before they are handled, until it gives true: what has to wait until the program runs. It may disarm. */
   readonly onFirstHit?: () => Promise<boolean>;
-  /** Called at every stop, before it is looked at. */
-  readonly onStop?: () => Promise<void>;
+  /** Called at every stop, before it is looked at. `tells`: it may be one that an event is told of. */
+  readonly onStop?: (tells: boolean) => Promise<void>;
   /** Called when the process runs another program, before what was open in the old one is given up; where else probes are to be planted now. */
   readonly onExec?: () => Promise<readonly Addr[]>;
   /** The program's code at an address, where the ELF tells; else the target's memory is read. */
@@ -167,8 +167,8 @@ export class StopEngine {
       const signal = programSignal(stop);
       if (signal !== undefined) return this.#resume(this.#session.batch(hart), signal);
       this.#clock ??= await this.#options.findClock();
-      await this.#options.onStop?.();
       if (watched !== undefined) {
+        await this.#options.onStop?.(true);
         const next = await this.#access(watched, hart, this.#clock);
         watched = undefined;
         if (next !== 'again') return next;
@@ -182,6 +182,8 @@ export class StopEngine {
       const pc = registers.value.register(this.#arch.pc);
       const stackPointer = registers.value.register(this.#arch.sp);
       const point = pc === undefined ? undefined : this.#points.at(pc);
+      const tells = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
+      await this.#options.onStop?.(tells);
       if (point?.permanent && !this.#arrived && !asked) {
         asked = true;
         this.#arrived = (await this.#options.onFirstHit?.()) ?? true;

@@ -198,7 +198,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
         await words.learn(of, arch, (id) => harts.number(id));
         return engines.arrive(engine, (thrown) => failed(thrown));
       },
-      onStop: () => engines.onStop(),
+      onStop: (tells) => engines.onStop(tells),
       onExec: () => engines.restart(),
       findClock: clock,
     });

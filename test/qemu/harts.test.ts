@@ -64,8 +64,8 @@ const kilohertz10 = 1000;
 const cases = [
   { what: 'four harts, without stops', harts: 4, calls: many, period: 0, engine: 'target', options: [] },
   {
-    what: 'one hart at 10 kHz, a ring that is read at stops',
-    harts: 1,
+    what: 'four harts at 10 kHz, a ring that is read at stops',
+    harts: 4,
     calls: 3000,
     period: kilohertz10,
     engine: 'target',
@@ -75,6 +75,14 @@ const cases = [
     what: 'one hart at 10 kHz, without stops',
     harts: 1,
     calls: 8000,
+    period: kilohertz10,
+    engine: 'target',
+    options: [],
+  },
+  {
+    what: 'four harts at 10 kHz, without stops',
+    harts: 4,
+    calls: 4000,
     period: kilohertz10,
     engine: 'target',
     options: [],

@@ -145,20 +145,22 @@ export class RingReader {
   }
 
   /**
-   * Takes what was read for the last {@link wanted}, one array a piece, and hands on every record whose turn has come.
+   * Takes what was read for the last {@link wanted}, one array a piece, and hands on every record whose turn has come; with `all`,
+   * those too that wait for one which was claimed before them: each hart's records are in order all the same, but for what
+   * interrupts it while it writes one.
    * @returns what the target must be told, in this order
    */
-  accept(read: readonly Uint8Array[], onRecords: OnRecords): Write[] {
+  accept(read: readonly Uint8Array[], onRecords: OnRecords, all = false): Write[] {
     let next = 0;
     next = this.#acceptLate(read, next, onRecords);
     next = this.#acceptHoles(read, next);
     this.#flush(onRecords, false);
     for (; next < this.#pieces.length; next++) {
       const piece = this.#pieces[next] as Piece;
-      if (!this.#scan(piece, read[next] as Uint8Array, onRecords)) break;
+      if (!this.#scan(piece, read[next] as Uint8Array, onRecords, all)) break;
     }
     this.#pieces = [];
-    if (this.#heldBytes > mostHeldBytes) this.#flush(onRecords, true);
+    if (all || this.#heldBytes > mostHeldBytes) this.#flush(onRecords, true);
     return this.#advance();
   }
 
@@ -183,7 +185,7 @@ export class RingReader {
   }
 
   /** Hands on the committed slots of a piece; false when it ends at one that is worth waiting for. */
-  #scan(piece: Piece, bytes: Uint8Array, onRecords: OnRecords): boolean {
+  #scan(piece: Piece, bytes: Uint8Array, onRecords: OnRecords, all: boolean): boolean {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     const start = this.#next;
     let held: Held | undefined = this.#queue.length > 0 ? this.#hold(piece, bytes, start, 0) : undefined;
@@ -191,7 +193,7 @@ export class RingReader {
       const claim = start + offset;
       if (this.#committed(view, offset, claim)) continue;
       if (!held) this.#emit(view, 0, offset, onRecords);
-      if (this.#head - claim <= this.capacity / 2) {
+      if (!all && this.#head - claim <= this.capacity / 2) {
         this.#next = claim;
         if (held) this.#cut(held, offset);
         return false;

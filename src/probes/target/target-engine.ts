@@ -201,8 +201,8 @@ export class TargetEngine {
     return this.#patches.plant();
   }
 
-  /** Reads the ring out of shared memory, while the target runs. */
-  drainLive(): void {
+  /** Reads the ring out of shared memory, while the target runs; `all`: see {@link RingReader.accept}. */
+  drainLive(all = false): void {
     const { shared, data } = this.#options.scratch;
     if (!shared || this.#backlogBytes > mostBacklogBytes) return;
     const at = (address: Addr): number => Number(address - data.address);
@@ -215,15 +215,18 @@ export class TargetEngine {
       shared.read(at(address), bytes);
       return bytes;
     });
-    for (const { address, bytes } of this.#ring.accept(read, this.#keep)) shared.write(at(address), bytes);
+    for (const { address, bytes } of this.#ring.accept(read, this.#keep, all)) shared.write(at(address), bytes);
   }
 
-  /** Reads the ring while the target stands. */
-  async drainStopped(): Promise<void> {
+  /**
+   * Reads the ring while the target stands. `all`: a stop will be told of next, which what any hart has written comes before, although
+   * another hart may stand in the middle of an earlier record.
+   */
+  async drainStopped(all = false): Promise<void> {
     if (this.#patches.planted.length === 0) return;
     if (this.#options.scratch.shared) {
       this.#digestAll();
-      this.drainLive();
+      this.drainLive(all);
       return this.#digestAll();
     }
     const memory = this.#options.session.memory();
@@ -236,7 +239,7 @@ export class TargetEngine {
       if (!bytes) throw lostRing(address);
       read.push(bytes);
     }
-    const writes = this.#ring.accept(read, this.#keep);
+    const writes = this.#ring.accept(read, this.#keep, all);
     this.#digestAll();
     if (writes.length === 0) return;
     const batch = this.#options.session.batch();
