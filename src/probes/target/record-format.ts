@@ -4,6 +4,7 @@ import type { AddressMap } from '../../base/address-map.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import type { PlannedLoad, PlannedReads, ReadPlan } from '../read-plan.js';
 import type { HitMemory, Reading } from '../reading.js';
+import type { SlotReader } from './late-records.js';
 import { type PlacedLoad, RecordReadings } from './record-readings.js';
 import type { Words } from './words.js';
 
@@ -34,6 +35,17 @@ interface BlockFormat {
 }
 
 export const recordOffset = { id: 8, time: 16, stackPointer: 24, returnAddress: 32, hart: 40, words: 48 } as const;
+
+/** Where there is one hart only, records need not name it. */
+export function slotReader(isOneHart: boolean): SlotReader {
+  return {
+    hart(view, offset) {
+      const at = offset + recordOffset.hart;
+      return isOneHart ? 0 : view.getUint32(at, true) ^ view.getUint32(at + 4, true);
+    },
+    begins: (view, offset) => (view.getUint32(offset + recordOffset.id, true) & 1) === 0,
+  };
+}
 
 /** Bytes for what is copied out of an outer Future. */
 const outerRoom = 24;

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { controlBlock, type RingGeometry } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
+import { LateRecords, type OnRecords, type PassedBy, type SlotReader } from './late-records.js';
 
 /** Memory to read, or to write, in the target. */
 export interface Piece {
@@ -11,9 +12,6 @@ export interface Write {
   readonly address: Addr;
   readonly bytes: Uint8Array;
 }
-
-/** Committed records in order, one slot after the other, from `start` to before `end`. The bytes are the receiver's to keep. */
-export type OnRecords = (view: DataView, start: number, end: number) => void;
 
 export interface RingLayout {
   readonly geometry: RingGeometry;
@@ -60,8 +58,7 @@ interface Held {
 }
 
 /** A slot that order was given up for. */
-interface Late {
-  readonly claim: number;
+interface Late extends PassedBy {
   readonly address: Addr;
   readonly segment: Segment;
 }
@@ -95,16 +92,17 @@ export class RingReader {
   #limit: number;
   #queue: Held[] = [];
   #heldBytes = 0;
-  #late: Late[] = [];
+  readonly #late: LateRecords<Late>;
   #pieces: Piece[] = [];
   #head = 0;
   records = 0;
   /** Records that came after others that were claimed later. */
   outOfOrder = 0;
 
-  constructor(layout: RingLayout) {
+  constructor(layout: RingLayout, slots: SlotReader) {
     this.#geometry = layout.geometry;
     this.#slot = 2 ** layout.geometry.slotShift;
+    this.#late = new LateRecords(slots, this.#slot);
     this.#segment = 2 ** layout.geometry.segmentShift;
     this.#table = 2 ** layout.geometry.countShift;
     this.#free = [...layout.segments].reverse();
@@ -128,7 +126,7 @@ export class RingReader {
   /** What to read, now that HEAD is known (bytes claimed ever). */
   wanted(head: number): readonly Piece[] {
     const pieces: Piece[] = [];
-    for (const { address } of this.#late) pieces.push({ address, length: this.#slot });
+    for (const { address } of this.#late.passedBy) pieces.push({ address, length: this.#slot });
     for (const { address, holes } of this.#queue) {
       for (const hole of holes) pieces.push({ address: addOffset(address, hole), length: this.#slot });
     }
@@ -161,13 +159,15 @@ export class RingReader {
     }
     this.#pieces = [];
     if (all || this.#heldBytes > mostHeldBytes) this.#flush(onRecords, true);
+    this.#late.settle(this.#queue[0]?.claim ?? this.#next, onRecords);
     return this.#advance();
   }
 
   /** Nothing will be written any more: hands on all that waits. How many slots were claimed and never written. */
   finish(onRecords: OnRecords): number {
     this.#flush(onRecords, true);
-    return this.#late.length;
+    this.#late.settle(Number.POSITIVE_INFINITY, onRecords);
+    return this.#late.passedBy.size;
   }
 
   #segmentOf(claim: number): Segment {
@@ -181,7 +181,7 @@ export class RingReader {
   #emit(view: DataView, start: number, end: number, onRecords: OnRecords): void {
     if (start >= end) return;
     this.records += (end - start) / this.#slot;
-    onRecords(view, start, end);
+    this.#late.handOn(view, start, end, onRecords);
   }
 
   /** Hands on the committed slots of a piece; false when it ends at one that is worth waiting for. */
@@ -228,19 +228,17 @@ export class RingReader {
   }
 
   #acceptLate(read: readonly Uint8Array[], first: number, onRecords: OnRecords): number {
-    const still: Late[] = [];
-    for (const [i, hole] of this.#late.entries()) {
-      const bytes = read[first + i] as Uint8Array;
+    let next = first;
+    for (const hole of [...this.#late.passedBy]) {
+      const bytes = read[next++] as Uint8Array;
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-      if (this.#committed(view, 0, hole.claim)) {
-        this.outOfOrder++;
-        this.#emit(view, 0, bytes.length, onRecords);
-        hole.segment.holes--;
-      } else still.push(hole);
+      if (!this.#committed(view, 0, hole.claim)) continue;
+      this.outOfOrder++;
+      this.records++;
+      hole.segment.holes--;
+      this.#late.write(hole, view, this.#head, onRecords);
     }
-    const count = this.#late.length;
-    this.#late = still;
-    return first + count;
+    return next;
   }
 
   #acceptHoles(read: readonly Uint8Array[], first: number): number {
@@ -266,7 +264,7 @@ export class RingReader {
         if (held.holes.has(held.done)) {
           if (!pastHoles) return;
           const { claim, address, segment, done } = held;
-          this.#late.push({ claim: claim + done, address: addOffset(address, done), segment });
+          this.#late.passBy({ claim: claim + done, address: addOffset(address, done), segment, depths: new Map() });
         } else this.#emit(held.view, held.done, held.done + this.#slot, onRecords);
       }
       this.#queue.shift();

@@ -8,7 +8,7 @@ import type { HookFrame } from '../../unwind/index.js';
 import type { CallTracer, Moment } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
 import { Patches, writeChecked } from './patches.js';
-import { OuterReadings, type Outers, RecordReader, recordOffset } from './record-format.js';
+import { OuterReadings, type Outers, RecordReader, recordOffset, slotReader } from './record-format.js';
 import { layOutRing, RingReader, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
 import { Words } from './words.js';
@@ -123,7 +123,7 @@ export class TargetEngine {
     this.#placement = placed;
     this.#lists = placed.lists;
     this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger);
-    this.#ring = new RingReader(layout);
+    this.#ring = new RingReader(layout, slotReader(options.nests));
     const last = sites.reduce((most, { index }) => Math.max(most, index), -1);
     const byIndex: (Site | undefined)[] = new Array(last + 1).fill(undefined);
     for (const { site } of placed.patches) byIndex[site.index] = site;
