@@ -121,6 +121,30 @@ export interface ReturnHook {
   readonly keep: readonly string[];
 }
 
+/** An integer in the low bytes of a register. */
+export interface IntegerIn {
+  readonly register: string;
+  readonly size: 1 | 2 | 4 | 8;
+  readonly signed: boolean;
+}
+
+/** A trampoline that only counts, atomically: no record, no hook. */
+export interface Counter {
+  /** A u64, or, with `by`, the first of {@link bucketCount}. */
+  readonly at: Addr;
+  /** Tells which of them, see {@link bucketOf}. */
+  readonly by: IntegerIn | undefined;
+}
+
+/** Buckets of a histogram: below 0, 0, 1, 2-3, 4-7, ... up to 2^63. */
+export const bucketCount = 66;
+
+/** The bucket that an integer falls into. */
+export function bucketOf(value: bigint): number {
+  if (value < 0n) return 0;
+  return value === 0n ? 1 : value.toString(2).length + 1;
+}
+
 interface Trampoline {
   /** Where the code will lie. Its length does not depend on this. */
   readonly at: Addr;
@@ -134,8 +158,7 @@ export interface EntryTrampoline extends Trampoline {
   readonly hook: ReturnHook | undefined;
   readonly nesting: Nesting | undefined;
   readonly outerCopy: OuterCopy | undefined;
-  /** Only counts, in the u64 at this address, atomically: no record, no hook. */
-  readonly count: Addr | undefined;
+  readonly count: Counter | undefined;
   /** How control comes here: by the patch itself, or through the hop at this address, which has saved a register. */
   readonly via: 'patch' | { readonly hop: Addr };
 }
@@ -242,6 +265,8 @@ export interface ProbeCode {
    * enters the patched bytes, where it is too short, or where an instruction cannot be carried out elsewhere.
    */
   displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal;
+  /** A jump or branch of this function's code leads to its first instruction, so that to come there is not always a call. */
+  loopsToStart(code: Uint8Array, start: Addr): boolean;
   /** The jump to write over the function's start: `displaced.patchLength` bytes. Throws RangeError where `to` is out of reach. */
   patch(displaced: Displaced, to: Addr): Uint8Array;
   /**

@@ -93,7 +93,7 @@ export function recordingOptions<T>(args: Argv<T>) {
       nargs: 1,
       default: [] as string[],
       describe:
-        "'poll:GLOB' traces these Futures, 'fn:GLOB' these functions, '!' in front leaves them out, 'watch:PLACE[:r|w|rw]' accesses of a variable; repeatable. Default: the Futures of the program's own crates",
+        "'poll:GLOB' traces these Futures, 'fn:GLOB' these functions, '!' in front leaves them out, 'count:GLOB' only counts their calls, 'hist(ARG):GLOB' counts by the size of an argument, 'watch:PLACE[:r|w|rw]' accesses of a variable; repeatable. Default: the Futures of the program's own crates",
     })
     .option('output', {
       alias: 'o',

@@ -7,14 +7,17 @@ import { engineChoices, parseProbe, planEngines, type ScratchSources } from '../
 import { enginePlan, type Program, prepare, type Recording, record } from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import {
+  countTable,
   FunctionSummary,
   functionJson,
   functionTable,
+  histogramText,
   openTrace,
   Summary,
   summaryJson,
   summaryTable,
   type TraceSink,
+  tallyJson,
   tee,
   timeText,
   WatchSummary,
@@ -182,6 +185,7 @@ export function report(
       gaps: summary.gaps,
       futures: summaryJson(summary.rows()),
       functions: functionJson(functions.rows()),
+      ...tallyJson(recording.tallies),
       watches: watches.rows(recording.watches),
       ...(error ? { error: errorJson(error) } : {}),
     };
@@ -193,6 +197,8 @@ export function report(
     const tables = [
       ...(program.polls ? [summaryTable(summary.rows(), options)] : []),
       ...(program.functions ? [functionTable(functions.rows(), options)] : []),
+      ...(recording.tallies.some(({ by }) => !by) ? [countTable(recording.tallies, options)] : []),
+      ...recording.tallies.flatMap((row) => (row.by ? [histogramText(row)] : [])),
       ...(program.watches.length > 0 ? [watchTable(watches.rows(recording.watches), color)] : []),
     ];
     process.stdout.write(tables.join('\n'));

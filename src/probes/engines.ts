@@ -28,6 +28,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly timeScale: (scratch: Scratch) => Promise<TimeScale>;
   readonly tracer: CallTracer;
   readonly hartNumber: (word: bigint) => number;
+  /** Takes what was counted in the target, by the address of the function; once for each program that ran. */
+  readonly counted: (address: Addr, counts: readonly number[]) => void;
   /** A process of Linux, with what only the recording knows of it. */
   readonly inProcess?: {
     /** The number of a thread by the stub's name for it. */
@@ -151,7 +153,7 @@ export class Engines {
         reserved,
         near: await slackOf({ session, arch, elf }),
         tracer,
-        time: await this.#timeScale(scratch),
+        time: plan.sites.some(({ counters }) => counters === 0) ? await this.#timeScale(scratch) : (ticks) => ticks,
         hartNumber:
           inProcess && threads ? cached((word) => inProcess.threadNumber(threads.id(word))) : this.#options.hartNumber,
         nests: this.#options.harts === 1 && !inProcess,
@@ -247,6 +249,7 @@ export class Engines {
     while (target.digest(Number.POSITIVE_INFINITY));
     target.drainLive();
     if (!scratch?.shared && !this.#exiting) this.#tailLost = true;
+    await this.#tellCounted(target, scratch?.shared !== undefined);
     const dropped = scratch?.shared ? await target.dropped() : 0;
     return dropped + target.finish();
   }
@@ -282,6 +285,7 @@ export class Engines {
       if (standing) {
         await target.drainStopped();
         await target.remove();
+        await this.#tellCounted(target, true);
         missing += await target.dropped();
         const touched = await this.#scratch?.verifyGuards();
         if (touched !== undefined) this.#logger.warn({ scratch: this.#scratch?.source }, touched);
@@ -297,6 +301,10 @@ export class Engines {
       this.#scratch?.shared?.close();
     }
     return { missing };
+  }
+
+  async #tellCounted(target: TargetEngine, reachable: boolean): Promise<void> {
+    for (const [address, counts] of await target.counted(reachable)) this.#options.counted(address, counts);
   }
 
   async #findThreads(): Promise<ThreadWords | Refusal | undefined> {

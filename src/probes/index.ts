@@ -16,7 +16,7 @@ export { changesItsCode, choosesItsPlace, stackBytes } from './linux-kernel.js';
 export { loadedElf } from './load-bias.js';
 export { PollTracer } from './poll-tracer.js';
 export { type AnyProbe, type ProbeKind, type ProbeSpec, parseNames, parseProbe, probesByKind } from './probe-spec.js';
-export { mergePlans, planFunction, planPoll } from './read-plan.js';
+export { mergePlans, planFunction, planPoll, planTally } from './read-plan.js';
 export {
   type ExcludedFunction,
   type FunctionProbe,
@@ -24,8 +24,10 @@ export {
   resolveFunctions,
 } from './resolve-functions.js';
 export { type PollProbe, type PollProbes, resolvePolls } from './resolve-polls.js';
+export { resolveTallies, type TallyProbe, type TallyProbes } from './resolve-tallies.js';
 export type { ScratchSources } from './scratch/index.js';
 export { type EngineEnd, StopEngine } from './stop-engine.js';
+export { TallyTracer } from './tally-tracer.js';
 export { counterScale } from './target/counter-rate.js';
 export { type Leftovers, removeLeftovers } from './target/leftovers.js';
 export type { TimeScale } from './target/target-engine.js';

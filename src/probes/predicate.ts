@@ -1,4 +1,4 @@
-import type { Condition } from '../arch/index.js';
+import type { Condition, IntegerIn } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { Shape } from '../dwarf/index.js';
@@ -56,9 +56,15 @@ interface Argument {
 
 /** The predicate for one function; in words for a person where it has no such argument. */
 export function conditionFor(
-  { argument: name, op, value }: Predicate,
+  { argument, op, value }: Predicate,
   values: readonly Argument[],
 ): Condition | { readonly refused: string } {
+  const integer = integerArgument(argument, values);
+  return 'refused' in integer ? integer : { ...integer, op, value };
+}
+
+/** Where an integer argument lies at a function's entry; in words for a person where there is none of that name in a register. */
+export function integerArgument(name: string, values: readonly Argument[]): IntegerIn | { readonly refused: string } {
   const argument = values.find((one) => one.name === name);
   if (!argument) {
     const names = values.map((one) => one.name).join(', ');
@@ -78,7 +84,7 @@ export function conditionFor(
   if (part?.register === undefined || more || part.offset !== 0 || part.size < integer.size || !whole) {
     return { refused: `its argument ${name} is in no register at the entry` };
   }
-  return { register: part.register, ...integer, op, value };
+  return { register: part.register, ...integer };
 }
 
 function integerOf(shape: Shape | undefined): Pick<Condition, 'size' | 'signed'> | undefined {
@@ -94,10 +100,17 @@ export function holds(conditions: Conditions, registers: RegisterReader): boolea
   return conditions.some((all) => all.every((condition) => isTrue(condition, registers)));
 }
 
-function isTrue({ register, size, signed, op, value }: Condition, registers: RegisterReader): boolean {
+/** The integer in a register's low bytes. */
+export function integerIn({ register, size, signed }: IntegerIn, registers: RegisterReader): bigint | undefined {
   const word = registers.register(register);
-  if (word === undefined) return false;
-  const left = signed ? BigInt.asIntN(8 * size, word) : BigInt.asUintN(8 * size, word);
+  if (word === undefined) return undefined;
+  return signed ? BigInt.asIntN(8 * size, word) : BigInt.asUintN(8 * size, word);
+}
+
+function isTrue(condition: Condition, registers: RegisterReader): boolean {
+  const { op, value } = condition;
+  const left = integerIn(condition, registers);
+  if (left === undefined) return false;
   switch (op) {
     case 'eq':
       return left === value;

@@ -3,8 +3,11 @@ import { compileGlob } from './glob.js';
 import { type Predicate, parsePredicates } from './predicate.js';
 import { parseWatch, type WatchSpec } from './watch/watch-spec.js';
 
-/** `poll`: entry and exit of the poll functions of Futures. `fn`: those of any function. */
-export type ProbeKind = 'poll' | 'fn';
+/**
+ * `poll`: entry and exit of the poll functions of Futures. `fn`: those of any function. `count`: how often functions are entered, and no
+ * event of it. `hist`: the same by the size of an argument.
+ */
+export type ProbeKind = 'poll' | 'fn' | 'count' | 'hist';
 
 /** One `--probe` that names code: which kind of place, and which names. */
 export interface ProbeSpec {
@@ -15,6 +18,8 @@ export interface ProbeSpec {
   readonly excludes: boolean;
   /** `fn:GLOB if len > 100`: only calls for which all of these hold. Empty: all calls. */
   readonly when: readonly Predicate[];
+  /** The `len` of `hist(len):GLOB`; undefined for other kinds, and where names are taken out. */
+  readonly argument: string | undefined;
   matches(path: string): boolean;
 }
 
@@ -22,7 +27,12 @@ export interface ProbeSpec {
 export type AnyProbe = ProbeSpec | WatchSpec;
 
 /** What `KIND:**` means, for hints. */
-const everything: Readonly<Record<ProbeKind, string>> = { poll: 'every poll', fn: 'every function' };
+const everything: Readonly<Record<ProbeKind, string>> = {
+  poll: 'every poll',
+  fn: 'every function',
+  count: 'every function',
+  hist: 'every function',
+};
 
 function isKind(text: string): text is ProbeKind {
   return Object.hasOwn(everything, text);
@@ -38,8 +48,8 @@ export function parseProbe(text: string): AnyProbe {
 }
 
 /**
- * Reads a probe that names code: `poll:GLOB` or `fn:GLOB`, with a `!` before either part to exclude (see {@link compileGlob} for globs), and
- * `if ARG OP INTEGER` behind functions that are included.
+ * Reads a probe that names code: `poll:GLOB`, `fn:GLOB`, `count:GLOB` or `hist(ARG):GLOB`, with a `!` before either part to exclude (see
+ * {@link compileGlob} for globs), and `if ARG OP INTEGER` behind functions that are included.
  * @throws RsptraceError `PROBE_SYNTAX`
  */
 export function parseNames(text: string): ProbeSpec {
@@ -50,13 +60,15 @@ export function parseNames(text: string): ProbeSpec {
     rest = rest.slice(1).trimStart();
   }
   const colon = rest.indexOf(':');
-  const kind = colon < 0 ? '' : rest.slice(0, colon);
+  const [, kind = '', argument] = /^(\w+)(?:\(\s*(\w+)\s*\))?\s*$/.exec(rest.slice(0, Math.max(colon, 0))) ?? [];
   if (!isKind(kind) || rest[colon + 1] === ':') {
-    const name = rest.replace(/^\w+:(?!:)/, '') || '**';
+    const name = rest.replace(/^\w+(?:\([^)]*\))?:(?!:)/, '') || '**';
     throw new RsptraceError(
       'PROBE_SYNTAX',
       `'${text}' is not a probe: it must begin with ${[...Object.keys(everything), 'watch'].join(' or ')} and a colon`,
-      { hint: `write --probe 'poll:${name}' for Futures, 'fn:${name}' for functions, 'watch:${name}' for a static` },
+      {
+        hint: `write --probe 'poll:${name}' for Futures, 'fn:${name}' for functions, 'count:${name}' for their calls alone, 'watch:${name}' for a static`,
+      },
     );
   }
   let glob = rest.slice(colon + 1).trim();
@@ -72,22 +84,33 @@ export function parseNames(text: string): ProbeSpec {
       hint: `'${kind}:**' is ${everything[kind]}`,
     });
   }
-  if (condition === undefined) return { kind, text, glob, excludes, when: [], matches: compileGlob(glob) };
-  if (kind !== 'fn' || excludes) {
+  const wantsArgument = kind === 'hist' && !excludes;
+  if ((argument !== undefined) !== wantsArgument) {
+    const what = wantsArgument ? 'names no argument' : 'has an argument in brackets';
+    throw new RsptraceError('PROBE_SYNTAX', `'${text}' ${what}`, {
+      hint: `'hist(len):${glob}' counts calls by the size of their argument len, '!hist:${glob}' leaves functions out`,
+    });
+  }
+  if (condition === undefined) return { kind, text, glob, excludes, when: [], argument, matches: compileGlob(glob) };
+  if (kind === 'poll' || excludes) {
     throw new RsptraceError(
       'PROBE_SYNTAX',
       `'${text}' has a condition, which only functions that are traced can have`,
       {
-        hint: `'fn:${glob} if ${condition}' traces those calls`,
+        hint: `'${kind === 'count' ? 'count' : 'fn'}:${glob} if ${condition}' traces those calls`,
       },
     );
   }
-  return { kind, text, glob, excludes, when: parsePredicates(condition, text), matches: compileGlob(glob) };
+  const when = parsePredicates(condition, text);
+  return { kind, text, glob, excludes, when, argument, matches: compileGlob(glob) };
 }
 
 export interface ProbesByKind {
   readonly poll: readonly ProbeSpec[] | undefined;
   readonly fn: readonly ProbeSpec[] | undefined;
+  /** Of functions too: what is only counted. */
+  readonly count: readonly ProbeSpec[] | undefined;
+  readonly hist: readonly ProbeSpec[] | undefined;
   readonly watch: readonly WatchSpec[];
 }
 
@@ -99,19 +122,22 @@ export interface ProbesByKind {
 export function probesByKind(specs: readonly AnyProbe[]): ProbesByKind {
   const watch = specs.filter((spec) => spec.kind === 'watch');
   const named = specs.filter((spec) => spec.kind !== 'watch');
-  const polls = named.filter(({ kind }) => kind === 'poll');
-  const functions = named.filter(({ kind }) => kind === 'fn');
-  const [first] = functions;
-  if (first && functions.every(({ excludes }) => excludes)) {
-    throw new RsptraceError('PROBE_SYNTAX', `'${first.text}' leaves functions out, but none are asked for`, {
-      hint: "add --probe 'fn:**' for all functions, or a part of them",
-    });
-  }
-  return {
-    poll: polls.length > 0 || functions.length + watch.length === 0 ? polls : undefined,
-    fn: functions.length > 0 ? functions : undefined,
-    watch,
+  const of = (kind: ProbeKind): readonly ProbeSpec[] | undefined => {
+    const specs = named.filter((spec) => spec.kind === kind);
+    return specs.length > 0 ? specs : undefined;
   };
+  const [fn, count, hist] = [of('fn'), of('count'), of('hist')];
+  for (const functions of [fn, count, hist]) {
+    const [first] = functions ?? [];
+    if (first && functions?.every(({ excludes }) => excludes)) {
+      const all = first.kind === 'hist' ? 'hist(ARG):**' : `${first.kind}:**`;
+      throw new RsptraceError('PROBE_SYNTAX', `'${first.text}' leaves functions out, but none are asked for`, {
+        hint: `add --probe '${all}' for all functions, or a part of them`,
+      });
+    }
+  }
+  const others = fn ?? count ?? hist ?? (watch.length > 0 ? watch : undefined);
+  return { poll: of('poll') ?? (others ? undefined : []), fn, count, hist, watch };
 }
 
 /**

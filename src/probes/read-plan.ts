@@ -1,9 +1,10 @@
-import type { Condition } from '../arch/index.js';
+import type { Condition, IntegerIn } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import type { FutureType } from '../dwarf/index.js';
 import type { ValuePlace } from './argument-places.js';
 import type { FunctionProbe } from './resolve-functions.js';
 import type { PollProbe } from './resolve-polls.js';
+import type { TallyProbe } from './resolve-tallies.js';
 
 /** Bytes at a pointer. */
 export interface PlannedLoad {
@@ -49,6 +50,10 @@ export interface ReadPlan {
   readonly needsStop: string | undefined;
   /** Calls for which one of these does not hold are left out in the target. */
   readonly when: readonly Condition[];
+  /** Somebody wants to know when the call returns. */
+  readonly seesReturn: boolean;
+  /** Nothing is wanted but a number, or one for each size of an integer: a counter in the target does. */
+  readonly count: { readonly by: IntegerIn | undefined } | undefined;
 }
 
 /** More loads than this make a trampoline that is slower than it is worth, and a record that no ring of some KiB can hold. */
@@ -90,6 +95,8 @@ export function planPoll(
             ? 'the discriminant of its result is no whole word'
             : undefined,
     when: [],
+    seesReturn: true,
+    count: undefined,
   };
 }
 
@@ -122,6 +129,38 @@ export function planFunction(probe: FunctionProbe, values: boolean, general: Rea
             : undefined,
     // Of several lists one must hold: that is decided when the record is read.
     when: conditions.length === 1 ? (conditions[0] ?? []) : [],
+    seesReturn: true,
+    count: undefined,
+  };
+}
+
+/** What counting a function's calls wants: nothing but what tells whether, and by what. */
+export function planTally({ function: probe, by }: TallyProbe, general: ReadonlySet<string>): ReadPlan {
+  const { address, size, ref, producer } = probe;
+  const conditions = probe.when ?? [];
+  const looked = [...conditions.flat(), ...(by ? [by] : [])].map(({ register }) => register);
+  const foreign = looked.find((name) => !general.has(name));
+  return {
+    address,
+    codeSize: size,
+    name: ref.name,
+    entryRegisters: [...new Set(looked)],
+    entryReads: [],
+    exit: { keep: [], registers: [], reads: [] },
+    outer: undefined,
+    readsOuter: false,
+    scratchIsFree: producer === 'rustc' || producer === 'clang',
+    needsStop:
+      foreign !== undefined
+        ? `what is asked for lies in ${foreign}`
+        : size === 0
+          ? 'the size of its code is not known'
+          : undefined,
+    when: conditions.length === 1 ? (conditions[0] ?? []) : [],
+    seesReturn: false,
+    // One of several lists of conditions: that is decided when a record is read.
+    count:
+      conditions.length > 1 ? undefined : { by: by && { register: by.register, size: by.size, signed: by.signed } },
   };
 }
 
@@ -164,6 +203,8 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     needsStop: a.needsStop ?? b.needsStop,
     // Each of the two has its own calls to see.
     when: [],
+    seesReturn: a.seesReturn || b.seesReturn,
+    count: undefined,
   };
 }
 

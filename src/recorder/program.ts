@@ -15,9 +15,12 @@ import {
   type PollProbes,
   planFunction,
   planPoll,
+  planTally,
   probesByKind,
   resolveFunctions,
   resolvePolls,
+  resolveTallies,
+  type TallyProbes,
   verifyCode,
   type WatchPlace,
   type WatchSpec,
@@ -34,6 +37,8 @@ export interface Program {
   readonly polls: { readonly futures: FutureSet; readonly probes: PollProbes } | undefined;
   /** Undefined when no functions are traced. */
   readonly functions: FunctionProbes | undefined;
+  /** Undefined when nothing is only counted. */
+  readonly tallies: TallyProbes | undefined;
   readonly watches: readonly ProgramWatch[];
   readonly specs: readonly AnyProbe[];
 }
@@ -76,10 +81,12 @@ async function understand(elf: ElfFile, specs: readonly AnyProbe[], logger: Logg
   const polls = futures && wanted.poll && { futures, probes: resolvePolls(debug, futures, arch, wanted.poll) };
   await arch.prepare();
   const functions = wanted.fn && resolveFunctions(elf, debug, arch, wanted.fn);
-  for (const probe of functions?.unmatched ?? []) logger.warn({ probe }, 'a probe that matches no function');
+  const tallies = resolveTallies(elf, debug, arch, wanted);
+  for (const probe of [...(functions?.unmatched ?? []), ...(tallies?.unmatched ?? [])])
+    logger.warn({ probe }, 'a probe that matches no function');
   const places = await knownPlaces(wanted.watch, debug);
   const watches = wanted.watch.map((spec, index) => ({ spec, place: places[index] }));
-  return { elf, arch, debug, polls, functions, watches, specs };
+  return { elf, arch, debug, polls, functions, tallies, watches, specs };
 }
 
 /** The program with the addresses that it has in the target: a position-independent one is read once more. */
@@ -98,9 +105,10 @@ export function codeToVerify(program: Program): Addr[] {
 }
 
 /** Every address where a probe goes, each once, in ascending order. */
-export function addressesOf({ polls, functions }: Program): Addr[] {
-  const all = new Set([...(polls?.probes.probes ?? []), ...(functions?.probes ?? [])].map(({ address }) => address));
-  return [...all].sort((a, b) => (a < b ? -1 : 1));
+export function addressesOf({ polls, functions, tallies }: Program): Addr[] {
+  const counted = (tallies?.probes ?? []).map((probe) => probe.function);
+  const all = [...(polls?.probes.probes ?? []), ...(functions?.probes ?? []), ...counted];
+  return [...new Set(all.map(({ address }) => address))].sort((a, b) => (a < b ? -1 : 1));
 }
 
 /** After an exec: whether the ELF is what runs, loaded as it was before. */
@@ -129,7 +137,7 @@ export function enginePlan(
   stackDepth?: number,
   values = true,
 ): EnginePlanOptions {
-  const { arch, elf, polls, functions, watches } = program;
+  const { arch, elf, polls, functions, tallies, watches } = program;
   const [watch] = watches;
   if (wanted === 'target' && watch) {
     throw new RsptraceError('ENGINE_UNAVAILABLE', `'${watch.spec.text}' cannot be carried out without stops`, {
@@ -143,6 +151,7 @@ export function enginePlan(
     plans: mergePlans([
       ...(polls?.probes.probes ?? []).map((probe) => planPoll(probe, arch.results, mayInline, stackDepth)),
       ...(functions?.probes ?? []).map((probe) => planFunction(probe, values, general)),
+      ...(tallies?.probes ?? []).map((probe) => planTally(probe, general)),
     ]),
     bytesAt: (address, length) => elf.bytesAt(address, length),
     harts: 1,

@@ -22,6 +22,7 @@ import {
   type ScratchSources,
   StopEngine,
   stackBytes,
+  TallyTracer,
   type TimeScale,
   verifyArchitecture,
   verifyCode,
@@ -31,7 +32,7 @@ import {
 } from '../probes/index.js';
 import { isRefusal, pagingIsFinal } from '../probes/scratch/index.js';
 import { isProcess, type Session, type StopReply } from '../rsp/index.js';
-import { type ClockInfo, Threshold, type TraceSink, type WatchRef } from '../trace/index.js';
+import { type ClockInfo, type TallyRow, Threshold, type TraceSink, type WatchRef } from '../trace/index.js';
 import type { Hooked } from '../unwind/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { CountingSink } from './counting-sink.js';
@@ -92,6 +93,8 @@ export interface Recording extends Progress {
   readonly hostMs: number;
   /** What carried each probe out. */
   readonly engines: readonly EngineChoice[];
+  /** What was only counted, in the order of the probes. */
+  readonly tallies: readonly TallyRow[];
   /** What was watched. */
   readonly watches: readonly WatchRef[];
   /** Where the trampolines lay; undefined where every probe stopped the target. */
@@ -123,7 +126,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   // Over another connection nobody would know of what was written over the first.
   const wanted = options.reconnect ? 'stop' : options.engine;
   const program = await loadedProgram(options.program, session, logger);
-  const { arch, elf, debug, polls, functions } = program;
+  const { arch, elf, debug, polls, functions, tallies } = program;
   const addresses = addressesOf(program);
   const verified = codeToVerify(program);
   const { absent } = await verifyCode(session, elf, verified);
@@ -142,6 +145,8 @@ export async function record(options: RecordOptions): Promise<Recording> {
     kinds.push(new PollTracer(polls.futures, polls.probes, output, backtraces));
   }
   if (functions) kinds.push(new FunctionTracer(functions, output, options.functions));
+  const tally = new TallyTracer(tallies?.probes ?? []);
+  if (tallies) kinds.push(tally);
   const tracer = new CallTracer(arch, output, kinds, stackBytes(elf));
   const specs = program.watches.map(({ spec }) => spec);
   const places = await resolveWatches(specs, debug, session.memory());
@@ -169,6 +174,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     timeScale: (scratch) => timeScale(scratch.code.address),
     harts: harts.all().length,
     hartNumber: (word) => words.number(word),
+    counted: (address, counts) => tally.add(address, counts),
     ...(inProcess && {
       process: true,
       inProcess: {
@@ -330,7 +336,16 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const { tailLost } = engines;
   const watched = watches.all.map(watchRef);
   const outcome = { end: why, clock, stop: ended, error, hostMs };
-  return { ...outcome, engines: choices, watches: watched, scratch, missing, tailLost, ...progress() };
+  return {
+    ...outcome,
+    engines: choices,
+    tallies: tally.rows(),
+    watches: watched,
+    scratch,
+    missing,
+    tailLost,
+    ...progress(),
+  };
 }
 
 /** Takes everything out of the target and lets it run on; where the wire is gone there is nothing left to do. */

@@ -4,6 +4,7 @@ export { openTrace } from './open-trace.js';
 export { OutputFile } from './output-file.js';
 export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';
+export { countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';
 export { tee } from './tee.js';
 export { argumentsText, ChainTexts, placeText, rootText, stateText, waitingState, waitText } from './text.js';
 export { type TableOptions, timeText } from './text-table.js';

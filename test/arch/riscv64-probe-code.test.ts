@@ -7,6 +7,7 @@ import {
   type RecordField,
 } from '../../src/arch/probe-code.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
+import { limits } from './buckets.js';
 import { random, values } from './random.js';
 import { Calls, call, withoutT0 } from './riscv64-calls.js';
 import { functions, helper, type TestFunction } from './riscv64-functions.js';
@@ -217,7 +218,7 @@ t.test('conditions compare as integers of their type do, with any constant', asy
           const { patched } = await client.plantEntry(leaf.code, displaced, way, {
             ...plainEntry,
             when: [{ register, size, signed, op, value: constant }],
-            count: place.counter,
+            count: { at: place.counter, by: undefined },
           });
           await machine.writeWord(place.counter, 41n);
           const untraced = await call(machine, leaf.code, from);
@@ -233,6 +234,48 @@ t.test('conditions compare as integers of their type do, with any constant', asy
   }
   t.same(wrong, []);
   t.ok(counted > 50 && kept > 50, `${counted} counted, ${kept} not`);
+  t.equal(await client.claimed(), 0, 'counting claims nothing');
+});
+
+t.test('calls are counted by the size of an integer in a register', async (t) => {
+  await using machine = await Machine.start();
+  const client = new Ring(machine);
+  const leaf = functionNamed('is a leaf of short instructions');
+  await client.reset();
+  const wrong: string[] = [];
+  const seen = new Set<number>();
+  for (const size of sizes) {
+    for (const signed of [true, false]) {
+      for (const register of ['a0', 'a7', 's0', 't1', 't2', 't3', 'zero']) {
+        const way = pick(ways);
+        const start = calls.start();
+        // As many bits as not: otherwise nearly all are of the highest bucket.
+        const bits = BigInt.asUintN(64, value()) >> BigInt(pick([0, 1, 8, 20, 33, 50, 62]));
+        const name = register === 's0' ? 'fp' : register;
+        const given = register === 'zero' || register === 't1' ? (start.registers[name] ?? 0n) : bits;
+        const from = { ...start, registers: { ...start.registers, [name]: given } };
+        const displaced = displace(leaf, way) as Displaced;
+        const { patched } = await client.plantEntry(leaf.code, displaced, way, {
+          ...plainEntry,
+          count: { at: place.counter, by: { register, size, signed } },
+        });
+        await machine.write(place.counter, new Uint8Array(8 * limits.length));
+        const untraced = await call(machine, leaf.code, from);
+        const traced = await call(machine, patched, from);
+        if (way.kind === 'near') t.same(traced, untraced);
+        const integer = (signed ? BigInt.asIntN : BigInt.asUintN)(8 * size, given);
+        const bucket = limits.findIndex((limit) => integer >= limit.from && integer < limit.below);
+        const bytes = await machine.read(place.counter, 8 * limits.length);
+        const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+        const counted = limits.flatMap((_, i) => (view.getBigUint64(8 * i, true) === 0n ? [] : [i]));
+        const one = view.getBigUint64(8 * bucket, true) === 1n;
+        if (!one || counted.length !== 1) wrong.push(`${register} ${integer}: ${counted}, not ${bucket}`);
+        seen.add(bucket);
+      }
+    }
+  }
+  t.same(wrong, []);
+  t.ok(seen.size > 10, `${seen.size} buckets`);
   t.equal(await client.claimed(), 0, 'counting claims nothing');
 });
 

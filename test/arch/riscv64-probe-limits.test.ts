@@ -34,7 +34,10 @@ t.test('what the architecture or the record cannot do is refused', async (t) => 
     offset: 0,
     align,
   });
-  const looping = probeCode.displace(assemble('addi a0,a0,-1\nbnez a0,_start\nret', place.code), place.code, 'near');
+  const loop = assemble('addi a0,a0,-1\nbnez a0,_start\nret', place.code);
+  const looping = probeCode.displace(loop, place.code, 'near');
+  t.equal(probeCode.loopsToStart(loop, place.code), true);
+  t.equal(probeCode.loopsToStart(assemble('nop\n0: bnez a0,0b\ncall _start\nret', place.code), place.code), false);
   for (const [what, change] of [
     ['no such register', { fields: [field({ kind: 'register', name: 'rax' })] }],
     ['a float register', { fields: [field({ kind: 'register', name: 'fa0' })] }],
@@ -53,8 +56,8 @@ t.test('what the architecture or the record cannot do is refused', async (t) => 
     ['segments smaller than a slot', { ring: { ...smallRing, segmentShift: 6 } }],
     ['too many segments', { ring: { ...smallRing, countShift: 7 } }],
     ['nesting without a hook', { nesting: { self: 'a0', plan: place.plan } }],
-    ['counting with a hook', { count: place.counter, hook }],
-    ['counting with a record', { count: place.counter, fields: [field(a0)] }],
+    ['counting with a hook', { count: { at: place.counter, by: undefined }, hook }],
+    ['counting with a record', { count: { at: place.counter, by: undefined }, fields: [field(a0)] }],
     ['five kept registers', { hook: { exit: place.exit, keep: ['a0', 'a1', 'a2', 'a3', 'a4'] } }],
     ['a hook in a loop', { displaced: looping as Displaced, hook }],
     ['far through a hop', { displaced: far, via: { hop: place.hop } }],

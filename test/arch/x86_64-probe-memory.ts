@@ -1,4 +1,10 @@
-import { type Condition, controlBlock, type RecordField, type RingGeometry } from '../../src/arch/index.js';
+import {
+  type Condition,
+  controlBlock,
+  type IntegerIn,
+  type RecordField,
+  type RingGeometry,
+} from '../../src/arch/index.js';
 import { probeCode } from '../../src/arch/x86_64/trampoline.js';
 import { type Addr, addOffset, addr } from '../../src/base/addr.js';
 import { random } from './random.js';
@@ -19,6 +25,8 @@ export interface Probe {
   /** Offsets that are copied from `words` when a poll is open already. */
   readonly plan: readonly number[] | undefined;
   readonly count: boolean;
+  /** With `count`: what is counted by. */
+  readonly by?: IntegerIn;
   /** A full ring is waited for as in a process of Linux. */
   readonly sleeps?: boolean;
   /** log2 of the number of segments. */
@@ -38,7 +46,8 @@ export const STACK: Region = {
 /** At a function's first instruction: 8 bytes off a multiple of 16, as calls leave it. */
 export const SP = addOffset(STACK.address, 0xc008);
 export const INNER_PLAN = 0xc00;
-export const COUNTER = 0xf00;
+/** One counter, or those of a histogram. */
+export const COUNTER = 0x400;
 export const OUTER_PLAN = 0x800;
 const EXIT = 0x100;
 const ENTRY = 0x1000;
@@ -79,7 +88,7 @@ export function install(host: ProbeHost, probe: Probe): Installed {
     hook: probe.exit && { exit, keep: probe.keep },
     nesting: probe.nesting === undefined ? undefined : { self: probe.nesting, plan: addOffset(control, INNER_PLAN) },
     outerCopy: probe.room === undefined ? undefined : { at: SLOT - probe.room, room: probe.room },
-    count: probe.count ? addOffset(control, COUNTER) : undefined,
+    count: probe.count ? { at: addOffset(control, COUNTER), by: probe.by } : undefined,
     via: 'patch',
   });
   code.set(entry, ENTRY);

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import t from 'tap';
 import { type Displaced, x86_64 } from '../../src/arch/index.js';
-import { displace } from '../../src/arch/x86_64/relocate.js';
+import { displace, loopsToStart } from '../../src/arch/x86_64/relocate.js';
 import { probeCode } from '../../src/arch/x86_64/trampoline.js';
 import { addOffset, addr } from '../../src/base/addr.js';
 import { elfPath } from '../qemu/guests/guests.js';
@@ -142,15 +142,22 @@ for (const [name, { file, patchable }] of Object.entries(programs)) {
     const moved: { fn: Function; displaced: Displaced }[] = [];
     const counts: Record<string, number> = {};
     const wrong: object[] = [];
+    let looping = 0;
     for (const fn of functions) {
       const result = displace(bytesOf(fn.lines), addr(fn.start), 'near');
       const why =
         'refused' in result ? (reasons.find(([, pattern]) => pattern.test(result.refused))?.[0] ?? '?') : undefined;
       counts[why ?? 'patchable'] = (counts[why ?? 'patchable'] ?? 0) + 1;
+      const loops = fn.lines.some(
+        (line) => isFlow(line) && isDirect(line) && targetOf(line) === fn.start && plainName(line.mnemonic) !== 'call',
+      );
+      if (why !== 'unknown' && loopsToStart(bytesOf(fn.lines), addr(fn.start)) !== loops)
+        wrong.push({ name: fn.name, loops });
+      looping += loops ? 1 : 0;
       if (why !== obstacle(fn)) wrong.push({ name: fn.name, result, objdump: obstacle(fn) });
       if (!('refused' in result)) moved.push({ fn, displaced: result });
     }
-    t.comment(`${functions.length} functions: ${JSON.stringify(counts)}`);
+    t.comment(`${functions.length} functions, ${looping} loop: ${JSON.stringify(counts)}`);
     t.same(wrong.slice(0, 5), [], 'refused for what objdump shows, and for that only');
     t.same(differences(moved).slice(0, 5), []);
     t.ok(moved.length > patchable * functions.length, `${moved.length} of ${functions.length} can be patched`);

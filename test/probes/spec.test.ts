@@ -61,6 +61,27 @@ t.test('probes are read, and what is not one is refused with a way out', async (
   ]) {
     t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX' }, `'${wrong}'`);
   }
+  t.match(parseProbe('count:net::send'), { kind: 'count', glob: 'net::send', argument: undefined, when: [] });
+  t.match(parseProbe('!count:net::send'), { kind: 'count', excludes: true });
+  t.match(parseProbe('hist( len ):net::send if len > 3'), {
+    kind: 'hist',
+    argument: 'len',
+    glob: 'net::send',
+    when: [{ argument: 'len', op: 'gt', value: 3n }],
+  });
+  t.match(parseProbe('!hist:net::send'), { kind: 'hist', excludes: true, argument: undefined });
+  for (const wrong of [
+    'hist:a',
+    'hist():a',
+    'hist(a,b):c',
+    '!hist(len):a',
+    'fn(len):a',
+    'count(len):a',
+    'hist(len)::a',
+  ]) {
+    t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX' }, `'${wrong}'`);
+  }
+  t.throws(() => parseProbe('hist:net::send'), { code: 'PROBE_SYNTAX', hint: /'hist\(len\):net::send'/ });
   t.throws(() => parseProbe('!fn:a if x > 3'), { code: 'PROBE_SYNTAX', hint: "'fn:a if x > 3' traces those calls" });
   t.throws(() => parseProbe('poll:a if x > 3'), { code: 'PROBE_SYNTAX' });
   for (const wrong of ['', 'level3', 'labkern::work::level3', 'poll:', 'pol:level3', '!']) {
@@ -83,6 +104,10 @@ t.test('what is asked for by kind', async (t) => {
   t.strictSame(asked('fn:a'), [undefined, ['fn:a']]);
   t.strictSame(asked('fn:a', '!poll:b', '!fn:c'), [['!poll:b'], ['fn:a', '!fn:c']]);
   t.throws(() => asked('!fn:a', 'poll:b'), { code: 'PROBE_SYNTAX' });
+  t.strictSame(asked('count:a'), [undefined, undefined], 'what is counted alone is counted alone');
+  t.strictSame(asked('hist(x):a', '!poll:b'), [['!poll:b'], undefined]);
+  t.throws(() => asked('!count:a', 'fn:b'), { code: 'PROBE_SYNTAX', hint: /count:\*\*/ });
+  t.throws(() => asked('!hist:a'), { code: 'PROBE_SYNTAX', hint: /hist\(ARG\):\*\*/ });
 });
 
 t.test('the white list: includes, excludes, and what holds without includes', async (t) => {

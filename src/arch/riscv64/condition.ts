@@ -40,7 +40,7 @@ const unsignedBranch: Readonly<Record<'bge' | 'blt' | 'beq' | 'bne', Branch>> = 
 };
 
 /** The low bytes of a register as 64 bits, in t0 where they are not the whole of it. */
-function extended(assembler: Assembler, register: number, size: 1 | 2 | 4 | 8, signed: boolean): number {
+export function extended(assembler: Assembler, register: number, size: 1 | 2 | 4 | 8, signed: boolean): number {
   if (size === 8) return register;
   if (size === 4 && signed) assembler.emit(addiw(T0, register, 0));
   else {

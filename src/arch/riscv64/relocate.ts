@@ -62,6 +62,13 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
   };
 }
 
+/** See `ProbeCode.loopsToStart`. */
+export function loopsToStart(code: Uint8Array): boolean {
+  return targetsOf(decodeAll(code)).some(isLoop);
+}
+
+const isLoop = ({ to, link }: Target): boolean => to === 0 && !link;
+
 /** A jump that costs no more than the patch did. */
 function jump(assembler: Assembler, kind: PatchKind, to: Addr): void {
   if (kind === 'near') assembler.jumpNear(to);
@@ -129,7 +136,7 @@ const returnsFromTrap = (body: readonly Placed[]): boolean =>
 /** A frame that is pushed for a return which never comes would be found by somebody else. */
 function hookRefusal(body: readonly Placed[], targets: readonly Target[]): { readonly hookRefused?: string } {
   if (returnsFromTrap(body)) return { hookRefused: 'it returns from a trap, not to a return address' };
-  if (targets.some(({ to, link }) => to === 0 && !link))
+  if (targets.some(isLoop))
     return { hookRefused: 'it loops to its first instruction, and every turn would push another frame' };
   const throughT0 = body.some(
     ({ instruction }) => instruction.op === 'jalr' && instruction.rd === 0 && instruction.rs1 === T0,

@@ -9,10 +9,11 @@ import {
 } from '../probe-code.js';
 import { Assembler, addi, amoaddD, jalr, ld, nop, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
 import { check } from './condition.js';
+import { countUp } from './count.js';
 import { HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
 import { checkRecord, claim, claimRarely, fillRecord, LINK } from './record-code.js';
 import { RA, SP } from './registers.js';
-import { displace, patchLengths } from './relocate.js';
+import { displace, loopsToStart, patchLengths } from './relocate.js';
 import {
   hookFrameSize,
   moveStack,
@@ -43,7 +44,8 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   /** Bytes of stack that were taken already, and are left for the hop to give back. */
   const hopped = via === 'patch' ? 0 : HOP_FRAME;
   const first = far || hopped !== 0 ? [T1] : [T1, T0];
-  const others = count !== undefined ? [] : outerCopy === undefined ? [T2, T3] : [T2, T3, T4, T5, T6];
+  const others =
+    count !== undefined ? (count.by ? [T2] : []) : outerCopy === undefined ? [T2, T3] : [T2, T3, T4, T5, T6];
   const [skip, dropped, resume] = [assembler.label(), assembler.label(), assembler.label()];
 
   moveStack(assembler, hopped - frame.depth);
@@ -53,14 +55,14 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
     save(assembler, frame, [T0]);
   }
   save(assembler, frame, first);
-  const early = { ...frame, saved: new Map([...saved].filter(([register]) => register === T0 || register === T1)) };
-  for (const condition of trampoline.when) check(assembler, early, condition, skip);
+  const early = (...stored: readonly number[]): TrampolineFrame => {
+    return { ...frame, saved: new Map([...saved].filter(([register]) => stored.includes(register))) };
+  };
+  for (const condition of trampoline.when) check(assembler, early(T0, T1), condition, skip);
   save(assembler, frame, others);
   let rarely = (): void => {};
-  if (count !== undefined) {
-    assembler.loadAddress(T0, count);
-    assembler.emit(addi(T1, 0, 1), amoaddD(0, T1, T0));
-  } else {
+  if (count !== undefined) countUp(assembler, early(T0, T1, T2), count);
+  else {
     assembler.loadAddress(T0, ring.control);
     const labels = claim(assembler, ring);
     rarely = () => claimRarely(assembler, ring, labels, dropped);
@@ -209,6 +211,7 @@ export const probeCode: ProbeCode = {
     { kind: 'far', bytes: patchLengths.far, reach: 2 ** 31 - LONGEST },
   ],
   displace,
+  loopsToStart,
   patch,
   entryIsPatchable: beginsWithNops,
   patchTarget,

@@ -120,6 +120,22 @@ export class Assembler {
     else this.#emit({ size: 4, opcode: [0x0f, size === 1 ? 0xb6 : 0xb7], reg: to, rm: from });
   }
 
+  /** A register's low bytes as 64 bits. */
+  extend(to: number, from: number, size: Size, signed: boolean): void {
+    if (size === 8) this.move(to, from);
+    else if (size === 4) this.#emit({ size: signed ? 8 : 4, opcode: [signed ? 0x63 : 0x8b], reg: to, rm: from });
+    else {
+      const opcode = (size === 1 ? 0xb6 : 0xb7) + (signed ? 8 : 0);
+      // With REX.W there is a REX, so that numbers 4 to 7 mean the low bytes.
+      this.#emit({ size: 8, opcode: [0x0f, opcode], reg: to, rm: from });
+    }
+  }
+
+  /** bsr: the number of the highest bit that is set; of 0 it is undefined. */
+  highestBit(to: number, from: number): void {
+    this.#emit({ size: 8, opcode: [0x0f, 0xbd], reg: to, rm: from });
+  }
+
   store(to: Place, from: number, size: Size = 8): void {
     this.#emit({ size, opcode: [size === 1 ? 0x88 : 0x89], reg: from, rm: to });
   }

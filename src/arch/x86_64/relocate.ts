@@ -57,6 +57,24 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
   };
 }
 
+/** See `ProbeCode.loopsToStart`. The decoder must be loaded (`prepare`). */
+export function loopsToStart(code: Uint8Array, start: Addr): boolean {
+  if (!holdsDistanceToStart(code)) return false;
+  return [...instructions(code, start)].some(
+    ({ instruction: { target, flow } }) => target === start && flow !== 'call',
+  );
+}
+
+/** Some byte, or four, would be the distance of a jump to the first one: in most functions none is, and decoding all is dear. */
+function holdsDistanceToStart(code: Uint8Array): boolean {
+  const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
+  for (let at = 1; at < code.length; at++) {
+    if (at < 128 && view.getInt8(at) === -(at + 1)) return true;
+    if (at + 4 <= code.length && view.getInt32(at, true) === -(at + 4)) return true;
+  }
+  return false;
+}
+
 function* instructions(code: Uint8Array, start: Addr): Generator<Place> {
   for (let offset = 0; offset < code.length; ) {
     const instruction = decode(code, addOffset(start, offset), offset);

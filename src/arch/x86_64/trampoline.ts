@@ -12,11 +12,12 @@ import {
 import { Assembler, Label } from './assembler.js';
 import { calibration } from './calibration.js';
 import { compare } from './condition.js';
+import { countUp } from './count.js';
 import { controlWord } from './fields.js';
 import { jumpBytes, linuxProcess } from './process.js';
 import { toPush, writeRecord } from './record.js';
 import { R10, R11, RAX, RSP } from './registers.js';
-import { displace, patchBytes } from './relocate.js';
+import { displace, loopsToStart, patchBytes } from './relocate.js';
 import { fetch, general, type Stack } from './stack.js';
 
 /**
@@ -49,7 +50,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   const body = new Label();
   for (const condition of when) compare(code, condition, body);
   if (count !== undefined) {
-    code.increment({ at: count });
+    countUp(code, count);
     code.bind(body);
     code.raw(displaced.relocate(code.here));
     return code.finish();
@@ -183,6 +184,7 @@ function patchTarget(code: Uint8Array, start: Addr): Addr | undefined {
 export const probeCode: ProbeCode = {
   patches: [{ kind: 'near', bytes: patchBytes, reach: 2 ** 31 - patchBytes }],
   displace,
+  loopsToStart,
   patch,
   patchTarget,
   hop: undefined,

@@ -1,4 +1,5 @@
 import {
+  bucketCount,
   controlBlock,
   type Displaced,
   type EntryTrampoline,
@@ -30,6 +31,8 @@ export interface Site {
   readonly code: Uint8Array;
   readonly entry: RecordFormat;
   readonly exit: RecordFormat;
+  /** Counters in the target, where they do instead of records; 0: records. */
+  readonly counters: number;
 }
 
 export interface SitePlan {
@@ -76,7 +79,8 @@ function planSite(candidate: Candidate, index: number, code: ProbeCode, sources:
     else if (displaced.hookRefused !== undefined) why = displaced.hookRefused;
     else ways.push(displaced);
   }
-  return ways.length === 0 ? why : { plan, index, ways, code: bytes, entry, exit };
+  const counters = plan.count ? (plan.count.by ? bucketCount : 1) : 0;
+  return ways.length === 0 ? why : { plan, index, ways, code: bytes, entry, exit, counters };
 }
 
 /** A patch as it is to be written, and what it replaces. */
@@ -105,6 +109,8 @@ export interface Placement {
   readonly hooks: ReadonlyMap<bigint, HookFrame>;
   /** Sites for which there was no room or no jump that reaches. */
   readonly refused: ReadonlyMap<number, string>;
+  /** Where the counters of sites lie that have some: by index, offsets from the first one's place. */
+  readonly counters: ReadonlyMap<number, number>;
 }
 
 /** Trampolines begin at multiples of this, behind a note that says what they are. */
@@ -125,6 +131,8 @@ export interface PlaceOptions {
   readonly geometry: Omit<RingGeometry, 'wait'>;
   /** Where lists for `controlBlock.outerPlan` go. */
   readonly lists: Piece;
+  /** Where the counters of sites without records go. */
+  readonly counters: Piece;
   readonly nests: boolean;
 }
 
@@ -140,6 +148,8 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   const lists: Write[] = [];
   const take = allocator(room.code);
   const takeList = allocator(listRoom);
+  const takeCounters = allocator(options.counters);
+  const counters = new Map<number, number>();
   const nearRoom = room.near[0] ?? { address: room.code.address, length: 0 };
   const takeHop = allocator(nearRoom);
 
@@ -169,44 +179,46 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
       keep: plan.exit.keep,
       nesting: nesting !== undefined,
     });
-    const exitLength = code.exit(exit(room.code.address)).length;
-    const exitAt = take(exitLength);
+    const hooked = plan.seesReturn;
+    const exitAt = hooked ? take(code.exit(exit(room.code.address)).length) : undefined;
+    const countAt = plan.count && takeCounters(counterBytes * site.counters);
     const entry = (at: Addr, via: EntryTrampoline['via']): EntryTrampoline => ({
       ...common,
       at,
-      fields: site.entry.fields,
+      fields: plan.count ? [] : site.entry.fields,
       displaced,
       when: plan.when,
-      hook: { exit: exitAt ?? at, keep: plan.exit.keep },
+      hook: hooked ? { exit: exitAt ?? at, keep: plan.exit.keep } : undefined,
       nesting,
-      outerCopy: site.entry.outerCopy,
-      count: undefined,
+      outerCopy: plan.count ? undefined : site.entry.outerCopy,
+      count: plan.count && { at: countAt ?? at, by: plan.count.by },
       via,
     });
     const hopAt = hop && takeHop(hop.bytes(displaced));
     const via = hopAt === undefined ? 'patch' : { hop: hopAt };
     const entryLength = code.entry(entry(room.code.address, via)).length;
-    const entryAt = exitAt === undefined ? undefined : take(markBytes + entryLength);
-    if (exitAt === undefined || entryAt === undefined || (hop && hopAt === undefined)) {
+    const entryAt = take(markBytes + entryLength);
+    if (entryAt === undefined || (hooked && exitAt === undefined) || (hop && hopAt === undefined)) {
       refused.set(index, 'the scratch memory for code is full');
       continue;
     }
     const start = addOffset(entryAt, markBytes);
     if (hop && hopAt !== undefined) writes.push({ address: hopAt, bytes: hop.encode(displaced, hopAt, start) });
     if (nested && listAt !== undefined) lists.push({ address: listAt, bytes: nested.list });
-    writes.push({ address: exitAt, bytes: code.exit(exit(exitAt)) });
+    if (countAt !== undefined) counters.set(index, Number(countAt - options.counters.address));
+    if (exitAt !== undefined) {
+      writes.push({ address: exitAt, bytes: code.exit(exit(exitAt)) });
+      const kept = plan.exit.keep.length;
+      const size = code.hookFrameBytes(kept, nesting !== undefined);
+      hooks.set(exitAt, { offset: code.hookedReturnOffset(kept), size });
+    }
     writes.push({ address: entryAt, bytes: mark(plan.address) });
     writes.push({ address: start, bytes: code.entry(entry(start, via)) });
-    const kept = plan.exit.keep.length;
-    hooks.set(exitAt, {
-      offset: code.hookedReturnOffset(kept),
-      size: code.hookFrameBytes(kept, nesting !== undefined),
-    });
     const original = site.code.slice(0, displaced.patchLength);
     patches.push({ site, bytes: code.patch(displaced, hopAt ?? start), original });
   }
   const ranges = [room.code, ...room.near.slice(0, 1)];
-  return { code: writes, patches, ranges, breakpoint: wait.breakpoint, geometry, hooks, refused, lists };
+  return { code: writes, patches, ranges, breakpoint: wait.breakpoint, geometry, hooks, refused, lists, counters };
 }
 
 /** The first way whose jump reaches the trampolines, else the first whose jump reaches a hop. */
@@ -248,8 +260,14 @@ function allocator(room: Piece): (length: number) => Addr | undefined {
   };
 }
 
-/** Bytes of the control block and of the lists behind it, before the ring. */
-export function controlRoom(sites: readonly Site[]): number {
+/** Bytes of a counter. */
+export const counterBytes = 8;
+
+/** What lies before the ring: the control block, lists behind it, and counters. Offsets from the control block. */
+export function controlRoom(sites: readonly Site[]): { readonly counters: number; readonly size: number } {
+  const cacheLines = (bytes: number): number => Math.ceil(bytes / 64) * 64;
   const lists = sites.reduce((sum, { plan }) => sum + (plan.outer ? 128 : 0), 0);
-  return Math.ceil((controlBlock.size + lists) / 64) * 64;
+  const counters = cacheLines(controlBlock.size + lists);
+  const bytes = sites.reduce((sum, site) => sum + Math.ceil((counterBytes * site.counters) / alignment) * alignment, 0);
+  return { counters, size: counters + cacheLines(bytes) };
 }

@@ -11,6 +11,7 @@ import { Patches, writeChecked } from './patches.js';
 import { OuterReadings, type Outers, RecordReader, recordOffset, slotReader } from './record-format.js';
 import { layOutRing, RingReader, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
+import { TargetCounters } from './target-counters.js';
 import { Words } from './words.js';
 
 /** From a record's ticks to guest nanoseconds. */
@@ -48,15 +49,17 @@ const digestedAtOnce = 256;
 /** What reads the records of one site. */
 interface Carrier {
   readonly address: Addr;
+  readonly seesReturn: boolean;
   readonly entry: RecordReader;
   readonly exit: RecordReader;
   readonly outer: { readonly pointer: string; readonly readings: OuterReadings } | undefined;
 }
 
 function carrierOf({ plan, entry, exit }: Site, words: Words, outers: Outers): Carrier {
-  const { address, outer } = plan;
+  const { address, outer, seesReturn } = plan;
   return {
     address,
+    seesReturn,
     entry: new RecordReader(entry, words, outers),
     exit: new RecordReader(exit, words, outers),
     outer: outer && { pointer: outer.pointer, readings: new OuterReadings(outer.loads) },
@@ -74,6 +77,7 @@ export class TargetEngine {
   readonly #ring: RingReader;
   readonly #placement: Placement;
   readonly #lists: readonly Write[];
+  readonly #counters: TargetCounters;
   readonly #control: Addr;
   /** By the index of their sites. */
   readonly #carriers: readonly (Carrier | undefined)[];
@@ -98,7 +102,7 @@ export class TargetEngine {
     this.#logger = options.logger ?? silent;
     const { scratch, sites, slotShift } = options;
     this.#slot = 2 ** slotShift;
-    const used = controlRoom(sites);
+    const { size: used, counters: countersAt } = controlRoom(sites);
     this.#control = scratch.data.address;
     const size = scratch.shared || !scratch.calls ? scratch.data.size : Math.min(scratch.data.size, mostAtStops);
     const memory = { address: addOffset(this.#control, used), length: size - used };
@@ -113,15 +117,17 @@ export class TargetEngine {
       );
     }
     const { geometry } = layout;
-    const lists = { address: addOffset(this.#control, controlBlock.size), length: used - controlBlock.size };
+    const lists = { address: addOffset(this.#control, controlBlock.size), length: countersAt - controlBlock.size };
+    const counters = { address: addOffset(this.#control, countersAt), length: used - countersAt };
     const code = { address: scratch.code.address, length: scratch.code.size - (options.reserved ?? 0) };
     const { near } = options;
     // Slack that serves for the trampolines themselves is not free for hops, nor needs them.
     const hops = near && near.address !== code.address ? [{ address: near.address, length: near.size }] : [];
     const room = { code, near: hops };
-    const placed = placeSites({ sites, code: options.code, room, geometry, lists, nests: options.nests });
+    const placed = placeSites({ sites, code: options.code, room, geometry, lists, counters, nests: options.nests });
     this.#placement = placed;
     this.#lists = placed.lists;
+    this.#counters = new TargetCounters(options.session, scratch, counters, placed);
     this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger);
     this.#ring = new RingReader(layout, slotReader(options.nests));
     const last = sites.reduce((most, { index }) => Math.max(most, index), -1);
@@ -182,7 +188,7 @@ export class TargetEngine {
   async install(): Promise<void> {
     // A second, once: a client that was killed must not hang the guest.
     const spins = this.#options.scratch.shared ? this.#options.code.looksPerSecond : stopSpins;
-    const writes = [...this.#placement.code, this.#ring.control(spins), ...this.#lists];
+    const writes = [...this.#placement.code, this.#ring.control(spins), ...this.#lists, ...this.#counters.zeros()];
     const lost = await writeChecked(this.#options.session, writes);
     if (lost) {
       throw new RsptraceError(
@@ -241,6 +247,7 @@ export class TargetEngine {
     }
     const writes = this.#ring.accept(read, this.#keep, all);
     this.#digestAll();
+    await this.#counters.read();
     if (writes.length === 0) return;
     const batch = this.#options.session.batch();
     const replies = writes.map(({ address, bytes }) => batch.writeMemory(address, bytes));
@@ -282,6 +289,12 @@ export class TargetEngine {
     const missing = this.#ring.finish(this.#keep);
     this.#digestAll();
     return missing;
+  }
+
+  /** What counters in the target have counted, by the address of the function: as it is now, or as it was at the last stop. */
+  async counted(reachable: boolean): Promise<ReadonlyMap<Addr, readonly number[]>> {
+    if (reachable) await this.#counters.read();
+    return this.#counters.all();
   }
 
   /** What stands behind a return address that is an exit trampoline's. */
@@ -358,7 +371,7 @@ export class TargetEngine {
       tracer.returned(moment, record.stackPointer, record);
       return;
     }
-    this.#open++;
+    if (carrier.seesReturn) this.#open++;
     if (carrier.outer) {
       const self = record.register(carrier.outer.pointer);
       if (self !== undefined && this.#outers.get(self) !== carrier.outer.readings) {

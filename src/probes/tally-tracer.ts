@@ -1,0 +1,77 @@
+import { bucketCount, bucketOf } from '../arch/index.js';
+import type { Addr } from '../base/addr.js';
+import { AddressMap } from '../base/address-map.js';
+import type { TallyRow } from '../trace/index.js';
+import type { CallKind, Moment } from './call-tracer.js';
+import { holds, integerIn } from './predicate.js';
+import type { TallyProbe } from './resolve-tallies.js';
+import type { MemoryRequest } from './tracer.js';
+
+/** What was counted of one probe: one number, or one for each bucket. */
+interface Tally {
+  readonly probe: TallyProbe;
+  readonly counts: number[];
+}
+
+const none: readonly never[] = [];
+
+/** Counts calls at their entries, and adds what counters in the target have counted. It tells no events, and no call is open for it. */
+export class TallyTracer implements CallKind {
+  readonly #all: readonly Tally[];
+  readonly #at = new AddressMap<Tally[]>();
+
+  constructor(probes: readonly TallyProbe[]) {
+    this.#all = probes.map((probe) => ({ probe, counts: new Array<number>(probe.by ? bucketCount : 1).fill(0) }));
+    for (const tally of this.#all) {
+      const { address } = tally.probe.function;
+      const known = this.#at.get(address);
+      if (known) known.push(tally);
+      else this.#at.set(address, [tally]);
+    }
+  }
+
+  entryReads({ pc }: Moment): readonly MemoryRequest[] | undefined {
+    return this.#at.get(pc) ? none : undefined;
+  }
+
+  begin({ pc, registers }: Moment): undefined {
+    for (const { probe, counts } of this.#at.get(pc) ?? none) {
+      const {
+        by,
+        function: { when },
+      } = probe;
+      if (when && !holds(when, registers)) continue;
+      const value = by && integerIn(by, registers);
+      if (by && value === undefined) continue;
+      const bucket = value === undefined ? 0 : bucketOf(value);
+      counts[bucket] = (counts[bucket] ?? 0) + 1;
+    }
+  }
+
+  /** What a counter in the target has counted: of the one probe at that address. */
+  add(address: Addr, counted: readonly number[]): void {
+    const [tally] = this.#at.get(address) ?? none;
+    for (const [i, count] of counted.entries()) if (tally) tally.counts[i] = (tally.counts[i] ?? 0) + count;
+  }
+
+  /** In the order of the probes. */
+  rows(): TallyRow[] {
+    return this.#all.map(({ probe: { function: fn, by }, counts }) => ({
+      function: fn.ref,
+      calls: counts.reduce((sum, count) => sum + count, 0),
+      by: by && { argument: by.argument, counts },
+    }));
+  }
+
+  exitReads(): readonly MemoryRequest[] {
+    return none;
+  }
+
+  began(): void {}
+
+  returning(): void {}
+
+  ended(): void {}
+
+  lost(): void {}
+}

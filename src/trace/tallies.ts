@@ -1,0 +1,93 @@
+import type { FunctionRef } from './events.js';
+import { compare } from './summary.js';
+import { type TableOptions, textTable } from './text-table.js';
+
+/** A function whose calls were only counted. */
+export interface TallyRow {
+  readonly function: FunctionRef;
+  readonly calls: number;
+  /** By the size of an argument: below 0, 0, 1, 2-3, 4-7, ...; undefined where they were counted together. */
+  readonly by: { readonly argument: string; readonly counts: readonly number[] } | undefined;
+}
+
+/** For people: one line a function that was called, the one with the most calls first, each line ended by a newline. */
+export function countTable(rows: readonly TallyRow[], options: TableOptions): string {
+  const counted = rows.filter(({ by }) => by === undefined);
+  const called = counted.filter(({ calls }) => calls > 0);
+  const missed = counted.length - called.length;
+  const note = missed === 0 ? '' : `${missed} ${missed === 1 ? 'function was' : 'functions were'} not called\n`;
+  if (called.length === 0) return note;
+  const sorted = [...called].sort((a, b) => b.calls - a.calls || inOrder(a, b));
+  const lines = sorted.map(({ calls, function: { name, instance, file, line } }) => {
+    const shared = called.filter((other) => other.function.name === name).length > 1;
+    return { numbers: [String(calls)], name: shared ? instance : name, file: file ?? null, line: line ?? null };
+  });
+  return textTable(['calls'], 'function', lines, options) + note;
+}
+
+const barWidth = 40;
+
+/** For people: a bar a power of two, from the lowest that was seen to the highest. */
+export function histogramText({ function: { name }, calls, by }: TallyRow): string {
+  if (!by) return '';
+  const first = by.counts.findIndex((count) => count > 0);
+  if (first < 0) return `${name}, ${by.argument}: not called\n`;
+  const last = by.counts.findLastIndex((count) => count > 0);
+  const seen = by.counts.slice(first, last + 1);
+  const most = Math.max(...seen);
+  const width = String(most).length;
+  const bars = seen.map((count, i) => {
+    const bar = '@'.repeat(Math.round((count / most) * barWidth)).padEnd(barWidth);
+    return `${bucketText(first + i).padEnd(14)}  ${String(count).padStart(width)} |${bar}|\n`;
+  });
+  return `${name}, ${by.argument}: ${calls} calls\n${bars.join('')}`;
+}
+
+/** For machines, sorted by function, then instance, address and argument, in code unit order. */
+export function tallyJson(rows: readonly TallyRow[]): { readonly counts: object[]; readonly histograms: object[] } {
+  const sorted = [...rows].sort(inOrder);
+  const place = ({ name, instance, address, file, line }: FunctionRef): object => ({
+    function: name,
+    instance,
+    address: `0x${address.toString(16)}`,
+    file: file ?? null,
+    line: line ?? null,
+  });
+  return {
+    counts: sorted.flatMap(({ function: fn, calls, by }) => (by ? [] : [{ ...place(fn), calls }])),
+    histograms: sorted.flatMap(({ function: fn, calls, by }) =>
+      by ? [{ ...place(fn), argument: by.argument, calls, buckets: buckets(by.counts) }] : [],
+    ),
+  };
+}
+
+function buckets(counts: readonly number[]): object[] {
+  return counts.flatMap((calls, bucket) => {
+    if (calls === 0) return [];
+    return [{ from: bucket === 0 ? null : lowest(bucket), below: bucket === 0 ? 0 : lowest(bucket + 1), calls }];
+  });
+}
+
+const lowest = (bucket: number): number => (bucket < 2 ? 0 : 2 ** (bucket - 2));
+
+/** As bpftrace writes it: `[0]`, `[1]`, `[2, 4)`, `[1K, 2K)`. */
+function bucketText(bucket: number): string {
+  if (bucket === 0) return '(..., 0)';
+  if (bucket < 3) return `[${bucket - 1}]`;
+  return `[${powerText(bucket - 2)}, ${powerText(bucket - 1)})`;
+}
+
+const units = ['', 'K', 'M', 'G', 'T', 'P', 'E'];
+
+function powerText(exponent: number): string {
+  return `${2 ** (exponent % 10)}${units[Math.floor(exponent / 10)] ?? ''}`;
+}
+
+function inOrder(a: TallyRow, b: TallyRow): number {
+  return (
+    compare(a.function.name, b.function.name) ||
+    compare(a.function.instance, b.function.instance) ||
+    Number(a.function.address - b.function.address) ||
+    compare(a.by?.argument ?? '', b.by?.argument ?? '')
+  );
+}
