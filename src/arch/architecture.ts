@@ -29,6 +29,8 @@ export interface Architecture {
   dwarfRegister(number: number): string | undefined;
   /** The `kind` field of Z0/z0 for the instruction at the start of `code`: 2 for a compressed RISC-V one, else 4; 1 on x86. */
   breakpointKind(code: Uint8Array): number;
+  /** Code begins with the instruction that software breakpoints are: ebreak, int3. */
+  isBreakpoint(code: Uint8Array): boolean;
   /** Where the return address lies when a function's first instruction is about to run. */
   readonly returnAddress:
     | { readonly in: 'register'; readonly name: string }

@@ -14,6 +14,9 @@ const byName: readonly { readonly name: RegExp; readonly reason: string }[] = [
 /** Sections whose code Linux itself forbids to probe (include/linux/compiler_types.h, `noinstr`; asm-generic/kprobes.h). */
 const forbiddenSections = new Set(['.entry.text', '.noinstr.text', '.kprobes.text']);
 
+/** Where trampolines are written to. */
+const ownSection = '.rsptrace';
+
 /** Larger code than this is not looked into. */
 const mostCode = 0x1_0000;
 
@@ -33,8 +36,12 @@ export class NoTrace {
     const named = symbol === undefined ? undefined : byName.find(({ name }) => name.test(symbol));
     if (named) return named.reason;
     const section = this.#elf.sections.find(
-      (one) => address >= one.address && address < one.address + BigInt(one.size) && forbiddenSections.has(one.name),
+      (one) =>
+        address >= one.address &&
+        address < one.address + BigInt(one.size) &&
+        (forbiddenSections.has(one.name) || one.name === ownSection),
     );
+    if (section?.name === ownSection) return `code in ${ownSection}, where trampolines are written over it`;
     if (section) return `code in ${section.name}, which the kernel itself does not let anybody probe`;
     return this.#entryReason(address, size);
   }

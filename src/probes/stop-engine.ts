@@ -4,6 +4,7 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { type Batch, programSignal, type Reply, type Session, type SignalStop, type StopReply } from '../rsp/index.js';
 import type { ClockReader } from './clock.js';
+import { MemoryWrites } from './memory-writes.js';
 import { type GuessedReads, ReadGuesses } from './read-guesses.js';
 import { type Stepped, Stepper } from './stepping.js';
 import { codeBytes, type Planted, type Point, StopPoints } from './stop-points.js';
@@ -26,7 +27,7 @@ export interface StopEngineOptions {
   readonly onExec?: () => Promise<readonly Addr[]>;
   /** The program's code at an address, where the ELF tells; else the target's memory is read. */
   readonly code: (address: Addr, length: number) => Uint8Array | undefined;
-  /** The code changes as the program runs (see `changesItsCode`): it is read at each stop. */
+  /** See {@link StopPoints}. */
   readonly codeChanges?: boolean;
   /** Hardware breakpoints everywhere, not only where software ones cannot be. */
   readonly hardware?: boolean;
@@ -62,6 +63,7 @@ export class StopEngine {
   readonly #points: StopPoints;
   readonly #stepper: Stepper;
   readonly #guesses = new ReadGuesses();
+  readonly #writes: MemoryWrites;
   #clock: ClockReader | undefined;
   #arrived = false;
   #askedToStop = false;
@@ -78,6 +80,7 @@ export class StopEngine {
     this.#arch = options.arch;
     this.#logger = options.logger ?? silent;
     this.#points = new StopPoints(options);
+    this.#writes = new MemoryWrites(options.session);
     this.#stepper = new Stepper(options.session, options.arch, options.watches);
   }
 
@@ -236,10 +239,11 @@ export class StopEngine {
     const replies = requests.map(read);
     const loaded = loads ? read(load) : undefined;
     const here = { address: hit.pc, length: codeBytes };
-    const code = this.#options.codeChanges ? read(here) : undefined;
+    const code = this.#points.wantsCode(point) ? read(here) : undefined;
     if (missing.count > 0) await second.send();
-    this.#guesses.learn(hit.pc, [...requests, ...(loads ? [load] : []), ...(code ? [here] : [])]);
     const changed = code !== undefined && this.#points.changed(point, hit.pc, code.value);
+    const again = this.#points.wantsCode(point) ? [here] : [];
+    this.#guesses.learn(hit.pc, [...requests, ...(loads ? [load] : []), ...again]);
     const reaction = repeated
       ? { watch: [], unwatch: [] }
       : tracer.react(
@@ -265,7 +269,8 @@ export class StopEngine {
     const isAccess = touched.some((each) =>
       watches?.covers(each.address, 'bytes' in each ? each.bytes.length : each.length),
     );
-    if (effects && !isAccess && !(load && loaded?.value === undefined)) {
+    const known = effects && !isAccess && !(load && loaded?.value === undefined);
+    if (known && (await this.#writes.areKept(effects.memory, hart))) {
       const newPc = effects.registers.find(({ name }) => name === this.#arch.pc)?.value;
       for (const { address, bytes } of effects.memory) third.writeMemory(address, bytes);
       const writes = effects.registers.map(({ name, value }) => third.writeRegister(name, value));

@@ -1,5 +1,5 @@
 import type { Architecture, ResumeOver } from '../arch/index.js';
-import { type Addr, addr } from '../base/addr.js';
+import { type Addr, addr, hex } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { Batch, Breakpoint, Reply, Session } from '../rsp/index.js';
@@ -11,6 +11,8 @@ export interface Point {
   over: ResumeOver | undefined;
   /** What `over` was made from. */
   code: Uint8Array | undefined;
+  /** The target has been asked what stands there. */
+  seen: boolean;
   /** True for a probe's own address: it stays inserted. */
   permanent: boolean;
   /** True while some open call returns here. */
@@ -32,6 +34,8 @@ export interface StopPointsOptions {
   readonly arch: Architecture;
   /** The program's code at an address, where the ELF tells; else the target's memory is read. */
   readonly code: (address: Addr, length: number) => Uint8Array | undefined;
+  /** The code changes as the program runs (see `changesItsCode`): it is read at each stop, else at the first one of each place. */
+  readonly codeChanges?: boolean;
   /** Hardware breakpoints everywhere, not only where software ones cannot be. */
   readonly hardware?: boolean;
   readonly logger?: Logger;
@@ -129,11 +133,25 @@ export class StopPoints {
     if (refused.length > 0) throw this.#refusal(refused, 'a return address');
   }
 
+  /** Whether the code at a point must be read at this stop. */
+  wantsCode({ seen }: Point): boolean {
+    return !seen || this.#options.codeChanges === true;
+  }
+
   /** True when the program has changed the code at a point, or that cannot be told; it is carried out as it is now from then on. */
   changed(point: Point, address: Addr, code: Uint8Array | undefined): boolean {
+    const { arch, codeChanges } = this.#options;
+    point.seen = true;
     if (code !== undefined && point.code !== undefined && Buffer.compare(code, point.code) === 0) return false;
+    if (!codeChanges) {
+      // A step carries out whatever is there. Some stubs show their own breakpoints, here or behind.
+      const length = point.over?.length ?? 0;
+      if (code === undefined || length === 0 || arch.isBreakpoint(code)) return false;
+      if (Buffer.compare(code.subarray(0, length), point.code?.subarray(0, length) ?? code) === 0) return false;
+      this.#logger.info({ address: hex(address) }, 'the program has changed its code here');
+    }
     point.code = code;
-    point.over = code && this.#options.arch.resumeOver(code, address);
+    point.over = code && arch.resumeOver(code, address);
     return true;
   }
 
@@ -149,6 +167,7 @@ export class StopPoints {
         breakpoint: await this.#types.choose(address, arch.breakpointKind(bytes)),
         over: code && arch.resumeOver(code, address),
         code,
+        seen: false,
         permanent: false,
         awaited: false,
         pause: undefined,

@@ -64,16 +64,45 @@ export interface HartCounts {
 
 /** Assembles `kernels/harts-riscv64.s`, whose harts call the same functions at once. */
 export function hartsKernel(t: { teardown: (fn: () => void) => void }, options: HartsOptions): PagingKernel {
+  const values = { HARTS: options.harts, CALLS: options.calls, PERIOD: options.period };
+  const elf = bareKernel(t, 'harts-riscv64.s', values);
+  const machine = ['-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none', '-smp', `${options.harts}`];
+  return { elf, command: ['qemu-system-riscv64', ...machine, '-kernel', elf] };
+}
+
+/** Assembles `kernels/hazards-riscv64.s`, which looks at its own code, and changes it. */
+export function hazardsKernel(
+  t: { teardown: (fn: () => void) => void },
+  options: { readonly calls: number; readonly own?: number },
+): PagingKernel {
+  // The assembler's own debug info says that these functions take no arguments.
+  const elf = bareKernel(t, 'hazards-riscv64.s', { CALLS: options.calls, OWN: options.own ?? 0 }, '-g');
+  const machine = ['-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none'];
+  return { elf, command: ['qemu-system-riscv64', ...machine, '-kernel', elf] };
+}
+
+/** A kernel for M-mode, at the begin of the RAM. */
+function bareKernel(
+  t: { teardown: (fn: () => void) => void },
+  file: string,
+  values: Readonly<Record<string, number>>,
+  ...options: string[]
+): string {
   const folder = scratchFolder(t);
   const elf = join(folder, 'kernel.elf');
   const object = join(folder, 'kernel.o');
-  const values = { HARTS: options.harts, CALLS: options.calls, PERIOD: options.period };
   const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
-  const source = join(import.meta.dirname, 'kernels', 'harts-riscv64.s');
-  execFileSync('riscv64-linux-gnu-as', ['-march=rv64imac_zicsr', ...symbols, '-o', object, source]);
+  const source = join(import.meta.dirname, 'kernels', file);
+  execFileSync('riscv64-linux-gnu-as', [
+    '-march=rv64imac_zicsr_zifencei',
+    ...options,
+    ...symbols,
+    '-o',
+    object,
+    source,
+  ]);
   execFileSync('riscv64-linux-gnu-ld', ['--no-warn-rwx-segments', '-Ttext=0x80000000', '-static', object, '-o', elf]);
-  const machine = ['-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none', '-smp', `${options.harts}`];
-  return { elf, command: ['qemu-system-riscv64', ...machine, '-kernel', elf] };
+  return elf;
 }
 
 /** What it prints before it ends, by hart. */

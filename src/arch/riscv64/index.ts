@@ -20,6 +20,7 @@ export const riscv64: Architecture = {
   returnAddress: { in: 'register', name: 'ra' },
   dwarfRegister,
   breakpointKind: (code) => (lengthOf(code[0] ?? 0xff) === 2 ? 2 : 4),
+  isBreakpoint: ([a, b, c, d]) => (a === 0x02 && b === 0x90) || (a === 0x73 && b === 0x00 && c === 0x10 && d === 0x00),
   stackPointerAfterReturn: (atEntry) => atEntry,
   resumeOver,
   frames,

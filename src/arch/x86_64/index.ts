@@ -20,6 +20,7 @@ export const x86_64: Architecture = {
   returnAddress: { in: 'stack', offset: 0 },
   dwarfRegister,
   breakpointKind: () => 1,
+  isBreakpoint: (code) => code[0] === 0xcc,
   stackPointerAfterReturn: (atEntry) => BigInt.asUintN(64, atEntry + 8n),
   resumeOver,
   frames,

@@ -1,5 +1,5 @@
 import type { AddressSpace, Architecture } from '../../arch/index.js';
-import { type Addr, addOffset } from '../../base/addr.js';
+import { type Addr, addOffset, hex } from '../../base/addr.js';
 import type { Session, TargetMemory } from '../../rsp/index.js';
 import { PAGE, type Refusal, type Region } from './scratch.js';
 
@@ -76,17 +76,16 @@ export interface GuardPage {
 
 /** Fills pages with a pattern; gives the check that it is still there: a sentence when it is not. */
 export async function plantGuards(pages: readonly GuardPage[]): Promise<(() => Promise<string | undefined>) | Refusal> {
-  const check = async (): Promise<string | undefined> => {
+  const check = async (wrong: (page: GuardPage) => string): Promise<string | undefined> => {
     for (const page of pages) {
       const now = await page.read();
       if (now === undefined) return `the guard page ${page.where} cannot be read`;
-      if (Buffer.compare(now, pattern(page.address, PAGE)) !== 0) {
-        return `somebody wrote to the guard page ${page.where}, at 0x${page.address.toString(16)}`;
-      }
+      if (Buffer.compare(now, pattern(page.address, PAGE)) !== 0) return wrong(page);
     }
     return undefined;
   };
   for (const page of pages) await page.write(pattern(page.address, PAGE));
-  const wrong = await check();
-  return wrong === undefined ? check : { refused: wrong };
+  const lost = await check(({ address }) => `memory at ${hex(address)} does not keep what is written`);
+  if (lost !== undefined) return { refused: lost };
+  return () => check(({ where, address }) => `somebody wrote to the guard page ${where}, at ${hex(address)}`);
 }

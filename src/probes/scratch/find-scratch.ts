@@ -33,6 +33,8 @@ const nothing =
   'no memory for trampolines is known here: `rsptrace run` brings its own, --scratch ADDR,SIZE and --scratch-symbol name some';
 const PT_LOAD = 1;
 const PF_X = 1;
+const SHF_ALLOC = 2;
+const SHF_EXECINSTR = 4;
 
 /**
  * Memory for trampolines, in this order: what the user named, memory mapped into a process, what the program sets aside (section `.rsptrace`),
@@ -45,6 +47,9 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   if (mapped !== undefined && !isRefusal(mapped)) return mapped;
   const pages = turnsPagingOn(elf, arch);
   const named = given ?? sectionMemory(elf);
+  const code = given && !given.owned ? codeIn(elf, given) : undefined;
+  if (given && code !== undefined)
+    return unusable(`${given.name} cannot be used: the program's ${code} lies there`, given);
   if (named !== undefined) {
     const scratch = await givenScratch(session, arch, named, { pages, slack: await slackOf(request) });
     if (isRefusal(scratch)) return scratch.later ? scratch : unusable(scratch.refused, given);
@@ -66,6 +71,13 @@ async function processScratch(
     if (error instanceof RsptraceError && error.code === 'SCRATCH_UNAVAILABLE') return { refused: error.message };
     throw error;
   }
+}
+
+/** A section of code that lies in memory which the user takes to be free. */
+function codeIn(elf: ElfFile, { address, size }: GivenMemory): string | undefined {
+  const end = address + BigInt(size);
+  const code = elf.sections.filter(({ flags }) => (flags & SHF_ALLOC) !== 0 && (flags & SHF_EXECINSTR) !== 0);
+  return code.find((one) => one.size > 0 && one.address < end && one.address + BigInt(one.size) > address)?.name;
 }
 
 /** From the program's first executable byte to its last. */

@@ -30,7 +30,7 @@ const tableShift = 6;
  */
 export function layOutRing(control: Addr, wait: Addr, memory: Piece, slotShift: number): RingLayout | undefined {
   const segmentShift = Math.floor(Math.log2(memory.length / wantedSegments));
-  if (segmentShift <= slotShift) return undefined;
+  if (!(segmentShift > slotShift)) return undefined;
   const size = 2 ** segmentShift;
   const count = Math.floor(memory.length / size);
   const segments = Array.from({ length: count }, (_, i) => addOffset(memory.address, i * size));

@@ -1,0 +1,124 @@
+// What the engine without stops may stumble over: it says so, and the program computes what it does untraced.
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { frame } from '../support/fake-stub.js';
+import { FaultProxy } from '../support/fault-proxy.js';
+import { hazardsKernel } from '../support/tiny-kernels.js';
+
+interface Output {
+  readonly end: string;
+  readonly scratch?: string;
+  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
+  readonly counts: readonly { readonly function: string; readonly calls: number }[];
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+const calls = 40;
+
+/** Runs the kernel under rsptrace: what that says, and what the kernel prints. */
+async function traced(t: Test, options: readonly string[], bytes = 0, edit?: (text: string) => string) {
+  const { elf, command } = hazardsKernel(t, { calls, own: bytes });
+  const folder = scratchFolder(t);
+  const [program = '', ...args] = command;
+  const socket = join(folder, 'gdb');
+  const qemu = start(program, [
+    ...args,
+    '-S',
+    '-chardev',
+    `socket,path=${socket},server=on,wait=off,id=g`,
+    '-gdb',
+    'chardev:g',
+  ]);
+  t.teardown(() => void qemu.process.kill('SIGKILL'));
+  await using proxy = await FaultProxy.start(socket, edit ? { 'to-stub': { edit } } : {});
+  const record = ['--remote', proxy.path, '--json', '-o', join(folder, 'out.json'), ...options, elf];
+  const { status, stdout, stderr } = await rsptrace(...record).ended;
+  const printed = (await qemu.ended).stdout.trim();
+  return { status, stderr, printed, output: JSON.parse(stdout) as Output };
+}
+
+const both = ['-p', 'count:work', '-p', 'count:changed'];
+/** A section of its own needs no proof that it is free: trampolines are installed at the first hit. */
+const own = 1 << 17;
+const untraced = `calls ${calls} code same total ${3 * calls}`;
+
+t.test('code that sums itself up sees the jumps, and no breakpoints', async (t) => {
+  for (const engine of ['stop', 'target']) {
+    const { status, output, printed, stderr } = await traced(
+      t,
+      ['-p', 'count:work', '--engine', engine, '--until', 'drained'],
+      own,
+    );
+    t.equal(status, 0, stderr);
+    t.strictSame(
+      output.counts.map((row) => row.calls),
+      [calls],
+    );
+    t.strictSame(
+      output.probes.map((probe) => probe.engine),
+      [engine],
+    );
+    t.equal(printed, engine === 'stop' ? untraced : untraced.replace('same', 'other'), engine);
+  }
+});
+
+t.test('code that has changed since the beginning, with a stop at each call', async (t) => {
+  const { status, output, printed, stderr } = await traced(t, [...both, '--engine', 'stop']);
+  t.equal(status, 0, stderr);
+  t.strictSame(
+    output.counts.map((row) => row.calls),
+    [calls, calls],
+  );
+  t.equal(printed, untraced, 'carried out is what stands there, not what the ELF has');
+});
+
+t.test('code that has changed since the beginning keeps its breakpoint', async (t) => {
+  const { status, output, printed, stderr } = await traced(t, [...both, '--until', 'drained'], own);
+  t.equal(status, 0, stderr);
+  t.match(output.probes, [
+    { function: 'work', engine: 'target' },
+    { function: 'changed', engine: 'stop', why: /not the ELF's any more/ },
+  ]);
+  t.strictSame(
+    output.counts.map((row) => row.calls),
+    [calls, calls],
+  );
+  t.equal(printed, untraced.replace('same', 'other'), 'the changed function does what the program made of it');
+});
+
+t.test('memory that takes what is written and does not keep it', async (t) => {
+  // Registers of the interrupt controller.
+  const { status, output, printed, stderr } = await traced(t, [...both, '--scratch', '0xc000000,256K']);
+  t.equal(status, 3, stderr);
+  t.match(output.error, { code: 'SCRATCH_UNUSABLE', message: /does not keep what is written/ });
+  t.equal(printed, untraced, 'nothing was patched');
+});
+
+t.test('memory that is none to give', async (t) => {
+  const { status, output, printed, stderr } = await traced(t, [...both, '--scratch', '0x80000000,256K']);
+  t.equal(status, 3, stderr);
+  t.match(output.error, { code: 'SCRATCH_UNUSABLE', message: /the program's \.text lies there/ });
+  t.equal(printed, untraced);
+});
+
+t.test('a stub that does not write memory', async (t) => {
+  const edit = (text: string): string => text.replaceAll(/\$[MX][^#]*#../g, frame('vNoSuchPacket'));
+  const { status, output, printed, stderr } = await traced(t, both, own, edit);
+  t.equal(status, 0, stderr);
+  const [why, ...others] = new Set(output.probes.map((probe) => probe.why));
+  t.match(why, /\.rsptrace.*does not keep what is written/);
+  t.strictSame(others, []);
+  t.strictSame(
+    output.counts.map((row) => row.calls),
+    [calls, calls],
+  );
+  t.equal(printed, untraced, 'no instruction was carried out by writes that the stub refused');
+});
+
+t.test('code in the memory for trampolines', async (t) => {
+  const { elf } = hazardsKernel(t, { calls, own });
+  const { status, stdout } = await rsptrace('run', '--json', '-p', 'count:inside', elf, '--', 'false').ended;
+  t.equal(status, 1);
+  t.match(JSON.parse(stdout), { error: { code: 'PROBE_UNSAFE', hint: /\.rsptrace/ } });
+});
