@@ -1,7 +1,7 @@
 // The engine without stops at a real gdbserver: programs that count their own calls and compute sums, which go wrong where a register does.
 import t from 'tap';
 import { start } from '../support/command.js';
-import { compileReleased } from '../support/native.js';
+import { compileC, compileReleased } from '../support/native.js';
 import { functionProbes, sameCalls, trace, withoutStops } from '../support/native-trace.js';
 
 /** A tree without its times and the numbers of threads: who called whom with what, and what came of it. */
@@ -75,3 +75,55 @@ t.test(
     sameCalls(t, output, untraced);
   },
 );
+
+/** Four threads, then a child, then the first thread alone. */
+const counted = `
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define CALLS 1000000
+static pthread_barrier_t together;
+unsigned long sum;
+__attribute__((noipa)) unsigned long f(unsigned long n, int sign) { return 3 * n + sign; }
+__attribute__((noipa)) long stacked(long a, long b, long c, long d, long e, long g, long h) { return a + b + c + d + e + g + h; }
+static void *job(void *p) {
+  pthread_barrier_wait(&together);
+  for (unsigned long n = 0; n < CALLS; n++) __atomic_add_fetch(&sum, f(n, n % 2 ? -7 : 5), 5);
+  return p;
+}
+int main(void) {
+  pthread_t threads[4];
+  pthread_barrier_init(&together, 0, 4);
+  for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, job, 0);
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+  if (fork() == 0) {
+    for (int i = 0; i < 50; i++) f(i, 0);
+    _exit(0);
+  }
+  wait(0);
+  for (int i = 0; i < 1000; i++) sum += stacked(i, 1, 2, 3, 4, 5, 6);
+  printf("%lu\\n", sum);
+}
+`;
+
+t.test('threads that count at once in the same counters, and arguments on the stack', async (t) => {
+  const program = compileC(t, counted, ['-O2']);
+  const untraced = (await start(program, []).ended).stdout;
+  for (const probe of ['count:f if n >= 50', 'hist(sign):f']) {
+    const traced = await trace(t, [program], '--engine', 'target', '-p', probe, '-p', 'count:stacked');
+    t.equal(traced.stdout, untraced);
+    withoutStops(t, traced.output);
+    t.equal(traced.output.records, 0);
+    const { counts, histograms } = traced.output;
+    const calls = (name: string): number | undefined => counts.find((row) => row.function === name)?.calls;
+    t.equal(calls('stacked'), 1000);
+    if (probe.startsWith('count')) t.equal(calls('f'), 4 * (1_000_000 - 50));
+    else {
+      t.strictSame(histograms[0]?.buckets, [
+        { from: null, below: 0, calls: 2_000_000 },
+        { from: 4, below: 8, calls: 2_000_000 },
+      ]);
+    }
+  }
+});
