@@ -4,7 +4,6 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { type Batch, programSignal, type Reply, type Session, type SignalStop, type StopReply } from '../rsp/index.js';
 import type { ClockReader } from './clock.js';
-import { MemoryWrites } from './memory-writes.js';
 import { type GuessedReads, ReadGuesses } from './read-guesses.js';
 import { type Stepped, Stepper } from './stepping.js';
 import { codeBytes, type Planted, type Point, StopPoints } from './stop-points.js';
@@ -63,7 +62,6 @@ export class StopEngine {
   readonly #points: StopPoints;
   readonly #stepper: Stepper;
   readonly #guesses = new ReadGuesses();
-  readonly #writes: MemoryWrites;
   #clock: ClockReader | undefined;
   #arrived = false;
   #askedToStop = false;
@@ -80,7 +78,6 @@ export class StopEngine {
     this.#arch = options.arch;
     this.#logger = options.logger ?? silent;
     this.#points = new StopPoints(options);
-    this.#writes = new MemoryWrites(options.session);
     this.#stepper = new Stepper(options.session, options.arch, options.watches);
   }
 
@@ -242,8 +239,8 @@ export class StopEngine {
     const code = this.#points.wantsCode(point) ? read(here) : undefined;
     if (missing.count > 0) await second.send();
     const changed = code !== undefined && this.#points.changed(point, hit.pc, code.value);
-    const again = this.#points.wantsCode(point) ? [here] : [];
-    this.#guesses.learn(hit.pc, [...requests, ...(loads ? [load] : []), ...again]);
+    const again = [...(loads ? [load] : []), ...(this.#points.wantsCode(point) ? [here] : [])];
+    this.#guesses.learn(hit.pc, [...requests, ...again]);
     const reaction = repeated
       ? { watch: [], unwatch: [] }
       : tracer.react(
@@ -269,8 +266,8 @@ export class StopEngine {
     const isAccess = touched.some((each) =>
       watches?.covers(each.address, 'bytes' in each ? each.bytes.length : each.length),
     );
-    const known = effects && !isAccess && !(load && loaded?.value === undefined);
-    if (known && (await this.#writes.areKept(effects.memory, hart))) {
+    const isKnown = !isAccess && !(load && loaded?.value === undefined);
+    if (effects && isKnown && (await this.#points.writes.areKept(effects.memory, hart))) {
       const newPc = effects.registers.find(({ name }) => name === this.#arch.pc)?.value;
       for (const { address, bytes } of effects.memory) third.writeMemory(address, bytes);
       const writes = effects.registers.map(({ name, value }) => third.writeRegister(name, value));

@@ -4,6 +4,7 @@ import type { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { Batch, Breakpoint, Reply, Session } from '../rsp/index.js';
 import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
+import { MemoryWrites } from './memory-writes.js';
 
 /** A place where the guest stops. */
 export interface Point {
@@ -51,10 +52,12 @@ export class StopPoints {
   readonly #types: BreakpointTypes;
   readonly #logger: Logger;
   readonly #points = new Map<bigint, Point>();
+  readonly writes: MemoryWrites;
 
   constructor(options: StopPointsOptions) {
     this.#options = options;
     this.#session = options.session;
+    this.writes = new MemoryWrites(options.session);
     this.#logger = options.logger ?? silent;
     this.#types = new BreakpointTypes(options.session, options.hardware === true);
   }
