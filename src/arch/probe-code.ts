@@ -65,10 +65,10 @@ export type FieldSource =
   | { readonly kind: 'constant'; readonly value: bigint }
   | { readonly kind: 'time'; readonly counter: 'time' | 'cycle' | 'tsc' }
   /**
-   * Which hart or thread: riscv `mhartid` (M-mode only) or `tp`; x86 the GDT's base (ring 0) or the word so many bytes above fs's base, 0 unless
-   * given (threads of a psABI runtime).
+   * Which hart or thread: riscv `mhartid` (M-mode only), `tp`, or the 32 bits so many bytes above it; x86 the number of the processor's APIC, 0
+   * to 255, or the word so many bytes above fs's base, 0 unless given (threads of a psABI runtime).
    */
-  | { readonly kind: 'hart'; readonly how: 'mhartid' | 'tp' | 'gdtr' | 'fs'; readonly offset?: number }
+  | { readonly kind: 'hart'; readonly how: 'mhartid' | 'tp' | 'at-tp' | 'apic' | 'fs'; readonly offset?: number }
   /**
    * Memory at a pointer: all-ones where the pointer is null or not a multiple of `align`. Only pointers that are references by the
    * program's own types may be given: a wild load faults in the target.

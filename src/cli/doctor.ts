@@ -3,7 +3,15 @@ import type { Logger } from '../base/logger.js';
 import { type Diagnosis, diagnosisJson, diagnosisText, examine, type Subject } from '../doctor/index.js';
 import { ElfFile } from '../dwarf/index.js';
 import { loadedElf, parseProbe } from '../probes/index.js';
-import { addressesOf, architectureFor, enginePlan, loadedProgram, type Program, prepare } from '../recorder/index.js';
+import {
+  addressesOf,
+  architectureFor,
+  enginePlan,
+  loadedProgram,
+  type Program,
+  planHarts,
+  prepare,
+} from '../recorder/index.js';
 import { connect, neverRan, type Session } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
 import { ExitCode, errorText } from './failure.js';
@@ -100,7 +108,7 @@ async function loaded(
   }
   const program = await loadedProgram(linked.program, session, logger);
   const { elf, arch } = program;
-  const plan = { ...enginePlan(program, 'auto', args.bt), harts };
+  const plan = { ...enginePlan(program, 'auto', args.bt), ...planHarts(program, session, harts) };
   return { elf, arch, addresses: addressesOf(program), plan, noProbes: undefined };
 }
 

@@ -3,7 +3,7 @@
 //   header  eb9f (2) | version 1 (1) | flags (1) | header length (4) | types, their length | strings, their length (4 each, from its end)
 //   type    name (4) | vlen 15:0, kind 28:24 (4) | size or type (4) | what the kind says
 //
-// Read: the prototypes of functions. Left out: functions of which two have one name. Refused: big-endian, kinds that are not known, whose
+// Read: the prototypes of functions, members of structs. Left out: functions of which two have one name, structs of which two differ, bit-fields. Refused: big-endian, kinds that are not known, whose
 // length nobody can tell.
 import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
@@ -70,6 +70,23 @@ const DEEPEST = 64;
  * @throws RsptraceError `BTF_DAMAGED`, `INPUT_TRUNCATED`; so does what is given
  */
 export function btfFunctions(section: Uint8Array): (name: string) => BtfFunction | undefined {
+  const all = readTypes(section);
+  const prototypes = all.functions();
+  return (name) => {
+    const id = prototypes.get(name);
+    return id === undefined ? undefined : all.prototype(id);
+  };
+}
+
+/**
+ * Where a member of a struct lies, by the names on the way to it, in bytes; undefined where the section does not tell.
+ * @throws RsptraceError `BTF_DAMAGED`, `INPUT_TRUNCATED`
+ */
+export function btfMember(section: Uint8Array, struct: string, path: readonly string[]): number | undefined {
+  return readTypes(section).member(struct, path);
+}
+
+function readTypes(section: Uint8Array): Types {
   const reader = new ByteReader(section, '.BTF');
   if (reader.u16() !== 0xeb9f || reader.u8() !== 1) throw damaged('its header is not that of version 1');
   reader.skip(1);
@@ -80,18 +97,15 @@ export function btfFunctions(section: Uint8Array): (name: string) => BtfFunction
   }
   const strings = new ByteReader(section, '.BTF', header + stringsAt, header + stringsAt + stringsSize);
   const types = new ByteReader(section, '.BTF', header + typesAt, header + typesAt + typesSize);
-  const all = new Types(types, strings);
-  const prototypes = all.functions();
-  return (name) => {
-    const id = prototypes.get(name);
-    return id === undefined ? undefined : all.prototype(id);
-  };
+  return new Types(types, strings);
 }
 
 interface Type {
   readonly kind: number;
   readonly name: number;
   readonly count: number;
+  /** Bit 31 of the second word: of a struct, its members' offsets have the widths of bit-fields above them. */
+  readonly flag: boolean;
   readonly sizeOrType: number;
   /** Where in the section what follows it begins. */
   readonly members: number;
@@ -144,6 +158,30 @@ class Types {
     };
   }
 
+  member(struct: string, path: readonly string[]): number | undefined {
+    const found = new Set<number | undefined>();
+    for (let id = 1; id < this.#starts.length; id++) {
+      const type = this.#type(id);
+      if (type?.kind === KIND.STRUCT && this.#name(type.name) === struct) found.add(this.#memberAt(type, path));
+    }
+    return found.size === 1 ? [...found][0] : undefined;
+  }
+
+  #memberAt(struct: Type, [wanted, ...rest]: readonly string[]): number | undefined {
+    const reader = this.#types.at(struct.members);
+    for (let index = 0; index < struct.count; index++) {
+      const [name, type, place] = [reader.u32(), reader.u32(), reader.u32()];
+      if (this.#name(name) !== wanted) continue;
+      const bit = struct.flag ? place & 0xff_ffff : place;
+      if (bit % 8 !== 0 || (struct.flag && place >>> 24 !== 0)) return undefined;
+      if (rest.length === 0) return bit / 8;
+      const inner = this.#type(type);
+      const inside = inner?.kind === KIND.STRUCT ? this.#memberAt(inner, rest) : undefined;
+      return inside === undefined ? undefined : bit / 8 + inside;
+    }
+    return undefined;
+  }
+
   #value(id: number): BtfValue {
     for (let at = id, depth = 0; depth < DEEPEST; depth++) {
       if (at === 0) return { kind: 'none', size: 0 };
@@ -181,7 +219,8 @@ class Types {
     const name = reader.u32();
     const info = reader.u32();
     const sizeOrType = reader.u32();
-    return { kind: (info >>> 24) & 0x1f, name, count: info & 0xffff, sizeOrType, members: reader.offset };
+    const kind = (info >>> 24) & 0x1f;
+    return { kind, name, count: info & 0xffff, flag: info >>> 31 === 1, sizeOrType, members: reader.offset };
   }
 
   #name(offset: number): string | undefined {

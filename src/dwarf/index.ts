@@ -1,6 +1,6 @@
 // The DWARF engine: what is where in a program, and what it means. No sockets, no target: files and bytes.
 export { awaitChain, type ChainLink, stateOf } from './await-chain.js';
-export { type BtfFunction, type BtfValue, btfFunctions } from './btf.js';
+export { type BtfFunction, type BtfValue, btfFunctions, btfMember } from './btf.js';
 export { CallFrames } from './cfi.js';
 export { type CfiOperands, evaluateCfi } from './cfi-expr.js';
 export { type CodeAddress, fromCode, toCode } from './code-address.js';

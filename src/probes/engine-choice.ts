@@ -1,7 +1,9 @@
-import { type Architecture, controlBlock, type FieldSource } from '../arch/index.js';
+import { type Architecture, controlBlock } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import type { EngineName } from './engine-names.js';
+import type { HartSource } from './hart-source.js';
 import type { ReadPlan } from './read-plan.js';
+import { isRefusal, type Refusal } from './scratch/index.js';
 import type { RecordSources } from './target/record-format.js';
 import { type Candidate, planSites, type SitePlan } from './target/sites.js';
 
@@ -20,12 +22,15 @@ export interface EnginePlanOptions {
   /** The program's code, where the ELF has it. */
   readonly bytesAt: (address: Addr, length: number) => Uint8Array | undefined;
   readonly harts: number;
+  /** How trampolines tell several harts apart. */
+  readonly hart?: HartSource | Refusal | undefined;
   /** A process of Linux: threads come and go. */
   readonly process?: boolean;
 }
 
 /** What the code alone tells of each probe's engine; whether there is memory for trampolines, only the target does. */
-export function planEngines({ arch, wanted, plans, bytesAt, harts, process = false }: EnginePlanOptions): SitePlan {
+export function planEngines(options: EnginePlanOptions): SitePlan {
+  const { arch, wanted, plans, bytesAt, hart, process = false } = options;
   const { probeCode } = arch;
   const none = (why: string): SitePlan => ({
     sites: [],
@@ -35,8 +40,9 @@ export function planEngines({ arch, wanted, plans, bytesAt, harts, process = fal
   if (wanted === 'stop') return none('--engine stop');
   if (!probeCode) return none(`trampolines for ${arch.name} are not known`);
   if (process && !probeCode.process) return none(`trampolines for processes on ${arch.name} are not known`);
+  if (hart && isRefusal(hart)) return none(hart.refused);
   const candidates = plans.map((plan): Candidate => ({ plan, code: bytesAt(plan.address, plan.codeSize) }));
-  return planSites(candidates, probeCode, process ? processSources : sourcesFor(arch, harts));
+  return planSites(candidates, probeCode, process ? processSources : sourcesFor(arch, hart));
 }
 
 export function engineChoices(
@@ -56,13 +62,12 @@ const processSources: RecordSources = {
   outer: undefined,
 };
 
-function sourcesFor(arch: Architecture, harts: number): RecordSources {
+function sourcesFor(arch: Architecture, hart: HartSource | undefined): RecordSources {
   const riscv = arch.name === 'riscv64';
-  const hart: FieldSource & { kind: 'hart' } = { kind: 'hart', how: riscv ? 'tp' : 'gdtr' };
   return {
     time: { kind: 'time', counter: riscv ? 'time' : 'tsc' },
-    hart: harts > 1 ? hart : undefined,
+    hart,
     returnRegister: arch.returnAddress.in === 'register' ? arch.returnAddress.name : undefined,
-    outer: harts > 1 ? undefined : { kind: 'control', offset: controlBlock.outer },
+    outer: hart ? undefined : { kind: 'control', offset: controlBlock.outer },
   };
 }

@@ -11,6 +11,7 @@ export {
 export { type EngineName, engineNames } from './engine-names.js';
 export { Engines } from './engines.js';
 export { type FunctionOptions, FunctionTracer } from './function-tracer.js';
+export { type HartSource, hartSource } from './hart-source.js';
 export { mayInline } from './inlined-chain.js';
 export { changesItsCode, choosesItsPlace, stackBytes } from './linux-kernel.js';
 export { loadedElf } from './load-bias.js';

@@ -1,5 +1,5 @@
 // What of Linux is not to be had from an ELF alone. It is known by the functions that begin its boot and end it.
-import type { ElfFile } from '../dwarf/index.js';
+import { btfMember, type DebugInfo, type ElfFile, layoutOf } from '../dwarf/index.js';
 
 /**
  * Whether a program changes its own code as it runs, so that its ELF does not tell what stands at a probe. Linux does: its tracers and static
@@ -26,6 +26,18 @@ export function choosesItsPlace(elf: ElfFile, commandLine: string): boolean {
   return isLinux(elf) && elf.symbols.named('kaslr_get_random_long').length > 0 && !words.includes('nokaslr');
 }
 
-function isLinux(elf: ElfFile): boolean {
+/**
+ * Where riscv's Linux has the number of the CPU that a task runs on, in bytes from `tp`, which points to the task in the whole kernel
+ * (arch/riscv/include/asm/current.h; the first member of `task_struct` is `thread_info`). Undefined where neither BTF nor DWARF tells.
+ */
+export function cpuInTask(elf: ElfFile, debug: DebugInfo | undefined): number | undefined {
+  const section = elf.section('.BTF');
+  const told = section && btfMember(section, 'task_struct', ['thread_info', 'cpu']);
+  if (told !== undefined) return told;
+  const [info, ...others] = debug?.typesNamed('thread_info') ?? [];
+  return info && others.length === 0 ? layoutOf(info).members.find(({ name }) => name === 'cpu')?.offset : undefined;
+}
+
+export function isLinux(elf: ElfFile): boolean {
   return ['start_kernel', 'rest_init'].every((name) => elf.symbols.named(name).some(({ type }) => type === 'function'));
 }

@@ -1,5 +1,6 @@
-import type { Architecture } from '../arch/index.js';
-import type { Session } from '../rsp/index.js';
+import type { ElfFile } from '../dwarf/index.js';
+import type { HartSource } from '../probes/index.js';
+import type { Hart, Session } from '../rsp/index.js';
 import type { HartInfo } from '../trace/index.js';
 
 /** Numbers harts in the order in which the stub lists them; later ones as they come. */
@@ -38,33 +39,33 @@ export function hartName(id: string, name: string | undefined): string {
   return name?.replace(/\s*\[.*\]$/, '') || `hart ${id}`;
 }
 
+/** The most processors that are asked for by their APICs' numbers. */
+const mostApics = 256;
+
 /**
- * Numbers the words by which trampolines tell harts apart: as the stub lists the harts, where their registers tell which word is whose, else
+ * Numbers the words by which trampolines tell harts apart: as the stub lists the harts, where the target tells which word is whose, else
  * in the order in which the words come. A word too many is no hart's own.
  */
 export class HartWords {
   readonly #harts: number;
   readonly #known = new Map<bigint, number>();
-  readonly #hints = new Map<bigint, number>();
+  #hints = new Map<bigint, number>();
 
   constructor(harts: number) {
     this.#harts = harts;
   }
 
-  /** Reads the words of all harts where a register holds them. A hart that is not up yet may have another one later. */
-  async learn(session: Session, arch: Architecture, number: (id: string) => number): Promise<void> {
-    if (this.#harts === 1 || arch.name !== 'riscv64') return;
-    this.#hints.clear();
-    const several = new Set<bigint>();
-    for (const { id } of await session.harts()) {
-      const batch = session.batch(id);
-      const word = batch.readRegister('tp');
-      await batch.send();
-      if (word.value === undefined) continue;
-      if (this.#hints.has(word.value)) several.add(word.value);
-      this.#hints.set(word.value, number(id));
+  /** Learns whose word is which, while all harts stand. One that is not up yet may have another word later. */
+  async learn(session: Session, elf: ElfFile, how: HartSource['how'], number: (id: string) => number): Promise<void> {
+    const harts = await session.harts();
+    const numbers = harts.map(({ id }) => number(id));
+    const words = await wordsOf(session, elf, how, harts);
+    this.#hints = new Map();
+    for (const [index, word] of words.entries()) {
+      const hart = numbers[index];
+      if (word === undefined || hart === undefined || words.indexOf(word) !== words.lastIndexOf(word)) continue;
+      this.#hints.set(word, hart);
     }
-    for (const word of several) this.#hints.delete(word);
   }
 
   number(word: bigint): number {
@@ -78,4 +79,64 @@ export class HartWords {
     this.#known.set(word, number);
     return number;
   }
+}
+
+/** The word of each of these harts. */
+async function wordsOf(
+  session: Session,
+  elf: ElfFile,
+  how: HartSource['how'],
+  harts: readonly Hart[],
+): Promise<(bigint | undefined)[]> {
+  switch (how) {
+    case 'tp':
+      return registerOfEach(session, harts, 'tp');
+    case 'mhartid':
+      return registerOfEach(session, harts, 'mhartid');
+    case 'apic':
+      return apicsOf(session, harts.length);
+    case 'at-tp':
+      return linuxCpus(session, elf, await registerOfEach(session, harts, 'mhartid'));
+    case 'fs':
+      return [];
+  }
+}
+
+async function registerOfEach(session: Session, harts: readonly Hart[], name: string): Promise<(bigint | undefined)[]> {
+  if (session.target.register(name) === undefined) return [];
+  const words: (bigint | undefined)[] = [];
+  for (const { id } of harts) {
+    const batch = session.batch(id);
+    const word = batch.readRegister(name);
+    await batch.send();
+    words.push(word.value);
+  }
+  return words;
+}
+
+/** QEMU numbers processors in the order of their APICs' numbers, which have gaps where a socket's cores are no power of two. */
+async function apicsOf(session: Session, count: number): Promise<bigint[]> {
+  const found: bigint[] = [];
+  for (let apic = 0; apic < mostApics && found.length < count; apic++) {
+    const text = await session.monitor(`info lapic ${apic}`);
+    // A stub that knows nothing of that, or a machine without gaps.
+    if (text === undefined || !/No CPU available/i.test(text)) found.push(BigInt(apic));
+  }
+  return found;
+}
+
+/** riscv's Linux numbers CPUs in the order in which it brings them up (arch/riscv/kernel/smp.c). */
+async function linuxCpus(
+  session: Session,
+  elf: ElfFile,
+  hartIds: readonly (bigint | undefined)[],
+): Promise<(bigint | undefined)[]> {
+  const [map] = elf.symbols.named('__cpuid_to_hartid_map');
+  const bytes = map && (await session.memory().read(map.address, 8 * hartIds.length));
+  if (!bytes) return [];
+  const cpus = [...new BigUint64Array(Uint8Array.from(bytes).buffer)];
+  return hartIds.map((id) => {
+    const cpu = id === undefined ? -1 : cpus.indexOf(id);
+    return cpu < 0 ? undefined : BigInt(cpu);
+  });
 }

@@ -8,6 +8,7 @@ import {
   type EngineName,
   type EnginePlanOptions,
   type FunctionProbes,
+  hartSource,
   knownPlaces,
   loadedElf,
   mayInline,
@@ -25,7 +26,7 @@ import {
   type WatchPlace,
   type WatchSpec,
 } from '../probes/index.js';
-import type { Session } from '../rsp/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
 
 /** A program, read and understood, with its probes resolved: all that can be known before the target is touched. */
 export interface Program {
@@ -156,6 +157,16 @@ export function enginePlan(
     bytesAt: (address, length) => elf.bytesAt(address, length),
     harts: 1,
   };
+}
+
+/** What is known of the engines once the target is: how many harts it has, and how trampolines tell them apart. */
+export function planHarts(
+  { arch, elf, debug }: Program,
+  session: Session,
+  harts: number,
+): Pick<EnginePlanOptions, 'harts' | 'hart'> {
+  const several = harts > 1 && !isProcess(session.features);
+  return { harts, hart: several ? hartSource(arch, elf, debug, harts) : undefined };
 }
 
 /** Registers that hold integers, those that trampolines can record. */

@@ -37,7 +37,15 @@ import type { Hooked } from '../unwind/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { CountingSink } from './counting-sink.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
-import { addressesOf, codeToVerify, enginePlan, isLoadedAlike, loadedProgram, type Program } from './program.js';
+import {
+  addressesOf,
+  codeToVerify,
+  enginePlan,
+  isLoadedAlike,
+  loadedProgram,
+  type Program,
+  planHarts,
+} from './program.js';
 
 export interface RecordOptions {
   readonly session: Session;
@@ -133,6 +141,8 @@ export async function record(options: RecordOptions): Promise<Recording> {
   if (absent.length > 0) logger.info({ probes: absent.length }, 'code not loaded yet: these probes wait for it');
 
   const harts = new HartNumbers((await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) })));
+  const hartsPlan = planHarts(program, session, harts.all().length);
+  const { hart } = hartsPlan;
   const words = new HartWords(harts.all().length);
   const counting = new CountingSink(sink, harts);
   const filtered: TraceSink = options.thresholdNs ? new Threshold(counting, options.thresholdNs) : counting;
@@ -172,7 +182,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     scratch: options.scratch ?? {},
     elf,
     timeScale: (scratch) => timeScale(scratch.code.address),
-    harts: harts.all().length,
+    ...hartsPlan,
     hartNumber: (word) => words.number(word),
     counted: (address, counts) => tally.add(address, counts),
     ...(inProcess && {
@@ -201,8 +211,12 @@ export async function record(options: RecordOptions): Promise<Recording> {
       hartNumber: (id) => harts.number(id),
       isSameProgram: () => isLoadedAlike(of, options.program.elf, elf, verified),
       onFirstHit: async () => {
-        await words.learn(of, arch, (id) => harts.number(id));
-        return engines.arrive(engine, (thrown) => failed(thrown));
+        const done = await engines.arrive(engine, (thrown) => failed(thrown));
+        // Before the first record is looked at: the target stands.
+        if (engines.scratch !== undefined && hart && !isRefusal(hart)) {
+          await words.learn(of, elf, hart.how, (id) => harts.number(id));
+        }
+        return done;
       },
       onStop: (tells) => engines.onStop(tells),
       onExec: () => engines.restart(),

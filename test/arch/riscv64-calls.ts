@@ -31,7 +31,7 @@ export class Calls {
     this.#value = values(next);
   }
 
-  /** Random, but for what must point somewhere: a2 and t1 into the data, s11 at `helper`, s2 and s3 at nothing that may be read. */
+  /** Random, but for what must point somewhere: a2, t1 and tp into the data, s11 at `helper`, s2 and s3 at nothing that may be read. */
   registers(): Registers {
     const next = this.#next;
     return {
@@ -42,6 +42,7 @@ export class Calls {
       sp: place.stack + 0x800n + BigInt(16 * (next() % 64)),
       a2: place.data + BigInt(8 * (next() % 8)),
       t1: place.data + BigInt(8 * (next() % 8)),
+      tp: place.data + BigInt(8 * (next() % 8)),
       s2: 0n,
       s3: place.data + 4n,
       s11: place.helper,

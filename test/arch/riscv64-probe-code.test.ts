@@ -54,6 +54,8 @@ const shared: readonly FieldSource[] = [
   { kind: 'stack-pointer' },
   { kind: 'return-address' },
   { kind: 'hart', how: 'tp' },
+  { kind: 'hart', how: 'at-tp', offset: 4 },
+  { kind: 'hart', how: 'at-tp', offset: 2500 },
   { kind: 'hart', how: 'mhartid' },
   { kind: 'control', offset: controlBlock.spins },
   ...[0n, 1n, 2047n, 2048n, -1n, 0x7fff_ffffn, 0x8000_0000n, 0x1234_5678_9abc_def0n, 1n << 63n].map(
@@ -107,6 +109,7 @@ function expected(from: FieldSource, size: number, known: Known): bigint | undef
     case 'constant':
       return from.value;
     case 'hart':
+      if (from.how === 'at-tp') return inData(known, named('tp'), from.offset ?? 0, 4);
       return from.how === 'tp' ? named('tp') : 0n;
     case 'control':
       return 3n;
@@ -115,11 +118,15 @@ function expected(from: FieldSource, size: number, known: Known): bigint | undef
     case 'load': {
       const base = from.base.kind === 'register' ? named(from.base.name) : keptValue(from.base.index);
       if (base === 0n || base % BigInt(from.align) !== 0n) return -1n;
-      const at = Number(base - place.data) + from.offset;
-      const bytes = Uint8Array.from({ length: size }, (_, index) => known.data[at + index] ?? 0);
-      return BigInt(`0x${Buffer.from(bytes).reverse().toString('hex')}`);
+      return inData(known, base, from.offset, size);
     }
   }
+}
+
+function inData({ data }: Known, base: bigint, offset: number, size: number): bigint {
+  const at = Number(base - place.data) + offset;
+  const bytes = Uint8Array.from({ length: size }, (_, index) => data[at + index] ?? 0);
+  return BigInt(`0x${Buffer.from(bytes).reverse().toString('hex')}`);
 }
 
 function differences(record: DataView, fields: readonly RecordField[], known: Known): string[] {

@@ -43,7 +43,7 @@ t.test('what the architecture or the record cannot do is refused', async (t) => 
     ['a float register', { fields: [field({ kind: 'register', name: 'fa0' })] }],
     ['tsc', { fields: [field({ kind: 'time', counter: 'tsc' })] }],
     ['fs', { fields: [field({ kind: 'hart', how: 'fs' })] }],
-    ['gdtr', { fields: [field({ kind: 'hart', how: 'gdtr' })] }],
+    ['an APIC', { fields: [field({ kind: 'hart', how: 'apic' })] }],
     ['kept at an entry', { fields: [field({ kind: 'kept', index: 0 })], hook }],
     ['over the commit word', { fields: [field(a0, 0)] }],
     ['past the slot', { fields: [field(a0, 128)] }],

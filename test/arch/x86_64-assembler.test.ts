@@ -170,7 +170,7 @@ t.test('instructions without operands, and those of the system', async (t) => {
       [(code) => code.nop(), 'nop', ''],
       [(code) => code.pause(), 'pause', ''],
       [(code) => code.readTimeStamp(), 'rdtsc', ''],
-      [(code) => code.storeGdt({ base: 4, offset: 6 }), 'sgdt', '[rsp+0x6]'],
+      [(code) => code.identify(), 'cpuid', ''],
       [(code) => code.increment({ base: 12, offset: 0 }), 'lock inc', 'QWORD PTR [r12]'],
       [(code) => code.moveStack(-40), 'lea', 'rsp,[rsp-0x28]'],
     ]),

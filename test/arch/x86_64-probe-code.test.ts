@@ -51,7 +51,7 @@ function source(at: 'entry' | 'exit', keep: readonly string[]): fc.Arbitrary<Fie
         { kind: 'return-address' },
         { kind: 'time', counter: 'tsc' },
         { kind: 'hart', how: 'fs' },
-        { kind: 'hart', how: 'gdtr' },
+        { kind: 'hart', how: 'apic' },
         { kind: 'control', offset: controlBlock.outer },
         { kind: 'control', offset: controlBlock.outerPlan },
         { kind: 'control', offset: controlBlock.spins },
@@ -134,7 +134,7 @@ function expected({ size, from }: RecordField, moment: Moment): bigint | undefin
     case 'time':
       return undefined;
     case 'hart':
-      return from.how === 'fs' ? moment.results.fs : moment.results.gdt;
+      return from.how === 'fs' ? moment.results.fs : moment.results.apic;
     case 'control':
       return moment.control.get(from.offset);
     case 'load': {

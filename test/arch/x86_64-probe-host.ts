@@ -49,9 +49,9 @@ export interface Call {
 }
 
 export interface CallResults {
-  /** Of the thread: the word at fs:0, and what sgdt stores. */
+  /** Of the thread: the word at fs:0, and the number of its processor's APIC. */
   readonly fs: bigint;
-  readonly gdt: bigint;
+  readonly apic: bigint;
   /** Of every call. */
   readonly returnAddress: bigint;
   readonly outcomes: readonly CallOutcome[];
@@ -165,7 +165,7 @@ function readResults({ watch, calls }: CallScript, output: Buffer): CallResults 
   };
   const word = (): bigint => bytes(8).readBigUInt64LE();
   const words = (count: number): bigint[] => Array.from({ length: count }, word);
-  const [fs = 0n, gdt = 0n, returnAddress = 0n] = words(3);
+  const [fs = 0n, apic = 0n, returnAddress = 0n] = words(3);
   const outcomes = calls.map(() => ({
     registers: words(16),
     flags: word(),
@@ -173,5 +173,5 @@ function readResults({ watch, calls }: CallScript, output: Buffer): CallResults 
     interrupts: Number(word()),
     watched: watch.map(({ size }) => new Uint8Array(bytes(size))),
   }));
-  return { fs, gdt, returnAddress, outcomes };
+  return { fs, apic, returnAddress, outcomes };
 }

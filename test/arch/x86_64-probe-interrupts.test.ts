@@ -25,7 +25,7 @@ const interrupted = (target: string, ringShift: number): Probe => ({
     { at: 16, size: 8, from: { kind: 'time', counter: 'tsc' } },
     { at: 24, size: 8, from: { kind: 'load', base: { kind: 'register', name: 'rdx' }, offset: 0, align: 8 } },
     { at: 32, size: 8, from: { kind: 'constant', value: ENTRY } },
-    { at: 40, size: 8, from: { kind: 'hart', how: 'gdtr' } },
+    { at: 40, size: 8, from: { kind: 'hart', how: 'apic' } },
   ],
   exit: [
     ...(plainProbe.exit ?? []),
@@ -97,8 +97,8 @@ t.test('interrupts after every instruction run trampolines of their own, and har
         1 + interrupts + entered.length,
         'what is not dropped is noted; an exit where the entry was',
       );
-      const gdts = new Set(entries.map((slot) => slot.getBigUint64(40, true)));
-      t.same([...gdts], [ran.results.gdt], 'nothing was kept where interrupts write');
+      const processors = new Set(entries.map((slot) => slot.getBigUint64(40, true)));
+      t.same([...processors], [ran.results.apic], 'nothing was kept where interrupts write');
       const own = inRegister(call.registers, 'rdi');
       const all = [...Array.from({ length: interrupts }, (_, index) => BigInt(index)), own].sort();
       if (room === capacity) t.same([entered, left], [all, all], 'every call is there once, and returns once');

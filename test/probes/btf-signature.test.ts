@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import t, { type Test } from 'tap';
 import { architectureNamed } from '../../src/arch/index.js';
 import { RsptraceError } from '../../src/base/errors.js';
-import { btfFunctions, DebugInfo, ElfFile } from '../../src/dwarf/index.js';
+import { btfFunctions, btfMember, DebugInfo, ElfFile } from '../../src/dwarf/index.js';
 import { parseNames } from '../../src/probes/index.js';
 import { type FunctionProbe, resolveFunctions } from '../../src/probes/resolve-functions.js';
 import { scratchFolder } from '../support/command.js';
@@ -55,6 +55,29 @@ t.test('the same arguments in the same registers, and the same on the stack', as
   }
 });
 
+t.test('members of structs are where the compiler has put them', async (t) => {
+  const path = join(scratchFolder(t), 'members');
+  const source = `
+    #include <stddef.h>
+    #include <stdio.h>
+    struct inner { long flags; char few; unsigned cpu; unsigned low : 3, high : 5; };
+    struct outer { short first; struct inner info; char text[2500]; struct inner far; int bits : 7; };
+    struct outer o;
+    int main(void) { printf("%zu %zu %zu", offsetof(struct outer, info.cpu), offsetof(struct outer, far.cpu), offsetof(struct inner, few)); }`;
+  execFileSync('gcc', ['-gbtf', '-x', 'c', '-o', path, '-'], { input: source });
+  const section = (await ElfFile.open(path)).section('.BTF') ?? new Uint8Array(0);
+  const at = [
+    btfMember(section, 'outer', ['info', 'cpu']),
+    btfMember(section, 'outer', ['far', 'cpu']),
+    btfMember(section, 'inner', ['few']),
+  ];
+  t.equal(at.join(' '), execFileSync(path).toString());
+  for (const path of [['bits'], ['info', 'low'], ['info', 'high'], ['none'], ['first', 'cpu'], ['info', 'none'], []]) {
+    t.equal(btfMember(section, 'outer', path), undefined, path.join('.'));
+  }
+  t.equal(btfMember(section, 'nothing', ['cpu']), undefined);
+});
+
 t.test('a damaged section is an error of its own, whatever stands in it', async (t) => {
   const { elf } = await compiled(t, '-gbtf');
   const section = elf.section('.BTF') ?? new Uint8Array(0);
@@ -66,6 +89,7 @@ t.test('a damaged section is an error of its own, whatever stands in it', async 
       try {
         const functions = btfFunctions(damaged);
         for (const name of names) functions(name);
+        btfMember(damaged, 'large', ['a']);
       } catch (error) {
         if (!(error instanceof RsptraceError)) t.fail(`${at}: ${error}`);
       }

@@ -54,7 +54,7 @@ export interface HartsOptions {
   readonly period: number;
 }
 
-/** What a hart of `kernels/harts-riscv64.s` says that it has done. */
+/** What a hart of `kernels/harts-ARCH.s` says that it has done. */
 export interface HartCounts {
   readonly outer: number;
   readonly inner: number;
@@ -62,12 +62,18 @@ export interface HartCounts {
   readonly sum: number;
 }
 
-/** Assembles `kernels/harts-riscv64.s`, whose harts call the same functions at once. */
-export function hartsKernel(t: { teardown: (fn: () => void) => void }, options: HartsOptions): PagingKernel {
+/** Assembles `kernels/harts-ARCH.s`, whose harts call the same functions at once. */
+export function hartsKernel(
+  t: { teardown: (fn: () => void) => void },
+  arch: 'riscv64' | 'x86_64',
+  options: HartsOptions,
+): PagingKernel {
   const values = { HARTS: options.harts, CALLS: options.calls, PERIOD: options.period };
-  const elf = bareKernel(t, 'harts-riscv64.s', values);
-  const machine = ['-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none', '-smp', `${options.harts}`];
-  return { elf, command: ['qemu-system-riscv64', ...machine, '-kernel', elf] };
+  const elf = bareKernel(t, arch, `harts-${arch}.s`, values);
+  // On x86-64 two sockets of three cores, whose APICs are 0, 1, 2, 4, 5, 6.
+  const smp = arch === 'x86_64' ? `${options.harts},maxcpus=6,sockets=2,cores=3` : `${options.harts}`;
+  const machine = arch === 'x86_64' ? ['qemu-system-x86_64', ...exit, '-nographic'] : bareMachine;
+  return { elf, command: [...machine, '-smp', smp, '-kernel', elf] };
 }
 
 /** Assembles `kernels/hazards-riscv64.s`, which looks at its own code, and changes it. */
@@ -76,14 +82,17 @@ export function hazardsKernel(
   options: { readonly calls: number; readonly own?: number },
 ): PagingKernel {
   // The assembler's own debug info says that these functions take no arguments.
-  const elf = bareKernel(t, 'hazards-riscv64.s', { CALLS: options.calls, OWN: options.own ?? 0 }, '-g');
-  const machine = ['-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none'];
-  return { elf, command: ['qemu-system-riscv64', ...machine, '-kernel', elf] };
+  const values = { CALLS: options.calls, OWN: options.own ?? 0 };
+  const elf = bareKernel(t, 'riscv64', 'hazards-riscv64.s', values, '-g');
+  return { elf, command: [...bareMachine, '-kernel', elf] };
 }
 
-/** A kernel for M-mode, at the begin of the RAM. */
+const bareMachine = ['qemu-system-riscv64', '-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none'];
+
+/** A kernel for M-mode, at the begin of the RAM, or one that QEMU starts through its PVH note. */
 function bareKernel(
   t: { teardown: (fn: () => void) => void },
+  arch: 'riscv64' | 'x86_64',
   file: string,
   values: Readonly<Record<string, number>>,
   ...options: string[]
@@ -92,15 +101,14 @@ function bareKernel(
   const elf = join(folder, 'kernel.elf');
   const object = join(folder, 'kernel.o');
   const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
-  const source = join(import.meta.dirname, 'kernels', file);
-  execFileSync('riscv64-linux-gnu-as', [
-    '-march=rv64imac_zicsr_zifencei',
-    ...options,
-    ...symbols,
-    '-o',
-    object,
-    source,
-  ]);
+  const sources = join(import.meta.dirname, 'kernels');
+  const assembled = [...options, ...symbols, '-I', sources, '-o', object, join(sources, file)];
+  if (arch === 'x86_64') {
+    execFileSync('as', assembled);
+    execFileSync('ld', ['-Ttext-segment=0x100000', '-static', object, '-o', elf]);
+    return elf;
+  }
+  execFileSync('riscv64-linux-gnu-as', ['-march=rv64imac_zicsr_zifencei', ...assembled]);
   execFileSync('riscv64-linux-gnu-ld', ['--no-warn-rwx-segments', '-Ttext=0x80000000', '-static', object, '-o', elf]);
   return elf;
 }

@@ -164,6 +164,10 @@ function sourceValue(
       return T3;
     case 'hart':
       if (from.how === 'tp') return TP;
+      if (from.how === 'at-tp') {
+        loadAt(assembler, 4, T3, TP, from.offset ?? 0);
+        return T3;
+      }
       if (from.how !== 'mhartid') throw new RangeError(`RISC-V has no ${from.how}`);
       assembler.emit(csr('csrrs', T3, MHARTID, 0));
       return T3;
@@ -198,6 +202,16 @@ function loadGroups(fields: readonly RecordField[]): LoadGroup[] {
   return [...groups.values()];
 }
 
+/** Zero-extended, from any offset. */
+function loadAt(assembler: Assembler, size: RecordField['size'], to: number, pointer: number, offset: number): void {
+  if (offset >= -2048 && offset < 2048) {
+    assembler.emit(load(loadOps[size], to, pointer, offset));
+    return;
+  }
+  assembler.loadConstant(to, BigInt(offset));
+  assembler.emit(add(to, to, pointer), load(loadOps[size], to, to, 0));
+}
+
 const MAX_ALIGN = 2048;
 
 function putLoads(assembler: Assembler, frame: TrampolineFrame, { base, align, loads }: LoadGroup): void {
@@ -214,11 +228,7 @@ function putLoads(assembler: Assembler, frame: TrampolineFrame, { base, align, l
     assembler.branch('bne', T3, 0, wrong);
   }
   for (const { field, offset } of loads) {
-    if (offset >= -2048 && offset < 2048) assembler.emit(load(loadOps[field.size], T3, pointer, offset));
-    else {
-      assembler.loadConstant(T3, BigInt(offset));
-      assembler.emit(add(T3, T3, pointer), load(loadOps[field.size], T3, T3, 0));
-    }
+    loadAt(assembler, field.size, T3, pointer, offset);
     put(assembler, field, T3);
   }
   assembler.jump(done);

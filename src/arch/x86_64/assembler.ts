@@ -257,9 +257,9 @@ export class Assembler {
     this.#bytes.push(0x0f, 0x31);
   }
 
-  /** sgdt: 2 bytes of limit, 8 of address. */
-  storeGdt(to: Place): void {
-    this.#emit({ size: 4, opcode: [0x0f, 0x01], reg: 0, extended: true, rm: to });
+  /** cpuid of the leaf in eax: destroys rax, rbx, rcx and rdx. */
+  identify(): void {
+    this.#bytes.push(0x0f, 0xa2);
   }
 
   #addressOf({ offset }: Label): Addr {

@@ -1,7 +1,7 @@
 import { addOffset } from '../../base/addr.js';
 import { controlBlock, type RecordField, type RingGeometry } from '../probe-code.js';
 import { type Assembler, Label, type Place } from './assembler.js';
-import { R11, RAX, RDX, RSP } from './registers.js';
+import { R11, RAX, RBX, RDX, RSP } from './registers.js';
 import { fetch, general, keptWord, type Stack } from './stack.js';
 
 type Load = RecordField & { readonly from: { readonly kind: 'load' } };
@@ -96,12 +96,13 @@ function readHart(code: Assembler, how: string, offset: number): void {
     case 'fs':
       code.load(RAX, { fs: offset });
       return;
-    case 'gdtr':
-      // The limit comes first, in two bytes; so the address is aligned.
-      code.moveStack(-16);
-      code.storeGdt({ base: RSP, offset: 6 });
-      code.load(RAX, { base: RSP, offset: 8 });
-      code.moveStack(16);
+    case 'apic':
+      // Leaf 1, ebx 31:24, "initial APIC ID". A descriptor table or a segment's base may be shared, or change as a kernel boots; this is neither.
+      code.constant(RAX, 1n);
+      code.identify();
+      code.move(RAX, RBX);
+      code.shift('left', RAX, 32);
+      code.shift('right', RAX, 56);
       return;
     default:
       throw new RangeError(`x86_64 cannot tell harts apart by ${how}`);

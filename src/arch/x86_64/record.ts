@@ -1,14 +1,14 @@
 import { controlBlock, type OuterCopy, type RecordField, type RingGeometry } from '../probe-code.js';
 import { type Assembler, Label } from './assembler.js';
 import { controlWord, writeFields } from './fields.js';
-import { R10, R11, RAX, RCX, RDX, RSI } from './registers.js';
+import { R10, R11, RAX, RBX, RCX, RDX, RSI } from './registers.js';
 import { onStack, type Stack } from './stack.js';
 
 /**
  * Writes one record into the ring. All registers are the function's own but for those that were pushed:
  *
  *     rax  HEAD, then scratch     r10  the claim     r11  the record
- *     rdx  time, and a pointer that is on the stack     rcx, rsi  copying the outer poll's bytes
+ *     rdx  time, and a pointer that is on the stack     rcx, rsi  copying the outer poll's bytes     rbx, rcx, rdx  which processor it is
  *
  * An interrupt may come between any two instructions, write below rsp, run other trampolines and never return. So nothing is kept below
  * rsp, and nothing but registers and this stack is ever half done.
@@ -23,6 +23,8 @@ export interface Contents {
 export function toPush({ fields, outerCopy }: Contents): number[] {
   const push = new Set([RAX, R10, R11]);
   if (fields.some(({ from }) => from.kind === 'time')) push.add(RDX);
+  if (fields.some(({ from }) => from.kind === 'hart' && from.how === 'apic'))
+    for (const used of [RBX, RCX, RDX]) push.add(used);
   if (outerCopy !== undefined) for (const number of [RCX, RDX, RSI]) push.add(number);
   if (fields.some(({ from }) => from.kind === 'load' && onStack(from.base, push))) push.add(RDX);
   return [...push];

@@ -7,7 +7,7 @@ import type { TimeScale } from './target-engine.js';
 
 /**
  * Finds out how a counter's ticks become the nanoseconds of `clock`: runs a few milliseconds of code at `at` in the target, and puts
- * everything back. The target stands in its kernel's code, with one hart.
+ * everything back. The target stands in its kernel's code.
  * @throws RsptraceError `COUNTER_UNKNOWN` where that cannot be done
  */
 export async function counterScale(
@@ -36,7 +36,10 @@ export async function counterScale(
   const planted = set.insertBreakpoint(place);
   await set.send();
   if (!planted.value) throw unknown('the stub takes no breakpoint in the scratch memory');
-  await session.resume();
+  // By itself: other harts would come to breakpoints meanwhile.
+  const { stop } = session.state.kind === 'idle' ? session.state : { stop: undefined };
+  const hart = stop?.kind === 'signal' ? stop.hart : undefined;
+  await session.resume({ kind: 'continue', ...(hart !== undefined && { hart }) });
   const after = await registersOf(session);
   const now = session.batch();
   const time = clock.request(now);

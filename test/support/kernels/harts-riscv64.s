@@ -43,6 +43,11 @@ _start:
     add s3, s3, a0
     addi s2, s2, 1
     bne s2, s4, 1b
+.if PERIOD
+    # One interrupt at least, however fast that was.
+11: ld t0, 16(s1)
+    beqz t0, 11b
+.endif
     csrci mstatus, 8
     sd s3, 24(s1)
     fence
@@ -241,76 +246,6 @@ digits_end: .byte 0
     .balign 16
 stacks:   .skip 8 * 4096
 
-# What a compiler would tell of the three functions: their arguments lie in a0 and a1.
-    .section .debug_abbrev, "", @progbits
-    .byte 1, 0x11        # compile_unit
-    .byte 1
-    .byte 0x25, 0x08     # producer, string
-    .byte 0x13, 0x0b     # language, data1
-    .byte 0x03, 0x08     # name, string
-    .byte 0x11, 0x01     # low_pc, addr
-    .byte 0x12, 0x07     # high_pc, data8
-    .byte 0, 0
-    .byte 2, 0x24        # base_type
-    .byte 0
-    .byte 0x0b, 0x0b     # byte_size, data1
-    .byte 0x3e, 0x0b     # encoding, data1
-    .byte 0x03, 0x08
-    .byte 0, 0
-    .byte 3, 0x2e        # subprogram
-    .byte 1
-    .byte 0x03, 0x08
-    .byte 0x3f, 0x19     # external, flag_present
-    .byte 0x27, 0x19     # prototyped
-    .byte 0x11, 0x01
-    .byte 0x12, 0x07
-    .byte 0x49, 0x13     # type, ref4
-    .byte 0, 0
-    .byte 4, 0x05        # formal_parameter
-    .byte 0
-    .byte 0x03, 0x08
-    .byte 0x49, 0x13
-    .byte 0x02, 0x18     # location, exprloc
-    .byte 0, 0
-    .byte 0
-
-    .macro described name
-    .byte 3
-    .asciz "\name"
-    .quad \name
-    .quad \name\()_end - \name
-    .long number_type - unit
-    .byte 4
-    .asciz "call"
-    .long number_type - unit
-    .byte 1
-    .byte 0x5a
-    .byte 4
-    .asciz "hart"
-    .long number_type - unit
-    .byte 1
-    .byte 0x5b
-    .byte 0
-    .endm
-
-    .section .debug_info, "", @progbits
-unit:
-    .long unit_end - unit - 4
-    .short 4
-    .long 0
-    .byte 8
-    .byte 1
-    .asciz "by hand"
-    .byte 0x0c
-    .asciz "harts"
-    .quad outer
-    .quad tick_end - outer
-number_type:
-    .byte 2
-    .byte 8, 7
-    .asciz "unsigned long"
-    described outer
-    described inner
-    described tick
-    .byte 0
-unit_end:
+    .equ FIRST, 10              # a0
+    .equ SECOND, 11
+    .include "harts-debug.s"

@@ -1,0 +1,26 @@
+// The same on x86-64, whose processors only their APICs tell apart.
+import t from 'tap';
+import { type HartsCase, kilohertz10, many, traceHarts } from '../support/harts.js';
+
+const cases: readonly HartsCase[] = [
+  { what: 'four harts, without stops', harts: 4, calls: Math.ceil(many / 2), period: 0, engine: 'target', options: [] },
+  {
+    what: 'four harts at 10 kHz, a ring that is read at stops',
+    harts: 4,
+    calls: 1000,
+    period: kilohertz10,
+    engine: 'target',
+    options: ['--scratch', '0x4000000,256K', '--until', 'drained'],
+  },
+  {
+    what: 'four harts at 10 kHz, without stops',
+    harts: 4,
+    calls: 4000,
+    period: kilohertz10,
+    engine: 'target',
+    options: [],
+  },
+  { what: 'four harts, with a stop at each event', harts: 4, calls: 30, period: 0, engine: 'stop', options: [] },
+];
+
+for (const each of cases) t.test(each.what, { timeout: 100_000 + many }, (t) => traceHarts(t, 'x86_64', each));

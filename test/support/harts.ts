@@ -1,0 +1,117 @@
+// Several harts in the same functions at once, or a timer of 10 kHz: every hart's calls against its own counters, each record whole, in order.
+// RSPTRACE_CALLS=625000 makes ten million events of the first one; 12500 without.
+import { createReadStream, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Test } from 'tap';
+import type { ChromeRecord } from '../trace/decode-chrome.js';
+import { rsptrace, scratchFolder } from './command.js';
+import { type HartCounts, type HartsOptions, hartCounts, hartsKernel } from './tiny-kernels.js';
+
+interface Output {
+  readonly end: string;
+  readonly events: number;
+  readonly records: number;
+  readonly missing: number;
+  readonly scratch?: string;
+  readonly probes: readonly { readonly engine: string }[];
+  readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
+}
+
+/** What one hart's track tells. */
+interface Told {
+  readonly calls: Map<string, number>;
+  readonly open: { readonly name: string; readonly call: number }[];
+  last: number;
+}
+
+/** Reads a trace record by record, each against what the program must have done; counts by the hart that the track is named after. */
+async function readCalls(path: string): Promise<{ readonly harts: Map<number, Told>; readonly wrong: string[] }> {
+  const numbers = new Map<number, number>();
+  const harts = new Map<number, Told>();
+  const wrong: string[] = [];
+  for await (const line of createInterface({ input: createReadStream(path) })) {
+    if (!line.startsWith('{')) continue;
+    const { ph, tid, name, ts, args } = JSON.parse(line.replace(/,$/, '')) as ChromeRecord;
+    if (name === 'thread_name') numbers.set(tid, Number(/^CPU#(\d+)$/.exec(String(args.name))?.[1]));
+    if (ph !== 'B' && ph !== 'E') continue;
+    const hart = numbers.get(tid) ?? -1;
+    const told = harts.get(hart) ?? { calls: new Map<string, number>(), open: [], last: 0 };
+    harts.set(hart, told);
+    if (ts < told.last) wrong.push(`hart ${hart} goes back in time: ${line}`);
+    told.last = ts;
+    if (ph === 'B') {
+      const call = told.calls.get(name) ?? 0;
+      const around = told.open.at(-1);
+      if (args.arguments !== `call: ${call}, hart: ${hart}`) wrong.push(`hart ${hart}, call ${call}: ${line}`);
+      // An interrupt may come anywhere, and ordinary calls nest in one way only.
+      const expected = name === 'inner' ? around?.name === 'outer' && around.call === call : around?.name !== name;
+      if (!expected) wrong.push(`hart ${hart}, in ${around?.name} ${around?.call}: ${line}`);
+      told.calls.set(name, call + 1);
+      told.open.push({ name, call });
+    } else {
+      const { name: ended, call = 0 } = told.open.pop() ?? {};
+      const result = ended === 'tick' ? call : 3 * call + hart + (ended === 'outer' ? 1 : 0);
+      if (ended !== name || args.returned !== String(result)) wrong.push(`hart ${hart}, ${ended} ${call}: ${line}`);
+    }
+  }
+  return { harts, wrong };
+}
+
+export interface HartsCase extends HartsOptions {
+  readonly what: string;
+  readonly engine: 'target' | 'stop';
+  readonly options: readonly string[];
+}
+
+/** How often each of four harts calls `outer`. */
+export const many = Number(process.env.RSPTRACE_CALLS ?? 12_500);
+/** Of the 10 MHz timer. */
+export const kilohertz10 = 1000;
+
+/** Records a run of the kernel, and compares each event with what it must have done. */
+export async function traceHarts(t: Test, arch: 'riscv64' | 'x86_64', wanted: HartsCase): Promise<void> {
+  const { harts, calls, period, engine, options } = wanted;
+  const { elf, command } = hartsKernel(t, arch, wanted);
+  const folder = scratchFolder(t);
+  const [trace, kept] = [join(folder, 'out.json'), join(folder, 'console')];
+  const probes = ['-p', 'fn:outer', '-p', 'fn:inner', '-p', 'fn:tick'];
+  const record = ['run', '--json', '--engine', engine, ...options, ...probes, '-o', trace, '--console', kept];
+  const until = options.includes('--until');
+  const keep = until ? ['--keep-running'] : [];
+  const { status, stdout, stderr } = await rsptrace(...record, ...keep, elf, '--', ...command).ended;
+  t.equal(status, 0, stderr.slice(-300));
+  const output = JSON.parse(stdout) as Output;
+  t.equal(output.end, until ? 'until' : 'guest-ended');
+  t.equal(output.missing, 0, 'nothing is missing');
+  t.strictSame(new Set(output.probes.map((probe) => probe.engine)), new Set([engine]));
+  const counted = hartCounts(readFileSync(kept, 'latin1'));
+  t.same(
+    counted.map(({ outer, inner, sum }) => ({ outer, inner, sum })),
+    Array.from({ length: harts }, (_, hart) => ({
+      outer: calls,
+      inner: calls,
+      sum: (3 * calls * (calls - 1)) / 2 + calls * (hart + 1),
+    })),
+    'the program computed what it computes untraced',
+  );
+  const told = await readCalls(trace);
+  t.strictSame(told.wrong.slice(0, 5), [], `${told.wrong.length} events are not what the program did`);
+  const own = (of: HartCounts): object => ({ outer: of.outer, inner: of.inner, tick: of.ticks });
+  t.strictSame(
+    Array.from({ length: harts }, (_, hart) => {
+      const count = (name: string): number => told.harts.get(hart)?.calls.get(name) ?? 0;
+      return { outer: count('outer'), inner: count('inner'), tick: count('tick') };
+    }),
+    counted.map(own),
+    "each hart's own counters",
+  );
+  for (const { open } of told.harts.values()) t.strictSame(open, [], 'every call has returned');
+  const sums = (name: 'outer' | 'inner' | 'ticks'): number => counted.reduce((sum, one) => sum + one[name], 0);
+  for (const row of output.functions) {
+    const all = row.function === 'tick' ? sums('ticks') : sums('outer');
+    t.same([row.calls, row.lost], [all, 0], `the table's ${row.function}`);
+  }
+  if (period > 0) t.ok(sums('ticks') > 0, `${sums('ticks')} interrupts`);
+  t.comment(`${output.events} events, ${sums('ticks')} interrupts`);
+}
