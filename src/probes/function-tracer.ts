@@ -2,19 +2,22 @@ import { hex } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { formatValue, type Shape, valueOfBytes } from '../dwarf/index.js';
-import type { ArgumentValue, GuestNanos } from '../trace/index.js';
+import type { ArgumentValue, GuestNanos, ThreadRef } from '../trace/index.js';
 import { bytesIn, type ValuePlace } from './argument-places.js';
 import type { OpenCall } from './call-stacks.js';
 import type { Call, CallKind, CallSite, EventOutput, Moment, TracedCall } from './call-tracer.js';
 import { holds } from './predicate.js';
 import type { FunctionProbe, FunctionProbes } from './resolve-functions.js';
 import type { MemoryRequest } from './stop-engine.js';
+import type { ThreadsByStack } from './threads-by-stack.js';
 
 export interface FunctionOptions {
   /** Calls nested in so many traced functions are not told of. */
   readonly maxDepth?: number;
   /** Tell arguments and results. */
   readonly values?: boolean;
+  /** Tell whose calls they are. */
+  readonly threads?: ThreadsByStack | undefined;
 }
 
 /** What {@link CallTracer} keeps of an open call. */
@@ -24,6 +27,7 @@ interface TracedFunction extends TracedCall {
   /** Calls of functions around it. */
   readonly nested: number;
   readonly hart: number;
+  readonly thread: ThreadRef | undefined;
   /** Until the begin is told. */
   values: readonly ArgumentValue[];
   /** What is known of its return, until that is told. */
@@ -40,12 +44,14 @@ export class FunctionTracer implements CallKind {
   readonly #output: EventOutput;
   readonly #maxDepth: number;
   readonly #values: boolean;
+  readonly #threads: ThreadsByStack | undefined;
   readonly #texts = new ValueTexts();
 
   constructor({ probes }: FunctionProbes, output: EventOutput, options: FunctionOptions = {}) {
     this.#output = output;
     this.#maxDepth = options.maxDepth ?? Number.POSITIVE_INFINITY;
     this.#values = options.values ?? true;
+    this.#threads = options.threads;
     for (const probe of probes) this.#probes.set(probe.address, probe);
   }
 
@@ -60,7 +66,8 @@ export class FunctionTracer implements CallKind {
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
     const values = this.#values ? this.#arguments(probe, registers) : none;
-    return { kind: this, probe, began: this.#output.at(time), nested, hart, values, exit: undefined };
+    const thread = this.#threads?.of(site.stackPointer);
+    return { kind: this, probe, began: this.#output.at(time), nested, hart, thread, values, exit: undefined };
   }
 
   isSame(one: TracedCall, other: TracedCall): boolean {
@@ -78,10 +85,10 @@ export class FunctionTracer implements CallKind {
 
   began(call: FunctionCall): void {
     const { payload, depth } = call;
-    const { hart, probe, values } = payload;
+    const { hart, thread, probe, values } = payload;
     payload.values = none;
     const { time } = this.#output;
-    this.#output.emit({ type: 'call-begin', time, hart, function: probe.ref, depth, arguments: values });
+    this.#output.emit({ type: 'call-begin', time, hart, thread, function: probe.ref, depth, arguments: values });
   }
 
   exitReads(): readonly MemoryRequest[] {
@@ -95,17 +102,18 @@ export class FunctionTracer implements CallKind {
   }
 
   ended({ payload, depth }: FunctionCall): void {
-    const { probe, began, exit } = payload;
+    const { probe, thread, began, exit } = payload;
     if (!exit) return;
     const { hart, result } = exit;
     const { time } = this.#output;
-    const end = { type: 'call-end', time, hart, function: probe.ref, depth, began } as const;
+    const end = { type: 'call-end', time, hart, thread, function: probe.ref, depth, began } as const;
     this.#output.emit(result === undefined ? end : { ...end, result });
   }
 
   lost({ payload, depth }: FunctionCall, hart: number): void {
-    const { probe, began } = payload;
-    this.#output.emit({ type: 'call-lost', time: this.#output.time, hart, function: probe.ref, depth, began });
+    const { probe, thread, began } = payload;
+    const { time } = this.#output;
+    this.#output.emit({ type: 'call-lost', time, hart, thread, function: probe.ref, depth, began });
   }
 }
 

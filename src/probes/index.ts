@@ -32,6 +32,7 @@ export { TallyTracer } from './tally-tracer.js';
 export { counterScale } from './target/counter-rate.js';
 export { type Leftovers, removeLeftovers } from './target/leftovers.js';
 export type { TimeScale } from './target/target-engine.js';
+export { ThreadsByStack } from './threads-by-stack.js';
 export { verifyArchitecture, verifyCode } from './verify-target.js';
 export { knownPlaces, resolveWatches, type WatchPlace } from './watch/resolve-watches.js';
 export { WatchEvents, watchRef } from './watch/watch-events.js';

@@ -23,6 +23,7 @@ import {
   StopEngine,
   stackBytes,
   TallyTracer,
+  ThreadsByStack,
   type TimeScale,
   verifyArchitecture,
   verifyCode,
@@ -154,10 +155,12 @@ export async function record(options: RecordOptions): Promise<Recording> {
     const backtraces = depth ? new Backtraces(elf, arch, debug, { depth, hooked }) : undefined;
     kinds.push(new PollTracer(polls.futures, polls.probes, output, backtraces));
   }
-  if (functions) kinds.push(new FunctionTracer(functions, output, options.functions));
+  const stackSize = stackBytes(elf);
+  const threads = stackSize === undefined ? undefined : new ThreadsByStack(stackSize);
+  if (functions) kinds.push(new FunctionTracer(functions, output, { ...options.functions, threads }));
   const tally = new TallyTracer(tallies?.probes ?? []);
   if (tallies) kinds.push(tally);
-  const tracer = new CallTracer(arch, output, kinds, stackBytes(elf));
+  const tracer = new CallTracer(arch, output, kinds, stackSize);
   const specs = program.watches.map(({ spec }) => spec);
   const places = await resolveWatches(specs, debug, session.memory());
   const watchEvents = new WatchEvents(elf, debug, output);

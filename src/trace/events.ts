@@ -133,11 +133,20 @@ export interface PollLost extends At {
   readonly began: GuestNanos;
 }
 
+/** A thread of the target, where its threads are known apart by their stacks; one object a stack, so identity is a key. */
+export interface ThreadRef {
+  readonly key: number;
+  /** The lowest address of its stack. */
+  readonly stack: Addr;
+}
+
 interface OfCall {
   readonly time: GuestNanos;
   readonly hart: number;
+  /** Whose call it is: it may wait while others run on the hart, and go on on another. Undefined where only harts are known. */
+  readonly thread?: ThreadRef | undefined;
   readonly function: FunctionRef;
-  /** Polls and calls open on this hart before this one. */
+  /** Polls and calls open on this hart, or of this thread, before this one. */
   readonly depth: number;
 }
 

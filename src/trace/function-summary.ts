@@ -1,5 +1,5 @@
 import type { FunctionRef, TraceEvent, TraceInfo, TraceSink } from './events.js';
-import { type AnyBegin, OpenCalls } from './open-calls.js';
+import { type AnyBegin, OpenCalls, type Track } from './open-calls.js';
 import { compare } from './summary.js';
 
 /** What one function did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
@@ -16,7 +16,7 @@ export interface FunctionRow {
   readonly lost: number;
   /** Time inside it, with all that it calls; of calls inside a call of the same function only the outer one counts, as in uftrace. */
   readonly total_ns: number;
-  /** Time inside it, without the traced functions that ran meanwhile on the same hart. */
+  /** Time inside it, without the traced functions that ran meanwhile on the same hart, or in the same thread. */
   readonly self_ns: number;
   /** Mean time of the calls that returned, recursive ones included. */
   readonly avg_ns: number;
@@ -74,7 +74,7 @@ export class FunctionSummary implements TraceSink {
         break;
       case 'poll-end':
       case 'poll-lost':
-        this.#passOn(event.hart, this.#open.end(event)?.inside ?? 0);
+        this.#passOn(event, this.#open.end(event)?.inside ?? 0);
         break;
       case 'call-end': {
         const tally = this.#tally(event.function);
@@ -89,8 +89,8 @@ export class FunctionSummary implements TraceSink {
         tally.sum += time;
         tally.self += time - open.inside;
         tally.max = Math.max(tally.max, time);
-        if (!isInside(this.#open.on(event.hart), event.function)) tally.total += time;
-        this.#passOn(event.hart, time);
+        if (!isInside(this.#open.on(event), event.function)) tally.total += time;
+        this.#passOn(event, time);
         break;
       }
       case 'call-lost': {
@@ -100,7 +100,7 @@ export class FunctionSummary implements TraceSink {
         if (open === undefined && this.#waiting.delete(keyOf(event.function, event.began))) break;
         if (open === undefined) tally.calls++;
         tally.lost++;
-        this.#passOn(event.hart, open?.inside ?? 0);
+        this.#passOn(event, open?.inside ?? 0);
         break;
       }
       case 'state':
@@ -130,8 +130,8 @@ export class FunctionSummary implements TraceSink {
   }
 
   /** Time that the innermost call still open did not spend in itself. A poll hands it on to the function around it. */
-  #passOn(hart: number, time: number): void {
-    const open = this.#open.on(hart);
+  #passOn(track: Track, time: number): void {
+    const open = this.#open.on(track);
     const around = open[open.length - 1];
     if (around !== undefined) around.inside += time;
   }

@@ -1,4 +1,4 @@
-import type { CallBegin, CallEnd, CallLost, PollBegin, PollEnd, PollLost } from './events.js';
+import type { CallBegin, CallEnd, CallLost, PollBegin, PollEnd, PollLost, ThreadRef } from './events.js';
 
 export type AnyBegin = PollBegin | CallBegin;
 export type AnyEnd = PollEnd | PollLost | CallEnd | CallLost;
@@ -8,13 +8,21 @@ export interface OpenCall {
   readonly begin: AnyBegin;
 }
 
+/** Where an event belongs: to a thread, where that is known, else to its hart. */
+export interface Track {
+  readonly hart: number;
+  readonly thread?: ThreadRef | undefined;
+}
+
 /**
- * The polls and calls that are open on each hart. They nest, so what is missing can be told: one that begins at depth 1 says that
- * every one of depth 1 and more on that hart is over, and so does an end at depth 0. Memory grows with the depth alone.
+ * The polls and calls that are open on each hart, or in each thread. They nest, so what is missing can be told: one that begins at depth 1 says that
+ * every one of depth 1 and more there is over, and so does an end at depth 0. Memory grows with the depth alone.
  */
 export class OpenCalls<T extends OpenCall> {
   /** By hart number. */
   readonly #harts: (T[] | undefined)[] = [];
+  /** By the thread's key. */
+  readonly #threads: (T[] | undefined)[] = [];
   readonly #unseen: (call: T, event: AnyBegin | AnyEnd) => void;
 
   /** `unseen` hears of each one that must have ended without an event, innermost first. */
@@ -23,11 +31,11 @@ export class OpenCalls<T extends OpenCall> {
   }
 
   begin(call: T): void {
-    const { hart, depth } = call.begin;
-    let open = this.#harts[hart];
+    const { depth } = call.begin;
+    let open = this.#of(call.begin);
     if (open === undefined) {
       open = [];
-      this.#harts[hart] = open;
+      this.#set(call.begin, open);
     }
     this.#drop(open, depth, call.begin);
     open.push(call);
@@ -35,7 +43,7 @@ export class OpenCalls<T extends OpenCall> {
 
   /** What ends with this event, or undefined when its begin was not seen. */
   end(event: AnyEnd): T | undefined {
-    const open = this.#harts[event.hart];
+    const open = this.#of(event);
     if (open === undefined) return undefined;
     this.#drop(open, event.depth + 1, event);
     const last = open[open.length - 1];
@@ -48,9 +56,18 @@ export class OpenCalls<T extends OpenCall> {
     return last;
   }
 
-  /** What is open on a hart, outermost first. */
-  on(hart: number): readonly T[] {
-    return this.#harts[hart] ?? none;
+  /** What is open where an event belongs, outermost first. */
+  on(track: Track): readonly T[] {
+    return this.#of(track) ?? none;
+  }
+
+  #of({ hart, thread }: Track): T[] | undefined {
+    return thread ? this.#threads[thread.key] : this.#harts[hart];
+  }
+
+  #set({ hart, thread }: Track, open: T[]): void {
+    if (thread) this.#threads[thread.key] = open;
+    else this.#harts[hart] = open;
   }
 
   #drop(open: T[], depth: number, event: AnyBegin | AnyEnd): void {

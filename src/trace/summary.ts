@@ -74,7 +74,7 @@ export class Summary implements TraceSink {
         }
         const time = event.time - poll.begin.time;
         tally.max = Math.max(tally.max, time);
-        if (!isInside(this.#open.on(event.hart), event.future)) tally.total += time;
+        if (!isInside(this.#open.on(event), event.future)) tally.total += time;
         break;
       }
       case 'poll-lost': {

@@ -7,6 +7,7 @@ import type {
   RootRef,
   StackEntry,
   StateRef,
+  ThreadRef,
   TraceFacts,
   WatchHit,
 } from './events.js';
@@ -20,6 +21,11 @@ export function placeText(place: { file: string | undefined; line: number | unde
 /** A task's name in a trace: `labkern::work::chain_task @0x80412340`. */
 export function rootText(root: RootRef): string {
   return `${root.future.future} @${hex(root.address)}`;
+}
+
+/** A thread's name in a trace: `stack 0xff20000000014000`. */
+export function threadText({ stack }: ThreadRef): string {
+  return `stack ${hex(stack)}`;
 }
 
 /**

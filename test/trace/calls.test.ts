@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
+import { addr } from '../../src/base/addr.js';
 import {
   FunctionSummary,
   functionJson,
@@ -113,6 +114,36 @@ t.test('calls and polls nest on their hart as they did', async () => {
     }),
     fixed,
   );
+});
+
+t.test('calls of threads that take turns on two harts nest in their threads', async (t) => {
+  const threads = [0, 1].map((key) => ({ key, stack: addr(0xff20_0000_0001_0000n + BigInt(key) * 0x4000n) }));
+  const spans = (list: { name: string; begin: number; end: number | undefined; depth: number }[]) =>
+    list.map(({ name, begin, end, depth }) => `${depth} ${name} ${begin} ${end}`).sort();
+  fc.assert(
+    fc.property(callStories, (story) => {
+      const alone = story.events.filter((event) => 'function' in event);
+      const events = alone.map((event) => ({ ...event, hart: event.time % 2, thread: threads[event.hart] }));
+      const { slices, tracks } = readPerfetto(decode(write('threads.pftrace', events)));
+      const chrome = readChrome(parse(write('threads.json', events)));
+      for (const { key, stack } of threads) {
+        const truth = story.calls
+          .filter((call) => call.function && call.hart === key)
+          .map((call) => ({ ...call, depth: call.around.filter((one) => one.function).length }));
+        const isHere = (slice: Slice) => tracks.get(slice.track)?.name === `stack 0x${stack.toString(16)}`;
+        assert.deepEqual(spans(slices.filter(isHere)), spans(truth));
+        assert.deepEqual(spans(chrome.filter(({ track }) => track === `tid ${100_001 + key}`)), spans(truth));
+      }
+      for (const { category, begin, args } of [...slices, ...chrome]) {
+        if (category === 'call') assert.equal(Number(args.hart), begin % 2);
+      }
+      assert.deepEqual(summarize(events), summarize(alone));
+    }),
+    fixed,
+  );
+  const [thread, other] = threads;
+  const turns = told.slice(0, 2).map((event, index) => ({ ...event, thread: index === 0 ? thread : other }));
+  t.match(write('turns.txt', turns as TraceEvent[]).toString(), /\[ 0:0\] {2}main.*\n.*\n.*\[ 0:1\] {2}k::work::leaf/);
 });
 
 t.test('a tree has a line or two for each call, indented by what is around it', async () => {

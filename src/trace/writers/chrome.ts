@@ -1,9 +1,9 @@
 /*
  * Chrome Trace Event JSON ("Trace Event Format", docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
  * This part: the JSON array form, whose closing `]` may be missing, so that a file that is cut off after a record loads;
- * M (metadata), B and E (a thread a hart, strictly nested), nestable async b, n and e (one `cat` + `id` a root Future), and
+ * M (metadata), B and E (a thread a hart, or a thread a stack, strictly nested), nestable async b, n and e (one `cat` + `id` a root Future), and
  * thread-scoped i for accesses of watched places and ends whose begin is unknown, C (counter) for the values of watched places. `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid`
- * the hart's number + 1, since viewers take thread 0 as the idle thread. Objects that need the object form are not written.
+ * the hart's number + 1, since viewers take thread 0 as the idle thread; of a stack from 100001. Objects that need the object form are not written.
  */
 import { hex } from '../../base/addr.js';
 import type {
@@ -19,6 +19,7 @@ import type {
   PollLost,
   RootRef,
   StateChange,
+  ThreadRef,
   TraceFacts,
   TraceInfo,
   WatchHit,
@@ -35,11 +36,14 @@ import {
   rootText,
   stackText,
   stateText,
+  threadText,
 } from '../text.js';
 import type { LaneWriter, LifeEnd } from './lanes.js';
 
 /** Every async event of a root has this one category: viewers put `cat` + `id` on one track. */
 const ASYNC = 'future';
+/** Of the first thread that is known by its stack; no hart has so high a number. */
+const FIRST_THREAD = 100_001;
 
 type Args = Record<string, string | number | boolean | undefined>;
 
@@ -73,6 +77,12 @@ export class ChromeWriter implements LaneWriter {
     const tid = hart.number + 1;
     this.#metadata('thread_name', tid, { name: hart.name });
     this.#metadata('thread_sort_index', tid, { sort_index: hart.number });
+  }
+
+  thread(thread: ThreadRef): void {
+    const tid = FIRST_THREAD + thread.key;
+    this.#metadata('thread_name', tid, { name: threadText(thread) });
+    this.#metadata('thread_sort_index', tid, { sort_index: tid });
   }
 
   lifeBegin(root: RootRef, time: GuestNanos): void {
@@ -129,6 +139,7 @@ export class ChromeWriter implements LaneWriter {
       address: hex(event.function.address),
       at: placeText(event.function),
       arguments: argumentsText(event.arguments) || undefined,
+      hart: event.thread && event.hart,
     });
   }
 
@@ -173,7 +184,7 @@ export class ChromeWriter implements LaneWriter {
 
   watch(event: WatchHit): void {
     const { watch, time } = event;
-    this.#onHart('i', event.hart, time, 'watch', `${watch.name}: ${accessText(event)}`, {
+    this.#onTrack('i', event.hart + 1, time, 'watch', `${watch.name}: ${accessText(event)}`, {
       watch: watch.name,
       access: event.access,
       old: event.old,
@@ -227,16 +238,17 @@ export class ChromeWriter implements LaneWriter {
   }
 
   #hart(phase: 'B' | 'E' | 'i', event: PollBegin | PollEnd | PollLost, time: GuestNanos, args: Args): void {
-    this.#onHart(phase, event.hart, time, 'poll', event.future.future, args);
+    this.#onTrack(phase, event.hart + 1, time, 'poll', event.future.future, args);
   }
 
   #call(phase: 'B' | 'E' | 'i', event: CallBegin | CallEnd | CallLost, time: GuestNanos, args: Args): void {
-    this.#onHart(phase, event.hart, time, 'call', event.function.name, args);
+    const tid = event.thread ? FIRST_THREAD + event.thread.key : event.hart + 1;
+    this.#onTrack(phase, tid, time, 'call', event.function.name, args);
   }
 
-  #onHart(phase: string, hart: number, time: GuestNanos, category: string, name: string, args: Args): void {
+  #onTrack(phase: string, tid: number, time: GuestNanos, category: string, name: string, args: Args): void {
     const scope = phase === 'i' ? '"s":"t",' : '';
-    this.#record(phase, time, `"tid":${hart + 1},${scope}"cat":"${category}","name":${quote(name)}`, args);
+    this.#record(phase, time, `"tid":${tid},${scope}"cat":"${category}","name":${quote(name)}`, args);
   }
 
   #async(phase: 'b' | 'n' | 'e', root: RootRef, hart: number, time: GuestNanos, name: string, args: Args): void {

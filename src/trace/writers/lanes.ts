@@ -12,6 +12,7 @@ import type {
   RootRef,
   StateChange,
   StateRef,
+  ThreadRef,
   TraceEvent,
   TraceFacts,
   TraceInfo,
@@ -34,12 +35,14 @@ interface LaneCall extends OpenCall {
 export type LifeEnd = 'ready' | 'panicked' | 'dropped';
 
 /**
- * What a format with timelines has to know how to write. There is a lane a hart and a lane a root Future; slices on a lane
+ * What a format with timelines has to know how to write. There is a lane a hart, a lane a thread and a lane a root Future; slices on a lane
  * always nest, and each call's time is not before that of the call before it on the same lane.
  */
 export interface LaneWriter {
   begin(info: TraceInfo): void;
   hart(hart: HartInfo): void;
+  /** Seen for the first time. */
+  thread(thread: ThreadRef): void;
   /** A root Future seen for the first time: its lane starts. */
   lifeBegin(root: RootRef, time: GuestNanos): void;
   /** Its last poll ended, or another Future now lies where it lay (`dropped`). */
@@ -55,7 +58,7 @@ export interface LaneWriter {
   /** Between two polls, on the root's lane. */
   waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void;
   waitEnd(root: RootRef, time: GuestNanos, name: string): void;
-  /** A slice on the hart's lane. */
+  /** A slice on the thread's lane, where one is known; else on the hart's. */
   callBegin(event: CallBegin): void;
   callEnd(begin: CallBegin, end: CallEnd): void;
   /** The end of a slice of which only is known that it is over. */
@@ -87,6 +90,7 @@ interface Life {
 export class Lanes implements TraceSink {
   readonly #writer: LaneWriter;
   readonly #harts = new Set<number>();
+  readonly #threads = new Set<ThreadRef>();
   readonly #lives = new Map<number, Life>();
   readonly #byAddress = new Map<bigint, Life>();
   readonly #open: OpenCalls<LanePoll | LaneCall>;
@@ -124,6 +128,10 @@ export class Lanes implements TraceSink {
         this.#pollLost(event);
         break;
       case 'call-begin':
+        if (event.thread && !this.#threads.has(event.thread)) {
+          this.#threads.add(event.thread);
+          this.#writer.thread(event.thread);
+        }
         this.#open.begin({ begin: event });
         this.#writer.callBegin(event);
         break;

@@ -24,6 +24,7 @@ export class CallBodies {
   readonly #sequence: PerfettoSequence;
   /** By the function's key. */
   readonly #kept: (Kept | undefined)[] = [];
+  readonly #harts: Values = { name: 'hart', bodies: new Map() };
   /** Annotations of a call with several arguments, put together. */
   #joined = new Int32Array(256);
 
@@ -34,7 +35,8 @@ export class CallBodies {
   /** `more` is valid until the next call. */
   begin(event: CallBegin): { readonly body: Body; readonly more: Body } {
     const kept = this.#of(event.function);
-    return { body: kept.begin, more: this.#arguments(kept, event.arguments) };
+    const hart = event.thread && this.#value(this.#harts, String(event.hart));
+    return { body: kept.begin, more: this.#arguments(kept, event.arguments, hart) };
   }
 
   result(fn: FunctionRef, value: string): Body {
@@ -49,9 +51,10 @@ export class CallBodies {
     return this.#sequence.body({ category: 'call', name: event.function.name });
   }
 
-  #arguments(kept: Kept, values: readonly ArgumentValue[]): Body {
-    if (values.length === 0) return noBody;
-    let length = 0;
+  #arguments(kept: Kept, values: readonly ArgumentValue[], hart: Body | undefined): Body {
+    if (values.length === 0) return hart ?? noBody;
+    const joins = values.length > 1 || hart !== undefined;
+    let length = hart ? this.#join(hart, 0) : 0;
     let only: Body = noBody;
     for (let i = 0; i < values.length; i++) {
       const { name, value } = values[i] as ArgumentValue;
@@ -61,9 +64,9 @@ export class CallBodies {
         kept.arguments[i] = known;
       }
       only = this.#value(known, value);
-      if (values.length > 1) length = this.#join(only, length);
+      if (joins) length = this.#join(only, length);
     }
-    return values.length > 1 ? { words: this.#joined.subarray(0, Math.ceil(length / 4)), length } : only;
+    return joins ? { words: this.#joined.subarray(0, Math.ceil(length / 4)), length } : only;
   }
 
   #value({ name, bodies }: Values, value: string): Body {

@@ -4,6 +4,7 @@
  *   process   labkern                        one instant at 0: program, build id, architecture, clock
  *     hart 0                                 a slice a poll and a slice a call of a function, nested by call
  *     hart 1
+ *     stack 0xff20000000014000               the calls of a thread that is known by its stack, not on its harts' tracks
  *     tasks
  *       labkern::work::chain_task @0x80412340   the same polls, and between them `waiting at FILE:LINE`;
  *                                               instants: state changes, derived polls
@@ -12,7 +13,7 @@
  *                                            instant on the hart's track
  *     gaps                                   a slice where the link was broken; only where there is one
  *
- * Track uuids: 1 the process, 2 `tasks`, even from 4 harts, odd from 3 roots, GAPS_TRACK, watched places in even numbers down from there. Nothing of the host is written.
+ * Track uuids: 1 the process, 2 `tasks`, even from 4 harts, even from FIRST_THREAD threads, odd from 3 roots, GAPS_TRACK, watched places in even numbers down from there. Nothing of the host is written.
  */
 import type {
   CallBegin,
@@ -28,13 +29,14 @@ import type {
   RootRef,
   StateChange,
   StateRef,
+  ThreadRef,
   TraceFacts,
   TraceInfo,
   WatchHit,
   WatchRef,
 } from '../events.js';
 import type { OutputFile } from '../output-file.js';
-import { accessText, doerText, engineTexts, gapText, rootText, stackText } from '../text.js';
+import { accessText, doerText, engineTexts, gapText, rootText, stackText, threadText } from '../text.js';
 import type { LaneWriter } from './lanes.js';
 import { CallBodies } from './perfetto-calls.js';
 import { CHILD_ORDERING, EVENT, PerfettoSequence, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-packets.js';
@@ -46,10 +48,16 @@ const TASKS_TRACK = 2;
 const TASKS_RANK = 0x7fff_ffff;
 
 /** No hart has so high a number. */
+const FIRST_THREAD = 0x10_0000;
+/** No hart or thread has so high a number. */
 const GAPS_TRACK = 0x7fff_fffe;
 
 const watchTrack = (watch: WatchRef): number => GAPS_TRACK - 2 - 2 * watch.key;
 const hartTrack = (hart: number): number => 4 + 2 * hart;
+/** Where a call is told. */
+const callTrack = ({ hart, thread }: CallBegin | CallEnd | CallLost): number =>
+  thread ? threadTrack(thread) : hartTrack(hart);
+const threadTrack = ({ key }: ThreadRef): number => FIRST_THREAD + 2 * key;
 const rootTrack = (root: RootRef): number => 3 + 2 * root.key;
 
 /** Writes a Perfetto trace into `out`. Use through `Lanes`. */
@@ -110,6 +118,15 @@ export class PerfettoWriter implements LaneWriter {
     });
   }
 
+  thread(thread: ThreadRef): void {
+    this.#sequence.descriptor((track) => {
+      track.uint(TRACK_DESCRIPTOR.uuid, threadTrack(thread));
+      track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
+      track.text(TRACK_DESCRIPTOR.name, threadText(thread));
+      track.uint(TRACK_DESCRIPTOR.siblingOrderRank, FIRST_THREAD + thread.key);
+    });
+  }
+
   lifeBegin(root: RootRef): void {
     this.#sequence.descriptor((track) => {
       track.uint(TRACK_DESCRIPTOR.uuid, rootTrack(root));
@@ -157,21 +174,21 @@ export class PerfettoWriter implements LaneWriter {
 
   callBegin(event: CallBegin): void {
     const { body, more } = this.#calls.begin(event);
-    this.#sequence.event(EVENT.sliceBegin, hartTrack(event.hart), event.time, body, more);
+    this.#sequence.event(EVENT.sliceBegin, callTrack(event), event.time, body, more);
   }
 
   callEnd(begin: CallBegin, end: CallEnd): void {
     const { result } = end;
     const body = result === undefined ? undefined : this.#calls.result(end.function, result);
-    this.#sequence.event(EVENT.sliceEnd, hartTrack(begin.hart), end.time, body);
+    this.#sequence.event(EVENT.sliceEnd, callTrack(begin), end.time, body);
   }
 
   callLost(begin: CallBegin, time: GuestNanos): void {
-    this.#sequence.event(EVENT.sliceEnd, hartTrack(begin.hart), time, this.#bodies.lost());
+    this.#sequence.event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.lost());
   }
 
   orphanReturn(event: CallEnd | CallLost): void {
-    this.#sequence.event(EVENT.instant, hartTrack(event.hart), event.time, this.#calls.orphan(event));
+    this.#sequence.event(EVENT.instant, callTrack(event), event.time, this.#calls.orphan(event));
   }
 
   state(event: StateChange): void {

@@ -6,25 +6,37 @@
 //          13.100 us      1.2 us  [ 0]    labkern::work::deep0(x: 3, y: 1) = 7
 //          15.000 us      2.7 us  [ 0]  } /* labkern::exec::poll_task */
 //
+// Where threads are known by their stacks, `[ 0:12]` is thread 12 on hart 0, indented by its own calls.
+//
 // Written as events come; only the last begin waits for what comes after it.
 import type {
   CallBegin,
   HartInfo,
   PollBegin,
   PollEnd,
+  ThreadRef,
   TraceEvent,
   TraceFacts,
   TraceInfo,
   TraceSink,
 } from '../events.js';
-import { type AnyBegin, type AnyEnd, OpenCalls } from '../open-calls.js';
+import { type AnyBegin, type AnyEnd, OpenCalls, type Track } from '../open-calls.js';
 import type { OutputFile } from '../output-file.js';
-import { accessText, argumentsText, ChainTexts, doerText, engineTexts, gapText, stateText } from '../text.js';
+import {
+  accessText,
+  argumentsText,
+  ChainTexts,
+  doerText,
+  engineTexts,
+  gapText,
+  stateText,
+  threadText,
+} from '../text.js';
 import { timeText } from '../text-table.js';
 
 interface Line {
   readonly begin: AnyBegin;
-  /** What is open around it on its hart. */
+  /** What is open around it on its hart, or in its thread. */
   readonly indent: number;
 }
 
@@ -35,6 +47,7 @@ export class TreeWriter implements TraceSink {
   readonly #open = new OpenCalls<Line>((line, event) => this.#close(line, event.time, ' = lost'));
   /** Begun, and nothing has happened since. */
   #pending: Line | undefined;
+  readonly #threads = new Set<ThreadRef>();
 
   constructor(out: OutputFile) {
     this.#out = out;
@@ -95,8 +108,13 @@ export class TreeWriter implements TraceSink {
 
   #begin(begin: CallBegin | PollBegin): void {
     this.#openPending();
+    const thread = begin.type === 'call-begin' ? begin.thread : undefined;
+    if (thread && !this.#threads.has(thread)) {
+      this.#threads.add(thread);
+      this.#write(`# [..:${thread.key}] is on ${threadText(thread)}\n`);
+    }
     // What this begin proves to be over is closed first.
-    const line = { begin, indent: this.#open.on(begin.hart).filter((outer) => outer.begin.depth < begin.depth).length };
+    const line = { begin, indent: this.#open.on(begin).filter((outer) => outer.begin.depth < begin.depth).length };
     this.#open.begin(line);
     this.#pending = line;
   }
@@ -105,7 +123,7 @@ export class TreeWriter implements TraceSink {
     const line = this.#open.end(event);
     if (line === undefined) {
       this.#openPending();
-      this.#line(event.hart, event.time, undefined, this.#open.on(event.hart).length, `${nameOf(event)}${result}`);
+      this.#line(event, event.time, undefined, this.#open.on(event).length, `${nameOf(event)}${result}`);
     } else this.#close(line, event.time, result);
   }
 
@@ -115,23 +133,23 @@ export class TreeWriter implements TraceSink {
     const duration = time - begin.time;
     if (this.#pending === line) {
       this.#pending = undefined;
-      this.#line(begin.hart, begin.time, duration, indent, `${callText(begin)}${result}`);
+      this.#line(begin, begin.time, duration, indent, `${callText(begin)}${result}`);
       return;
     }
     this.#openPending();
-    this.#line(begin.hart, time, duration, indent, `}${result} /* ${nameOf(begin)} */`);
+    this.#line(begin, time, duration, indent, `}${result} /* ${nameOf(begin)} */`);
   }
 
   #openPending(): void {
     const line = this.#pending;
     if (line === undefined) return;
     this.#pending = undefined;
-    this.#line(line.begin.hart, line.begin.time, undefined, line.indent, `${callText(line.begin)} {`);
+    this.#line(line.begin, line.begin.time, undefined, line.indent, `${callText(line.begin)} {`);
   }
 
-  #note(event: { readonly hart: number; readonly time: number }, text: string): void {
+  #note(event: Track & { readonly time: number }, text: string): void {
     this.#openPending();
-    this.#line(event.hart, event.time, undefined, this.#open.on(event.hart).length, `/* ${text} */`);
+    this.#line(event, event.time, undefined, this.#open.on(event).length, `/* ${text} */`);
   }
 
   #resultText(end: PollEnd): string {
@@ -140,10 +158,11 @@ export class TreeWriter implements TraceSink {
     return end.result === 'pending' && end.state ? ` = pending, ${stateText(end.state)}` : ` = ${end.result}`;
   }
 
-  #line(hart: number, time: number, duration: number | undefined, indent: number, text: string): void {
+  #line({ hart, thread }: Track, time: number, duration: number | undefined, indent: number, text: string): void {
     const spent = duration === undefined ? '' : timeText(duration);
     const left = `${micros(time).padStart(13)} us${spent.padStart(12)}`;
-    this.#write(`${left}  [${String(hart).padStart(2)}]  ${'  '.repeat(indent)}${text.replaceAll('\n', ' ')}\n`);
+    const track = `${String(hart).padStart(2)}${thread ? `:${thread.key}` : ''}`;
+    this.#write(`${left}  [${track}]  ${'  '.repeat(indent)}${text.replaceAll('\n', ' ')}\n`);
   }
 
   #write(text: string): void {
