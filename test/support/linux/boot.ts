@@ -12,13 +12,17 @@ export interface LinuxGuest {
   command(...words: string[]): string[];
   /** QEMU's arguments for counting how often instructions are carried out. */
   counting(addresses: readonly bigint[]): string[];
-  /** What was counted, by address, when QEMU has ended. */
-  counts(): Map<bigint, number>;
+  /** What was counted, by address and CPU, when QEMU has ended. */
+  counts(): Map<bigint, readonly number[]>;
 }
 
 const root = resolve(import.meta.dirname, '../../..');
 
-export function linuxGuest(t: { teardown: (fn: () => void) => void }, arch: 'riscv64' | 'x86_64'): LinuxGuest {
+export function linuxGuest(
+  t: { teardown: (fn: () => void) => void },
+  arch: 'riscv64' | 'x86_64',
+  harts = 1,
+): LinuxGuest {
   const riscv = arch === 'riscv64';
   const image = join(root, '.cache/linux', riscv ? 'riscv64' : 'amd64');
   if (!existsSync(image)) throw new Error(`${image} is missing: scripts/test unpacks it`);
@@ -35,7 +39,7 @@ export function linuxGuest(t: { teardown: (fn: () => void) => void }, arch: 'ris
   return {
     elf: file('vmlinux'),
     command: (...words) => [
-      ...[...machine, '-m', '256', '-nographic', '-nic', 'none', '-no-reboot'],
+      ...[...machine, '-smp', `${harts}`, '-m', '256', '-nographic', '-nic', 'none', '-no-reboot'],
       ...['-kernel', image, '-initrd', file('initrd'), '-append', ['console=ttyS0 panic=-1', ...words].join(' ')],
     ],
     counting: (addresses) => {
@@ -44,9 +48,9 @@ export function linuxGuest(t: { teardown: (fn: () => void) => void }, arch: 'ris
     },
     counts: () =>
       new Map(
-        [...readFileSync(file('counts'), 'latin1').matchAll(/^(\w+) (\d+)$/gm)].map(([, address, count]) => [
+        [...readFileSync(file('counts'), 'latin1').matchAll(/^(\w+) (.*)$/gm)].map(([, address, counts = '']) => [
           BigInt(`0x${address}`),
-          Number(count),
+          counts.split(' ').map(Number),
         ]),
       ),
   };

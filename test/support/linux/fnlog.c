@@ -1,5 +1,6 @@
-// A TCG plugin that counts how often instructions are carried out, by their addresses: an oracle that knows nothing of debuggers.
-// Arguments: addrs=FILE with a hexadecimal address a line; out=FILE, "address count" a line when QEMU ends.
+// A TCG plugin that counts how often instructions are carried out by each CPU, by their addresses: an oracle that knows nothing of debuggers.
+// Arguments: addrs=FILE with a hexadecimal address a line; out=FILE, "address count count ..." a line when QEMU ends,
+// a count for each of eight CPUs.
 // The interface is QEMU's docs/devel/tcg-plugins.rst, version 1, as far as it is used: no header needs to be there.
 #include <stdint.h>
 #include <stdio.h>
@@ -19,13 +20,15 @@ void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, void (*)(
 int qemu_plugin_version = 1;
 
 #define MOST 4096
-static struct { uint64_t address, count; } places[MOST];
+#define CPUS 8
+static struct { uint64_t address, counts[CPUS]; } places[MOST];
 static int known;
 static char out[4096];
 
-static void hit(unsigned cpu, void *count)
+static void hit(unsigned cpu, void *counts)
 {
-    __atomic_add_fetch((uint64_t *)count, 1, __ATOMIC_RELAXED);
+    if (cpu < CPUS)
+        __atomic_add_fetch((uint64_t *)counts + cpu, 1, __ATOMIC_RELAXED);
 }
 
 static void translated(id_t_ id, struct qemu_plugin_tb *block)
@@ -35,7 +38,7 @@ static void translated(id_t_ id, struct qemu_plugin_tb *block)
         uint64_t address = qemu_plugin_insn_vaddr(insn);
         for (int k = 0; k < known; k++)
             if (places[k].address == address)
-                qemu_plugin_register_vcpu_insn_exec_cb(insn, hit, 0, &places[k].count);
+                qemu_plugin_register_vcpu_insn_exec_cb(insn, hit, 0, places[k].counts);
     }
 }
 
@@ -44,8 +47,12 @@ static void ended(id_t_ id, void *unused)
     FILE *file = fopen(out, "w");
     if (!file)
         return;
-    for (int k = 0; k < known; k++)
-        fprintf(file, "%llx %llu\n", (unsigned long long)places[k].address, (unsigned long long)places[k].count);
+    for (int k = 0; k < known; k++) {
+        fprintf(file, "%llx", (unsigned long long)places[k].address);
+        for (int cpu = 0; cpu < CPUS; cpu++)
+            fprintf(file, " %llu", (unsigned long long)places[k].counts[cpu]);
+        fprintf(file, "\n");
+    }
     fclose(file);
 }
 

@@ -85,7 +85,7 @@ function elfOf({ machine, blob, loads, sections, symbols }: Kernel): Buffer {
     const size = isFunction ? Number((symbols[next]?.address ?? address) - address) : 0;
     const at = 24 * (index + 1);
     entries.writeUInt32LE(nameAt, at);
-    entries[at + 4] = (type === type.toUpperCase() ? 0x10 : 0) | (isFunction ? 2 : 0);
+    entries[at + 4] = (type === type.toUpperCase() ? 0x10 : 0) | (isFunction ? 2 : 'bBdDrR'.includes(type) ? 1 : 0);
     entries.writeUInt16LE(section < 0 ? 0xfff1 : section + 1, at + 6);
     entries.writeBigUInt64LE(address, at + 8);
     entries.writeBigUInt64LE(BigInt(size), at + 16);

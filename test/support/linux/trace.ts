@@ -1,8 +1,9 @@
-// Functions of Debian's Linux without stops, against the counts of a QEMU plugin in the same run.
+// Functions of Debian's Linux without stops, against the counts of a QEMU plugin in the same run, CPU by CPU.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { ElfFile } from '../../../src/dwarf/index.js';
+import type { ChromeRecord } from '../../trace/decode-chrome.js';
 import { rsptraceWithin } from '../command.js';
 import { plainRun } from '../hidden.js';
 import { linuxGuest } from './boot.js';
@@ -49,19 +50,62 @@ function logLines(console: string): string[] {
   return [...console.matchAll(/^\[ *\d+\.\d+\] (.*?)\r?$/gm)].map(([, line = '']) => line);
 }
 
+interface Kernel {
+  /** From a function's entry to the instruction behind what a jump replaces. */
+  readonly behind: bigint;
+  readonly getppid: string;
+  readonly words: readonly string[];
+  readonly harts: number;
+}
+
+/** What a trace tells, function by function. */
+interface Told {
+  /** How often it begins on each CPU. */
+  readonly begun: number[];
+  /** Calls whose return was not seen. */
+  lost: number;
+}
+
+/** Reads a trace, in which every thread has a track of its own, and slices nest. */
+function readCalls(trace: string): { readonly told: Map<string, Told>; readonly wrong: string[] } {
+  const cpus = new Map<number, number>();
+  const told = new Map<string, Told>();
+  const tracks = new Map<number, string[]>();
+  const wrong: string[] = [];
+  for (const line of trace.split('\n')) {
+    if (!line.startsWith('{')) continue;
+    const { ph, tid, name, args } = JSON.parse(line.replace(/,$/, '')) as ChromeRecord;
+    const cpu = /^CPU#(\d+)$/.exec(String(args.name))?.[1];
+    if (name === 'thread_name' && cpu !== undefined) cpus.set(tid - 1, Number(cpu));
+    if (ph !== 'B' && ph !== 'E') continue;
+    const { begun, lost } = told.get(name) ?? { begun: Array.from({ length: 8 }, () => 0), lost: 0 };
+    told.set(name, { begun, lost: lost + (args.result === 'lost' ? 1 : 0) });
+    const track = tracks.get(tid) ?? [];
+    tracks.set(tid, track);
+    if (ph === 'E') {
+      if (track.pop() !== name) wrong.push(line);
+      continue;
+    }
+    track.push(name);
+    const on = cpus.get(Number(args.hart)) ?? -1;
+    begun[on] = (begun[on] ?? 0) + 1;
+  }
+  return { told, wrong };
+}
+
 export async function traceLinux(
   t: Test,
   arch: 'riscv64' | 'x86_64',
-  { behind, getppid, words }: { readonly behind: bigint; readonly getppid: string; readonly words: readonly string[] },
+  { behind, getppid, words, harts }: Kernel,
 ): Promise<void> {
-  const guest = linuxGuest(t, arch);
+  const guest = linuxGuest(t, arch, harts);
   const { symbols } = await ElfFile.open(guest.elf);
   const places = new Map(
     [...commonFunctions, getppid].map((name) => [name, (symbols.named(name)[0]?.address ?? 0n) + behind]),
   );
-  const kept = join(guest.elf, '../console');
+  const [kept, trace] = [join(guest.elf, '../console'), join(guest.elf, '../out.json')];
   const probes = [...places.keys()].flatMap((name) => ['-p', `fn:${name}`]);
-  const options = ['--engine', 'target', '--json', '-o', join(guest.elf, '../out.txt'), '--console', kept];
+  const options = ['--engine', 'target', '--json', '-o', trace, '--console', kept];
   const command = [...guest.command(...words), ...guest.counting([...places.values()])];
   const run = await rsptraceWithin(200_000, 'run', ...options, ...probes, guest.elf, '--', ...command).ended;
   t.equal(run.status, 0, run.stderr.slice(-500));
@@ -78,18 +122,29 @@ export async function traceLinux(
   const calls = new Map<string, number>();
   for (const { function: name, calls: count } of output.functions) calls.set(name, (calls.get(name) ?? 0) + count);
   const counted = guest.counts();
+  const { told, wrong } = readCalls(readFileSync(trace, 'latin1'));
+  t.strictSame(wrong, []);
   for (const [name, place] of places) {
-    t.equal(calls.get(name), counted.get(place), `${name}: as often as QEMU has carried it out`);
+    const counts = counted.get(place) ?? [];
+    t.equal(calls.get(name), total(counts), `${name}: as often as QEMU has carried it out`);
+    t.strictSame(told.get(name)?.begun, counts, 'on each CPU');
+    // Tasks that have ended, and those that sleep in the end; whoever else waits in a call comes back.
+    if (name !== 'do_exit' && name !== 'schedule') t.equal(told.get(name)?.lost, 0, 'every call returns');
   }
+  for (let cpu = 0; cpu < harts; cpu++) t.ok(told.get('schedule')?.begun[cpu], `CPU ${cpu} has done something`);
   t.equal(calls.get(getppid), questions, 'as often as init has asked');
   t.equal(calls.get('kernel_wait4'), children, 'as often as init has waited');
   t.ok((calls.get('do_one_initcall') ?? 0) > 300, 'the boot itself is in it');
 
   const console = readFileSync(kept, 'latin1');
   t.match(console, /init has ended/);
-  t.notMatch(console, /Oops|BUG:|WARNING:|Call Trace|Kernel panic/i);
+  t.notMatch(console, /\bOops|BUG:|WARNING:|Call Trace|Kernel panic/i);
   const boot = async (): Promise<string[]> => shape(logLines(await plainRun(t, guest.command(...words), 120_000)));
   await compareLogs(t, shape(logLines(console)), boot);
+}
+
+function total(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 /** What the kernel measures, does at random times, or says of a machine that is busy or of where its memory lies. */
