@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Test } from 'tap';
 import type { ChromeRecord } from '../trace/decode-chrome.js';
-import { rsptrace, scratchFolder } from './command.js';
+import { rsptraceWithin, scratchFolder } from './command.js';
 import { type HartCounts, type HartsOptions, hartCounts, hartsKernel } from './tiny-kernels.js';
 
 interface Output {
@@ -79,7 +79,8 @@ export async function traceHarts(t: Test, arch: 'riscv64' | 'x86_64', wanted: Ha
   const record = ['run', '--json', '--engine', engine, ...options, ...probes, '-o', trace, '--console', kept];
   const until = options.includes('--until');
   const keep = until ? ['--keep-running'] : [];
-  const { status, stdout, stderr } = await rsptrace(...record, ...keep, elf, '--', ...command).ended;
+  const { status, stdout, stderr } = await rsptraceWithin(100_000 + many, ...record, ...keep, elf, '--', ...command)
+    .ended;
   t.equal(status, 0, stderr.slice(-300));
   const output = JSON.parse(stdout) as Output;
   t.equal(output.end, until ? 'until' : 'guest-ended');
