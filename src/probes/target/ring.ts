@@ -123,8 +123,8 @@ export class RingReader {
     return { address: this.#geometry.control, bytes };
   }
 
-  /** What to read, now that HEAD is known (bytes claimed ever). */
-  wanted(head: number): readonly Piece[] {
+  /** What to read, now that HEAD is known (bytes claimed ever): of what is new, so many bytes and not more than a segment beyond. */
+  wanted(head: number, most = Number.POSITIVE_INFINITY): readonly Piece[] {
     const pieces: Piece[] = [];
     for (const { address } of this.#late.passedBy) pieces.push({ address, length: this.#slot });
     for (const { address, holes } of this.#queue) {
@@ -132,7 +132,7 @@ export class RingReader {
     }
     this.#head = head;
     const end = Math.min(head, this.#limit);
-    for (let claim = this.#next; claim < end; ) {
+    for (let claim = this.#next; claim < end && claim - this.#next < most; ) {
       const inside = claim % this.#segment;
       const length = Math.min(end - claim, this.#segment - inside);
       pieces.push({ address: addOffset(this.#segmentOf(claim).base, inside), length });

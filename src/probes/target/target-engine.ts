@@ -210,12 +210,14 @@ export class TargetEngine {
   /** Reads the ring out of shared memory, while the target runs; `all`: see {@link RingReader.accept}. */
   drainLive(all = false): void {
     const { shared, data } = this.#options.scratch;
-    if (!shared || this.#backlogBytes > mostBacklogBytes) return;
+    // Segment by segment, as room comes: a guest that finds none for long gives us up.
+    const room = mostBacklogBytes - this.#backlogBytes;
+    if (!shared || room <= 0) return;
     const at = (address: Addr): number => Number(address - data.address);
     shared.read(0, this.#headBytes);
     // A guest that waited for long has given us up: we are back.
     if (this.#headBytes[controlBlock.unattended] !== 0) shared.write(controlBlock.unattended, new Uint8Array(8));
-    const pieces = this.#ring.wanted(this.#head());
+    const pieces = this.#ring.wanted(this.#head(), room);
     const read = pieces.map(({ address, length }) => {
       const bytes = new Uint8Array(length);
       shared.read(at(address), bytes);
