@@ -37,14 +37,19 @@ t.test('what is none is refused', async (t) => {
     ['watch: :w', 'EXPRESSION_SYNTAX'],
     ['watch::POLLS', 'PROBE_SYNTAX'],
     ['!watch:POLLS', 'PROBE_SYNTAX'],
-    ['watch:POLLS:x', 'EXPRESSION_SYNTAX'],
-    ['watch:POLLS:rr', 'EXPRESSION_SYNTAX'],
+    ['watch:POLLS:x', 'PROBE_SYNTAX'],
+    ['watch:POLLS:rr', 'PROBE_SYNTAX'],
+    ['watch:POLLS:', 'PROBE_SYNTAX'],
     ['watch:poll()', 'EXPRESSION_SYNTAX'],
     ['watch:0x1000,3', 'WATCH_SIZE'],
     ['watch:0x1000,16', 'WATCH_SIZE'],
     ['watch:0x10000000000000000,8', 'PROBE_SYNTAX'],
   ];
   for (const [text, code] of cases) t.throws(() => parseProbe(text), { code }, text);
+  for (const letter of ['x', 'rr', 'wr', '']) {
+    const unknown = { message: new RegExp(`':${letter}'`), hint: /:r\|w\|rw/ };
+    t.throws(() => parseProbe(`watch:exec::POLLS:${letter}`), unknown, 'an unknown access names the known ones');
+  }
 });
 
 t.test('any text gives a watch or an error with a code, and a watch is what was written', async () => {

@@ -34,6 +34,12 @@ export function parseWatch(text: string, rest: string): WatchSpec {
       hint: "write --probe 'watch:crate::module::STATIC', or an address and a size: 'watch:0x80001000,8'",
     });
   }
+  const ending = found ? undefined : /[^:\s]\s*:\s*(\w*)$/.exec(whole)?.[1];
+  if (ending !== undefined) {
+    throw new RsptraceError('PROBE_SYNTAX', `'${text}' ends with ':${ending}', which is no kind of access`, {
+      hint: 'end it with :r|w|rw, that is :r for reads, :w for writes (as without any), :rw for both',
+    });
+  }
   const access = (found?.[2] ?? 'w') as WatchAccess;
   return { kind: 'watch', text, name, access, place: placeOf(text, name) };
 }
