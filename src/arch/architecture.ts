@@ -39,6 +39,8 @@ export interface Architecture {
   stackPointerAfterReturn(atEntry: bigint): bigint;
   /** A way over the instruction at `pc` without a single-step, or undefined where only a step will do. */
   resumeOver(code: Uint8Array, pc: Addr): ResumeOver | undefined;
+  /** What the instruction at the start of `code` is about to do with memory, where watchpoints stop before that. */
+  memoryAccess?(code: Uint8Array, registers: RegisterReader): MemoryAccess | undefined;
   /** What unwinding needs. */
   readonly frames: FrameModel;
   /** Machine code that notes events inside the target. */
@@ -64,6 +66,15 @@ export interface ResumeOver {
   load?(registers: RegisterReader): { readonly address: Addr; readonly length: number };
   /** What the instruction does, the new pc included; undefined when a register it needs is not known. */
   effects(registers: RegisterReader, loaded?: Uint8Array): Effects | undefined;
+}
+
+/** Memory that one instruction reads, writes, or both. */
+export interface MemoryAccess {
+  readonly address: Addr;
+  /** In bytes. */
+  readonly length: number;
+  readonly reads: boolean;
+  readonly writes: boolean;
 }
 
 export interface Effects {

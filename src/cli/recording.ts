@@ -178,6 +178,7 @@ export function report(
       records: recording.records,
       missing: recording.missing,
       tail_lost: recording.tailLost,
+      never_loaded: recording.neverLoaded,
       scratch: recording.scratch,
       probes: choicesJson(recording.engines),
       guest_ns: recording.guestNs,
@@ -224,7 +225,9 @@ function closingLine(recording: Recording, { gaps }: Summary): string {
   const why = end === 'guest-ended' ? '' : `; ended by ${end === 'failed' ? 'an error' : end.replace('-', ' ')}`;
   const times = `${(guestNs / 1e6).toFixed(3)} ms of guest time in ${(hostMs / 1e3).toFixed(1)} s`;
   const missingNote = missing > 0 ? `; ${missing} records are missing` : '';
-  return `${events} events, ${stops} stops, ${times}, ${clockNote}${gapNote}${missingNote}${why}`;
+  const { length: never } = recording.neverLoaded;
+  const neverNote = never > 0 ? `; the code of ${never} probes was never loaded` : '';
+  return `${events} events, ${stops} stops, ${times}, ${clockNote}${gapNote}${missingNote}${neverNote}${why}`;
 }
 
 function openWith(path: string): string {

@@ -1,20 +1,20 @@
 import type { Architecture } from '../arch/index.js';
-import { type Addr, addr, hex } from '../base/addr.js';
+import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { type Logger, silent } from '../base/logger.js';
-import { type Batch, programSignal, type Reply, type Session, type SignalStop, type StopReply } from '../rsp/index.js';
+import { silent } from '../base/logger.js';
+import type { Batch, Reply, Resume, Session, SignalStop, StopReply } from '../rsp/index.js';
 import type { ClockReader } from './clock.js';
+import { ProcessEvents } from './process-events.js';
 import { type GuessedReads, ReadGuesses } from './read-guesses.js';
 import { type Stepped, Stepper } from './stepping.js';
-import { codeBytes, type Planted, type Point, StopPoints } from './stop-points.js';
+import { codeBytes, type Planted, type Point, StopPoints, type StopPointsOptions } from './stop-points.js';
+import { Strangers } from './strangers.js';
 import type { Hit, MemoryRequest, Tracer } from './tracer.js';
 import { accessOf, type Watchpoint, type Watchpoints } from './watch/watchpoints.js';
 
 export type { Hit, MemoryRequest, Reaction, Tracer } from './tracer.js';
 
-export interface StopEngineOptions {
-  readonly session: Session;
-  readonly arch: Architecture;
+export interface StopEngineOptions extends StopPointsOptions {
   readonly tracer: Tracer;
   /** Called once, at the first hit. */
   readonly findClock: () => Promise<ClockReader>;
@@ -24,15 +24,8 @@ export interface StopEngineOptions {
   readonly onStop?: (tells: boolean) => Promise<void>;
   /** Called when the process runs another program, before what was open in the old one is given up; where else probes are to be planted now. */
   readonly onExec?: () => Promise<readonly Addr[]>;
-  /** The program's code at an address, where the ELF tells; else the target's memory is read. */
-  readonly code: (address: Addr, length: number) => Uint8Array | undefined;
-  /** See {@link StopPoints}. */
-  readonly codeChanges?: boolean;
-  /** Hardware breakpoints everywhere, not only where software ones cannot be. */
-  readonly hardware?: boolean;
   /** What is watched beside the probes. */
   readonly watches?: Watchpoints;
-  readonly logger?: Logger;
   /** Asked after an exec: whether the process runs the probed program again, at the same addresses. */
   readonly isSameProgram: () => Promise<boolean>;
   /** Called when a hart is seen for the first time; returns its number. */
@@ -45,9 +38,6 @@ export type EngineEnd =
   /** The guest is stopped and every breakpoint is still known to the session: detach or resume it. */
   | { readonly kind: 'asked' };
 
-/** Stops in a row that no probe asked for, after which the target is taken to be stuck. */
-const strangerLimit = 1000;
-
 /**
  * The engine that stops the guest at each event. One stop costs 350-2000 us on QEMU whatever is read, so there is one stop an
  * event: the instruction under a breakpoint that stays inserted is carried out by writing registers where the architecture
@@ -58,14 +48,14 @@ export class StopEngine {
   readonly #options: StopEngineOptions;
   readonly #session: Session;
   readonly #arch: Architecture;
-  readonly #logger: Logger;
   readonly #points: StopPoints;
   readonly #stepper: Stepper;
+  readonly #events: ProcessEvents;
+  readonly #strangers: Strangers;
   readonly #guesses = new ReadGuesses();
   #clock: ClockReader | undefined;
   #arrived = false;
   #askedToStop = false;
-  #strangers = 0;
   #stops = 0;
   #runningSince: number | undefined;
   #ran = 0;
@@ -76,9 +66,15 @@ export class StopEngine {
     this.#options = options;
     this.#session = options.session;
     this.#arch = options.arch;
-    this.#logger = options.logger ?? silent;
+    const { logger = silent } = options;
+    this.#strangers = new Strangers(logger);
     this.#points = new StopPoints(options);
     this.#stepper = new Stepper(options.session, options.arch, options.watches);
+    const onExec = async (): Promise<readonly Addr[]> => {
+      this.#arrived = false;
+      return (await options.onExec?.()) ?? [];
+    };
+    this.#events = new ProcessEvents({ ...options, points: this.#points, onExec, logger });
   }
 
   get clock(): ClockReader | undefined {
@@ -103,6 +99,11 @@ export class StopEngine {
     return (this.#ran + ran) * 1e6;
   }
 
+  /** Probes whose code is not in the target yet: they are planted when it comes. */
+  get waiting(): readonly Addr[] {
+    return this.#points.late.addresses;
+  }
+
   /**
    * Plants breakpoints at these addresses, all in one write.
    * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
@@ -112,10 +113,13 @@ export class StopEngine {
   }
 
   /** A breakpoint without a probe: `onStop` has been called when `then` is. */
-  async pause(address: Addr, then: () => void = () => {}): Promise<void> {
-    await this.arm([address]);
-    const point = await this.#points.of(address);
-    point.pause = then;
+  pause(address: Addr, then: () => void = () => {}): Promise<void> {
+    return this.#points.pause(address, then);
+  }
+
+  /** The same in the program's own code, planted when that is there. */
+  pauseInProgram(address: Addr, then: () => void): Promise<void> {
+    return this.#points.arm([address], then);
   }
 
   /** Takes breakpoints out again, all in one write. */
@@ -132,6 +136,7 @@ export class StopEngine {
 
   /** The recording ends: takes everything off the target that would stop it when nobody is there any more. */
   async settle(): Promise<void> {
+    await this.#points.late.quiet();
     await this.#options.watches?.disarm();
     await this.#stepper.settle();
   }
@@ -142,6 +147,7 @@ export class StopEngine {
    */
   async run(): Promise<EngineEnd> {
     if (this.#askedToStop) return { kind: 'asked' };
+    await this.#points.late.prepare();
     let stop: StopReply | undefined = await this.#resume(this.#session.batch());
     while (stop) {
       if (stop.kind === 'signal') stop = await this.#visit(stop);
@@ -156,16 +162,12 @@ export class StopEngine {
   async #visit(stop: SignalStop): Promise<StopReply | undefined> {
     const hart = stop.hart;
     let asked = this.#options.onFirstHit === undefined;
-    let watched = this.#options.watches?.reported(stop);
+    const watches = this.#options.watches?.all.length ? this.#options.watches : undefined;
+    let watched = watches?.reported(stop);
     for (;;) {
       if (this.#askedToStop) return undefined;
-      if (stop.reason === 'fork' && stop.child !== undefined) {
-        await this.#session.letChildGo(stop.child);
-        return this.#resume(this.#session.batch(hart));
-      }
-      if (stop.reason === 'exec') return this.#afterExec(stop);
-      const signal = programSignal(stop);
-      if (signal !== undefined) return this.#resume(this.#session.batch(hart), signal);
+      const event = await this.#events.handle(stop);
+      if (event) return this.#resume(this.#session.batch(hart), event);
       this.#clock ??= await this.#options.findClock();
       if (watched !== undefined) {
         await this.#options.onStop?.(true);
@@ -178,27 +180,39 @@ export class StopEngine {
       const registers = first.readRegisters();
       const time = this.#clock.request(first);
       const guessed = this.#guesses.ask(first);
+      const hasCome = this.#points.late.ask(first);
       await first.send();
+      if (hasCome()) await this.#points.plantLate();
       const pc = registers.value.register(this.#arch.pc);
       const stackPointer = registers.value.register(this.#arch.sp);
       const point = pc === undefined ? undefined : this.#points.at(pc);
+      if (stop.reason === undefined && pc !== undefined && watches && !this.#points.isWatched(pc)) {
+        watched = watches.next(await this.#codeAt(addr(pc), hart), registers.value);
+        if (watched) continue;
+      }
       const tells = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
       await this.#options.onStop?.(tells);
       if (point?.permanent && !this.#arrived && !asked) {
         asked = true;
-        this.#arrived = (await this.#options.onFirstHit?.()) ?? true;
+        this.#arrived = await this.#points.late.undisturbed(async () => (await this.#options.onFirstHit?.()) ?? true);
         // It may have read other harts, written registers, or disarmed this very place.
         continue;
       }
       if (pc === undefined || stackPointer === undefined || !point || !(point.permanent || point.awaited)) {
         // The hit that led to its own disarming goes on from where it stands.
+        const guard = pc === undefined ? undefined : this.#points.late.guardAt(addr(pc));
+        if (guard && stackPointer !== undefined) {
+          // Something else runs where the code will be.
+          const stepped = await this.#stepper.over({ pc: guard.address, stackPointer }, hart, [guard]);
+          return stepped.stop.kind === 'signal' ? this.#resume(this.#session.batch(hart)) : stepped.stop;
+        }
         if (!point) {
           this.#stepper.stopped(hart);
-          this.#stranger(stop, pc);
+          if (!this.#points.late.hasInterrupted) this.#strangers.seen(stop, pc);
         }
         return this.#resume(this.#session.batch(hart));
       }
-      this.#strangers = 0;
+      this.#strangers.expected();
       const hit: Hit = {
         hart: this.#options.hartNumber(hart),
         pc: addr(pc),
@@ -278,8 +292,11 @@ export class StopEngine {
       this.#points.check(inserts);
       if (!repeated) tracer.digest();
     } else {
+      const watched = watches?.next(point.code, hit.registers);
+      const learn = watched && watches?.request(third);
       await third.send();
-      const stepped = await this.#stepper.over(hit, hart, [point.breakpoint]);
+      learn?.();
+      const stepped = await this.#stepper.over(hit, hart, [point.breakpoint], watched);
       if (stepped.interrupted) point.rearrivals.set(hit.hart, hit.stackPointer);
       if (stepped.stop.kind !== 'signal') return stepped.stop;
       ({ pc } = stepped);
@@ -288,6 +305,10 @@ export class StopEngine {
       this.#tellAccesses(stepped, hit);
     }
     return this.#from(pc, hart);
+  }
+
+  async #codeAt(pc: Addr, hart: string | undefined): Promise<Uint8Array | undefined> {
+    return this.#options.code(pc, codeBytes) ?? (await this.#session.memory(hart).read(pc, 4));
   }
 
   /** Goes on from where a hart stands, unless there is something to see. */
@@ -302,7 +323,7 @@ export class StopEngine {
     hart: string | undefined,
     clock: ClockReader,
   ): Promise<StopReply | undefined | 'again'> {
-    const { watches, code } = this.#options;
+    const { watches } = this.#options;
     const old = point.known;
     const batch = this.#session.batch(hart);
     const registers = batch.readRegisters();
@@ -310,11 +331,11 @@ export class StopEngine {
     const learn = watches?.request(batch);
     await batch.send();
     learn?.();
-    this.#strangers = 0;
+    this.#strangers.expected();
     const pc = addr(registers.value.register(this.#arch.pc) ?? 0n);
     const stackPointer = registers.value.register(this.#arch.sp) ?? 0n;
     const at = { hart: this.#options.hartNumber(hart), time: time() };
-    const bytes = code(pc, codeBytes) ?? (await this.#session.memory(hart).read(pc, 4));
+    const bytes = await this.#codeAt(pc, hart);
     if (!watches?.isBefore(point, pc, bytes, registers.value)) {
       watches?.tell({ point, old, value: point.known, pc, exact: false, ...at });
       return this.#from(pc, hart);
@@ -358,41 +379,14 @@ export class StopEngine {
     return stop;
   }
 
-  async #resume(batch: Batch, signal?: number): Promise<StopReply> {
+  async #resume(batch: Batch, how: Resume = { kind: 'continue' }): Promise<StopReply> {
     this.#runningSince = performance.now();
-    const stop = await batch.resume(signal === undefined ? { kind: 'continue' } : { kind: 'continue', signal });
+    const done = this.#points.late.runs();
+    const stop = await batch.resume(how).finally(done);
     this.#stoppedAt = performance.now();
     this.#ran += this.#stoppedAt - this.#runningSince;
     this.#runningSince = undefined;
     this.#stops++;
     return stop;
-  }
-
-  /** Another program runs in the process: its probes are planted where it is the same one, and none where it is not. */
-  async #afterExec(stop: SignalStop): Promise<StopReply> {
-    this.#session.forgetBreakpoints();
-    const disarmed = (await this.#options.onExec?.()) ?? [];
-    this.#arrived = false;
-    this.#options.tracer.abandon();
-    const probes = this.#points.forget();
-    if (await this.#options.isSameProgram()) {
-      await this.arm([...probes, ...disarmed]);
-      await this.#options.watches?.arm();
-    } else this.#logger.warn({ program: stop.path }, 'the process runs another program now, which is not traced');
-    return this.#resume(this.#session.batch(stop.hart));
-  }
-
-  /** A stop that no probe asked for. */
-  #stranger(stop: SignalStop, pc: bigint | undefined): void {
-    this.#logger.debug({ stop: stop.signal, pc: pc === undefined ? undefined : hex(pc) }, 'a stop without a probe');
-    if (++this.#strangers > strangerLimit) {
-      throw new RsptraceError(
-        'TARGET_STUCK',
-        `the target keeps stopping at ${pc === undefined ? '?' : hex(pc)}, where no probe is`,
-        {
-          hint: 'is another debugger using this stub, or does the program trap on its own?',
-        },
-      );
-    }
   }
 }

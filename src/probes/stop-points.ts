@@ -4,6 +4,8 @@ import type { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { Batch, Breakpoint, Reply, Session } from '../rsp/index.js';
 import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
+import type { KnownCode } from './code-compare.js';
+import { LatePoints } from './late-points.js';
 import { MemoryWrites } from './memory-writes.js';
 
 /** A place where the guest stops. */
@@ -30,13 +32,10 @@ export interface Planted {
   readonly reply: Reply<boolean>;
 }
 
-export interface StopPointsOptions {
+/** Where the ELF does not tell of code, the target's memory is read. */
+export interface StopPointsOptions extends KnownCode {
   readonly session: Session;
   readonly arch: Architecture;
-  /** The program's code at an address, where the ELF tells; else the target's memory is read. */
-  readonly code: (address: Addr, length: number) => Uint8Array | undefined;
-  /** The code changes as the program runs (see `changesItsCode`): it is read at each stop, else at the first one of each place. */
-  readonly codeChanges?: boolean;
   /** Hardware breakpoints everywhere, not only where software ones cannot be. */
   readonly hardware?: boolean;
   readonly logger?: Logger;
@@ -53,6 +52,8 @@ export class StopPoints {
   readonly #logger: Logger;
   readonly #points = new Map<bigint, Point>();
   readonly writes: MemoryWrites;
+  /** Probes whose code is not there yet. */
+  readonly late: LatePoints;
 
   constructor(options: StopPointsOptions) {
     this.#options = options;
@@ -60,6 +61,7 @@ export class StopPoints {
     this.writes = new MemoryWrites(options.session);
     this.#logger = options.logger ?? silent;
     this.#types = new BreakpointTypes(options.session, options.hardware === true);
+    this.late = new LatePoints(options);
   }
 
   at(pc: bigint): Point | undefined {
@@ -73,10 +75,40 @@ export class StopPoints {
   }
 
   /**
-   * Plants breakpoints that stay at these addresses, all in one write.
+   * Plants breakpoints that stay at these addresses, all in one write; where a trap instruction would be written into memory that does not hold
+   * the program's code yet, later.
    * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
    */
-  async arm(addresses: readonly Addr[]): Promise<void> {
+  async arm(addresses: readonly Addr[], pause?: () => void): Promise<void> {
+    // Some stubs show their trap instructions when memory is read.
+    const fresh = addresses.filter((address) => !this.#points.get(address)?.permanent);
+    await this.armNow(this.#options.hardware ? fresh : await this.late.hold(fresh, pause));
+    if (pause) for (const address of addresses) this.#at(address, pause);
+  }
+
+  /** Plants those that have waited and whose code is there now. */
+  async plantLate(): Promise<void> {
+    const arrived = await this.late.take();
+    if (arrived.length === 0) return;
+    await this.armNow(arrived.map(({ address }) => address));
+    for (const { address, pause } of arrived) if (pause) this.#at(address, pause);
+    this.#logger.info({ probes: arrived.length, waiting: this.late.addresses.length }, 'code has been loaded: planted');
+    await this.late.prepare();
+  }
+
+  /** A breakpoint that stays, of no probe. */
+  async pause(address: Addr, pause: () => void): Promise<void> {
+    await this.armNow([address]);
+    this.#at(address, pause);
+  }
+
+  #at(address: Addr, pause: () => void): void {
+    const point = this.#points.get(address);
+    if (point) point.pause = pause;
+  }
+
+  /** As {@link arm}, whatever stands there. */
+  async armNow(addresses: readonly Addr[]): Promise<void> {
     const points: Point[] = [];
     for (const address of addresses) {
       const point = await this.of(address);
@@ -94,6 +126,7 @@ export class StopPoints {
 
   /** Takes breakpoints out again, all in one write. */
   async disarm(addresses: readonly Addr[]): Promise<void> {
+    await this.late.drop(addresses);
     const batch = this.#session.batch();
     for (const address of addresses) {
       const point = this.#points.get(address);
@@ -104,16 +137,17 @@ export class StopPoints {
     await batch.send();
   }
 
-  /** All are gone from the target; the addresses of those that were to stay. */
+  /** All are gone from the target; the addresses of those that were to stay, or wait. */
   forget(): Addr[] {
     const stayed = [...this.#points].filter(([, { permanent }]) => permanent).map(([address]) => addr(address));
     this.#points.clear();
-    return stayed;
+    return [...stayed, ...this.late.forget()];
   }
 
   /** Puts into a batch what makes these places, and no longer those, ones where a return is awaited. */
   plant(batch: Batch, watched: readonly Point[], unwatched: readonly Addr[]): Planted[] {
     const inserts: Planted[] = [];
+    if (watched.some(({ breakpoint }) => breakpoint.type === 1)) this.late.giveWay(batch);
     for (const point of watched) {
       if (!point.awaited && !point.permanent) inserts.push({ point, reply: batch.insertBreakpoint(point.breakpoint) });
       point.awaited = true;
@@ -184,6 +218,7 @@ export class StopPoints {
   /** Inserts the breakpoints of points, in one write; those that are refused. */
   async #insert(points: readonly Point[]): Promise<Point[]> {
     const batch = this.#session.batch();
+    if (points.some(({ breakpoint }) => breakpoint.type === 1)) this.late.giveWay(batch);
     const inserted = points.map((point) => ({ point, reply: batch.insertBreakpoint(point.breakpoint) }));
     await batch.send();
     return inserted.filter(({ reply }) => !reply.value).map(({ point }) => point);

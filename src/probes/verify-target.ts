@@ -1,8 +1,9 @@
 import { type Architecture, architectureNamed } from '../arch/index.js';
-import { type Addr, addOffset, hex } from '../base/addr.js';
+import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../dwarf/index.js';
 import type { Session } from '../rsp/index.js';
+import { type CodeState, compareCode, type KnownCode } from './code-compare.js';
 import { changesItsCode } from './linux-kernel.js';
 
 /** What stands in the target where a probe goes, against what the ELF says. */
@@ -13,10 +14,6 @@ export interface CodeCheck {
   readonly absent: readonly Addr[];
 }
 
-const compared = 16;
-/** Where tracers patch a function. */
-const patched = 8;
-
 /**
  * Compares the ELF's bytes with the target's at every address, in one write. A probe on other code would stop the guest in the
  * middle of something and read nonsense. A program that changes its own code may differ here and there.
@@ -24,32 +21,22 @@ const patched = 8;
  */
 export async function verifyCode(session: Session, elf: ElfFile, addresses: readonly Addr[]): Promise<CodeCheck> {
   const batch = session.batch();
-  const changes = changesItsCode(elf);
-  const reads = addresses.map((entry) => {
-    const behind = addOffset(entry, patched);
-    const address = changes && elf.bytesAt(behind, 1) ? behind : entry;
-    // A function at the very end of its segment has fewer bytes.
-    for (let length = compared; length > 0; length--) {
-      const expected = elf.bytesAt(address, length);
-      if (expected) return { address: entry, expected, reply: batch.readMemory(address, length) };
-    }
+  const codeChanges = changesItsCode(elf);
+  const known: KnownCode = { code: (address, length) => elf.bytesAt(address, length), codeChanges };
+  const compared = addresses.map((address) => {
+    const state = compareCode(batch, known, address);
+    if (state) return { address, state };
     throw new RsptraceError(
       'ELF_DAMAGED',
       `the ELF has no code at ${hex(address)}, where its debug info places a function`,
     );
   });
   await batch.send();
-  const same: Addr[] = [];
-  const absent: Addr[] = [];
-  const different: Addr[] = [];
-  for (const { address, expected, reply } of reads) {
-    const actual = reply.value;
-    if (!actual || actual.every((byte) => byte === 0)) absent.push(address);
-    else if (actual.every((byte, i) => byte === expected[i])) same.push(address);
-    else different.push(address);
-  }
+  const found: Record<CodeState, Addr[]> = { same: [], absent: [], different: [] };
+  for (const { address, state } of compared) found[state()].push(address);
+  const { same, absent, different } = found;
   const [first] = different;
-  if (first !== undefined && !(changes && same.length > different.length)) {
+  if (first !== undefined && !(codeChanges && same.length > different.length)) {
     throw new RsptraceError(
       'ELF_MISMATCH',
       `the target does not run this ELF: at ${different.length} of ${addresses.length} probes its code differs, first at ${hex(first)}`,

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { type Addr, addOffset } from '../base/addr.js';
+import { type Addr, addOffset, hex } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import {
@@ -110,6 +110,8 @@ export interface Recording extends Progress {
   readonly scratch: string | undefined;
   /** Events known to be missing from the trace. */
   readonly missing: number;
+  /** Probes that were never planted, because the target never had their code. */
+  readonly neverLoaded: readonly string[];
   /** The guest ended with a ring that could only be read at stops: what was in it is lost. */
   readonly tailLost: boolean;
 }
@@ -138,8 +140,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const { arch, elf, debug, polls, functions, tallies } = program;
   const addresses = addressesOf(program);
   const verified = codeToVerify(program);
-  const { absent } = await verifyCode(session, elf, verified);
-  if (absent.length > 0) logger.info({ probes: absent.length }, 'code not loaded yet: these probes wait for it');
+  await verifyCode(session, elf, verified);
 
   const harts = new HartNumbers((await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) })));
   const hartsPlan = planHarts(program, session, harts.all().length);
@@ -277,8 +278,14 @@ export async function record(options: RecordOptions): Promise<Recording> {
     guestNs: counting.span,
   });
   const until = options.until && addOffset(options.until, elf.loadBias);
-  if (until !== undefined) await engine.pause(until, () => stop('until'));
+  if (until !== undefined) await engine.pauseInProgram(until, () => stop('until'));
   if (settlesAt !== undefined) await engine.pause(settlesAt, () => engines.settle());
+  const notLoaded = (): string[] => {
+    const names = new Map(engines.choices.map(({ address, name }) => [address, name]));
+    return engine.waiting.map((address) => names.get(address) ?? hex(address));
+  };
+  if (engine.waiting.length > 0)
+    logger.info({ waiting: notLoaded() }, 'code that is not loaded yet: these probes are planted when it is');
   options.onStart?.(progress);
 
   /** Goes on at the target that was lost; undefined when it is not there any more. */
@@ -302,7 +309,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     const next = engineFor(session, watches, clock ? async () => clock : firstClock);
     await next.arm(addresses);
     await watches.arm();
-    if (until !== undefined) await next.pause(until, () => stop('until'));
+    if (until !== undefined) await next.pauseInProgram(until, () => stop('until'));
     return next;
   };
 
@@ -348,11 +355,14 @@ export async function record(options: RecordOptions): Promise<Recording> {
     failed(thrown);
   }
   await leave(session, logger);
+  const neverLoaded = notLoaded();
+  if (neverLoaded.length > 0)
+    logger.warn({ probes: neverLoaded }, 'their code was never loaded: these probes were not planted');
   const hostMs = performance.now() - started;
   const { choices, scratch } = engines;
   const { tailLost } = engines;
   const watched = watches.all.map(watchRef);
-  const outcome = { end: why, clock, stop: ended, error, hostMs };
+  const outcome = { end: why, clock, stop: ended, error, hostMs, neverLoaded };
   return {
     ...outcome,
     engines: choices,

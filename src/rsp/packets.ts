@@ -17,7 +17,7 @@ const passedSignals = Array.from({ length: 78 }, (_, index) => index + 1).filter
 export const packets = {
   // Handshake, in this order. xmlRegisters=i386: without it gdbserver's x86 description names no register.
   supported:
-    'qSupported:multiprocess+;swbreak+;hwbreak+;fork-events+;exec-events+;vContSupported+;error-message+;binary-upload+;xmlRegisters=i386',
+    'qSupported:multiprocess+;swbreak+;hwbreak+;fork-events+;vfork-events+;exec-events+;vContSupported+;error-message+;binary-upload+;xmlRegisters=i386',
   startNoAckMode: 'QStartNoAckMode',
   mustReplyEmpty: 'vMustReplyEmpty',
   whyStopped: '?',
@@ -69,6 +69,10 @@ export const packets = {
       : `F${result < 0 ? '-' : ''}${Math.abs(result).toString(16)},${errno.toString(16)}${interrupted ? ',C' : ''}`,
 
   // Processes of Linux
+  catchSystemCalls: (numbers: readonly number[]) =>
+    numbers.length === 0
+      ? 'QCatchSyscalls:0'
+      : `QCatchSyscalls:1;${numbers.map((number) => number.toString(16)).join(';')}`,
   passSignals: `QPassSignals:${passedSignals.map((signal) => signal.toString(16)).join(';')}`,
 
   // Files of the stub's machine

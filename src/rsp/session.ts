@@ -12,7 +12,7 @@ import { PagedMemory, type TargetMemory } from './paged-memory.js';
 import { readRemoteFile } from './remote-files.js';
 import { ANY_HART, type Resume, type RunControl, type SessionState } from './run-control.js';
 import { liftedForStep, stepWithout } from './step-over.js';
-import { pidOf, type StopReply } from './stop-reply.js';
+import { pidOf, type StopReason, type StopReply } from './stop-reply.js';
 import type { TargetDescription } from './target-description.js';
 import { readThreads } from './threads.js';
 import { readObject, readObjectBytes } from './transfer.js';
@@ -48,6 +48,7 @@ export class Session implements AsyncDisposable {
   #leaving: Promise<void> | undefined;
   #hasPhysicalMemory: boolean | undefined;
   #openOcd: boolean | undefined;
+  #traps: boolean | undefined;
 
   constructor(link: Link, control: RunControl, greeting: Greeting, logger: Logger) {
     this.features = greeting.features;
@@ -166,6 +167,28 @@ export class Session implements AsyncDisposable {
     return this.#openOcd;
   }
 
+  /**
+   * True for a stub whose software breakpoints are trap instructions in the target's memory. Emulators (QEMU but for KVM, valgrind, Renode)
+   * look at the address instead, and take them where nothing is yet.
+   */
+  async writesTraps(): Promise<boolean> {
+    this.#traps ??= await this.#looksForTraps();
+    return this.#traps;
+  }
+
+  async #looksForTraps(): Promise<boolean> {
+    const { features } = this;
+    if (features.qemuStepBits !== undefined) return /\benabled\b/.test((await this.monitor('info kvm')) ?? '');
+    if (features.supported.has('t32extensions')) return false;
+    if (!isProcess(features) || features.vCont.size > 0) return true;
+    return !/\bvalgrind\b/i.test((await this.monitor('help')) ?? '');
+  }
+
+  /** Has a Linux process stop at the entry and the return of these system calls; empty: of none. Only where the stub has `QCatchSyscalls`. */
+  async catchSystemCalls(numbers: readonly number[]): Promise<void> {
+    await this.#ask(packets.catchSystemCalls(numbers));
+  }
+
   /** Has the stub hand signals to the program without a stop for each, where it can. */
   async passSignals(): Promise<void> {
     if (this.features.supported.get('QPassSignals') === '+') await this.#ask(packets.passSignals);
@@ -177,11 +200,35 @@ export class Session implements AsyncDisposable {
    */
   async letChildGo(child: string): Promise<void> {
     await this.beforeChildGoes?.(child);
+    await this.#letGo(child);
+  }
+
+  /**
+   * As {@link letChildGo}, of a vfork: the child runs in its parent's memory until it runs another program (`vforkdone`), so that the parent's trap
+   * instructions have to come out, too.
+   * @returns what came out
+   */
+  async letVforkChildGo(child: string): Promise<readonly Breakpoint[]> {
+    const written = this.breakpoints.filter(({ type }) => type === 0);
+    const batch = this.batch();
+    for (const breakpoint of written) batch.removeBreakpoint(breakpoint);
+    await batch.send();
+    await this.#letGo(child);
+    return written;
+  }
+
+  async #letGo(child: string): Promise<void> {
     const batch = this.batch(child);
     for (const { type, address, kind } of this.breakpoints) batch.raw(packets.removeBreakpoint(type, address, kind));
     await batch.send();
     const answer = await this.#ask(packets.detach(pidOf(child)));
     if (answer !== 'OK') this.#logger.warn({ child, answer }, 'the child of a fork could not be let go');
+  }
+
+  async #letGoOf(reason: StopReason | undefined, child: string | undefined): Promise<void> {
+    if (child === undefined) return;
+    if (reason === 'fork') await this.letChildGo(child);
+    if (reason === 'vfork') await this.letVforkChildGo(child);
   }
 
   /** The target runs another program now: what was inserted into the old one is gone with it. */
@@ -232,7 +279,7 @@ export class Session implements AsyncDisposable {
       const { state } = this;
       if (state.kind === 'idle' && state.stop.kind === 'signal') {
         const { reason, child } = state.stop;
-        if (reason === 'fork' && child !== undefined) await this.letChildGo(child);
+        await this.#letGoOf(reason, child);
         if (reason === 'exec') this.forgetBreakpoints();
       }
       const batch = this.batch(ANY_HART);
@@ -295,7 +342,7 @@ export class Session implements AsyncDisposable {
       const { state } = this;
       if (state.kind !== 'idle' || state.stop.kind !== 'signal' || !(await this.#isInterruptPending())) return;
       const { signal, reason, child } = state.stop;
-      if (reason === 'fork' && child !== undefined) await this.letChildGo(child);
+      await this.#letGoOf(reason, child);
       // A signal that came instead is the program's.
       await this.resume({ kind: 'continue', ...(signal === 0 || signal === 5 ? {} : { signal }) });
     }

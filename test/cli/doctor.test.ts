@@ -5,6 +5,7 @@ import { assemble } from '../support/counted-program.js';
 import { doctorShape, runDoctor, withoutSupported } from '../support/doctor.js';
 import { checkShape } from '../support/json-shape.js';
 import { gdbserver, pollsProgram, symbolOf } from '../support/native.js';
+import { TRIGGERS } from '../support/riscv-hart/board.js';
 import { startBoard, startOpenocd } from '../support/stub-servers.js';
 
 t.test('gdbserver: where the program is loaded, and that it prints what it prints undisturbed', async (t) => {
@@ -41,7 +42,8 @@ t.test('OpenOCD: triggers, memory map, the hart as the board has it; no trap ins
   const { found, status, stderr } = await runDoctor(address, '--timeout', '20s', program.elf);
   t.equal(status, 0, stderr);
   t.same(checkShape(withoutSupported(found), doctorShape), [], 'as documented');
-  t.match(found.stub, { server: 'openocd', breakpoints: [0, 1], hardware_breakpoints: 2 });
+  t.match(found.stub, { server: 'openocd', hardware_breakpoints: TRIGGERS });
+  t.same(found.stub.breakpoints, [0, 1, 2, 3, 4], 'its triggers are for data, too');
   t.match(found.stub.server_version, /^Open On-Chip Debugger \d/);
   t.ok(found.stub.memory_map?.some(({ type }) => type === 'flash'));
   t.match(found.harts[0], { pc: `0x${pc.toString(16)}`, mode: 'machine', paging: { scheme: 'off' } });

@@ -9,9 +9,10 @@ import type { Access } from '../../src/probes/watch/watchpoints.js';
 import { connect, type Session } from '../../src/rsp/index.js';
 import { STATUS } from '../support/counted-program.js';
 import { countingEngine } from '../support/counting-engine.js';
+import { TRIGGERS } from '../support/riscv-hart/board.js';
 import { qemuSystem, type StartedStub, type StubServer, stubServers } from '../support/stub-servers.js';
 
-/** How many calls of `work` by the first hart are followed. */
+/** How many calls of `work` by the first hart are followed, where nothing else is said. */
 const CALLS = 30;
 
 interface Instruction {
@@ -53,7 +54,16 @@ function savedAt({ program }: StartedStub): Addr {
     : addOffset(program.symbol('stack_end'), -16);
 }
 
-async function follow(t: Test, server: StubServer, stack: boolean): Promise<void> {
+interface Followed {
+  /** A word of the stack is watched, too. */
+  readonly stack: boolean;
+  readonly calls?: number;
+  /** Breakpoints: at all instructions of `work`, or only at its last. */
+  readonly breakpoints?: 'all' | 'last';
+}
+
+async function follow(t: Test, server: StubServer, how: Followed): Promise<void> {
+  const { stack, calls: wanted = CALLS, breakpoints = 'all' } = how;
   const stub = await server.start(t);
   await using session = await connect(stub.address, { waitMs: 10_000 });
   const counters = stub.program.symbol('counters');
@@ -66,27 +76,29 @@ async function follow(t: Test, server: StubServer, stack: boolean): Promise<void
   const { watches, seen } = await watching(session, stub, ...probes);
   const last = work.at(-1)?.address;
   let calls = 0;
-  const onHit = (pc: bigint, hart: number): boolean => hart === 0 && pc === last && ++calls === CALLS;
+  const onHit = (pc: bigint, hart: number): boolean => hart === 0 && pc === last && ++calls === wanted;
   const { engine, hits } = await countingEngine(session, stub.program.arch, { watches, onHit });
-  await engine.arm(work.map(({ address }) => address));
+  const stopsAt = work.filter(({ address }) => breakpoints === 'all' || address === last);
+  await engine.arm(stopsAt.map(({ address }) => address));
   await watches.arm();
   t.equal((await engine.run()).kind, 'asked');
 
-  t.equal(number(await session.memory().read(counters, 8)), BigInt(CALLS), 'the program has counted');
-  for (const { address, text } of work) t.equal(hits.get(0)?.get(address), CALLS, `no hit lost or doubled at ${text}`);
+  t.equal(number(await session.memory().read(counters, 8)), BigInt(wanted), 'the program has counted');
+  for (const { address, text } of stopsAt)
+    t.equal(hits.get(0)?.get(address), wanted, `no hit lost or doubled at ${text}`);
   const before = stub.program.arch === 'riscv64';
   /** The pc that tells of an instruction. */
   const told = (at: number): bigint | undefined => work[before ? at : at + 1]?.address;
   const ofCounter = seen.filter(({ point }) => point.index === 0);
   t.strictSame(
     ofCounter.map(({ old, value, pc, hart, exact }) => [number(old), number(value), pc, hart, exact]),
-    Array.from({ length: CALLS }, (_, i) => [BigInt(i), BigInt(i + 1), told(counts), 0, before]),
+    Array.from({ length: wanted }, (_, i) => [BigInt(i), BigInt(i + 1), told(counts), 0, before]),
     'every write, with what was there before, and who wrote',
   );
   if (stack) {
     t.strictSame(
       seen.filter(({ point }) => point.index === 1).map(({ pc }) => pc),
-      Array.from({ length: CALLS }, () => [told(saves), told(restores)]).flat(),
+      Array.from({ length: wanted }, () => [told(saves), told(restores)]).flat(),
       'accesses by instructions that are otherwise carried out from outside',
     );
   }
@@ -105,11 +117,35 @@ const serverNamed = (name: string): StubServer => {
 };
 
 for (const server of [qemuSystem('riscv64', 2), qemuSystem('x86_64', 1)]) {
-  t.test(`${server.name}: watchpoints and breakpoints at the same instructions`, (t) => follow(t, server, true));
+  t.test(`${server.name}: watchpoints and breakpoints at the same instructions`, (t) =>
+    follow(t, server, { stack: true }),
+  );
 }
 t.test('gdbserver: watchpoints and breakpoints at the same instructions', (t) =>
-  follow(t, serverNamed('gdbserver'), false),
+  follow(t, serverNamed('gdbserver'), { stack: false }),
 );
+
+for (const breakpoints of ['all', 'last'] as const) {
+  t.test(`OpenOCD: triggers for loads and stores, with breakpoints at ${breakpoints} of the same instructions`, (t) =>
+    follow(t, serverNamed('OpenOCD, a JTAG hart'), { stack: true, calls: 10, breakpoints }),
+  );
+}
+
+t.test('OpenOCD: a third place has no trigger left, and the target is as it was', async (t) => {
+  const stub = await serverNamed('OpenOCD, a JTAG hart').start(t);
+  await using session = await connect(stub.address, { waitMs: 10_000 });
+  const scratch = stub.program.symbol('scratch');
+  const three = [0, 8, 16].map((offset) => `watch:${eight(addOffset(scratch, offset))}`);
+  const { watches } = await watching(session, stub, ...three);
+  await t.rejects(watches.arm(), {
+    code: 'WATCH_REFUSED',
+    message: new RegExp(`at 0x${addOffset(scratch, 16).toString(16)}: ${TRIGGERS} that it took are in use`),
+    hint: /watch fewer places/,
+  });
+  await session.memory().write(stub.program.symbol('release'), new Uint8Array([1]));
+  await session.detach();
+  t.match(await stub.guest.ended, { stdout: `calls ${stub.program.calls}\n`, status: STATUS });
+});
 
 t.test('gdbserver: no watchpoints of reads alone on x86, and four in all', async (t) => {
   const stub = await serverNamed('gdbserver').start(t);

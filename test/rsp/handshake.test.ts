@@ -20,7 +20,7 @@ t.test('the handshake goes in the order that every stub stands', async (t) => {
   await using stub = await FakeStub.start(riscv);
   const session = await connect(stub.path);
   t.same(stub.packets, [
-    'qSupported:multiprocess+;swbreak+;hwbreak+;fork-events+;exec-events+;vContSupported+;error-message+;binary-upload+;xmlRegisters=i386',
+    'qSupported:multiprocess+;swbreak+;hwbreak+;fork-events+;vfork-events+;exec-events+;vContSupported+;error-message+;binary-upload+;xmlRegisters=i386',
     'QStartNoAckMode',
     'vMustReplyEmpty',
     '?',

@@ -181,7 +181,7 @@ t.test('a late answer is not taken for that of a later request', async (t) => {
     },
   };
   await stub.hears(
-    'qSupported:multiprocess+;swbreak+;hwbreak+;fork-events+;exec-events+;vContSupported+;error-message+;binary-upload+;xmlRegisters=i386',
+    'qSupported:multiprocess+;swbreak+;hwbreak+;fork-events+;vfork-events+;exec-events+;vContSupported+;error-message+;binary-upload+;xmlRegisters=i386',
   );
   const second = session.memory().read(addr(32), 1);
   answer();

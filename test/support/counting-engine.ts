@@ -13,10 +13,18 @@ export interface Counting {
 /** Called at each hit; true ends the run. */
 type OnHit = (pc: bigint, hart: number) => boolean;
 
+/** The program's code, where it may be loaded late. */
+type Code = (address: Addr, length: number) => Uint8Array | undefined;
+
 export async function countingEngine(
   session: Session,
   archName: 'riscv64' | 'x86_64',
-  options: { readonly hardware?: boolean; readonly onHit?: OnHit; readonly watches?: Watchpoints } = {},
+  options: {
+    readonly hardware?: boolean;
+    readonly onHit?: OnHit;
+    readonly watches?: Watchpoints;
+    readonly code?: Code;
+  } = {},
 ): Promise<Counting> {
   const arch = architectureNamed(archName === 'riscv64' ? 'riscv:rv64' : 'i386:x86-64');
   if (arch === undefined) throw new Error(`no ${archName}`);
@@ -28,7 +36,7 @@ export async function countingEngine(
     arch,
     ...(options.hardware === undefined ? {} : { hardware: options.hardware }),
     ...(options.watches === undefined ? {} : { watches: options.watches }),
-    code: () => undefined,
+    code: options.code ?? (() => undefined),
     isSameProgram: async () => true,
     hartNumber: (id) => Math.max(0, harts.indexOf(id ?? '')),
     findClock: () => findClock(session, arch.name, () => engine.runningTime(), 'auto'),

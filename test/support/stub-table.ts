@@ -88,6 +88,9 @@ const REST = `## What follows for rsptrace
   it gets one packet at a time, a hundred times faster.
 - **OpenOCD** answers reads of memory that is not there with zeros unless \`gdb report_data_abort enable\` is set. It leaves the
   target halted after a detach: rsptrace has it resume. It looks for halted harts every 100 ms, which is most of the time of
-  a hit; the test's configuration calls \`poll\` more often.
+  a hit; the test's configuration calls \`poll\` more often. Accesses of single-steps do not reach its watchpoints, and those of compressed
+  instructions are reported without a reason: rsptrace tells both by the instruction.
+- **All but the emulators** (QEMU without KVM, valgrind) put a trap instruction into memory for Z0: probes of code that is not loaded yet wait for it
+  ([record.md](record.md#code-that-is-not-there-yet)).
 - **rr** needs performance counters that few virtual machines have. The tests only say whether it could record, and do not try it.
 `;

@@ -1,4 +1,5 @@
 import type { Architecture } from '../architecture.js';
+import { memoryAccess } from './access.js';
 import { addressSpaces } from './address-space.js';
 import { lengthOf } from './decode.js';
 import { frames } from './prologue.js';
@@ -23,6 +24,7 @@ export const riscv64: Architecture = {
   isBreakpoint: ([a, b, c, d]) => (a === 0x02 && b === 0x90) || (a === 0x73 && b === 0x00 && c === 0x10 && d === 0x00),
   stackPointerAfterReturn: (atEntry) => atEntry,
   resumeOver,
+  memoryAccess,
   frames,
   probeCode,
   addressSpaces,

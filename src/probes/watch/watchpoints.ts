@@ -139,6 +139,20 @@ export class Watchpoints {
     );
   }
 
+  /**
+   * The watched place that an instruction is about to access, on an architecture that stops before accesses. Not every stub has a word for it:
+   * OpenOCD 0.12 does not recognise compressed loads and stores, and switches triggers off for a step.
+   */
+  next(code: Uint8Array | undefined, registers: RegisterReader): Watchpoint | undefined {
+    const access = code && this.#arch.memoryAccess?.(code, registers);
+    if (!access) return undefined;
+    return this.all.find(({ place, breakpoint }) => {
+      if (!overlaps(access.address, access.length, place.address, place.size)) return false;
+      const watched = accessOf(breakpoint);
+      return (watched !== 'w' && access.reads) || (watched !== 'r' && access.writes);
+    });
+  }
+
   tell(access: Access): void {
     this.#tell(access);
   }

@@ -49,18 +49,18 @@ export class Hart {
     this.#dcsr = (this.#dcsr & ~(7n << 6n)) | (BigInt(cause) << 6n);
   }
 
-  /** Leaves debug mode; with dcsr.step for one instruction. A trigger does not hold the instruction that is left from. */
+  /** Leaves debug mode; with dcsr.step for one instruction. A trigger holds the first one, too: debuggers switch triggers off to get past it. */
   resume(): void {
     this.halted = false;
     const stepping = (this.#dcsr & STEP) !== 0n;
-    this.#execute();
+    this.run(1);
     if (stepping && !this.halted) this.halt(Cause.step);
   }
 
   /** Executes up to `count` instructions, or until the hart halts or its program ends. */
   run(count: number): void {
     for (let done = 0; done < count && !this.halted && this.bus.status === undefined; done++) {
-      if (this.#triggers.hits(this.pc)) this.halt(Cause.trigger);
+      if (this.#triggers.hits('execute', this.pc)) this.halt(Cause.trigger);
       else this.#execute();
     }
   }
@@ -130,7 +130,9 @@ export class Hart {
           : next;
       case 'load': {
         const size = loadSizes[instruction.op];
-        const bytes = this.bus.read(Number(get(instruction.rs1) + BigInt(instruction.imm)), size);
+        const address = BigInt.asUintN(64, get(instruction.rs1) + BigInt(instruction.imm));
+        if (this.#holds('load', address)) return this.pc;
+        const bytes = this.bus.read(Number(address), size);
         if (bytes === undefined) throw this.#trapped('a load from nowhere');
         const value = littleEndian(bytes);
         const signed = !instruction.op.endsWith('u');
@@ -139,8 +141,10 @@ export class Hart {
       }
       case 'store': {
         const size = storeSizes[instruction.op];
-        const address = Number(get(instruction.rs1) + BigInt(instruction.imm));
-        if (!this.bus.write(address, bytesOf(get(instruction.rs2), size))) throw this.#trapped('a store to nowhere');
+        const address = BigInt.asUintN(64, get(instruction.rs1) + BigInt(instruction.imm));
+        if (this.#holds('store', address)) return this.pc;
+        const bytes = bytesOf(get(instruction.rs2), size);
+        if (!this.bus.write(Number(address), bytes)) throw this.#trapped('a store to nowhere');
         return next;
       }
       case 'csr': {
@@ -154,6 +158,13 @@ export class Hart {
       default:
         throw this.#trapped(instruction.op);
     }
+  }
+
+  /** A trigger halts the hart before it does this. */
+  #holds(kind: 'load' | 'store', address: bigint): boolean {
+    if (!this.#triggers.hits(kind, address)) return false;
+    this.halt(Cause.trigger);
+    return true;
   }
 
   /** The program is written not to trap. */

@@ -1,13 +1,16 @@
-// RISC-V External Debug Support 0.13.2, chapter 5: two triggers of type mcontrol that match the address of an instruction.
+// RISC-V External Debug Support 0.13.2, chapter 5: triggers of type mcontrol that match the address of an instruction, of a
+// load or of a store, before it is carried out.
 
 /** tdata1 of an RV64 hart: type 2 in the top four bits, dmode below them. */
 const MCONTROL = 2n << 60n;
 const DMODE = 1n << 59n;
 const ENTER_DEBUG_MODE = 1n << 12n;
 const MACHINE = 1n << 6n;
-const EXECUTE = 1n << 2n;
-/** What can be set; everything else reads as zero: no loads, no stores, no chains, equality only. */
-const WRITABLE = DMODE | ENTER_DEBUG_MODE | MACHINE | EXECUTE;
+/** What an instruction does with an address. */
+const kinds = { load: 1n << 0n, store: 1n << 1n, execute: 1n << 2n } as const;
+type Kind = keyof typeof kinds;
+/** What can be set; everything else reads as zero: no chains, equality with the lowest address only, any size. */
+const WRITABLE = DMODE | ENTER_DEBUG_MODE | MACHINE | kinds.load | kinds.store | kinds.execute;
 /** tinfo: only type 2. */
 const TYPES = 1n << 2n;
 
@@ -16,15 +19,16 @@ export class Triggers {
   readonly #address: bigint[];
   #selected = 0;
   /** The addresses that stop the hart. */
-  #armed: ReadonlySet<bigint> = new Set();
+  #armed: Readonly<Record<Kind, ReadonlySet<bigint>>> = { load: new Set(), store: new Set(), execute: new Set() };
 
   constructor(count: number) {
     this.#control = Array<bigint>(count).fill(MCONTROL);
     this.#address = Array<bigint>(count).fill(0n);
   }
 
-  hits(pc: bigint): boolean {
-    return this.#armed.size > 0 && this.#armed.has(pc);
+  hits(kind: Kind, address: bigint): boolean {
+    const armed = this.#armed[kind];
+    return armed.size > 0 && armed.has(address);
   }
 
   /** A trigger register; undefined when the number is none. */
@@ -55,8 +59,12 @@ export class Triggers {
     } else {
       return csr === 0x7a4;
     }
-    const wanted = ENTER_DEBUG_MODE | MACHINE | EXECUTE;
-    this.#armed = new Set(this.#address.filter((_, index) => ((this.#control[index] ?? 0n) & wanted) === wanted));
+    this.#armed = { load: this.#of('load'), store: this.#of('store'), execute: this.#of('execute') };
     return true;
+  }
+
+  #of(kind: Kind): ReadonlySet<bigint> {
+    const wanted = ENTER_DEBUG_MODE | MACHINE | kinds[kind];
+    return new Set(this.#address.filter((_, index) => ((this.#control[index] ?? 0n) & wanted) === wanted));
   }
 }
