@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
-import { connect, type Session } from '../rsp/index.js';
+import { connect, parseRemote, type Session } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
 import { type RecordingArguments, wireRecorder } from './options.js';
 import { recordSession, report, withRecording } from './recording.js';
@@ -15,7 +15,9 @@ const reconnectMs = 10_000;
 const pauseMs = 200;
 
 /** `rsptrace --remote ADDR kernel.elf`: records at a stub that somebody else started. Gives the exit status. */
-export function recordRemote(args: RecordArguments): Promise<number> {
+export async function recordRemote(args: RecordArguments): Promise<number> {
+  // Before the program is read, which takes its time.
+  parseRemote(args.remote);
   return withRecording(args, async (prepared) => {
     using wire = wireRecorder(args, prepared.logger);
     const open = (): Promise<Session> =>

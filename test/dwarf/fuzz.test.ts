@@ -158,7 +158,7 @@ t.test('small programs', async (t) => {
     t.ok(whole.types >= 7 && whole.functions >= 3 && whole.lines >= 4, JSON.stringify(whole));
   }
   const before = process.resourceUsage().maxRSS;
-  const runs = Math.ceil((40_000 * TIMES) / samples.length);
+  const runs = Math.ceil((20_000 * TIMES) / samples.length);
   for (const sample of samples) {
     const { read, slowest } = fuzz(sample, runs);
     t.comment(`${sample.name}: ${runs} cases, ${read} still read, the slowest in ${slowest.toFixed(0)} ms`);

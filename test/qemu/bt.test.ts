@@ -1,4 +1,6 @@
 // `rsptrace bt` at guests that run, stand at a breakpoint, or were never started.
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { architectureOf } from '../../src/arch/index.js';
 import { ElfFile } from '../../src/dwarf/index.js';
@@ -24,6 +26,13 @@ interface Output {
     }[];
     readonly end: { readonly reason: string; readonly complete: boolean };
   }[];
+}
+
+/** How many clients a unix socket has, accepted or not. */
+function connections(path: string): number {
+  const lines = readFileSync('/proc/net/unix', 'utf8').split('\n');
+  // SS_CONNECTING and SS_CONNECTED (linux/net.h); the one that listens is SS_UNCONNECTED.
+  return lines.filter((line) => line.endsWith(` ${path}`) && /^\S+( \S+){4} 0[23] /.test(line)).length;
 }
 
 /** Lets the guest run to a function, and leaves it standing there. */
@@ -101,12 +110,16 @@ for (const name of ['rv-o2', 'x86-o2'] as const) {
 
   t.test(`${name}: a guest that runs is stopped, shown and let go on`, async (t) => {
     const long = `${name}-long`;
-    // Slow enough to be still running when the command comes.
-    const qemu = frozenGuest(t, long, ['-singlestep']);
+    const qemu = frozenGuest(t, long);
     const starter = await connect(`unix:${qemu.socket}`, { waitMs: 5000 });
     await starter.detach();
     await qemu.shows('LAB cfg');
-    const { status, stdout, stderr } = await rsptrace('bt', '-r', qemu.socket, '--json', elfPath(long)).ended;
+    // It must not end before the command has come.
+    qemu.process.kill('SIGSTOP');
+    const command = rsptrace('bt', '-r', qemu.socket, '--json', elfPath(long));
+    while (connections(qemu.socket) === 0 && command.process.exitCode === null) await sleep(20);
+    qemu.process.kill('SIGCONT');
+    const { status, stdout, stderr } = await command.ended;
     t.equal(status, 0, stderr);
     const [hart] = (JSON.parse(stdout) as Output).harts;
     t.ok(hart !== undefined && hart.frames.length > 0);
