@@ -33,8 +33,9 @@ async function recording(t: Test, ...options: string[]): Promise<Traced> {
   t.teardown(() => proxy[Symbol.asyncDispose]());
   const trace = join(scratchFolder(t), 'out.pftrace');
   const tracer = rsptrace('--remote', proxy.path, '--timeout', '1s', '--json', '-o', trace, ...options, elfPath(name));
-  await qemu.shows('LAB cfg');
-  await new Promise((resolve) => setTimeout(resolve, 600));
+  // Each stop asks for the registers.
+  const stops = (): number => proxy.passed['to-stub'].split('$g#').length - 1;
+  while (stops() < 200 && tracer.process.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 10));
   return { qemu, proxy, tracer, trace };
 }
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { frozenGuest, rsptrace, scratchFolder, traceGrows } from '../support/command.js';
 import { children, packetEnds, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
 
@@ -16,14 +16,16 @@ function pollsIn(path: string): number {
   return slices.filter(({ category }) => category === 'poll').length;
 }
 
+/** Bytes of a trace with more than a hundred events in it. */
+const enough = 20_000;
+
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   for (const name of ['rv-o2-long', 'x86-o2-long']) {
     t.test(`${name}: after ${signal} the guest runs on to its own end`, async (t) => {
       const qemu = frozenGuest(t, name);
       const trace = join(scratchFolder(t), 'out.pftrace');
       const tracer = rsptrace('--remote', qemu.socket, '--json', '-o', trace, elfPath(name));
-      await qemu.shows('LAB cfg');
-      await new Promise((resolve) => setTimeout(resolve, 1000));
+      await traceGrows(tracer, trace, enough);
       tracer.process.kill(signal);
       const { status, stdout, stderr } = await tracer.ended;
       t.equal(status, 0, stderr);
@@ -81,8 +83,7 @@ t.test('rsptrace run, and QEMU is killed: one sentence, and what was recorded is
   // With a stop at each event: without, there would be more to decode than this test can hold.
   const options = ['--json', '--engine', 'stop', '-o', trace];
   const tracer = rsptrace('run', ...options, elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long'));
-  await tracer.shows('LAB cfg');
-  await new Promise((resolve) => setTimeout(resolve, 800));
+  await traceGrows(tracer, trace, enough);
   const qemu = execFileSync('pgrep', ['-P', String(tracer.process.pid), 'qemu-system'], { encoding: 'utf8' });
   process.kill(Number(qemu), 'SIGKILL');
   const { status, stdout, stderr } = await tracer.ended;
@@ -100,8 +101,7 @@ t.test('rsptrace --remote, and QEMU is killed: what was recorded is kept', async
   const qemu = frozenGuest(t, 'rv-o2-long');
   const trace = join(scratchFolder(t), 'out.pftrace');
   const tracer = rsptrace('--remote', qemu.socket, '--json', '-o', trace, elfPath('rv-o2-long'));
-  await qemu.shows('LAB cfg');
-  await new Promise((resolve) => setTimeout(resolve, 800));
+  await traceGrows(tracer, trace, enough);
   qemu.process.kill('SIGKILL');
   const { status, stdout, stderr } = await tracer.ended;
   const output = JSON.parse(stdout) as { guest_exit?: string; error?: { code: string } };
@@ -120,8 +120,7 @@ t.test('rsptrace killed by SIGKILL: the trace loads up to the cut', async (t) =>
   const qemu = frozenGuest(t, 'x86-o2-long');
   const trace = join(scratchFolder(t), 'out.pftrace');
   const tracer = rsptrace('--remote', qemu.socket, '-o', trace, elfPath('x86-o2-long'));
-  await qemu.shows('LAB cfg');
-  await new Promise((resolve) => setTimeout(resolve, 1500));
+  await traceGrows(tracer, trace, enough);
   tracer.process.kill('SIGKILL');
   await tracer.ended;
   t.ok(pollsIn(trace) > 50);

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { frozenGuest, rsptrace, scratchFolder, traceGrows } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { compareCounts, type FutureRow } from '../support/lab.js';
 import { type ChromeRecord, readChrome } from '../trace/decode-chrome.js';
@@ -99,13 +99,15 @@ t.test('a wire that falls silent is given up and opened again', async (t) => {
   );
 });
 
+/** Bytes of a trace with more than a hundred events in it. */
+const enough = 20_000;
+
 t.test('without --reconnect a cut wire ends the recording', async (t) => {
   const qemu = frozenGuest(t, 'rv-o2-long');
   await using proxy = await FaultProxy.start(qemu.socket);
   const trace = join(scratchFolder(t), 'out.pftrace');
   const tracer = rsptrace('--remote', proxy.path, '--json', '-o', trace, elfPath('rv-o2-long'));
-  await qemu.shows('LAB cfg');
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await traceGrows(tracer, trace, enough);
   proxy.cut();
   const { stdout } = await tracer.ended;
   const output = JSON.parse(stdout) as Output;
@@ -118,8 +120,7 @@ t.test('with --reconnect, and the target gone for good: what was recorded is kep
   const qemu = frozenGuest(t, 'rv-o2-long');
   const trace = join(scratchFolder(t), 'out.pftrace');
   const tracer = rsptrace('--remote', qemu.socket, '--reconnect', '--json', '-o', trace, elfPath('rv-o2-long'));
-  await qemu.shows('LAB cfg');
-  await new Promise((resolve) => setTimeout(resolve, 800));
+  await traceGrows(tracer, trace, enough);
   qemu.process.kill('SIGKILL');
   const { status, stdout } = await tracer.ended;
   const output = JSON.parse(stdout) as Output;

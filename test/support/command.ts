@@ -1,7 +1,8 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { qemuArgv } from '../qemu/guests/guests.js';
 
 /** The built command, run as a user runs it. */
@@ -84,6 +85,12 @@ export function rsptrace(...args: string[]): Running {
 /** The same for what may take longer on a busy machine. */
 export function rsptraceWithin(limitMs: number, ...args: string[]): Running {
   return start(process.execPath, [main, ...args], limitMs);
+}
+
+/** Waits until a trace has so many bytes: some tens of them an event, written every 200 ms. Ends early with the command that writes it. */
+export async function traceGrows(tracer: Running, path: string, bytes: number): Promise<void> {
+  const size = (): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  while (size() < bytes && tracer.process.exitCode === null && tracer.process.signalCode === null) await sleep(20);
 }
 
 /** A folder of the test's own, gone when the test ends. */
