@@ -108,7 +108,7 @@ async function loaded(
   }
   const program = await loadedProgram(linked.program, session, logger);
   const { elf, arch } = program;
-  const plan = { ...enginePlan(program, 'auto', args.bt), ...planHarts(program, session, harts) };
+  const plan = { ...enginePlan(program, { stackDepth: args.bt }), ...planHarts(program, session, harts) };
   return { elf, arch, addresses: addressesOf(program), plan, noProbes: undefined };
 }
 

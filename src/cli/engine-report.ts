@@ -1,9 +1,9 @@
 import { hex } from '../base/addr.js';
-import type { EngineChoice } from '../probes/index.js';
 import { textTable } from '../report/text-table.js';
+import type { ProbeFact } from '../trace/index.js';
 
 /** For `--json`: one object a probe. */
-export function choicesJson(choices: readonly EngineChoice[]): object[] {
+export function choicesJson(choices: readonly ProbeFact[]): object[] {
   return choices.map(({ name, address, engine, why }) => ({
     function: name,
     address: hex(address),
@@ -13,7 +13,7 @@ export function choicesJson(choices: readonly EngineChoice[]): object[] {
 }
 
 /** For people: one line a probe, and under them why some need stops. */
-export function choiceTable(choices: readonly EngineChoice[], color = false): string {
+export function choiceTable(choices: readonly ProbeFact[], color = false): string {
   const rows = choices.map(({ name, address, engine, why }) => [hex(address), engine, name, why ?? '']);
   return textTable(['address', 'engine', 'function', 'why not without stops'], rows, color);
 }

@@ -155,7 +155,8 @@ export function recordingOptions<T>(args: Argv<T>) {
     .option('engine', {
       choices: engineNames,
       default: 'auto' as const,
-      describe: 'target: notes events inside the target, without stops; stop: a breakpoint each; auto: what can be had',
+      describe:
+        'target: notes events inside the target, without stops or not at all; stop: a breakpoint each; auto: without stops what can be had so',
     })
     .option('scratch', {
       type: 'string',

@@ -4,7 +4,7 @@ import type { Logger } from '../base/logger.js';
 import { demangle } from '../dwarf/index.js';
 import { compileGlob } from '../probes/glob.js';
 import { engineChoices, parseProbe, planEngines, type ScratchSources } from '../probes/index.js';
-import { enginePlan, type Program, prepare, type Recording, record } from '../recorder/index.js';
+import { type EnginePlanWishes, enginePlan, type Program, prepare, type Recording, record } from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import {
   countTable,
@@ -65,9 +65,9 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
   const logger = createLogger(args.log);
   const program = await prepare(args.elf, specs, logger, debugFilesOf(args));
   // What cannot be had by any engine is refused before anything is touched.
-  enginePlan(program, args.engine, args.bt, args.args);
+  enginePlan(program, planWishes(args, program));
   const given = givenScratchOf(args, program.elf);
-  const until = args.until === undefined ? undefined : functionNamed(program, args.until);
+  const until = untilOf(args, program);
   const summary = new Summary();
   const functions = new FunctionSummary();
   const watches = new WatchSummary();
@@ -87,8 +87,8 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
 /** What would be probed, and how: touches neither the target nor a trace file. */
 async function dryRun(args: RecordingArguments): Promise<number> {
   const program = await prepare(args.elf, args.probe.map(parseProbe), createLogger(args.log), debugFilesOf(args));
-  const options = enginePlan(program, args.engine, args.bt, args.args);
-  const choices = engineChoices(options.plans, planEngines(options).refused);
+  const options = enginePlan(program, planWishes(args, program));
+  const choices = engineChoices(options, planEngines(options).refused);
   process.stdout.write(
     args.json
       ? `${JSON.stringify({ version: 1, probes: choicesJson(choices), watches: plannedJson(program.watches) })}\n`
@@ -98,6 +98,14 @@ async function dryRun(args: RecordingArguments): Promise<number> {
         ].join('\n'),
   );
   return ExitCode.recorded;
+}
+
+function planWishes(args: RecordingArguments, program: Program): EnginePlanWishes {
+  return { wanted: args.engine, stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
+}
+
+function untilOf({ until }: RecordingArguments, program: Program): Addr | undefined {
+  return until === undefined ? undefined : functionNamed(program, until);
 }
 
 /** The address of a function by its symbol, mangled or not. */
@@ -227,7 +235,9 @@ function closingLine(recording: Recording, { gaps }: Summary): string {
   const missingNote = missing > 0 ? `; ${missing} records are missing` : '';
   const { length: never } = recording.neverLoaded;
   const neverNote = never > 0 ? `; the code of ${never} probes was never loaded` : '';
-  return `${events} events, ${stops} stops, ${times}, ${clockNote}${gapNote}${missingNote}${neverNote}${why}`;
+  const { length: out } = recording.engines.filter(({ engine }) => engine === 'none');
+  const outNote = out > 0 ? `; ${out} probes are left out, since they would stop the target (--dry-run says why)` : '';
+  return `${events} events, ${stops} stops, ${times}, ${clockNote}${gapNote}${missingNote}${neverNote}${outNote}${why}`;
 }
 
 function openWith(path: string): string {

@@ -3,7 +3,6 @@ import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../dwarf/index.js';
 import {
-  type EngineChoice,
   type EnginePlanOptions,
   engineChoices,
   planEngines,
@@ -13,6 +12,7 @@ import {
 } from '../probes/index.js';
 import { findScratch, isRefusal } from '../probes/scratch/index.js';
 import type { Session } from '../rsp/index.js';
+import type { ProbeFact } from '../trace/index.js';
 
 /** The program that is said to run there, with the addresses that it has there. */
 export interface Subject {
@@ -40,7 +40,7 @@ export interface ProgramReport {
   /** What keeps a recording from beginning. */
   readonly problem: RsptraceError | undefined;
   readonly noProbes: RsptraceError | undefined;
-  readonly probes: readonly EngineChoice[];
+  readonly probes: readonly ProbeFact[];
   /** Memory for trampolines, or why there is none; undefined where no probe can use it. */
   readonly scratch: ScratchReport | undefined;
   /** Places with the same code as in the ELF. */
@@ -92,7 +92,7 @@ export async function examineProgram(
 }
 
 interface EnginesReport {
-  readonly choices: readonly EngineChoice[];
+  readonly choices: readonly ProbeFact[];
   readonly scratch: ScratchReport | undefined;
   readonly problem?: RsptraceError;
 }
@@ -105,7 +105,7 @@ async function enginesFor(
 ): Promise<EnginesReport> {
   const { plans } = plan;
   const planned = planEngines(plan);
-  const choices = engineChoices(plans, planned.refused);
+  const choices = engineChoices(plan, planned.refused);
   const [first] = plans;
   if (planned.sites.length === 0 || first === undefined) return { choices, scratch: undefined };
   try {
@@ -132,12 +132,8 @@ async function enginesFor(
   }
 }
 
-function allStop(
-  { plans }: EnginePlanOptions,
-  known: ReadonlyMap<number, string>,
-  why: string,
-): readonly EngineChoice[] {
-  return engineChoices(plans, new Map(plans.map((_, index) => [index, known.get(index) ?? why])));
+function allStop(plan: EnginePlanOptions, known: ReadonlyMap<number, string>, why: string): readonly ProbeFact[] {
+  return engineChoices(plan, new Map(plan.plans.map((_, index) => [index, known.get(index) ?? why])));
 }
 
 const mostFunctions = 64;

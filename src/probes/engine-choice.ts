@@ -1,19 +1,12 @@
 import { type Architecture, controlBlock } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
+import type { ProbeFact } from '../trace/index.js';
 import type { EngineName } from './engine-names.js';
 import type { HartSource } from './hart-source.js';
 import type { ReadPlan } from './read-plan.js';
 import { isRefusal, type Refusal } from './scratch/index.js';
 import type { RecordSources } from './target/record-format.js';
 import { type Candidate, planSites, type SitePlan } from './target/sites.js';
-
-/** Which engine carries a probe out, and why not the one without stops. */
-export interface EngineChoice {
-  readonly name: string;
-  readonly address: Addr;
-  readonly engine: 'target' | 'stop';
-  readonly why: string | undefined;
-}
 
 export interface EnginePlanOptions {
   readonly arch: Architecture;
@@ -46,12 +39,13 @@ export function planEngines(options: EnginePlanOptions): SitePlan {
 }
 
 export function engineChoices(
-  plans: readonly ReadPlan[],
+  { plans, wanted }: Pick<EnginePlanOptions, 'plans' | 'wanted'>,
   refused: ReadonlyMap<number, string>,
-): readonly EngineChoice[] {
+): readonly ProbeFact[] {
+  const instead = wanted === 'target' ? 'none' : 'stop';
   return plans.map(({ name, address }, index) => {
     const why = refused.get(index);
-    return { name, address, engine: why === undefined ? 'target' : 'stop', why };
+    return { name, address, engine: why === undefined ? 'target' : instead, why };
   });
 }
 

@@ -4,16 +4,17 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { ElfFile } from '../dwarf/index.js';
 import type { Session } from '../rsp/index.js';
+import type { ProbeFact } from '../trace/index.js';
 import type { HookFrame } from '../unwind/index.js';
 import type { CallTracer } from './call-tracer.js';
-import { type EngineChoice, type EnginePlanOptions, engineChoices, planEngines } from './engine-choice.js';
+import { type EnginePlanOptions, engineChoices, planEngines } from './engine-choice.js';
 import { changesItsCode } from './linux-kernel.js';
 import { isRefusal, ProvenScratch, type Refusal, type Scratch, type ScratchSources, slackOf } from './scratch/index.js';
 import type { StopEngine } from './stop-engine.js';
 import { cleanChild } from './target/forked-child.js';
 import { defined, loadedLibrary } from './target/loaded-library.js';
 import { processScale, type TraceTime } from './target/process-clock.js';
-import type { SitePlan } from './target/sites.js';
+import type { Site, SitePlan } from './target/sites.js';
 import { TargetEngine, type TimeScale } from './target/target-engine.js';
 import { findThreadWords, type ThreadWords, withThreadWords } from './target/thread-words.js';
 import { ProcessUnwinder, unwinderRoom } from './target/unwinder.js';
@@ -90,8 +91,13 @@ export class Engines {
   }
 
   /** As it stands: before the first hit what is planned, after it what is done. */
-  get choices(): readonly EngineChoice[] {
-    return engineChoices(this.#options.plans, this.#why);
+  get choices(): readonly ProbeFact[] {
+    return engineChoices(this.#options, this.#why);
+  }
+
+  /** Where no probe is, since it would stop the target and none may. */
+  get leftOut(): readonly Addr[] {
+    return this.choices.filter(({ engine }) => engine === 'none').map(({ address }) => address);
   }
 
   /** Where the ring and the trampolines lie, once they are installed. */
@@ -179,7 +185,7 @@ export class Engines {
       return true;
     }
     const target = this.#target;
-    await stops.disarm(target.sites.map(({ plan: { address } }) => address));
+    await this.#disarm(stops, target.sites);
     if (target.breakpoint !== undefined) {
       await stops.pause(target.breakpoint);
       await this.#pauseAtExit(stops, scratch);
@@ -196,10 +202,15 @@ export class Engines {
   async #patchWaiting(target: TargetEngine, stops: StopEngine): Promise<boolean> {
     const sites = await target.patchWaiting();
     this.#noteChanged(target);
-    await stops.disarm(sites.map(({ plan: { address } }) => address));
+    await this.#disarm(stops, sites);
     if (sites.length > 0)
       this.#logger.info({ probes: sites.length, waiting: target.waiting }, 'more functions are patched');
     return target.waiting === 0;
+  }
+
+  /** Takes the breakpoints out of functions that have trampolines now, and of those that may have neither. */
+  async #disarm(stops: StopEngine, sites: readonly Site[]): Promise<void> {
+    await stops.disarm([...sites.map(({ plan: { address } }) => address), ...this.leftOut]);
   }
 
   #noteChanged(target: TargetEngine): void {

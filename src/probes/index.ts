@@ -3,7 +3,6 @@ export { type CallKind, CallTracer, EventOutput } from './call-tracer.js';
 export { type ClockReader, findClock } from './clock.js';
 export { type ClockName, clockNames } from './clock-names.js';
 export {
-  type EngineChoice,
   type EnginePlanOptions,
   engineChoices,
   planEngines,

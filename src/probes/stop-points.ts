@@ -124,13 +124,13 @@ export class StopPoints {
     if (refused.length > 0) throw this.#refusal(refused, 'a probe');
   }
 
-  /** Takes breakpoints out again, all in one write. */
+  /** Takes probes' breakpoints out again, all in one write. */
   async disarm(addresses: readonly Addr[]): Promise<void> {
     await this.late.drop(addresses);
     const batch = this.#session.batch();
     for (const address of addresses) {
       const point = this.#points.get(address);
-      if (!point?.permanent) continue;
+      if (!point?.permanent || point.pause) continue;
       point.permanent = false;
       if (!point.awaited) batch.removeBreakpoint(point.breakpoint);
     }

@@ -1,6 +1,7 @@
 export {
   addressesOf,
   architectureFor,
+  type EnginePlanWishes,
   enginePlan,
   loadedProgram,
   type Program,

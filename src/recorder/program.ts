@@ -128,16 +128,22 @@ export async function isLoadedAlike(
   }
 }
 
+/** What of a recording's options says which engine a probe can have. */
+export interface EnginePlanWishes {
+  readonly wanted?: EngineName | undefined;
+  readonly stackDepth?: number | undefined;
+  /** Arguments and results are recorded. */
+  readonly values?: boolean | undefined;
+  /** Where the recording ends. */
+  readonly until?: Addr | undefined;
+}
+
 /**
  * What is known of the engines before the target is: for `record`, and for a look beforehand.
  * @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for by name and something is watched
  */
-export function enginePlan(
-  program: Program,
-  wanted: EngineName = 'auto',
-  stackDepth?: number,
-  values = true,
-): EnginePlanOptions {
+export function enginePlan(program: Program, options: EnginePlanWishes = {}): EnginePlanOptions {
+  const { wanted = 'auto', stackDepth, values = true, until } = options;
   const { arch, elf, polls, functions, tallies, watches } = program;
   const [watch] = watches;
   if (wanted === 'target' && watch) {
@@ -146,14 +152,15 @@ export function enginePlan(
     });
   }
   const general = generalRegisters(arch);
+  const plans = mergePlans([
+    ...(polls?.probes.probes ?? []).map((probe) => planPoll(probe, arch.results, mayInline, stackDepth)),
+    ...(functions?.probes ?? []).map((probe) => planFunction(probe, values, general)),
+    ...(tallies?.probes ?? []).map((probe) => planTally(probe, general)),
+  ]);
   return {
     arch,
     wanted,
-    plans: mergePlans([
-      ...(polls?.probes.probes ?? []).map((probe) => planPoll(probe, arch.results, mayInline, stackDepth)),
-      ...(functions?.probes ?? []).map((probe) => planFunction(probe, values, general)),
-      ...(tallies?.probes ?? []).map((probe) => planTally(probe, general)),
-    ]),
+    plans: plans.map((plan) => (plan.address === until ? { ...plan, needsStop: 'the recording ends there' } : plan)),
     bytesAt: (address, length) => elf.bytesAt(address, length),
     harts: 1,
   };

@@ -10,7 +10,6 @@ import {
   type ClockReader,
   changesItsCode,
   counterScale,
-  type EngineChoice,
   type EngineName,
   Engines,
   EventOutput,
@@ -33,7 +32,14 @@ import {
 } from '../probes/index.js';
 import { isRefusal, pagingIsFinal } from '../probes/scratch/index.js';
 import { isProcess, type Session, type StopReply } from '../rsp/index.js';
-import { type ClockInfo, type TallyRow, Threshold, type TraceSink, type WatchRef } from '../trace/index.js';
+import {
+  type ClockInfo,
+  type ProbeFact,
+  type TallyRow,
+  Threshold,
+  type TraceSink,
+  type WatchRef,
+} from '../trace/index.js';
 import type { Hooked } from '../unwind/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { CountingSink } from './counting-sink.js';
@@ -101,7 +107,7 @@ export interface Recording extends Progress {
   readonly error: RsptraceError | undefined;
   readonly hostMs: number;
   /** What carried each probe out. */
-  readonly engines: readonly EngineChoice[];
+  readonly engines: readonly ProbeFact[];
   /** What was only counted, in the order of the probes. */
   readonly tallies: readonly TallyRow[];
   /** What was watched. */
@@ -138,7 +144,9 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const wanted = options.reconnect ? 'stop' : options.engine;
   const program = await loadedProgram(options.program, session, logger);
   const { arch, elf, debug, polls, functions, tallies } = program;
-  const addresses = addressesOf(program);
+  const until = options.until && addOffset(options.until, elf.loadBias);
+  const { stackDepth } = options;
+  const plan = enginePlan(program, { wanted, stackDepth, values: options.functions?.values, until });
   const verified = codeToVerify(program);
   await verifyCode(session, elf, verified);
 
@@ -182,7 +190,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     session,
     tracer,
     logger,
-    ...enginePlan(program, wanted, options.stackDepth, options.functions?.values),
+    ...plan,
     scratch: options.scratch ?? {},
     elf,
     timeScale: (scratch) => timeScale(scratch.code.address),
@@ -236,6 +244,8 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const begin = (clock: ClockInfo): void =>
     filtered.begin({ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, clock, harts: harts.all() });
   await session.passSignals();
+  const leftOut = new Set<Addr>(engines.leftOut);
+  const addresses = addressesOf(program).filter((address) => !leftOut.has(address));
   await engine.arm(addresses);
   await watches.arm();
 
@@ -277,7 +287,6 @@ export async function record(options: RecordOptions): Promise<Recording> {
     records: engines.records,
     guestNs: counting.span,
   });
-  const until = options.until && addOffset(options.until, elf.loadBias);
   if (until !== undefined) await engine.pauseInProgram(until, () => stop('until'));
   if (settlesAt !== undefined) await engine.pause(settlesAt, () => engines.settle());
   const notLoaded = (): string[] => {
@@ -359,14 +368,13 @@ export async function record(options: RecordOptions): Promise<Recording> {
   if (neverLoaded.length > 0)
     logger.warn({ probes: neverLoaded }, 'their code was never loaded: these probes were not planted');
   const hostMs = performance.now() - started;
-  const { choices, scratch } = engines;
-  const { tailLost } = engines;
+  const { choices, scratch, tailLost } = engines;
   const watched = watches.all.map(watchRef);
   const outcome = { end: why, clock, stop: ended, error, hostMs, neverLoaded };
   return {
     ...outcome,
     engines: choices,
-    tallies: tally.rows(),
+    tallies: tally.rows().filter((row) => !engines.leftOut.includes(row.function.address)),
     watches: watched,
     scratch,
     missing,

@@ -240,20 +240,23 @@ export interface TraceInfo {
   readonly harts: readonly HartInfo[];
 }
 
-/** Where events go: a file format, a table. Synchronous, since events come in bursts while the guest runs. */
 /** What is known at the end about how a recording was made. */
 export interface TraceFacts {
   readonly probes: readonly ProbeFact[];
 }
 
-/** `target`: without stops. `why`: why it had to stop the target, where it could have done without. */
+/**
+ * Which engine carries a probe out: `target` without stops, `stop` with one at each hit; `none`: it was left out, since it would stop a target that
+ * must not be stopped. `why`: why not without stops.
+ */
 export interface ProbeFact {
   readonly name: string;
   readonly address: Addr;
-  readonly engine: 'target' | 'stop';
+  readonly engine: 'target' | 'stop' | 'none';
   readonly why: string | undefined;
 }
 
+/** Where events go: a file format, a table. Synchronous, since events come in bursts while the guest runs. */
 export interface TraceSink {
   begin(info: TraceInfo): void;
   event(event: TraceEvent): void;

@@ -153,6 +153,8 @@ export function engineTexts({ probes }: TraceFacts): [probe: string, engine: str
   for (const { name } of probes) names.set(name, (names.get(name) ?? 0) + 1);
   return probes.map(({ name, address, engine, why }) => [
     names.get(name) === 1 ? name : `${name} @${hex(address)}`,
-    engine === 'target' ? 'without stops' : `stops${why === undefined ? '' : `: ${why}`}`,
+    `${engineText[engine]}${why === undefined ? '' : `: ${why}`}`,
   ]);
 }
+
+const engineText = { target: 'without stops', stop: 'stops', none: 'left out' };

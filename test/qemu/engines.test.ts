@@ -1,0 +1,67 @@
+// What the engines promise of stops: none with `--engine target`, and the one that ends a recording with either.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, scratchFolder } from '../support/command.js';
+import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+
+interface Output {
+  readonly end: string;
+  readonly stops: number;
+  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
+  readonly functions: readonly { readonly function: string; readonly calls: number }[];
+  readonly counts: readonly { readonly function: string; readonly calls: number }[];
+}
+
+async function run(t: Test, name: string, ...options: string[]) {
+  const folder = scratchFolder(t);
+  const [trace, kept] = [join(folder, 'out.txt'), join(folder, 'console')];
+  const files = ['-o', trace, '--console', kept];
+  const ran = await rsptrace('run', ...files, ...options, elfPath(name), '--', ...qemuArgv(name)).ended;
+  t.equal(ran.status, 0, ran.stderr.slice(-300));
+  return { ...ran, trace, kept };
+}
+
+t.test('with --engine target, what would stop the guest is left out and named', async (t) => {
+  // A loop leads into memcmp's first instructions, which a jump would overwrite.
+  const probes = ['-p', 'fn:memcmp', '-p', 'fn:labkern::work::deep*', '-p', 'count:memcmp'];
+  const said = await rsptrace('run', '--dry-run', '--engine', 'target', ...probes, elfPath('rv-o2'), '--', 'x').ended;
+  t.match(said.stdout, /^0x[0-9a-f]+ +none +memcmp +a branch/m);
+  const { stdout, trace, kept } = await run(t, 'rv-o2', '--json', '--engine', 'target', ...probes);
+  const { stops, probes: used, functions, counts } = JSON.parse(stdout) as Output;
+  const { checksum, stats } = parseLab(readFileSync(kept, 'latin1'));
+  t.equal(checksum, guest('rv-o2').checksum);
+  t.match(
+    used.filter(({ engine }) => engine !== 'target'),
+    [{ function: 'memcmp', engine: 'none', why: /^a branch/ }],
+  );
+  t.same(counts, [], 'nothing is said of what nobody counted');
+  const deepest = functions.find(({ function: name }) => name === 'labkern::work::deep0');
+  t.equal(deepest?.calls, stats.get('deep_calls')?.calls);
+  t.ok(stops < 3, `${stops} stops: the first hit, and the guest's end`);
+  t.match(readFileSync(trace, 'utf8'), /memcmp.*left out: a branch/);
+  const table = await run(t, 'rv-o2', '--engine', 'target', ...probes);
+  t.match(table.stdout, /; 1 probes are left out, since they would stop the target/);
+});
+
+t.test('--until ends a recording at a function that is traced as well', async (t) => {
+  for (const engine of ['auto', 'target']) {
+    const until = 'labkern::stats::report';
+    const options = [
+      '--json',
+      '--engine',
+      engine,
+      '--until',
+      until,
+      '-p',
+      'fn:labkern::work::deep0',
+      '-p',
+      `fn:${until}`,
+    ];
+    const { stdout } = await run(t, 'x86-o2', ...options);
+    const { end, probes } = JSON.parse(stdout) as Output;
+    t.equal(end, 'until', `engine ${engine}`);
+    const ended = probes.find((probe) => probe.function === until);
+    t.match(ended, { engine: engine === 'auto' ? 'stop' : 'none', why: 'the recording ends there' });
+  }
+});
