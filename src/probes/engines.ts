@@ -11,6 +11,7 @@ import { type EnginePlanOptions, engineChoices, planEngines } from './engine-cho
 import { changesItsCode } from './linux-kernel.js';
 import { isRefusal, ProvenScratch, type Refusal, type Scratch, type ScratchSources, slackOf } from './scratch/index.js';
 import type { StopEngine } from './stop-engine.js';
+import { StopWarning } from './stop-warning.js';
 import { cleanChild } from './target/forked-child.js';
 import { defined, loadedLibrary } from './target/loaded-library.js';
 import { processScale, type TraceTime } from './target/process-clock.js';
@@ -64,6 +65,7 @@ export class Engines {
   #settled: boolean;
   #tailLost = false;
   #exiting = false;
+  readonly #warning: StopWarning;
   #unwinder: ProcessUnwinder | undefined;
   #source: string | undefined;
   /** Of the programs that the process ran before. */
@@ -74,6 +76,7 @@ export class Engines {
   constructor(options: EnginesOptions) {
     this.#options = options;
     this.#logger = options.logger ?? silent;
+    this.#warning = new StopWarning(this.#logger);
     this.#settled = !options.settles;
     this.#plan = planEngines(options);
     this.#why = new Map(this.#plan.refused);
@@ -232,7 +235,9 @@ export class Engines {
 
   /** At every stop: what happened before it comes first, all of it where the stop itself `tells` of something. */
   async onStop(tells: boolean): Promise<void> {
-    await this.#target?.drainStopped(tells);
+    if (!this.#target) return;
+    if (tells) this.#warning.stopped(() => this.choices);
+    await this.#target.drainStopped(tells);
   }
 
   /**

@@ -56,6 +56,9 @@ export interface ReadPlan {
   readonly count: { readonly by: IntegerIn | undefined } | undefined;
 }
 
+/** Why a poll stops with `--bt`. */
+export const stackIsRead = 'the stack is read at each hit (--bt)';
+
 /** More loads than this make a trampoline that is slower than it is worth, and a record that no ring of some KiB can hold. */
 const mostLoads = 24;
 
@@ -88,7 +91,7 @@ export function planPoll(
     scratchIsFree: true,
     needsStop:
       stackDepth !== undefined
-        ? 'the stack is read at each hit (--bt)'
+        ? stackIsRead
         : loads === undefined
           ? `its Future has more than ${mostLoads} places to read`
           : inMemory && !tag
