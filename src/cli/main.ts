@@ -147,9 +147,13 @@ const parser = yargs(process.argv.slice(2))
     // yargs wraps what option parsing throws; what a command throws comes as it is.
     if (error && error.name !== 'YError') throw error;
     // yargs takes the word behind an option that it does not know for that option's value.
-    const said = /^Not enough non-option/.test(message ?? '')
-      ? 'an argument is missing (an option that does not exist may have taken it)'
-      : (message ?? error.message);
+    const [, got, needed] =
+      /^Not enough non-option arguments: got (\d+), need at least (\d+)/.exec(message ?? '') ?? [];
+    const missing = ['kernel.elf', 'the type'].slice(Number(got), Number(needed)).join(' and ');
+    const said =
+      got === undefined
+        ? (message ?? error.message)
+        : `an argument is missing: ${missing} (an option that does not exist may have taken it)`;
     throw new RsptraceError('USAGE', said, { hint: "try 'rsptrace --help'" });
   });
 

@@ -211,7 +211,9 @@ export function report(
       ...(program.watches.length > 0 ? [watchTable(watches.rows(recording.watches), color)] : []),
     ];
     process.stdout.write(tables.join('\n'));
-    process.stdout.write(`\n${closingLine(recording, summary)}\ntrace: ${args.output} (${openWith(args.output)})\n`);
+    process.stdout.write(
+      `\n${closingLine(recording, summary)}\ntrace: ${args.output} (${whatToDo(args.output, recording, program)})\n`,
+    );
   }
   if (recording.tailLost) {
     process.stderr.write(
@@ -240,7 +242,10 @@ function closingLine(recording: Recording, { gaps }: Summary): string {
   return `${events} events, ${stops} stops, ${times}, ${clockNote}${gapNote}${missingNote}${neverNote}${outNote}${why}`;
 }
 
-function openWith(path: string): string {
+/** With the trace. */
+function whatToDo(path: string, { events }: Recording, { polls, functions, watches }: Program): string {
+  const onlyCounts = !polls && !functions && watches.length === 0;
+  if (events === 0) return onlyCounts ? 'it holds no events: only counts were asked for' : 'it holds no events';
   if (path.endsWith('.txt')) return 'a call tree, to read with a pager';
   return path.endsWith('.json') ? 'open it in ui.perfetto.dev or chrome://tracing' : 'open it in ui.perfetto.dev';
 }

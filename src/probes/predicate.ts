@@ -25,16 +25,17 @@ const operators: Readonly<Record<string, Condition['op']>> = {
 
 /**
  * Reads what stands behind `if` in a probe: `ARG OP INTEGER`, several with `&&` between. Integers are decimal or hex, `true` or `false`.
+ * `bare` is the probe without its condition.
  * @throws RsptraceError `PROBE_SYNTAX`
  */
-export function parsePredicates(text: string, probe: string): Predicate[] {
+export function parsePredicates(text: string, probe: string, bare: string): Predicate[] {
   return text.split('&&').map((part) => {
     const [, argument, op, digits] =
       /^\s*(\w+)\s*(==|!=|<=|>=|<|>)\s*(true|false|-?(?:0x[\da-f][\da-f_]*|\d[\d_]*))\s*$/i.exec(part) ?? [];
     const known = op === undefined ? undefined : operators[op];
     if (argument === undefined || known === undefined || digits === undefined) {
       throw new RsptraceError('PROBE_SYNTAX', `'${part.trim()}' in '${probe}' is not a comparison with an integer`, {
-        hint: `write 'fn:NAME if len > 100', with one of ${Object.keys(operators).join(' ')}, and && between several`,
+        hint: `write '${bare} if len > 100', with one of ${Object.keys(operators).join(' ')}, and && between several`,
       });
     }
     return { argument, op: known, value: integer(digits.toLowerCase()) };

@@ -34,6 +34,11 @@ const everything: Readonly<Record<ProbeKind, string>> = {
   hist: 'every function',
 };
 
+/** What stands before the colon of a probe that includes: `fn`, `hist(len)`. */
+export function prefix(kind: ProbeKind, argument = 'len'): string {
+  return kind === 'hist' ? `hist(${argument})` : kind;
+}
+
 function isKind(text: string): text is ProbeKind {
   return Object.hasOwn(everything, text);
 }
@@ -60,7 +65,7 @@ export function parseNames(text: string): ProbeSpec {
     rest = rest.slice(1).trimStart();
   }
   const colon = rest.indexOf(':');
-  const [, kind = '', argument] = /^(\w+)(?:\(\s*(\w+)\s*\))?\s*$/.exec(rest.slice(0, Math.max(colon, 0))) ?? [];
+  const [, kind = '', argument] = /^(\w+)(?:\(\s*([^)]*?)\s*\))?\s*$/.exec(rest.slice(0, Math.max(colon, 0))) ?? [];
   if (!isKind(kind) || rest[colon + 1] === ':') {
     const name = rest.replace(/^\w+(?:\([^)]*\))?:(?!:)/, '') || '**';
     throw new RsptraceError(
@@ -85,8 +90,9 @@ export function parseNames(text: string): ProbeSpec {
     });
   }
   const wantsArgument = kind === 'hist' && !excludes;
-  if ((argument !== undefined) !== wantsArgument) {
-    const what = wantsArgument ? 'names no argument' : 'has an argument in brackets';
+  if (wantsArgument ? !/^\w+$/.test(argument ?? '') : argument !== undefined) {
+    const named = argument ? `names '${argument}', which is not one argument` : 'names no argument';
+    const what = wantsArgument ? named : 'has brackets, which only hist(ARG) has';
     throw new RsptraceError('PROBE_SYNTAX', `'${text}' ${what}`, {
       hint: `'hist(len):${glob}' counts calls by the size of their argument len, '!hist:${glob}' leaves functions out`,
     });
@@ -95,13 +101,13 @@ export function parseNames(text: string): ProbeSpec {
   if (kind === 'poll' || excludes) {
     throw new RsptraceError(
       'PROBE_SYNTAX',
-      `'${text}' has a condition, which only functions that are traced can have`,
+      `'${text}' has a condition, which only functions that are traced or counted can have`,
       {
-        hint: `'${kind === 'count' ? 'count' : 'fn'}:${glob} if ${condition}' traces those calls`,
+        hint: `'${prefix(kind === 'poll' ? 'fn' : kind)}:${glob} if ${condition}' takes those calls`,
       },
     );
   }
-  const when = parsePredicates(condition, text);
+  const when = parsePredicates(condition, text, `${prefix(kind, argument)}:${glob}`);
   return { kind, text, glob, excludes, when, argument, matches: compileGlob(glob) };
 }
 
@@ -130,9 +136,8 @@ export function probesByKind(specs: readonly AnyProbe[]): ProbesByKind {
   for (const functions of [fn, count, hist]) {
     const [first] = functions ?? [];
     if (first && functions?.every(({ excludes }) => excludes)) {
-      const all = first.kind === 'hist' ? 'hist(ARG):**' : `${first.kind}:**`;
       throw new RsptraceError('PROBE_SYNTAX', `'${first.text}' leaves functions out, but none are asked for`, {
-        hint: `add --probe '${all}' for all functions, or a part of them`,
+        hint: `add --probe '${prefix(first.kind, 'ARG')}:**' for all functions, or a part of them`,
       });
     }
   }

@@ -30,7 +30,7 @@ import { nearest } from './glob.js';
 import { inlinedFunctions } from './inlined-functions.js';
 import { NoTrace } from './notrace.js';
 import { type Conditions, conditionFor } from './predicate.js';
-import { type ProbeSpec, whiteList } from './probe-spec.js';
+import { type ProbeSpec, prefix, whiteList } from './probe-spec.js';
 
 /** A parameter, or, of a function without debug info, an argument register. */
 export interface FunctionArgument {
@@ -294,6 +294,6 @@ function nothingToProbe(
     hint:
       near.length > 0
         ? `nearest: ${[...new Set(near)].slice(0, 4).join(', ')}`
-        : "--probe 'fn:**' takes every function",
+        : `--probe '${prefix(includes[0]?.kind ?? 'fn', includes[0]?.argument)}:**' takes every function`,
   });
 }

@@ -87,6 +87,16 @@ t.test('what is folded into one address is one probe with all its names', async 
 t.test('what cannot be probed says why', async (t) => {
   const path = elfPath('rv-o2');
   await t.rejects(resolve(path, 'fn:deepp7'), { code: 'PROBE_NO_MATCH', hint: /labkern::work::deep7/ });
+  for (const [kind, all] of [
+    ['fn', 'fn:**'],
+    ['count', 'count:**'],
+    ['hist(x)', 'hist(x):**'],
+  ]) {
+    await t.rejects(resolve(path, `${kind}:not_a_name_like_any`), {
+      code: 'PROBE_NO_MATCH',
+      hint: `--probe '${all}' takes every function`,
+    });
+  }
   await t.rejects(resolve(path, 'fn:trap_entry'), { code: 'PROBE_UNSAFE', hint: /trap handler/ });
   await t.rejects(resolve(path, 'fn:_start'), { code: 'PROBE_UNSAFE' });
   // An async fn's body that was inlined into chain_task's (docs/derived-polls.md has the same example).

@@ -4,6 +4,8 @@ import type { RsptraceError } from '../../src/base/errors.js';
 import { compileGlob, nearest } from '../../src/probes/glob.js';
 import { parseNames, parseProbe, probesByKind, whiteList } from '../../src/probes/probe-spec.js';
 
+const escaped = (text: string): string => text.replace(/[()]/g, '\\$&');
+
 t.test('a glob matches a whole path or a tail that begins at a segment', async (t) => {
   const cases: [glob: string, path: string, matches: boolean][] = [
     ['labkern::work::level3', 'labkern::work::level3', true],
@@ -81,8 +83,29 @@ t.test('probes are read, and what is not one is refused with a way out', async (
   ]) {
     t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX' }, `'${wrong}'`);
   }
+  for (const [wrong, message] of [
+    ['hist():a', "'hist():a' names no argument"],
+    ['hist( ):a', "'hist( ):a' names no argument"],
+    ['hist(a,b):c', "'hist(a,b):c' names 'a,b', which is not one argument"],
+    ['count():a', "'count():a' has brackets, which only hist(ARG) has"],
+  ]) {
+    t.throws(() => parseProbe(wrong as string), { code: 'PROBE_SYNTAX', message });
+  }
+  for (const [wrong, hint] of [
+    ['fn:a if x', "write 'fn:a if len > 100'"],
+    ['count:a if x', "write 'count:a if len > 100'"],
+    ['hist(x):a if x', "write 'hist(x):a if len > 100'"],
+    ['poll:a if x > 3', "'fn:a if x > 3' takes"],
+    ['!count:a if x > 3', "'count:a if x > 3' takes"],
+    ['!hist:a if x > 3', "'hist(len):a if x > 3' takes"],
+  ]) {
+    t.throws(() => parseProbe(wrong as string), {
+      code: 'PROBE_SYNTAX',
+      hint: new RegExp(`^${escaped(hint as string)}`),
+    });
+  }
   t.throws(() => parseProbe('hist:net::send'), { code: 'PROBE_SYNTAX', hint: /'hist\(len\):net::send'/ });
-  t.throws(() => parseProbe('!fn:a if x > 3'), { code: 'PROBE_SYNTAX', hint: "'fn:a if x > 3' traces those calls" });
+  t.throws(() => parseProbe('!fn:a if x > 3'), { code: 'PROBE_SYNTAX', hint: "'fn:a if x > 3' takes those calls" });
   t.throws(() => parseProbe('poll:a if x > 3'), { code: 'PROBE_SYNTAX' });
   for (const wrong of ['', 'level3', 'labkern::work::level3', 'poll:', 'pol:level3', '!']) {
     t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX' }, `'${wrong}'`);

@@ -127,6 +127,7 @@ t.test('the table', async (t) => {
   );
   t.match(stdout, /^ *calls +function/m);
   t.match(stdout, /^ +\d+ +labkern::work::deep0 +.*work\.rs:\d+$/m);
+  t.match(stdout, /^trace: .* \(it holds no events: only counts were asked for\)$/m);
   t.match(stdout, /^labkern::work::deep7, x: \d+ calls\n\[.*[\])] +\d+ \|@* *\|\n/m);
 });
 
