@@ -2,18 +2,50 @@
 import type { Test } from 'tap';
 import { addOffset, addr } from '../../src/base/addr.js';
 import { silent } from '../../src/base/logger.js';
-import { type Breakpoint, connect, type Session, type SignalStop, type StopReply } from '../../src/rsp/index.js';
-import { outputOf, STATUS } from './counted-program.js';
+import {
+  type Breakpoint,
+  connect,
+  type Session,
+  type SignalStop,
+  type StopReply,
+  WireRecorder,
+} from '../../src/rsp/index.js';
+import { scratchFolder } from './command.js';
+import { assemble, type CountedProgram, outputOf, STATUS } from './counted-program.js';
 import { observeFeatures, PacketLog, type StubRow } from './stub-row.js';
-import { type StubServer, versionOf } from './stub-servers.js';
+import { type Guest, type StubServer, versionOf } from './stub-servers.js';
 
-/** Runs the scenario; returns what the table says of the stub. */
+/** Runs the scenario at a stub of its own; returns what the table says of it. */
 export async function stubScenario(t: Test, server: StubServer): Promise<StubRow> {
-  const { address, program, guest, showsStatus, printsThroughStub = false } = await server.start(t);
+  const { address, program, guest } = await server.start(t);
+  return scenario(t, server, address, program, guest);
+}
+
+/** The same with so many calls, and a recording of the wire in `path`. */
+export async function recordScenario(t: Test, server: StubServer, calls: number, path: string): Promise<StubRow> {
+  const { address, program, guest } = await server.start(t, calls);
+  using wire = new WireRecorder(path);
+  return await scenario(t, server, address, program, guest, wire);
+}
+
+/** The same at a recording: whatever the stub said then has to fit what is asked now. */
+export function replayScenario(t: Test, server: StubServer, calls: number, path: string): Promise<StubRow> {
+  return scenario(t, server, `replay:${path}`, assemble(scratchFolder(t), { ...server.program, calls }), undefined);
+}
+
+async function scenario(
+  t: Test,
+  server: StubServer,
+  address: string,
+  program: CountedProgram,
+  guest: Guest | undefined,
+  recordWire?: WireRecorder,
+): Promise<StubRow> {
   const log = new PacketLog();
   let printed = '';
   const session = await connect(address, {
     waitMs: 20_000,
+    recordWire,
     logger: { ...silent, ...log.logger },
     onConsole: (text) => {
       printed += new TextDecoder().decode(text);
@@ -78,11 +110,13 @@ export async function stubScenario(t: Test, server: StubServer): Promise<StubRow
   await new Promise((done) => setTimeout(done, 20));
   t.equal(session.state.kind, 'running', 'the program spins');
   const interrupted = session.interrupt();
-  const heard = await Promise.race([interrupted, new Promise<undefined>((done) => setTimeout(done, 1000, undefined))]);
-  t.equal(heard === undefined, server.deaf === true, 'whether it hears an interrupt');
   if (server.deaf === true) {
     log.quirks.add('hears no interrupt while the program runs: its process needs a SIGINT');
-    guest.process.kill('SIGINT');
+    if (guest) {
+      const nothing = new Promise<undefined>((done) => setTimeout(done, 1000, undefined));
+      t.equal(await Promise.race([interrupted, nothing]), undefined, 'it hears no interrupt');
+      guest.process.kill('SIGINT');
+    }
   }
   const stop = await interrupted;
   t.match(stop, { kind: 'signal' }, 'it can be interrupted');
@@ -92,15 +126,15 @@ export async function stubScenario(t: Test, server: StubServer): Promise<StubRow
   // Leaving
   t.equal(await session.insertBreakpoint(at('work')), true, 'one that is still there when we leave');
   t.equal(await memory.write(program.symbol('release'), new Uint8Array([1])), true);
-  if (printsThroughStub) {
+  if (server.printsThroughStub === true) {
     log.quirks.add('the program prints through the stub, and not at all once it is left');
     t.match(await session.resume(), { kind: 'exited', status: STATUS });
     t.equal(printed.replaceAll('\r', ''), outputOf(program), 'it ends with its own output');
   } else {
     await session.detach();
-    const ended = await guest.ended;
-    t.match(ended.stdout, outputOf(program), 'it ends with its own output');
-    if (showsStatus) t.equal(ended.status, STATUS, 'and with its own status');
+    const ended = await guest?.ended;
+    if (ended) t.match(ended.stdout, outputOf(program), 'it ends with its own output');
+    if (ended && server.hidesStatus !== true) t.equal(ended.status, STATUS, 'and with its own status');
   }
   return {
     stub: server.name,

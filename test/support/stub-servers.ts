@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Ran, type Running, scratchFolder, start } from './command.js';
-import { assemble, type CountedArch, type CountedProgram } from './counted-program.js';
+import { assemble, type CountedArch, type CountedOptions, type CountedProgram } from './counted-program.js';
 import { Board, IDCODE, ROM } from './riscv-hart/board.js';
 
 type Test = Parameters<typeof scratchFolder>[0];
@@ -22,10 +22,6 @@ export interface StartedStub {
   readonly program: CountedProgram;
   /** What runs the program and prints its output. */
   readonly guest: Guest;
-  /** True where the guest's own exit status can be seen. */
-  readonly showsStatus: boolean;
-  /** The program's output comes over the connection, so that there is none after leaving: it is run to its end. */
-  readonly printsThroughStub?: boolean;
 }
 
 export interface StubServer {
@@ -37,7 +33,13 @@ export interface StubServer {
   readonly unmapped: bigint;
   /** It hears no interrupt while its program runs: its process needs a SIGINT. */
   readonly deaf?: boolean;
-  readonly start: (t: Test) => Promise<StartedStub>;
+  /** The guest's own exit status cannot be seen. */
+  readonly hidesStatus?: boolean;
+  /** The program's output comes over the connection, so that there is none after leaving: it is run to its end. */
+  readonly printsThroughStub?: boolean;
+  readonly program: Omit<CountedOptions, 'calls'>;
+  /** The program calls so often; a thousand times when nothing is said. */
+  readonly start: (t: Test, calls?: number) => Promise<StartedStub>;
 }
 
 const CALLS = 1000;
@@ -56,37 +58,41 @@ function run(t: Test, program: string, args: readonly string[]): Running {
 
 /** QEMU with a bare machine. */
 export function qemuSystem(arch: CountedArch, smp: number, binary = `qemu-system-${arch}`): StubServer {
+  // The x86 program leaves the other processors where the firmware would wake them.
+  const options = { arch, place: 'machine', harts: arch === 'riscv64' ? smp : 1 } as const;
   return {
     name: `qemu-system-${arch} -smp ${smp}`,
     binary,
     unmapped: arch === 'riscv64' ? 0x4000_0000_0000n : 0x40_0000_0000n,
-    start: async (t) => {
+    program: options,
+    start: async (t, calls = CALLS) => {
       const folder = scratchFolder(t);
-      // The x86 program leaves the other processors where the firmware would wake them.
-      const program = assemble(folder, { arch, place: 'machine', calls: CALLS, harts: arch === 'riscv64' ? smp : 1 });
+      const program = assemble(folder, { ...options, calls });
       const address = join(folder, 'gdb');
       const guest = run(t, binary, [
         ...(arch === 'riscv64' ? ['-M', 'virt', '-bios', 'none'] : ['-device', 'isa-debug-exit,iobase=0xf4,iosize=1']),
         ...['-nodefaults', '-display', 'none', '-serial', 'stdio', '-smp', `${smp}`, '-kernel', program.elf],
         ...['-S', '-chardev', `socket,path=${address},server=on,wait=off,id=gdb`, '-gdb', 'chardev:gdb'],
       ]);
-      return { address, program, guest, showsStatus: true };
+      return { address, program, guest };
     },
   };
 }
 
 function qemuUser(arch: CountedArch): StubServer {
+  const options = { arch, place: 'process' } as const;
   return {
     name: `qemu-${arch} -g`,
     binary: `qemu-${arch}`,
     unmapped: 0x10n,
     deaf: true,
-    start: async (t) => {
+    program: options,
+    start: async (t, calls = CALLS) => {
       const folder = scratchFolder(t);
-      const program = assemble(folder, { arch, place: 'process', calls: CALLS });
+      const program = assemble(folder, { ...options, calls });
       const address = join(folder, 'gdb');
       const guest = run(t, `qemu-${arch}`, ['-g', address, program.elf]);
-      return { address, program, guest, showsStatus: true };
+      return { address, program, guest };
     },
   };
 }
@@ -94,16 +100,21 @@ function qemuUser(arch: CountedArch): StubServer {
 /** gdbserver and lldb-server: they start the program, or attach to one that waits. */
 function native(name: string, binary: string, how: 'start' | 'attach'): StubServer {
   const lldb = name === 'lldb-server';
+  const attach = how === 'attach';
+  const options = { arch: 'x86_64', place: 'process', waits: attach } as const;
   return {
-    name: `${name}${how === 'attach' ? ' --attach' : ''}`,
+    name: `${name}${attach ? ' --attach' : ''}`,
     binary,
     unmapped: 0x10n,
     // It signals the process group that the program would lead, had a shell started it.
-    deaf: !lldb && how === 'attach',
-    start: async (t) => {
-      const attach = how === 'attach';
+    deaf: !lldb && attach,
+    hidesStatus: !attach,
+    // A program that lldb-server has started prints through it, and has nowhere to print without it.
+    printsThroughStub: lldb && !attach,
+    program: options,
+    start: async (t, calls = CALLS) => {
       const folder = scratchFolder(t);
-      const program = assemble(folder, { arch: 'x86_64', place: 'process', calls: CALLS, waits: attach });
+      const program = assemble(folder, { ...options, calls });
       const waiting = attach ? run(t, program.elf, []) : undefined;
       const port = await freePort();
       const address = `127.0.0.1:${port}`;
@@ -111,9 +122,7 @@ function native(name: string, binary: string, how: 'start' | 'attach'): StubServ
       const server = lldb
         ? run(t, 'lldb-server-14', ['gdbserver', address, attach ? '--attach' : '--', ...what])
         : run(t, 'gdbserver', ['--once', ...(attach ? ['--attach'] : []), address, ...what]);
-      // A program that lldb-server has started prints through it, and has nowhere to print without it.
-      const through = lldb && !attach;
-      return { address, program, guest: waiting ?? server, showsStatus: attach, printsThroughStub: through };
+      return { address, program, guest: waiting ?? server };
     },
   };
 }
@@ -122,15 +131,16 @@ const vgdb: StubServer = {
   name: 'valgrind, through vgdb',
   binary: 'valgrind',
   unmapped: 0x10n,
-  start: async (t) => {
+  program: { arch: 'x86_64', place: 'process' },
+  start: async (t, calls = CALLS) => {
     const folder = scratchFolder(t);
-    const program = assemble(folder, { arch: 'x86_64', place: 'process', calls: CALLS });
+    const program = assemble(folder, { ...vgdb.program, calls });
     const prefix = `--vgdb-prefix=${join(folder, 'vgdb')}`;
     const guest = run(t, 'valgrind', ['--tool=none', '--vgdb=yes', '--vgdb-error=0', prefix, program.elf]);
     const [, pid] = await seen(guest, /--pid=(\d+)/);
     const port = await freePort();
     run(t, 'vgdb', ['--wait=20', prefix, `--pid=${pid}`, `--port=${port}`]);
-    return { address: `127.0.0.1:${port}`, program, guest, showsStatus: true };
+    return { address: `127.0.0.1:${port}`, program, guest };
   },
 };
 
@@ -139,13 +149,14 @@ const openocd: StubServer = {
   name: 'OpenOCD, a JTAG hart',
   binary: 'openocd',
   unmapped: 0x4000_0000n,
-  start: async (t) => {
+  program: { arch: 'riscv64', place: 'machine' },
+  start: async (t, calls = CALLS) => {
     const folder = scratchFolder(t);
-    const program = assemble(folder, { arch: 'riscv64', place: 'machine', calls: CALLS });
+    const program = assemble(folder, { ...openocd.program, calls });
     const board = await startBoard(t, folder, program.elf);
     const address = await startOpenocd(t, folder);
     const ended = board.ended.then((status) => ({ status, stdout: board.output }));
-    return { address, program, guest: { process: { kill: () => false }, ended }, showsStatus: true };
+    return { address, program, guest: { process: { kill: () => false }, ended } };
   },
 };
 

@@ -68,6 +68,9 @@ What each stub that rsptrace is tested with can do, and what it does that a clie
 alone are not compared. Every stub goes through the same scenario: handshake, registers, memory read, written and read back,
 1,000 hits of a function against the program's own count, an interrupt, a detach with a breakpoint still in, and the program's
 own output and exit status at the end.
+
+\`test/wire\` has a recording of it for each of them, with 8 calls, that says the same of the stub when it is [played back](wire.md): no stub
+is needed to look into a quirk. Where the client asks something new, \`UPDATE_WIRE=1 scripts/test test/rsp/recordings.test.ts\` records them anew.
 `;
 
 const COLUMNS = `\`registers by\`: \`g\` all at once, \`p\` singly. \`threads by\`: the packets that list them, and how many there were when more
