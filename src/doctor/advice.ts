@@ -114,7 +114,7 @@ function stubAdvice({ server, session, abilities, hardware, times, hits, hartCou
   return advice;
 }
 
-function guestAdvice({ clocks, hits, fresh, server }: Findings): Advice[] {
+function guestAdvice({ clocks, hits, slowDown, fresh, server }: Findings): Advice[] {
   const advice: Advice[] = [];
   const chosen = clocks.find(({ chosen }) => chosen);
   if (chosen !== undefined && !chosen.guest) {
@@ -125,9 +125,13 @@ function guestAdvice({ clocks, hits, fresh, server }: Findings): Advice[] {
     });
   }
   if (fresh && hits.ranMs > 0) {
+    const stands = hits.stands && slowDown?.stands !== false;
+    const now = stands
+      ? `it has run for ${hits.ranMs.toFixed(0)} ms now, and stands again`
+      : 'it has run to its end now';
     advice.push({
       code: 'was-started',
-      text: `the guest had not been started: it has run for ${hits.ranMs.toFixed(0)} ms now, and stands again. Start it anew to trace its boot; --no-run leaves it alone`,
+      text: `the guest had not been started: ${now}. Start it anew to trace its boot; --no-run leaves it alone`,
     });
   }
   return advice;

@@ -4,8 +4,10 @@ import t from 'tap';
 import { addr, hex } from '../../src/base/addr.js';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace, scratchFolder, start } from '../support/command.js';
+import { STATUS } from '../support/counted-program.js';
 import { breakpointAt, doctorShape, monitored, runDoctor, standAt, withoutSupported } from '../support/doctor.js';
 import { checkShape } from '../support/json-shape.js';
+import { qemuSystem } from '../support/stub-servers.js';
 import { pagingKernel } from '../support/tiny-kernels.js';
 import { elfPath } from './guests/guests.js';
 
@@ -88,6 +90,22 @@ t.test('scratch memory is looked at and put back', async (t) => {
   t.match(bad.stderr, /\[SCRATCH_UNUSABLE\]/);
   t.match(bad.found.program, { problem: { code: 'SCRATCH_UNUSABLE' } });
   t.notOk(bad.found.program?.probes.some(({ engine }) => engine === 'target'));
+});
+
+t.test('a guest that ends while it is measured', async (t) => {
+  const { address, program, guest } = await qemuSystem('riscv64', 1).start(t, 2);
+  const session = await connect(address, { waitMs: 10_000 });
+  t.equal(
+    await session.memory().write(program.symbol('release'), new Uint8Array([1])),
+    true,
+    'it does not wait for us',
+  );
+  session.close();
+  const { found, status, stderr } = await runDoctor(address, program.elf);
+  t.equal(status, 0, stderr);
+  t.equal(found.hits.guest_ended, true);
+  t.match(found.advice.find(({ code }) => code === 'was-started')?.text, /it has run to its end now\. Start it anew/);
+  t.equal((await guest.ended).status, STATUS);
 });
 
 t.test('no ELF, another ELF, several harts', async (t) => {
