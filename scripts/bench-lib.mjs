@@ -38,9 +38,10 @@ export function startQemu(guest, elf) {
 }
 
 /** A program under gdbserver, which tells its port only in words. */
-export function startGdbserver(elf) {
+export function startGdbserver(elf, ...args) {
   const said = join(folder, `gdbserver${++stubs}`);
-  const stub = startStub('sh', ['-c', 'exec gdbserver --once 127.0.0.1:0 "$0" 2>"$1"', elf, said]);
+  const command = 'said=$0; exec gdbserver --once 127.0.0.1:0 "$@" 2>"$said"';
+  const stub = startStub('sh', ['-c', command, said, elf, ...args]);
   for (;;) {
     const port = existsSync(said) && /Listening on port (\d+)/.exec(readFileSync(said, 'utf8'))?.[1];
     if (port) return { ...stub, address: `127.0.0.1:${port}` };

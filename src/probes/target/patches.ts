@@ -3,9 +3,10 @@ import { hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import type { Session } from '../../rsp/index.js';
+import { writeChecked } from './checked-writes.js';
 import { interruptedInside } from './interrupted.js';
 import { leavePatches, runOutOfPatches } from './leave-patches.js';
-import type { Piece, Write } from './ring.js';
+import type { Piece } from './ring.js';
 import type { Patch, Site } from './sites.js';
 
 /** The jumps at the entries of probed functions: which are in, which still have to wait, and which cannot be. */
@@ -102,17 +103,6 @@ export class Patches {
       this.#logger.warn({ function: plan.name }, 'its code was changed by the target: left as it is');
     return foreign;
   }
-}
-
-/** Writes all and reads it back; the first that does not hold. */
-export async function writeChecked(session: Session, writes: readonly Write[]): Promise<Write | undefined> {
-  const memory = session.memory();
-  for (const write of writes) if (!(await memory.write(write.address, write.bytes))) return write;
-  for (const write of writes) {
-    const found = await memory.read(write.address, write.bytes.length);
-    if (!found || !same(found, write.bytes)) return write;
-  }
-  return undefined;
 }
 
 function piecesOf(patches: readonly Patch[]): Piece[] {

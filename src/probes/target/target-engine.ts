@@ -7,7 +7,8 @@ import type { Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
 import type { CallTracer, Moment } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
-import { Patches, writeChecked } from './patches.js';
+import { joined, writeChecked } from './checked-writes.js';
+import { Patches } from './patches.js';
 import { OuterReadings, type Outers, RecordReader, recordOffset, slotReader } from './record-format.js';
 import { layOutRing, RingReader, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
@@ -188,7 +189,8 @@ export class TargetEngine {
   async install(): Promise<void> {
     // A second, once: a client that was killed must not hang the guest.
     const spins = this.#options.scratch.shared ? this.#options.code.looksPerSecond : stopSpins;
-    const writes = [...this.#placement.code, this.#ring.control(spins), ...this.#lists, ...this.#counters.zeros()];
+    const code = joined(this.#placement.code, this.#placement.ranges);
+    const writes = [...code, this.#ring.control(spins), ...this.#lists, ...this.#counters.zeros()];
     const lost = await writeChecked(this.#options.session, writes);
     if (lost) {
       throw new RsptraceError(

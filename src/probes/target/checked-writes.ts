@@ -1,0 +1,73 @@
+import { addOffset } from '../../base/addr.js';
+import type { Session } from '../../rsp/index.js';
+import type { Piece, Write } from './ring.js';
+
+/** Bytes of one write to the stub and of what is read back: enough to hide the round trip, little enough to keep. */
+const atOnce = 256 << 10;
+/** What lies between two writes when it is no more than this many bytes may be filled with zeros. */
+const mostBetween = 16;
+const mostJoined = 64 << 10;
+
+/** Writes all and reads it back, many packets at a time; one that does not hold. Those behind it may be written too. */
+export async function writeChecked(session: Session, writes: readonly Write[]): Promise<Write | undefined> {
+  for (const some of portions(writes)) {
+    const batch = session.batch();
+    const replies = some.map(({ address, bytes }) => batch.writeMemory(address, bytes));
+    await batch.send();
+    const refused = some.find((_, i) => !replies[i]?.value);
+    if (refused) return refused;
+  }
+  for (const some of portions(writes)) {
+    const batch = session.batch();
+    const replies = some.map(({ address, bytes }) => batch.readMemory(address, bytes.length));
+    await batch.send();
+    const lost = some.find(({ bytes }, i) => !same(replies[i]?.value, bytes));
+    if (lost) return lost;
+  }
+  return undefined;
+}
+
+/** The same writes in few, those that lie in one of these pieces of our own memory joined where they are close to each other. */
+export function joined(writes: readonly Write[], own: readonly Piece[]): Write[] {
+  const sorted = [...writes].sort((a, b) => (a.address < b.address ? -1 : 1));
+  const groups: { readonly writes: Write[]; length: number; end: bigint }[] = [];
+  for (const write of sorted) {
+    const { address, bytes } = write;
+    const last = groups.at(-1);
+    const between = last === undefined ? -1 : Number(address - last.end);
+    const piece = own.find((one) => address >= one.address && address < one.address + BigInt(one.length));
+    const near = last !== undefined && piece !== undefined && last.end > piece.address;
+    if (near && between >= 0 && between <= mostBetween && last.length < mostJoined) {
+      last.writes.push(write);
+      last.length += between + bytes.length;
+      last.end = addOffset(address, bytes.length);
+    } else groups.push({ writes: [write], length: bytes.length, end: addOffset(address, bytes.length) });
+  }
+  return groups.map(({ writes: parts, length }) => {
+    const [first] = parts as [Write];
+    if (parts.length === 1) return first;
+    const bytes = new Uint8Array(length);
+    for (const part of parts) bytes.set(part.bytes, Number(part.address - first.address));
+    return { address: first.address, bytes };
+  });
+}
+
+function* portions(writes: readonly Write[]): Generator<readonly Write[]> {
+  let some: Write[] = [];
+  let size = 0;
+  for (const { address, bytes } of writes) {
+    for (let offset = 0; offset < bytes.length; offset += atOnce) {
+      const part = bytes.subarray(offset, offset + atOnce);
+      some.push({ address: addOffset(address, offset), bytes: part });
+      size += part.length;
+      if (size < atOnce) continue;
+      yield some;
+      [some, size] = [[], 0];
+    }
+  }
+  if (some.length > 0) yield some;
+}
+
+function same(found: Uint8Array | undefined, wanted: Uint8Array): boolean {
+  return found !== undefined && Buffer.compare(found, wanted) === 0;
+}
