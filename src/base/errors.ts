@@ -18,3 +18,9 @@ export class RsptraceError extends Error {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** A defect of our own must not keep us from leaving the target as it was: it is told like any other error. */
+export function toError(thrown: unknown): RsptraceError {
+  if (thrown instanceof RsptraceError) return thrown;
+  return new RsptraceError('INTERNAL', messageOf(thrown), { hint: 'please report this defect', cause: thrown });
+}

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { type Addr, addOffset, hex } from '../base/addr.js';
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { messageOf, type RsptraceError, toError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import {
   Backtraces,
@@ -31,7 +31,7 @@ import {
   watchRef,
 } from '../probes/index.js';
 import { isRefusal, pagingIsFinal } from '../probes/scratch/index.js';
-import { isProcess, type Session, type StopReply } from '../rsp/index.js';
+import { isProcess, neverRan, type Session, type StopReply } from '../rsp/index.js';
 import {
   type ClockInfo,
   type ProbeFact,
@@ -181,9 +181,11 @@ export async function record(options: RecordOptions): Promise<Recording> {
     if (!calibration || !engine.clock) return (ticks) => Math.round(ticks * nanosPerTick);
     return counterScale(session, arch, calibration, engine.clock, at);
   };
-  const { hidden } = options.scratch ?? {};
-  // A machine that we started runs its kernel from the first instruction: it has not set up its last page table yet.
-  const settlesAt = hidden && !isRefusal(hidden) ? pagingIsFinal(elf) : undefined;
+  const { hidden, given } = options.scratch ?? {};
+  // A machine whose kernel is still to run its first instruction: it has not set up its last page table yet.
+  const lastTable = pagingIsFinal(elf);
+  const begins = hidden ? !isRefusal(hidden) : !given && lastTable !== undefined && (await neverRan(session));
+  const settlesAt = begins ? lastTable : undefined;
   const inProcess = isProcess(session.features);
   const engines: Engines = new Engines({
     settles: settlesAt !== undefined,
@@ -390,10 +392,4 @@ async function leave(session: Session, logger: Logger): Promise<void> {
   } catch (thrown) {
     logger.warn({ error: String(thrown) }, 'could not detach: breakpoints may be left in the target');
   }
-}
-
-/** A defect of our own must not keep us from leaving the target as it was: it is told like any other error. */
-function toError(thrown: unknown): RsptraceError {
-  if (thrown instanceof RsptraceError) return thrown;
-  return new RsptraceError('INTERNAL', messageOf(thrown), { hint: 'please report this defect', cause: thrown });
 }

@@ -3,7 +3,8 @@
 //   0x00 d00dfeed | totalsize | off_dt_struct | off_dt_strings | off_mem_rsvmap | version | last_comp_version | ...
 //   structure: 1 name\0 pad = begin node, 2 = end node, 3 length nameoff value pad = property, 4 = nothing, 9 = end
 //
-// Read: `reg` of the root's memory nodes, `/chosen`'s linux,initrd-end. Refused: what points outside the blob, nesting past 32.
+// Read: `reg` of the root's memory nodes and of what is below /reserved-memory, the memory reservation block (address (8), size (8), both 0 at
+// its end), `/chosen`'s linux,initrd-start and -end. Refused: what points outside the blob, nesting past 32.
 import { RsptraceError } from '../../base/errors.js';
 
 export interface FdtMemory {
@@ -17,6 +18,13 @@ export interface FdtContents {
   readonly memory: readonly FdtMemory[];
   /** Physical address behind the last byte of the initial RAM disk. */
   readonly initrdEnd: bigint | undefined;
+  /** What the tree says is somebody's: reservations, the initial RAM disk. */
+  readonly reserved: readonly FdtRange[];
+}
+
+export interface FdtRange {
+  readonly base: bigint;
+  readonly size: bigint;
 }
 
 export const FDT_HEADER = 40;
@@ -37,30 +45,41 @@ export function fdtSize(header: Uint8Array): number | undefined {
 export function readFdt(blob: Uint8Array): FdtContents {
   const tree = new Tree(blob);
   const memory: FdtMemory[] = [];
+  const reserved = [...tree.reservations()];
+  let initrdStart: bigint | undefined;
   let initrdEnd: bigint | undefined;
   let addressCells = 2;
   let sizeCells = 1;
   const regs: { node: string; at: number; length: number }[] = [];
+  const reservedRegs: typeof regs = [];
   for (const { path, name, at, length } of tree.properties()) {
     const node = path[1] ?? '';
     if (path.length === 1 && name === '#address-cells') addressCells = tree.cells(at, length);
     else if (path.length === 1 && name === '#size-cells') sizeCells = tree.cells(at, length);
     else if (path.length === 2 && /^memory(@|$)/.test(node) && name === 'reg') regs.push({ node, at, length });
+    else if (path.length === 2 && node === 'chosen' && name === 'linux,initrd-start')
+      initrdStart = tree.number(at, length);
     else if (path.length === 2 && node === 'chosen' && name === 'linux,initrd-end') initrdEnd = tree.number(at, length);
+    else if (path.length === 3 && node === 'reserved-memory' && name === 'reg')
+      reservedRegs.push({ node: path[2] ?? '', at, length });
   }
-  for (const { node, at, length } of regs) {
-    const baseBytes = addressCells * 4;
-    const sizeBytes = sizeCells * 4;
+  const baseBytes = addressCells * 4;
+  const sizeBytes = sizeCells * 4;
+  // Those of /reserved-memory are counted in the cells of the root (Devicetree Specification 3.5).
+  const rangesOf = ({ node, at, length }: (typeof regs)[number]): FdtMemory['ranges'] => {
     if (sizeBytes === 0 || length % (baseBytes + sizeBytes) !== 0)
       throw damaged(`the reg of ${node} has ${length} bytes`);
-    const ranges = Array.from({ length: length / (baseBytes + sizeBytes) }, (_, index) => {
+    return Array.from({ length: length / (baseBytes + sizeBytes) }, (_, index) => {
       const start = at + index * (baseBytes + sizeBytes);
       const sizeAt = start + baseBytes;
       return { base: tree.number(start, baseBytes), size: tree.number(sizeAt, sizeBytes), sizeAt };
     });
-    memory.push({ node, ranges, sizeBytes });
-  }
-  return { memory, initrdEnd };
+  };
+  for (const reg of regs) memory.push({ node: reg.node, ranges: rangesOf(reg), sizeBytes });
+  for (const reg of reservedRegs) reserved.push(...rangesOf(reg));
+  if (initrdStart !== undefined && initrdEnd !== undefined && initrdEnd > initrdStart)
+    reserved.push({ base: initrdStart, size: initrdEnd - initrdStart });
+  return { memory, initrdEnd, reserved };
 }
 
 /** Writes a size where {@link readFdt} found one. */
@@ -81,6 +100,14 @@ class Tree {
     this.#bytes = blob.subarray(0, size);
     this.#view = new DataView(blob.buffer, blob.byteOffset, size);
     this.#strings = this.#u32(12);
+  }
+
+  *reservations(): Generator<FdtRange> {
+    for (let at = this.#u32(16); ; at += 16) {
+      const [base, size] = [this.number(at, 8), this.number(at + 8, 8)];
+      if (base === 0n && size === 0n) return;
+      yield { base, size };
+    }
   }
 
   *properties(): Generator<{ path: readonly string[]; name: string; at: number; length: number }> {

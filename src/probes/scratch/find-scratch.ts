@@ -8,8 +8,10 @@ import { type GivenMemory, givenScratch, sectionMemory } from './given-memory.js
 import type { HiddenMemory } from './hidden-memory.js';
 import { mapIntoProcess } from './linux-process.js';
 import { turnsPagingOn } from './paging-moment.js';
+import type { RamPiece } from './ram-piece.js';
 import { isRefusal, type MapRefusal, type Refusal, type Region, type Scratch } from './scratch.js';
 import { textSlack } from './text-slack.js';
+import { untoldMemory } from './untold-memory.js';
 
 export interface ScratchSources {
   /** RAM of a machine that we started; or why it has none for us. */
@@ -26,7 +28,13 @@ export interface ScratchRequest extends ScratchSources {
   readonly text: Addr;
   /** Wanted of a process of Linux, where the target is one, in bytes. */
   readonly process?: { readonly codeSize: number; readonly dataSize: number } | undefined;
+  /** What needs to be found out once, however often memory is asked for. */
+  readonly known?: Known;
   readonly logger?: Logger;
+}
+
+export interface Known {
+  untold?: RamPiece | Refusal;
 }
 
 const nothing =
@@ -38,7 +46,7 @@ const SHF_EXECINSTR = 4;
 
 /**
  * Memory for trampolines, in this order: what the user named, memory mapped into a process, what the program sets aside (section `.rsptrace`),
- * hidden RAM of a machine that we started. Called while the target stands in the program.
+ * hidden RAM of a machine that we started, RAM that the guest of another machine is not told of. Called while the target stands in the program.
  * @throws RsptraceError `SCRATCH_UNUSABLE` for what the user named and cannot be used
  */
 export async function findScratch(request: ScratchRequest): Promise<Scratch | Refusal | MapRefusal> {
@@ -55,8 +63,12 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
     if (isRefusal(scratch)) return scratch.later ? scratch : unusable(scratch.refused, given);
     return scratch;
   }
-  if (hidden === undefined) return mapped ?? { refused: nothing };
-  return isRefusal(hidden) ? hidden : hidden.map(arch, { text, pages });
+  if (mapped !== undefined) return mapped;
+  if (hidden !== undefined && !isRefusal(hidden)) return hidden.map(arch, { text, pages });
+  const { known = {} } = request;
+  known.untold ??= await untoldMemory(session, elf);
+  if (!isRefusal(known.untold)) return known.untold.map(arch, { text, pages });
+  return hidden ?? { refused: nothing };
 }
 
 async function processScratch(

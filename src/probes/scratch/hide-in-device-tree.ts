@@ -64,7 +64,11 @@ export async function hideInDeviceTree(
   return { start, size: hidden - LARGE_PAGE, ramBase: addr(range.base), original: at };
 }
 
-async function deviceTree(memory: TargetMemory, original?: Addr): Promise<{ blob: Uint8Array; at: Addr } | Refusal> {
+/** The device tree that the mask ROM points to, or the one at `original`. */
+export async function deviceTree(
+  memory: TargetMemory,
+  original?: Addr,
+): Promise<{ blob: Uint8Array; at: Addr } | Refusal> {
   const pointer = await memory.read(fdtPointer, 8);
   if (pointer === undefined) return { refused: 'the mask ROM cannot be read' };
   const at = original ?? addr(new DataView(pointer.buffer, pointer.byteOffset).getBigUint64(0, true));
@@ -73,7 +77,7 @@ async function deviceTree(memory: TargetMemory, original?: Addr): Promise<{ blob
   return blob === undefined ? { refused: `there is no device tree at ${hex(at)}` } : { blob, at };
 }
 
-function readTree(blob: Uint8Array): ReturnType<typeof readFdt> | Refusal {
+export function readTree(blob: Uint8Array): ReturnType<typeof readFdt> | Refusal {
   try {
     return readFdt(blob);
   } catch (error) {

@@ -1,8 +1,8 @@
-import { findScratch, type ScratchRequest, unusableScratch } from './find-scratch.js';
+import { findScratch, type Known, type ScratchRequest, unusableScratch } from './find-scratch.js';
 import { beginPrivacyProof, type PrivacyProof } from './prove-private.js';
 import { isRefusal, type Refusal, type Scratch } from './scratch.js';
 
-/** How long the target must leave memory alone that only the user vouches for, in milliseconds. */
+/** How long the target must leave memory alone that is not surely nobody else's, in milliseconds. */
 const proofMs = 100;
 
 /** Memory for trampolines and the ring, found once, however often it is too early to use it. */
@@ -10,14 +10,15 @@ export class ProvenScratch {
   #found: Scratch | undefined;
   #proof: { readonly scratch: Scratch; readonly until: number; readonly proof: PrivacyProof } | undefined;
   #proved = false;
+  readonly #known: Known = {};
 
   /**
-   * At a stop: the memory, or undefined where it is too early. Memory that only the user vouches for holds a pattern for a while first.
-   * @throws RsptraceError `SCRATCH_UNUSABLE` where something else writes there
+   * At a stop: the memory, or undefined where it is too early. Memory that is not surely nobody else's holds a pattern for a while first.
+   * @throws RsptraceError `SCRATCH_UNUSABLE` where something else writes to what the user named
    */
   async take(request: ScratchRequest): Promise<Scratch | Refusal | undefined> {
     if (this.#found === undefined) {
-      const found = await findScratch(request);
+      const found = await findScratch({ ...request, known: this.#known });
       if (isRefusal(found)) return 'later' in found && found.later ? undefined : found;
       this.#found = found;
     }
@@ -34,7 +35,8 @@ export class ProvenScratch {
     this.#proved = wrong === undefined;
     if (wrong === undefined) return scratch;
     await scratch.release();
-    throw unusableScratch(scratch, wrong);
+    if (request.given !== undefined) throw unusableScratch(scratch, wrong);
+    return { refused: `${scratch.source} cannot be used: ${wrong}` };
   }
 
   /** The target runs another program. */

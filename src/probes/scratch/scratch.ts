@@ -23,7 +23,7 @@ export interface SharedMemory {
 export interface Scratch {
   /** Where it came from, for people. */
   readonly source: string;
-  /** It is surely nobody else's; else only the user's word says so. */
+  /** It is surely nobody else's; else only the user's word says so, or the machine's maps. */
   readonly owned: boolean;
   /** Executable for the target, and where it pages not writable by it; the client writes it through the stub. */
   readonly code: Region;

@@ -1,0 +1,28 @@
+// What QEMU's monitor prints for `info mtree -f` (system/memory.c, mtree_print_flatview): the address space of the machine as it is
+// now, piece by piece, and who lies there.
+//
+//   FlatView #1
+//    AS "memory", root: system
+//     0000000080000000-0000000087ffffff (prio 0, ram): riscv_virt_board.ram @0000000000000000 KVM
+//
+// Read: the view of the address space "memory". Kinds: ram, rom, romd (flash), nv-ram, i/o and others.
+
+export interface MemoryPiece {
+  readonly start: bigint;
+  /** Behind the last byte. */
+  readonly end: bigint;
+  readonly kind: string;
+  readonly name: string;
+}
+
+const line = /^\s+([0-9a-f]{16})-([0-9a-f]{16}) \(prio -?\d+, ([^)]+)\): (.+?)(?: @[0-9a-f]{16})?(?: KVM)?$/;
+
+/** The pieces of the machine's memory, in the order of their addresses; empty where the text is none of QEMU's. */
+export function readMemoryTree(text: string): MemoryPiece[] {
+  const views = text.replaceAll('\r', '').split(/^FlatView #\d+$/m);
+  const view = views.find((each) => /^ AS "memory", root: system/m.test(each)) ?? '';
+  return view.split('\n').flatMap((each) => {
+    const [, first = '', last = '', kind = '', name = ''] = line.exec(each) ?? [];
+    return name === '' ? [] : [{ start: BigInt(`0x${first}`), end: BigInt(`0x${last}`) + 1n, kind, name }];
+  });
+}
