@@ -19,8 +19,9 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A defect of our own must not keep us from leaving the target as it was: it is told like any other error. */
+/** Whatever was thrown. A defect of our own must not keep us from leaving the target as it was: it is told like any other error. */
 export function toError(thrown: unknown): RsptraceError {
   if (thrown instanceof RsptraceError) return thrown;
-  return new RsptraceError('INTERNAL', messageOf(thrown), { hint: 'please report this defect', cause: thrown });
+  const hint = 'this is a defect of rsptrace: please report it, with RSPTRACE_STACK=1 set to see where';
+  return new RsptraceError('INTERNAL', messageOf(thrown), { hint, cause: thrown });
 }

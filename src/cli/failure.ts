@@ -1,4 +1,4 @@
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { type RsptraceError, toError } from '../base/errors.js';
 
 export const ExitCode = {
   recorded: 0,
@@ -28,12 +28,7 @@ export function errorText(error: RsptraceError): string {
 
 /** Reports what was thrown; with `--json` also as the one object on stdout. Gives the exit status. */
 export function fail(thrown: unknown, { json }: { readonly json: boolean }): number {
-  const error =
-    thrown instanceof RsptraceError
-      ? thrown
-      : new RsptraceError('INTERNAL', messageOf(thrown), {
-          hint: 'this is a defect of rsptrace: please report it, with RSPTRACE_STACK=1 set to see where',
-        });
+  const error = toError(thrown);
   process.stderr.write(errorText(error));
   if (process.env.RSPTRACE_STACK && thrown instanceof Error) process.stderr.write(`${thrown.stack}\n`);
   if (json) process.stdout.write(`${JSON.stringify({ version: 1, error: errorJson(error) })}\n`);
