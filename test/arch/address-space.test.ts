@@ -90,7 +90,7 @@ for (const [arch, levels, scheme] of [
     const [program = '', ...args] = kernel?.command ?? qemuArgv('x86-o2');
     const qemu = start(program, [...args, '-S', '-gdb', `unix:${socket},server=on,wait=off`]);
     t.teardown(() => void qemu.process.kill('SIGKILL'));
-    await using session = await connect(socket, { waitMs: 10_000 });
+    await using session = await connect(socket, { waitMs: 60_000 });
     const { elf } = await programOf(kernel?.elf ?? elfPath('x86-o2'));
     t.equal((await spaceOf(session, arch)).scheme, 'off', 'at reset');
     const name = kernel === undefined ? /9poll_task/ : /^work$/;

@@ -109,7 +109,7 @@ export class Machine implements AsyncDisposable {
       const late = setTimeout(() => {
         this.#child.kill('SIGKILL');
         reject(new Error(`No answer to ${packets.at(-1)}`));
-      }, 30_000);
+      }, 200_000);
       const done = (replies: string[]): void => {
         clearTimeout(late);
         resolve(replies);

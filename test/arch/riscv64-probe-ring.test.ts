@@ -89,7 +89,7 @@ for (const { way, interrupting, full } of [
   { way: ways[1] as Way, interrupting: LONG, full: true },
 ]) {
   const what = `${way.name}, by a handler that makes ${interrupting} traced calls${full ? ', while the ring is full' : ''}`;
-  t.test(`code may be interrupted at each instruction: ${what}`, { timeout: 120_000 }, async (t) => {
+  t.test(`code may be interrupted at each instruction: ${what}`, { timeout: 600_000 }, async (t) => {
     await using machine = await Machine.start();
     const client = new Ring(machine);
     await machine.write(place.helper, helper);
@@ -214,7 +214,7 @@ t.test('a full ring that nobody drains drops events, and functions return all th
   }
 });
 
-t.test('events of several harts are all there, in order by hart', { timeout: 120_000 }, async (t) => {
+t.test('events of several harts are all there, in order by hart', { timeout: 600_000 }, async (t) => {
   const HARTS = 3;
   const CALLS = 1_500;
   await using machine = await Machine.start(HARTS);

@@ -66,7 +66,7 @@ function encodings(perClass: number, next: () => number): Map<string, Uint8Array
   return found;
 }
 
-t.test('carrying an instruction out leaves what QEMU leaves after a step', { timeout: 120_000 }, async (t) => {
+t.test('carrying an instruction out leaves what QEMU leaves after a step', { timeout: 600_000 }, async (t) => {
   const next = random(42);
   const value = values(next);
   const perClass = 240;

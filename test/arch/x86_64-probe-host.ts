@@ -77,7 +77,7 @@ export function probeHost(): ProbeHost {
   const file = (name: string): string => join(folder, name);
   const source = (name: string): string => new URL(name, import.meta.url).pathname;
   const run = (command: string, ...args: string[]): string =>
-    execFileSync(command, args, { encoding: 'latin1', timeout: 120_000 });
+    execFileSync(command, args, { encoding: 'latin1', timeout: 600_000 });
   run('gcc', '-O2', '-pthread', '-o', file('host'), source('x86_64-probe-host.c'));
   run('as', '-o', file('f.o'), source('x86_64-probe-functions.s'));
   run(

@@ -204,7 +204,7 @@ t.test('every kind of instruction that is to be carried out is met', async (t) =
   for (const name of wanted) t.ok(found.has(name), name);
 });
 
-t.test('carrying an instruction out leaves what the processor leaves after a step', { timeout: 120_000 }, async (t) => {
+t.test('carrying an instruction out leaves what the processor leaves after a step', { timeout: 600_000 }, async (t) => {
   const trials = trialsOf(found, 120, next);
   const folder = mkdtempSync(join(tmpdir(), 'rsptrace-arch-'));
   try {
@@ -224,7 +224,7 @@ t.test('carrying an instruction out leaves what the processor leaves after a ste
 
 t.test(
   'and what QEMU leaves in a kernel, whose eflags its stub keeps apart while it runs',
-  { timeout: 120_000 },
+  { timeout: 600_000 },
   async (t) => {
     const kernel = elfPath('x86-o2');
     // Past the switch to 64-bit mode; the kernel maps the first 4 GiB one to one.

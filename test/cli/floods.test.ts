@@ -37,7 +37,7 @@ function command(remote: string, ...args: string[]): Promise<Flooded> {
       // It has ended.
     }
   }, 20);
-  const killer = setTimeout(() => child.kill('SIGKILL'), 60_000);
+  const killer = setTimeout(() => child.kill('SIGKILL'), 300_000);
   return new Promise((done) => {
     child.on('close', (status) => {
       clearInterval(watch);

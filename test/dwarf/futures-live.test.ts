@@ -49,7 +49,7 @@ for (const { name, roots, least } of [
       set.all.flatMap((future) => future.polls.map((poll) => [poll.address, { future, poll }] as const)),
     );
     const guest = frozenGuest(t, name);
-    await using session = await connect(guest.socket, { waitMs: 10_000 });
+    await using session = await connect(guest.socket, { waitMs: 60_000 });
     const breakpoint = (address: Addr) => ({ type: 0, address, kind: arch.name === 'riscv64' ? 2 : 1 }) as const;
     for (const address of polled.keys()) await session.insertBreakpoint(breakpoint(address));
     const memory = session.memory();

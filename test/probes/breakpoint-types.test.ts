@@ -19,7 +19,7 @@ async function boardWithRom(
   const folder = scratchFolder(t);
   const program = assemble(folder, { arch: 'riscv64', place: 'machine', calls: CALLS, rom: ROM });
   const board = await startBoard(t, folder, program.elf);
-  const session = await connect(await startOpenocd(t, folder, ...commands), { waitMs: 5000 });
+  const session = await connect(await startOpenocd(t, folder, ...commands), { waitMs: 60_000 });
   return { program, board, session };
 }
 

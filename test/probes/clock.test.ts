@@ -5,7 +5,7 @@ import { connect, type Session } from '../../src/rsp/index.js';
 import { frozenGuest } from '../support/command.js';
 
 async function attach(t: Test, name: string): Promise<Session> {
-  const session = await connect(frozenGuest(t, name).socket, { waitMs: 10_000 });
+  const session = await connect(frozenGuest(t, name).socket, { waitMs: 60_000 });
   t.teardown(() => session.close());
   return session;
 }

@@ -38,7 +38,7 @@ async function withoutFunctions(t: Test): Promise<Late> {
     const offset = Number(address - work);
     return address >= work && address + BigInt(length) <= end ? all.subarray(offset, offset + length) : undefined;
   };
-  const session = await connect(await startOpenocd(t, folder), { waitMs: 5000 });
+  const session = await connect(await startOpenocd(t, folder), { waitMs: 60_000 });
   return { program, board, session, code, there, load: () => there().set(all) };
 }
 

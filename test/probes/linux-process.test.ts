@@ -311,7 +311,7 @@ int main(void) { char c; prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT); read(0, &c,
 
 t.test('an emulator is no process', async (t) => {
   const qemu = frozenGuest(t, 'x86-o2');
-  await using session = await connect(qemu.socket, { waitMs: 10_000 });
+  await using session = await connect(qemu.socket, { waitMs: 60_000 });
   const text = { address: addr(0x100000), size: 4096 };
   await t.rejects(mapIntoProcess({ session, text, codeSize: 4096, dataSize: 4096 }), {
     code: 'SCRATCH_UNAVAILABLE',

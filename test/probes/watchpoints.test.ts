@@ -65,7 +65,7 @@ interface Followed {
 async function follow(t: Test, server: StubServer, how: Followed): Promise<void> {
   const { stack, calls: wanted = CALLS, breakpoints = 'all' } = how;
   const stub = await server.start(t);
-  await using session = await connect(stub.address, { waitMs: 10_000 });
+  await using session = await connect(stub.address, { waitMs: 60_000 });
   const counters = stub.program.symbol('counters');
   const work = workOf(stub);
   const index = (pattern: RegExp): number => work.findIndex(({ text }) => pattern.test(text));
@@ -133,7 +133,7 @@ for (const breakpoints of ['all', 'last'] as const) {
 
 t.test('OpenOCD: a third place has no trigger left, and the target is as it was', async (t) => {
   const stub = await serverNamed('OpenOCD, a JTAG hart').start(t);
-  await using session = await connect(stub.address, { waitMs: 10_000 });
+  await using session = await connect(stub.address, { waitMs: 60_000 });
   const scratch = stub.program.symbol('scratch');
   const three = [0, 8, 16].map((offset) => `watch:${eight(addOffset(scratch, offset))}`);
   const { watches } = await watching(session, stub, ...three);
@@ -149,7 +149,7 @@ t.test('OpenOCD: a third place has no trigger left, and the target is as it was'
 
 t.test('gdbserver: no watchpoints of reads alone on x86, and four in all', async (t) => {
   const stub = await serverNamed('gdbserver').start(t);
-  await using session = await connect(stub.address, { waitMs: 10_000 });
+  await using session = await connect(stub.address, { waitMs: 60_000 });
   const counters = stub.program.symbol('counters');
   const { watches } = await watching(session, stub, `watch:${eight(counters)}:r`);
   await watches.arm();
@@ -165,7 +165,7 @@ t.test('gdbserver: no watchpoints of reads alone on x86, and four in all', async
 
 t.test('valgrind: a stub that refuses says so', async (t) => {
   const stub = await serverNamed('valgrind, through vgdb').start(t);
-  await using session = await connect(stub.address, { waitMs: 10_000 });
+  await using session = await connect(stub.address, { waitMs: 60_000 });
   const { watches } = await watching(session, stub, `watch:${eight(stub.program.symbol('counters'))}`);
   await t.rejects(watches.arm(), { code: 'WATCH_REFUSED', message: /it took none/ });
   await session.kill();

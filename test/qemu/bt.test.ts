@@ -42,7 +42,7 @@ async function stopAt(socket: string, name: string, symbol: string): Promise<voi
   const arch = architectureOf(elf.machine);
   const code = address && elf.bytesAt(address, 4);
   if (address === undefined || code === undefined || arch === undefined) throw new Error(`no ${symbol}`);
-  const session = await connect(`unix:${socket}`, { waitMs: 5000 });
+  const session = await connect(`unix:${socket}`, { waitMs: 60_000 });
   await session.insertBreakpoint({ type: 0, address, kind: arch.breakpointKind(code) });
   await session.resume();
   session.close();
@@ -111,7 +111,7 @@ for (const name of ['rv-o2', 'x86-o2'] as const) {
   t.test(`${name}: a guest that runs is stopped, shown and let go on`, async (t) => {
     const long = `${name}-long`;
     const qemu = frozenGuest(t, long);
-    const starter = await connect(`unix:${qemu.socket}`, { waitMs: 5000 });
+    const starter = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
     await starter.detach();
     await qemu.shows('LAB cfg');
     // It must not end before the command has come.
@@ -137,7 +137,7 @@ t.test('a guest that was never started stays so; each hart has its stack', async
   const { harts } = JSON.parse(stdout) as Output;
   t.equal(harts.length, 2);
   for (const hart of harts) t.match(hart, { pc: '0x1000', end: { reason: 'outside-code', complete: false } });
-  await using session = await connect(`unix:${qemu.socket}`, { waitMs: 5000 });
+  await using session = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
   t.match(await session.monitor('info status'), /prelaunch/);
   session.close();
 });

@@ -69,7 +69,7 @@ const SHF_EXECINSTR = 4;
 /** Every byte of the program's code as the target has it, with its ELF's. */
 async function textsOf(t: Test, socket: string, name: string, thaw: () => void): Promise<void> {
   const elf = await ElfFile.open(elfPath(name));
-  const connected = connect(`unix:${socket}`, { waitMs: 10_000 });
+  const connected = connect(`unix:${socket}`, { waitMs: 60_000 });
   await sleep(100);
   thaw();
   const session = await connected;

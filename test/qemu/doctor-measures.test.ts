@@ -77,7 +77,7 @@ for (const name of ['rv-o2', 'x86-o2'] as const) {
     t.ok((hits.per_second ?? 0) > 0 || hits.why !== undefined, 'hits, or why there are none');
     t.ok((slow?.ratio ?? 0) > 0 || slow?.why !== undefined, 'a slow-down, or why there is none');
     t.ok(found.advice.some(({ code }) => code === 'was-started'));
-    const session = await connect(`unix:${qemu.socket}`, { waitMs: 5000 });
+    const session = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
     t.match(await session.monitor('info status'), /^VM status: paused/);
     const deep = await breakpointAt(elfPath(long), 'deep7');
     await session.insertBreakpoint(deep);

@@ -57,7 +57,7 @@ for (const name of ['rv-o2', 'x86-o2'] as const) {
     t.equal(status, 0, stderr);
     t.equal(found.target.never_started, true);
     t.match(found.harts[0], { pc: name === 'rv-o2' ? '0x1000' : '0xfff0' });
-    await using session = await connect(`unix:${qemu.socket}`, { waitMs: 5000 });
+    await using session = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
     t.match(await session.monitor('info status'), /prelaunch/);
     session.close();
   });
@@ -69,7 +69,7 @@ t.test('scratch memory is looked at and put back', async (t) => {
   const start = addr(0x8500_0000);
   const pattern = new Uint8Array(1 << 16).map((_, index) => index * 7);
   const memory = async (write?: Uint8Array): Promise<Uint8Array | undefined> => {
-    const session = await connect(`unix:${qemu.socket}`, { waitMs: 5000 });
+    const session = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
     const physical = await session.physicalMemory();
     if (write) await physical?.write(start, write);
     const bytes = await physical?.read(start, pattern.length);
@@ -94,7 +94,7 @@ t.test('scratch memory is looked at and put back', async (t) => {
 
 t.test('a guest that ends while it is measured', async (t) => {
   const { address, program, guest } = await qemuSystem('riscv64', 1).start(t, 2);
-  const session = await connect(address, { waitMs: 10_000 });
+  const session = await connect(address, { waitMs: 60_000 });
   t.equal(
     await session.memory().write(program.symbol('release'), new Uint8Array([1])),
     true,

@@ -19,7 +19,7 @@ for (const [engine, calls] of [
   ['target', 20_000],
   ['stop', 60],
 ] as const) {
-  t.test(`four harts, by engine ${engine}`, { timeout: 100_000 }, async (t) => {
+  t.test(`four harts, by engine ${engine}`, { timeout: 600_000 }, async (t) => {
     const { elf, command } = hartsKernel(t, 'riscv64', { harts: 4, calls, period: 0 });
     const folder = scratchFolder(t);
     const [trace, kept] = [join(folder, 'out.json'), join(folder, 'console')];

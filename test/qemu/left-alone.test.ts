@@ -15,7 +15,7 @@ for (const name of ['rv-o2-long', 'x86-o2-long'] as const) {
     await sleep(100);
     await qemu.orphan();
     const elf = await ElfFile.open(elfPath(name));
-    const session = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
+    const session = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
     const elfBytes = (address: Addr): Buffer => Buffer.from(elf.bytesAt(address, 16) ?? []);
     // These are called once, before the first poll.
     const spawns: { readonly address: Addr; readonly patched: Buffer }[] = [];
@@ -46,7 +46,7 @@ for (const name of ['rv-o2-long', 'x86-o2-long'] as const) {
     const addresses = (of: readonly { readonly address: string }[]): string[] => of.map((one) => one.address).sort();
     t.strictSame(addresses(output.different), changes.map(({ address }) => hex(address)).sort());
     t.ok(output.restored.length > 15, `${output.restored.length} functions are restored`);
-    const again = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
+    const again = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
     for (const { address, bytes } of changes)
       t.ok((await read(again, address, 16)).equals(bytes), `${hex(address)} is as the program left it`);
     // Everything else is the ELF's once more.

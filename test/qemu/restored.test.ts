@@ -27,7 +27,7 @@ for (const { name, options, end } of ends) {
     const qemu = frozenGuest(t, name);
     const elf = await ElfFile.open(elfPath(name));
     const place = addr(given[guest(name).arch]);
-    const before = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
+    const before = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
     const was = await read(before, place, givenSize);
     before.close();
     // The guest is not let go, so that it can be looked at as it was left.
@@ -51,7 +51,7 @@ for (const { name, options, end } of ends) {
     t.equal(output.end, end);
     // Where the time is up tells nothing of how far a busy machine has come.
     if (end !== 'duration') t.ok(output.records > 500, `${output.records} records without a stop`);
-    const after = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
+    const after = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
     await checkLoaded(t, after, elf);
     // Otherwise a call may be open that returns through its trampoline yet.
     if (end === 'until') t.ok((await read(after, place, givenSize)).equals(was), 'the memory that was given');

@@ -30,7 +30,7 @@ function pollTask(path: string, arch: string): bigint {
 
 /** Lets the guest run over so many polls of tasks, and leaves it stopped, with nobody attached. */
 async function advance(socket: string, address: bigint, hits: number): Promise<void> {
-  const session = await connect(socket, { waitMs: 10_000 });
+  const session = await connect(socket, { waitMs: 60_000 });
   const breakpoint = { type: 0, address: addr(address), kind: 2 } as const;
   for (let i = 0; i < hits; i++) {
     // Stands at the breakpoint after the first: step over it without it, then plant it again.

@@ -66,7 +66,7 @@ t.test('no stub there', async (t) => {
 
 t.test('a stub that is still starting is waited for', async (t) => {
   const path = join(tmpdir(), `late-socket-${process.pid}`);
-  const connecting = connect(path, { waitMs: 10_000, timeoutMs: 1000 });
+  const connecting = connect(path, { waitMs: 60_000, timeoutMs: 1000 });
   setTimeout(async () => {
     const server = net.createServer((socket) => socket.end('HTTP/1.0 400 Bad Request\r\n\r\n'));
     server.listen(path);

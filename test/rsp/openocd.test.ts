@@ -14,7 +14,7 @@ t.test('memory that is not there: zeros, or an error where OpenOCD is told to re
     const program = assemble(folder, { arch: 'riscv64', place: 'machine', calls: 1 });
     await startBoard(t, folder, program.elf);
     const commands = reported ? ['gdb_report_data_abort enable'] : [];
-    await using session = await connect(await startOpenocd(t, folder, ...commands), { waitMs: 5000 });
+    await using session = await connect(await startOpenocd(t, folder, ...commands), { waitMs: 60_000 });
     t.same(await session.memory().read(ELSEWHERE, 8), reported ? undefined : new Uint8Array(8));
     t.same(await session.memory().read(program.symbol('scratch'), 4), new TextEncoder().encode('0123'), 'and goes on');
   }
@@ -30,7 +30,7 @@ t.test('keep-alives and log lines while a slow wire works', async (t) => {
     isLevelEnabled: (level: string) => level === 'trace',
     trace: (_fields: object, message: string) => void heard.push(message),
   };
-  await using session = await connect(await startOpenocd(t, folder), { waitMs: 5000, logger });
+  await using session = await connect(await startOpenocd(t, folder), { waitMs: 60_000, logger });
   heard.length = 0;
   board.latencyMs = 20;
   t.same(await session.memory().read(program.symbol('scratch'), 8), new TextEncoder().encode('01234567'));

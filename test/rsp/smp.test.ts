@@ -28,7 +28,7 @@ for (const binary of qemuVersions) {
     `${server.name}, QEMU ${versionOf(binary)}: the tracer's engine sees each hart's calls, none lost, none twice`,
     async (t) => {
       const { address, program, guest } = await server.start(t);
-      const session = await connect(address, { waitMs: 10_000 });
+      const session = await connect(address, { waitMs: 60_000 });
       const work = program.symbol('work');
       const { hits } = await countUntil(session, 'riscv64', [work, program.symbol('arrived')]);
       const each = program.calls / HARTS;
@@ -47,7 +47,7 @@ for (const binary of qemuVersions) {
     `${server.name}, QEMU ${versionOf(binary)}: harts at a breakpoint at once, and one stepped with the others held`,
     async (t) => {
       const { address, program } = await server.start(t);
-      await using session = await connect(address, { waitMs: 10_000 });
+      await using session = await connect(address, { waitMs: 60_000 });
       const harts = (await session.harts()).map(({ id }) => id);
       t.equal(harts.length, HARTS);
       const work = { type: 0, address: program.symbol('work'), kind: 2 } as const;

@@ -52,7 +52,7 @@ async function monitored(session: Session): Promise<Map<string, bigint>> {
 for (const arch of ['riscv64', 'x86_64'] as const) {
   t.test(`qemu-system-${arch}: registers and memory are those of its own monitor`, async (t) => {
     const qemu = machine(t, arch);
-    await using session = await connect(qemu.socket, { waitMs: 10_000 });
+    await using session = await connect(qemu.socket, { waitMs: 60_000 });
     const hart = (await session.harts())[0]?.id ?? '';
     for (let step = 0; step < 20; step++) await session.resume({ kind: 'step', hart });
     const batch = session.batch();
@@ -96,7 +96,7 @@ for (const arch of ['riscv64', 'x86_64'] as const) {
 
 t.test('qemu: four harts, one of them stepped', async (t) => {
   const qemu = machine(t, 'riscv64', '-smp', '4');
-  await using session = await connect(qemu.socket, { waitMs: 10_000 });
+  await using session = await connect(qemu.socket, { waitMs: 60_000 });
   const harts = await session.harts();
   t.same(
     harts.map((hart) => hart.id),
@@ -131,7 +131,7 @@ for (const name of ['rv-o2', 'x86-o2']) {
     } as const;
     const pc = guest.arch === 'riscv64' ? 'pc' : 'rip';
     const qemu = frozenGuest(t, name);
-    const session = await connect(qemu.socket, { waitMs: 10_000 });
+    const session = await connect(qemu.socket, { waitMs: 60_000 });
     t.equal(await session.insertBreakpoint(breakpoint), true);
     let hits = 0;
     let stop = await session.resume();
@@ -165,7 +165,7 @@ t.test('a guest that is left runs on to its end', async (t) => {
   const qemu = frozenGuest(t, 'rv-o2');
   const breakpoint = { type: 0, address: symbol(elfPath('rv-o2'), 'labkern::exec::poll_task'), kind: 2 } as const;
   {
-    await using session = await connect(qemu.socket, { waitMs: 10_000 });
+    await using session = await connect(qemu.socket, { waitMs: 60_000 });
     await session.insertBreakpoint(breakpoint);
     t.match(await session.resume(), { kind: 'signal', signal: 5 });
   }
@@ -176,10 +176,10 @@ t.test('a guest that is left runs on to its end', async (t) => {
 
 t.test('coming to a guest that runs, and interrupting it', async (t) => {
   const qemu = machine(t, 'riscv64');
-  const first = await connect(qemu.socket, { waitMs: 10_000 });
+  const first = await connect(qemu.socket, { waitMs: 60_000 });
   void first.resume();
   await first.detach();
-  await using second = await connect(qemu.socket, { waitMs: 10_000 });
+  await using second = await connect(qemu.socket, { waitMs: 60_000 });
   t.equal(second.state.kind, 'idle');
   const run = second.resume();
   t.match(await second.interrupt(), { kind: 'signal', signal: 2 });
@@ -188,20 +188,20 @@ t.test('coming to a guest that runs, and interrupting it', async (t) => {
 
 t.test('a stub that another debugger holds', async (t) => {
   const qemu = machine(t, 'riscv64');
-  await using session = await connect(qemu.socket, { waitMs: 10_000 });
+  await using session = await connect(qemu.socket, { waitMs: 60_000 });
   await t.rejects(connect(qemu.socket, { timeoutMs: 300 }), { code: 'RSP_TIMEOUT', hint: /debugger/ });
   t.equal((await session.harts()).length, 1, 'the first is not disturbed');
 });
 
 t.test('a stub that dies', async (t) => {
   const running = machine(t, 'riscv64');
-  const session = await connect(running.socket, { waitMs: 10_000 });
+  const session = await connect(running.socket, { waitMs: 60_000 });
   const run = session.resume();
   running.process.kill('SIGKILL');
   t.same(await run, { kind: 'gone' });
   await t.rejects(session.memory().read(addr(0x1000), 8), { code: 'RSP_CLOSED' });
   const killed = machine(t, 'x86_64');
-  const other = await connect(killed.socket, { waitMs: 10_000 });
+  const other = await connect(killed.socket, { waitMs: 60_000 });
   await other.kill();
   t.equal((await killed.ended).status, 0);
 });

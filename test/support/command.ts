@@ -40,7 +40,7 @@ function killTree(root: number): void {
 }
 
 /** Starts a program; its output is collected. It is killed after `limitMs`, so that a hang fails a test and nothing more. */
-export function start(program: string, args: readonly string[], limitMs = 120_000): Running {
+export function start(program: string, args: readonly string[], limitMs = 400_000): Running {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';

@@ -181,7 +181,7 @@ export async function runDoctor(
 
 /** Lets the guest run to an address, and leaves it standing there with no breakpoint; what QEMU's monitor says of it then. */
 export async function standAt(socket: string, address: Session['breakpoints'][number]): Promise<string> {
-  const session = await connect(`unix:${socket}`, { waitMs: 5000 });
+  const session = await connect(`unix:${socket}`, { waitMs: 60_000 });
   await session.insertBreakpoint(address);
   await session.resume();
   await session.removeBreakpoint(address);

@@ -116,7 +116,7 @@ export async function gdbArguments(options: {
   for (let tries = 0; !existsSync(socket) && tries < 500; tries++) await setTimeout(20);
   const { stdout, stderr } = await promisify(execFile)('gdb-multiarch', ['-nx', '-batch', '-x', path], {
     encoding: 'utf8',
-    timeout: 100_000,
+    timeout: 400_000,
     maxBuffer: 1 << 28,
   });
   const lines = stdout.split('\n').filter((line) => line.startsWith('@@'));

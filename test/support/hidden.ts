@@ -24,8 +24,8 @@ export async function hiddenMachine(t: Test, command: readonly string[]): Promis
   const texts: Buffer[] = [];
   const qemu = await startQemu(plan.command, (text) => texts.push(Buffer.from(text)));
   // Before tap gives the test up, which would leave QEMU behind.
-  const killer = setTimeout(() => qemu[Symbol.dispose](), 25_000);
-  const session = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
+  const killer = setTimeout(() => qemu[Symbol.dispose](), 300_000);
+  const session = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
   t.teardown(async () => {
     session.close();
     qemu[Symbol.dispose]();
@@ -39,7 +39,7 @@ export async function hiddenMachine(t: Test, command: readonly string[]): Promis
 }
 
 /** What a machine prints by itself, whole: a pipe that is full when QEMU ends would lose the rest. */
-export async function plainRun(t: Test, command: readonly string[], limitMs = 25_000): Promise<string> {
+export async function plainRun(t: Test, command: readonly string[], limitMs = 300_000): Promise<string> {
   const path = join(scratchFolder(t), 'console');
   const file = openSync(path, 'w');
   const [program = '', ...args] = command;

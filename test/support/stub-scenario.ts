@@ -44,7 +44,7 @@ async function scenario(
   const log = new PacketLog();
   let printed = '';
   const session = await connect(address, {
-    waitMs: 20_000,
+    waitMs: 60_000,
     recordWire,
     logger: { ...silent, ...log.logger },
     onConsole: (text) => {

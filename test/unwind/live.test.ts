@@ -131,7 +131,7 @@ async function record(
   };
   const script = join(import.meta.dirname, 'gdb-stacks.py');
   const assignments = Object.entries(environment).map(([key, value]) => `${key}=${value}`);
-  const gdb = start('env', [...assignments, 'gdb-multiarch', '-nx', '-batch', '-x', script, elfPath(name)], 60_000);
+  const gdb = start('env', [...assignments, 'gdb-multiarch', '-nx', '-batch', '-x', script, elfPath(name)]);
   const { status, stderr } = await gdb.ended;
   if (status !== 0) throw new Error(`gdb failed: ${stderr}`);
   return readFileSync(out, 'utf8')

@@ -97,7 +97,7 @@ interface Stopped {
 /** A guest that stands in `poll_task`. */
 async function stopped(t: Test, name: string): Promise<Stopped> {
   const qemu = frozenGuest(t, name);
-  const session = await connect(qemu.socket, { waitMs: 10_000 });
+  const session = await connect(qemu.socket, { waitMs: 60_000 });
   t.teardown(() => session.close());
   const { elf, arch } = await programOf(elfPath(name));
   const address = [...elf.symbols].find((symbol) => /9poll_task/.test(symbol.name))?.address ?? addr(0);
@@ -173,7 +173,7 @@ for (const [arch, levels] of [
     const [program = '', ...args] = kernel.command;
     const qemu = start(program, [...args, '-S', '-gdb', `unix:${socket},server=on,wait=off`]);
     t.teardown(() => void qemu.process.kill('SIGKILL'));
-    await using session = await connect(socket, { waitMs: 10_000 });
+    await using session = await connect(socket, { waitMs: 60_000 });
     const symbol = (name: string): Addr => elf.symbols.named(name)[0]?.address ?? addr(0);
     const stack = addOffset(symbol('stack'), -4096);
     const options = { pages: true, slack: undefined };

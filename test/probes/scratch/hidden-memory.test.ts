@@ -137,7 +137,7 @@ for (const size of ['128', '512', '1G', '2G']) {
   t.test(`virt with -m ${size}: the device tree is that of a machine without the hidden RAM`, async (t) => {
     const machine = ['-m', size];
     const plain = frozenGuest(t, 'rv-o2', machine);
-    const session = await connect(plain.socket, { waitMs: 10_000 });
+    const session = await connect(plain.socket, { waitMs: 60_000 });
     t.teardown(() => session.close());
     const wanted = await deviceTree(session);
     const hidden = await hiddenMachine(t, qemuArgv('rv-o2', machine));
@@ -174,7 +174,7 @@ t.test(
       ['rv-o2', [], pc, /kernel's entry/],
     ] as const) {
       const qemu = frozenGuest(t, name, extra);
-      const session = await connect(qemu.socket, { waitMs: 10_000 });
+      const session = await connect(qemu.socket, { waitMs: 60_000 });
       const refused = await HiddenMemory.reserve(session, wrong);
       t.match(refused, { refused: why }, `${name} ${extra.join(' ')}`);
       session.close();

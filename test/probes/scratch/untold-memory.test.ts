@@ -76,7 +76,7 @@ t.test('QEMU says where RAM is', async (t) => {
     ],
   ] as const) {
     const { socket } = frozenGuest(t, name, extra);
-    const session = await connect(socket, { waitMs: 10_000 });
+    const session = await connect(socket, { waitMs: 60_000 });
     t.teardown(() => session.close());
     const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
     const found = tree.filter(({ kind, end }) => kind === 'ram' && end > BigInt(16 * MIB));
@@ -91,7 +91,7 @@ t.test('QEMU says where RAM is', async (t) => {
 
 t.test("a device tree that tells of less: what it tells of is left out, and what is somebody's", async (t) => {
   const { socket } = frozenGuest(t, 'rv-o2', smallTree(t));
-  const session = await connect(socket, { waitMs: 10_000 });
+  const session = await connect(socket, { waitMs: 60_000 });
   t.teardown(() => session.close());
   const { elf, arch } = await programOf(elfPath('rv-o2'));
   const piece = await untoldMemory(session, elf);
@@ -127,7 +127,7 @@ for (const name of ['rv-o0']) {
   t.test(`${name} at a machine that somebody else has started: without stops, and nothing is left`, async (t) => {
     const qemu = frozenGuest(t, name, smallTree(t));
     const { elf } = await programOf(elfPath(name));
-    const before = await connect(qemu.socket, { waitMs: 10_000 });
+    const before = await connect(qemu.socket, { waitMs: 60_000 });
     const was = await read(before, toldEnd, size);
     before.close();
     // The guest is not let go, so that it can be looked at as it was left.
@@ -154,7 +154,7 @@ for (const name of ['rv-o0']) {
     t.equal(output.scratch, 'RAM that the device tree does not tell of 0x88000000..0x88400000');
     t.ok(output.records > 0, `${output.records} records without a stop`);
     t.ok(output.probes.every(({ engine }) => engine === 'target'));
-    const after = await connect(qemu.socket, { waitMs: 10_000 });
+    const after = await connect(qemu.socket, { waitMs: 60_000 });
     await checkLoaded(t, after, elf);
     t.ok((await read(after, toldEnd, size)).equals(was), 'byte for byte what it was');
     await after.detach();

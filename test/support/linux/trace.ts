@@ -139,7 +139,7 @@ export async function traceLinux(
   const console = readFileSync(kept, 'latin1');
   t.match(console, /init has ended/);
   t.notMatch(console, /\bOops|BUG:|WARNING:|Call Trace|Kernel panic/i);
-  const boot = async (): Promise<string[]> => shape(logLines(await plainRun(t, guest.command(...words), 120_000)));
+  const boot = async (): Promise<string[]> => shape(logLines(await plainRun(t, guest.command(...words))));
   await compareLogs(t, shape(logLines(console)), boot);
 }
 
