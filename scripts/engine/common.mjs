@@ -33,7 +33,8 @@ export async function labGuest(name, probe) {
   const guest = findGuest(name);
   const elf = unpack(guest);
   const command = guest.qemu.map((arg) => (arg === '{elf}' ? elf : arg));
-  const [{ address }] = (await prepare(elf, [parseProbe(probe)])).polls.probes.probes;
+  const { polls, functions } = await prepare(elf, [parseProbe(probe)]);
+  const [{ address }] = polls ? polls.probes.probes : functions.probes;
   const registers = guest.arch === 'riscv64' ? 'a0 a1' : 'rdi rsi';
   // The end of its RAM, but for what QEMU has there: no guest of these uses it.
   const free = guest.arch === 'riscv64' ? '0x87c00000' : '0x7c00000';

@@ -1,8 +1,8 @@
 // What a guest takes longer for its work when functions are armed that it never calls: QEMU with the same memory, from the moment at which all are
 // armed to QEMU's end, against the same without any. One function that is called once, early, is armed besides: at its call the trampolines are
 // installed, and without any the guest is stopped there once.
-import { parseProbe } from '../../dist/probes/index.js';
-import { prepare, record } from '../../dist/recorder/index.js';
+import { parseProbe, planEngines } from '../../dist/probes/index.js';
+import { enginePlan, prepare, record } from '../../dist/recorder/index.js';
 import { median } from '../bench-lib.mjs';
 import { labGuest, row, rsptrace } from './common.mjs';
 import { sinkOf, whenInstalled, withQemu } from './hidden.mjs';
@@ -43,7 +43,10 @@ export async function idle({ guests, probe, rounds }) {
     const arch = early.arch.name;
     const first = await withQemu(command, ({ session }) => firstOf(session, early.functions.probes, arch));
     const alone = await prepare(elf, specs([first.ref.name]));
-    const all = await prepare(elf, specs([first.ref.name, ...never]));
+    const possible = await prepare(elf, specs([first.ref.name, ...never]));
+    const plan = enginePlan(possible, 'target', undefined, false);
+    const { refused } = planEngines(plan);
+    const all = await prepare(elf, specs(plan.plans.flatMap(({ name }, index) => (refused.has(index) ? [] : [name]))));
     const runs = { untraced: [], armed: [] };
     let installed = 0;
     const untraced = () =>
@@ -61,7 +64,15 @@ export async function idle({ guests, probe, rounds }) {
           began = performance.now();
           installed = probes;
         });
-        const recording = record({ session, program: all, sink: sinkOf(), engine: 'target', scratch, logger });
+        const recording = record({
+          session,
+          program: all,
+          sink: sinkOf(),
+          engine: 'target',
+          functions: { values: false },
+          scratch,
+          logger,
+        });
         await ended;
         const ms = performance.now() - began;
         const { records } = await recording;

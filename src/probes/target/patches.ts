@@ -3,11 +3,11 @@ import { hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import type { Session } from '../../rsp/index.js';
-import { writeChecked } from './checked-writes.js';
 import { interruptedInside } from './interrupted.js';
 import { leavePatches, runOutOfPatches } from './leave-patches.js';
 import type { Piece } from './ring.js';
 import type { Patch, Site } from './sites.js';
+import { writeChecked } from './transfers.js';
 
 /** The jumps at the entries of probed functions: which are in, which still have to wait, and which cannot be. */
 export class Patches {

@@ -21,18 +21,20 @@ export interface RingLayout {
 
 /** Segments wanted: so many that one which is being read is a small part of the ring, so few that a small ring has slots. */
 const wantedSegments = 16;
+/** With fewer, one that is held back by a slot which is not written yet would be too much of the ring. */
+const leastSegments = 4;
 /** log2 of the entries in the table of segments: a writer that is interrupted finds its own there for so many segments more. */
 const tableShift = 6;
 
 /**
  * Divides memory into a ring's segments.
- * @returns undefined where there is no room for two slots a segment
+ * @returns undefined where there is no room for four segments of two slots
  */
 export function layOutRing(control: Addr, wait: Addr, memory: Piece, slotShift: number): RingLayout | undefined {
-  const segmentShift = Math.floor(Math.log2(memory.length / wantedSegments));
-  if (!(segmentShift > slotShift)) return undefined;
+  const segmentShift = Math.max(Math.floor(Math.log2(memory.length / wantedSegments)), slotShift + 1);
   const size = 2 ** segmentShift;
   const count = Math.floor(memory.length / size);
+  if (!(count >= leastSegments)) return undefined;
   const segments = Array.from({ length: count }, (_, i) => addOffset(memory.address, i * size));
   return { geometry: { control, wait, slotShift, segmentShift, countShift: tableShift }, segments };
 }

@@ -146,16 +146,18 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   const refused = new Map<number, string>();
   const hooks = new Map<bigint, HookFrame>();
   const lists: Write[] = [];
-  const take = allocator(room.code);
   const takeList = allocator(listRoom);
   const takeCounters = allocator(options.counters);
   const counters = new Map<number, number>();
   const nearRoom = room.near[0] ?? { address: room.code.address, length: 0 };
   const takeHop = allocator(nearRoom);
 
+  // Emulators carry a page with a breakpoint out instruction by instruction: it lies as far from the trampolines as can be.
   const waitLength = code.wait(room.code.address, options.geometry).code.length;
-  const waitAt = take(waitLength);
-  if (waitAt === undefined) throw new RangeError('no room for the wait routine');
+  const waitOffset = Math.floor((room.code.length - waitLength) / alignment) * alignment;
+  if (waitOffset < 0) throw new RangeError('no room for the wait routine');
+  const waitAt = addOffset(room.code.address, waitOffset);
+  const take = allocator({ address: room.code.address, length: waitOffset });
   const wait = code.wait(waitAt, options.geometry);
   writes.push({ address: waitAt, bytes: wait.code });
   const geometry: RingGeometry = { ...options.geometry, wait: waitAt };
@@ -195,10 +197,14 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
       via,
     });
     const hopAt = hop && takeHop(hop.bytes(displaced));
+    if (hop && hopAt === undefined) {
+      refused.set(index, 'there is no room near its code for a jump to its trampoline');
+      continue;
+    }
     const via = hopAt === undefined ? 'patch' : { hop: hopAt };
     const entryLength = code.entry(entry(room.code.address, via)).length;
     const entryAt = take(markBytes + entryLength);
-    if (entryAt === undefined || (hooked && exitAt === undefined) || (hop && hopAt === undefined)) {
+    if (entryAt === undefined || (hooked && exitAt === undefined)) {
       refused.set(index, 'the scratch memory for code is full');
       continue;
     }

@@ -7,12 +7,12 @@ import type { Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
 import type { CallTracer, Moment } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
-import { joined, writeChecked } from './checked-writes.js';
 import { Patches } from './patches.js';
 import { OuterReadings, type Outers, RecordReader, recordOffset, slotReader } from './record-format.js';
 import { layOutRing, RingReader, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
+import { joined, readPieces, writeChecked } from './transfers.js';
 import { Words } from './words.js';
 
 /** From a record's ticks to guest nanoseconds. */
@@ -243,12 +243,8 @@ export class TargetEngine {
     const head = await memory.read(this.#control, this.#headBytes.length);
     if (!head) throw lostRing(this.#control);
     this.#headBytes.set(head);
-    const read: Uint8Array[] = [];
-    for (const { address, length } of this.#ring.wanted(this.#head())) {
-      const bytes = await memory.read(address, length);
-      if (!bytes) throw lostRing(address);
-      read.push(bytes);
-    }
+    const read = await readPieces(this.#options.session, this.#ring.wanted(this.#head()));
+    if (!read) throw lostRing(this.#control);
     const writes = this.#ring.accept(read, this.#keep, all);
     this.#digestAll();
     await this.#counters.read();

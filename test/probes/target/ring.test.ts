@@ -237,8 +237,8 @@ t.test('with stops in between, each hart has its calls in each other as they wer
 });
 
 t.test('memory that is too small for a ring', async (t) => {
-  t.equal(layOutRing(control, control, { address: addr(memoryStart), length: 1024 }, 6), undefined);
-  t.match(layOutRing(control, control, { address: addr(memoryStart), length: 2048 }, 6), {
+  t.equal(layOutRing(control, control, { address: addr(memoryStart), length: 511 }, 6), undefined);
+  t.match(layOutRing(control, control, { address: addr(memoryStart), length: 512 }, 6), {
     geometry: { segmentShift: 7 },
   });
 });

@@ -1,5 +1,5 @@
 import { addOffset } from '../../base/addr.js';
-import type { Session } from '../../rsp/index.js';
+import type { Reply, Session } from '../../rsp/index.js';
 import type { Piece, Write } from './ring.js';
 
 /** Bytes of one write to the stub and of what is read back: enough to hide the round trip, little enough to keep. */
@@ -25,6 +25,26 @@ export async function writeChecked(session: Session, writes: readonly Write[]): 
     if (lost) return lost;
   }
   return undefined;
+}
+
+/** Reads all, in as few round trips as can be; undefined where any of it cannot be read. */
+export async function readPieces(session: Session, pieces: readonly Piece[]): Promise<Uint8Array[] | undefined> {
+  const read: Uint8Array[] = [];
+  for (let next = 0; next < pieces.length; ) {
+    const batch = session.batch();
+    const replies: Reply<Uint8Array | undefined>[] = [];
+    for (let size = 0; next < pieces.length && size < atOnce; next++) {
+      const { address, length } = pieces[next] as Piece;
+      replies.push(batch.readMemory(address, length));
+      size += length;
+    }
+    await batch.send();
+    for (const { value } of replies) {
+      if (!value) return undefined;
+      read.push(value);
+    }
+  }
+  return read;
 }
 
 /** The same writes in few, those that lie in one of these pieces of our own memory joined where they are close to each other. */
