@@ -33,14 +33,22 @@ type Writer = (code: Assembler) => void;
 /** See `ProbeCode.displace`. The decoder must be loaded (`prepare`). */
 export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal {
   if (kind !== 'near') return { refused: 'the only patch for x86_64 is a jmp rel32' };
-  const places = [...instructions(code, start)];
-  const unknown = places.find(({ instruction }) => instruction.op === 'unknown');
-  if (unknown !== undefined) return { refused: `${describe(unknown)} is no known instruction` };
-  const taken = places.filter(({ offset }) => offset < patchBytes);
-  const length = taken.reduce((sum, { bytes }) => sum + bytes.length, 0);
+  const taken: Place[] = [];
+  let length = 0;
+  for (const place of instructions(code, start)) {
+    if (length >= patchBytes) break;
+    if (place.instruction.op === 'unknown') return { refused: `${describe(place)} is no known instruction` };
+    taken.push(place);
+    length += place.bytes.length;
+  }
   if (length < patchBytes) return { refused: `its code is ${length} bytes long, and the jump takes ${patchBytes}` };
-  const entering = places.find(({ instruction }) => enters(instruction, start, length));
-  if (entering !== undefined) return { refused: `${describe(entering)} goes into the first ${length} bytes` };
+  if (holdsDistanceTo(code, 0, length)) {
+    const places = [...instructions(code, start)];
+    const unknown = places.find(({ instruction }) => instruction.op === 'unknown');
+    if (unknown !== undefined) return { refused: `${describe(unknown)} is no known instruction` };
+    const entering = places.find(({ instruction }) => enters(instruction, start, length));
+    if (entering !== undefined) return { refused: `${describe(entering)} goes into the first ${length} bytes` };
+  }
   const writers = writersOf(taken, addOffset(start, length));
   if ('refused' in writers) return writers;
   return {
@@ -59,18 +67,22 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
 
 /** See `ProbeCode.loopsToStart`. The decoder must be loaded (`prepare`). */
 export function loopsToStart(code: Uint8Array, start: Addr): boolean {
-  if (!holdsDistanceToStart(code)) return false;
+  if (!holdsDistanceTo(code, 0, 1)) return false;
   return [...instructions(code, start)].some(
     ({ instruction: { target, flow } }) => target === start && flow !== 'call',
   );
 }
 
-/** Some byte, or four, would be the distance of a jump to the first one: in most functions none is, and decoding all is dear. */
-function holdsDistanceToStart(code: Uint8Array): boolean {
+/**
+ * Some byte, or four, would be the distance of a jump to one of the bytes from `low` to below `high`: in most functions none is, and decoding all
+ * is dear.
+ */
+function holdsDistanceTo(code: Uint8Array, low: number, high: number): boolean {
   const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
+  const goes = (to: number): boolean => to >= low && to < high;
   for (let at = 1; at < code.length; at++) {
-    if (at < 128 && view.getInt8(at) === -(at + 1)) return true;
-    if (at + 4 <= code.length && view.getInt32(at, true) === -(at + 4)) return true;
+    if (goes(at + 1 + view.getInt8(at))) return true;
+    if (at + 4 <= code.length && goes(at + 4 + view.getInt32(at, true))) return true;
   }
   return false;
 }

@@ -182,7 +182,8 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
       nesting: nesting !== undefined,
     });
     const hooked = plan.seesReturn;
-    const exitAt = hooked ? take(code.exit(exit(room.code.address)).length) : undefined;
+    const exitCode = hooked ? code.exit(exit(take.next)) : undefined;
+    const exitAt = exitCode && take(exitCode.length);
     const countAt = plan.count && takeCounters(counterBytes * site.counters);
     const entry = (at: Addr, via: EntryTrampoline['via']): EntryTrampoline => ({
       ...common,
@@ -202,24 +203,24 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
       continue;
     }
     const via = hopAt === undefined ? 'patch' : { hop: hopAt };
-    const entryLength = code.entry(entry(room.code.address, via)).length;
-    const entryAt = take(markBytes + entryLength);
+    const start = addOffset(take.next, markBytes);
+    const entryCode = code.entry(entry(start, via));
+    const entryAt = take(markBytes + entryCode.length);
     if (entryAt === undefined || (hooked && exitAt === undefined)) {
       refused.set(index, 'the scratch memory for code is full');
       continue;
     }
-    const start = addOffset(entryAt, markBytes);
     if (hop && hopAt !== undefined) writes.push({ address: hopAt, bytes: hop.encode(displaced, hopAt, start) });
     if (nested && listAt !== undefined) lists.push({ address: listAt, bytes: nested.list });
     if (countAt !== undefined) counters.set(index, Number(countAt - options.counters.address));
-    if (exitAt !== undefined) {
-      writes.push({ address: exitAt, bytes: code.exit(exit(exitAt)) });
+    if (exitAt !== undefined && exitCode) {
+      writes.push({ address: exitAt, bytes: exitCode });
       const kept = plan.exit.keep.length;
       const size = code.hookFrameBytes(kept, nesting !== undefined);
       hooks.set(exitAt, { offset: code.hookedReturnOffset(kept), size });
     }
     writes.push({ address: entryAt, bytes: mark(plan.address) });
-    writes.push({ address: start, bytes: code.entry(entry(start, via)) });
+    writes.push({ address: start, bytes: entryCode });
     const original = site.code.slice(0, displaced.patchLength);
     patches.push({ site, bytes: code.patch(displaced, hopAt ?? start), original });
   }
@@ -255,15 +256,23 @@ function within(start: Addr, room: Piece, reach: number): boolean {
   return Math.abs(from) < reach && Math.abs(from + room.length) < reach;
 }
 
-function allocator(room: Piece): (length: number) => Addr | undefined {
+interface Allocator {
+  /** Undefined where there is no room for so many bytes. */
+  (length: number): Addr | undefined;
+  /** Where what comes next will lie. */
+  readonly next: Addr;
+}
+
+function allocator(room: Piece): Allocator {
   let used = 0;
-  return (length) => {
+  const take = (length: number): Addr | undefined => {
     const rounded = Math.ceil(length / alignment) * alignment;
     if (used + rounded > room.length) return undefined;
     const address = addOffset(room.address, used);
     used += rounded;
     return address;
   };
+  return Object.defineProperty(take, 'next', { get: () => addOffset(room.address, used) }) as Allocator;
 }
 
 /** Bytes of a counter. */
