@@ -60,7 +60,7 @@ function programAdvice({ program }: Findings): Advice[] {
   if (scratch !== undefined && 'refused' in scratch && !scratch.later) {
     advice.push({
       code: 'no-scratch',
-      text: 'all probes stop the guest: without memory for trampolines there is no other way',
+      text: `all probes stop the guest: ${scratch.refused}`,
     });
   } else if (stops > 0) {
     advice.push({

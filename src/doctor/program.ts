@@ -6,12 +6,14 @@ import {
   type EnginePlanOptions,
   engineChoices,
   planEngines,
+  processMemory,
   type ScratchSources,
   verifyArchitecture,
   verifyCode,
+  whyProcessStops,
 } from '../probes/index.js';
 import { findScratch, isRefusal } from '../probes/scratch/index.js';
-import type { Session } from '../rsp/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 
 /** The program that is said to run there, with the addresses that it has there. */
@@ -55,7 +57,7 @@ export type ScratchReport =
 /** An empty .eh_frame of a linker's making. */
 const emptyFrames = 100;
 
-/** Compares the program with the target, chooses its probes' engines and looks for scratch memory; changes nothing. */
+/** Compares the program with the target, chooses its probes' engines and looks for scratch memory, which a process maps and lets go again. */
 export async function examineProgram(
   session: Session,
   subject: Subject,
@@ -108,8 +110,14 @@ async function enginesFor(
   const choices = engineChoices(plan, planned.refused);
   const [first] = plans;
   if (planned.sites.length === 0 || first === undefined) return { choices, scratch: undefined };
+  const inProcess = isProcess(session.features);
+  const stops = inProcess ? whyProcessStops(session, arch) : undefined;
+  if (stops !== undefined) {
+    return { choices: allStop(plan, planned.refused, stops), scratch: { refused: stops, later: false } };
+  }
+  const process = inProcess ? processMemory(planned.sites.length) : undefined;
   try {
-    const found = await findScratch({ ...sources, session, arch, elf, text: first.address });
+    const found = await findScratch({ ...sources, session, arch, elf, text: first.address, process });
     if (!isRefusal(found)) {
       const { source, owned, code, data } = found;
       await found.release();

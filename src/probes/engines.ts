@@ -9,6 +9,7 @@ import type { HookFrame } from '../unwind/index.js';
 import type { CallTracer } from './call-tracer.js';
 import { type EnginePlanOptions, engineChoices, planEngines } from './engine-choice.js';
 import { changesItsCode } from './linux-kernel.js';
+import { processMemory, whyProcessStops } from './process-memory.js';
 import { isRefusal, ProvenScratch, type Refusal, type Scratch, type ScratchSources, slackOf } from './scratch/index.js';
 import type { StopEngine } from './stop-engine.js';
 import { StopWarning } from './stop-warning.js';
@@ -17,7 +18,7 @@ import { defined, loadedLibrary } from './target/loaded-library.js';
 import { processScale, type TraceTime } from './target/process-clock.js';
 import type { Site, SitePlan } from './target/sites.js';
 import { TargetEngine, type TimeScale } from './target/target-engine.js';
-import { findThreadWords, type ThreadWords, withThreadWords } from './target/thread-words.js';
+import { findThreadWords, withThreadWords } from './target/thread-words.js';
 import { ProcessUnwinder, unwinderRoom } from './target/unwinder.js';
 
 export interface EnginesOptions extends EnginePlanOptions {
@@ -41,9 +42,6 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly logger?: Logger;
 }
 
-/** Code of a probe in a process, where memory that is not used costs nothing, in bytes. */
-const processCodeBytes = 2048;
-const processRingBytes = 16 << 20;
 /** How long the target runs unattended when the ring was nearly empty, in milliseconds. */
 const idleMs = 1;
 /** How long records are worked on between two looks at the ring, in milliseconds. */
@@ -128,11 +126,16 @@ export class Engines {
    */
   async arrive(stops: StopEngine, onError: (thrown: unknown) => void): Promise<boolean> {
     const { session, arch, wanted, tracer, elf, inProcess } = this.#options;
-    const code = inProcess ? processCode(arch) : arch.probeCode;
-    if (!code || this.#plan.sites.length === 0) return true;
+    if (this.#plan.sites.length === 0) return true;
     if (!this.#settled) return false;
     if (this.#target) return this.#patchWaiting(this.#target, stops);
-    const threads = inProcess && (await this.#findThreads());
+    const stopsOnly = inProcess && whyProcessStops(session, arch);
+    const code = inProcess ? processCode(arch) : arch.probeCode;
+    if (stopsOnly !== undefined || !code) {
+      this.#fallBack(stopsOnly ?? `the engine without stops does not know ${arch.name}`);
+      return true;
+    }
+    const threads = inProcess && (await findThreadWords(session));
     if (inProcess && threads === undefined) return false;
     if (threads && isRefusal(threads)) {
       this.#fallBack(threads.refused);
@@ -323,12 +326,6 @@ export class Engines {
     for (const [address, counts] of await target.counted(reachable)) this.#options.counted(address, counts);
   }
 
-  async #findThreads(): Promise<ThreadWords | Refusal | undefined> {
-    const { session } = this.#options;
-    if (session.features.supported.get('fork-events') === '+') return findThreadWords(session);
-    return { refused: 'the stub does not tell of forks, whose children would write into the same ring' };
-  }
-
   /** Plans with the code that stands in the target now. */
   async #planAnew(): Promise<void> {
     const batch = this.#options.session.batch();
@@ -344,10 +341,7 @@ export class Engines {
   /** Undefined where it is too early. */
   #takeScratch(text: Addr): Promise<Scratch | Refusal | undefined> {
     const { session, arch, elf, inProcess, scratch } = this.#options;
-    const process = inProcess && {
-      codeSize: processCodeBytes * (this.#plan.sites.length + 8),
-      dataSize: processRingBytes,
-    };
+    const process = inProcess && processMemory(this.#plan.sites.length);
     return this.#memory.take({ ...scratch, session, arch, elf, text, process, logger: this.#logger });
   }
 

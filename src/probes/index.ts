@@ -16,6 +16,7 @@ export { changesItsCode, choosesItsPlace, stackBytes } from './linux-kernel.js';
 export { loadedElf } from './load-bias.js';
 export { PollTracer } from './poll-tracer.js';
 export { type AnyProbe, type ProbeKind, type ProbeSpec, parseNames, parseProbe, probesByKind } from './probe-spec.js';
+export { processMemory, whyProcessStops } from './process-memory.js';
 export { mergePlans, planFunction, planPoll, planTally } from './read-plan.js';
 export {
   type ExcludedFunction,

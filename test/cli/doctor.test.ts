@@ -26,6 +26,8 @@ t.test('gdbserver: where the program is loaded, and that it prints what it print
     symbolOf(program, 'polls::main'),
     'loaded elsewhere',
   );
+  t.match(about?.scratch, { source: /^memory mapped into process \d+/ }, 'as a recording has it');
+  t.equal(probe?.engine, 'target');
   t.equal(slow?.ratio ?? null, null, 'a trap instruction slows nobody who does not reach it');
   t.equal((await server.ended).stdout, undisturbed);
 });
