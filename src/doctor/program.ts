@@ -111,7 +111,7 @@ async function enginesFor(
   const [first] = plans;
   if (planned.sites.length === 0 || first === undefined) return { choices, scratch: undefined };
   const inProcess = isProcess(session.features);
-  const stops = inProcess ? whyProcessStops(session, arch) : undefined;
+  const stops = inProcess ? whyProcessStops(session) : undefined;
   if (stops !== undefined) {
     return { choices: allStop(plan, planned.refused, stops), scratch: { refused: stops, later: false } };
   }

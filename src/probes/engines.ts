@@ -126,13 +126,13 @@ export class Engines {
    */
   async arrive(stops: StopEngine, onError: (thrown: unknown) => void): Promise<boolean> {
     const { session, arch, wanted, tracer, elf, inProcess } = this.#options;
-    if (this.#plan.sites.length === 0) return true;
+    const code = inProcess ? processCode(arch) : arch.probeCode;
+    if (!code || this.#plan.sites.length === 0) return true;
     if (!this.#settled) return false;
     if (this.#target) return this.#patchWaiting(this.#target, stops);
-    const stopsOnly = inProcess && whyProcessStops(session, arch);
-    const code = inProcess ? processCode(arch) : arch.probeCode;
-    if (stopsOnly !== undefined || !code) {
-      this.#fallBack(stopsOnly ?? `the engine without stops does not know ${arch.name}`);
+    const stopsOnly = inProcess && whyProcessStops(session);
+    if (stopsOnly) {
+      this.#fallBack(stopsOnly);
       return true;
     }
     const threads = inProcess && (await findThreadWords(session));

@@ -1,4 +1,3 @@
-import type { Architecture } from '../arch/index.js';
 import type { Session } from '../rsp/index.js';
 
 /** Code of a probe in a process, where memory that is not used costs nothing, in bytes. */
@@ -11,8 +10,7 @@ export function processMemory(places: number): { readonly codeSize: number; read
 }
 
 /** Why every probe stops the process of a session, whatever memory there is; undefined where it need not. */
-export function whyProcessStops({ features }: Session, { name, probeCode }: Architecture): string | undefined {
-  if (!probeCode?.process) return `the engine without stops does not know processes of ${name}`;
+export function whyProcessStops({ features }: Session): string | undefined {
   if (features.supported.get('fork-events') === '+') return undefined;
   return 'the stub does not tell of forks, whose children would write into the same ring';
 }
