@@ -1,5 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
-import { type Batch, hexDigit, type Reply, type Session } from '../rsp/index.js';
+import { type Batch, hexDigit, isProcess, type Reply, type Session } from '../rsp/index.js';
 import type { ClockInfo } from '../trace/index.js';
 import type { ClockName } from './clock-names.js';
 
@@ -8,7 +8,7 @@ import type { ClockName } from './clock-names.js';
  * tracer's own cost out of durations (all of it under QEMU's `-icount`; without it QEMU lets some host time leak in at stops).
  *
  * - riscv `time`: CSR 0xc01 (Privileged ISA, Zicntr). Stubs number CSRs consecutively, so its number follows from that of any
- *   CSR that the target description lists.
+ *   CSR that the target description lists. Not of a process: QEMU in user mode answers with the host's own ticks, of no known frequency.
  * - x86 HPET: main counter at 0xfed000f0, its period in femtoseconds at 0xfed00004 (IA-PC HPET 1.0a, 2.3). Used only where the
  *   guest has started it: starting it is the guest's business.
  * - x86 ACPI PM timer: port 0x608 of QEMU's machines, 24 bits at 3.579545 MHz (ACPI 6.5, 4.8.3.3), read with `monitor i`.
@@ -65,6 +65,7 @@ const knownCsrs: readonly [string, number][] = [
 ];
 
 async function riscvTime(session: Session, timebaseHz: number): Promise<ClockReader | undefined> {
+  if (isProcess(session.features)) return undefined;
   const bases = new Set<number>();
   for (const [name, csr] of knownCsrs) {
     const register = session.target.register(name);

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap';
 import { findClock } from '../../src/probes/clock.js';
 import { connect, type Session } from '../../src/rsp/index.js';
 import { frozenGuest } from '../support/command.js';
+import { stubServers } from '../support/stub-servers.js';
 
 async function attach(t: Test, name: string): Promise<Session> {
   const session = await connect(frozenGuest(t, name).socket, { waitMs: 60_000 });
@@ -42,6 +43,19 @@ t.test('riscv: the time CSR, whose number follows from other CSRs, is mtime', as
   t.equal(await read(session, slower), 10 * (await read(session, clock)), '--timebase');
   await t.rejects(
     findClock(session, 'riscv64', () => 0, 'hpet'),
+    { code: 'CLOCK_UNAVAILABLE' },
+  );
+});
+
+t.test('riscv: what QEMU in user mode has for a time CSR is the ticks of its host', async (t) => {
+  const server = stubServers.find(({ name }) => name === 'qemu-riscv64 -g');
+  if (!server) throw new Error('no qemu-riscv64');
+  const { address } = await server.start(t, 2);
+  const session = await connect(address, { waitMs: 10_000 });
+  t.teardown(() => session.close());
+  t.same((await findClock(session, 'riscv64', () => 0)).info.guest, false);
+  await t.rejects(
+    findClock(session, 'riscv64', () => 0, 'time'),
     { code: 'CLOCK_UNAVAILABLE' },
   );
 });
