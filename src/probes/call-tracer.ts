@@ -175,10 +175,10 @@ export class CallTracer implements Tracer {
     this.#tellEnd(at.hart, ended, lost);
   }
 
-  /** The trace ends here: calls still open are reported as lost. */
-  finish(hart = 0): void {
+  /** The trace ends here: calls still open are reported as lost, each where it began. */
+  finish(): void {
     this.digest();
-    for (const call of this.#stacks.clear()) call.payload.kind.lost(call, hart);
+    for (const call of this.#stacks.clear()) call.payload.kind.lost(call, call.hart);
   }
 
   /** The program is gone: what was open will not return. */
