@@ -168,6 +168,18 @@ export interface ExitTrampoline extends Trampoline {
   readonly nesting: boolean;
 }
 
+/**
+ * What stands in for an end of a function whose return address must stay where it is. It carries out the displaced instructions, then
+ * writes a record and returns; before a tail jump it hooks the return instead: what is jumped to returns for both.
+ */
+export interface EndTrampoline extends Trampoline {
+  readonly end: FunctionEnd;
+  /** The exit trampoline for a tail jump. */
+  readonly exit: Addr | undefined;
+  /** Control comes through a hop, which has saved a register. */
+  readonly hopped: boolean;
+}
+
 /** How far the patch can jump and what it costs the function. `near` keeps every register; `far` destroys a scratch register at the entry. */
 export type PatchKind = 'near' | 'far';
 
@@ -190,6 +202,28 @@ export interface Displaced {
   relocate(at: Addr): Uint8Array;
 }
 
+/** One of the instructions by which a function is left, and what a jump that stands there displaces. */
+export interface FunctionEnd {
+  readonly kind: PatchKind;
+  /** Where the jump stands. */
+  readonly start: Addr;
+  readonly patchLength: number;
+  /** Where a tail jump goes; undefined where the function returns. */
+  readonly tail: Addr | undefined;
+  /** The instructions before the last one, as code at `at`; the length is the same everywhere. */
+  before(at: Addr): Uint8Array;
+  /** The tail jump as code at `at`; empty for a return. */
+  leave(at: Addr): Uint8Array;
+}
+
+export interface EndsOptions {
+  readonly kind: PatchKind;
+  /** Bytes at the function's start that are taken already. */
+  readonly from: number;
+  /** A function begins there that surely has no arguments on the stack. */
+  readonly inRegisters: (target: Addr) => boolean;
+}
+
 export type Refusal = { readonly refused: string };
 
 export interface Hop {
@@ -197,6 +231,8 @@ export interface Hop {
   encode(displaced: Displaced, at: Addr, to: Addr): Uint8Array;
   /** Bytes of a hop's beginning that tell where it leads. */
   readonly headBytes: number;
+  /** The beginning alone: a hop that nothing comes back to. */
+  head(at: Addr, to: Addr): Uint8Array;
   /** Where a hop that stands at `at` leads; undefined for other code. */
   target(code: Uint8Array, at: Addr): Addr | undefined;
 }
@@ -267,8 +303,13 @@ export interface ProbeCode {
   displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal;
   /** A jump or branch of this function's code leads to its first instruction, so that to come there is not always a call. */
   loopsToStart(code: Uint8Array, start: Addr): boolean;
-  /** The jump to write over the function's start: `displaced.patchLength` bytes. Throws RangeError where `to` is out of reach. */
-  patch(displaced: Displaced, to: Addr): Uint8Array;
+  /**
+   * Every place where a function is left whose whole code is given, with room for a jump there. Refused, in words for a person, where not all are
+   * known (indirect jumps), where a branch of the function enters the bytes of such a jump, or where something cannot be carried out elsewhere.
+   */
+  ends(code: Uint8Array, start: Addr, options: EndsOptions): readonly FunctionEnd[] | Refusal;
+  /** The jump to write: `patchLength` bytes. Throws RangeError where `to` is out of reach. */
+  patch(displaced: Displaced | FunctionEnd, to: Addr): Uint8Array;
   /**
    * Whether a function was compiled to be patched with a call that destroys the scratch register (-fpatchable-function-entry: it begins with
    * nops), so that nothing lives there at its entry. Undefined where no patch destroys a register.
@@ -284,6 +325,7 @@ export interface ProbeCode {
   /** Throws RangeError for what this architecture cannot do (a register or counter it lacks) and for addresses out of reach. */
   entry(trampoline: EntryTrampoline): Uint8Array;
   exit(trampoline: ExitTrampoline): Uint8Array;
+  end(trampoline: EndTrampoline): Uint8Array;
   /** What a full ring jumps to. With `stops` a breakpoint goes on `breakpoint`, and its instruction does nothing. */
   wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
   /** How often the wait routine looks in about a second, on an emulator. */

@@ -115,7 +115,7 @@ async function enginesFor(
   if (stops !== undefined) {
     return { choices: allStop(plan, planned.refused, stops), scratch: { refused: stops, later: false } };
   }
-  const process = inProcess ? processMemory(planned.sites.length) : undefined;
+  const process = inProcess ? processMemory(planned) : undefined;
   try {
     const found = await findScratch({ ...sources, session, arch, elf, text: first.address, process });
     if (!isRefusal(found)) {

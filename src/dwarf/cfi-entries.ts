@@ -23,6 +23,8 @@ export interface Cie {
   /** How the FDEs' addresses are written (augmentation R). */
   readonly encoding: number;
   readonly hasAugmentationData: boolean;
+  /** Augmentation L: functions may have landing pads, where exceptions are caught or cleaned up after. */
+  readonly hasLandingPads: boolean;
   /** Instructions: a range of the section. */
   readonly start: number;
   readonly end: number;
@@ -129,6 +131,7 @@ export class CfiSection {
     const hasAugmentationData = augmentation.startsWith('z');
     let encoding: number = DW_EH_PE.absptr;
     let isSignalFrame = false;
+    let hasLandingPads = false;
     if (hasAugmentationData) {
       const length = r.uleb();
       const after = r.offset + length;
@@ -142,6 +145,7 @@ export class CfiSection {
             isSignalFrame = true;
             break;
           case 'L':
+            hasLandingPads = true;
             r.skip(1);
             break;
           case 'P':
@@ -165,6 +169,7 @@ export class CfiSection {
       isSignalFrame,
       encoding,
       hasAugmentationData,
+      hasLandingPads,
       start: r.offset,
       end,
     };

@@ -47,6 +47,18 @@ export class CallFrames {
     for (const { low, high } of this.#fdes) yield { low, high };
   }
 
+  /** Whether the function there may be entered in its middle by an unwinder. */
+  hasLandingPads(address: Addr): boolean {
+    const code = toCode(address);
+    let index = lastNotAbove(this.#lows, this.#lows.length, code);
+    const low = this.#lows[index];
+    for (; index >= 0 && this.#lows[index] === low; index--) {
+      const fde = this.#fdes[index];
+      if (fde?.cie.hasLandingPads && code < fde.high) return true;
+    }
+    return false;
+  }
+
   /** How to leave the frame whose pc (for a caller: the pc less one) is this; undefined where nothing covers it. */
   rowAt(address: Addr): UnwindRow | undefined {
     const code = toCode(address);

@@ -81,6 +81,12 @@ export class ElfSymbols {
     return found;
   }
 
+  /** The next symbol above an address. */
+  above(address: Addr): ElfSymbol | undefined {
+    const row = lastNotAbove(this.#start, this.count, toCode(address)) + 1;
+    return row < this.count ? this.#symbol(row) : undefined;
+  }
+
   #rowAt(code: CodeAddress): number {
     const sized = this.#ranges.find(code);
     if (sized >= 0) return sized;

@@ -1,6 +1,7 @@
 import { type Architecture, controlBlock } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import type { ProbeFact } from '../trace/index.js';
+import type { CodeFacts } from './code-facts.js';
 import type { EngineName } from './engine-names.js';
 import type { HartSource } from './hart-source.js';
 import type { ReadPlan } from './read-plan.js';
@@ -17,13 +18,15 @@ export interface EnginePlanOptions {
   readonly harts: number;
   /** How trampolines tell several harts apart. */
   readonly hart?: HartSource | Refusal | undefined;
+  /** Needed where functions' ends are to be patched. Without, the code changes as it runs, or nothing is known of it. */
+  readonly facts?: CodeFacts | undefined;
   /** A process of Linux: threads come and go. */
   readonly process?: boolean;
 }
 
 /** What the code alone tells of each probe's engine; whether there is memory for trampolines, only the target does. */
 export function planEngines(options: EnginePlanOptions): SitePlan {
-  const { arch, wanted, plans, bytesAt, hart, process = false } = options;
+  const { arch, wanted, plans, bytesAt, hart, facts, process = false } = options;
   const { probeCode } = arch;
   const none = (why: string): SitePlan => ({
     sites: [],
@@ -35,7 +38,7 @@ export function planEngines(options: EnginePlanOptions): SitePlan {
   if (process && !probeCode.process) return none(`trampolines for processes on ${arch.name} are not known`);
   if (hart && isRefusal(hart)) return none(hart.refused);
   const candidates = plans.map((plan): Candidate => ({ plan, code: bytesAt(plan.address, plan.codeSize) }));
-  return planSites(candidates, probeCode, process ? processSources : sourcesFor(arch, hart));
+  return planSites(candidates, probeCode, process ? processSources : sourcesFor(arch, hart), facts);
 }
 
 export function engineChoices(

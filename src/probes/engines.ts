@@ -177,7 +177,7 @@ export class Engines {
         const room = addOffset(scratch.code.address, scratch.code.size - reserved);
         await this.#unwinder?.register(room, target.placement.hooks);
       }
-      await target.install();
+      await target.install((piece) => stops.points.areIn(piece));
       this.#noteChanged(target);
       if (target.sites.length + target.waiting === 0) throw unavailable(this.#why.get(first.index));
       this.#target = target;
@@ -191,6 +191,7 @@ export class Engines {
       return true;
     }
     const target = this.#target;
+    stops.points.leaveToSteps(target.ends);
     await this.#disarm(stops, target.sites);
     if (target.breakpoint !== undefined) {
       await stops.pause(target.breakpoint);
@@ -206,7 +207,8 @@ export class Engines {
 
   /** At a later hit: an interrupt had come in the middle of what a jump replaces. */
   async #patchWaiting(target: TargetEngine, stops: StopEngine): Promise<boolean> {
-    const sites = await target.patchWaiting();
+    const sites = await target.patchWaiting((piece) => stops.points.areIn(piece));
+    stops.points.leaveToSteps(target.ends);
     this.#noteChanged(target);
     await this.#disarm(stops, sites);
     if (sites.length > 0)
@@ -341,7 +343,7 @@ export class Engines {
   /** Undefined where it is too early. */
   #takeScratch(text: Addr): Promise<Scratch | Refusal | undefined> {
     const { session, arch, elf, inProcess, scratch } = this.#options;
-    const process = inProcess && processMemory(this.#plan.sites.length);
+    const process = inProcess && processMemory(this.#plan);
     return this.#memory.take({ ...scratch, session, arch, elf, text, process, logger: this.#logger });
   }
 

@@ -48,6 +48,8 @@ export interface ReadPlan {
   readonly scratchIsFree: boolean;
   /** Why only a stop can read all of it. */
   readonly needsStop: string | undefined;
+  /** Why its return address must stay where it is, so that its ends are patched to see it return; undefined: it may be replaced. */
+  readonly returnStays: string | undefined;
   /** Calls for which one of these does not hold are left out in the target. */
   readonly when: readonly Condition[];
   /** Somebody wants to know when the call returns. */
@@ -97,6 +99,7 @@ export function planPoll(
           : inMemory && !tag
             ? 'the discriminant of its result is no whole word'
             : undefined,
+    returnStays: undefined,
     when: [],
     seesReturn: true,
     count: undefined,
@@ -121,15 +124,15 @@ export function planFunction(probe: FunctionProbe, values: boolean, general: Rea
     outer: undefined,
     readsOuter: false,
     scratchIsFree: producer === 'rustc' || producer === 'clang',
-    needsStop: stackArguments
-      ? 'it may have arguments on the stack, so its return address must stay where it is'
-      : foreign !== undefined
+    needsStop:
+      foreign !== undefined
         ? `a value lies in ${foreign} (--no-args leaves values out)`
         : /^__riscv_(save|restore)_/.test(ref.name)
           ? 'it does not return like a function'
           : size === 0
             ? 'the size of its code is not known'
             : undefined,
+    returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
     // Of several lists one must hold: that is decided when the record is read.
     when: conditions.length === 1 ? (conditions[0] ?? []) : [],
     seesReturn: true,
@@ -159,6 +162,7 @@ export function planTally({ function: probe, by }: TallyProbe, general: Readonly
         : size === 0
           ? 'the size of its code is not known'
           : undefined,
+    returnStays: undefined,
     when: conditions.length === 1 ? (conditions[0] ?? []) : [],
     seesReturn: false,
     // One of several lists of conditions: that is decided when a record is read.
@@ -204,6 +208,7 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     readsOuter: a.readsOuter || b.readsOuter,
     scratchIsFree: a.scratchIsFree && b.scratchIsFree,
     needsStop: a.needsStop ?? b.needsStop,
+    returnStays: a.returnStays ?? b.returnStays,
     // Each of the two has its own calls to see.
     when: [],
     seesReturn: a.seesReturn || b.seesReturn,

@@ -161,7 +161,7 @@ function conditionsOf(probe: FunctionProbe, specs: readonly ProbeSpec[]): Condit
 }
 
 /** Turns functions into probes: what their arguments are, and where. */
-class Describer {
+export class Describer {
   readonly #arch: Architecture;
   readonly #debug: DebugInfo | undefined;
   readonly #shapes: Shapes | undefined;
@@ -184,6 +184,12 @@ class Describer {
     return { address, ref, size, aliases, ...(told ?? this.#bare(fn.symbol)) };
   }
 
+  /** The function that begins there, as its debug info describes it, surely takes no argument on the stack. */
+  inRegisters(address: Addr, die: Die): boolean {
+    const symbol = linkageNameOf(die) ?? nameOf(die);
+    return this.#attempt(die, () => this.#signature({ address, symbol }, die))?.stackArguments === false;
+  }
+
   #bare(symbol: string | undefined): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
     const told = symbol === undefined ? undefined : this.#btf?.(symbol);
     if (told) return { ...told, result: undefined, producer: undefined };
@@ -194,7 +200,10 @@ class Describer {
     return { arguments: registers, result: undefined, stackArguments: true, producer: undefined };
   }
 
-  #signature(fn: NamedFunction, die: Die): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
+  #signature(
+    fn: Pick<NamedFunction, 'address' | 'symbol'>,
+    die: Die,
+  ): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
     const shapes = this.#shapes as Shapes;
     const producer = producerOf(die);
     const mangled = /^_(R|ZN)/.test(linkageNameOf(die) ?? fn.symbol ?? '');

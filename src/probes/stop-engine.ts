@@ -122,6 +122,10 @@ export class StopEngine {
     return this.#points.arm([address], then);
   }
 
+  get points(): StopPoints {
+    return this.#points;
+  }
+
   /** Takes breakpoints out again, all in one write. */
   disarm(addresses: readonly Addr[]): Promise<void> {
     return this.#points.disarm(addresses);

@@ -41,6 +41,11 @@ export interface StopPointsOptions extends KnownCode {
   readonly logger?: Logger;
 }
 
+export interface CodePiece {
+  readonly address: Addr;
+  readonly length: number;
+}
+
 /** Longest instruction of the two architectures. */
 export const codeBytes = 16;
 
@@ -51,6 +56,8 @@ export class StopPoints {
   readonly #types: BreakpointTypes;
   readonly #logger: Logger;
   readonly #points = new Map<bigint, Point>();
+  /** Where single-steps have to do. */
+  #stepped: readonly CodePiece[] = [];
   readonly writes: MemoryWrites;
   /** Probes whose code is not there yet. */
   readonly late: LatePoints;
@@ -137,10 +144,22 @@ export class StopPoints {
     await batch.send();
   }
 
+  /** Some point is in these bytes and in use. */
+  areIn(piece: CodePiece): boolean {
+    return [...this.#points].some(([at, { permanent, awaited }]) => (permanent || awaited) && isIn(at, piece));
+  }
+
+  /** What stands in these bytes is not what the ELF has, and is not carried out by us. */
+  leaveToSteps(pieces: readonly CodePiece[]): void {
+    this.#stepped = pieces;
+    for (const [at, point] of this.#points) if (pieces.some((piece) => isIn(at, piece))) toStep(point);
+  }
+
   /** All are gone from the target; the addresses of those that were to stay, or wait. */
   forget(): Addr[] {
     const stayed = [...this.#points].filter(([, { permanent }]) => permanent).map(([address]) => addr(address));
     this.#points.clear();
+    this.#stepped = [];
     return [...stayed, ...this.late.forget()];
   }
 
@@ -210,6 +229,7 @@ export class StopPoints {
         pause: undefined,
         rearrivals: new Map(),
       };
+      if (this.#stepped.some((piece) => isIn(address, piece))) toStep(point);
       this.#points.set(address, point);
     }
     return point;
@@ -228,4 +248,14 @@ export class StopPoints {
     const refused = points.map(({ breakpoint }) => breakpoint);
     return breakpointsRefused(refused, this.#session.breakpoints, place);
   }
+}
+
+function isIn(at: bigint, { address, length }: CodePiece): boolean {
+  return at >= address && at < address + BigInt(length);
+}
+
+function toStep(point: Point): void {
+  point.over = undefined;
+  point.code = undefined;
+  point.seen = true;
 }

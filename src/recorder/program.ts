@@ -5,6 +5,8 @@ import { type Logger, silent } from '../base/logger.js';
 import { type DebugFileOptions, DebugInfo, ElfFile, type FutureSet, findFutures } from '../dwarf/index.js';
 import {
   type AnyProbe,
+  changesItsCode,
+  codeFacts,
   type EngineName,
   type EnginePlanOptions,
   type FunctionProbes,
@@ -144,7 +146,7 @@ export interface EnginePlanWishes {
  */
 export function enginePlan(program: Program, options: EnginePlanWishes = {}): EnginePlanOptions {
   const { wanted = 'auto', stackDepth, values = true, until } = options;
-  const { arch, elf, polls, functions, tallies, watches } = program;
+  const { arch, elf, debug, polls, functions, tallies, watches } = program;
   const [watch] = watches;
   if (wanted === 'target' && watch) {
     throw new RsptraceError('ENGINE_UNAVAILABLE', `'${watch.spec.text}' cannot be carried out without stops`, {
@@ -162,6 +164,7 @@ export function enginePlan(program: Program, options: EnginePlanWishes = {}): En
     wanted,
     plans: plans.map((plan) => (plan.address === until ? { ...plan, needsStop: 'the recording ends there' } : plan)),
     bytesAt: (address, length) => elf.bytesAt(address, length),
+    facts: changesItsCode(elf) ? undefined : codeFacts(elf, arch, debug),
     harts: 1,
   };
 }

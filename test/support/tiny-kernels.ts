@@ -83,7 +83,16 @@ export function hazardsKernel(
 ): PagingKernel {
   // The assembler's own debug info says that these functions take no arguments.
   const values = { CALLS: options.calls, OWN: options.own ?? 0 };
-  const elf = bareKernel(t, 'riscv64', 'hazards-riscv64.s', values, '-g');
+  const elf = bareKernel(t, 'riscv64', 'hazards-riscv64.s', values, ['-g']);
+  return { elf, command: [...bareMachine, '-kernel', elf] };
+}
+
+/** Assembles `kernels/ends-riscv64.s`, whose functions are left in several ways; nothing tells that they have no arguments on the stack. */
+export function endsKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
+  const plain = join(scratchFolder(t), 'plain.o');
+  const source = join(import.meta.dirname, 'kernels', 'ends-plain-riscv64.s');
+  execFileSync('riscv64-linux-gnu-as', ['-march=rv64imac_zicsr_zifencei', '-g', '-o', plain, source]);
+  const elf = bareKernel(t, 'riscv64', 'ends-riscv64.s', { CALLS: calls }, [], [plain]);
   return { elf, command: [...bareMachine, '-kernel', elf] };
 }
 
@@ -95,7 +104,8 @@ function bareKernel(
   arch: 'riscv64' | 'x86_64',
   file: string,
   values: Readonly<Record<string, number>>,
-  ...options: string[]
+  options: readonly string[] = [],
+  objects: readonly string[] = [],
 ): string {
   const folder = scratchFolder(t);
   const elf = join(folder, 'kernel.elf');
@@ -109,7 +119,15 @@ function bareKernel(
     return elf;
   }
   execFileSync('riscv64-linux-gnu-as', ['-march=rv64imac_zicsr_zifencei', ...assembled]);
-  execFileSync('riscv64-linux-gnu-ld', ['--no-warn-rwx-segments', '-Ttext=0x80000000', '-static', object, '-o', elf]);
+  execFileSync('riscv64-linux-gnu-ld', [
+    '--no-warn-rwx-segments',
+    '-Ttext=0x80000000',
+    '-static',
+    object,
+    ...objects,
+    '-o',
+    elf,
+  ]);
   return elf;
 }
 

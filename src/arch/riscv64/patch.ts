@@ -1,10 +1,10 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { Displaced, Hop } from '../probe-code.js';
+import type { Displaced, FunctionEnd, Hop } from '../probe-code.js';
 import { Assembler, cAddiSp, cLdsp0, cSdsp0, T0 } from './assembler.js';
 import { decode } from './decode.js';
 
-/** The jump over a function's start. */
-export function patch(displaced: Displaced, to: Addr): Uint8Array {
+/** The jump over a function's start, or one of its ends. */
+export function patch(displaced: Displaced | FunctionEnd, to: Addr): Uint8Array {
   const assembler = new Assembler(displaced.start);
   if (displaced.kind === 'near') assembler.jumpNear(to);
   else assembler.jumpFar(to, T0);
@@ -26,6 +26,18 @@ export const HOP_FRAME = 16;
 /** Where the trampoline comes back to, from the hop's start. */
 export const HOP_BACK = 12;
 
+function head(at: Addr, to: Addr): Uint8Array {
+  const assembler = new Assembler(at);
+  assembler.emitCompressed(cAddiSp(-HOP_FRAME), cSdsp0(T0));
+  assembler.jumpFar(to, T0);
+  return assembler.finish();
+}
+
+/** Everything is again as it was before the hop. */
+export function endHop(assembler: Assembler): void {
+  assembler.emitCompressed(cLdsp0(T0), cAddiSp(HOP_FRAME));
+}
+
 /**
  *      addi  sp,sp,-16
  *      sd    t0,0(sp)
@@ -40,13 +52,13 @@ export const hop: Hop = {
   encode(displaced, at, to) {
     if (displaced.kind !== 'near') throw new RangeError('A far patch comes through no hop');
     const assembler = new Assembler(at);
-    assembler.emitCompressed(cAddiSp(-HOP_FRAME), cSdsp0(T0));
-    assembler.jumpFar(to, T0);
-    assembler.emitCompressed(cLdsp0(T0), cAddiSp(HOP_FRAME));
+    assembler.raw(head(at, to));
+    endHop(assembler);
     assembler.raw(displaced.relocate(assembler.here));
     return assembler.finish();
   },
   headBytes: HOP_BACK,
+  head,
   target(code, at) {
     const start = new Assembler(at);
     start.emitCompressed(cAddiSp(-HOP_FRAME), cSdsp0(T0));

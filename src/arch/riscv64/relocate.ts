@@ -14,13 +14,13 @@ import { textOf } from './text.js';
  */
 export const patchLengths: Readonly<Record<PatchKind, number>> = { near: 4, far: 8 };
 
-interface Placed {
+export interface Placed {
   readonly instruction: Instruction;
   readonly offset: number;
 }
 
 /** Puts one displaced instruction at its new place, in as many bytes wherever that is. */
-type Move = (assembler: Assembler) => void;
+export type Move = (assembler: Assembler) => void;
 
 export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal {
   const body = decodeAll(code);
@@ -41,7 +41,7 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
   for (const placed of first) {
     const { instruction, offset } = placed;
     const at = addOffset(start, offset);
-    const move = moveOf(placed, at, kind, code, length);
+    const move = movesStack(instruction) ?? moveOf(placed, at, kind, code, length);
     if (typeof move === 'string') return { refused: `${textOf(instruction, at)} ${move}` };
     moves.push(move);
   }
@@ -76,7 +76,7 @@ function jump(assembler: Assembler, kind: PatchKind, to: Addr): void {
 }
 
 /** From the start to where the bytes end or hold no instruction of a known length any more. */
-function decodeAll(code: Uint8Array): Placed[] {
+export function decodeAll(code: Uint8Array): Placed[] {
   const body: Placed[] = [];
   for (let offset = 0; ; ) {
     const instruction = decode(code, offset);
@@ -86,7 +86,7 @@ function decodeAll(code: Uint8Array): Placed[] {
   }
 }
 
-interface Target {
+export interface Target {
   readonly from: number;
   /** Offset from the function's start. */
   readonly to: number;
@@ -95,7 +95,7 @@ interface Target {
 }
 
 /** Where the function's own direct jumps, branches and calls lead, pairs of auipc and jalr among them. */
-function targetsOf(body: readonly Placed[]): Target[] {
+export function targetsOf(body: readonly Placed[]): Target[] {
   const targets: Target[] = [];
   for (const [index, { instruction, offset }] of body.entries()) {
     if (instruction.form === 'branch') targets.push({ from: offset, to: offset + instruction.imm, link: false });
@@ -130,7 +130,7 @@ function needsT0(body: readonly Placed[], first: readonly Placed[]): string | un
   return readsAtStart(body, T0) ? 'it uses t0 as it was at its start' : undefined;
 }
 
-const returnsFromTrap = (body: readonly Placed[]): boolean =>
+export const returnsFromTrap = (body: readonly Placed[]): boolean =>
   body.some(({ instruction: { op } }) => op === 'mret' || op === 'sret' || op === 'dret');
 
 /** A frame that is pushed for a return which never comes would be found by somebody else. */
@@ -164,7 +164,7 @@ function readsAtStart(body: readonly Placed[], register: number): boolean {
   return false;
 }
 
-function reads(instruction: Instruction, register: number): boolean {
+export function reads(instruction: Instruction, register: number): boolean {
   if (instruction.form === 'unknown') return ((instruction.bits >> 15) & 31) === register;
   if (instruction.form === 'csr') return !instruction.op.endsWith('i') && instruction.source === register;
   if ('rs1' in instruction && instruction.rs1 === register) return true;
@@ -180,13 +180,17 @@ function writes(instruction: Instruction, register: number): boolean {
 /** MADD, MSUB, NMSUB, NMADD and OP-FP: floating-point arithmetic, none of which knows the pc. */
 const floatOpcodes: ReadonlySet<number> = new Set([0x43, 0x47, 0x4b, 0x4f, 0x53]);
 
+/** The rest of a sentence that says why it cannot be carried out before a jump back through a hop. */
+function movesStack(instruction: Instruction): string | undefined {
+  const extendsFrame = instruction.form === 'immediate' && instruction.op === 'addi' && instruction.rs1 === SP;
+  return writes(instruction, SP) && !extendsFrame ? 'changes stacks, and the jump back may need one' : undefined;
+}
+
 /** How an instruction is carried out elsewhere, or the rest of a sentence that says why it cannot. */
-function moveOf(placed: Placed, at: Addr, kind: PatchKind, code: Uint8Array, displaced: number): Move | string {
+export function moveOf(placed: Placed, at: Addr, kind: PatchKind, code: Uint8Array, displaced: number): Move | string {
   const { instruction, offset } = placed;
   const next = addOffset(at, instruction.length);
   const end = offset + instruction.length;
-  const extendsFrame = instruction.form === 'immediate' && instruction.op === 'addi' && instruction.rs1 === SP;
-  if (writes(instruction, SP) && !extendsFrame) return 'changes stacks, and the jump back may need one';
   switch (instruction.form) {
     case 'upper': {
       if (instruction.op === 'lui') break;

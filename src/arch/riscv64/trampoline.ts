@@ -1,6 +1,7 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import {
   controlBlock,
+  type EndTrampoline,
   type EntryTrampoline,
   type ExitTrampoline,
   type Nesting,
@@ -10,7 +11,8 @@ import {
 import { Assembler, addi, amoaddD, jalr, ld, nop, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
 import { check } from './condition.js';
 import { countUp } from './count.js';
-import { HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
+import { ends } from './ends.js';
+import { endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
 import { checkRecord, claim, claimRarely, fillRecord, LINK } from './record-code.js';
 import { RA, SP } from './registers.js';
 import { displace, loopsToStart, patchLengths } from './relocate.js';
@@ -158,6 +160,37 @@ function exit({ at, ring, fields, keep, nesting }: ExitTrampoline): Uint8Array {
   return assembler.finish();
 }
 
+function end({ at, ring, fields, end: { before, tail, leave }, exit, hopped }: EndTrampoline): Uint8Array {
+  const record = { ring, fields, outerCopy: undefined };
+  checkRecord(record);
+  const assembler = new Assembler(at);
+  if (hopped) endHop(assembler);
+  assembler.raw(before(assembler.here));
+  if (tail !== undefined) {
+    if (exit === undefined) throw new RangeError('A tail jump needs a hook');
+    moveStack(assembler, -hookFrameSize(0, false));
+    assembler.emit(sd(RA, SP, 0));
+    assembler.loadAddress(RA, exit);
+    assembler.raw(leave(assembler.here));
+    return assembler.finish();
+  }
+  const { saved, size } = slots(false);
+  const frame: TrampolineFrame = { saved, frame: size, kept: 0, depth: size, lost: undefined };
+  const dropped = assembler.label();
+  const used = [T0, T1, T2, T3];
+  moveStack(assembler, -size);
+  save(assembler, frame, used);
+  assembler.loadAddress(T0, ring.control);
+  const labels = claim(assembler, ring);
+  fillRecord(assembler, frame, record);
+  assembler.place(dropped);
+  restore(assembler, frame, used);
+  moveStack(assembler, size);
+  assembler.emit(jalr(0, RA, 0));
+  claimRarely(assembler, ring, labels, dropped);
+  return assembler.finish();
+}
+
 /** What was open before this call is again; a record of the exit tells of that. */
 function closeOuter(assembler: Assembler, frame: TrampolineFrame): void {
   const before = frame.frame + 8 * (1 + frame.kept);
@@ -212,12 +245,14 @@ export const probeCode: ProbeCode = {
   ],
   displace,
   loopsToStart,
+  ends,
   patch,
   entryIsPatchable: beginsWithNops,
   patchTarget,
   hop,
   entry,
   exit,
+  end,
   wait,
   looksPerSecond: 500_000_000,
   hookedReturnOffset: () => 0,

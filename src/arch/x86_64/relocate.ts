@@ -20,7 +20,7 @@ import { conditions } from './flags.js';
 export const patchBytes = 5;
 
 /** An instruction of the function, `offset` bytes behind its start. */
-interface Place {
+export interface Place {
   readonly offset: number;
   /** Address of the instruction behind it. */
   readonly next: Addr;
@@ -28,7 +28,7 @@ interface Place {
   readonly instruction: Instruction;
 }
 
-type Writer = (code: Assembler) => void;
+export type Writer = (code: Assembler) => void;
 
 /** See `ProbeCode.displace`. The decoder must be loaded (`prepare`). */
 export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal {
@@ -87,7 +87,7 @@ function holdsDistanceTo(code: Uint8Array, low: number, high: number): boolean {
   return false;
 }
 
-function* instructions(code: Uint8Array, start: Addr): Generator<Place> {
+export function* instructions(code: Uint8Array, start: Addr): Generator<Place> {
   for (let offset = 0; offset < code.length; ) {
     const instruction = decode(code, addOffset(start, offset), offset);
     if (instruction === undefined) return;
@@ -98,7 +98,7 @@ function* instructions(code: Uint8Array, start: Addr): Generator<Place> {
   }
 }
 
-function describe({ offset, instruction }: Place): string {
+export function describe({ offset, instruction }: Place): string {
   return `${instruction.text} at +${hex(offset)}`;
 }
 
@@ -130,7 +130,7 @@ function writersOf(taken: readonly Place[], end: Addr): Writer[] | Refusal {
 const immovable = /^(loop\w*|j[er]?cxz|syscall|sysenter|int\w*|ud\d\w*|xbegin)$/;
 
 /** What writes the instruction elsewhere, or undefined where that cannot be done. `end` is given for the last one. */
-function writerOf({ instruction, bytes, next }: Place, end: Addr | undefined): Writer | undefined {
+export function writerOf({ instruction, bytes, next }: Place, end: Addr | undefined): Writer | undefined {
   const { op, flow, target } = instruction;
   if (flow === 'interrupt' || immovable.test(op)) return undefined;
   if (target !== undefined) return directWriter(flow, bytes, target, end);

@@ -2,8 +2,10 @@ import { type Addr, addOffset } from '../../base/addr.js';
 import {
   controlBlock,
   type Displaced,
+  type EndTrampoline,
   type EntryTrampoline,
   type ExitTrampoline,
+  type FunctionEnd,
   type Nesting,
   type ProbeCode,
   type ReturnHook,
@@ -13,6 +15,7 @@ import { Assembler, Label } from './assembler.js';
 import { calibration } from './calibration.js';
 import { compare } from './condition.js';
 import { countUp } from './count.js';
+import { ends } from './ends.js';
 import { controlWord } from './fields.js';
 import { jumpBytes, linuxProcess } from './process.js';
 import { toPush, writeRecord } from './record.js';
@@ -101,6 +104,36 @@ function exit({ at, ring, fields, keep, nesting }: ExitTrampoline): Uint8Array {
   return code.finish();
 }
 
+function end({ at, ring, fields, end: { before, tail, leave }, exit }: EndTrampoline): Uint8Array {
+  const code = new Assembler(at);
+  code.raw(before(code.here));
+  if (tail !== undefined) {
+    if (exit === undefined) throw new RangeError('A tail jump needs a hook');
+    code.moveStack(-hookBytes(0));
+    code.push(RAX);
+    code.address(RAX, { at: exit });
+    code.store({ base: RSP, offset: 8 }, RAX);
+    code.pop(RAX);
+    code.raw(leave(code.here));
+    return code.finish();
+  }
+  const contents = { ring, fields, outerCopy: undefined };
+  const pushed = toPush(contents);
+  const returnAddress = 8 * pushed.length;
+  const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress + 8, kept: [] };
+  const again = new Label();
+  const full = new Label();
+  const away = new Label();
+  for (const number of pushed) code.push(number);
+  writeRecord(code, contents, stack, again, full);
+  code.bind(away);
+  for (const number of pushed.toReversed()) code.pop(number);
+  code.return();
+  waitElsewhere(code, ring, again, full);
+  code.jump(away);
+  return code.finish();
+}
+
 function fillHook(code: Assembler, { exit, keep }: ReturnHook, stack: Stack): void {
   const frame = 8 * stack.pushed.length;
   code.address(RAX, { at: exit });
@@ -169,7 +202,7 @@ function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint
   return { code: code.finish(), breakpoint: at };
 }
 
-function patch({ start }: Displaced, to: Addr): Uint8Array {
+function patch({ start }: Displaced | FunctionEnd, to: Addr): Uint8Array {
   const code = new Assembler(start);
   code.jump(to);
   return code.finish();
@@ -185,11 +218,13 @@ export const probeCode: ProbeCode = {
   patches: [{ kind: 'near', bytes: patchBytes, reach: 2 ** 31 - patchBytes }],
   displace,
   loopsToStart,
+  ends,
   patch,
   patchTarget,
   hop: undefined,
   entry,
   exit,
+  end,
   wait,
   // `pause` ends QEMU's translation block: 130-250 ns a look.
   looksPerSecond: 5_000_000,

@@ -14,7 +14,7 @@ export async function cleanChild(
   code: ProcessCode,
 ): Promise<boolean> {
   const batch = session.batch(child);
-  const writes = patches.map(({ site, original }) => batch.writeMemory(site.plan.address, original));
+  const writes = patches.map(({ address, original }) => batch.writeMemory(address, original));
   for (const [exit, { offset }] of hooks) writes.push(batch.writeMemory(addr(exit), code.bareExit(offset)));
   await batch.send();
   return writes.every(({ value }) => value);

@@ -4,7 +4,7 @@ import { RsptraceError } from '../../base/errors.js';
 import type { ElfFile } from '../../dwarf/index.js';
 import type { Session } from '../../rsp/index.js';
 import { leavePatches } from './leave-patches.js';
-import { isMark, markBytes } from './sites.js';
+import { isMark, markBytes } from './room.js';
 
 /** What an rsptrace that was killed had left in a target, and what became of it. */
 export interface Leftovers {
@@ -24,6 +24,8 @@ export interface Leftovers {
 interface Start {
   readonly address: Addr;
   readonly expected: Uint8Array;
+  /** Bytes of the function; 0 where nothing tells. */
+  readonly size: number;
 }
 
 /** A function that jumps to a trampoline of ours. */
@@ -62,7 +64,8 @@ export async function removeLeftovers(session: Session, arch: Architecture, elf:
   // A kernel may have changed many a function itself, but hardly all.
   if (patched.length === 0 && 10 * others.length > 9 * (starts.length - absent))
     throw mismatch(others, starts.length - absent);
-  await restore(session, arch, patched);
+  const ends = arch.probeCode ? await findEnds(session, arch.probeCode, elf, patched) : [];
+  await restore(session, arch, [...patched, ...ends]);
   await removeBreakpoints(session, arch, others);
   const now = await readAll(
     session,
@@ -87,7 +90,7 @@ function functionStarts(elf: ElfFile): readonly Start[] {
     for (let length = Math.min(size || compared, compared); length > 0; length--) {
       const expected = elf.bytesAt(address, length);
       if (!expected) continue;
-      starts.set(address, { address, expected });
+      starts.set(address, { address, expected, size });
       break;
     }
   }
@@ -133,6 +136,34 @@ async function findPatched(
     .map(({ start, length }) => ({ ...start, length }));
 }
 
+/** Jumps of ours at the ends of functions that jump at their starts, by their marks. */
+async function findEnds(
+  session: Session,
+  code: ProbeCode,
+  elf: ElfFile,
+  patched: readonly Patched[],
+): Promise<readonly Patched[]> {
+  const lengths = code.patches.map(({ bytes }) => bytes);
+  const found = await readAll(
+    session,
+    patched.map(({ address, size }) => [address, size]),
+  );
+  const suspects: { readonly start: Start; readonly found: Uint8Array }[] = [];
+  for (const [i, { address, size, length: taken }] of patched.entries()) {
+    const [now, expected] = [found[i], elf.bytesAt(address, size)];
+    if (!now || !expected || now.length !== size) continue;
+    // A jump may begin with bytes of the one that it replaces.
+    for (const length of lengths) {
+      for (let at = taken; at + length <= size; at++) {
+        const [is, was] = [now.subarray(at, at + length), expected.subarray(at, at + length)];
+        if (!same(is, was))
+          suspects.push({ start: { address: addOffset(address, at), expected: was, size: 0 }, found: is });
+      }
+    }
+  }
+  return findPatched(session, code, suspects);
+}
+
 function markedFunction(mark: Uint8Array): bigint {
   return new DataView(mark.buffer, mark.byteOffset, markBytes).getBigUint64(8, true);
 }
@@ -166,7 +197,7 @@ async function hartPlaces(session: Session, arch: Architecture): Promise<readonl
     const pc = batch.readRegister(arch.pc);
     await batch.send();
     const code = pc.value === undefined ? undefined : await session.memory(id).read(addr(pc.value), 4);
-    if (pc.value !== undefined && code) places.push({ address: addr(pc.value), expected: code });
+    if (pc.value !== undefined && code) places.push({ address: addr(pc.value), expected: code, size: 0 });
   }
   return places;
 }

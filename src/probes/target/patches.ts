@@ -9,7 +9,7 @@ import type { Piece } from './ring.js';
 import type { Patch, Site } from './sites.js';
 import { writeChecked } from './transfers.js';
 
-/** The jumps at the entries of probed functions: which are in, which still have to wait, and which cannot be. */
+/** The jumps at the entries of probed functions, and at the ends of some: which are in, which still have to wait, and which cannot be. */
 export class Patches {
   readonly #session: Session;
   readonly #arch: Architecture;
@@ -26,12 +26,17 @@ export class Patches {
   }
 
   get planted(): readonly Site[] {
-    return this.#planted.map(({ site }) => site);
+    return sitesOf(this.#planted);
   }
 
-  /** How many wait for a later stop: what is interrupted now would go on in the middle of their bytes. */
+  /** Where the ends of functions are patched. */
+  get ends(): readonly Piece[] {
+    return piecesOf(this.#planted.filter(({ isEnd }) => isEnd));
+  }
+
+  /** How many functions wait for a later stop: what is interrupted now would go on in the middle of their bytes. */
   get waiting(): number {
-    return this.#waiting.length;
+    return sitesOf(this.#waiting).length;
   }
 
   /** Where the target's code is not the ELF's any more: left alone. */
@@ -40,29 +45,29 @@ export class Patches {
   }
 
   /**
-   * Patches those functions that can be patched at this stop. A timer that is faster than a stop would otherwise keep its handler, and what
+   * Patches those functions that can be patched at this stop, each with all its ends; not those where `holdsStop` tells of a breakpoint at one. A timer that is faster than a stop would otherwise keep its handler, and what
    * that has interrupted, where they are for ever.
    * @returns the sites that were patched now
    * @throws RsptraceError `PATCH_REFUSED`; then nothing is patched
    */
-  async plant(): Promise<readonly Site[]> {
+  async plant(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
     const pieces = piecesOf(this.#waiting);
     await leavePatches(this.#session, this.#arch, pieces);
     const inside = await interruptedInside(this.#session, this.#arch, pieces);
     const reads = this.#session.batch();
+    const blocked = new Set<Site>();
+    for (const [i, { site, address, isEnd }] of this.#waiting.entries())
+      if (inside.has(address) || (isEnd && holdsStop(pieces[i] as Piece))) blocked.add(site);
     const free = this.#waiting
-      .filter(({ site }) => !inside.has(site.plan.address))
-      .map((patch) => ({ patch, now: reads.readMemory(patch.site.plan.address, patch.original.length) }));
-    this.#waiting = this.#waiting.filter(({ site }) => inside.has(site.plan.address));
+      .filter(({ site }) => !blocked.has(site))
+      .map((patch) => ({ patch, now: reads.readMemory(patch.address, patch.original.length) }));
+    this.#waiting = this.#waiting.filter(({ site }) => blocked.has(site));
     await reads.send();
-    const patches: Patch[] = [];
-    const changed: Site[] = [];
-    for (const { patch, now } of free) {
-      if (now.value && same(now.value, patch.original)) patches.push(patch);
-      else changed.push(patch.site);
-    }
+    const changed = new Set<Site>();
+    for (const { patch, now } of free) if (!now.value || !same(now.value, patch.original)) changed.add(patch.site);
+    const patches = free.map(({ patch }) => patch).filter(({ site }) => !changed.has(site));
     this.#changed = [...this.#changed, ...changed];
-    const writes = patches.map(({ site, bytes }) => ({ address: site.plan.address, bytes }));
+    const writes = patches.map(({ address, bytes }) => ({ address, bytes }));
     const failed = await writeChecked(this.#session, writes);
     this.#planted = [...this.#planted, ...patches];
     if (failed) {
@@ -71,7 +76,7 @@ export class Patches {
         hint: 'is it in ROM or flash? --engine stop uses breakpoints instead',
       });
     }
-    return patches.map(({ site }) => site);
+    return sitesOf(patches);
   }
 
   /**
@@ -86,27 +91,31 @@ export class Patches {
     const doubtful = await runOutOfPatches(session, this.#arch, piecesOf(patches));
     if (session.state.kind !== 'idle') return [];
     const reads = session.batch();
-    const now = patches.map(({ site, bytes }) => reads.readMemory(site.plan.address, bytes.length));
+    const now = patches.map(({ address, bytes }) => reads.readMemory(address, bytes.length));
     await reads.send();
     const batch = session.batch();
-    const foreign: Site[] = [];
-    for (const [i, { site, bytes, original }] of patches.entries()) {
+    const foreign = new Set<Site>();
+    for (const [i, { site, address, bytes, original }] of patches.entries()) {
       const found = now[i]?.value;
       if (found && same(found, bytes)) {
-        if (doubtful.has(site.plan.address))
+        if (doubtful.has(address))
           this.#logger.warn({ function: site.plan.name }, 'interrupted in its patch: left as it is');
-        else batch.writeMemory(site.plan.address, original);
-      } else if (!found || !same(found, original)) foreign.push(site);
+        else batch.writeMemory(address, original);
+      } else if (!found || !same(found, original)) foreign.add(site);
     }
     await batch.send();
     for (const { plan } of foreign)
       this.#logger.warn({ function: plan.name }, 'its code was changed by the target: left as it is');
-    return foreign;
+    return [...foreign];
   }
 }
 
+function sitesOf(patches: readonly Patch[]): Site[] {
+  return [...new Set(patches.map(({ site }) => site))];
+}
+
 function piecesOf(patches: readonly Patch[]): Piece[] {
-  return patches.map(({ site, bytes }) => ({ address: site.plan.address, length: bytes.length }));
+  return patches.map(({ address, bytes }) => ({ address, length: bytes.length }));
 }
 
 function same(a: Uint8Array, b: Uint8Array): boolean {

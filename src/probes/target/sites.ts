@@ -4,15 +4,19 @@ import {
   type Displaced,
   type EntryTrampoline,
   type ExitTrampoline,
+  type FunctionEnd,
   type Hop,
   type ProbeCode,
   type RingGeometry,
 } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { HookFrame } from '../../unwind/index.js';
+import type { CodeFacts } from '../code-facts.js';
 import type { ReadPlan } from '../read-plan.js';
+import { chooseEnds, placeEnds, planEnds } from './function-ends.js';
 import { entryFormat, exitFormat, outerPlan, type RecordFormat, type RecordSources } from './record-format.js';
 import type { Piece, Write } from './ring.js';
+import { alignment, allocator, mark, markBytes, within } from './room.js';
 
 /** A probe that the target engine could carry out. */
 export interface Candidate {
@@ -28,6 +32,8 @@ export interface Site {
   readonly index: number;
   /** Ways to patch its entry, the one to be preferred first. */
   readonly ways: readonly Displaced[];
+  /** Ways to patch all its ends, where its return is not hooked. */
+  readonly ends: readonly (readonly FunctionEnd[])[] | undefined;
   readonly code: Uint8Array;
   readonly entry: RecordFormat;
   readonly exit: RecordFormat;
@@ -48,12 +54,17 @@ const mostRecordBytes = 256;
 const leastSlotShift = 6;
 
 /** Decides for every candidate whether its function can be patched and its reads compiled; touches nothing. */
-export function planSites(candidates: readonly Candidate[], code: ProbeCode, sources: RecordSources): SitePlan {
+export function planSites(
+  candidates: readonly Candidate[],
+  code: ProbeCode,
+  sources: RecordSources,
+  facts: CodeFacts | undefined,
+): SitePlan {
   const sites: Site[] = [];
   const refused = new Map<number, string>();
   let longest = 1 << leastSlotShift;
   for (const [index, candidate] of candidates.entries()) {
-    const site = planSite(candidate, index, code, sources);
+    const site = planSite(candidate, index, code, sources, facts);
     if (typeof site === 'string') refused.set(index, site);
     else {
       sites.push(site);
@@ -63,7 +74,13 @@ export function planSites(candidates: readonly Candidate[], code: ProbeCode, sou
   return { sites, refused, slotShift: Math.ceil(Math.log2(longest)) };
 }
 
-function planSite(candidate: Candidate, index: number, code: ProbeCode, sources: RecordSources): Site | string {
+function planSite(
+  candidate: Candidate,
+  index: number,
+  code: ProbeCode,
+  sources: RecordSources,
+  facts: CodeFacts | undefined,
+): Site | string {
   const { plan, code: bytes } = candidate;
   if (plan.needsStop !== undefined) return plan.needsStop;
   if (!bytes) return 'its code is not in the ELF';
@@ -80,12 +97,18 @@ function planSite(candidate: Candidate, index: number, code: ProbeCode, sources:
     else ways.push(displaced);
   }
   const counters = plan.count ? (plan.count.by ? bucketCount : 1) : 0;
-  return ways.length === 0 ? why : { plan, index, ways, code: bytes, entry, exit, counters };
+  if (ways.length === 0) return why;
+  const ends = plan.returnStays === undefined ? undefined : planEnds(plan, plan.returnStays, bytes, ways, code, facts);
+  if (typeof ends === 'string') return ends;
+  return { plan, index, ways, ends, code: bytes, entry, exit, counters };
 }
 
 /** A patch as it is to be written, and what it replaces. */
 export interface Patch {
   readonly site: Site;
+  readonly address: Addr;
+  /** At one of the function's ends, not at its start. */
+  readonly isEnd: boolean;
   readonly bytes: Uint8Array;
   readonly original: Uint8Array;
 }
@@ -111,17 +134,6 @@ export interface Placement {
   readonly refused: ReadonlyMap<number, string>;
   /** Where the counters of sites lie that have some: by index, offsets from the first one's place. */
   readonly counters: ReadonlyMap<number, number>;
-}
-
-/** Trampolines begin at multiples of this, behind a note that says what they are. */
-const alignment = 16;
-/** Before each entry trampoline: `rsptrace` and the address of the function, so that a later `detach` knows what it found. */
-export const markBytes = 16;
-const markText = new TextEncoder().encode('rsptrace');
-
-/** True when these 16 bytes stand before an entry trampoline; then the function's address is the second half. */
-export function isMark(bytes: Uint8Array): boolean {
-  return bytes.length >= markBytes && markText.every((byte, i) => bytes[i] === byte);
 }
 
 export interface PlaceOptions {
@@ -170,6 +182,11 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
       continue;
     }
     const { displaced, hop } = way;
+    const ends = site.ends && chooseEnds(site.ends, code, room.code, nearRoom);
+    if (site.ends && !ends) {
+      refused.set(index, 'the trampolines are out of reach of a jump from its ends');
+      continue;
+    }
     const nested = nests && plan.outer ? { self: plan.outer.pointer, list: outerPlan(plan.outer) } : undefined;
     const listAt = nested && takeList(nested.list.length);
     const nesting = nested && listAt !== undefined ? { self: nested.self, plan: listAt } : undefined;
@@ -181,9 +198,11 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
       keep: plan.exit.keep,
       nesting: nesting !== undefined,
     });
-    const hooked = plan.seesReturn;
-    const exitCode = hooked ? code.exit(exit(take.next)) : undefined;
+    const hooked = plan.seesReturn && !ends;
+    const returnsThrough = hooked || ends?.ends.some(({ tail }) => tail !== undefined);
+    const exitCode = returnsThrough ? code.exit(exit(take.next)) : undefined;
     const exitAt = exitCode && take(exitCode.length);
+    const placed = ends && placeEnds({ site, ends, exitAt, code, geometry, take, takeHop });
     const countAt = plan.count && takeCounters(counterBytes * site.counters);
     const entry = (at: Addr, via: EntryTrampoline['via']): EntryTrampoline => ({
       ...common,
@@ -206,7 +225,8 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
     const start = addOffset(take.next, markBytes);
     const entryCode = code.entry(entry(start, via));
     const entryAt = take(markBytes + entryCode.length);
-    if (entryAt === undefined || (hooked && exitAt === undefined)) {
+    const lacks = (ends && !placed) || (returnsThrough && exitAt === undefined);
+    if (entryAt === undefined || lacks) {
       refused.set(index, 'the scratch memory for code is full');
       continue;
     }
@@ -222,7 +242,11 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
     writes.push({ address: entryAt, bytes: mark(plan.address) });
     writes.push({ address: start, bytes: entryCode });
     const original = site.code.slice(0, displaced.patchLength);
-    patches.push({ site, bytes: code.patch(displaced, hopAt ?? start), original });
+    patches.push({ site, address: plan.address, isEnd: false, bytes: code.patch(displaced, hopAt ?? start), original });
+    if (placed) {
+      writes.push(...placed.writes);
+      patches.push(...placed.patches);
+    }
   }
   const ranges = [room.code, ...room.near.slice(0, 1)];
   return { code: writes, patches, ranges, breakpoint: wait.breakpoint, geometry, hooks, refused, lists, counters };
@@ -241,38 +265,6 @@ function chooseWay(
   const { hop } = code;
   const hopped = site.ways.find((displaced) => displaced.kind === 'near' && within(start, near, reach(displaced)));
   return hop && hopped && near.length > 0 ? { displaced: hopped, hop } : undefined;
-}
-
-function mark(address: Addr): Uint8Array {
-  const bytes = new Uint8Array(markBytes);
-  bytes.set(markText);
-  new DataView(bytes.buffer).setBigUint64(8, address, true);
-  return bytes;
-}
-
-/** Every place of `room` can be reached from `start`. */
-function within(start: Addr, room: Piece, reach: number): boolean {
-  const from = Number(room.address - start);
-  return Math.abs(from) < reach && Math.abs(from + room.length) < reach;
-}
-
-interface Allocator {
-  /** Undefined where there is no room for so many bytes. */
-  (length: number): Addr | undefined;
-  /** Where what comes next will lie. */
-  readonly next: Addr;
-}
-
-function allocator(room: Piece): Allocator {
-  let used = 0;
-  const take = (length: number): Addr | undefined => {
-    const rounded = Math.ceil(length / alignment) * alignment;
-    if (used + rounded > room.length) return undefined;
-    const address = addOffset(room.address, used);
-    used += rounded;
-    return address;
-  };
-  return Object.defineProperty(take, 'next', { get: () => addOffset(room.address, used) }) as Allocator;
 }
 
 /** Bytes of a counter. */

@@ -9,7 +9,7 @@ import type { CallTracer, Moment } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
 import { Patches } from './patches.js';
 import { OuterReadings, type Outers, RecordReader, recordOffset, slotReader } from './record-format.js';
-import { layOutRing, RingReader, type Write } from './ring.js';
+import { layOutRing, type Piece, RingReader, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
 import { joined, readPieces, writeChecked } from './transfers.js';
@@ -50,17 +50,19 @@ const digestedAtOnce = 256;
 /** What reads the records of one site. */
 interface Carrier {
   readonly address: Addr;
-  readonly seesReturn: boolean;
+  /** Its calls return through a trampoline. */
+  readonly hooks: boolean;
   readonly entry: RecordReader;
   readonly exit: RecordReader;
   readonly outer: { readonly pointer: string; readonly readings: OuterReadings } | undefined;
 }
 
-function carrierOf({ plan, entry, exit }: Site, words: Words, outers: Outers): Carrier {
+function carrierOf({ plan, ends, entry, exit }: Site, words: Words, outers: Outers): Carrier {
   const { address, outer, seesReturn } = plan;
   return {
     address,
-    seesReturn,
+    // Of patched ends only tail jumps are hooked.
+    hooks: seesReturn && (ends?.some((way) => way.some(({ tail }) => tail !== undefined)) ?? true),
     entry: new RecordReader(entry, words, outers),
     exit: new RecordReader(exit, words, outers),
     outer: outer && { pointer: outer.pointer, readings: new OuterReadings(outer.loads) },
@@ -149,6 +151,11 @@ export class TargetEngine {
     return this.#patches.planted;
   }
 
+  /** Code of ours at the ends of functions. */
+  get ends(): readonly Piece[] {
+    return this.#patches.ends;
+  }
+
   /** How many functions wait to be patched. */
   get waiting(): number {
     return this.#patches.waiting;
@@ -184,9 +191,10 @@ export class TargetEngine {
 
   /**
    * Writes the trampolines and the ring, reads them back, and then patches the functions, see {@link Patches.plant}. The target stands.
+   * `holdsStop`: a breakpoint of ours is in these bytes.
    * @throws RsptraceError `SCRATCH_NOT_WRITABLE`, `PATCH_REFUSED`; then nothing is patched
    */
-  async install(): Promise<void> {
+  async install(holdsStop: (piece: Piece) => boolean): Promise<void> {
     // A second, once: a client that was killed must not hang the guest.
     const spins = this.#options.scratch.shared ? this.#options.code.looksPerSecond : stopSpins;
     const code = joined(this.#placement.code, this.#placement.ranges);
@@ -201,12 +209,12 @@ export class TargetEngine {
         },
       );
     }
-    await this.#patches.plant();
+    await this.#patches.plant(holdsStop);
   }
 
   /** Patches functions that had to wait, see {@link Patches.plant}. */
-  async patchWaiting(): Promise<readonly Site[]> {
-    return this.#patches.plant();
+  async patchWaiting(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
+    return this.#patches.plant(holdsStop);
   }
 
   /** Reads the ring out of shared memory, while the target runs; `all`: see {@link RingReader.accept}. */
@@ -367,11 +375,11 @@ export class TargetEngine {
       time: time(record.count(recordOffset.time)),
     };
     if (isExit) {
-      this.#open--;
+      if (carrier.hooks) this.#open--;
       tracer.returned(moment, record.stackPointer, record);
       return;
     }
-    if (carrier.seesReturn) this.#open++;
+    if (carrier.hooks) this.#open++;
     if (carrier.outer) {
       const self = record.register(carrier.outer.pointer);
       if (self !== undefined && this.#outers.get(self) !== carrier.outer.readings) {

@@ -1,0 +1,34 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addOffset } from '../base/addr.js';
+import { CallFrames, type DebugInfo, type ElfFile } from '../dwarf/index.js';
+import { Describer } from './resolve-functions.js';
+
+/** What the program tells of code beyond a function's own instructions. Looked up when it is asked for. */
+export interface CodeFacts {
+  /** A function begins there that surely takes no argument on the stack. */
+  inRegisters(address: Addr): boolean;
+  /** Why other code than the function's own may lead into its middle, in words for a person. */
+  enteredElsewhere(address: Addr, size: number): string | undefined;
+}
+
+export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | undefined): CodeFacts {
+  let describer: Describer | undefined;
+  let frames: CallFrames | undefined;
+  return {
+    inRegisters(address) {
+      const found = debug?.functionAt(address);
+      if (found === undefined || found.low !== address) return false;
+      describer ??= new Describer(elf, arch, debug);
+      return describer.inRegisters(address, found.die);
+    },
+    enteredElsewhere(address, size) {
+      const end = addOffset(address, size);
+      for (let next = elf.symbols.above(address); next && next.address < end; next = elf.symbols.above(next.address)) {
+        // Labels of the assembler, and marks of what is code and what is data.
+        if (next.type !== 'object' && !/^[.$]/.test(next.name)) return `${next.name} lies in the middle of it`;
+      }
+      frames ??= CallFrames.load(elf);
+      return frames.hasLandingPads(address) ? 'exceptions may come back into it' : undefined;
+    },
+  };
+}

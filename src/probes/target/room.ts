@@ -1,0 +1,45 @@
+import { type Addr, addOffset } from '../../base/addr.js';
+import type { Piece } from './ring.js';
+
+/** Trampolines begin at multiples of this, behind a note that says what they are. */
+export const alignment = 16;
+/** Before each trampoline that a patch leads to: `rsptrace` and the patch's address, so that a later `detach` knows what it found. */
+export const markBytes = 16;
+const markText = new TextEncoder().encode('rsptrace');
+
+/** True when these 16 bytes stand before a trampoline; then the patch's address is the second half. */
+export function isMark(bytes: Uint8Array): boolean {
+  return bytes.length >= markBytes && markText.every((byte, i) => bytes[i] === byte);
+}
+
+export function mark(address: Addr): Uint8Array {
+  const bytes = new Uint8Array(markBytes);
+  bytes.set(markText);
+  new DataView(bytes.buffer).setBigUint64(8, address, true);
+  return bytes;
+}
+
+/** Every place of `room` can be reached from `start`. */
+export function within(start: Addr, room: Piece, reach: number): boolean {
+  const from = Number(room.address - start);
+  return Math.abs(from) < reach && Math.abs(from + room.length) < reach;
+}
+
+export interface Allocator {
+  /** Undefined where there is no room for so many bytes. */
+  (length: number): Addr | undefined;
+  /** Where what comes next will lie. */
+  readonly next: Addr;
+}
+
+export function allocator(room: Piece): Allocator {
+  let used = 0;
+  const take = (length: number): Addr | undefined => {
+    const rounded = Math.ceil(length / alignment) * alignment;
+    if (used + rounded > room.length) return undefined;
+    const address = addOffset(room.address, used);
+    used += rounded;
+    return address;
+  };
+  return Object.defineProperty(take, 'next', { get: () => addOffset(room.address, used) }) as Allocator;
+}

@@ -1,0 +1,60 @@
+// Functions with arguments on the stack, whose return address is not touched: jumps at their ends tell of their return.
+import t from 'tap';
+import { start } from '../support/command.js';
+import { compileReleased } from '../support/native.js';
+import { sameCalls, trace, withoutStops } from '../support/native-trace.js';
+
+/** Those of gcc 12 at -O2 whose ends have room for a jump, and what they call. */
+const patched = ['many', 'deep', 'tail', 'plain', 'struck', 'leaves'];
+/** One jumps to `many` at its end, the other has a single byte there. */
+const stopping = ['onward', 'vary'];
+
+const probes = (names: readonly string[]): string[] => names.flatMap((name) => ['-p', `fn:${name}*`]);
+
+/** A tree without its times and the numbers of threads. */
+function calls(text: string): string[] {
+  return text
+    .split('\n')
+    .filter((line) => !line.startsWith('#'))
+    .map((line) => line.replace(/^.*?\[ *\d+\]/, ''));
+}
+
+t.test(
+  'returns, recursion, tail jumps, longjmp, some by stops: arguments, results and nesting as with stops',
+  async (t) => {
+    const program = compileReleased(t, 'stacked.c');
+    const untraced = (await start(program, ['run', '15']).ended).stdout;
+    const auto = await trace(t, [program, 'run', '15'], ...probes([...patched, ...stopping]));
+    t.equal(auto.stdout, untraced);
+    t.equal(auto.output.missing, 0);
+    const named = auto.output.probes as readonly { function: string; engine: string; why?: string }[];
+    t.strictSame(
+      named
+        .filter(({ engine }) => engine === 'target')
+        .map((probe) => probe.function)
+        .sort(),
+      patched.toSorted(),
+    );
+    t.match(
+      named.find((probe) => probe.function === 'onward')?.why,
+      /jmp .* leads to code that may take arguments on the stack/,
+    );
+    t.match(named.find((probe) => probe.function === 'vary')?.why, /there is no room for a jump at the end at/);
+    sameCalls(t, auto.output, untraced);
+    const stop = await trace(t, [program, 'run', '15'], '--engine', 'stop', ...probes([...patched, ...stopping]));
+    t.strictSame(calls(auto.text), calls(stop.text));
+    t.ok(calls(stop.text).length > 300);
+  },
+);
+
+t.test('four threads, and a child that returns through the same ends', async (t) => {
+  const program = compileReleased(t, 'stacked.c');
+  for (const mode of ['threads', 'fork']) {
+    const untraced = (await start(program, [mode, '300']).ended).stdout;
+    if (mode === 'fork') t.match(untraced, /^child 7$/m);
+    const { output, stdout } = await trace(t, [program, mode, '300'], '--engine', 'target', ...probes(patched));
+    t.equal(stdout, untraced);
+    withoutStops(t, output);
+    sameCalls(t, output, untraced.replace(/ (onward|vary)=\d+/g, ''));
+  }
+});
