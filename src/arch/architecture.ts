@@ -2,6 +2,7 @@ import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { AddressSpaces } from './address-space.js';
 import type { FrameModel } from './frame-model.js';
+import type { InjectedCall } from './injected-call.js';
 import type { ProbeCode } from './probe-code.js';
 
 /** What differs between the two architectures, and nothing else: one implementation a folder, the same file names in both. */
@@ -45,6 +46,8 @@ export interface Architecture {
   readonly frames: FrameModel;
   /** Machine code that notes events inside the target. */
   readonly probeCode?: ProbeCode;
+  /** Calls of the program's functions that it does not make itself. */
+  readonly injectedCall: InjectedCall;
   /** How page tables are read. */
   readonly addressSpaces: AddressSpaces;
   /** Loads what decoding needs beyond its own tables; once, before the first use of the folder's decoder. `resumeOver` does without. */

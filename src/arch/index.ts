@@ -17,5 +17,6 @@ export function architectureNamed(gdbName: string): Architecture | undefined {
 export type { AddressSpace, AddressSpaces, LargePageTable, Mapping } from './address-space.js';
 export type { Architecture, Effects, ResumeOver } from './architecture.js';
 export type { CodeRange, Confidence, FrameAt, FrameModel, FunctionFrames } from './frame-model.js';
+export type { InjectedCall } from './injected-call.js';
 export * from './probe-code.js';
 export { riscv64, x86_64 };

@@ -16,6 +16,8 @@ export interface ElfSymbol {
   readonly size: number;
   readonly type: 'function' | 'object' | 'other';
   readonly binding: 'local' | 'global' | 'weak';
+  /** Seen from outside its object file, whatever the linker has made of its binding: global, weak, or hidden (gABI, "Symbol Visibility"). */
+  readonly external: boolean;
 }
 
 const ENTRY = 24;
@@ -23,12 +25,15 @@ const SHN_ABS = 0xfff1;
 const STT_SECTION = 3;
 const STT_FILE = 4;
 const STT_TLS = 6;
+const STV_INTERNAL = 1;
+const STV_HIDDEN = 2;
 
 /** The symbols of an ELF by address and by name. Kept as columns; a symbol becomes an object when it is asked for. */
 export class ElfSymbols {
   readonly #names: Uint8Array;
   readonly #nameAt: Uint32Array;
   readonly #info: Uint8Array;
+  readonly #other: Uint8Array;
   readonly #start: Float64Array;
   readonly #size: Float64Array;
   readonly #ranges: IntervalIndex;
@@ -38,6 +43,7 @@ export class ElfSymbols {
     this.#names = names;
     this.#nameAt = Uint32Array.from(rows, (row) => row.name);
     this.#info = Uint8Array.from(rows, (row) => row.info);
+    this.#other = Uint8Array.from(rows, (row) => row.other);
     this.#start = Float64Array.from(rows, (row) => row.start);
     this.#size = Float64Array.from(rows, (row) => row.size);
     const ranges = new IntervalList();
@@ -125,12 +131,14 @@ export class ElfSymbols {
   #symbol(i: number): ElfSymbol {
     const info = this.#info[i] as number;
     const type = info & 15;
+    const visibility = (this.#other[i] as number) & 3;
     return {
       name: this.#name(i),
       address: fromCode(this.#start[i] as number),
       size: this.#size[i] as number,
       type: type === 2 || type === 10 ? 'function' : type === 1 ? 'object' : 'other',
       binding: info >> 4 === 1 ? 'global' : info >> 4 === 2 ? 'weak' : 'local',
+      external: info >> 4 !== 0 || visibility === STV_INTERNAL || visibility === STV_HIDDEN,
     };
   }
 }
@@ -138,6 +146,7 @@ export class ElfSymbols {
 interface Row {
   readonly name: number;
   readonly info: number;
+  readonly other: number;
   readonly start: CodeAddress;
   readonly size: number;
 }
@@ -150,14 +159,14 @@ function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Row[] {
     r.offset = i * ENTRY;
     const name = r.u32();
     const info = r.u8();
-    r.skip(1);
+    const other = r.u8();
     const section = r.u16();
     const start = codeOf(r.u32(), r.u32()) + (section === SHN_ABS ? 0 : elf.loadBias);
     const size = codeOf(r.u32(), r.u32());
     const type = info & 15;
     if (section === 0 || type === STT_SECTION || type === STT_FILE || type === STT_TLS) continue;
     if (Number.isNaN(start) || !(size >= 0) || name >= names.length || isLabel(names, name)) continue;
-    rows.push({ name, info, start, size });
+    rows.push({ name, info, other, start, size });
   }
   return rows;
 }

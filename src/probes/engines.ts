@@ -10,7 +10,15 @@ import type { CallTracer } from './call-tracer.js';
 import { type EnginePlanOptions, engineChoices, planEngines } from './engine-choice.js';
 import { changesItsCode } from './linux-kernel.js';
 import { processMemory, whyProcessStops } from './process-memory.js';
-import { isRefusal, ProvenScratch, type Refusal, type Scratch, type ScratchSources, slackOf } from './scratch/index.js';
+import {
+  type Intercept,
+  isRefusal,
+  ProvenScratch,
+  type Refusal,
+  type Scratch,
+  type ScratchSources,
+  slackOf,
+} from './scratch/index.js';
 import type { StopEngine } from './stop-engine.js';
 import { StopWarning } from './stop-warning.js';
 import { cleanChild } from './target/forked-child.js';
@@ -145,7 +153,7 @@ export class Engines {
     const plan = this.#plan;
     const [first] = plan.sites;
     if (first === undefined) return true;
-    const scratch = await this.#takeScratch(first.plan.address);
+    const scratch = await this.#takeScratch(first.plan.address, stops);
     if (scratch === undefined) return false;
     if (isRefusal(scratch)) {
       this.#fallBack(scratch.refused);
@@ -341,10 +349,11 @@ export class Engines {
   }
 
   /** Undefined where it is too early. */
-  #takeScratch(text: Addr): Promise<Scratch | Refusal | undefined> {
+  #takeScratch(text: Addr, stops: StopEngine): Promise<Scratch | Refusal | undefined> {
     const { session, arch, elf, inProcess, scratch } = this.#options;
     const process = inProcess && processMemory(this.#plan);
-    return this.#memory.take({ ...scratch, session, arch, elf, text, process, logger: this.#logger });
+    const intercept: Intercept = (address, then) => stops.points.intercept(address, then);
+    return this.#memory.take({ ...scratch, session, arch, elf, text, process, intercept, logger: this.#logger });
   }
 
   #poll(): void {

@@ -194,6 +194,7 @@ export class StopEngine {
         watched = watches.next(await this.#codeAt(addr(pc), hart), registers.value);
         if (watched) continue;
       }
+      if (await this.#points.intercepted(point, hart)) continue;
       const tells = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
       await this.#options.onStop?.(tells);
       if (point?.permanent && !this.#arrived && !asked) {

@@ -22,6 +22,10 @@ export interface Point {
   awaited: boolean;
   /** True where no probe is: the stop itself is what was wanted. */
   pause: (() => void) | undefined;
+  /** Called at the next stop there, once. */
+  intercept: ((hart: string | undefined) => Promise<void>) | undefined;
+  /** True where the breakpoint is in for `intercept` alone. */
+  borrowed: boolean;
   /** By hart, its stack pointer: a step over this place ran into an interrupt or signal handler, and the same hit will be reported once more. */
   readonly rearrivals: Map<number, bigint>;
 }
@@ -107,6 +111,24 @@ export class StopPoints {
   async pause(address: Addr, pause: () => void): Promise<void> {
     await this.armNow([address]);
     this.#at(address, pause);
+  }
+
+  /** A breakpoint that comes out again at the first stop there, when it was none before. */
+  async intercept(address: Addr, then: (hart: string | undefined) => Promise<void>): Promise<void> {
+    const point = await this.of(address);
+    point.borrowed = !point.permanent;
+    await this.armNow([address]);
+    point.intercept = then;
+  }
+
+  /** Whether somebody has waited for a stop here; then the hart may stand elsewhere now. */
+  async intercepted(point: Point | undefined, hart: string | undefined): Promise<boolean> {
+    if (!point?.intercept) return false;
+    const { intercept, borrowed, breakpoint } = point;
+    point.intercept = undefined;
+    if (borrowed) await this.disarm([breakpoint.address]);
+    await intercept(hart);
+    return true;
   }
 
   #at(address: Addr, pause: () => void): void {
@@ -227,6 +249,8 @@ export class StopPoints {
         permanent: false,
         awaited: false,
         pause: undefined,
+        intercept: undefined,
+        borrowed: false,
         rearrivals: new Map(),
       };
       if (this.#stepped.some((piece) => isIn(address, piece))) toStep(point);

@@ -2,6 +2,7 @@ import type { Architecture } from '../architecture.js';
 import { memoryAccess } from './access.js';
 import { addressSpaces } from './address-space.js';
 import { lengthOf } from './decode.js';
+import { injectedCall } from './injected-call.js';
 import { frames } from './prologue.js';
 import { dwarfRegister } from './registers.js';
 import { resumeOver } from './resume.js';
@@ -27,6 +28,7 @@ export const riscv64: Architecture = {
   memoryAccess,
   frames,
   probeCode,
+  injectedCall,
   addressSpaces,
   prepare: async () => {},
 };

@@ -1,6 +1,7 @@
 import type { Architecture } from '../architecture.js';
 import { addressSpaces } from './address-space.js';
 import { prepare } from './decode.js';
+import { injectedCall } from './injected-call.js';
 import { frames } from './prologue.js';
 import { dwarfRegister } from './registers.js';
 import { resumeOver } from './resume.js';
@@ -25,6 +26,7 @@ export const x86_64: Architecture = {
   resumeOver,
   frames,
   probeCode,
+  injectedCall,
   addressSpaces,
   prepare,
 };

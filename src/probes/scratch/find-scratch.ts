@@ -5,6 +5,7 @@ import type { Logger } from '../../base/logger.js';
 import type { ElfFile } from '../../dwarf/index.js';
 import type { Session } from '../../rsp/index.js';
 import { type GivenMemory, givenScratch, sectionMemory } from './given-memory.js';
+import { GuestAllocator, type Intercept } from './guest-allocator.js';
 import type { HiddenMemory } from './hidden-memory.js';
 import { mapIntoProcess } from './linux-process.js';
 import { turnsPagingOn } from './paging-moment.js';
@@ -30,11 +31,14 @@ export interface ScratchRequest extends ScratchSources {
   readonly process?: { readonly codeSize: number; readonly dataSize: number } | undefined;
   /** What needs to be found out once, however often memory is asked for. */
   readonly known?: Known;
+  /** Without it nothing is asked of the program's allocator, only said that it would be. */
+  readonly intercept?: Intercept;
   readonly logger?: Logger;
 }
 
 export interface Known {
   untold?: RamPiece | Refusal;
+  allocator?: GuestAllocator;
 }
 
 const nothing =
@@ -46,7 +50,7 @@ const SHF_EXECINSTR = 4;
 
 /**
  * Memory for trampolines, in this order: what the user named, memory mapped into a process, what the program sets aside (section `.rsptrace`),
- * hidden RAM of a machine that we started, RAM that the guest of another machine is not told of. Called while the target stands in the program.
+ * hidden RAM of a machine that we started, RAM that the guest of another machine is not told of, the program's allocator. Called while the target stands in the program.
  * @throws RsptraceError `SCRATCH_UNUSABLE` for what the user named and cannot be used
  */
 export async function findScratch(request: ScratchRequest): Promise<Scratch | Refusal | MapRefusal> {
@@ -68,7 +72,8 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   const { known = {} } = request;
   known.untold ??= await untoldMemory(session, elf);
   if (!isRefusal(known.untold)) return known.untold.map(arch, { text, pages });
-  return hidden ?? { refused: nothing };
+  known.allocator ??= new GuestAllocator(session, arch, elf, request.logger);
+  return (await known.allocator.scratch(pages, request.intercept)) ?? hidden ?? { refused: nothing };
 }
 
 async function processScratch(

@@ -1,5 +1,6 @@
 export { findScratch, type ScratchRequest, type ScratchSources, slackOf } from './find-scratch.js';
 export { type GivenMemory, givenScratch, parseScratch, sectionMemory, symbolMemory } from './given-memory.js';
+export type { Intercept } from './guest-allocator.js';
 export { HiddenMemory } from './hidden-memory.js';
 export { linuxStart } from './linux-start.js';
 export { pagingIsFinal, turnsPagingOn } from './paging-moment.js';

@@ -17,6 +17,7 @@ export class ProvenScratch {
    * @throws RsptraceError `SCRATCH_UNUSABLE` where something else writes to what the user named
    */
   async take(request: ScratchRequest): Promise<Scratch | Refusal | undefined> {
+    if (this.#known.allocator?.asking) return undefined;
     if (this.#found === undefined) {
       const found = await findScratch({ ...request, known: this.#known });
       if (isRefusal(found)) return 'later' in found && found.later ? undefined : found;
