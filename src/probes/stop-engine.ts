@@ -122,6 +122,7 @@ export class StopEngine {
     return this.#points.arm([address], then);
   }
 
+  /** Where it stops. */
   get points(): StopPoints {
     return this.#points;
   }
