@@ -10,6 +10,7 @@ const [kind, elf] = process.argv.slice(2);
 const program = await prepare(elf, [parseProbe('fn:f*')]);
 
 async function measure({ session, scratch, began }) {
+  const cpuBefore = process.cpuUsage();
   const since = () => performance.now() - began;
   const stopper = new AbortController();
   const times = {};
@@ -17,6 +18,8 @@ async function measure({ session, scratch, began }) {
   const sink = sinkOf(() => {
     if (times.running !== undefined || times.installedAt === undefined) return;
     times.running = since();
+    const { user, system } = process.cpuUsage(cpuBefore);
+    times.cpu = (user + system) / 1000;
     stopper.abort();
   });
   const logger = whenInstalled(({ probes }) => {

@@ -103,6 +103,7 @@ export async function arm({ rounds, functions }) {
     row('from the connection to running', of('running'), 'ms');
     row('  of it until breakpoints are in', of('planted'), 'ms');
     row('  of it until the first is called', of('called'), 'ms');
+    row("  rsptrace's CPU meanwhile", of('cpu'), 'ms');
     row('detaching', of('left'), 'ms');
   }
 }

@@ -268,13 +268,18 @@ export class Assembler {
   }
 
   #constant(value: bigint, bytes: number): void {
-    for (let shift = 0; shift < 8 * bytes; shift += 8) this.#bytes.push(Number((value >> BigInt(shift)) & 0xffn));
+    for (let rest = value, left = bytes; left > 0; rest >>= 32n, left -= 4)
+      this.#word(Number(BigInt.asIntN(32, rest)), Math.min(left, 4));
+  }
+
+  #word(value: number, bytes: number): void {
+    for (let shift = 0; shift < 8 * bytes; shift += 8) this.#bytes.push((value >> shift) & 0xff);
   }
 
   #relative(target: Addr | Label, bytesBehind: number): void {
     const at = this.#bytes.length;
     this.#relatives.push({ at, end: at + 4 + bytesBehind, target });
-    this.#constant(0n, 4);
+    this.#word(0, 4);
   }
 
   /** Opcodes with a register in their low three bits. */
@@ -319,7 +324,7 @@ export class Assembler {
     if (index === RSP) throw new RangeError('rsp cannot be an index');
     const low = base & 7;
     // Low bits 5 without a displacement would mean rip, or no base.
-    const bytes = offset === 0 && low !== 5 ? 0 : fits(BigInt(offset), 8) ? 1 : 4;
+    const bytes = offset === 0 && low !== 5 ? 0 : (offset << 24) >> 24 === offset ? 1 : 4;
     const mod = bytes === 0 ? 0 : bytes === 1 ? 0x40 : 0x80;
     if (index === undefined && low !== 4) this.#bytes.push(mod | reg | low);
     else this.#bytes.push(mod | reg | 4, (Math.log2(scale) << 6) | (((index ?? 4) & 7) << 3) | low);
@@ -327,10 +332,10 @@ export class Assembler {
   }
 
   #displacement(offset: number, bytes: number): void {
-    if (!Number.isInteger(offset) || !fits(BigInt(offset), 32)) {
+    if ((offset | 0) !== offset) {
       throw new RangeError(`A displacement of ${offset} does not fit in an instruction`);
     }
-    this.#constant(BigInt(offset), bytes);
+    this.#word(offset, bytes);
   }
 }
 
