@@ -10,6 +10,8 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
   rmSync(folder, { recursive: true, force: true });
 });
+// Whoever ends us early wants no QEMU left either.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
 export const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
 
 const pause = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);

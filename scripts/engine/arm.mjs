@@ -98,7 +98,10 @@ export async function arm({ rounds, functions }) {
   }
   for (const [name, list] of Object.entries(runs)) {
     const [{ installed, stopping }] = list;
-    console.log(`arm, ${name}: ${installed} functions without stops, ${stopping} with one`);
+    const refused = functions - installed - stopping;
+    console.log(
+      `arm, ${name}: ${installed} functions armed, ${stopping} with a stop, ${refused} for which there was no room`,
+    );
     const of = (key) => list.map((run) => run[key]);
     row('from the connection to running', of('running'), 'ms');
     row('  of it until breakpoints are in', of('planted'), 'ms');

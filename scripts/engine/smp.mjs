@@ -13,6 +13,8 @@ import { sinkOf, withQemu } from './hidden.mjs';
 const harts = 4;
 /** Ticks of the 10 MHz timer between two interrupts of a hart: 1 kHz. */
 const period = 10_000;
+/** Whatever takes longer hangs. */
+const longestMs = 600_000;
 const sources = resolve(import.meta.dirname, '../../test/support/kernels');
 
 function kernel(arch, calls) {
@@ -97,8 +99,10 @@ export async function smp({ events }) {
     const check = new Check();
     await withQemu(command, async ({ session, scratch, ended, console: printed }) => {
       const sink = sinkOf((event) => check.event(event));
-      const recording = await record({ session, program, sink, engine: 'target', scratch });
+      const signal = AbortSignal.timeout(longestMs);
+      const recording = await record({ session, program, sink, engine: 'target', scratch, signal });
       if (recording.error) throw recording.error;
+      if (recording.end !== 'guest-ended') throw new Error(`the guest has not ended after ${longestMs / 1000} s`);
       await ended;
       const counters = countersOf(printed());
       if (counters.length !== harts) throw new Error(`the guest has not come to its end: ${printed().slice(-300)}`);
