@@ -26,7 +26,7 @@ async function stacksOf(t: Test, name: string, engine: 'auto' | 'stop'): Promise
   return [...new Set(stacks.map(({ name, args }) => `${name}: ${String(args.stack)}`))].sort();
 }
 
-for (const name of ['rv-o2']) {
+for (const name of ['rv-o2', 'x86-o2']) {
   t.test(`${name}: --bt through functions that are traced without stops`, async (t) => {
     const [hooked, plain] = [await stacksOf(t, name, 'auto'), await stacksOf(t, name, 'stop')];
     t.ok(
