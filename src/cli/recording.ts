@@ -220,6 +220,11 @@ export function report(
       'rsptrace: the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run`\n',
     );
   }
+  if (recording.pastWire && args['record-wire'] !== undefined) {
+    process.stderr.write(
+      `rsptrace: what was noted without stops did not pass over the wire, so that ${args['record-wire']} cannot be replayed; --engine stop makes a recording that can\n`,
+    );
+  }
   if (!error) return ExitCode.recorded;
   process.stderr.write(errorText(error));
   return ExitCode.cutShort;

@@ -74,6 +74,7 @@ export class Engines {
   readonly #warning: StopWarning;
   #unwinder: ProcessUnwinder | undefined;
   #source: string | undefined;
+  #pastWire = false;
   /** Of the programs that the process ran before. */
   #earlier = { records: 0, missing: 0 };
   #onError: (thrown: unknown) => void = () => {};
@@ -112,6 +113,11 @@ export class Engines {
   /** Where the ring and the trampolines lie, once they are installed. */
   get scratch(): string | undefined {
     return this.#source;
+  }
+
+  /** Records were read out of memory that is shared with the target, not through the stub. */
+  get pastWire(): boolean {
+    return this.#pastWire;
   }
 
   /** What stands behind a return address that a trampoline has put in place of the original. */
@@ -160,6 +166,7 @@ export class Engines {
       return true;
     }
     this.#scratch = scratch;
+    this.#pastWire ||= scratch.shared !== undefined;
     const { process } = code;
     const reserved = inProcess && process ? unwinderRoom(process, plan.sites.length) : 0;
     try {

@@ -120,6 +120,8 @@ export interface Recording extends Progress {
   readonly neverLoaded: readonly string[];
   /** The guest ended with a ring that could only be read at stops: what was in it is lost. */
   readonly tailLost: boolean;
+  /** Records were read past the stub: a recording of the wire does not have them. */
+  readonly pastWire: boolean;
 }
 
 /** Of QEMU's `virt` machine. */
@@ -370,7 +372,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   if (neverLoaded.length > 0)
     logger.warn({ probes: neverLoaded }, 'their code was never loaded: these probes were not planted');
   const hostMs = performance.now() - started;
-  const { choices, scratch, tailLost } = engines;
+  const { choices, scratch, tailLost, pastWire } = engines;
   const watched = watches.all.map(watchRef);
   const outcome = { end: why, clock, stop: ended, error, hostMs, neverLoaded };
   return {
@@ -381,6 +383,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     scratch,
     missing,
     tailLost,
+    pastWire,
     ...progress(),
   };
 }

@@ -66,7 +66,11 @@ t.test('run, bt and tasks are recorded and replayed too', async (t) => {
     '--',
     ...qemuArgv('rv-o2'),
   ];
-  t.equal((await rsptrace(...run).ended).status, 0);
+  const shared = await rsptrace(...run.map((each) => (each === 'stop' ? 'target' : each))).ended;
+  t.match(shared.stderr, /did not pass over the wire, .*wire\.jsonl cannot be replayed; --engine stop/);
+  const recorded = await rsptrace(...run).ended;
+  t.equal(recorded.status, 0);
+  t.notMatch(recorded.stderr, /cannot be replayed/);
   const replay = ['--remote', `replay:${wire}`, '--engine', 'stop', '-n', '300', '-o', trace('again.json'), elf];
   const again = await rsptrace(...replay).ended;
   t.equal(again.status, 0, again.stderr);
