@@ -74,10 +74,17 @@ export class HartWords {
     if (known !== undefined) return known;
     if (this.#known.size === this.#harts) return 0;
     const taken = new Set(this.#known.values());
-    let number = this.#hints.get(word);
-    if (number === undefined || taken.has(number)) for (number = 0; taken.has(number); ) number++;
+    const told = this.#hints.get(word);
+    const number = told === undefined || taken.has(told) ? this.#unknown(taken) : told;
     this.#known.set(word, number);
     return number;
+  }
+
+  /** A hart whose word has not come, first one of which nothing is known. */
+  #unknown(taken: ReadonlySet<number>): number {
+    const told = new Set(this.#hints.values());
+    const free = Array.from({ length: this.#harts }, (_, hart) => hart).filter((hart) => !taken.has(hart));
+    return free.find((hart) => !told.has(hart)) ?? free[0] ?? 0;
   }
 }
 
