@@ -334,8 +334,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * gdbserver interrupts by a SIGINT to the process. When a breakpoint was hit in the same moment, it is still on its way, and would end a program that
-   * is left now: it is let come, with no breakpoint inserted.
+   * gdbserver interrupts by a SIGINT to the process. When a breakpoint was hit in the same moment, the signal is still on its way, and would end a
+   * program that is left now: it is let come, with no breakpoint inserted.
    */
   async #takeInterruptBack(): Promise<void> {
     for (let stops = 0; stops < STOPS_BEFORE_INTERRUPT; stops++) {

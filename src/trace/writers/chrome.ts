@@ -1,9 +1,15 @@
 /*
  * Chrome Trace Event JSON ("Trace Event Format", docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
- * This part: the JSON array form, whose closing `]` may be missing, so that a file that is cut off after a record loads;
- * M (metadata), B and E (a thread a hart, or a thread a stack, strictly nested), nestable async b, n and e (one `cat` + `id` a root Future), and
- * thread-scoped i for accesses of watched places and ends whose begin is unknown, C (counter) for the values of watched places. `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid`
- * the hart's number + 1, since viewers take thread 0 as the idle thread; of a stack from 100001. Objects that need the object form are not written.
+ * This part: the JSON array form, whose closing `]` may be missing, so that a file that is cut off after a record loads.
+ *
+ *   M        metadata
+ *   B E      slices of a hart, or of a stack: strictly nested
+ *   b n e    nestable async: of a root Future (one `cat` + `id` each), of gaps
+ *   i        instants of a hart or a stack: accesses of watched places, ends whose begin is unknown
+ *   C        values of watched places
+ *
+ * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid` the hart's number + 1, since viewers take thread 0 as the idle
+ * thread; of a stack from 100001. Objects that need the object form are not written.
  */
 import { hex } from '../../base/addr.js';
 import type {

@@ -47,7 +47,10 @@ const SEQUENCE = Uint8Array.of(
   SEQ_NEEDS_INCREMENTAL_STATE,
 );
 const littleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-/** A packet's bytes besides its TrackEvent's body, at most: tags, lengths of up to 5 bytes, time, track and type, and what its last word is too long. */
+/**
+ * A packet's bytes besides its TrackEvent's body, at most: tags, lengths of up to 5 bytes, time, track and type, and by what its last word is too
+ * long.
+ */
 const AROUND_BODY = 48;
 
 /**
@@ -144,7 +147,8 @@ export class PerfettoSequence implements Annotations {
   }
 
   /**
-   * The annotations gathered since {@link annotate}, and a name. It may be given to {@link event} as often as one likes, the first time before anything else is written.
+   * The annotations gathered since {@link annotate}, and a name. It may be given to {@link event} as often as one likes, the first time before
+   * anything else is written.
    */
   body(name?: EventName): Body {
     const packet = this.#packet;

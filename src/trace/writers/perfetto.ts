@@ -13,7 +13,8 @@
  *                                            instant on the hart's track
  *     gaps                                   a slice where the link was broken; only where there is one
  *
- * Track uuids: 1 the process, 2 `tasks`, even from 4 harts, even from FIRST_THREAD threads, odd from 3 roots, GAPS_TRACK, watched places in even numbers down from there. Nothing of the host is written.
+ * Track uuids: 1 the process, 2 `tasks`, odd from 3 roots, even from 4 harts, even from FIRST_THREAD threads; GAPS_TRACK, and watched places in
+ * even numbers down from there. Nothing of the host is written.
  */
 import type {
   CallBegin,
