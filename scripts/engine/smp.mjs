@@ -39,7 +39,14 @@ class Check {
   torn = 0;
   disorder = 0;
   first;
-  harts = Array.from({ length: harts }, () => ({ outer: 0, inner: 0, tick: 0, last: 0, open: [] }));
+  harts = Array.from({ length: harts }, () => ({
+    outer: 0,
+    inner: 0,
+    tick: 0,
+    seen: { outer: 0, inner: 0, tick: 0 },
+    last: 0,
+    open: [],
+  }));
 
   event(event) {
     if (event.type !== 'call-begin' && event.type !== 'call-end') return this.#torn(event);
@@ -58,6 +65,7 @@ class Check {
     if (!Number.isInteger(number) || hart?.value !== String(event.hart)) this.#torn(event);
     else if (number !== told[name]) this.#disorder(event);
     told[name] = number + 1;
+    told.seen[name]++;
     // An interrupt may come anywhere; ordinary calls nest in one way only.
     const around = told.open.at(-1);
     const nests = name === 'inner' ? around?.name === 'outer' && around.number === number : around?.name !== name;
@@ -108,7 +116,8 @@ export async function smp({ events }) {
       if (counters.length !== harts) throw new Error(`the guest has not come to its end: ${printed().slice(-300)}`);
       const names = ['outer', 'inner', 'tick'];
       const lost = counters.reduce(
-        (sum, own, hart) => sum + names.reduce((of, name) => of + Math.abs(own[name] - check.harts[hart][name]), 0),
+        (sum, own, hart) =>
+          sum + names.reduce((of, name) => of + Math.abs(own[name] - check.harts[hart].seen[name]), 0),
         recording.missing,
       );
       const open = check.harts.reduce((sum, { open: calls }) => sum + calls.length, 0);
