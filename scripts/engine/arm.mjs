@@ -68,13 +68,18 @@ N long f${i}(long a, long b) {
   return a + sink + ${i};
 }`;
   const numbers = Array.from({ length: count }, (_, i) => i);
-  const calls = numbers.map((i) => `s += f${i}(s, i);`).join('\n');
+  // A table: one function that calls them all would keep the compiler busy.
+  const table = numbers.map((i) => `f${i}`).join(', ');
   const text = `#include <signal.h>
 #include <sys/prctl.h>
 #define N __attribute__((noinline))
 volatile long sink;
 ${numbers.map(one).join('')}
-int main(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); long s = 0; for (long i = 0;; i++) { ${calls} } }
+long (*volatile const all[])(long, long) = {${table}};
+int main(void) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (long s = 0;;) for (long i = 0; i < ${count}; i++) s += all[i](s, i);
+}
 `;
   const elf = join(folder, 'functions');
   writeFileSync(`${elf}.c`, text);
