@@ -276,6 +276,7 @@ export class Engines {
     if (!target) return [];
     const missing = await this.#readOut(target, scratch);
     scratch?.shared?.close();
+    await scratch?.bulk?.close();
     this.#earlier = { records: this.#earlier.records + target.records, missing: this.#earlier.missing + missing };
     return target.sites.map(({ plan: { address } }) => address);
   }
@@ -335,6 +336,7 @@ export class Engines {
       } else missing += await this.#readOut(target, this.#scratch);
     } finally {
       this.#scratch?.shared?.close();
+      await this.#scratch?.bulk?.close();
     }
     return { missing };
   }

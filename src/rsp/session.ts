@@ -9,7 +9,7 @@ import type { Link } from './link.js';
 import { type MemoryRegion, parseMemoryMap } from './memory-map.js';
 import { packets } from './packets.js';
 import { PagedMemory, type TargetMemory } from './paged-memory.js';
-import { readRemoteFile } from './remote-files.js';
+import { RemoteFile, readRemoteFile } from './remote-files.js';
 import { ANY_HART, type Resume, type RunControl, type SessionState } from './run-control.js';
 import { liftedForStep, stepWithout } from './step-over.js';
 import { pidOf, type StopReason, type StopReply } from './stop-reply.js';
@@ -246,6 +246,11 @@ export class Session implements AsyncDisposable {
   async remoteFile(path: string): Promise<Uint8Array | undefined> {
     if (!this.features.vPackets) return undefined;
     return readRemoteFile(this.#ask, path, this.features.packetSize);
+  }
+
+  /** The same, to be read piece by piece. */
+  async openRemoteFile(path: string): Promise<RemoteFile | undefined> {
+    return this.features.vPackets ? RemoteFile.open(() => this.batch(), path, this.features.packetSize) : undefined;
   }
 
   /** Runs a command of the stub's own; what it prints, or undefined where the stub refuses. */

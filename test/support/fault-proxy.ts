@@ -34,7 +34,7 @@ export function random(seed: number): () => number {
   };
 }
 
-/** Stands between a client and the stub at `target`, both on unix sockets, and does to the bytes what it was told. */
+/** Stands between a client, on a unix socket, and the stub at `target`, a unix socket or an address and a port, and does to the bytes what it was told. */
 export class FaultProxy implements AsyncDisposable {
   readonly path = join(tmpdir(), `fault-proxy-${randomBytes(6).toString('hex')}`);
   /** Changes may be made at any time. */
@@ -102,7 +102,9 @@ export class FaultProxy implements AsyncDisposable {
 
   #serve(client: net.Socket): void {
     this.connections++;
-    const stub = net.connect({ path: this.#target, allowHalfOpen: true });
+    const [, host, port] = /^([\d.]+):(\d+)$/.exec(this.#target) ?? [];
+    const where = host === undefined ? { path: this.#target } : { host, port: Number(port) };
+    const stub = net.connect({ ...where, allowHalfOpen: true });
     this.#client = client;
     this.#stub = stub;
     this.#join(client, stub, 'to-stub');

@@ -7,7 +7,8 @@
  * the pages between them belong to us as well: whoever runs past an end faults. Never is anything writable and executable at once; code is written
  * through the stub, whose ptrace does not ask for permissions.
  *
- * Where the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet.
+ * Where the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet. Where it runs on another one, it reads that file
+ * for us (vFile:pread), at a stop: gdbserver does so four times as fast as it reads memory.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -16,7 +17,7 @@ import { messageOf } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
 import type { Session } from '../../rsp/index.js';
 import { openMemfd } from './memfd.js';
-import type { Region, Scratch, SharedMemory } from './scratch.js';
+import type { BulkReads, Region, Scratch, SharedMemory } from './scratch.js';
 import { errnoOf, SYS, type SystemCall, SystemCalls, unavailable } from './system-calls.js';
 
 export interface ProcessScratchOptions {
@@ -78,6 +79,7 @@ interface Mapped {
   readonly own: Region;
   readonly memfd: boolean;
   readonly shared: SharedMemory | undefined;
+  readonly bulk?: BulkReads;
 }
 
 class ProcessScratch implements Scratch {
@@ -87,6 +89,7 @@ class ProcessScratch implements Scratch {
   readonly data: Region;
   readonly own: Region;
   readonly shared: SharedMemory | undefined;
+  readonly bulk?: BulkReads;
   readonly #session: Session;
   readonly calls: SystemCalls;
   readonly #whole: Region;
@@ -100,6 +103,7 @@ class ProcessScratch implements Scratch {
     this.data = mapped.data;
     this.own = mapped.own;
     this.shared = mapped.shared;
+    if (mapped.bulk) this.bulk = mapped.bulk;
     const how = mapped.shared ? 'memfd' : mapped.memfd ? 'memfd on another machine' : 'anonymous';
     this.source = `memory mapped into process ${calls.pid} (${how})`;
   }
@@ -121,6 +125,7 @@ class ProcessScratch implements Scratch {
     if (this.#released) return;
     this.#released = true;
     this.shared?.close();
+    await this.bulk?.close();
     if (this.#session.state.kind === 'gone') return;
     const { address, size } = this.#whole;
     const result = await this.calls.with((call) => call(SYS.munmap, address, size));
@@ -166,7 +171,7 @@ async function share(
   call: SystemCall,
   data: Region,
   logger: Logger,
-): Promise<Pick<Mapped, 'memfd' | 'shared'>> {
+): Promise<Pick<Mapped, 'memfd' | 'shared' | 'bulk'>> {
   // Nothing else is called like it: by its name it is known to be ours before anything is written to it.
   const name = `rsptrace-${randomBytes(8).toString('hex')}`;
   const memory = session.memory();
@@ -185,10 +190,28 @@ async function share(
     const shared = openMemfd(`/proc/${pid}/fd/${file}`, name, data.size);
     if (shared && (await isSame(session, data, shared, logger))) return { memfd: true, shared };
     shared?.close();
-    return { memfd: true, shared: undefined };
+    const bulk = await bulkReads(session, `/proc/${pid}/fd/${file}`, data);
+    return { memfd: true, shared: undefined, ...(bulk ? { bulk } : {}) };
   } finally {
     if (session.state.kind === 'idle') await call(SYS.close, file);
   }
+}
+
+/** The file as the stub reads it, where it is that memory; its begin is zero again. */
+async function bulkReads(session: Session, path: string, data: Region): Promise<BulkReads | undefined> {
+  const file = await session.openRemoteFile(path);
+  const there = randomBytes(64);
+  const memory = session.memory();
+  if (file && (await memory.write(data.address, there))) {
+    const back = await file.read(0, there.length);
+    await memory.write(data.address, new Uint8Array(there.length));
+    if (back && there.equals(back)) {
+      const close = async (): Promise<void> => (session.state.kind === 'idle' ? file.close() : undefined);
+      return { read: (offset, length) => file.read(offset, length), close };
+    }
+  }
+  await file?.close();
+  return undefined;
 }
 
 /** A pattern written on one side is read on the other, both ways; then all is zero again. */

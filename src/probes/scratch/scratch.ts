@@ -19,6 +19,14 @@ export interface SharedMemory {
   close(): void;
 }
 
+/** Memory that the stub reads faster than by its address, at a stop. */
+export interface BulkReads {
+  /** Bytes from `offset` on; undefined where they cannot be read this way. */
+  read(offset: number, length: number): Promise<Uint8Array | undefined>;
+  /** Harmless when called again, and while the target runs. */
+  close(): Promise<void>;
+}
+
 /** Memory of the target that nobody else owns, found once while the target is stopped. */
 export interface Scratch {
   /** Where it came from, for people. */
@@ -31,6 +39,8 @@ export interface Scratch {
   readonly data: Region;
   /** Offsets are from `data.address`. Undefined: only through the stub, at a stop. */
   readonly shared: SharedMemory | undefined;
+  /** The data, where the stub has another way to it; offsets as in `shared`. */
+  readonly bulk?: BulkReads;
   /** Where it is memory of a process: has that make system calls. */
   readonly calls?: SystemCalls;
   /** A page of a process that its children do not share with it, writable. */

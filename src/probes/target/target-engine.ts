@@ -247,11 +247,11 @@ export class TargetEngine {
       this.drainLive(all);
       return this.#digestAll();
     }
-    const memory = this.#options.session.memory();
-    const head = await memory.read(this.#control, this.#headBytes.length);
+    const { session, scratch } = this.#options;
+    const head = await session.memory().read(this.#control, this.#headBytes.length);
     if (!head) throw lostRing(this.#control);
     this.#headBytes.set(head);
-    const read = await readPieces(this.#options.session, this.#ring.wanted(this.#head()));
+    const read = await readPieces(session, this.#ring.wanted(this.#head()), scratch);
     if (!read) throw lostRing(this.#control);
     const writes = this.#ring.accept(read, this.#keep, all);
     this.#digestAll();

@@ -1,5 +1,6 @@
 import { addOffset } from '../../base/addr.js';
 import type { Reply, Session } from '../../rsp/index.js';
+import type { Scratch } from '../scratch/index.js';
 import type { Piece, Write } from './ring.js';
 
 /** Bytes of one write to the stub and of what is read back: enough to hide the round trip, little enough to keep. */
@@ -27,8 +28,30 @@ export async function writeChecked(session: Session, writes: readonly Write[]): 
   return undefined;
 }
 
-/** Reads all, in as few round trips as can be; undefined where any of it cannot be read. */
-export async function readPieces(session: Session, pieces: readonly Piece[]): Promise<Uint8Array[] | undefined> {
+/** Reads all of these pieces of scratch memory, in as few round trips as can be; undefined where any of it cannot be read. */
+export async function readPieces(
+  session: Session,
+  pieces: readonly Piece[],
+  scratch: Pick<Scratch, 'data' | 'bulk'>,
+): Promise<Uint8Array[] | undefined> {
+  return (await readInBulk(pieces, scratch)) ?? readByAddress(session, pieces);
+}
+
+async function readInBulk(
+  pieces: readonly Piece[],
+  { data, bulk }: Pick<Scratch, 'data' | 'bulk'>,
+): Promise<Uint8Array[] | undefined> {
+  if (bulk === undefined) return undefined;
+  const read: Uint8Array[] = [];
+  for (const { address, length } of pieces) {
+    const bytes = await bulk.read(Number(address - data.address), length);
+    if (bytes === undefined) return undefined;
+    read.push(bytes);
+  }
+  return read;
+}
+
+async function readByAddress(session: Session, pieces: readonly Piece[]): Promise<Uint8Array[] | undefined> {
   const read: Uint8Array[] = [];
   for (let next = 0; next < pieces.length; ) {
     const batch = session.batch();
