@@ -225,6 +225,9 @@ export function report(
       `rsptrace: what was noted without stops did not pass over the wire, so that ${args['record-wire']} cannot be replayed; --engine stop makes a recording that can\n`,
     );
   }
+  if (recording.end === 'reset') {
+    process.stderr.write('rsptrace: the machine was reset; what it did after that is not in the trace\n');
+  }
   if (!error) return ExitCode.recorded;
   process.stderr.write(errorText(error));
   return ExitCode.cutShort;

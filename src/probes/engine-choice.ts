@@ -1,5 +1,6 @@
 import { type Architecture, controlBlock } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { CodeFacts } from './code-facts.js';
 import type { EngineName } from './engine-names.js';
@@ -67,4 +68,11 @@ function sourcesFor(arch: Architecture, hart: HartSource | undefined): RecordSou
     returnRegister: arch.returnAddress.in === 'register' ? arch.returnAddress.name : undefined,
     outer: hart ? undefined : { kind: 'control', offset: controlBlock.outer },
   };
+}
+
+/** The engine without stops was asked for by name. */
+export function unavailable(why: string | undefined): RsptraceError {
+  return new RsptraceError('ENGINE_UNAVAILABLE', `no probe can be carried out without stops: ${why}`, {
+    hint: '--engine auto uses breakpoints for what needs them',
+  });
 }

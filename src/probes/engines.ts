@@ -1,4 +1,4 @@
-import type { Architecture, ProbeCode, ProcessCode } from '../arch/index.js';
+import type { ProcessCode } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
@@ -7,10 +7,11 @@ import type { Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { HookFrame } from '../unwind/index.js';
 import type { CallTracer } from './call-tracer.js';
-import { type EnginePlanOptions, engineChoices, planEngines } from './engine-choice.js';
+import { type EnginePlanOptions, engineChoices, planEngines, unavailable } from './engine-choice.js';
 import { changesItsCode } from './linux-kernel.js';
-import { processMemory, whyProcessStops } from './process-memory.js';
+import { processCode, processMemory, whyProcessStops } from './process-memory.js';
 import {
+  closeScratch,
   type Intercept,
   isRefusal,
   ProvenScratch,
@@ -200,7 +201,7 @@ export class Engines {
       if (inProcess && process) session.beforeChildGoes = (child) => this.#clean(child, target, process);
     } catch (thrown) {
       if (session.state.kind === 'idle' && scratch.calls) await this.#release();
-      scratch.shared?.close();
+      await closeScratch(scratch);
       if (wanted === 'target' || !(thrown instanceof RsptraceError)) throw thrown;
       this.#fallBack(thrown.message);
       return true;
@@ -275,8 +276,7 @@ export class Engines {
     this.#unwinder = undefined;
     if (!target) return [];
     const missing = await this.#readOut(target, scratch);
-    scratch?.shared?.close();
-    await scratch?.bulk?.close();
+    await closeScratch(scratch);
     this.#earlier = { records: this.#earlier.records + target.records, missing: this.#earlier.missing + missing };
     return target.sites.map(({ plan: { address } }) => address);
   }
@@ -335,8 +335,7 @@ export class Engines {
         missing += target.finish();
       } else missing += await this.#readOut(target, this.#scratch);
     } finally {
-      this.#scratch?.shared?.close();
-      await this.#scratch?.bulk?.close();
+      await closeScratch(this.#scratch);
     }
     return { missing };
   }
@@ -386,12 +385,6 @@ export class Engines {
   }
 }
 
-/** Trampolines that sleep where those of a machine spin. */
-function processCode({ probeCode }: Architecture): ProbeCode | undefined {
-  const process = probeCode?.process;
-  return probeCode && process && { ...probeCode, wait: process.wait, looksPerSecond: process.looks };
-}
-
 function cached(number: (word: bigint) => number): (word: bigint) => number {
   const known = new Map<bigint, number>();
   return (word) => {
@@ -399,10 +392,4 @@ function cached(number: (word: bigint) => number): (word: bigint) => number {
     known.set(word, found);
     return found;
   };
-}
-
-function unavailable(why: string | undefined): RsptraceError {
-  return new RsptraceError('ENGINE_UNAVAILABLE', `no probe can be carried out without stops: ${why}`, {
-    hint: '--engine auto uses breakpoints for what needs them',
-  });
 }

@@ -1,3 +1,4 @@
+import type { Architecture, ProbeCode } from '../arch/index.js';
 import type { Session } from '../rsp/index.js';
 import type { SitePlan } from './target/sites.js';
 
@@ -17,4 +18,10 @@ export function processMemory({ sites }: SitePlan): { readonly codeSize: number;
 export function whyProcessStops({ features }: Session): string | undefined {
   if (features.supported.get('fork-events') === '+') return undefined;
   return 'the stub does not tell of forks, whose children would write into the same ring';
+}
+
+/** Trampolines that sleep where those of a machine spin. */
+export function processCode({ probeCode }: Architecture): ProbeCode | undefined {
+  const process = probeCode?.process;
+  return probeCode && process && { ...probeCode, wait: process.wait, looksPerSecond: process.looks };
 }

@@ -18,6 +18,8 @@ export interface StopEngineOptions extends StopPointsOptions {
   readonly tracer: Tracer;
   /** Called once, at the first hit. */
   readonly findClock: () => Promise<ClockReader>;
+  /** Whether the machine was reset, which ends the run; `passed`: it only seemed so, and the hart stands further on. */
+  readonly atReset?: (pc: bigint, hart: string | undefined) => Promise<'reset' | 'passed' | 'elsewhere'>;
   /** Called at hits, before they are handled, until it gives true: what has to wait until the program runs. It may disarm. */
   readonly onFirstHit?: () => Promise<boolean>;
   /** Called at every stop, before it is looked at. `tells`: it may be one that an event is told of. */
@@ -48,7 +50,8 @@ export class StopEngine {
   readonly #options: StopEngineOptions;
   readonly #session: Session;
   readonly #arch: Architecture;
-  readonly #points: StopPoints;
+  /** Where it stops. */
+  readonly points: StopPoints;
   readonly #stepper: Stepper;
   readonly #events: ProcessEvents;
   readonly #strangers: Strangers;
@@ -68,13 +71,13 @@ export class StopEngine {
     this.#arch = options.arch;
     const { logger = silent } = options;
     this.#strangers = new Strangers(logger);
-    this.#points = new StopPoints(options);
+    this.points = new StopPoints(options);
     this.#stepper = new Stepper(options.session, options.arch, options.watches);
     const onExec = async (): Promise<readonly Addr[]> => {
       this.#arrived = false;
       return (await options.onExec?.()) ?? [];
     };
-    this.#events = new ProcessEvents({ ...options, points: this.#points, onExec, logger });
+    this.#events = new ProcessEvents({ ...options, points: this.points, onExec, logger });
   }
 
   get clock(): ClockReader | undefined {
@@ -101,7 +104,7 @@ export class StopEngine {
 
   /** Probes whose code is not in the target yet: they are planted when it comes. */
   get waiting(): readonly Addr[] {
-    return this.#points.late.addresses;
+    return this.points.late.addresses;
   }
 
   /**
@@ -109,27 +112,22 @@ export class StopEngine {
    * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
    */
   arm(addresses: readonly Addr[]): Promise<void> {
-    return this.#points.arm(addresses);
+    return this.points.arm(addresses);
   }
 
   /** A breakpoint without a probe: `onStop` has been called when `then` is. */
   pause(address: Addr, then: () => void = () => {}): Promise<void> {
-    return this.#points.pause(address, then);
+    return this.points.pause(address, then);
   }
 
   /** The same in the program's own code, planted when that is there. */
   pauseInProgram(address: Addr, then: () => void): Promise<void> {
-    return this.#points.arm([address], then);
-  }
-
-  /** Where it stops. */
-  get points(): StopPoints {
-    return this.#points;
+    return this.points.arm([address], then);
   }
 
   /** Takes breakpoints out again, all in one write. */
   disarm(addresses: readonly Addr[]): Promise<void> {
-    return this.#points.disarm(addresses);
+    return this.points.disarm(addresses);
   }
 
   /** Makes `run` return at the next stop. Interrupts a running guest. */
@@ -141,7 +139,7 @@ export class StopEngine {
 
   /** The recording ends: takes everything off the target that would stop it when nobody is there any more. */
   async settle(): Promise<void> {
-    await this.#points.late.quiet();
+    await this.points.late.quiet();
     await this.#options.watches?.disarm();
     await this.#stepper.settle();
   }
@@ -152,7 +150,7 @@ export class StopEngine {
    */
   async run(): Promise<EngineEnd> {
     if (this.#askedToStop) return { kind: 'asked' };
-    await this.#points.late.prepare();
+    await this.points.late.prepare();
     let stop: StopReply | undefined = await this.#resume(this.#session.batch());
     while (stop) {
       if (stop.kind === 'signal') stop = await this.#visit(stop);
@@ -185,28 +183,31 @@ export class StopEngine {
       const registers = first.readRegisters();
       const time = this.#clock.request(first);
       const guessed = this.#guesses.ask(first);
-      const hasCome = this.#points.late.ask(first);
+      const hasCome = this.points.late.ask(first);
       await first.send();
-      if (hasCome()) await this.#points.plantLate();
+      if (hasCome()) await this.points.plantLate();
       const pc = registers.value.register(this.#arch.pc);
       const stackPointer = registers.value.register(this.#arch.sp);
-      const point = pc === undefined ? undefined : this.#points.at(pc);
-      if (stop.reason === undefined && pc !== undefined && watches && !this.#points.isWatched(pc)) {
+      const reset = pc === undefined ? undefined : await this.#options.atReset?.(pc, hart);
+      if (reset === 'passed') continue;
+      if (reset === 'reset') return undefined;
+      const point = pc === undefined ? undefined : this.points.at(pc);
+      if (stop.reason === undefined && pc !== undefined && watches && !this.points.isWatched(pc)) {
         watched = watches.next(await this.#codeAt(addr(pc), hart), registers.value);
         if (watched) continue;
       }
-      if (await this.#points.intercepted(point, hart)) continue;
+      if (await this.points.intercepted(point, hart)) continue;
       const tells = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
       await this.#options.onStop?.(tells);
       if (point?.permanent && !this.#arrived && !asked) {
         asked = true;
-        this.#arrived = await this.#points.late.undisturbed(async () => (await this.#options.onFirstHit?.()) ?? true);
+        this.#arrived = await this.points.late.undisturbed(async () => (await this.#options.onFirstHit?.()) ?? true);
         // It may have read other harts, written registers, or disarmed this very place.
         continue;
       }
       if (pc === undefined || stackPointer === undefined || !point || !(point.permanent || point.awaited)) {
         // The hit that led to its own disarming goes on from where it stands.
-        const guard = pc === undefined ? undefined : this.#points.late.guardAt(addr(pc));
+        const guard = pc === undefined ? undefined : this.points.late.guardAt(addr(pc));
         if (guard && stackPointer !== undefined) {
           // Something else runs where the code will be.
           const stepped = await this.#stepper.over({ pc: guard.address, stackPointer }, hart, [guard]);
@@ -214,7 +215,7 @@ export class StopEngine {
         }
         if (!point) {
           this.#stepper.stopped(hart);
-          if (!this.#points.late.hasInterrupted) this.#strangers.seen(stop, pc);
+          if (!this.points.late.hasInterrupted) this.#strangers.seen(stop, pc);
         }
         return this.#resume(this.#session.batch(hart));
       }
@@ -256,10 +257,10 @@ export class StopEngine {
     const replies = requests.map(read);
     const loaded = loads ? read(load) : undefined;
     const here = { address: hit.pc, length: codeBytes };
-    const code = this.#points.wantsCode(point) ? read(here) : undefined;
+    const code = this.points.wantsCode(point) ? read(here) : undefined;
     if (missing.count > 0) await second.send();
-    const changed = code !== undefined && this.#points.changed(point, hit.pc, code.value);
-    const again = [...(loads ? [load] : []), ...(this.#points.wantsCode(point) ? [here] : [])];
+    const changed = code !== undefined && this.points.changed(point, hit.pc, code.value);
+    const again = [...(loads ? [load] : []), ...(this.points.wantsCode(point) ? [here] : [])];
     this.#guesses.learn(hit.pc, [...requests, ...again]);
     const reaction = repeated
       ? { watch: [], unwatch: [] }
@@ -269,9 +270,9 @@ export class StopEngine {
         );
 
     const points: Point[] = [];
-    for (const address of reaction.watch) points.push(this.#points.at(address) ?? (await this.#points.of(address)));
+    for (const address of reaction.watch) points.push(this.points.at(address) ?? (await this.points.of(address)));
     const third = this.#session.batch(hart);
-    const inserts = this.#points.plant(third, points, reaction.unwatch);
+    const inserts = this.points.plant(third, points, reaction.unwatch);
     if (this.#askedToStop) {
       await third.send();
       if (!repeated) tracer.digest();
@@ -287,15 +288,15 @@ export class StopEngine {
       watches?.covers(each.address, 'bytes' in each ? each.bytes.length : each.length),
     );
     const isKnown = !isAccess && !(load && loaded?.value === undefined);
-    if (effects && isKnown && (await this.#points.writes.areKept(effects.memory, hart))) {
+    if (effects && isKnown && (await this.points.writes.areKept(effects.memory, hart))) {
       const newPc = effects.registers.find(({ name }) => name === this.#arch.pc)?.value;
       for (const { address, bytes } of effects.memory) third.writeMemory(address, bytes);
       const writes = effects.registers.map(({ name, value }) => third.writeRegister(name, value));
-      if (newPc === undefined || !this.#points.isWatched(newPc)) return this.#goOn(third, inserts, repeated, writes);
+      if (newPc === undefined || !this.points.isWatched(newPc)) return this.#goOn(third, inserts, repeated, writes);
       // The next instruction has a breakpoint too: some stubs would run past it, so it is looked at before resuming.
       await third.send();
       pc = addr(newPc);
-      this.#points.check(inserts);
+      this.points.check(inserts);
       if (!repeated) tracer.digest();
     } else {
       const watched = watches?.next(point.code, hit.registers);
@@ -306,7 +307,7 @@ export class StopEngine {
       if (stepped.interrupted) point.rearrivals.set(hit.hart, hit.stackPointer);
       if (stepped.stop.kind !== 'signal') return stepped.stop;
       ({ pc } = stepped);
-      this.#points.check(inserts);
+      this.points.check(inserts);
       if (!repeated) tracer.digest();
       this.#tellAccesses(stepped, hit);
     }
@@ -320,7 +321,7 @@ export class StopEngine {
   /** Goes on from where a hart stands, unless there is something to see. */
   async #from(pc: Addr | undefined, hart: string | undefined): Promise<StopReply | undefined | 'again'> {
     if (this.#askedToStop) return undefined;
-    return pc !== undefined && this.#points.isWatched(pc) ? 'again' : this.#resume(this.#session.batch(hart));
+    return pc !== undefined && this.points.isWatched(pc) ? 'again' : this.#resume(this.#session.batch(hart));
   }
 
   /** The target stands before or behind an access that is watched: tells of it, once it has happened. */
@@ -346,8 +347,8 @@ export class StopEngine {
       watches?.tell({ point, old, value: point.known, pc, exact: false, ...at });
       return this.#from(pc, hart);
     }
-    const here = this.#points.at(pc);
-    const breakpoints = here && this.#points.isWatched(pc) ? [here.breakpoint] : [];
+    const here = this.points.at(pc);
+    const breakpoints = here && this.points.isWatched(pc) ? [here.breakpoint] : [];
     const stepped = await this.#stepper.over({ pc, stackPointer }, hart, breakpoints, point);
     if (stepped.stop.kind !== 'signal') return stepped.stop;
     this.#tellAccesses(stepped, at);
@@ -376,7 +377,7 @@ export class StopEngine {
     const stop = await next;
     // The connection may have ended before all was answered.
     if (stop.kind === 'gone') return stop;
-    this.#points.check(inserts);
+    this.points.check(inserts);
     if (writes.some((reply) => !reply.value)) {
       throw new RsptraceError('RSP_WRITE_REFUSED', 'the stub refused to write a register, and the guest has gone on', {
         hint: 'the instruction under a breakpoint could not be carried out: the guest may have gone wrong',
@@ -387,7 +388,7 @@ export class StopEngine {
 
   async #resume(batch: Batch, how: Resume = { kind: 'continue' }): Promise<StopReply> {
     this.#runningSince = performance.now();
-    const done = this.#points.late.runs();
+    const done = this.points.late.runs();
     const stop = await batch.resume(how).finally(done);
     this.#stoppedAt = performance.now();
     this.#ran += this.#stoppedAt - this.#runningSince;

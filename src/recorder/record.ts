@@ -53,6 +53,7 @@ import {
   type Program,
   planHarts,
 } from './program.js';
+import { watchResets } from './resets.js';
 
 export interface RecordOptions {
   readonly session: Session;
@@ -99,7 +100,7 @@ export interface Progress {
 }
 
 export interface Recording extends Progress {
-  readonly end: 'guest-ended' | 'until' | 'duration' | 'max-events' | 'interrupted' | 'failed';
+  readonly end: 'guest-ended' | 'reset' | 'until' | 'duration' | 'max-events' | 'interrupted' | 'failed';
   readonly clock: ClockInfo;
   /** How the guest ended, where the stub said so. */
   readonly stop: StopReply | undefined;
@@ -147,8 +148,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const program = await loadedProgram(options.program, session, logger);
   const { arch, elf, debug, polls, functions, tallies } = program;
   const until = options.until && addOffset(options.until, elf.loadBias);
-  const { stackDepth } = options;
-  const plan = enginePlan(program, { wanted, stackDepth, values: options.functions?.values, until });
+  const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until });
   const verified = codeToVerify(program);
   await verifyCode(session, elf, verified);
 
@@ -226,6 +226,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
       codeChanges: changesItsCode(elf),
       hartNumber: (id) => harts.number(id),
       isSameProgram: () => isLoadedAlike(of, options.program.elf, elf, verified),
+      atReset: (pc, at) => resets.at(pc, at),
       onFirstHit: async () => {
         const done = await engines.arrive(engine, (thrown) => failed(thrown));
         // Before the first record is looked at: the target stands.
@@ -250,6 +251,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   await session.passSignals();
   const leftOut = new Set<Addr>(engines.leftOut);
   const addresses = addressesOf(program).filter((address) => !leftOut.has(address));
+  const resets = await watchResets(hidden, logger, () => stop('reset'));
   await engine.arm(addresses);
   await watches.arm();
 
@@ -351,7 +353,8 @@ export async function record(options: RecordOptions): Promise<Recording> {
   try {
     // A target that runs out of patches must not stand still before an access.
     if (session.state.kind === 'idle') await engine.settle();
-    ({ missing } = await engines.leave(session.state.kind === 'idle'));
+    ({ missing } = await engines.leave(session.state.kind === 'idle' && !resets.happened));
+    await resets.hideAgain();
   } catch (thrown) {
     failed(thrown);
   }
@@ -373,13 +376,12 @@ export async function record(options: RecordOptions): Promise<Recording> {
     logger.warn({ probes: neverLoaded }, 'their code was never loaded: these probes were not planted');
   const hostMs = performance.now() - started;
   const { choices, scratch, tailLost, pastWire } = engines;
-  const watched = watches.all.map(watchRef);
   const outcome = { end: why, clock, stop: ended, error, hostMs, neverLoaded };
   return {
     ...outcome,
     engines: choices,
     tallies: tally.rows().filter((row) => !engines.leftOut.includes(row.function.address)),
-    watches: watched,
+    watches: watches.all.map(watchRef),
     scratch,
     missing,
     tailLost,

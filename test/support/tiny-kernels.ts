@@ -87,12 +87,15 @@ export function hazardsKernel(
   return { elf, command: [...bareMachine, '-kernel', elf] };
 }
 
-/** Assembles `kernels/ends-riscv64.s`, whose functions are left in several ways; nothing tells that they have no arguments on the stack. */
-export function endsKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
+/**
+ * Assembles `kernels/ends-riscv64.s`, whose functions are left in several ways; nothing tells that they have no arguments on the stack. It may
+ * reset the machine at its end.
+ */
+export function endsKernel(t: { teardown: (fn: () => void) => void }, calls: number, resets: 0 | 1 = 0): PagingKernel {
   const plain = join(scratchFolder(t), 'plain.o');
   const source = join(import.meta.dirname, 'kernels', 'ends-plain-riscv64.s');
   execFileSync('riscv64-linux-gnu-as', ['-march=rv64imac_zicsr_zifencei', '-g', '-o', plain, source]);
-  const elf = bareKernel(t, 'riscv64', 'ends-riscv64.s', { CALLS: calls }, [], [plain]);
+  const elf = bareKernel(t, 'riscv64', 'ends-riscv64.s', { CALLS: calls, RESETS: resets }, [], [plain]);
   return { elf, command: [...bareMachine, '-kernel', elf] };
 }
 

@@ -1,6 +1,6 @@
 import type { Architecture } from '../../arch/index.js';
 import { type Addr, addr } from '../../base/addr.js';
-import type { Breakpoint, Session } from '../../rsp/index.js';
+import { ANY_HART, type Breakpoint, type Session } from '../../rsp/index.js';
 import { hideInDeviceTree, riscvReset } from './hide-in-device-tree.js';
 import { hideInMemoryMap, x86Reset } from './hide-in-memory-map.js';
 import type { HiddenMemoryPlan } from './plan-hidden-memory.js';
@@ -45,6 +45,27 @@ export class HiddenMemory {
     return this.#plan.machine.kind === 'riscv-virt'
       ? { type: 0, address: riscvReset, kind: 4 }
       : { type: 1, address: x86Reset, kind: 1 };
+  }
+
+  /**
+   * Whether the machine has stopped at {@link resetBreakpoint} because it was reset. Programs may have code of their own at that (virtual)
+   * address: over that the hart has been stepped then.
+   */
+  async atReset(pc: bigint, hart: string | undefined): Promise<'reset' | 'passed' | 'elsewhere'> {
+    const isRiscv = this.#plan.machine.kind === 'riscv-virt';
+    const { address } = this.resetBreakpoint;
+    // x86 counts from a segment whose base is ffff0000 then; riscv begins in M-mode.
+    if (pc !== (isRiscv ? address : address & 0xffffn) && pc !== address) return 'elsewhere';
+    const [name, wanted] = isRiscv ? ['priv', 3n] : ['cs', 0xf000n];
+    const batch = this.#session.batch(hart);
+    const mode = batch.readRegister(name);
+    await batch.send();
+    if (mode.value === undefined || mode.value === wanted) return 'reset';
+    if (pc !== address) return 'elsewhere';
+    await this.#session.removeBreakpoint(this.resetBreakpoint);
+    await this.#session.resume({ kind: 'step', hart: hart ?? ANY_HART });
+    await this.#session.insertBreakpoint(this.resetBreakpoint);
+    return 'passed';
   }
 
   /** Plants {@link resetBreakpoint}; harts that stand there make their first step. False where the stub does not take it. */

@@ -8,7 +8,15 @@ export { type HiddenMemoryPlan, planHiddenMemory } from './plan-hidden-memory.js
 export { beginPrivacyProof } from './prove-private.js';
 export { ProvenScratch } from './proven-scratch.js';
 export type { PagingFacts } from './ram-piece.js';
-export { isRefusal, type MapRefusal, type Refusal, type Region, type Scratch, type SharedMemory } from './scratch.js';
+export {
+  closeScratch,
+  isRefusal,
+  type MapRefusal,
+  type Refusal,
+  type Region,
+  type Scratch,
+  type SharedMemory,
+} from './scratch.js';
 export { unavailable } from './system-calls.js';
 export { textSlack } from './text-slack.js';
 export { untoldMemory } from './untold-memory.js';

@@ -51,6 +51,12 @@ export interface Scratch {
   release(): Promise<void>;
 }
 
+/** Lets go of what reads it, whatever becomes of the memory. Harmless when called again. */
+export async function closeScratch(scratch: Scratch | undefined): Promise<void> {
+  scratch?.shared?.close();
+  await scratch?.bulk?.close();
+}
+
 /** Why something cannot be had, in words for a person. */
 export type Refusal = { readonly refused: string };
 

@@ -1,5 +1,6 @@
 # A kernel in M-mode whose functions return in several ways, assembled without debug info, so that they may have arguments on the stack, with
 #   CALLS   how often it calls each
+#   RESETS  1: it resets the machine at the end
 # and linked with ends-plain-riscv64.s, which has debug info. It prints "many=  N deep= N tail= N plain=N total=N" and ends with status 0.
 
     .option norelax
@@ -41,7 +42,7 @@ _start:
     la a0, l_end
     call text
     li t0, 0x100000
-    li t1, 0x5555
+    li t1, 0x5555 + RESETS * 0x2222
     sw t1, 0(t0)
 park:
     wfi
