@@ -30,7 +30,7 @@ export interface BacktraceArguments extends CommonArguments {
 interface HartStack {
   readonly hart: Hart;
   readonly stack: Stack;
-  /** With --locals: of each frame that has any. */
+  /** With --locals: of each frame that has some. */
   readonly variables: ReadonlyMap<Frame, readonly FrameVariable[]>;
 }
 

@@ -102,7 +102,7 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Stops the target; resolves with the stop, as the pending resume does: any stop that comes, be it a breakpoint that was
+   * Stops the target; resolves with the stop, as the pending resume does: whichever comes, be it a breakpoint that was
    * hit in the same moment; gdbserver then stops once more with signal 2 after the next resume. When the target stands
    * already, the stop that is known.
    */

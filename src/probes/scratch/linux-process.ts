@@ -164,7 +164,7 @@ async function mapAt(call: SystemCall, region: Region, protection: number, flags
   if (got !== region.address) throw unavailable(`mmap at ${hex(region.address)} answers ${got}`);
 }
 
-/** Puts a memfd in the place of the data, where the kernel has any, and opens it here, where this is the process's machine. */
+/** Puts a memfd in the place of the data, where the kernel has memfds, and opens it here, where this is the process's machine. */
 async function share(
   session: Session,
   pid: number,
