@@ -29,6 +29,7 @@ import type { Site, SitePlan } from './target/sites.js';
 import { TargetEngine, type TimeScale } from './target/target-engine.js';
 import { findThreadWords, withThreadWords } from './target/thread-words.js';
 import { ProcessUnwinder, unwinderRoom } from './target/unwinder.js';
+import { remembered } from './target/words.js';
 
 export interface EnginesOptions extends EnginePlanOptions {
   readonly session: Session;
@@ -68,6 +69,7 @@ export class Engines {
   #target: TargetEngine | undefined;
   #scratch: Scratch | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #immediate: NodeJS.Immediate | undefined;
   readonly #memory = new ProvenScratch();
   #settled: boolean;
   #tailLost = false;
@@ -183,7 +185,9 @@ export class Engines {
         tracer,
         time: plan.sites.some(({ counters }) => counters === 0) ? await this.#timeScale(scratch) : (ticks) => ticks,
         hartNumber:
-          inProcess && threads ? cached((word) => inProcess.threadNumber(threads.id(word))) : this.#options.hartNumber,
+          inProcess && threads
+            ? remembered((word) => inProcess.threadNumber(threads.id(word)))
+            : this.#options.hartNumber,
         nests: this.#options.harts === 1 && !inProcess,
         logger: this.#logger,
       });
@@ -266,8 +270,7 @@ export class Engines {
    * @returns where the probes are that had trampolines
    */
   async restart(): Promise<readonly Addr[]> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#stopPolling();
     this.#options.session.beforeChildGoes = undefined;
     const [target, scratch] = [this.#target, this.#scratch];
     this.#target = undefined;
@@ -312,8 +315,7 @@ export class Engines {
    * @returns records that are missing, because nobody drained in time or their writer never came back
    */
   async leave(standing: boolean): Promise<{ readonly missing: number }> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#stopPolling();
     const target = this.#target;
     if (standing) await this.#memory.giveUp();
     let { missing } = this.#earlier;
@@ -375,7 +377,14 @@ export class Engines {
       this.#onError(thrown);
       return;
     }
-    this.#timer = setTimeout(() => this.#poll(), more ? 0 : idleMs);
+    // A timer would come a millisecond later, and the target waits for a ring that is full.
+    if (more) this.#immediate = setImmediate(() => this.#poll());
+    else this.#timer = setTimeout(() => this.#poll(), idleMs);
+  }
+
+  #stopPolling(): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#immediate);
   }
 
   #fallBack(why: string): void {
@@ -383,13 +392,4 @@ export class Engines {
     this.#logger.info({ why }, 'all probes stop the target');
     for (const index of this.#options.plans.keys()) if (!this.#why.has(index)) this.#why.set(index, why);
   }
-}
-
-function cached(number: (word: bigint) => number): (word: bigint) => number {
-  const known = new Map<bigint, number>();
-  return (word) => {
-    const found = known.get(word) ?? number(word);
-    known.set(word, found);
-    return found;
-  };
 }

@@ -171,6 +171,9 @@ export class RecordReader implements RegisterReader, HitMemory {
   readonly #words: Words;
   readonly #outers: Outers;
   readonly #readings: readonly RecordReadings[];
+  /** A few names: comparing them costs less than a Map. */
+  readonly #names: readonly string[];
+  readonly #places: readonly number[];
   #view: DataView = new DataView(new ArrayBuffer(0));
   #offset = 0;
 
@@ -179,6 +182,8 @@ export class RecordReader implements RegisterReader, HitMemory {
     this.#words = words;
     this.#outers = outers;
     this.#readings = format.blocks.map(({ loads }) => new RecordReadings(loads));
+    this.#names = [...format.registers.keys()];
+    this.#places = [...format.registers.values()];
   }
 
   /** Turns to the record at an offset; it is read until the next turn. */
@@ -189,8 +194,9 @@ export class RecordReader implements RegisterReader, HitMemory {
   }
 
   register(name: string): bigint | undefined {
-    const at = this.#format.registers.get(name);
-    return at === undefined ? undefined : this.word(at);
+    const names = this.#names;
+    for (let i = 0; i < names.length; i++) if (names[i] === name) return this.word(this.#places[i] as number);
+    return undefined;
   }
 
   word(at: number): bigint {

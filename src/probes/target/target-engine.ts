@@ -7,6 +7,7 @@ import type { Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
 import type { CallTracer, Moment } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
+import { Backlog } from './backlog.js';
 import { Patches } from './patches.js';
 import { OuterReadings, type Outers, RecordReader, recordOffset, slotReader } from './record-format.js';
 import { layOutRing, type Piece, RingReader, type Write } from './ring.js';
@@ -91,9 +92,7 @@ export class TargetEngine {
   /** The control block's first words, as last read. */
   readonly #headBytes = new Uint8Array(controlBlock.unattended + 8);
   readonly #slot: number;
-  /** What was drained and not looked at yet: the ring is emptied first, so that the guest need not wait for us. */
-  readonly #backlog: { readonly view: DataView; start: number; readonly end: number }[] = [];
-  #backlogBytes = 0;
+  readonly #backlog = new Backlog();
   #enough = false;
   /** Calls whose entry was seen and whose exit was not. */
   #open = 0;
@@ -221,7 +220,7 @@ export class TargetEngine {
   drainLive(all = false): void {
     const { shared, data } = this.#options.scratch;
     // Segment by segment, as room comes: a guest that finds none for long gives us up.
-    const room = mostBacklogBytes - this.#backlogBytes;
+    const room = mostBacklogBytes - this.#backlog.bytes;
     if (!shared || room <= 0) return;
     const at = (address: Addr): number => Number(address - data.address);
     shared.read(0, this.#headBytes);
@@ -229,11 +228,13 @@ export class TargetEngine {
     if (this.#headBytes[controlBlock.unattended] !== 0) shared.write(controlBlock.unattended, new Uint8Array(8));
     const pieces = this.#ring.wanted(this.#head(), room);
     const read = pieces.map(({ address, length }) => {
-      const bytes = new Uint8Array(length);
+      const bytes = this.#backlog.open(length);
       shared.read(at(address), bytes);
       return bytes;
     });
-    for (const { address, bytes } of this.#ring.accept(read, this.#keep, all)) shared.write(at(address), bytes);
+    const writes = this.#ring.accept(read, this.#keep, all);
+    for (const bytes of read) this.#backlog.close(bytes);
+    for (const { address, bytes } of writes) shared.write(at(address), bytes);
   }
 
   /**
@@ -268,18 +269,15 @@ export class TargetEngine {
    * @returns true while there is more
    */
   digest(budgetMs: number): boolean {
-    if (this.#enough) this.#backlog.length = 0;
     const end = performance.now() + budgetMs;
-    for (let run = this.#backlog[0]; run; run = this.#backlog[0]) {
-      while (run.start < run.end) {
-        const stop = Math.min(run.end, run.start + digestedAtOnce * this.#slot);
-        for (; run.start < stop && !this.#enough; run.start += this.#slot) this.#onRecord(run.view, run.start);
-        if (this.#enough) return false;
-        if (performance.now() > end) return true;
-      }
-      this.#backlog.shift();
-      this.#backlogBytes -= run.view.byteLength;
+    for (let run = this.#backlog.first; run && !this.#enough; run = this.#backlog.first) {
+      const { view, start } = run;
+      const stop = Math.min(run.end, start + digestedAtOnce * this.#slot);
+      for (let at = start; at < stop && !this.#enough; at += this.#slot) this.#onRecord(view, at);
+      this.#backlog.advance(run, stop - start);
+      if (performance.now() > end) return true;
     }
+    if (this.#enough) this.#backlog.clear();
     return false;
   }
 
@@ -355,10 +353,7 @@ export class TargetEngine {
     return view.getUint32(0, true) + view.getUint32(4, true) * 2 ** 32;
   }
 
-  readonly #keep = (view: DataView, start: number, end: number): void => {
-    this.#backlog.push({ view, start, end });
-    this.#backlogBytes += view.byteLength;
-  };
+  readonly #keep = (view: DataView, start: number, end: number): void => this.#backlog.add(view, start, end);
 
   #onRecord(view: DataView, offset: number): void {
     const id = view.getUint32(offset + recordOffset.id, true);

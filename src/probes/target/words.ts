@@ -21,3 +21,17 @@ export class Words {
     return value;
   }
 }
+
+/** What is known of a word, asked for once: the same ones come again and again, most often the one before, and a Map of bigints is slow. */
+export function remembered(find: (word: bigint) => number): (word: bigint) => number {
+  const known = new Map<bigint, number>();
+  let last: bigint | undefined;
+  let found = 0;
+  return (word) => {
+    if (word === last) return found;
+    found = known.get(word) ?? find(word);
+    known.set(word, found);
+    last = word;
+    return found;
+  };
+}

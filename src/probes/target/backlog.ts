@@ -1,0 +1,86 @@
+/** Smaller pieces get memory of their own, which whoever reads them may keep. */
+const leastShared = 64 << 10;
+/** Memory that waits to be used again, at most. */
+const mostSpareBytes = 32 << 20;
+
+/** Records that were drained, one slot after the other, from `start` to before `end`. */
+export interface Run {
+  readonly view: DataView;
+  start: number;
+  readonly end: number;
+}
+
+/**
+ * What was drained and not looked at yet: the ring is emptied first, so that the target need not wait for us. Large pieces lie in memory that
+ * is used again; fresh memory for each costs page faults and collections of garbage.
+ */
+export class Backlog {
+  readonly #runs: Run[] = [];
+  #next = 0;
+  #bytes = 0;
+  /** Memory that may be used again, and how many runs lie in it. */
+  readonly #shared = new Map<ArrayBufferLike, number>();
+  readonly #spare: ArrayBuffer[] = [];
+  #spareBytes = 0;
+
+  /** Bytes of records that wait. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get first(): Run | undefined {
+    return this.#runs[this.#next];
+  }
+
+  /** Memory to read a piece into. When what is in it was {@link add}ed, {@link close} it. */
+  open(length: number): Uint8Array {
+    if (length < leastShared) return new Uint8Array(length);
+    const at = this.#spare.findIndex(({ byteLength }) => byteLength >= length);
+    const [spare] = at < 0 ? [] : this.#spare.splice(at, 1);
+    if (spare) this.#spareBytes -= spare.byteLength;
+    const buffer = spare ?? new ArrayBuffer(length);
+    this.#shared.set(buffer, 1);
+    return new Uint8Array(buffer, 0, length);
+  }
+
+  close({ buffer }: Uint8Array): void {
+    this.#leave(buffer);
+  }
+
+  add(view: DataView, start: number, end: number): void {
+    const { buffer } = view;
+    const users = this.#shared.get(buffer);
+    if (users !== undefined) this.#shared.set(buffer, users + 1);
+    this.#runs.push({ view, start, end });
+    this.#bytes += end - start;
+  }
+
+  /** So many bytes of the first run have been looked at. */
+  advance(run: Run, bytes: number): void {
+    run.start += bytes;
+    this.#bytes -= bytes;
+    if (run.start < run.end) return;
+    this.#leave(run.view.buffer);
+    this.#next++;
+    if (this.#next < 1024 && this.#next < this.#runs.length) return;
+    this.#runs.splice(0, this.#next);
+    this.#next = 0;
+  }
+
+  clear(): void {
+    for (let run = this.first; run; run = this.first) this.advance(run, run.end - run.start);
+  }
+
+  #leave(buffer: ArrayBufferLike): void {
+    const users = this.#shared.get(buffer);
+    if (users === undefined) return;
+    if (users > 1) {
+      this.#shared.set(buffer, users - 1);
+      return;
+    }
+    this.#shared.delete(buffer);
+    if (!(buffer instanceof ArrayBuffer) || this.#spareBytes + buffer.byteLength > mostSpareBytes) return;
+    this.#spare.push(buffer);
+    this.#spareBytes += buffer.byteLength;
+  }
+}
