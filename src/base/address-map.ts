@@ -1,20 +1,25 @@
 import { lowHalf } from './addr.js';
 
-const slots = 1024;
-
 /**
  * A map by address. A Map hashes a bigint at ten times a number's cost, and the same addresses come again and again: the last one
  * of each hash is found without.
  */
 export class AddressMap<T> {
   readonly #all = new Map<bigint, T>();
-  readonly #low = new Uint32Array(slots);
-  readonly #keys: (bigint | undefined)[] = new Array(slots).fill(undefined);
-  readonly #values: (T | undefined)[] = new Array(slots).fill(undefined);
+  readonly #low: Uint32Array;
+  readonly #keys: (bigint | undefined)[];
+  readonly #values: (T | undefined)[];
+
+  /** `slots`: how many hashes there are, a power of two; as many as there are addresses that are asked for at one time, or so. */
+  constructor(slots = 1024) {
+    this.#low = new Uint32Array(slots);
+    this.#keys = new Array(slots).fill(undefined);
+    this.#values = new Array(slots).fill(undefined);
+  }
 
   get(address: bigint): T | undefined {
     const low = lowHalf(address);
-    const slot = slotOf(low);
+    const slot = this.#slotOf(low);
     if (this.#low[slot] === low && this.#keys[slot] === address) return this.#values[slot];
     const value = this.#all.get(address);
     this.#keep(slot, low, address, value);
@@ -24,13 +29,13 @@ export class AddressMap<T> {
   set(address: bigint, value: T): void {
     this.#all.set(address, value);
     const low = lowHalf(address);
-    this.#keep(slotOf(low), low, address, value);
+    this.#keep(this.#slotOf(low), low, address, value);
   }
 
   delete(address: bigint): void {
     this.#all.delete(address);
     const low = lowHalf(address);
-    this.#keep(slotOf(low), low, address, undefined);
+    this.#keep(this.#slotOf(low), low, address, undefined);
   }
 
   clear(): void {
@@ -48,8 +53,8 @@ export class AddressMap<T> {
     this.#keys[slot] = address;
     this.#values[slot] = value;
   }
-}
 
-function slotOf(low: number): number {
-  return ((low >>> 1) ^ (low >>> 11) ^ (low >>> 21)) & (slots - 1);
+  #slotOf(low: number): number {
+    return ((low >>> 1) ^ (low >>> 11) ^ (low >>> 21)) & (this.#low.length - 1);
+  }
 }

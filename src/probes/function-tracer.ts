@@ -1,15 +1,13 @@
-import { hex } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import { formatValue, type Shape, valueOfBytes } from '../dwarf/index.js';
 import type { ArgumentValue, GuestNanos, ThreadRef } from '../trace/index.js';
-import { bytesIn, type ValuePlace } from './argument-places.js';
 import type { OpenCall } from './call-stacks.js';
 import type { Call, CallKind, CallSite, EventOutput, Moment, TracedCall } from './call-tracer.js';
 import { holds } from './predicate.js';
 import type { FunctionProbe, FunctionProbes } from './resolve-functions.js';
 import type { MemoryRequest } from './stop-engine.js';
 import type { ThreadsByStack } from './threads-by-stack.js';
+import { ValueTexts } from './value-texts.js';
 
 export interface FunctionOptions {
   /** Calls nested in so many traced functions are not told of. */
@@ -20,9 +18,17 @@ export interface FunctionOptions {
   readonly threads?: ThreadsByStack | undefined;
 }
 
+/** A probe, and what makes its values texts; nothing where they are not told. */
+interface Probed {
+  readonly probe: FunctionProbe;
+  readonly arguments: readonly { readonly name: string; readonly texts: ValueTexts }[];
+  readonly result: ValueTexts | undefined;
+}
+
 /** What {@link CallTracer} keeps of an open call. */
 interface TracedFunction extends TracedCall {
   readonly probe: FunctionProbe;
+  readonly result: ValueTexts | undefined;
   readonly began: GuestNanos;
   /** Calls of functions around it. */
   readonly nested: number;
@@ -40,19 +46,16 @@ const none: readonly never[] = [];
 
 /** Turns hits at functions and at their return addresses into call events. Registers alone tell the values: nothing is read. */
 export class FunctionTracer implements CallKind {
-  readonly #probes = new AddressMap<FunctionProbe>();
+  readonly #probes = new AddressMap<Probed>();
   readonly #output: EventOutput;
   readonly #maxDepth: number;
-  readonly #values: boolean;
   readonly #threads: ThreadsByStack | undefined;
-  readonly #texts = new ValueTexts();
 
   constructor({ probes }: FunctionProbes, output: EventOutput, options: FunctionOptions = {}) {
     this.#output = output;
     this.#maxDepth = options.maxDepth ?? Number.POSITIVE_INFINITY;
-    this.#values = options.values ?? true;
     this.#threads = options.threads;
-    for (const probe of probes) this.#probes.set(probe.address, probe);
+    for (const probe of probes) this.#probes.set(probe.address, probed(probe, options.values ?? true));
   }
 
   entryReads({ pc }: Moment): readonly MemoryRequest[] | undefined {
@@ -60,27 +63,21 @@ export class FunctionTracer implements CallKind {
   }
 
   begin({ pc, hart, time, registers }: Moment, site: CallSite): TracedFunction | undefined {
-    const probe = this.#probes.get(pc);
-    if (!probe || (!site.isCall && isLoop(probe, site))) return undefined;
+    const known = this.#probes.get(pc);
+    if (!known) return undefined;
+    const { probe, result } = known;
+    if (!site.isCall && isLoop(probe, site)) return undefined;
     if (probe.when && !holds(probe.when, registers)) return undefined;
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
-    const values = this.#values ? this.#arguments(probe, registers) : none;
+    const values = known.arguments.length > 0 ? argumentsOf(known, registers) : none;
     const thread = this.#threads?.of(site.stackPointer);
-    return { kind: this, probe, began: this.#output.at(time), nested, hart, thread, values, exit: undefined };
+    const began = this.#output.at(time);
+    return { kind: this, probe, result, began, nested, hart, thread, values, exit: undefined };
   }
 
   isSame(one: TracedCall, other: TracedCall): boolean {
     return (one as TracedFunction).probe === (other as TracedFunction).probe;
-  }
-
-  #arguments(probe: FunctionProbe, registers: RegisterReader): ArgumentValue[] {
-    const values: ArgumentValue[] = [];
-    for (const { name, shape, where } of probe.arguments) {
-      const value = this.#texts.text(where, shape, registers);
-      if (value !== undefined) values.push({ name, value });
-    }
-    return values;
   }
 
   began(call: FunctionCall): void {
@@ -96,9 +93,7 @@ export class FunctionTracer implements CallKind {
   }
 
   returning({ payload }: FunctionCall, { hart, registers }: Moment): void {
-    const { result } = payload.probe;
-    const told = this.#values && result ? this.#texts.text(result.where, result.shape, registers) : undefined;
-    payload.exit = { hart, result: told };
+    payload.exit = { hart, result: payload.result?.text(registers) };
   }
 
   ended({ payload, depth }: FunctionCall): void {
@@ -106,8 +101,7 @@ export class FunctionTracer implements CallKind {
     if (!exit) return;
     const { hart, result } = exit;
     const { time } = this.#output;
-    const end = { type: 'call-end', time, hart, thread, function: probe.ref, depth, began } as const;
-    this.#output.emit(result === undefined ? end : { ...end, result });
+    this.#output.emit({ type: 'call-end', time, hart, thread, function: probe.ref, depth, began, result });
   }
 
   lost({ payload, depth }: FunctionCall, hart: number): void {
@@ -115,6 +109,21 @@ export class FunctionTracer implements CallKind {
     const { time } = this.#output;
     this.#output.emit({ type: 'call-lost', time, hart, thread, function: probe.ref, depth, began });
   }
+}
+
+function probed(probe: FunctionProbe, values: boolean): Probed {
+  if (!values) return { probe, arguments: none, result: undefined };
+  const texts = probe.arguments.map(({ name, where, shape }) => ({ name, texts: new ValueTexts(where, shape) }));
+  return { probe, arguments: texts, result: probe.result && new ValueTexts(probe.result.where, probe.result.shape) };
+}
+
+function argumentsOf(probed: Probed, registers: RegisterReader): ArgumentValue[] {
+  const values: ArgumentValue[] = [];
+  for (const { name, texts } of probed.arguments) {
+    const value = texts.text(registers);
+    if (value !== undefined) values.push({ name, value });
+  }
+  return values;
 }
 
 /**
@@ -138,49 +147,4 @@ function functionsAround(around: Call | undefined): number {
 
 function isFunction(call: TracedCall): call is TracedFunction {
   return call.kind instanceof FunctionTracer;
-}
-
-/** How many values of one place are kept as texts. */
-const mostTexts = 4096;
-
-/** Values as texts. The same values come again and again in one register, so their texts are kept. */
-class ValueTexts {
-  readonly #known = new Map<ValuePlace, Map<bigint, string | undefined>>();
-
-  text(where: ValuePlace, shape: Shape | undefined, registers: RegisterReader): string | undefined {
-    const [part, more] = where.kind === 'registers' ? where.parts : [];
-    const word = part?.register === undefined || more ? undefined : registers.register(part.register);
-    if (word === undefined) return valueText(where, shape, registers);
-    let known = this.#known.get(where);
-    if (!known) {
-      known = new Map();
-      this.#known.set(where, known);
-    }
-    let text = known.get(word);
-    if (text === undefined) {
-      text = valueText(where, shape, registers);
-      if (known.size >= mostTexts) known.clear();
-      known.set(word, text);
-    }
-    return text;
-  }
-}
-
-/** A value as Rust would print it, an address for what lies in memory, a word in hex without a type; undefined where it is not known. */
-function valueText(where: ValuePlace, shape: Shape | undefined, registers: RegisterReader): string | undefined {
-  switch (where.kind) {
-    case 'unavailable':
-      return undefined;
-    case 'pointer': {
-      const address = registers.register(where.register);
-      return address === undefined ? undefined : hex(address);
-    }
-    case 'registers': {
-      const size = shape === undefined ? 8 : (shape.size ?? 0);
-      const bytes = size === 0 ? undefined : bytesIn(where, size, registers);
-      if (bytes === undefined) return undefined;
-      if (shape !== undefined) return formatValue(valueOfBytes(shape, bytes));
-      return hex(new DataView(bytes.buffer).getBigUint64(0, true));
-    }
-  }
 }

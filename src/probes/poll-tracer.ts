@@ -11,9 +11,19 @@ import type { FutureLook, HitMemory } from './reading.js';
 import type { PollProbe, PollProbes } from './resolve-polls.js';
 import type { MemoryRequest } from './stop-engine.js';
 
+/** A probe, and what is known of the Futures that it polls. */
+interface Probed extends PollProbe {
+  /** Bytes of them that are read. */
+  readonly length: number;
+  /** Whether Futures may be inlined into them; undefined until the first is polled. */
+  inlines: boolean | undefined;
+  /** Those that are roots and alive, by address: one that is polled again is the same root. */
+  readonly roots: AddressMap<RootRef>;
+}
+
 /** What {@link CallTracer} keeps of an open poll. */
 interface TracedPoll extends TracedCall {
-  readonly probe: PollProbe;
+  readonly probe: Probed;
   readonly self: Addr;
   readonly root: RootRef;
   readonly began: GuestNanos;
@@ -54,16 +64,13 @@ const mostFutureBytes = 64 * 1024;
  * Ready or Pending, and what it awaits. One read of the Future's bytes at each end tells all of it.
  */
 export class PollTracer implements CallKind {
-  readonly #probes = new AddressMap<PollProbe>();
+  readonly #probes = new AddressMap<Probed>();
   readonly #resolved: PollProbes;
   readonly #futures: FutureSet;
   readonly #output: EventOutput;
   readonly #backtraces: Backtraces | undefined;
   readonly #paths = new AwaitPaths();
   readonly #inner = new InnerAddresses();
-  readonly #derives = new Map<FutureType, boolean>();
-  /** Roots that are alive, by address and type: the same Future polled again is the same root. */
-  readonly #roots = new Map<FutureRef, AddressMap<RootRef>>();
   #rootCount = 0;
 
   /** With `backtraces` every poll's begin tells who polls. */
@@ -72,16 +79,22 @@ export class PollTracer implements CallKind {
     this.#futures = futures;
     this.#resolved = resolved;
     this.#output = output;
-    for (const probe of resolved.probes) this.#probes.set(probe.address, probe);
+    const roots = new Map<FutureRef, AddressMap<RootRef>>();
+    for (const probe of resolved.probes) {
+      const ofType = roots.get(probe.ref) ?? new AddressMap(64);
+      roots.set(probe.ref, ofType);
+      const length = readLength(probe.future);
+      this.#probes.set(probe.address, { ...probe, length, inlines: undefined, roots: ofType });
+    }
   }
 
   entryReads({ pc, registers }: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined {
     const probe = this.#probes.get(pc);
     const pointer = probe && registers.register(probe.selfRegister);
     if (!probe || pointer === undefined) return undefined;
-    const reads = [this.#futureBytes(probe.future, addr(pointer))];
+    const reads = [{ address: addr(pointer), length: probe.length }];
     const outer = pollAround(around())?.payload;
-    if (outer?.inlined) reads.push(this.#futureBytes(outer.probe.future, outer.self));
+    if (outer?.inlined) reads.push({ address: outer.self, length: outer.probe.length });
     const stack = this.#backtraces?.request(registers);
     if (stack) reads.push(stack);
     return reads;
@@ -93,22 +106,21 @@ export class PollTracer implements CallKind {
     const pointer = probe && registers.register(probe.selfRegister);
     if (!probe || pointer === undefined) return undefined;
     const self = pointer as Addr;
-    const { future, ref } = probe;
     const resultPointer = probe.resultPointer === undefined ? undefined : registers.register(probe.resultPointer);
-    const look = this.#look(future, self, memory);
+    const look = lookAt(probe, self, memory);
     const before = look?.state;
     // A Future that was never polled cannot be the one that lay here before: a new life.
-    if (before?.name === 'Unresumed') this.#forget(self, ref);
+    if (before?.name === 'Unresumed') probe.roots.delete(self);
     const around = pollAround(site.around);
     return {
       kind: this,
       probe,
       self,
-      root: around?.payload.root ?? this.#root(self, ref),
+      root: around?.payload.root ?? this.#root(probe, self),
       began: this.#output.at(at.time),
       before,
       resultAt: resultPointer as Addr | undefined,
-      inlined: this.#follows(future) ? new InlinedChain(look) : undefined,
+      inlined: inlines(probe) ? new InlinedChain(look) : undefined,
       hart,
       entry: this.#entry(at, around, memory),
       exit: undefined,
@@ -118,7 +130,7 @@ export class PollTracer implements CallKind {
   #entry({ registers }: Moment, around: PollCall | undefined, memory: HitMemory): Entry {
     const outer = around?.payload.inlined ? around : undefined;
     if (!outer && !this.#backtraces) return onlyMoment;
-    const outerLook = outer && this.#look(outer.payload.probe.future, outer.payload.self, memory);
+    const outerLook = outer && lookAt(outer.payload.probe, outer.payload.self, memory);
     const request = this.#backtraces?.request(registers);
     const stackBytes = request && memory.at(request.address, request.length)?.bytes;
     return { stack: this.#backtraces?.read(registers, stackBytes), outer, outerLook };
@@ -132,18 +144,9 @@ export class PollTracer implements CallKind {
     if (outer && !lost.includes(outer)) this.#insideOf(outer.payload, payload, entry.outerLook);
     const { time } = this.#output;
     const { depth } = call;
-    const begin = {
-      type: 'poll-begin',
-      time,
-      hart,
-      root,
-      future: probe.ref,
-      address: self,
-      depth,
-      state: before,
-    } as const;
     const stack = entry?.stack;
-    this.#output.emit(stack ? { ...begin, stack } : begin);
+    const future = probe.ref;
+    this.#output.emit({ type: 'poll-begin', time, hart, root, future, address: self, depth, state: before, stack });
   }
 
   /** A poll begins inside another whose inlined Futures are followed. */
@@ -156,13 +159,13 @@ export class PollTracer implements CallKind {
 
   exitReads({ payload }: PollCall): readonly MemoryRequest[] {
     const { probe, self, resultAt } = payload;
-    const reads = [this.#futureBytes(probe.future, self)];
+    const reads = [{ address: self, length: probe.length }];
     if (probe.poll.result && resultAt !== undefined) reads.push({ address: resultAt, length: probe.poll.resultSize });
     return reads;
   }
 
   returning({ payload }: PollCall, at: Moment, memory: HitMemory): void {
-    const look = this.#look(payload.probe.future, payload.self, memory);
+    const look = lookAt(payload.probe, payload.self, memory);
     payload.exit = { hart: at.hart, look, result: this.#result(payload, at, look, memory) };
   }
 
@@ -186,23 +189,20 @@ export class PollTracer implements CallKind {
     const chain = look && result !== 'ready' ? look.chainAt(self, this.#futures, this.#link) : noLinks;
     const { depth } = call;
     this.#output.emit({ type: 'poll-end', time, hart, root, future, address, depth, began, result, state, chain });
-    if (result !== 'pending' && root.address === self && root.future === future) this.#forget(self, future);
+    if (result !== 'pending' && root.address === self && root.future === future) probe.roots.delete(self);
   }
 
   #derived(outer: TracedPoll, hart: number, steps: readonly DerivedStep[] | undefined): void {
     if (!steps) return;
     for (const { future, offset, result, from, to } of steps) {
       if (!this.#resolved.allows(future)) continue;
-      const at = {
-        time: this.#output.time,
-        hart,
-        root: outer.root,
-        future: this.#resolved.ref(future),
-        address: this.#inner.address(outer.self, offset),
-      };
-      const state = to;
-      this.#output.emit({ type: 'derived-poll', ...at, result, state });
-      if (from !== to) this.#output.emit({ type: 'state', ...at, from, to: state, derived: true });
+      const { time } = this.#output;
+      const { root } = outer;
+      const ref = this.#resolved.ref(future);
+      const address = this.#inner.address(outer.self, offset);
+      this.#output.emit({ type: 'derived-poll', time, hart, root, future: ref, address, result, state: to });
+      if (from === to) continue;
+      this.#output.emit({ type: 'state', time, hart, root, future: ref, address, from, to, derived: true });
     }
   }
 
@@ -211,25 +211,16 @@ export class PollTracer implements CallKind {
     const { time } = this.#output;
     const future = probe.ref;
     this.#output.emit({ type: 'poll-lost', time, hart, root, future, address: self, depth, began });
-    if (root.address === self) this.#forget(self, future);
+    if (root.address === self) probe.roots.delete(self);
   }
 
-  #root(self: Addr, future: FutureRef): RootRef {
-    let roots = this.#roots.get(future);
-    if (!roots) {
-      roots = new AddressMap();
-      this.#roots.set(future, roots);
-    }
+  #root({ roots, ref }: Probed, self: Addr): RootRef {
     let root = roots.get(self);
     if (!root) {
-      root = { key: ++this.#rootCount, future, address: self };
+      root = { key: ++this.#rootCount, future: ref, address: self };
       roots.set(self, root);
     }
     return root;
-  }
-
-  #forget(self: Addr, future: FutureRef): void {
-    this.#roots.get(future)?.delete(self);
   }
 
   /** Ready or Pending: a compiler-made Future's own state says it; any other by the tag of the `Poll<T>` it returned. */
@@ -250,23 +241,6 @@ export class PollTracer implements CallKind {
     return tag === undefined ? 'unknown' : isReady(tag) ? 'ready' : 'pending';
   }
 
-  #follows(future: FutureType): boolean {
-    let follows = this.#derives.get(future);
-    if (follows === undefined) {
-      follows = mayInline(future);
-      this.#derives.set(future, follows);
-    }
-    return follows;
-  }
-
-  #look(future: FutureType, self: Addr, memory: HitMemory): FutureLook | undefined {
-    return memory.at(self, readLength(future))?.as(future);
-  }
-
-  #futureBytes(future: FutureType, self: Addr): MemoryRequest {
-    return { address: self, length: readLength(future) };
-  }
-
   readonly #link = ({ future, typeName, state }: ChainLink, address: Addr | undefined): AwaitLink => ({
     future: future && this.#resolved.ref(future),
     typeName,
@@ -283,6 +257,15 @@ function pollAround(call: Call | undefined): PollCall | undefined {
 
 function isPoll(call: Call): call is PollCall {
   return call.payload.kind instanceof PollTracer;
+}
+
+function lookAt({ future, length }: Probed, self: Addr, memory: HitMemory): FutureLook | undefined {
+  return memory.at(self, length)?.as(future);
+}
+
+function inlines(probe: Probed): boolean {
+  probe.inlines ??= mayInline(probe.future);
+  return probe.inlines;
 }
 
 function readLength(future: FutureType): number {

@@ -96,7 +96,7 @@ export interface PollBegin extends At {
   readonly depth: number;
   readonly state: StateRef | undefined;
   /** Who polls, where stacks were asked for: the poll function first, then its callers, inlined ones included. */
-  readonly stack?: readonly StackEntry[];
+  readonly stack?: readonly StackEntry[] | undefined;
 }
 
 export interface PollEnd extends At {
@@ -162,7 +162,7 @@ export interface CallEnd extends OfCall {
   readonly type: 'call-end';
   readonly began: GuestNanos;
   /** What it returned, where the registers tell. */
-  readonly result?: string;
+  readonly result?: string | undefined;
 }
 
 /** A call whose return was not seen: it never returns, was unwound, or was cut off by the end of the trace. */
