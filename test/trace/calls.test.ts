@@ -94,6 +94,45 @@ t.test('slices of calls, with what they were given and gave', async (t) => {
   t.match(chrome[0]?.args, { function: 'main', arguments: 'argc: 1', at: 'src/work.rs:1' });
 });
 
+t.test('values of any text and length, on more harts than are at hand, come back as they were', async () => {
+  const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), fc.string({ minLength: 100, maxLength: 5000 }));
+  const call = fc.record({ hart: fc.nat(39), args: fc.array(text, { maxLength: 4 }), result: fc.option(text) });
+  // The reader of protoc's answer takes bytes, and lone halves of characters have none.
+  const kept = (value: string) => Buffer.from(value).toString();
+  fc.assert(
+    fc.property(fc.array(call, { minLength: 1, maxLength: 60 }), (calls) => {
+      const events = calls.flatMap(({ hart, args, result }, i): TraceEvent[] => {
+        const at = { function: i % 3 === 0 ? add : leaf, hart, depth: 0 };
+        const began = nanos(1000 * i);
+        const values = args.map((value, name) => ({ name: `a${name}`, value: kept(value) }));
+        return [
+          { type: 'call-begin', ...at, time: began, arguments: values },
+          {
+            type: 'call-end',
+            ...at,
+            time: nanos(1000 * i + 500),
+            began,
+            result: result === null ? undefined : kept(result),
+          },
+        ];
+      });
+      const { slices, tracks } = readPerfetto(decode(write('values.pftrace', events)));
+      const seen = slices.filter(({ category }) => category === 'call').sort((a, b) => a.begin - b.begin);
+      assert.equal(seen.length, calls.length);
+      for (const [i, { hart, args, result }] of calls.entries()) {
+        const slice = seen[i] as Slice;
+        assert.equal(tracks.get(slice.track)?.name, `hart ${hart}`);
+        assert.deepEqual(
+          args.map((_, name) => slice.args[`arg_a${name}`]),
+          args.map(kept),
+        );
+        assert.equal(slice.args.returned, result === null ? undefined : kept(result));
+      }
+    }),
+    fixed,
+  );
+});
+
 t.test('calls and polls nest on their hart as they did', async () => {
   const spans = (list: { name: string; begin: number; end: number | undefined; depth: number }[]) =>
     list.map(({ name, begin, end, depth }) => `${depth} ${name} ${begin} ${end}`).sort();

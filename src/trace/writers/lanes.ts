@@ -75,6 +75,8 @@ export interface LaneWriter {
   end(facts?: TraceFacts): void;
 }
 
+const livesAtHand = 64;
+
 interface Life {
   readonly root: RootRef;
   readonly polls: LanePoll[];
@@ -89,9 +91,13 @@ interface Life {
  */
 export class Lanes implements TraceSink {
   readonly #writer: LaneWriter;
-  readonly #harts = new Set<number>();
-  readonly #threads = new Set<ThreadRef>();
+  /** By number. */
+  readonly #harts: (true | undefined)[] = [];
+  /** By key. */
+  readonly #threads: (ThreadRef | undefined)[] = [];
   readonly #lives = new Map<number, Life>();
+  /** The last one of each hash. */
+  readonly #lastLives: (Life | undefined)[] = new Array(livesAtHand).fill(undefined);
   readonly #byAddress = new Map<bigint, Life>();
   readonly #open: OpenCalls<LanePoll | LaneCall>;
 
@@ -106,8 +112,8 @@ export class Lanes implements TraceSink {
   }
 
   hart(hart: HartInfo): void {
-    if (this.#harts.has(hart.number)) return;
-    this.#harts.add(hart.number);
+    if (this.#harts[hart.number]) return;
+    this.#harts[hart.number] = true;
     this.#writer.hart(hart);
   }
 
@@ -116,7 +122,7 @@ export class Lanes implements TraceSink {
       this.#writer.gap(event);
       return;
     }
-    if (!this.#harts.has(event.hart)) this.hart({ number: event.hart, name: `hart ${event.hart}` });
+    if (!this.#harts[event.hart]) this.hart({ number: event.hart, name: `hart ${event.hart}` });
     switch (event.type) {
       case 'poll-begin':
         this.#pollBegin(event);
@@ -128,8 +134,8 @@ export class Lanes implements TraceSink {
         this.#pollLost(event);
         break;
       case 'call-begin':
-        if (event.thread && !this.#threads.has(event.thread)) {
-          this.#threads.add(event.thread);
+        if (event.thread && this.#threads[event.thread.key] !== event.thread) {
+          this.#threads[event.thread.key] = event.thread;
           this.#writer.thread(event.thread);
         }
         this.#open.begin({ begin: event });
@@ -226,15 +232,23 @@ export class Lanes implements TraceSink {
   }
 
   #life(root: RootRef, time: GuestNanos): Life {
+    const slot = root.key & (livesAtHand - 1);
+    const last = this.#lastLives[slot];
+    if (last?.root === root) return last;
     const known = this.#lives.get(root.key);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      this.#lastLives[slot] = known;
+      return known;
+    }
     const before = this.#byAddress.get(root.address);
     if (before !== undefined && before.polls.length === 0) {
       this.#endLife(before, time, 'dropped');
       this.#lives.delete(before.root.key);
+      this.#lastLives[before.root.key & (livesAtHand - 1)] = undefined;
     }
     const life: Life = { root, polls: [], waiting: undefined, over: false };
     this.#lives.set(root.key, life);
+    this.#lastLives[slot] = life;
     this.#byAddress.set(root.address, life);
     this.#writer.lifeBegin(root, time);
     return life;

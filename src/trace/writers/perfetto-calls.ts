@@ -1,13 +1,11 @@
-import type { ArgumentValue, CallBegin, CallEnd, CallLost, FunctionRef } from '../events.js';
-import { type Body, bytesOf, noBody, type PerfettoSequence } from './perfetto-packets.js';
+import type { CallBegin, CallEnd, CallLost, FunctionRef } from '../events.js';
+import { type Body, ValueNotes } from './perfetto-body.js';
+import type { PerfettoSequence } from './perfetto-packets.js';
 
-/** Values of one argument whose annotations are kept. */
-const valuesKept = 1024;
-
-/** The annotations of a value, by its text. */
-interface Values {
-  readonly name: string;
-  readonly bodies: Map<string, Body>;
+/** The name of an argument's annotation. */
+interface ArgumentName {
+  readonly argument: string;
+  readonly field: Uint8Array;
 }
 
 /** One function: its calls all begin alike, but for the values of their arguments. */
@@ -15,8 +13,7 @@ interface Kept {
   readonly function: FunctionRef;
   readonly begin: Body;
   /** By their place among those that are told. */
-  readonly arguments: (Values & { readonly argument: string })[];
-  readonly results: Values;
+  readonly arguments: ArgumentName[];
 }
 
 /** The bodies of events of functions' calls, each written once and given again. */
@@ -24,23 +21,46 @@ export class CallBodies {
   readonly #sequence: PerfettoSequence;
   /** By the function's key. */
   readonly #kept: (Kept | undefined)[] = [];
-  readonly #harts: Values = { name: 'hart', bodies: new Map() };
-  /** Annotations of a call with several arguments, put together. */
-  #joined = new Int32Array(256);
+  readonly #notes = new ValueNotes();
+  #hart: Uint8Array | undefined;
+  #returned: Uint8Array | undefined;
 
   constructor(sequence: PerfettoSequence) {
     this.#sequence = sequence;
   }
 
-  /** `more` is valid until the next call. */
-  begin(event: CallBegin): { readonly body: Body; readonly more: Body } {
-    const kept = this.#of(event.function);
-    const hart = event.thread && this.#value(this.#harts, String(event.hart));
-    return { body: kept.begin, more: this.#arguments(kept, event.arguments, hart) };
+  /** What all calls of the function say. */
+  begin(event: CallBegin): Body {
+    return this.#of(event.function).begin;
   }
 
-  result(fn: FunctionRef, value: string): Body {
-    return this.#value(this.#of(fn).results, value);
+  /** What this one says besides; valid until the next call. Undefined where that is nothing. */
+  besides({ function: fn, thread, hart, arguments: values }: CallBegin): Body | undefined {
+    if (values.length === 0 && thread === undefined) return undefined;
+    const notes = this.#notes.clear();
+    if (thread !== undefined) {
+      this.#hart ??= this.#sequence.nameField('hart');
+      notes.add(this.#hart, String(hart));
+    }
+    const names = this.#of(fn).arguments;
+    for (let i = 0; i < values.length; i++) {
+      const { name, value } = values[i] as CallBegin['arguments'][number];
+      let known = names[i];
+      if (known?.argument !== name) {
+        known = { argument: name, field: this.#sequence.nameField(`arg_${name}`) };
+        names[i] = known;
+      }
+      notes.add(known.field, value);
+    }
+    return notes;
+  }
+
+  /** Valid until the next call. */
+  result(value: string): Body {
+    this.#returned ??= this.#sequence.nameField('returned');
+    const notes = this.#notes.clear();
+    notes.add(this.#returned, value);
+    return notes;
   }
 
   /** An end whose begin was not seen. */
@@ -51,46 +71,6 @@ export class CallBodies {
     return this.#sequence.body({ category: 'call', name: event.function.name });
   }
 
-  #arguments(kept: Kept, values: readonly ArgumentValue[], hart: Body | undefined): Body {
-    if (values.length === 0) return hart ?? noBody;
-    const joins = values.length > 1 || hart !== undefined;
-    let length = hart ? this.#join(hart, 0) : 0;
-    let only: Body = noBody;
-    for (let i = 0; i < values.length; i++) {
-      const { name, value } = values[i] as ArgumentValue;
-      let known = kept.arguments[i];
-      if (known?.argument !== name) {
-        known = { argument: name, name: `arg_${name}`, bodies: new Map() };
-        kept.arguments[i] = known;
-      }
-      only = this.#value(known, value);
-      if (joins) length = this.#join(only, length);
-    }
-    return joins ? { words: this.#joined.subarray(0, Math.ceil(length / 4)), length } : only;
-  }
-
-  #value({ name, bodies }: Values, value: string): Body {
-    let body = bodies.get(value);
-    if (body === undefined) {
-      this.#sequence.annotate().value(name, value);
-      body = this.#sequence.body();
-      if (bodies.size >= valuesKept) bodies.clear();
-      bodies.set(value, body);
-    }
-    return body;
-  }
-
-  #join(body: Body, at: number): number {
-    const end = at + body.length;
-    if (end > 4 * this.#joined.length) {
-      const grown = new Int32Array(end);
-      grown.set(this.#joined);
-      this.#joined = grown;
-    }
-    new Uint8Array(this.#joined.buffer).set(bytesOf(body), at);
-    return end;
-  }
-
   #of(fn: FunctionRef): Kept {
     const known = this.#kept[fn.key];
     if (known?.function === fn) return known;
@@ -99,7 +79,7 @@ export class CallBodies {
     notes.pointer('address', address);
     if (instance !== name) notes.text('instance', instance);
     const begin = this.#sequence.body({ category: 'call', name, place: fn });
-    const kept: Kept = { function: fn, begin, arguments: [], results: { name: 'returned', bodies: new Map() } };
+    const kept: Kept = { function: fn, begin, arguments: [] };
     this.#kept[fn.key] = kept;
     return kept;
   }

@@ -7,85 +7,29 @@
  */
 
 import type { OutputFile } from '../output-file.js';
-import { LEN, ProtoBuffer, putVarint, varintLength } from './protobuf.js';
-
-const PACKET = 1;
-
-const TRACE_PACKET = {
-  timestamp: 8,
-  trustedPacketSequenceId: 10,
-  trackEvent: 11,
-  internedData: 12,
-  sequenceFlags: 13,
-  trackDescriptor: 60,
-  firstPacketOnSequence: 87,
-};
-const SEQ_INCREMENTAL_STATE_CLEARED = 1;
-const SEQ_NEEDS_INCREMENTAL_STATE = 2;
-
-const TRACK_EVENT = {
-  categoryIids: 3,
-  debugAnnotations: 4,
-  type: 9,
-  nameIid: 10,
-  trackUuid: 11,
-  name: 23,
-  counterValue: 30,
-  sourceLocation: 33,
-  sourceLocationIid: 34,
-  doubleCounterValue: 44,
-};
-/** TrackEvent.Type. */
-export const EVENT = { sliceBegin: 1, sliceEnd: 2, instant: 3, counter: 4 } as const;
-export type EventType = (typeof EVENT)[keyof typeof EVENT];
-
-/** What goes with every packet but the first: `trusted_packet_sequence_id: 1, sequence_flags: 2`. */
-const SEQUENCE = Uint8Array.of(
-  TRACE_PACKET.trustedPacketSequenceId << 3,
-  1,
-  TRACE_PACKET.sequenceFlags << 3,
+import {
+  BEFORE_BODY,
+  BEFORE_TAIL,
+  type Body,
+  bytesOf,
+  copyWords,
+  kept,
+  noBody,
+  putTail,
+  tailOf,
+} from './perfetto-body.js';
+import {
+  DEBUG_ANNOTATION,
+  type EventType,
+  INTERNED_DATA,
+  PACKET,
+  SEQ_INCREMENTAL_STATE_CLEARED,
   SEQ_NEEDS_INCREMENTAL_STATE,
-);
-const littleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-/**
- * A packet's bytes besides its TrackEvent's body, at most: tags, lengths of up to 5 bytes, time, track and type, and by what its last word is too
- * long.
- */
-const AROUND_BODY = 48;
-
-/**
- * What a TrackEvent says besides its type, its track and its time. In whole words, zeros behind it, since copying these takes a quarter
- * of the time.
- */
-export interface Body {
-  readonly words: Int32Array;
-  /** Bytes of it that count. */
-  readonly length: number;
-}
-export const noBody: Body = { words: new Int32Array(0), length: 0 };
-
-const INTERNED_DATA = {
-  eventCategories: 1,
-  eventNames: 2,
-  debugAnnotationNames: 3,
-  sourceLocations: 4,
-  debugAnnotationStringValues: 29,
-};
-const SOURCE_LOCATION = { iid: 1, fileName: 2, lineNumber: 4 };
-const DEBUG_ANNOTATION = { nameIid: 1, boolValue: 2, stringValue: 6, pointerValue: 7, name: 10, stringValueIid: 17 };
-
-export const TRACK_DESCRIPTOR = {
-  uuid: 1,
-  name: 2,
-  process: 3,
-  parentUuid: 5,
-  counter: 8,
-  childOrdering: 11,
-  siblingOrderRank: 12,
-  description: 14,
-};
-export const CHILD_ORDERING = { chronological: 2, explicit: 3 };
-export const PROCESS_DESCRIPTOR = { pid: 1, processName: 6, processLabels: 8 };
+  SOURCE_LOCATION,
+  TRACE_PACKET,
+  TRACK_EVENT,
+} from './perfetto-fields.js';
+import { LEN, ProtoBuffer, putVarint, varintLength } from './protobuf.js';
 
 /** Names repeat, so a table stays small; a program that makes more than this many gets the rest written in place. */
 const TABLE_LIMIT = 1 << 16;
@@ -125,6 +69,10 @@ export class PerfettoSequence implements Annotations {
   /** By file, then by line (-1: no line); iids count through all files. */
   readonly #places = new Map<string, Map<number, number>>();
   #placeCount = 0;
+  /** The time of the last event, and its field: several packets in a row have the same. */
+  #time = -1;
+  readonly #timeField = new Uint8Array(16);
+  #timeLength = 0;
   #isFirst = true;
 
   constructor(out: OutputFile) {
@@ -158,37 +106,45 @@ export class PerfettoSequence implements Annotations {
     return kept(packet);
   }
 
-  /** An event on a track, whose body is that of {@link body}, with fields of another behind it. */
+  /**
+   * An event on a track, whose body is that of {@link body}, with fields of another behind it. Without another, it is written faster
+   * where it is given again.
+   */
   event(type: EventType, track: number, time: number, body: Body = noBody, more: Body = noBody): void {
-    if (!(time >= 0)) throw new RangeError(`${time} is no time`);
+    if (time !== this.#time) this.#setTime(time);
     const out = this.#out;
     const length = body.length + more.length;
-    const begin = this.#interned.length > 0 || this.#isFirst ? undefined : out.reserve(length + AROUND_BODY);
+    const begin =
+      this.#interned.length > 0 || this.#isFirst ? undefined : out.reserve(BEFORE_TAIL + BEFORE_BODY + length);
     if (begin === undefined) {
       this.#eventInParts(type, track, time, body, more);
       return;
     }
-    const bytes = out.buffer;
+    const tail = more.length > 0 ? undefined : tailOf(type, track, body);
     const eventLength = 3 + varintLength(track) + length;
+    const tailLength = tail?.length ?? 5 + varintLength(eventLength) + eventLength;
+    const bytes = out.buffer;
     let at = begin;
     bytes[at++] = (PACKET << 3) | LEN;
-    at = putVarint(bytes, at, 6 + varintLength(time) + varintLength(eventLength) + eventLength);
-    bytes[at++] = TRACE_PACKET.timestamp << 3;
-    at = putVarint(bytes, at, time);
-    bytes[at] = SEQUENCE[0] as number;
-    bytes[at + 1] = SEQUENCE[1] as number;
-    bytes[at + 2] = SEQUENCE[2] as number;
-    bytes[at + 3] = SEQUENCE[3] as number;
-    bytes[at + 4] = (TRACE_PACKET.trackEvent << 3) | LEN;
-    at = putVarint(bytes, at + 5, eventLength);
-    bytes[at] = TRACK_EVENT.type << 3;
-    bytes[at + 1] = type;
-    bytes[at + 2] = TRACK_EVENT.trackUuid << 3;
-    at = putVarint(bytes, at + 3, track);
-    copyWords(body.words, out.view, at);
+    at = putVarint(bytes, at, this.#timeLength + tailLength);
+    for (let i = 0; i < this.#timeLength; i++) bytes[at++] = this.#timeField[i] as number;
+    if (tail !== undefined) {
+      copyWords(tail.words, tailLength, out.view, at);
+      out.commit(at + tailLength);
+      return;
+    }
+    at = putTail(bytes, at, type, track, eventLength);
+    copyWords(body.words, body.length, out.view, at);
     at += body.length;
-    copyWords(more.words, out.view, at);
+    copyWords(more.words, more.length, out.view, at);
     out.commit(at + more.length);
+  }
+
+  #setTime(time: number): void {
+    if (!(time >= 0)) throw new RangeError(`${time} is no time`);
+    this.#time = time;
+    this.#timeField[0] = TRACE_PACKET.timestamp << 3;
+    this.#timeLength = putVarint(this.#timeField, 1, time);
   }
 
   /** With interned data, or longer than the file's buffer. */
@@ -211,6 +167,13 @@ export class PerfettoSequence implements Annotations {
     if (Number.isSafeInteger(value) && value >= 0) packet.uint(TRACK_EVENT.counterValue, value);
     else packet.double(TRACK_EVENT.doubleCounterValue, value);
     return kept(packet);
+  }
+
+  /** The name of an annotation as the field that gives it, for {@link ValueNotes}; it belongs into the next event. */
+  nameField(name: string): Uint8Array {
+    const field = new ProtoBuffer(64);
+    this.#nameField(field, name);
+    return field.bytes.slice(0, field.length);
   }
 
   text(name: string, value: string): void {
@@ -241,10 +204,14 @@ export class PerfettoSequence implements Annotations {
 
   #annotation(name: string): number {
     const mark = this.#annotations.open(TRACK_EVENT.debugAnnotations);
-    const iid = this.#intern(this.#annotationNames, INTERNED_DATA.debugAnnotationNames, name);
-    if (iid === 0) this.#annotations.text(DEBUG_ANNOTATION.name, name);
-    else this.#annotations.uint(DEBUG_ANNOTATION.nameIid, iid);
+    this.#nameField(this.#annotations, name);
     return mark;
+  }
+
+  #nameField(into: ProtoBuffer, name: string): void {
+    const iid = this.#intern(this.#annotationNames, INTERNED_DATA.debugAnnotationNames, name);
+    if (iid === 0) into.text(DEBUG_ANNOTATION.name, name);
+    else into.uint(DEBUG_ANNOTATION.nameIid, iid);
   }
 
   #name({ category, name, place }: EventName): void {
@@ -316,14 +283,6 @@ export class PerfettoSequence implements Annotations {
   }
 }
 
-export function bytesOf({ words, length }: Body): Uint8Array {
-  return new Uint8Array(words.buffer, words.byteOffset, length);
-}
-
-function copyWords(words: Int32Array, to: DataView, offset: number): void {
-  for (let i = 0, at = offset; i < words.length; i++, at += 4) to.setInt32(at, words[i] as number, littleEndian);
-}
-
 function writePlace(
   into: ProtoBuffer,
   field: number,
@@ -336,10 +295,4 @@ function writePlace(
   into.text(SOURCE_LOCATION.fileName, file);
   if (line !== undefined) into.uint(SOURCE_LOCATION.lineNumber, line);
   into.close(mark);
-}
-
-function kept({ bytes, length }: ProtoBuffer): Body {
-  const words = new Int32Array(Math.ceil(length / 4));
-  new Uint8Array(words.buffer).set(bytes.subarray(0, length));
-  return { words, length };
 }

@@ -12,12 +12,13 @@ import type {
   StateRef,
 } from '../events.js';
 import { ChainTexts, stackText, stateText } from '../text.js';
-import type { Annotations, Body, PerfettoSequence } from './perfetto-packets.js';
+import { type Body, joined } from './perfetto-body.js';
+import type { Annotations, PerfettoSequence } from './perfetto-packets.js';
 
 interface Begin {
   readonly state: StateRef | undefined;
   readonly onRoot: Body;
-  /** What the hart's lane says besides. */
+  /** The same, and which task it is. */
   readonly onHart: Body;
 }
 interface End {
@@ -83,7 +84,7 @@ export class PollBodies {
     this.#sequence.annotate();
     notes.text('task', root.future.future);
     notes.pointer('task_address', root.address);
-    const begin = { state, onRoot, onHart: this.#sequence.body() };
+    const begin = { state, onRoot, onHart: joined(onRoot, this.#sequence.body()) };
     if (!stack) keep(begins, begin);
     return begin;
   }

@@ -40,7 +40,8 @@ import type { OutputFile } from '../output-file.js';
 import { accessText, doerText, engineTexts, gapText, rootText, stackText, threadText } from '../text.js';
 import type { LaneWriter } from './lanes.js';
 import { CallBodies } from './perfetto-calls.js';
-import { CHILD_ORDERING, EVENT, PerfettoSequence, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-packets.js';
+import { CHILD_ORDERING, EVENT, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-fields.js';
+import { PerfettoSequence } from './perfetto-packets.js';
 import { PollBodies } from './perfetto-polls.js';
 
 const PROCESS_TRACK = 1;
@@ -144,7 +145,7 @@ export class PerfettoWriter implements LaneWriter {
     const { root, time } = event;
     const { onRoot, onHart } = this.#bodies.begin(event);
     this.#sequence.event(EVENT.sliceBegin, rootTrack(root), time, onRoot);
-    this.#sequence.event(EVENT.sliceBegin, hartTrack(event.hart), time, onRoot, onHart);
+    this.#sequence.event(EVENT.sliceBegin, hartTrack(event.hart), time, onHart);
   }
 
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void {
@@ -174,13 +175,14 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   callBegin(event: CallBegin): void {
-    const { body, more } = this.#calls.begin(event);
+    const body = this.#calls.begin(event);
+    const more = this.#calls.besides(event);
     this.#sequence.event(EVENT.sliceBegin, callTrack(event), event.time, body, more);
   }
 
   callEnd(begin: CallBegin, end: CallEnd): void {
     const { result } = end;
-    const body = result === undefined ? undefined : this.#calls.result(end.function, result);
+    const body = result === undefined ? undefined : this.#calls.result(result);
     this.#sequence.event(EVENT.sliceEnd, callTrack(begin), end.time, body);
   }
 

@@ -1,0 +1,152 @@
+import {
+  DEBUG_ANNOTATION,
+  type EventType,
+  SEQ_NEEDS_INCREMENTAL_STATE,
+  TRACE_PACKET,
+  TRACK_EVENT,
+} from './perfetto-fields.js';
+import { LEN, type ProtoBuffer, putVarint, varintLength } from './protobuf.js';
+
+/** What goes with every packet but the first: `trusted_packet_sequence_id: 1, sequence_flags: 2`. */
+const SEQUENCE = Uint8Array.of(
+  TRACE_PACKET.trustedPacketSequenceId << 3,
+  1,
+  TRACE_PACKET.sequenceFlags << 3,
+  SEQ_NEEDS_INCREMENTAL_STATE,
+);
+const littleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+/** A packet's bytes before its {@link Tail}, at most: tags, a length of up to 5 bytes and the time; and by what its last word is too long. */
+export const BEFORE_TAIL = 24;
+/** Bytes of a tail before its body, at most. */
+export const BEFORE_BODY = 24;
+
+/**
+ * What a TrackEvent says besides its type, its track and its time. In whole words, since copying these takes a quarter of the time; what is
+ * behind `length` does not count.
+ */
+export interface Body {
+  readonly words: Int32Array;
+  /** Bytes of it that count. */
+  readonly length: number;
+  /** Where it is given again and again: packets that were made with it, the last one of each hash of type and track. */
+  readonly tails: (Tail | undefined)[] | undefined;
+}
+export const noBody: Body = { words: new Int32Array(0), length: 0, tails: [] };
+
+/** All of a packet that is behind its time. */
+interface Tail {
+  readonly type: EventType;
+  readonly track: number;
+  readonly words: Int32Array;
+  readonly length: number;
+}
+
+export function bytesOf({ words, length }: Body): Uint8Array {
+  return new Uint8Array(words.buffer, words.byteOffset, length);
+}
+
+/** A body with another's fields behind its own. */
+export function joined(body: Body, more: Body): Body {
+  const bytes = new Uint8Array(body.length + more.length);
+  bytes.set(bytesOf(body));
+  bytes.set(bytesOf(more), body.length);
+  return { words: inWords(bytes, bytes.length), length: bytes.length, tails: [] };
+}
+
+/** The packet of an event with these fields alone, from behind its time; undefined where the body is not one that comes again. */
+export function tailOf(type: EventType, track: number, body: Body): Tail | undefined {
+  const { tails } = body;
+  if (tails === undefined) return undefined;
+  // Tracks of roots are odd, those of harts and threads even.
+  const slot = ((track & 1) << 3) | ((track >>> 1) & 7);
+  const known = tails[slot];
+  if (known?.track === track && known.type === type) return known;
+  const eventLength = 3 + varintLength(track) + body.length;
+  const bytes = new Uint8Array(BEFORE_BODY + body.length);
+  const at = putTail(bytes, 0, type, track, eventLength);
+  bytes.set(bytesOf(body), at);
+  const length = at + body.length;
+  const made = { type, track, words: inWords(bytes, length), length };
+  tails[slot] = made;
+  return made;
+}
+
+/** What comes between a packet's time and the fields of its event's body. */
+export function putTail(
+  bytes: Uint8Array,
+  offset: number,
+  type: EventType,
+  track: number,
+  eventLength: number,
+): number {
+  bytes[offset] = SEQUENCE[0] as number;
+  bytes[offset + 1] = SEQUENCE[1] as number;
+  bytes[offset + 2] = SEQUENCE[2] as number;
+  bytes[offset + 3] = SEQUENCE[3] as number;
+  bytes[offset + 4] = (TRACE_PACKET.trackEvent << 3) | LEN;
+  const at = putVarint(bytes, offset + 5, eventLength);
+  bytes[at] = TRACK_EVENT.type << 3;
+  bytes[at + 1] = type;
+  bytes[at + 2] = TRACK_EVENT.trackUuid << 3;
+  return putVarint(bytes, at + 3, track);
+}
+
+/** Copies so many bytes, and up to three behind them. */
+export function copyWords(words: Int32Array, length: number, to: DataView, offset: number): void {
+  for (let i = 0, at = offset; 4 * i < length; i++, at += 4) to.setInt32(at, words[i] as number, littleEndian);
+}
+
+export function kept({ bytes, length }: ProtoBuffer): Body {
+  return { words: inWords(bytes, length), length, tails: [] };
+}
+
+function inWords(bytes: Uint8Array, length: number): Int32Array {
+  const words = new Int32Array(Math.ceil(length / 4));
+  new Uint8Array(words.buffer).set(bytes.subarray(0, length));
+  return words;
+}
+
+const utf8 = new TextEncoder();
+
+/** Annotations whose values may never come again, gathered anew for each event. */
+export class ValueNotes implements Body {
+  words = new Int32Array(256);
+  length = 0;
+  readonly tails = undefined;
+  #bytes = new Uint8Array(this.words.buffer);
+
+  clear(): this {
+    this.length = 0;
+    return this;
+  }
+
+  /** `name`: the annotation's name, as the field that gives it. */
+  add(name: Uint8Array, value: string): void {
+    const worst = 3 * value.length;
+    if (this.length + name.length + worst + 24 > this.#bytes.length) this.#grow(name.length + worst + 24);
+    const bytes = this.#bytes;
+    const textLength = utf8Length(value);
+    let at = this.length;
+    bytes[at++] = (TRACK_EVENT.debugAnnotations << 3) | LEN;
+    at = putVarint(bytes, at, name.length + 1 + varintLength(textLength) + textLength);
+    for (let i = 0; i < name.length; i++) bytes[at++] = name[i] as number;
+    bytes[at++] = (DEBUG_ANNOTATION.stringValue << 3) | LEN;
+    at = putVarint(bytes, at, textLength);
+    if (textLength === value.length) for (let i = 0; i < textLength; i++) bytes[at++] = value.charCodeAt(i);
+    else at += utf8.encodeInto(value, bytes.subarray(at)).written;
+    this.length = at;
+  }
+
+  #grow(more: number): void {
+    const words = new Int32Array(this.words.length + more);
+    words.set(this.words);
+    this.words = words;
+    this.#bytes = new Uint8Array(words.buffer);
+  }
+}
+
+/** Its own length for what is ASCII, as most values are. */
+function utf8Length(text: string): number {
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return Buffer.byteLength(text);
+  return text.length;
+}

@@ -1,0 +1,61 @@
+/* Field numbers of the messages that a trace is made of; the files they are from: ./perfetto-packets.ts. */
+
+export const PACKET = 1;
+
+export const TRACE_PACKET = {
+  timestamp: 8,
+  trustedPacketSequenceId: 10,
+  trackEvent: 11,
+  internedData: 12,
+  sequenceFlags: 13,
+  trackDescriptor: 60,
+  firstPacketOnSequence: 87,
+};
+export const SEQ_INCREMENTAL_STATE_CLEARED = 1;
+export const SEQ_NEEDS_INCREMENTAL_STATE = 2;
+
+export const TRACK_EVENT = {
+  categoryIids: 3,
+  debugAnnotations: 4,
+  type: 9,
+  nameIid: 10,
+  trackUuid: 11,
+  name: 23,
+  counterValue: 30,
+  sourceLocation: 33,
+  sourceLocationIid: 34,
+  doubleCounterValue: 44,
+};
+/** TrackEvent.Type. */
+export const EVENT = { sliceBegin: 1, sliceEnd: 2, instant: 3, counter: 4 } as const;
+export type EventType = (typeof EVENT)[keyof typeof EVENT];
+
+export const INTERNED_DATA = {
+  eventCategories: 1,
+  eventNames: 2,
+  debugAnnotationNames: 3,
+  sourceLocations: 4,
+  debugAnnotationStringValues: 29,
+};
+export const SOURCE_LOCATION = { iid: 1, fileName: 2, lineNumber: 4 };
+export const DEBUG_ANNOTATION = {
+  nameIid: 1,
+  boolValue: 2,
+  stringValue: 6,
+  pointerValue: 7,
+  name: 10,
+  stringValueIid: 17,
+};
+
+export const TRACK_DESCRIPTOR = {
+  uuid: 1,
+  name: 2,
+  process: 3,
+  parentUuid: 5,
+  counter: 8,
+  childOrdering: 11,
+  siblingOrderRank: 12,
+  description: 14,
+};
+export const CHILD_ORDERING = { chronological: 2, explicit: 3 };
+export const PROCESS_DESCRIPTOR = { pid: 1, processName: 6, processLabels: 8 };
