@@ -17,7 +17,7 @@ export interface CallSite {
   readonly stackPointer: number;
   /** The innermost open call around it. */
   readonly around: Call | undefined;
-  /** It comes from a trampoline, which functions that loop to their first instruction do not get: this is no turn of a loop. */
+  /** It comes from a trampoline, which functions that loop to their first instruction do not get: this is no turn of a loop. A stop may be one. */
   readonly isCall: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface TracedCall {
 export interface CallKind {
   /** Memory to read at an entry, with the innermost open call there. Undefined when nothing of this kind begins at the pc. */
   entryReads(at: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined;
-  /** Whether both are calls of the same thing. */
+  /** Whether both are calls of the same thing, which in one place follow each other. */
   isSame?(one: TracedCall, other: TracedCall): boolean;
   /** All is read. Undefined where nothing is to be told of this call, or nothing of this kind begins. */
   begin(at: Moment, site: CallSite, memory: HitMemory): TracedCall | undefined;
@@ -197,8 +197,7 @@ export class CallTracer implements Tracer {
     const around = this.#stacks.enclosing(at.hart, stackPointer);
     const traced = kind.begin(at, { returnAddress, stackPointer, around, isCall }, memory);
     if (!traced) return undefined;
-    const isAgain = (other: TracedCall): boolean =>
-      isCall && other.kind === kind && (kind.isSame?.(other, traced) ?? false);
+    const isAgain = (other: TracedCall): boolean => other.kind === kind && (kind.isSame?.(other, traced) ?? false);
     return this.#stacks.enter(at.hart, returnAddress, stackPointer, traced, isAgain, !isCall);
   }
 

@@ -1,7 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { CallFrames, type DebugInfo, type ElfFile } from '../dwarf/index.js';
-import { Describer } from './resolve-functions.js';
+import { Describer, type FunctionProbe } from './resolve-functions.js';
 
 /** What the program tells of code beyond a function's own instructions. Looked up when it is asked for. */
 export interface CodeFacts {
@@ -30,5 +30,13 @@ export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | u
       frames ??= CallFrames.load(elf);
       return frames.hasLandingPads(address) ? 'exceptions may come back into it' : undefined;
     },
+  };
+}
+
+/** Whether a function's code, as the ELF has it, jumps to its own first instruction; undefined where nothing tells. The architecture has to be prepared. */
+export function loopsToStart(elf: ElfFile, arch: Architecture): (probe: FunctionProbe) => boolean | undefined {
+  return ({ address, size }) => {
+    const code = size > 0 ? elf.bytesAt(address, size) : undefined;
+    return code && arch.probeCode?.loopsToStart(code, address);
   };
 }

@@ -16,6 +16,8 @@ export interface FunctionOptions {
   readonly values?: boolean;
   /** Tell whose calls they are. */
   readonly threads?: ThreadsByStack | undefined;
+  /** Whether a function's code jumps to its own first instruction; undefined, or not given: nothing tells. */
+  readonly loops?: (probe: FunctionProbe) => boolean | undefined;
 }
 
 /** A probe, and what makes its values texts; nothing where they are not told. */
@@ -50,11 +52,14 @@ export class FunctionTracer implements CallKind {
   readonly #output: EventOutput;
   readonly #maxDepth: number;
   readonly #threads: ThreadsByStack | undefined;
+  readonly #jumps: (probe: FunctionProbe) => boolean | undefined;
+  readonly #loops = new Map<FunctionProbe, boolean>();
 
   constructor({ probes }: FunctionProbes, output: EventOutput, options: FunctionOptions = {}) {
     this.#output = output;
     this.#maxDepth = options.maxDepth ?? Number.POSITIVE_INFINITY;
     this.#threads = options.threads;
+    this.#jumps = options.loops ?? (() => undefined);
     for (const probe of probes) this.#probes.set(probe.address, probed(probe, options.values ?? true));
   }
 
@@ -66,7 +71,7 @@ export class FunctionTracer implements CallKind {
     const known = this.#probes.get(pc);
     if (!known) return undefined;
     const { probe, result } = known;
-    if (!site.isCall && isLoop(probe, site)) return undefined;
+    if (!site.isCall && isSameFrame(probe, site) && this.#mayLoop(probe)) return undefined;
     if (probe.when && !holds(probe.when, registers)) return undefined;
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
@@ -74,6 +79,16 @@ export class FunctionTracer implements CallKind {
     const thread = this.#threads?.of(site.stackPointer);
     const began = this.#output.at(time);
     return { kind: this, probe, result, began, nested, hart, thread, values, exit: undefined };
+  }
+
+  /** Asked only where it matters: to find out, all of the function's code is decoded. */
+  #mayLoop(probe: FunctionProbe): boolean {
+    let loops = this.#loops.get(probe);
+    if (loops === undefined) {
+      loops = this.#jumps(probe) ?? true;
+      this.#loops.set(probe, loops);
+    }
+    return loops;
   }
 
   isSame(one: TracedCall, other: TracedCall): boolean {
@@ -128,9 +143,10 @@ function argumentsOf(probed: Probed, registers: RegisterReader): ArgumentValue[]
 
 /**
  * A function whose first instruction is the head of a loop comes by its own entry again without being called: same frame, same
- * caller. So does one that calls itself as the last thing it does, which compilers turn into the same jump.
+ * caller. So does one that calls itself as the last thing it does, which compilers turn into the same jump. Where no jump leads there, it was
+ * left without a return (longjmp) and called again.
  */
-function isLoop(probe: FunctionProbe, { around, returnAddress, stackPointer }: CallSite): boolean {
+function isSameFrame(probe: FunctionProbe, { around, returnAddress, stackPointer }: CallSite): boolean {
   return (
     around !== undefined &&
     isFunction(around.payload) &&

@@ -2,7 +2,7 @@ export { Backtraces } from './backtraces.js';
 export { type CallKind, CallTracer, EventOutput } from './call-tracer.js';
 export { type ClockReader, findClock } from './clock.js';
 export { type ClockName, clockNames } from './clock-names.js';
-export { codeFacts } from './code-facts.js';
+export { codeFacts, loopsToStart } from './code-facts.js';
 export {
   type EnginePlanOptions,
   engineChoices,

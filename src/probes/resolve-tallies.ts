@@ -1,6 +1,7 @@
 import type { Architecture, IntegerIn } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { DebugInfo, ElfFile } from '../dwarf/index.js';
+import { loopsToStart } from './code-facts.js';
 import { integerArgument } from './predicate.js';
 import type { ProbeSpec, ProbesByKind } from './probe-spec.js';
 import {
@@ -76,10 +77,8 @@ function byArgument(
 
 /** A loop to the first instruction comes by a breakpoint and a patch there as a call does: without the returns nothing tells them apart. */
 function withoutLoops(elf: ElfFile, arch: Architecture, functions: FunctionProbes): FunctionProbes {
-  const loops = ({ address, size }: FunctionProbe): boolean => {
-    const code = elf.bytesAt(address, size);
-    return code !== undefined && (arch.probeCode?.loopsToStart(code, address) ?? false);
-  };
+  const jumps = loopsToStart(elf, arch);
+  const loops = (probe: FunctionProbe): boolean => jumps(probe) ?? false;
   const probes = functions.probes.filter((probe) => !loops(probe));
   if (probes.length === functions.probes.length) return functions;
   const left = functions.probes

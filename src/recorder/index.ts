@@ -8,4 +8,5 @@ export {
   planHarts,
   prepare,
 } from './program.js';
-export { type Progress, type Recording, type RecordOptions, record } from './record.js';
+export { record } from './record.js';
+export type { Progress, Recording, RecordOptions } from './recording.js';

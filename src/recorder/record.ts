@@ -6,19 +6,16 @@ import {
   Backtraces,
   type CallKind,
   CallTracer,
-  type ClockName,
   type ClockReader,
   changesItsCode,
   counterScale,
-  type EngineName,
   Engines,
   EventOutput,
-  type FunctionOptions,
   FunctionTracer,
   findClock,
+  loopsToStart,
   PollTracer,
   resolveWatches,
-  type ScratchSources,
   StopEngine,
   stackBytes,
   TallyTracer,
@@ -32,98 +29,14 @@ import {
 } from '../probes/index.js';
 import { isRefusal, pagingIsFinal } from '../probes/scratch/index.js';
 import { isProcess, neverRan, type Session, type StopReply } from '../rsp/index.js';
-import {
-  type ClockInfo,
-  type ProbeFact,
-  type TallyRow,
-  Threshold,
-  type TraceSink,
-  type WatchRef,
-} from '../trace/index.js';
+import { type ClockInfo, Threshold, type TraceSink } from '../trace/index.js';
 import type { Hooked } from '../unwind/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { CountingSink } from './counting-sink.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
-import {
-  addressesOf,
-  codeToVerify,
-  enginePlan,
-  isLoadedAlike,
-  loadedProgram,
-  type Program,
-  planHarts,
-} from './program.js';
+import { addressesOf, codeToVerify, enginePlan, isLoadedAlike, loadedProgram, planHarts } from './program.js';
+import type { Progress, Recording, RecordOptions } from './recording.js';
 import { watchResets } from './resets.js';
-
-export interface RecordOptions {
-  readonly session: Session;
-  readonly program: Program;
-  readonly sink: TraceSink;
-  readonly clock?: ClockName;
-  /** Ticks a second of riscv's `time`; 10 MHz on QEMU's virt machine. */
-  readonly timebaseHz?: number;
-  /** Stop after this long, in milliseconds of the host. */
-  readonly durationMs?: number;
-  /** Stop at the first hit at which this many events have been recorded. */
-  readonly maxEvents?: number;
-  /** Stop when the program comes to this address, counted as its ELF counts. */
-  readonly until?: Addr;
-  /** Stop when this is aborted. */
-  readonly signal?: AbortSignal;
-  readonly hardware?: boolean;
-  /** `auto` (the default): without stops where that can be done. */
-  readonly engine?: EngineName;
-  /** Where trampolines and the ring may lie. */
-  readonly scratch?: ScratchSources;
-  /** Record who polls: the stack of so many frames at every poll's begin. */
-  readonly stackDepth?: number;
-  readonly functions?: FunctionOptions;
-  /** Leave out calls of functions that last less, in guest nanoseconds. */
-  readonly thresholdNs?: number;
-  /**
-   * Connects again after the link has broken; rejects when the target is not there any more. Then the probes are planted again,
-   * and the trace has a gap. Without it, a link that breaks ends the recording.
-   */
-  readonly reconnect?: () => Promise<Session>;
-  readonly logger?: Logger;
-  /** Called once, when the guest is about to run. */
-  readonly onStart?: (progress: () => Progress) => void;
-}
-
-export interface Progress {
-  readonly events: number;
-  readonly stops: number;
-  /** Events that were read out of the target's memory, without a stop. */
-  readonly records: number;
-  /** Guest nanoseconds from the first event to the last. */
-  readonly guestNs: number;
-}
-
-export interface Recording extends Progress {
-  readonly end: 'guest-ended' | 'reset' | 'until' | 'duration' | 'max-events' | 'interrupted' | 'failed';
-  readonly clock: ClockInfo;
-  /** How the guest ended, where the stub said so. */
-  readonly stop: StopReply | undefined;
-  /** What went wrong, when `end` is `failed`. What came before is in the trace. */
-  readonly error: RsptraceError | undefined;
-  readonly hostMs: number;
-  /** What carried each probe out. */
-  readonly engines: readonly ProbeFact[];
-  /** What was only counted, in the order of the probes. */
-  readonly tallies: readonly TallyRow[];
-  /** What was watched. */
-  readonly watches: readonly WatchRef[];
-  /** Where the trampolines lay; undefined where every probe stopped the target. */
-  readonly scratch: string | undefined;
-  /** Events known to be missing from the trace. */
-  readonly missing: number;
-  /** Probes that were never planted, because the target never had their code. */
-  readonly neverLoaded: readonly string[];
-  /** The guest ended with a ring that could only be read at stops: what was in it is lost. */
-  readonly tailLost: boolean;
-  /** Records were read past the stub: a recording of the wire does not have them. */
-  readonly pastWire: boolean;
-}
 
 /** Of QEMU's `virt` machine. */
 const defaultTimebaseHz = 10_000_000;
@@ -168,7 +81,8 @@ export async function record(options: RecordOptions): Promise<Recording> {
   }
   const stackSize = stackBytes(elf);
   const threads = stackSize === undefined ? undefined : new ThreadsByStack(stackSize);
-  if (functions) kinds.push(new FunctionTracer(functions, output, { ...options.functions, threads }));
+  const loops = loopsToStart(elf, arch);
+  if (functions) kinds.push(new FunctionTracer(functions, output, { ...options.functions, threads, loops }));
   const tally = new TallyTracer(tallies?.probes ?? []);
   if (tallies) kinds.push(tally);
   const tracer = new CallTracer(arch, output, kinds, stackSize);

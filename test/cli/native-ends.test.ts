@@ -58,3 +58,17 @@ t.test('four threads, and a child that returns through the same ends', async (t)
     sameCalls(t, output, untraced.replace(/ (onward|vary)=\d+/g, ''));
   }
 });
+
+t.test(
+  'a function left by longjmp and called again in the same place is no loop, with stops and without',
+  async (t) => {
+    const program = compileReleased(t, 'again.c');
+    for (const engine of ['stop', 'auto']) {
+      const { output, stdout } = await trace(t, [program], '--engine', engine, ...probes(['again', 'spin']));
+      t.match(stdout, /^calls again=60 spin=60$/m);
+      sameCalls(t, output, stdout);
+      const row = output.functions.find(({ function: name }) => name.startsWith('again'));
+      t.match(row, { lost: 40 }, 'those that longjmp ended');
+    }
+  },
+);

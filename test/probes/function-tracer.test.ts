@@ -119,6 +119,25 @@ t.test('a loop to the first instruction is no call; recursion is', async (t) => 
   t.strictSame(guest.end(), ['begin a 0 @1', 'begin a 1 @3', 'end a 1 @5', 'end a 0 @6']);
 });
 
+t.test('what no jump leads to is called again where it was left without a return', async (t) => {
+  const guest = new Guest({ loops: (fn) => fn === b });
+  guest.enter(a, 0x1000n, 0x9000n);
+  guest.enter(a, 0x1000n, 0x9000n);
+  guest.arrive(0x1000n, 0x9000n);
+  guest.enter(b, 0x1000n, 0x9000n);
+  guest.enter(b, 0x1000n, 0x9000n);
+  guest.arrive(0x1000n, 0x9000n);
+  t.strictSame(guest.end(), [
+    'begin a 0 @1',
+    'lost a 0 @2',
+    'begin a 0 @2',
+    'end a 0 @3',
+    'begin b 0 @4',
+    'end b 0 @6',
+  ]);
+  t.equal(guest.watched.size, 0);
+});
+
 t.test('a function that never returns is lost when its caller has returned, or when the trace ends', async (t) => {
   const guest = new Guest();
   guest.enter(a, 0x1000n, 0x9000n);

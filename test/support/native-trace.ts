@@ -14,7 +14,12 @@ export interface Output {
   readonly scratch: string | undefined;
   readonly probes: readonly { readonly engine: string; readonly why?: string }[];
   readonly futures: readonly { readonly future: string; readonly polls: number; readonly lost: number }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number; readonly total_ns: number }[];
+  readonly functions: readonly {
+    readonly function: string;
+    readonly calls: number;
+    readonly lost: number;
+    readonly total_ns: number;
+  }[];
   readonly counts: readonly { readonly function: string; readonly calls: number }[];
   readonly histograms: readonly { readonly argument: string; readonly buckets: readonly object[] }[];
 }

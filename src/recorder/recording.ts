@@ -1,0 +1,77 @@
+import type { Addr } from '../base/addr.js';
+import type { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import type { ClockName, EngineName, FunctionOptions, ScratchSources } from '../probes/index.js';
+import type { Session, StopReply } from '../rsp/index.js';
+import type { ClockInfo, ProbeFact, TallyRow, TraceSink, WatchRef } from '../trace/index.js';
+import type { Program } from './program.js';
+
+export interface RecordOptions {
+  readonly session: Session;
+  readonly program: Program;
+  readonly sink: TraceSink;
+  readonly clock?: ClockName;
+  /** Ticks a second of riscv's `time`; 10 MHz on QEMU's virt machine. */
+  readonly timebaseHz?: number;
+  /** Stop after this long, in milliseconds of the host. */
+  readonly durationMs?: number;
+  /** Stop at the first hit at which this many events have been recorded. */
+  readonly maxEvents?: number;
+  /** Stop when the program comes to this address, counted as its ELF counts. */
+  readonly until?: Addr;
+  /** Stop when this is aborted. */
+  readonly signal?: AbortSignal;
+  readonly hardware?: boolean;
+  /** `auto` (the default): without stops where that can be done. */
+  readonly engine?: EngineName;
+  /** Where trampolines and the ring may lie. */
+  readonly scratch?: ScratchSources;
+  /** Record who polls: the stack of so many frames at every poll's begin. */
+  readonly stackDepth?: number;
+  readonly functions?: FunctionOptions;
+  /** Leave out calls of functions that last less, in guest nanoseconds. */
+  readonly thresholdNs?: number;
+  /**
+   * Connects again after the link has broken; rejects when the target is not there any more. Then the probes are planted again,
+   * and the trace has a gap. Without it, a link that breaks ends the recording.
+   */
+  readonly reconnect?: () => Promise<Session>;
+  readonly logger?: Logger;
+  /** Called once, when the guest is about to run. */
+  readonly onStart?: (progress: () => Progress) => void;
+}
+
+export interface Progress {
+  readonly events: number;
+  readonly stops: number;
+  /** Events that were read out of the target's memory, without a stop. */
+  readonly records: number;
+  /** Guest nanoseconds from the first event to the last. */
+  readonly guestNs: number;
+}
+
+export interface Recording extends Progress {
+  readonly end: 'guest-ended' | 'reset' | 'until' | 'duration' | 'max-events' | 'interrupted' | 'failed';
+  readonly clock: ClockInfo;
+  /** How the guest ended, where the stub said so. */
+  readonly stop: StopReply | undefined;
+  /** What went wrong, when `end` is `failed`. What came before is in the trace. */
+  readonly error: RsptraceError | undefined;
+  readonly hostMs: number;
+  /** What carried each probe out. */
+  readonly engines: readonly ProbeFact[];
+  /** What was only counted, in the order of the probes. */
+  readonly tallies: readonly TallyRow[];
+  /** What was watched. */
+  readonly watches: readonly WatchRef[];
+  /** Where the trampolines lay; undefined where every probe stopped the target. */
+  readonly scratch: string | undefined;
+  /** Events known to be missing from the trace. */
+  readonly missing: number;
+  /** Probes that were never planted, because the target never had their code. */
+  readonly neverLoaded: readonly string[];
+  /** The guest ended with a ring that could only be read at stops: what was in it is lost. */
+  readonly tailLost: boolean;
+  /** Records were read past the stub: a recording of the wire does not have them. */
+  readonly pastWire: boolean;
+}
