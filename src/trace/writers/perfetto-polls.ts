@@ -41,8 +41,9 @@ interface Derived {
   readonly body: Body;
 }
 
-/** What was written of one Future within one root. */
+/** What was written of one Future within the roots of one place. */
 interface Kept {
+  /** One of them: whether a Future lies there anew, its polls' bodies do not tell. */
   readonly root: RootRef;
   readonly future: FutureRef;
   readonly address: bigint;
@@ -171,14 +172,19 @@ export class PollBodies {
   }
 
   #of({ root, future, address }: Pick<PollBegin, 'root' | 'future' | 'address'>): Kept {
-    const hash = Math.imul(Math.imul(root.key, 0x0100_0193) ^ future.key, 0x0100_0193) ^ lowHalf(address);
+    // A new root at a place takes the slot of the one before it: bodies of Futures that are gone do not pile up.
+    const hash = Math.imul(Math.imul(lowHalf(root.address), 0x0100_0193) ^ future.key, 0x0100_0193) ^ lowHalf(address);
     const slot = Math.imul(hash, 0x9e37_79b1) >>> (32 - keptShift);
     const known = this.#kept[slot];
-    if (known && known.root === root && known.future === future && known.address === address) return known;
+    if (known && isAlike(known.root, root) && known.future === future && known.address === address) return known;
     const kept = { root, future, address, begins: [], ends: [], changes: [], derived: [] };
     this.#kept[slot] = kept;
     return kept;
   }
+}
+
+function isAlike(one: RootRef, other: RootRef): boolean {
+  return one === other || (one.future === other.future && one.address === other.address);
 }
 
 function keep<T>(list: T[], item: T): void {
