@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import type { TraceEvent, TraceFacts } from '../../src/trace/index.js';
+import type { AwaitLink, TraceEvent, TraceFacts } from '../../src/trace/index.js';
 import { ProtoBuffer } from '../../src/trace/writers/protobuf.js';
 import { readChrome } from './decode-chrome.js';
 import { children, packetEnds, readPerfetto, type Slice } from './decode-perfetto.js';
 import { inner, oneTask, root } from './one-task.js';
-import { nanos, type Story, stories, trueWaits } from './stories.js';
+import { futures, link, nanos, type Story, stories, suspend0, suspend1, trueWaits } from './stories.js';
 import { decode, parse, write } from './written.js';
 
 const fixed = { seed: 20_26, numRuns: 40 };
@@ -362,3 +362,34 @@ t.test('more names than a table holds are written in place', async (t) => {
   t.equal(event && children(event, 'debug_annotations')[1]?.string_value?.[0], 'f65539<T>');
   t.notOk(event?.name_iid ?? event?.source_location_iid ?? last?.interned_data);
 });
+
+t.test(
+  'roots that follow each other at one place have tracks of their own, and each poll the chain that it ended with',
+  async (t) => {
+    const [future, other] = futures;
+    const told: [string, ...AwaitLink[]][] = [
+      ['b at src/b.rs:25', link(other, 'b', suspend1)],
+      ['b at src/b.rs:25', link(other, 'b', suspend1)],
+      ['b at src/a.rs:12', link(other, 'b', suspend0)],
+      ['c at src/a.rs:12', link(undefined, 'c', suspend0)],
+      ['c at src/a.rs:12 > d', link(undefined, 'c', suspend0), link(undefined, 'd', undefined)],
+    ];
+    const events = told.flatMap(([, ...chain], i): TraceEvent[] => {
+      const whose = { root: { key: i + 1, future, address: root.address }, future, address: root.address };
+      const [began, time] = [nanos(i * 10), nanos(i * 10 + 5)];
+      return [
+        { type: 'poll-begin', ...whose, hart: 0, time: began, depth: 0, state: undefined },
+        { type: 'poll-end', ...whose, hart: 0, depth: 0, began, time, result: 'pending', state: undefined, chain },
+      ];
+    });
+    const { slices, tracks } = readPerfetto(decode(write('roots.pftrace', events)));
+    const polls = slices.filter(
+      ({ category, track }) => category === 'poll' && tracks.get(track)?.name?.startsWith('a @'),
+    );
+    t.same(
+      polls.map(({ args }) => args.await_chain),
+      told.map(([text]) => text),
+    );
+    t.equal(new Set(polls.map(({ track }) => track)).size, 5);
+  },
+);

@@ -1,3 +1,4 @@
+import { AddressMap } from '../../base/address-map.js';
 import type {
   CallBegin,
   CallEnd,
@@ -75,8 +76,6 @@ export interface LaneWriter {
   end(facts?: TraceFacts): void;
 }
 
-const livesAtHand = 64;
-
 interface Life {
   readonly root: RootRef;
   readonly polls: LanePoll[];
@@ -95,10 +94,10 @@ export class Lanes implements TraceSink {
   readonly #harts: (true | undefined)[] = [];
   /** By key. */
   readonly #threads: (ThreadRef | undefined)[] = [];
-  readonly #lives = new Map<number, Life>();
-  /** The last one of each hash. */
-  readonly #lastLives: (Life | undefined)[] = new Array(livesAtHand).fill(undefined);
-  readonly #byAddress = new Map<bigint, Life>();
+  /** The newest at each address. A Map by keys that are always new would keep V8 copying it, with all that it held. */
+  readonly #lives = new AddressMap<Life>();
+  /** Those that another one replaced while their polls were open, by the root's key. */
+  readonly #replaced = new Map<number, Life>();
   readonly #open: OpenCalls<LanePoll | LaneCall>;
 
   constructor(writer: LaneWriter) {
@@ -232,24 +231,16 @@ export class Lanes implements TraceSink {
   }
 
   #life(root: RootRef, time: GuestNanos): Life {
-    const slot = root.key & (livesAtHand - 1);
-    const last = this.#lastLives[slot];
-    if (last?.root === root) return last;
-    const known = this.#lives.get(root.key);
-    if (known !== undefined) {
-      this.#lastLives[slot] = known;
-      return known;
-    }
-    const before = this.#byAddress.get(root.address);
-    if (before !== undefined && before.polls.length === 0) {
-      this.#endLife(before, time, 'dropped');
-      this.#lives.delete(before.root.key);
-      this.#lastLives[before.root.key & (livesAtHand - 1)] = undefined;
+    const before = this.#lives.get(root.address);
+    if (before?.root.key === root.key) return before;
+    const known = this.#replaced.size === 0 ? undefined : this.#replaced.get(root.key);
+    if (known !== undefined) return known;
+    if (before !== undefined) {
+      if (before.polls.length === 0) this.#endLife(before, time, 'dropped');
+      else this.#replaced.set(before.root.key, before);
     }
     const life: Life = { root, polls: [], waiting: undefined, over: false };
-    this.#lives.set(root.key, life);
-    this.#lastLives[slot] = life;
-    this.#byAddress.set(root.address, life);
+    this.#lives.set(root.address, life);
     this.#writer.lifeBegin(root, time);
     return life;
   }

@@ -157,7 +157,7 @@ export class PollBodies {
     const { ends } = this.#of(event);
     const { chain, state, result } = event;
     for (const known of ends) {
-      if (known.chain === chain && known.state === state && known.result === result) return known;
+      if (known.state === state && known.result === result && isSameChain(known.chain, chain)) return known;
     }
     this.#noteEnd(this.#sequence.annotate(), event);
     const end: End = { chain, state, result, body: this.#sequence.body(), wait: undefined };
@@ -185,6 +185,17 @@ export class PollBodies {
 
 function isAlike(one: RootRef, other: RootRef): boolean {
   return one === other || (one.future === other.future && one.address === other.address);
+}
+
+/** Alike in all that is written of them, which is not where their links lie. */
+function isSameChain(one: readonly AwaitLink[], other: readonly AwaitLink[]): boolean {
+  if (one === other) return true;
+  if (one.length !== other.length) return false;
+  for (let i = 0; i < one.length; i++) {
+    const [a, b] = [one[i] as AwaitLink, other[i] as AwaitLink];
+    if (a.future !== b.future || a.state !== b.state || a.typeName !== b.typeName) return false;
+  }
+  return true;
 }
 
 function keep<T>(list: T[], item: T): void {
