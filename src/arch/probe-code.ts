@@ -194,7 +194,7 @@ export interface Displaced {
   /** The instructions as text, for `--dry-run`. */
   readonly text: readonly string[];
   /** Why the function's return must not be hooked, in words for a person: it loops to its first instruction, or returns in another way. */
-  readonly hookRefused?: string;
+  readonly hookRefused?: string | undefined;
   /**
    * Their code when it stands at `at`, with the jump back behind it; the length is the same everywhere. Throws RangeError where
    * something that it leads to is out of reach.

@@ -18,7 +18,7 @@ const patched = 8;
 
 /** Asks for the target's code at an address; what it gives compares, once the batch is sent. Undefined where the ELF has no code there. */
 export function compareCode(
-  batch: Batch,
+  batch: Pick<Batch, 'readMemory'>,
   { code, codeChanges = false }: KnownCode,
   entry: Addr,
 ): (() => CodeState) | undefined {

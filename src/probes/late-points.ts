@@ -2,6 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import type { Batch, Breakpoint, Session } from '../rsp/index.js';
 import { type CodeState, compareCode, type KnownCode } from './code-compare.js';
+import { ManyReads } from './many-reads.js';
 
 /** A probe whose code is not in the target yet. */
 interface Waiting {
@@ -57,7 +58,7 @@ export class LatePoints {
   /** Keeps those whose code is not there; gives the others, which can be planted. */
   async hold(addresses: readonly Addr[], pause?: () => void): Promise<Addr[]> {
     const { session } = this.#options;
-    const batch = session.batch();
+    const batch = new ManyReads(session);
     const compared = addresses.map((address) => ({ address, state: compareCode(batch, this.#options, address) }));
     if (compared.every(({ state }) => state === undefined) || !(await session.writesTraps())) return [...addresses];
     await batch.send();

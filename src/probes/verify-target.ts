@@ -5,6 +5,7 @@ import type { ElfFile } from '../dwarf/index.js';
 import type { Session } from '../rsp/index.js';
 import { type CodeState, compareCode, type KnownCode } from './code-compare.js';
 import { changesItsCode } from './linux-kernel.js';
+import { ManyReads } from './many-reads.js';
 
 /** What stands in the target where a probe goes, against what the ELF says. */
 export interface CodeCheck {
@@ -15,12 +16,12 @@ export interface CodeCheck {
 }
 
 /**
- * Compares the ELF's bytes with the target's at every address, in one write. A probe on other code would stop the guest in the
+ * Compares the ELF's bytes with the target's at every address, in few packets. A probe on other code would stop the guest in the
  * middle of something and read nonsense. A program that changes its own code may differ here and there.
  * @throws RsptraceError `ELF_MISMATCH` when any of them differs, of a program that changes its code most of them
  */
 export async function verifyCode(session: Session, elf: ElfFile, addresses: readonly Addr[]): Promise<CodeCheck> {
-  const batch = session.batch();
+  const batch = new ManyReads(session);
   const codeChanges = changesItsCode(elf);
   const known: KnownCode = { code: (address, length) => elf.bytesAt(address, length), codeChanges };
   const compared = addresses.map((address) => {

@@ -1,4 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
+import { CodeBuffer } from '../code-buffer.js';
 import { branches, type CsrOp, csrs, type LoadOp, loads, type StoreOp, stores } from './opcodes.js';
 
 /**
@@ -19,16 +20,18 @@ export const T6 = 31;
 
 export type Branch = NonNullable<(typeof branches)[number]>;
 
+/** `unit` is a power of two. */
 function signed(value: number, bits: number, unit: number, what: string): number {
-  const limit = 2 ** (bits - 1);
-  if (!Number.isInteger(value) || value % unit !== 0 || value < -limit || value >= limit)
+  const above = 32 - bits;
+  // Only what is an integer of so many bits comes out of the shifts as it was.
+  if ((value << above) >> above !== value || (value & (unit - 1)) !== 0)
     throw new RangeError(`${what} ${value} does not fit ${bits} bits in steps of ${unit}`);
   return value;
 }
 
 function unsigned(value: number, bits: number, what: string): number {
-  if (!Number.isInteger(value) || value < 0 || value >= 2 ** bits)
-    throw new RangeError(`${what} ${value} does not fit ${bits} bits`);
+  const above = 32 - bits;
+  if ((value << above) >>> above !== value) throw new RangeError(`${what} ${value} does not fit ${bits} bits`);
   return value;
 }
 
@@ -117,11 +120,11 @@ export const cSdsp0 = (value: number): number => 0xe002 | (register(value) << 2)
 export const cLdsp0 = (rd: number): number => 0x6002 | (register(rd) << 7);
 
 /** A distance as `auipc` and a signed 12-bit rest take it, or undefined where it is past 2 GiB. */
-export function split(distance: bigint): { readonly high: number; readonly low: number } | undefined {
-  const rounded = distance + 0x800n;
-  if (BigInt.asIntN(32, rounded) !== rounded) return undefined;
-  const high = Number(rounded >> 12n);
-  return { high, low: Number(distance - (BigInt(high) << 12n)) };
+export function split(distance: number): { readonly high: number; readonly low: number } | undefined {
+  const rounded = distance + 0x800;
+  if ((rounded | 0) !== rounded) return undefined;
+  const high = rounded >> 12;
+  return { high, low: distance - (high << 12) };
 }
 
 const opposites: Readonly<Record<Branch, Branch>> = {
@@ -135,9 +138,9 @@ const opposites: Readonly<Record<Branch, Branch>> = {
 
 export const opposite = (op: Branch): Branch => opposites[op];
 
-/** From one address to another as a jump's offset. */
-export function distance(from: Addr, to: Addr): bigint {
-  return BigInt.asIntN(64, to - from);
+/** From one address to another as a jump's offset: exact below 2^53, and past every jump's reach above. */
+export function distance(from: Addr, to: Addr): number {
+  return Number(BigInt.asIntN(64, to - from));
 }
 
 export type Label = { at: number | undefined };
@@ -145,7 +148,7 @@ export type Label = { at: number | undefined };
 /** Puts instructions one behind the other at an address; labels are resolved at the end. */
 export class Assembler {
   readonly #at: Addr;
-  readonly #bytes: number[] = [];
+  readonly #code = new CodeBuffer();
   readonly #fixups: { readonly at: number; readonly label: Label; encode(offset: number): number }[] = [];
 
   constructor(at: Addr) {
@@ -154,20 +157,20 @@ export class Assembler {
 
   /** Where the next instruction goes. */
   get here(): Addr {
-    return addOffset(this.#at, this.#bytes.length);
+    return addOffset(this.#at, this.#code.length);
   }
 
   emit(...words: readonly number[]): void {
-    for (const word of words) this.#bytes.push(word & 255, (word >> 8) & 255, (word >> 16) & 255, word >>> 24);
+    for (let i = 0; i < words.length; i++) this.#code.word(words[i] as number);
   }
 
   /** 16-bit instructions. */
   emitCompressed(...halves: readonly number[]): void {
-    for (const half of halves) this.#bytes.push(half & 255, half >> 8);
+    for (const half of halves) this.#code.half(half);
   }
 
-  raw(bytes: Uint8Array): void {
-    for (const byte of bytes) this.#bytes.push(byte);
+  raw(bytes: Uint8Array, from = 0, end = bytes.length): void {
+    this.#code.raw(bytes, from, end);
   }
 
   /** A label that `place` puts somewhere. */
@@ -176,7 +179,7 @@ export class Assembler {
   }
 
   place(label: Label): void {
-    label.at = this.#bytes.length;
+    label.at = this.#code.length;
   }
 
   branch(op: Branch, rs1: number, rs2: number, to: Label): void {
@@ -184,27 +187,30 @@ export class Assembler {
   }
 
   jump(to: Label): void {
-    this.#later(to, (offset) => jal(0, offset));
+    this.#later(to, plainJump);
   }
 
   /** `jal x0`: keeps every register, reaches 1 MiB. */
   jumpNear(to: Addr): void {
-    this.emit(jal(0, Number(distance(this.here, to))));
+    this.#code.word(jal(0, this.#distance(to)));
   }
 
   /** `auipc; jalr`: reaches 2 GiB. `link` gets the address behind it. */
   jumpFar(to: Addr, through: number, link = 0): void {
-    const { high, low } = this.#pair(to);
-    this.emit(auipc(through, high), jalr(link, through, low));
+    const parts = split(this.#distance(to));
+    if (parts === undefined) throw this.#outOfReach(to);
+    this.#code.word(auipc(through, parts.high));
+    this.#code.word(jalr(link, through, parts.low));
   }
 
   /** An address in 8 bytes of code wherever it lies: relative to the pc, or as a constant where that is too far and 32 bits will do. */
   loadAddress(rd: number, address: Addr): void {
-    const relative = split(distance(this.here, address));
-    const absolute = relative ?? split(BigInt.asIntN(64, address));
-    if (absolute === undefined) throw new RangeError(`0x${address.toString(16)} is out of reach of ${this.#place()}`);
+    const relative = split(this.#distance(address));
+    const absolute = relative ?? split(Number(BigInt.asIntN(64, address)));
+    if (absolute === undefined) throw this.#outOfReach(address);
     const { high, low } = absolute;
-    this.emit(relative === undefined ? lui(rd, high) : auipc(rd, high), addi(rd, rd, low));
+    this.#code.word(relative === undefined ? lui(rd, high) : auipc(rd, high));
+    this.#code.word(addi(rd, rd, low));
   }
 
   /** A constant by as many instructions as it takes: a 32-bit one in two, then 12 bits a pair. */
@@ -231,27 +237,25 @@ export class Assembler {
 
   /** The code. Throws RangeError where a label is too far from a branch to it. */
   finish(): Uint8Array {
-    const bytes = Uint8Array.from(this.#bytes);
-    const view = new DataView(bytes.buffer);
     for (const { at, label, encode } of this.#fixups) {
       if (label.at === undefined) throw new Error('A label was not placed');
-      view.setUint32(at, encode(label.at - at), true);
+      this.#code.setWord(at, encode(label.at - at));
     }
-    return bytes;
+    return this.#code.finish();
   }
 
   #later(label: Label, encode: (offset: number) => number): void {
-    this.#fixups.push({ at: this.#bytes.length, label, encode });
-    this.emit(0);
+    this.#fixups.push({ at: this.#code.length, label, encode });
+    this.#code.word(0);
   }
 
-  #pair(to: Addr): { readonly high: number; readonly low: number } {
-    const parts = split(distance(this.here, to));
-    if (parts === undefined) throw new RangeError(`0x${to.toString(16)} is out of reach of ${this.#place()}`);
-    return parts;
+  #distance(to: Addr): number {
+    return distance(this.#at, to) - this.#code.length;
   }
 
-  #place(): string {
-    return `code at 0x${this.#at.toString(16)}`;
+  #outOfReach(to: Addr): RangeError {
+    return new RangeError(`0x${to.toString(16)} is out of reach of code at 0x${this.#at.toString(16)}`);
   }
 }
+
+const plainJump = (offset: number): number => jal(0, offset);

@@ -123,12 +123,19 @@ export function decode(code: Uint8Array, offset = 0): Instruction | undefined {
   const length = lengthOf(first);
   if (offset + length > code.length) return undefined;
   if (length === 2) {
-    const expanded = expandCompressed(first);
-    return { length, compressed: (first & 3) !== 3, ...(expanded ?? unknown(first)) };
+    return encoded(expandCompressed(first) ?? unknown(first), length, (first & 3) !== 3);
   }
   const word = (first | ((code[offset + 2] as number) << 16) | ((code[offset + 3] as number) << 24)) >>> 0;
   const operation = length === 4 ? decodeWord(word) : undefined;
-  return { length, compressed: false, ...(operation ?? unknown(word)) };
+  return encoded(operation ?? unknown(word), length, false);
+}
+
+/** In place: a spread costs more than all of the decoding. The operation is nobody else's. */
+function encoded(operation: Operation, length: number, compressed: boolean): Instruction {
+  const whole: Operation & { length?: number; compressed?: boolean } = operation;
+  whole.length = length;
+  whole.compressed = compressed;
+  return whole as Instruction;
 }
 
 function unknown(bits: number): Operation {

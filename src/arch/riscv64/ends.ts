@@ -4,7 +4,7 @@ import { Assembler, T0, T1 } from './assembler.js';
 import type { Instruction } from './decode.js';
 import { RA } from './registers.js';
 import {
-  decodeAll,
+  decoded,
   type Move,
   moveOf,
   type Placed,
@@ -12,7 +12,6 @@ import {
   reads,
   returnsFromTrap,
   type Target,
-  targetsOf,
 } from './relocate.js';
 import { textOf } from './text.js';
 
@@ -21,8 +20,7 @@ type Way = { readonly kind: 'return' } | { readonly kind: 'tail'; readonly to: n
 
 /** See `ProbeCode.ends`. */
 export function ends(code: Uint8Array, start: Addr, options: EndsOptions): readonly FunctionEnd[] | Refusal {
-  const body = decodeAll(code);
-  const targets = targetsOf(body);
+  const { body, targets } = decoded(code);
   if (returnsFromTrap(body)) return { refused: 'it returns from a trap' };
   const last = body.findLast(({ instruction }) => !isNop(instruction));
   if (last !== undefined && !mayEnd(last.instruction)) return { refused: 'it may run into the code behind it' };

@@ -23,7 +23,7 @@ export interface Placed {
 export type Move = (assembler: Assembler) => void;
 
 export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal {
-  const body = decodeAll(code);
+  const { body, targets } = decoded(code);
   const patchLength = patchLengths[kind];
   const first: Placed[] = [];
   let length = 0;
@@ -33,7 +33,6 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
     length += placed.instruction.length;
   }
   if (length < patchLength) return { refused: `it is ${length} bytes long, and the jump takes ${patchLength}` };
-  const targets = targetsOf(body);
   const reason = entered(targets, length) ?? ownStack(body) ?? (kind === 'far' ? needsT0(body, first) : undefined);
   if (reason !== undefined) return { refused: reason };
 
@@ -45,26 +44,51 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
     if (typeof move === 'string') return { refused: `${textOf(instruction, at)} ${move}` };
     moves.push(move);
   }
-  const back = addOffset(start, length);
-  return {
-    kind,
-    start,
-    length,
-    patchLength,
-    text: first.map(({ instruction, offset }) => textOf(instruction, addOffset(start, offset))),
-    ...hookRefusal(body, targets),
-    relocate(at) {
-      const assembler = new Assembler(at);
-      for (const move of moves) move(assembler);
-      jump(assembler, kind, back);
-      return assembler.finish();
-    },
-  };
+  return new Taken(kind, start, length, first, moves, hookRefusal(body, targets));
+}
+
+/** Thousands are made: an object with functions of its own costs several times as much. */
+class Taken implements Displaced {
+  readonly kind: PatchKind;
+  readonly start: Addr;
+  readonly length: number;
+  readonly patchLength: number;
+  readonly hookRefused: string | undefined;
+  readonly #first: readonly Placed[];
+  readonly #moves: readonly Move[];
+
+  constructor(
+    kind: PatchKind,
+    start: Addr,
+    length: number,
+    first: readonly Placed[],
+    moves: readonly Move[],
+    hookRefused: string | undefined,
+  ) {
+    this.kind = kind;
+    this.start = start;
+    this.length = length;
+    this.patchLength = patchLengths[kind];
+    this.hookRefused = hookRefused;
+    this.#first = first;
+    this.#moves = moves;
+  }
+
+  get text(): string[] {
+    return this.#first.map(({ instruction, offset }) => textOf(instruction, addOffset(this.start, offset)));
+  }
+
+  relocate(at: Addr): Uint8Array {
+    const assembler = new Assembler(at);
+    for (const move of this.#moves) move(assembler);
+    jump(assembler, this.kind, addOffset(this.start, this.length));
+    return assembler.finish();
+  }
 }
 
 /** See `ProbeCode.loopsToStart`. */
 export function loopsToStart(code: Uint8Array): boolean {
-  return targetsOf(decodeAll(code)).some(isLoop);
+  return decoded(code).targets.some(isLoop);
 }
 
 const isLoop = ({ to, link }: Target): boolean => to === 0 && !link;
@@ -73,6 +97,22 @@ const isLoop = ({ to, link }: Target): boolean => to === 0 && !link;
 function jump(assembler: Assembler, kind: PatchKind, to: Addr): void {
   if (kind === 'near') assembler.jumpNear(to);
   else assembler.jumpFar(to, T0);
+}
+
+export interface Decoded {
+  readonly body: readonly Placed[];
+  readonly targets: readonly Target[];
+}
+
+let last: { readonly code: Uint8Array; readonly found: Decoded } | undefined;
+
+/** A function's instructions and where they lead: one is asked several things, and then the next. Its bytes never change. */
+export function decoded(code: Uint8Array): Decoded {
+  if (last?.code === code) return last.found;
+  const body = decodeAll(code);
+  const found = { body, targets: targetsOf(body) };
+  last = { code, found };
+  return found;
 }
 
 /** From the start to where the bytes end or hold no instruction of a known length any more. */
@@ -134,18 +174,18 @@ export const returnsFromTrap = (body: readonly Placed[]): boolean =>
   body.some(({ instruction: { op } }) => op === 'mret' || op === 'sret' || op === 'dret');
 
 /** A frame that is pushed for a return which never comes would be found by somebody else. */
-function hookRefusal(body: readonly Placed[], targets: readonly Target[]): { readonly hookRefused?: string } {
-  if (returnsFromTrap(body)) return { hookRefused: 'it returns from a trap, not to a return address' };
-  if (targets.some(isLoop))
-    return { hookRefused: 'it loops to its first instruction, and every turn would push another frame' };
+function hookRefusal(body: readonly Placed[], targets: readonly Target[]): string | undefined {
+  if (returnsFromTrap(body)) return 'it returns from a trap, not to a return address';
+  if (targets.some(isLoop)) return 'it loops to its first instruction, and every turn would push another frame';
   const throughT0 = body.some(
     ({ instruction }) => instruction.op === 'jalr' && instruction.rd === 0 && instruction.rs1 === T0,
   );
-  return throughT0 && readsAtStart(body, T0) ? { hookRefused: 'it was called with its return address in t0' } : {};
+  return throughT0 && readsAtStart(body, T0) ? 'it was called with its return address in t0' : undefined;
 }
 
 /** Whether the register is read on some way from the start before it is written; a call counts as a write, as the psABI has it. */
 function readsAtStart(body: readonly Placed[], register: number): boolean {
+  if (!body.some(({ instruction }) => reads(instruction, register))) return false;
   const byOffset = new Map(body.map((placed) => [placed.offset, placed]));
   const seen = new Set<number>();
   const open = [0];
@@ -232,8 +272,7 @@ export function moveOf(placed: Placed, at: Addr, kind: PatchKind, code: Uint8Arr
     default:
       break;
   }
-  const bytes = code.slice(offset, end);
-  return (assembler) => assembler.raw(bytes);
+  return (assembler) => assembler.raw(code, offset, end);
 }
 
 /** A call through a register returns to where it would have returned; where that register is the link too, t0 takes its place. */

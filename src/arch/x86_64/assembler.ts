@@ -1,4 +1,5 @@
 import { type Addr, addOffset, hex } from '../../base/addr.js';
+import { CodeBuffer } from '../code-buffer.js';
 import { type Condition, conditions } from './flags.js';
 import type { Size } from './operand.js';
 import { RSP } from './registers.js';
@@ -42,7 +43,7 @@ const operations: readonly (Operation | undefined)[] = ['add', 'or', undefined, 
 
 export class Assembler {
   readonly #start: Addr;
-  readonly #bytes: number[] = [];
+  readonly #code = new CodeBuffer();
   readonly #relatives: { readonly at: number; readonly end: number; readonly target: Addr | Label }[] = [];
   readonly #literals = new Map<bigint, Label>();
 
@@ -53,11 +54,11 @@ export class Assembler {
 
   /** Address of the next instruction. */
   get here(): Addr {
-    return addOffset(this.#start, this.#bytes.length);
+    return addOffset(this.#start, this.#code.length);
   }
 
   bind(label: Label): void {
-    label.offset = this.#bytes.length;
+    label.offset = this.#code.length;
   }
 
   /** Eight bytes behind the code that hold this value. */
@@ -73,26 +74,24 @@ export class Assembler {
       this.bind(label);
       this.#constant(value, 8);
     }
-    const bytes = Uint8Array.from(this.#bytes);
-    const view = new DataView(bytes.buffer);
     for (const { at, end, target } of this.#relatives) {
-      const to = target instanceof Label ? this.#addressOf(target) : target;
-      const distance = BigInt.asIntN(64, to - addOffset(this.#start, end));
-      if (!fits(distance, 32)) {
+      const distance = target instanceof Label ? offsetOf(target) - end : this.#distance(target) - end;
+      if ((distance | 0) !== distance) {
+        const to = target instanceof Label ? addOffset(this.#start, offsetOf(target)) : target;
         throw new RangeError(`${hex(to)} is more than 2 GiB away from ${hex(addOffset(this.#start, end))}`);
       }
-      view.setInt32(at, Number(distance), true);
+      this.#code.setWord(at, distance);
     }
-    return bytes;
+    return this.#code.finish();
   }
 
   raw(bytes: Uint8Array): void {
-    for (const byte of bytes) this.#bytes.push(byte);
+    this.#code.raw(bytes, 0, bytes.length);
   }
 
   /** An instruction with a rip-relative displacement at that byte, which is made to mean `target` here. */
   relocated(bytes: Uint8Array, displacementAt: number, target: Addr): void {
-    const start = this.#bytes.length;
+    const start = this.#code.length;
     this.raw(bytes);
     this.#relatives.push({ at: start + displacementAt, end: start + bytes.length, target });
   }
@@ -213,7 +212,7 @@ export class Assembler {
   }
 
   jump(to: Addr | Label): void {
-    this.#bytes.push(0xe9);
+    this.#code.byte(0xe9);
     this.#relative(to, 0);
   }
 
@@ -222,16 +221,17 @@ export class Assembler {
   }
 
   branch(condition: Condition, to: Addr | Label): void {
-    this.#bytes.push(0x0f, 0x80 + conditions.indexOf(condition));
+    this.#code.byte(0x0f);
+    this.#code.byte(0x80 + conditions.indexOf(condition));
     this.#relative(to, 0);
   }
 
   return(): void {
-    this.#bytes.push(0xc3);
+    this.#code.byte(0xc3);
   }
 
   nop(): void {
-    this.#bytes.push(0x90);
+    this.#code.byte(0x90);
   }
 
   callTo(register: number): void {
@@ -245,26 +245,30 @@ export class Assembler {
 
   /** syscall: destroys rcx and r11, and rax holds the result. */
   systemCall(): void {
-    this.#bytes.push(0x0f, 0x05);
+    this.#code.byte(0x0f);
+    this.#code.byte(0x05);
   }
 
   pause(): void {
-    this.#bytes.push(0xf3, 0x90);
+    this.#code.byte(0xf3);
+    this.#code.byte(0x90);
   }
 
   /** rdtsc: destroys rax and rdx. */
   readTimeStamp(): void {
-    this.#bytes.push(0x0f, 0x31);
+    this.#code.byte(0x0f);
+    this.#code.byte(0x31);
   }
 
   /** cpuid of the leaf in eax: destroys rax, rbx, rcx and rdx. */
   identify(): void {
-    this.#bytes.push(0x0f, 0xa2);
+    this.#code.byte(0x0f);
+    this.#code.byte(0xa2);
   }
 
-  #addressOf({ offset }: Label): Addr {
-    if (offset === undefined) throw new RangeError('A jump goes to a label that was never bound');
-    return addOffset(this.#start, offset);
+  /** From the code's first byte: exact below 2^53. */
+  #distance(to: Addr): number {
+    return Number(BigInt.asIntN(64, to - this.#start));
   }
 
   #constant(value: bigint, bytes: number): void {
@@ -273,11 +277,12 @@ export class Assembler {
   }
 
   #word(value: number, bytes: number): void {
-    for (let shift = 0; shift < 8 * bytes; shift += 8) this.#bytes.push((value >> shift) & 0xff);
+    if (bytes === 4) this.#code.word(value);
+    else for (let shift = 0; shift < 8 * bytes; shift += 8) this.#code.byte(value >> shift);
   }
 
   #relative(target: Addr | Label, bytesBehind: number): void {
-    const at = this.#bytes.length;
+    const at = this.#code.length;
     this.#relatives.push({ at, end: at + 4 + bytesBehind, target });
     this.#word(0, 4);
   }
@@ -285,37 +290,38 @@ export class Assembler {
   /** Opcodes with a register in their low three bits. */
   #inOpcode(opcode: number, register: number, size: 4 | 8): void {
     this.#rex(size, 0, 0, register, false);
-    this.#bytes.push(opcode | (register & 7));
+    this.#code.byte(opcode | (register & 7));
   }
 
   #rex(size: Size, reg: number, index: number, base: number, always: boolean): void {
     const rex = (size === 8 ? 8 : 0) | ((reg >> 3) << 2) | ((index >> 3) << 1) | (base >> 3);
-    if (rex !== 0 || always) this.#bytes.push(0x40 | rex);
+    if (rex !== 0 || always) this.#code.byte(0x40 | rex);
   }
 
   #emit({ prefix, size, opcode, reg, rm, immediate, extended }: Parts): void {
-    if (prefix !== undefined) this.#bytes.push(prefix);
-    if (size === 2) this.#bytes.push(0x66);
-    if (typeof rm === 'object' && 'fs' in rm) this.#bytes.push(0x64);
+    if (prefix !== undefined) this.#code.byte(prefix);
+    if (size === 2) this.#code.byte(0x66);
+    if (typeof rm === 'object' && 'fs' in rm) this.#code.byte(0x64);
     const based = typeof rm === 'object' && 'base' in rm ? rm : undefined;
     const base = typeof rm === 'number' ? rm : (based?.base ?? 0);
     const index = based?.index ?? 0;
     // Without REX, numbers 4 to 7 mean ah, ch, dh and bh.
     const lowByte = size === 1 && ((!extended && reg > 3) || (typeof rm === 'number' && rm > 3));
     this.#rex(size, reg, index, base, lowByte);
-    this.#bytes.push(...opcode);
+    for (const byte of opcode) this.#code.byte(byte);
     this.#modrm((reg & 7) << 3, rm, immediate?.bytes ?? 0);
     if (immediate !== undefined) this.#constant(immediate.value, immediate.bytes);
   }
 
   /** Volume 2, tables 2-2 and 2-3. */
   #modrm(reg: number, rm: Operand, bytesBehind: number): void {
-    if (typeof rm === 'number') this.#bytes.push(0xc0 | reg | (rm & 7));
+    if (typeof rm === 'number') this.#code.byte(0xc0 | reg | (rm & 7));
     else if ('at' in rm) {
-      this.#bytes.push(0x05 | reg);
+      this.#code.byte(0x05 | reg);
       this.#relative(rm.at, bytesBehind);
     } else if ('fs' in rm) {
-      this.#bytes.push(0x04 | reg, 0x25);
+      this.#code.byte(0x04 | reg);
+      this.#code.byte(0x25);
       this.#displacement(rm.fs, 4);
     } else this.#based(reg, rm);
   }
@@ -326,8 +332,11 @@ export class Assembler {
     // Low bits 5 without a displacement would mean rip, or no base.
     const bytes = offset === 0 && low !== 5 ? 0 : (offset << 24) >> 24 === offset ? 1 : 4;
     const mod = bytes === 0 ? 0 : bytes === 1 ? 0x40 : 0x80;
-    if (index === undefined && low !== 4) this.#bytes.push(mod | reg | low);
-    else this.#bytes.push(mod | reg | 4, (Math.log2(scale) << 6) | (((index ?? 4) & 7) << 3) | low);
+    if (index === undefined && low !== 4) this.#code.byte(mod | reg | low);
+    else {
+      this.#code.byte(mod | reg | 4);
+      this.#code.byte((Math.log2(scale) << 6) | (((index ?? 4) & 7) << 3) | low);
+    }
     this.#displacement(offset, bytes);
   }
 
@@ -337,6 +346,11 @@ export class Assembler {
     }
     this.#word(offset, bytes);
   }
+}
+
+function offsetOf({ offset }: Label): number {
+  if (offset === undefined) throw new RangeError('A jump goes to a label that was never bound');
+  return offset;
 }
 
 /** A value that an operation of `size` bytes takes from `bytes` bytes, sign-extended. */

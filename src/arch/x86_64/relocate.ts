@@ -51,18 +51,34 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
   }
   const writers = writersOf(taken, addOffset(start, length));
   if ('refused' in writers) return writers;
-  return {
-    kind,
-    start,
-    length,
-    patchLength: patchBytes,
-    text: taken.map(({ instruction }) => instruction.text),
-    relocate: (at) => {
-      const code = new Assembler(at);
-      for (const write of writers) write(code);
-      return code.finish();
-    },
-  };
+  return new Taken(start, length, taken, writers);
+}
+
+/** Thousands are made: an object with functions of its own costs several times as much. */
+class Taken implements Displaced {
+  readonly kind = 'near';
+  readonly start: Addr;
+  readonly length: number;
+  readonly patchLength = patchBytes;
+  readonly #taken: readonly Place[];
+  readonly #writers: readonly Writer[];
+
+  constructor(start: Addr, length: number, taken: readonly Place[], writers: readonly Writer[]) {
+    this.start = start;
+    this.length = length;
+    this.#taken = taken;
+    this.#writers = writers;
+  }
+
+  get text(): string[] {
+    return this.#taken.map(({ instruction }) => instruction.text);
+  }
+
+  relocate(at: Addr): Uint8Array {
+    const code = new Assembler(at);
+    for (const write of this.#writers) write(code);
+    return code.finish();
+  }
 }
 
 /** See `ProbeCode.loopsToStart`. The decoder must be loaded (`prepare`). */
@@ -74,15 +90,19 @@ export function loopsToStart(code: Uint8Array, start: Addr): boolean {
 }
 
 /**
- * Some byte, or four, would be the distance of a jump to one of the bytes from `low` to below `high`: in most functions none is, and decoding all
- * is dear.
+ * Somewhere it looks as if a jump, branch or call led to one of the bytes from `low` to below `high`: in most functions it does not, and decoding
+ * all is dear. The distance is the last of such an instruction, right behind the opcode (or, of `xbegin`, behind f8).
  */
 function holdsDistanceTo(code: Uint8Array, low: number, high: number): boolean {
   const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
   const goes = (to: number): boolean => to >= low && to < high;
   for (let at = 1; at < code.length; at++) {
-    if (goes(at + 1 + view.getInt8(at))) return true;
-    if (at + 4 <= code.length && goes(at + 4 + view.getInt32(at, true))) return true;
+    const opcode = code[at - 1] as number;
+    const isShort = opcode >> 4 === 7 || opcode === 0xeb || (opcode >= 0xe0 && opcode <= 0xe3);
+    if (isShort && goes(at + 1 + view.getInt8(at))) return true;
+    const isNear =
+      opcode === 0xe8 || opcode === 0xe9 || opcode === 0xf8 || (opcode >> 4 === 8 && code[at - 2] === 0x0f);
+    if (isNear && at + 4 <= code.length && goes(at + 4 + view.getInt32(at, true))) return true;
   }
   return false;
 }
@@ -91,7 +111,7 @@ export function* instructions(code: Uint8Array, start: Addr): Generator<Place> {
   for (let offset = 0; offset < code.length; ) {
     const instruction = decode(code, addOffset(start, offset), offset);
     if (instruction === undefined) return;
-    const bytes = code.slice(offset, offset + instruction.length);
+    const bytes = code.subarray(offset, offset + instruction.length);
     const at = offset;
     offset += bytes.length;
     yield { offset: at, next: addOffset(start, offset), bytes, instruction };

@@ -3,6 +3,7 @@ import { hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import type { Session } from '../../rsp/index.js';
+import { ManyReads } from '../many-reads.js';
 import { interruptedInside } from './interrupted.js';
 import { leavePatches, runOutOfPatches } from './leave-patches.js';
 import type { Piece } from './ring.js';
@@ -54,7 +55,7 @@ export class Patches {
     const pieces = piecesOf(this.#waiting);
     await leavePatches(this.#session, this.#arch, pieces);
     const inside = await interruptedInside(this.#session, this.#arch, pieces);
-    const reads = this.#session.batch();
+    const reads = new ManyReads(this.#session);
     const blocked = new Set<Site>();
     for (const [i, { site, address, isEnd }] of this.#waiting.entries())
       if (inside.has(address) || (isEnd && holdsStop(pieces[i] as Piece))) blocked.add(site);
@@ -90,7 +91,7 @@ export class Patches {
     const session = this.#session;
     const doubtful = await runOutOfPatches(session, this.#arch, piecesOf(patches));
     if (session.state.kind !== 'idle') return [];
-    const reads = session.batch();
+    const reads = new ManyReads(session);
     const now = patches.map(({ address, bytes }) => reads.readMemory(address, bytes.length));
     await reads.send();
     const batch = session.batch();
@@ -119,5 +120,5 @@ function piecesOf(patches: readonly Patch[]): Piece[] {
 }
 
 function same(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+  return Buffer.compare(a, b) === 0;
 }

@@ -1,4 +1,5 @@
-import { type Addr, addOffset } from '../../base/addr.js';
+import { type Addr, addOffset, lowHalf } from '../../base/addr.js';
+import { someBytes } from '../../base/some-bytes.js';
 import type { Piece } from './ring.js';
 
 /** Trampolines begin at multiples of this, behind a note that says what they are. */
@@ -13,9 +14,13 @@ export function isMark(bytes: Uint8Array): boolean {
 }
 
 export function mark(address: Addr): Uint8Array {
-  const bytes = new Uint8Array(markBytes);
+  const bytes = someBytes(markBytes);
   bytes.set(markText);
-  new DataView(bytes.buffer).setBigUint64(8, address, true);
+  let rest = address as bigint;
+  for (let at = 8; at < markBytes; at += 4, rest >>= 32n) {
+    const half = lowHalf(rest);
+    for (let i = 0; i < 4; i++) bytes[at + i] = half >>> (8 * i);
+  }
   return bytes;
 }
 

@@ -2,8 +2,6 @@ import {
   bucketCount,
   controlBlock,
   type Displaced,
-  type EntryTrampoline,
-  type ExitTrampoline,
   type FunctionEnd,
   type Hop,
   type ProbeCode,
@@ -190,40 +188,38 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
     const nested = nests && plan.outer ? { self: plan.outer.pointer, list: outerPlan(plan.outer) } : undefined;
     const listAt = nested && takeList(nested.list.length);
     const nesting = nested && listAt !== undefined ? { self: nested.self, plan: listAt } : undefined;
-    const common = { ring: geometry };
-    const exit = (at: Addr): ExitTrampoline => ({
-      ...common,
-      at,
-      fields: site.exit.fields,
-      keep: plan.exit.keep,
-      nesting: nesting !== undefined,
-    });
     const hooked = plan.seesReturn && !ends;
     const returnsThrough = hooked || ends?.ends.some(({ tail }) => tail !== undefined);
-    const exitCode = returnsThrough ? code.exit(exit(take.next)) : undefined;
+    const exitCode = returnsThrough
+      ? code.exit({
+          at: take.next,
+          ring: geometry,
+          fields: site.exit.fields,
+          keep: plan.exit.keep,
+          nesting: nesting !== undefined,
+        })
+      : undefined;
     const exitAt = exitCode && take(exitCode.length);
     const placed = ends && placeEnds({ site, ends, exitAt, code, geometry, take, takeHop });
     const countAt = plan.count && takeCounters(counterBytes * site.counters);
-    const entry = (at: Addr, via: EntryTrampoline['via']): EntryTrampoline => ({
-      ...common,
-      at,
-      fields: plan.count ? [] : site.entry.fields,
-      displaced,
-      when: plan.when,
-      hook: hooked ? { exit: exitAt ?? at, keep: plan.exit.keep } : undefined,
-      nesting,
-      outerCopy: plan.count ? undefined : site.entry.outerCopy,
-      count: plan.count && { at: countAt ?? at, by: plan.count.by },
-      via,
-    });
     const hopAt = hop && takeHop(hop.bytes(displaced));
     if (hop && hopAt === undefined) {
       refused.set(index, 'there is no room near its code for a jump to its trampoline');
       continue;
     }
-    const via = hopAt === undefined ? 'patch' : { hop: hopAt };
     const start = addOffset(take.next, markBytes);
-    const entryCode = code.entry(entry(start, via));
+    const entryCode = code.entry({
+      at: start,
+      ring: geometry,
+      fields: plan.count ? [] : site.entry.fields,
+      displaced,
+      when: plan.when,
+      hook: hooked ? { exit: exitAt ?? start, keep: plan.exit.keep } : undefined,
+      nesting,
+      outerCopy: plan.count ? undefined : site.entry.outerCopy,
+      count: plan.count && { at: countAt ?? start, by: plan.count.by },
+      via: hopAt === undefined ? 'patch' : { hop: hopAt },
+    });
     const entryAt = take(markBytes + entryCode.length);
     const lacks = (ends && !placed) || (returnsThrough && exitAt === undefined);
     if (entryAt === undefined || lacks) {
@@ -241,7 +237,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
     }
     writes.push({ address: entryAt, bytes: mark(plan.address) });
     writes.push({ address: start, bytes: entryCode });
-    const original = site.code.slice(0, displaced.patchLength);
+    const original = site.code.subarray(0, displaced.patchLength);
     patches.push({ site, address: plan.address, isEnd: false, bytes: code.patch(displaced, hopAt ?? start), original });
     if (placed) {
       writes.push(...placed.writes);

@@ -1,5 +1,6 @@
 import { addOffset } from '../../base/addr.js';
 import type { Reply, Session } from '../../rsp/index.js';
+import { ManyReads } from '../many-reads.js';
 import type { Scratch } from '../scratch/index.js';
 import type { Piece, Write } from './ring.js';
 
@@ -11,21 +12,41 @@ const mostJoined = 64 << 10;
 
 /** Writes all and reads it back, many packets at a time; one that does not hold. Those behind it may be written too. */
 export async function writeChecked(session: Session, writes: readonly Write[]): Promise<Write | undefined> {
-  for (const some of portions(writes)) {
-    const batch = session.batch();
-    const replies = some.map(({ address, bytes }) => batch.writeMemory(address, bytes));
-    await batch.send();
-    const refused = some.find((_, i) => !replies[i]?.value);
-    if (refused) return refused;
+  return (
+    (await firstFound(portions(writes), (some) => refused(session, some))) ??
+    firstFound(portions(writes), (some) => lost(session, some))
+  );
+}
+
+async function refused(session: Session, some: readonly Write[]): Promise<Write | undefined> {
+  const batch = session.batch();
+  const replies = some.map(({ address, bytes }) => batch.writeMemory(address, bytes));
+  await batch.send();
+  return some.find((_, i) => !replies[i]?.value);
+}
+
+async function lost(session: Session, some: readonly Write[]): Promise<Write | undefined> {
+  const reads = new ManyReads(session);
+  const replies = some.map(({ address, bytes }) => reads.readMemory(address, bytes.length));
+  await reads.send();
+  return some.find(({ bytes }, i) => !same(replies[i]?.value, bytes));
+}
+
+/** What the first of these answers; while the stub works on one the next is put together. */
+async function firstFound<T, R>(all: Iterable<T>, ask: (one: T) => Promise<R | undefined>): Promise<R | undefined> {
+  let before: Promise<R | undefined> | undefined;
+  for (const one of all) {
+    const now = ask(one);
+    // Where the one before fails, this one does too.
+    now.catch(() => {});
+    const found = await before;
+    if (found !== undefined) {
+      await now;
+      return found;
+    }
+    before = now;
   }
-  for (const some of portions(writes)) {
-    const batch = session.batch();
-    const replies = some.map(({ address, bytes }) => batch.readMemory(address, bytes.length));
-    await batch.send();
-    const lost = some.find(({ bytes }, i) => !same(replies[i]?.value, bytes));
-    if (lost) return lost;
-  }
-  return undefined;
+  return before;
 }
 
 /** Reads all of these pieces of scratch memory, in as few round trips as can be; undefined where any of it cannot be read. */
