@@ -25,7 +25,7 @@ import { StopWarning } from './stop-warning.js';
 import { cleanChild } from './target/forked-child.js';
 import { defined, loadedLibrary } from './target/loaded-library.js';
 import { processScale, type TraceTime } from './target/process-clock.js';
-import type { Site, SitePlan } from './target/sites.js';
+import { codeRoom, type Site, type SitePlan } from './target/sites.js';
 import { TargetEngine, type TimeScale } from './target/target-engine.js';
 import { findThreadWords, withThreadWords } from './target/thread-words.js';
 import { ProcessUnwinder, unwinderRoom } from './target/unwinder.js';
@@ -363,7 +363,8 @@ export class Engines {
     const { session, arch, elf, inProcess, scratch } = this.#options;
     const process = inProcess && processMemory(this.#plan);
     const intercept: Intercept = (address, then) => stops.points.intercept(address, then);
-    return this.#memory.take({ ...scratch, session, arch, elf, text, process, intercept, logger: this.#logger });
+    const target = { session, arch, elf, text, process, intercept, logger: this.#logger };
+    return this.#memory.take({ ...scratch, ...target, codeSize: codeRoom(this.#plan.sites) });
   }
 
   #poll(): void {

@@ -27,6 +27,8 @@ export interface ScratchRequest extends ScratchSources {
   readonly elf: ElfFile;
   /** An address of the program's code that trampolines must be near. */
   readonly text: Addr;
+  /** Bytes of code that there may be, where the memory can be divided as is wanted. */
+  readonly codeSize?: number | undefined;
   /** Wanted of a process of Linux, where the target is one, in bytes. */
   readonly process?: { readonly codeSize: number; readonly dataSize: number } | undefined;
   /** What needs to be found out once, however often memory is asked for. */
@@ -54,7 +56,7 @@ const SHF_EXECINSTR = 4;
  * @throws RsptraceError `SCRATCH_UNUSABLE` for what the user named and cannot be used
  */
 export async function findScratch(request: ScratchRequest): Promise<Scratch | Refusal | MapRefusal> {
-  const { session, arch, elf, text, hidden, given } = request;
+  const { session, arch, elf, text, hidden, given, codeSize } = request;
   const mapped = given === undefined && request.process ? await processScratch(request, request.process) : undefined;
   if (mapped !== undefined && !isRefusal(mapped)) return mapped;
   const pages = turnsPagingOn(elf, arch);
@@ -68,7 +70,7 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
     return scratch;
   }
   if (mapped !== undefined) return mapped;
-  if (hidden !== undefined && !isRefusal(hidden)) return hidden.map(arch, { text, pages });
+  if (hidden !== undefined && !isRefusal(hidden)) return hidden.map(arch, { text, pages, codeSize });
   const { known = {} } = request;
   known.untold ??= await untoldMemory(session, elf);
   if (!isRefusal(known.untold)) return known.untold.map(arch, { text, pages });

@@ -15,7 +15,7 @@ const ENTRY = 8;
 const hardwareBits = { riscv64: 0xc0n, x86_64: 0x60n } as const;
 
 /**
- * Maps `count` times 2 MiB of physical memory into free entries of the table that maps the kernel's text: the first for code, the others
+ * Maps `count` times 2 MiB of physical memory into free entries of the table that maps the kernel's text: the first `code` of them for code, the others
  * for data. Every address space that has the kernel has that table, so all of them see it, and the text is within 1 GiB.
  * The entries were never valid, so QEMU has no translation to forget; hardware may have to.
  */
@@ -25,7 +25,7 @@ export async function mapBesideText(
   space: AddressSpace,
   text: Addr,
   physical: Addr,
-  count: number,
+  { count, code }: { readonly count: number; readonly code: number },
 ): Promise<MappedSlots | Refusal> {
   const memory = await session.physicalMemory();
   if (memory === undefined || session.features.qemuStepBits === undefined) {
@@ -39,7 +39,7 @@ export async function mapBesideText(
   const bytes = new Uint8Array(count * ENTRY);
   const view = new DataView(bytes.buffer);
   for (let slot = 0; slot < count; slot++) {
-    const entry = space.largePageEntry(addOffset(physical, slot * LARGE_PAGE), slot === 0 ? 'code' : 'data');
+    const entry = space.largePageEntry(addOffset(physical, slot * LARGE_PAGE), slot < code ? 'code' : 'data');
     if (entry === undefined) return { refused: 'data cannot be mapped without being executable: EFER.NXE is clear' };
     view.setBigUint64(slot * ENTRY, entry, true);
   }

@@ -4,6 +4,8 @@ import type { Session } from '../../rsp/index.js';
 import { accessTo, checkMapped, currentAddressSpace, type GuardPage, physicalOf, plantGuards } from './access.js';
 import { mapBesideText } from './large-page-slots.js';
 import {
+  alignDown,
+  alignUp,
   isRefusal,
   LARGE_PAGE,
   type MapRefusal,
@@ -19,6 +21,8 @@ export interface PagingFacts {
   readonly text: Addr;
   /** Whether it turns paging on at some time (see `turnsPagingOn`). */
   readonly pages: boolean;
+  /** Bytes of code that the trampolines may need: it gets as many large pages, but half of the memory at most. */
+  readonly codeSize?: number | undefined;
 }
 
 const REACH = 2n ** 31n;
@@ -42,7 +46,7 @@ export interface RamPieceOptions {
  *
  *      start                                                                              start + size
  *      | guard page | code ...                | guard page || data ...             | guard page |
- *      |<------------ 2 MiB ------------------------------>||<------ a multiple of 2 MiB ------>|
+ *      |<------------ a multiple of 2 MiB ---------------->||<------ a multiple of 2 MiB ------>|
  */
 export class RamPiece {
   readonly start: Addr;
@@ -58,7 +62,7 @@ export class RamPiece {
   }
 
   /** Makes the RAM usable for the kernel. The target stands in the kernel's own code, or at its reset where it does not page. */
-  async map(arch: Architecture, { text, pages }: PagingFacts): Promise<Scratch | MapRefusal> {
+  async map(arch: Architecture, { text, pages, codeSize = 0 }: PagingFacts): Promise<Scratch | MapRefusal> {
     const space = await currentAddressSpace(this.#session, arch);
     if (isRefusal(space)) return { ...space, later: false };
     if (space.user) return { refused: 'the target stands in user mode', later: true };
@@ -69,16 +73,18 @@ export class RamPiece {
     const linear = addr(this.start + (text - textAt));
     const far = BigInt.asIntN(64, linear - text);
     const whole = { address: linear, physical: this.start, size: this.size };
-    const code = { ...whole, size: LARGE_PAGE };
+    const most = Math.max(alignDown(this.size / 2, LARGE_PAGE), LARGE_PAGE);
+    const split = Math.min(alignUp(codeSize + 2 * PAGE, LARGE_PAGE), most);
+    const code = { ...whole, size: split };
     const data = {
-      address: addOffset(linear, LARGE_PAGE),
-      physical: addOffset(this.start, LARGE_PAGE),
-      size: this.size - LARGE_PAGE,
+      address: addOffset(linear, split),
+      physical: addOffset(this.start, split),
+      size: this.size - split,
     };
     const notThere = (await checkMapped(space, code, 'code')) ?? (await checkMapped(space, data, 'data'));
     if (notThere === undefined) {
       // Jumps and pc-relative addresses have 32 bits.
-      if (far >= -REACH && far + BigInt(this.size) < REACH) return this.#scratch(linear, '', async () => {});
+      if (far >= -REACH && far + BigInt(this.size) < REACH) return this.#scratch(linear, split, '', async () => {});
       return {
         refused: `the ${this.#options.what} at ${hex(linear)} is out of reach of the text at ${hex(text)}: give the guest less RAM`,
         later: false,
@@ -86,13 +92,22 @@ export class RamPiece {
     }
 
     const count = this.size / LARGE_PAGE;
-    const slots = await mapBesideText(this.#session, arch, space, text, this.start, count);
+    const slots = await mapBesideText(this.#session, arch, space, text, this.start, {
+      count,
+      code: split / LARGE_PAGE,
+    });
     if (isRefusal(slots)) return { ...slots, later: false };
     const where = `, mapped at ${hex(slots.address)}`;
-    return this.#scratch(slots.address, where, async () => void (await slots.unmap()));
+    return this.#scratch(slots.address, split, where, async () => void (await slots.unmap()));
   }
 
-  async #scratch(address: Addr, where: string, unmap: () => Promise<void>): Promise<Scratch | MapRefusal> {
+  /** `split`: bytes of the code's pages, guards included. */
+  async #scratch(
+    address: Addr,
+    split: number,
+    where: string,
+    unmap: () => Promise<void>,
+  ): Promise<Scratch | MapRefusal> {
     const piece = (offset: number, size: number): Required<Region> => ({
       address: addOffset(address, offset),
       physical: addOffset(this.start, offset),
@@ -110,18 +125,18 @@ export class RamPiece {
     };
     const guards = await plantGuards([
       await this.#guard('before the code', piece(0, PAGE)),
-      await this.#guard('behind the code', piece(LARGE_PAGE - PAGE, PAGE)),
+      await this.#guard('behind the code', piece(split - PAGE, PAGE)),
       await this.#guard('behind the data', piece(this.size - PAGE, PAGE)),
     ]);
     if (isRefusal(guards)) {
       await release();
       return { ...guards, later: false };
     }
-    const data = piece(LARGE_PAGE, this.size - LARGE_PAGE - PAGE);
+    const data = piece(split, this.size - split - PAGE);
     return {
       source: `${what} ${hex(this.start)}..${hex(addOffset(this.start, this.size))}${where}${note}`,
       owned,
-      code: piece(PAGE, LARGE_PAGE - 2 * PAGE),
+      code: piece(PAGE, split - 2 * PAGE),
       data,
       shared: this.#shared(data),
       verifyGuards: guards,

@@ -263,6 +263,15 @@ function chooseWay(
   return hop && hopped && near.length > 0 ? { displaced: hopped, hop } : undefined;
 }
 
+/** Bytes of code that are enough for these sites' trampolines, where memory is to be divided before they are laid out. */
+export function codeRoom(sites: readonly Site[]): number {
+  const roomOf = ({ entry, exit, ends = [] }: Site): number => {
+    const fields = entry.fields.length + exit.fields.length;
+    return 384 + 24 * fields + 512 * Math.max(0, ...ends.map((way) => way.length));
+  };
+  return sites.reduce((sum, site) => sum + roomOf(site), 4096);
+}
+
 /** Bytes of a counter. */
 export const counterBytes = 8;
 

@@ -42,12 +42,13 @@ function counting(arch: 'riscv64' | 'x86_64', code: Addr, counter: Addr, work: A
   };
 }
 
-for (const [name, levels] of [
-  ['riscv64', 3],
-  ['riscv64', 4],
-  ['riscv64', 5],
-  ['x86_64', 4],
-  ['x86_64', 5],
+// Bytes of code that are asked for, and the MiB that there are then, guard pages included.
+for (const [name, levels, codeSize, codePages] of [
+  ['riscv64', 3, 3 * MIB, 4],
+  ['riscv64', 4, 0, 2],
+  ['riscv64', 5, 64 * MIB, 6],
+  ['x86_64', 4, 3 * MIB, 4],
+  ['x86_64', 5, 0, 2],
 ] as const) {
   t.test(`${name}, ${levels} levels`, async (t) => {
     const kernel = pagingKernel(t, name, levels);
@@ -66,27 +67,30 @@ for (const [name, levels] of [
     await session.removeBreakpoint(settled);
     const mem = name === 'riscv64' ? 'info mem' : 'info tlb';
     const before = await session.monitor(mem);
-    const scratch = await hidden.map(arch, { text: work, pages });
+    const scratch = await hidden.map(arch, { text: work, pages, codeSize });
     if (isRefusal(scratch)) throw new Error(scratch.refused);
     t.match(scratch.source, /^hidden RAM .*, mapped at 0xffffffff[89a-f][0-9a-f]{7}, shared through a file$/);
     const distance = Number(scratch.code.address - work);
     t.ok(Math.abs(distance) < 2 ** 30, `${distance} bytes from the text`);
     t.equal(scratch.code.physical, addOffset(hidden.start, 0x1000));
-    t.equal(scratch.data.address, addOffset(scratch.code.address, 2 * MIB - 0x1000));
+    t.equal(scratch.data.address, addOffset(scratch.code.address, codePages * MIB - 0x1000));
+    t.equal(scratch.code.size, codePages * MIB - 0x2000);
 
     const space = await currentAddressSpace(session, arch);
     if (isRefusal(space)) throw new Error(space.refused);
-    t.match(await space.translate(scratch.code.address), { executable: true, writable: false, user: false });
+    const lastPage = addOffset(scratch.code.address, scratch.code.size - 0x1000);
+    for (const page of [scratch.code.address, lastPage])
+      t.match(await space.translate(page), { executable: true, writable: false, user: false });
     t.match(await space.translate(scratch.data.address), { executable: false, writable: true, user: false });
     t.equal(await space.translate(addOffset(hidden.start, 0)), undefined, 'nothing else has changed');
 
     // Runs under both roots and through both leaves.
     const counter = addOffset(scratch.data.address, 64);
-    const { code, patch } = counting(name, scratch.code.address, counter, work);
+    const { code, patch } = counting(name, lastPage, counter, work);
     const memory = session.memory();
     const original = (await memory.read(work, patch.length)) ?? new Uint8Array(0);
-    t.ok(await memory.write(scratch.code.address, code));
-    t.same(Buffer.from((await memory.read(scratch.code.address, code.length)) ?? []), code);
+    t.ok(await memory.write(lastPage, code));
+    t.same(Buffer.from((await memory.read(lastPage, code.length)) ?? []), code);
     t.ok(await memory.write(work, patch));
     const atWork = { type: 1, address: work, kind: 1 } as const;
     await session.insertBreakpoint(atWork);
