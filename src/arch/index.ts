@@ -16,6 +16,7 @@ export function architectureNamed(gdbName: string): Architecture | undefined {
 
 export type { AddressSpace, AddressSpaces, LargePageTable, Mapping } from './address-space.js';
 export type { Architecture, Effects, ResumeOver } from './architecture.js';
+export { type CodePath, type Step, usualPath } from './code-path.js';
 export type { CodeRange, Confidence, FrameAt, FrameModel, FunctionFrames } from './frame-model.js';
 export type { InjectedCall } from './injected-call.js';
 export * from './probe-code.js';

@@ -1,5 +1,6 @@
 import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
+import type { Step } from './code-path.js';
 
 /**
  * Machine code that notes events inside the target: trampolines to which a probed function's entry is patched to jump, and which write
@@ -293,6 +294,17 @@ export interface ProcessCode {
   readonly clock: ClockSamples;
 }
 
+/** Instructions that the copy of an {@link OuterCopy} takes. */
+export interface CopySteps {
+  /** It comes before the record's time is read, not after. */
+  readonly beforeTime: boolean;
+  /** While no outer poll is open. */
+  readonly closed: number;
+  /** With an empty list, and more for each byte that is listed. */
+  readonly listed: number;
+  readonly each: number;
+}
+
 export interface ProbeCode {
   /** Patch kinds, the one to be preferred first, and how far each reaches in bytes from the patched instruction. */
   readonly patches: readonly { readonly kind: PatchKind; readonly bytes: number; readonly reach: number }[];
@@ -338,4 +350,7 @@ export interface ProbeCode {
   hookedReturnOffset(keep: number): number;
   /** Bytes of stack that the exit trampoline gives back on top of what the function's own return does. */
   hookFrameBytes(keep: number, nesting: boolean): number;
+  /** The instruction at an offset of code that stands at `start`, for `usualPath`; undefined behind its end. */
+  step(code: Uint8Array, start: Addr, offset: number): Step | undefined;
+  readonly outerCopySteps: CopySteps;
 }

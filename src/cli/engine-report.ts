@@ -1,6 +1,6 @@
 import { hex } from '../base/addr.js';
 import { textTable } from '../report/text-table.js';
-import type { ProbeFact } from '../trace/index.js';
+import type { OwnTime, ProbeFact } from '../trace/index.js';
 
 /** For `--json`: one object a probe. */
 export function choicesJson(choices: readonly ProbeFact[]): object[] {
@@ -16,4 +16,10 @@ export function choicesJson(choices: readonly ProbeFact[]): object[] {
 export function choiceTable(choices: readonly ProbeFact[], color = false): string {
   const rows = choices.map(({ name, address, engine, why }) => [hex(address), engine, name, why ?? '']);
   return textTable(['address', 'engine', 'function', 'why not without stops'], rows, color);
+}
+
+/** For `--json`: nothing where it is not known. */
+export function ownTimeJson(own: OwnTime | undefined): object {
+  if (!own) return {};
+  return { own_time: { least_ns: own.leastNs, most_ns: own.mostNs, total_ns: own.totalNs } };
 }

@@ -13,6 +13,7 @@ import {
   functionTable,
   histogramText,
   openTrace,
+  ownTimeText,
   Summary,
   summaryJson,
   summaryTable,
@@ -22,7 +23,7 @@ import {
   timeText,
   WatchSummary,
 } from '../trace/index.js';
-import { choicesJson, choiceTable } from './engine-report.js';
+import { choicesJson, choiceTable, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { createLogger } from './logging.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
@@ -124,13 +125,15 @@ interface SessionOptions {
   /** RAM of a machine that we started. */
   readonly hidden?: ScratchSources['hidden'];
   readonly reconnect?: (() => Promise<Session>) | undefined;
+  /** See `RecordOptions`. */
+  readonly nanosPerInstruction?: number | undefined;
 }
 
 /** Records until something ends it; Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends it in good order. */
 export async function recordSession(
   prepared: Prepared,
   session: Session,
-  { hidden, reconnect }: SessionOptions = {},
+  { hidden, reconnect, nanosPerInstruction }: SessionOptions = {},
 ): Promise<Recording> {
   const { args, logger, program, sink } = prepared;
   const stopper = new AbortController();
@@ -150,6 +153,7 @@ export async function recordSession(
       engine: args.engine,
       scratch: { ...prepared.given, ...(hidden === undefined ? {} : { hidden }) },
       signal: stopper.signal,
+      nanosPerInstruction,
       ...(prepared.until === undefined ? {} : { until: prepared.until }),
       functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
       ...(args.threshold === undefined ? {} : { thresholdNs: args.threshold }),
@@ -190,6 +194,7 @@ export function report(
       scratch: recording.scratch,
       probes: choicesJson(recording.engines),
       guest_ns: recording.guestNs,
+      ...ownTimeJson(recording.ownTime),
       host_ms: Math.round(recording.hostMs),
       gaps: summary.gaps,
       futures: summaryJson(summary.rows()),
@@ -241,7 +246,8 @@ function closingLine(recording: Recording, { gaps }: Summary): string {
     ? `clock ${clock.name}`
     : `clock ${clock.name}: the host's, the guest's cannot be read here`;
   const why = end === 'guest-ended' ? '' : `; ended by ${end === 'failed' ? 'an error' : end.replace('-', ' ')}`;
-  const times = `${(guestNs / 1e6).toFixed(3)} ms of guest time in ${(hostMs / 1e3).toFixed(1)} s`;
+  const own = recording.ownTime ? ` (${ownTimeText(recording.ownTime)})` : '';
+  const times = `${(guestNs / 1e6).toFixed(3)} ms of guest time${own} in ${(hostMs / 1e3).toFixed(1)} s`;
   const missingNote = missing > 0 ? `; ${missing} records are missing` : '';
   const { length: never } = recording.neverLoaded;
   const neverNote = never > 0 ? `; the code of ${never} probes was never loaded` : '';

@@ -2,7 +2,14 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { choosesItsPlace } from '../probes/index.js';
-import { HiddenMemory, isRefusal, linuxStart, planHiddenMemory, type Refusal } from '../probes/scratch/index.js';
+import {
+  HiddenMemory,
+  isRefusal,
+  linuxStart,
+  nanosPerInstruction,
+  planHiddenMemory,
+  type Refusal,
+} from '../probes/scratch/index.js';
 import type { Recording } from '../recorder/index.js';
 import { connect, type Session, type WireRecorder } from '../rsp/index.js';
 import { type RecordingArguments, wireRecorder } from './options.js';
@@ -40,7 +47,10 @@ export function recordRun(args: RunArguments): Promise<number> {
     });
     await using session = await connectTo(qemu, args, prepared.logger, wire);
     const hidden = plan ? await HiddenMemory.reserve(session, plan) : (planned as Refusal);
-    const recording = await recordSession(prepared, session, { hidden });
+    const recording = await recordSession(prepared, session, {
+      hidden,
+      nanosPerInstruction: nanosPerInstruction(args.command),
+    });
     const endedByUs = await finish(qemu, recording, args['keep-running']);
     const { signal, text } = await qemu.ended;
     const exit = { exit: text };

@@ -24,9 +24,10 @@ import type { StopEngine } from './stop-engine.js';
 import { StopWarning } from './stop-warning.js';
 import { cleanChild } from './target/forked-child.js';
 import { defined, loadedLibrary } from './target/loaded-library.js';
+import { TrampolineTime } from './target/own-time.js';
 import { processScale, type TraceTime } from './target/process-clock.js';
 import { codeRoom, type Site, type SitePlan } from './target/sites.js';
-import { TargetEngine, type TimeScale } from './target/target-engine.js';
+import { type RecordTime, TargetEngine, type TimeScale } from './target/target-engine.js';
 import { findThreadWords, withThreadWords } from './target/thread-words.js';
 import { ProcessUnwinder, unwinderRoom } from './target/unwinder.js';
 import { remembered } from './target/words.js';
@@ -39,6 +40,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly settles: boolean;
   /** How a counter's ticks become guest nanoseconds; asked for at the first hit. */
   readonly timeScale: (scratch: Scratch) => Promise<TimeScale>;
+  /** The target's clock counts instructions, each of which takes so long. */
+  readonly nanosPerInstruction?: number | undefined;
   readonly tracer: CallTracer;
   readonly hartNumber: (word: bigint) => number;
   /** Takes what was counted in the target, by the address of the function; once for each program that ran. */
@@ -62,6 +65,8 @@ const digestMs = 2;
  * trampolines are installed at the first hit, when the program runs and its memory is mapped as it will stay.
  */
 export class Engines {
+  /** What trampolines take, where that is known and no probe stops the target. */
+  ownTime: TrampolineTime | undefined;
   readonly #options: EnginesOptions;
   readonly #logger: Logger;
   #plan: SitePlan;
@@ -183,7 +188,7 @@ export class Engines {
         reserved,
         near: await slackOf({ session, arch, elf }),
         tracer,
-        time: plan.sites.some(({ counters }) => counters === 0) ? await this.#timeScale(scratch) : (ticks) => ticks,
+        time: plan.sites.some(({ counters }) => counters === 0) ? await this.#recordTime(scratch) : (ticks) => ticks,
         hartNumber:
           inProcess && threads
             ? remembered((word) => inProcess.threadNumber(threads.id(word)))
@@ -192,6 +197,7 @@ export class Engines {
         logger: this.#logger,
       });
       for (const [index, why] of target.refused) this.#why.set(index, why);
+      this.ownTime?.learn(code, target.placement);
       if (inProcess && process) {
         this.#unwinder = await ProcessUnwinder.find(session, elf, scratch, process);
         const room = addOffset(scratch.code.address, scratch.code.size - reserved);
@@ -304,10 +310,14 @@ export class Engines {
     this.#logger.warn({ child }, 'the child of a fork may still run trampolines');
   }
 
-  #timeScale(scratch: Scratch): Promise<TimeScale> {
-    const { session, arch, inProcess, timeScale } = this.#options;
+  async #recordTime(scratch: Scratch): Promise<RecordTime> {
+    const { session, arch, inProcess, timeScale, nanosPerInstruction, wanted } = this.#options;
     const clock = arch.probeCode?.process?.clock;
-    return inProcess && clock ? processScale(session, clock, scratch, inProcess.traceTime) : timeScale(scratch);
+    const processTime = inProcess && clock && processScale(session, clock, scratch, inProcess.traceTime);
+    const scale = await (processTime || timeScale(scratch));
+    if (nanosPerInstruction === undefined || (wanted !== 'target' && this.#why.size > 0)) return scale;
+    this.ownTime = new TrampolineTime(nanosPerInstruction);
+    return this.ownTime.over(scale);
   }
 
   /**

@@ -111,6 +111,8 @@ export async function record(options: RecordOptions): Promise<Recording> {
     ...plan,
     scratch: options.scratch ?? {},
     elf,
+    // At stops the time is the guest's own.
+    nanosPerInstruction: program.watches.length > 0 ? undefined : options.nanosPerInstruction,
     timeScale: (scratch) => timeScale(scratch.code.address),
     ...hartsPlan,
     hartNumber: (word) => words.number(word),
@@ -280,7 +282,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const clock = engine.clock?.info ?? { name: 'running-intervals', resolutionNs: 1, guest: false };
   try {
     if (!engine.clock) begin(clock);
-    filtered.end({ probes: engines.choices });
+    filtered.end({ probes: engines.choices, ownTime: engines.ownTime?.facts });
   } catch (thrown) {
     failed(thrown);
   }
@@ -297,6 +299,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     tallies: tally.rows().filter((row) => !engines.leftOut.includes(row.function.address)),
     watches: watches.all.map(watchRef),
     scratch,
+    ownTime: engines.ownTime?.facts,
     missing,
     tailLost,
     pastWire,

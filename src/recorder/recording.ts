@@ -3,7 +3,7 @@ import type { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { ClockName, EngineName, FunctionOptions, ScratchSources } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
-import type { ClockInfo, ProbeFact, TallyRow, TraceSink, WatchRef } from '../trace/index.js';
+import type { ClockInfo, OwnTime, ProbeFact, TallyRow, TraceSink, WatchRef } from '../trace/index.js';
 import type { Program } from './program.js';
 
 export interface RecordOptions {
@@ -29,6 +29,8 @@ export interface RecordOptions {
   /** Record who polls: the stack of so many frames at every poll's begin. */
   readonly stackDepth?: number;
   readonly functions?: FunctionOptions;
+  /** The guest's clock counts instructions, each of which takes so long. */
+  readonly nanosPerInstruction?: number | undefined;
   /** Leave out calls of functions that last less, in guest nanoseconds. */
   readonly thresholdNs?: number;
   /**
@@ -66,6 +68,8 @@ export interface Recording extends Progress {
   readonly watches: readonly WatchRef[];
   /** Where the trampolines lay; undefined where every probe stopped the target. */
   readonly scratch: string | undefined;
+  /** What trampolines took of the guest's time and was taken out of durations; undefined where it is not known. */
+  readonly ownTime: OwnTime | undefined;
   /** Events known to be missing from the trace. */
   readonly missing: number;
   /** Probes that were never planted, because the target never had their code. */

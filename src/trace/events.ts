@@ -243,6 +243,15 @@ export interface TraceInfo {
 /** What is known at the end about how a recording was made. */
 export interface TraceFacts {
   readonly probes: readonly ProbeFact[];
+  /** Undefined where it is not known, and durations hold it. */
+  readonly ownTime?: OwnTime | undefined;
+}
+
+/** Guest nanoseconds that tracing took, and that durations do not hold: the least and the most for one event, and in all. */
+export interface OwnTime {
+  readonly leastNs: number;
+  readonly mostNs: number;
+  readonly totalNs: number;
 }
 
 /**

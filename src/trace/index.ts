@@ -6,7 +6,16 @@ export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';
 export { countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';
 export { tee } from './tee.js';
-export { argumentsText, ChainTexts, placeText, rootText, stateText, waitingState, waitText } from './text.js';
+export {
+  argumentsText,
+  ChainTexts,
+  ownTimeText,
+  placeText,
+  rootText,
+  stateText,
+  waitingState,
+  waitText,
+} from './text.js';
 export { type TableOptions, timeText } from './text-table.js';
 export { Threshold } from './threshold.js';
 export { type WatchRow, WatchSummary } from './watch-summary.js';

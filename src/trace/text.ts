@@ -3,6 +3,7 @@ import type {
   ArgumentValue,
   AwaitLink,
   FutureRef,
+  OwnTime,
   PollEnd,
   RootRef,
   StackEntry,
@@ -146,15 +147,22 @@ function kept(texts: WeakMap<StateRef, string>, state: StateRef, make: () => str
 
 /**
  * How each probe was carried out, by its name: `without stops`, `stops: no memory for trampolines`. Instances of one generic function have one
- * name, and their address behind it.
+ * name, and their address behind it. Last what tracing took of the guest's time, where that is known.
  */
-export function engineTexts({ probes }: TraceFacts): [probe: string, engine: string][] {
+export function engineTexts({ probes, ownTime }: TraceFacts): [probe: string, engine: string][] {
   const names = new Map<string, number>();
   for (const { name } of probes) names.set(name, (names.get(name) ?? 0) + 1);
-  return probes.map(({ name, address, engine, why }) => [
+  const texts = probes.map(({ name, address, engine, why }): [string, string] => [
     names.get(name) === 1 ? name : `${name} @${hex(address)}`,
     `${engineText[engine]}${why === undefined ? '' : `: ${why}`}`,
   ]);
+  return ownTime ? [...texts, ['guest time', ownTimeText(ownTime)]] : texts;
+}
+
+/** `an event took 61 to 190 ns of it, which durations leave out`. */
+export function ownTimeText({ leastNs, mostNs }: OwnTime): string {
+  const took = leastNs === mostNs ? `${leastNs}` : `${leastNs} to ${mostNs}`;
+  return `an event took ${took} ns of it, which durations leave out`;
 }
 
 const engineText = { target: 'without stops', stop: 'stops', none: 'left out' };

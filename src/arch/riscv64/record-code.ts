@@ -135,7 +135,7 @@ function putField(assembler: Assembler, frame: TrampolineFrame, field: RecordFie
   put(assembler, field, sourceValue(assembler, frame, field.from));
 }
 
-const timeCsrs = { cycle: 0xc00, time: 0xc01 } as const;
+export const timeCsrs = { cycle: 0xc00, time: 0xc01 } as const;
 const MHARTID = 0xf14;
 
 /** The register that has the value, t3 where it must be made. */
@@ -237,6 +237,9 @@ function putLoads(assembler: Assembler, frame: TrampolineFrame, { base, align, l
   for (const { field } of loads) put(assembler, field, T3);
   assembler.place(done);
 }
+
+/** See `ProbeCode.outerCopySteps`: what {@link copyOuter} carries out. */
+export const outerCopySteps = { beforeTime: true, closed: 2, listed: 8, each: 9 } as const;
 
 /** Byte by byte, by the list at `outerPlan`: t3 in the list, t4 the Future, t5 bytes left, t0 in the record. */
 function copyOuter(assembler: Assembler, { at, room }: OuterCopy): void {

@@ -13,9 +13,10 @@ import { check } from './condition.js';
 import { countUp } from './count.js';
 import { ends } from './ends.js';
 import { endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
-import { checkRecord, claim, claimRarely, fillRecord, LINK } from './record-code.js';
+import { checkRecord, claim, claimRarely, fillRecord, LINK, outerCopySteps } from './record-code.js';
 import { RA, SP } from './registers.js';
 import { displace, loopsToStart, patchLengths } from './relocate.js';
+import { step } from './step.js';
 import {
   hookFrameSize,
   moveStack,
@@ -257,4 +258,6 @@ export const probeCode: ProbeCode = {
   looksPerSecond: 500_000_000,
   hookedReturnOffset: () => 0,
   hookFrameBytes: hookFrameSize,
+  step,
+  outerCopySteps,
 };

@@ -77,6 +77,9 @@ function check({ ring, fields, outerCopy }: Contents): void {
   }
 }
 
+/** See `ProbeCode.outerCopySteps`: what {@link copyOuter} carries out. */
+export const outerCopySteps = { beforeTime: false, closed: 3, listed: 9, each: 5 } as const;
+
 /** The last byte first. Another poll may open and end in between, but `outer` is not set before `outerPlan` belongs to it. */
 function copyOuter(code: Assembler, ring: RingGeometry, { at, room }: OuterCopy): void {
   const nothing = new Label();

@@ -18,10 +18,11 @@ import { countUp } from './count.js';
 import { ends } from './ends.js';
 import { controlWord } from './fields.js';
 import { jumpBytes, linuxProcess } from './process.js';
-import { toPush, writeRecord } from './record.js';
+import { outerCopySteps, toPush, writeRecord } from './record.js';
 import { R10, R11, RAX, RSP } from './registers.js';
 import { displace, loopsToStart, patchBytes } from './relocate.js';
 import { fetch, general, type Stack } from './stack.js';
+import { step } from './step.js';
 
 /**
  * Trampolines for x86 in 64-bit mode, ring 0 and ring 3. They use no register that they did not push: gcc's -fipa-ra lets callers keep
@@ -230,6 +231,8 @@ export const probeCode: ProbeCode = {
   looksPerSecond: 5_000_000,
   hookedReturnOffset,
   hookFrameBytes: hookBytes,
+  step,
+  outerCopySteps,
   calibration,
   process: linuxProcess,
 };

@@ -7,6 +7,7 @@ export { pagingIsFinal, turnsPagingOn } from './paging-moment.js';
 export { type HiddenMemoryPlan, planHiddenMemory } from './plan-hidden-memory.js';
 export { beginPrivacyProof } from './prove-private.js';
 export { ProvenScratch } from './proven-scratch.js';
+export { nanosPerInstruction } from './qemu-options.js';
 export type { PagingFacts } from './ram-piece.js';
 export {
   closeScratch,

@@ -56,3 +56,12 @@ export function qemuSize(text: string, plain: number): number | undefined {
 function checked(bytes: number): number | undefined {
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
+
+/** Nanoseconds that each instruction takes by QEMU's arguments: under `-icount shift=N`. Undefined where the host's clock is the guest's, too. */
+export function nanosPerInstruction(args: readonly string[]): number | undefined {
+  const values = qemuOptions(args).filter(({ name }) => name === 'icount');
+  const shift = values
+    .map(({ value }) => keyValues(value, 'shift').get('shift'))
+    .findLast((given) => given !== undefined);
+  return shift !== undefined && /^(\d|10)$/.test(shift) ? 2 ** Number(shift) : undefined;
+}

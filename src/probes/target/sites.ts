@@ -126,6 +126,8 @@ export interface Placement {
   readonly ranges: readonly Piece[];
   readonly breakpoint: Addr;
   readonly geometry: RingGeometry;
+  /** Exit trampolines by the index of their sites. */
+  readonly exits: ReadonlyMap<number, Addr>;
   /** What stands behind each exit trampoline's address, where it is a return address. */
   readonly hooks: ReadonlyMap<bigint, HookFrame>;
   /** Sites for which there was no room or no jump that reaches. */
@@ -155,6 +157,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   const patches: Patch[] = [];
   const refused = new Map<number, string>();
   const hooks = new Map<bigint, HookFrame>();
+  const exits = new Map<number, Addr>();
   const lists: Write[] = [];
   const takeList = allocator(listRoom);
   const takeCounters = allocator(options.counters);
@@ -231,6 +234,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
     if (countAt !== undefined) counters.set(index, Number(countAt - options.counters.address));
     if (exitAt !== undefined && exitCode) {
       writes.push({ address: exitAt, bytes: exitCode });
+      exits.set(index, exitAt);
       const kept = plan.exit.keep.length;
       const size = code.hookFrameBytes(kept, nesting !== undefined);
       hooks.set(exitAt, { offset: code.hookedReturnOffset(kept), size });
@@ -245,7 +249,18 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
     }
   }
   const ranges = [room.code, ...room.near.slice(0, 1)];
-  return { code: writes, patches, ranges, breakpoint: wait.breakpoint, geometry, hooks, refused, lists, counters };
+  return {
+    code: writes,
+    patches,
+    ranges,
+    breakpoint: wait.breakpoint,
+    geometry,
+    exits,
+    hooks,
+    refused,
+    lists,
+    counters,
+  };
 }
 
 /** The first way whose jump reaches the trampolines, else the first whose jump reaches a hop. */

@@ -18,6 +18,8 @@ import { Words } from './words.js';
 
 /** From a record's ticks to guest nanoseconds. */
 export type TimeScale = (ticks: number) => number;
+/** The same for the record of a probe's entry or exit. */
+export type RecordTime = (ticks: number, id: number, record: RecordReader) => number;
 
 export interface TargetEngineOptions {
   readonly session: Session;
@@ -31,7 +33,7 @@ export interface TargetEngineOptions {
   /** Executable zero bytes near the program's text, for hops. */
   readonly near: Region | undefined;
   readonly tracer: CallTracer;
-  readonly time: TimeScale;
+  readonly time: RecordTime;
   /** The number of the hart that a record names. */
   readonly hartNumber: (word: bigint) => number;
   /** One hart only: polls can read the Future around them. */
@@ -367,7 +369,7 @@ export class TargetEngine {
       hart: hartNumber(record.word(recordOffset.hart)),
       pc: isExit ? returnAddress : carrier.address,
       registers: record,
-      time: time(record.count(recordOffset.time)),
+      time: time(record.count(recordOffset.time), id, record),
     };
     if (isExit) {
       if (carrier.hooks) this.#open--;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { isRefusal, planHiddenMemory } from '../../../src/probes/scratch/index.js';
-import { keyValues, qemuOptions, qemuSize } from '../../../src/probes/scratch/qemu-options.js';
+import { keyValues, nanosPerInstruction, qemuOptions, qemuSize } from '../../../src/probes/scratch/qemu-options.js';
 import { SharedFile } from '../../../src/probes/scratch/shared-file.js';
 import { elfPath } from '../../qemu/guests/guests.js';
 import { scratchFolder } from '../../support/command.js';
@@ -166,6 +166,16 @@ t.test('the syntax of options', async (t) => {
   );
   t.same([...keyValues('a=b=c', 'type')], [['a', 'b=c']]);
   t.same([...keyValues('', 'type')], []);
+  const icounts: [string, number | undefined][] = [
+    ['shift=7,sleep=off', 128],
+    ['0', 1],
+    ['align=off,shift=10', 1024],
+    ['shift=11', undefined],
+    ['auto', undefined],
+    ['sleep=off', undefined],
+  ];
+  for (const [value, nanos] of icounts) t.equal(nanosPerInstruction(['-S', '-icount', value]), nanos, value);
+  t.equal(nanosPerInstruction(['qemu', '-append', 'icount 7']), undefined);
   t.equal(qemuSize('1.5k', MIB), 1536);
   t.equal(qemuSize('', MIB), undefined);
   t.equal(qemuSize('9999999999999T', MIB), undefined);
