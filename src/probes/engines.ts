@@ -23,6 +23,7 @@ import {
 import type { StopEngine } from './stop-engine.js';
 import { StopWarning } from './stop-warning.js';
 import { cleanChild } from './target/forked-child.js';
+import { LiveDrain } from './target/live-drain.js';
 import { defined, loadedLibrary } from './target/loaded-library.js';
 import { TrampolineTime } from './target/own-time.js';
 import { processScale, type TraceTime } from './target/process-clock.js';
@@ -55,11 +56,6 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly logger?: Logger;
 }
 
-/** How long the target runs unattended when the ring was nearly empty, in milliseconds. */
-const idleMs = 1;
-/** How long records are worked on between two looks at the ring, in milliseconds. */
-const digestMs = 2;
-
 /**
  * Chooses an engine for every probe and joins the two: the stop engine lets the guest run; where probes can do without stops, their
  * trampolines are installed at the first hit, when the program runs and its memory is mapped as it will stay.
@@ -73,8 +69,7 @@ export class Engines {
   readonly #why: Map<number, string>;
   #target: TargetEngine | undefined;
   #scratch: Scratch | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #immediate: NodeJS.Immediate | undefined;
+  #drain: LiveDrain | undefined;
   readonly #memory = new ProvenScratch();
   #settled: boolean;
   #tailLost = false;
@@ -85,7 +80,6 @@ export class Engines {
   #pastWire = false;
   /** Of the programs that the process ran before. */
   #earlier = { records: 0, missing: 0 };
-  #onError: (thrown: unknown) => void = () => {};
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for and no probe can use it */
   constructor(options: EnginesOptions) {
@@ -223,8 +217,7 @@ export class Engines {
       await stops.pause(target.breakpoint);
       await this.#pauseAtExit(stops, scratch);
     } else {
-      this.#onError = onError;
-      this.#poll();
+      this.#drain = new LiveDrain(target, onError);
     }
     const { waiting } = target;
     this.#logger.info({ probes: target.sites.length, waiting, scratch: scratch.source }, 'trampolines are installed');
@@ -276,7 +269,7 @@ export class Engines {
    * @returns where the probes are that had trampolines
    */
   async restart(): Promise<readonly Addr[]> {
-    this.#stopPolling();
+    this.#drain?.stop();
     this.#options.session.beforeChildGoes = undefined;
     const [target, scratch] = [this.#target, this.#scratch];
     this.#target = undefined;
@@ -325,7 +318,7 @@ export class Engines {
    * @returns records that are missing, because nobody drained in time or their writer never came back
    */
   async leave(standing: boolean): Promise<{ readonly missing: number }> {
-    this.#stopPolling();
+    this.#drain?.stop();
     const target = this.#target;
     if (standing) await this.#memory.giveUp();
     let { missing } = this.#earlier;
@@ -375,27 +368,6 @@ export class Engines {
     const intercept: Intercept = (address, then) => stops.points.intercept(address, then);
     const target = { session, arch, elf, text, process, intercept, logger: this.#logger };
     return this.#memory.take({ ...scratch, ...target, codeSize: codeRoom(this.#plan.sites) });
-  }
-
-  #poll(): void {
-    const target = this.#target;
-    if (!target) return;
-    let more = false;
-    try {
-      target.drainLive();
-      more = target.digest(digestMs);
-    } catch (thrown) {
-      this.#onError(thrown);
-      return;
-    }
-    // A timer would come a millisecond later, and the target waits for a ring that is full.
-    if (more) this.#immediate = setImmediate(() => this.#poll());
-    else this.#timer = setTimeout(() => this.#poll(), idleMs);
-  }
-
-  #stopPolling(): void {
-    clearTimeout(this.#timer);
-    clearImmediate(this.#immediate);
   }
 
   #fallBack(why: string): void {

@@ -29,16 +29,21 @@ export interface Body {
   /** Bytes of it that count. */
   readonly length: number;
   /** Where it is given again and again: packets that were made with it, the last one of each hash of type and track. */
-  readonly tails: (Tail | undefined)[] | undefined;
+  readonly tails: (Asked | undefined)[] | undefined;
 }
 export const noBody: Body = { words: new Int32Array(0), length: 0, tails: [] };
 
 /** All of a packet that is behind its time. */
 interface Tail {
-  readonly type: EventType;
-  readonly track: number;
   readonly words: Int32Array;
   readonly length: number;
+}
+
+/** It is made when it is asked for the second time: some tracks are those of Futures that live for one poll. */
+interface Asked {
+  readonly type: EventType;
+  readonly track: number;
+  tail: Tail | undefined;
 }
 
 export function bytesOf({ words, length }: Body): Uint8Array {
@@ -53,22 +58,27 @@ export function joined(body: Body, more: Body): Body {
   return { words: inWords(bytes, bytes.length), length: bytes.length, tails: [] };
 }
 
-/** The packet of an event with these fields alone, from behind its time; undefined where the body is not one that comes again. */
+/** The packet of an event with these fields alone, from behind its time; undefined where that is not worth it. */
 export function tailOf(type: EventType, track: number, body: Body): Tail | undefined {
   const { tails } = body;
   if (tails === undefined) return undefined;
   // Tracks of roots are odd, those of harts and threads even.
   const slot = ((track & 1) << 3) | ((track >>> 1) & 7);
-  const known = tails[slot];
-  if (known?.track === track && known.type === type) return known;
-  const eventLength = 3 + varintLength(track) + body.length;
+  const asked = tails[slot];
+  if (asked?.track === track && asked.type === type) {
+    asked.tail ??= makeTail(type, track, body);
+    return asked.tail;
+  }
+  tails[slot] = { type, track, tail: undefined };
+  return undefined;
+}
+
+function makeTail(type: EventType, track: number, body: Body): Tail {
   const bytes = new Uint8Array(BEFORE_BODY + body.length);
-  const at = putTail(bytes, 0, type, track, eventLength);
+  const at = putTail(bytes, 0, type, track, 3 + varintLength(track) + body.length);
   bytes.set(bytesOf(body), at);
   const length = at + body.length;
-  const made = { type, track, words: inWords(bytes, length), length };
-  tails[slot] = made;
-  return made;
+  return { words: inWords(bytes, length), length };
 }
 
 /** What comes between a packet's time and the fields of its event's body. */
