@@ -13,7 +13,7 @@ import { OuterReadings, type Outers, RecordReader, recordOffset, slotReader } fr
 import { layOutRing, type Piece, RingReader, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
-import { joined, readPieces, writeChecked } from './transfers.js';
+import { joined, readRing, writeAll, writeChecked } from './transfers.js';
 import { Words } from './words.js';
 
 /** From a record's ticks to guest nanoseconds. */
@@ -85,6 +85,7 @@ export class TargetEngine {
   readonly #lists: readonly Write[];
   readonly #counters: TargetCounters;
   readonly #control: Addr;
+  readonly #memory: Piece;
   /** By the index of their sites. */
   readonly #carriers: readonly (Carrier | undefined)[];
   /** The Futures whose polls are open and may be read from inside. */
@@ -110,6 +111,7 @@ export class TargetEngine {
     this.#control = scratch.data.address;
     const size = scratch.shared || !scratch.calls ? scratch.data.size : Math.min(scratch.data.size, mostAtStops);
     const memory = { address: addOffset(this.#control, used), length: size - used };
+    this.#memory = memory;
     const layout = layOutRing(this.#control, this.#control, memory, slotShift);
     if (!layout) {
       throw new RsptraceError(
@@ -251,19 +253,16 @@ export class TargetEngine {
       return this.#digestAll();
     }
     const { session, scratch } = this.#options;
-    const head = await session.memory().read(this.#control, this.#headBytes.length);
-    if (!head) throw lostRing(this.#control);
-    this.#headBytes.set(head);
-    const read = await readPieces(session, this.#ring.wanted(this.#head()), scratch);
+    const read = await readRing({ session, scratch, memory: this.#memory }, (head) => {
+      this.#headBytes.set(head);
+      return this.#ring.wanted(this.#head());
+    });
     if (!read) throw lostRing(this.#control);
-    const writes = this.#ring.accept(read, this.#keep, all);
+    const written = writeAll(session, this.#ring.accept(read, this.#keep, all));
+    // While the stub works on it.
     this.#digestAll();
+    if (!(await written)) throw lostRing(this.#control);
     await this.#counters.read();
-    if (writes.length === 0) return;
-    const batch = this.#options.session.batch();
-    const replies = writes.map(({ address, bytes }) => batch.writeMemory(address, bytes));
-    await batch.send();
-    if (!replies.every((reply) => reply.value)) throw lostRing(this.#control);
   }
 
   /**

@@ -1,3 +1,4 @@
+import { controlBlock } from '../../arch/index.js';
 import { addOffset } from '../../base/addr.js';
 import type { Reply, Session } from '../../rsp/index.js';
 import { ManyReads } from '../many-reads.js';
@@ -6,6 +7,8 @@ import type { Piece, Write } from './ring.js';
 
 /** Bytes of one write to the stub and of what is read back: enough to hide the round trip, little enough to keep. */
 const atOnce = 256 << 10;
+/** Bytes of a ring that is read as a whole, asked for or not. */
+const mostUnasked = 8 << 10;
 /** What lies between two writes when it is no more than this many bytes may be filled with zeros. */
 const mostBetween = 16;
 const mostJoined = 64 << 10;
@@ -49,6 +52,36 @@ async function firstFound<T, R>(all: Iterable<T>, ask: (one: T) => Promise<R | u
   return before;
 }
 
+export interface RingMemory {
+  readonly session: Session;
+  readonly scratch: Pick<Scratch, 'data' | 'bulk'>;
+  /** Where the ring's records are. */
+  readonly memory: Piece;
+}
+
+/**
+ * Reads the control block at the start of the data, and then those pieces of the ring's memory that are `wanted` by what it says. Of a small ring
+ * all is read with the control block: that is a round trip less.
+ */
+export async function readRing(
+  { session, scratch, memory }: RingMemory,
+  wanted: (control: Uint8Array) => readonly Piece[],
+): Promise<Uint8Array[] | undefined> {
+  const batch = session.batch();
+  const head = batch.readMemory(scratch.data.address, controlBlock.unattended + 8);
+  const isSmall = memory.length <= mostUnasked && scratch.bulk === undefined;
+  const whole = isSmall ? batch.readMemory(memory.address, memory.length) : undefined;
+  await batch.send();
+  if (!head.value) return undefined;
+  const pieces = wanted(head.value);
+  const all = whole?.value;
+  if (!all) return readPieces(session, pieces, scratch);
+  return pieces.map(({ address, length }) => {
+    const at = Number(address - memory.address);
+    return all.subarray(at, at + length);
+  });
+}
+
 /** Reads all of these pieces of scratch memory, in as few round trips as can be; undefined where any of it cannot be read. */
 export async function readPieces(
   session: Session,
@@ -89,6 +122,26 @@ async function readByAddress(session: Session, pieces: readonly Piece[]): Promis
     }
   }
   return read;
+}
+
+/** Writes all of them, in their order; false where any of it is refused. The promise never rejects unseen. */
+export function writeAll(session: Session, writes: readonly Write[]): Promise<boolean> {
+  const batch = session.batch();
+  const replies = touching(writes).map(({ address, bytes }) => batch.writeMemory(address, bytes));
+  const written = batch.send().then(() => replies.every((reply) => reply.value));
+  written.catch(() => {});
+  return written;
+}
+
+/** The same writes, those joined that go on where the one before ends. */
+function touching(writes: readonly Write[]): Write[] {
+  const found: Write[] = [];
+  for (const write of writes) {
+    const last = found.at(-1);
+    if (last === undefined || last.address + BigInt(last.bytes.length) !== write.address) found.push(write);
+    else found[found.length - 1] = { address: last.address, bytes: Buffer.concat([last.bytes, write.bytes]) };
+  }
+  return found;
 }
 
 /** The same writes in few, those that lie in one of these pieces of our own memory joined where they are close to each other. */
