@@ -59,24 +59,31 @@ export async function hitRate(context: RunContext, places: HitPlaces): Promise<H
     ended ||= !done.stands;
     return done;
   };
-  const over = (): string | undefined =>
-    ended ? 'the guest has ended meanwhile' : context.signal.aborted ? 'interrupted' : undefined;
+  /** `passed`: what it came past in the run that may have been its last. */
+  const over = (during: string, passed: GuestRun['hits']): string | undefined => {
+    if (!ended) return context.signal.aborted ? 'interrupted' : undefined;
+    const total = [...passed.values()].reduce((sum, count) => sum + count, 0);
+    const known = `hits until then: ${total}, places: ${passed.size}`;
+    return `the guest ended after it had run for ${Math.ceil(ranMs)} ms, ${during} (${known}), so no rate can be told`;
+  };
+  const searching = 'while a place that it passes often was searched for';
   const none = (why: string): HitReport => ({ rate: undefined, why, ranMs, stands: !ended });
 
   let best: Addr | undefined;
   const wanted = places.wanted.slice(0, mostPlaces);
   if (wanted.length > 0) {
     const ms = places.fresh ? findMs.fresh : findMs.running;
-    best = mostHit((await run(wanted, { ms, tail: tailMs })).hits);
-    const why = over();
+    const { hits } = await run(wanted, { ms, tail: tailMs });
+    best = mostHit(hits);
+    const why = over(searching, hits);
     if (why !== undefined) return none(why);
   }
   let tried = wanted.length;
   if (best === undefined) {
     const seen = new Set<Addr>();
     for (let i = 0; i < samples; i++) {
-      await run([], { ms: sampleMs });
-      const why = over();
+      const { hits } = await run([], { ms: sampleMs });
+      const why = over(searching, hits);
       if (why !== undefined) return none(why);
       for (const pc of await pcsNow(context, places.harts)) {
         const entry = places.functionAt(pc);
@@ -86,8 +93,9 @@ export async function hitRate(context: RunContext, places: HitPlaces): Promise<H
     }
     const sampled = [...seen].slice(0, mostPlaces);
     tried += sampled.length;
-    best = mostHit((await run(sampled, { ms: findMs.running, tail: tailMs })).hits);
-    const why = over();
+    const { hits } = await run(sampled, { ms: findMs.running, tail: tailMs });
+    best = mostHit(hits);
+    const why = over(searching, hits);
     if (why !== undefined) return none(why);
   }
   if (best === undefined) {
@@ -107,7 +115,7 @@ export async function hitRate(context: RunContext, places: HitPlaces): Promise<H
       };
       return { rate, why: undefined, ranMs, stands: !ended };
     }
-    const why = over();
+    const why = over('while hits were counted at one place', hits);
     if (why !== undefined) return none(why);
   }
   return none('the guest did not come past the same place again');

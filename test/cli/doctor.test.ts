@@ -4,7 +4,7 @@ import { rsptrace, scratchFolder, start } from '../support/command.js';
 import { assemble } from '../support/counted-program.js';
 import { doctorShape, runDoctor, withoutSupported } from '../support/doctor.js';
 import { checkShape } from '../support/json-shape.js';
-import { gdbserver, pollsProgram, symbolOf } from '../support/native.js';
+import { compileReleased, gdbserver, pollsProgram, symbolOf } from '../support/native.js';
 import { TRIGGERS } from '../support/riscv-hart/board.js';
 import { startBoard, startOpenocd } from '../support/stub-servers.js';
 
@@ -30,6 +30,20 @@ t.test('gdbserver: where the program is loaded, and that it prints what it print
   t.equal(probe?.engine, 'target');
   t.equal(slow?.ratio ?? null, null, 'a trap instruction slows nobody who does not reach it');
   t.equal((await server.ended).stdout, undisturbed);
+});
+
+t.test('a program that ends meanwhile: what was seen of it, and why there is no rate', async (t) => {
+  const program = compileReleased(t, 'again.c');
+  const server = await gdbserver(t, program);
+  // Once passed: there is no rate, wherever in the search it ends.
+  const { found, status, stderr } = await runDoctor(server.address, '-p', 'fn:main', program);
+  t.equal(status, 0, stderr);
+  t.match(found.hits, { per_second: null, guest_ended: true });
+  t.match(
+    found.hits.why,
+    /^the guest ended after it had run for \d+ ms, while .* \(hits until then: [01], places: [01]\), so no rate can be told$/,
+  );
+  t.match((await server.ended).stdout, /^calls again=60 spin=60$/m, 'undisturbed');
 });
 
 t.test('OpenOCD: triggers, memory map, the hart as the board has it; no trap instruction stays', async (t) => {
