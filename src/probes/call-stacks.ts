@@ -83,7 +83,7 @@ export class CallStacks<T> {
       stack = [];
       this.#stacks.push(stack);
     }
-    let parent = stack[stack.length - 1];
+    let parent = innermost(stack);
     while (parent) {
       const over = parent.stackPointer < stackPointer;
       const replaced =
@@ -97,7 +97,7 @@ export class CallStacks<T> {
         lost ??= [];
         lost.push(parent);
       }
-      parent = stack[stack.length - 1];
+      parent = innermost(stack);
     }
     const call = { payload, returnAddress, stackPointer, parent, depth: parent ? parent.depth + 1 : 0, hart, stops };
     stack.push(call);
@@ -215,6 +215,11 @@ export class CallStacks<T> {
       this.#baseOfHart[hart] = base;
     }
   }
+}
+
+/** Element -1 of an empty list would be looked up as a property by name, which costs as much as a call. */
+function innermost<T>(stack: readonly OpenCall<T>[]): OpenCall<T> | undefined {
+  return stack.length === 0 ? undefined : stack[stack.length - 1];
 }
 
 const none: readonly never[] = [];

@@ -53,11 +53,13 @@ export class InlinedChain {
     const now = this.#suspended(look);
     if (before.length === 0 && now.length === 0) return none;
     const same = commonLength(before, now, false);
-    const steps = before.slice(same).reverse().map(finished);
-    now.forEach((link, i) => {
+    const steps: DerivedStep[] = [];
+    for (let i = before.length - 1; i >= same; i--) steps.push(finished(before[i] as Running));
+    for (let i = 0; i < now.length; i++) {
+      const { future, offset, resumed } = now[i] as Running;
       const from = i < same ? before[i]?.resumed : undefined;
-      steps.push({ future: link.future, offset: link.offset, result: 'pending', from, to: link.resumed });
-    });
+      steps.push({ future, offset, result: 'pending', from, to: resumed });
+    }
     return steps;
   }
 

@@ -48,6 +48,8 @@ export class FutureLook {
   #suspended: readonly Running[] | undefined;
   #along: Map<readonly InnerFuture[], readonly Running[]> | undefined;
   #at: Map<bigint, unknown> | undefined;
+  /** What was made last: a Map of bigints is slow. */
+  #last: { readonly self: Addr; readonly made: unknown } | undefined;
 
   constructor(future: FutureType, bytes: Uint8Array) {
     this.future = future;
@@ -85,6 +87,7 @@ export class FutureLook {
 
   /** What `make` made of the chain for a Future that lies at `self`. */
   chainAt<T>(self: Addr, futures: FutureSet, make: (link: ChainLink, address: Addr | undefined) => T): readonly T[] {
+    if (this.#last?.self === self) return this.#last.made as readonly T[];
     this.#at ??= new Map();
     let made = this.#at.get(self) as readonly T[] | undefined;
     if (!made) {
@@ -94,6 +97,7 @@ export class FutureLook {
       if (this.#at.size >= mostKept) this.#at.clear();
       this.#at.set(self, made);
     }
+    this.#last = { self, made };
     return made;
   }
 }

@@ -1,5 +1,5 @@
 import type { FunctionRef, TraceEvent, TraceInfo, TraceSink } from './events.js';
-import { type AnyBegin, OpenCalls, type Track } from './open-calls.js';
+import { type AnyBegin, innermost, OpenCalls, type Track } from './open-calls.js';
 import { compare } from './summary.js';
 
 /** What one function did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
@@ -131,8 +131,7 @@ export class FunctionSummary implements TraceSink {
 
   /** Time that the innermost call still open did not spend in itself. A poll hands it on to the function around it. */
   #passOn(track: Track, time: number): void {
-    const open = this.#open.on(track);
-    const around = open[open.length - 1];
+    const around = innermost(this.#open.on(track));
     if (around !== undefined) around.inside += time;
   }
 

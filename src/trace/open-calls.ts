@@ -46,7 +46,7 @@ export class OpenCalls<T extends OpenCall> {
     const open = this.#of(event);
     if (open === undefined) return undefined;
     this.#drop(open, event.depth + 1, event);
-    const last = open[open.length - 1];
+    const last = innermost(open);
     if (last === undefined || last.begin.depth !== event.depth) return undefined;
     if (!isEndOf(event, last.begin)) {
       this.#drop(open, event.depth, event);
@@ -72,12 +72,17 @@ export class OpenCalls<T extends OpenCall> {
 
   #drop(open: T[], depth: number, event: AnyBegin | AnyEnd): void {
     for (;;) {
-      const last = open[open.length - 1];
+      const last = innermost(open);
       if (last === undefined || last.begin.depth < depth) break;
       open.pop();
       this.#unseen(last, event);
     }
   }
+}
+
+/** Element -1 of an empty list would be looked up as a property by name, which costs as much as an event. */
+export function innermost<T>(open: readonly T[]): T | undefined {
+  return open.length === 0 ? undefined : open[open.length - 1];
 }
 
 const none: readonly never[] = [];

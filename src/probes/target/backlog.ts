@@ -35,10 +35,12 @@ export class Backlog {
   /** Memory to read a piece into. When what is in it was {@link add}ed, {@link close} it. */
   open(length: number): Uint8Array {
     if (length < leastShared) return new Uint8Array(length);
-    const at = this.#spare.findIndex(({ byteLength }) => byteLength >= length);
+    // Memory of its own size, or a small piece would keep a large one's.
+    const size = 2 ** Math.ceil(Math.log2(length));
+    const at = this.#spare.findIndex(({ byteLength }) => byteLength === size);
     const [spare] = at < 0 ? [] : this.#spare.splice(at, 1);
     if (spare) this.#spareBytes -= spare.byteLength;
-    const buffer = spare ?? new ArrayBuffer(length);
+    const buffer = spare ?? new ArrayBuffer(size);
     this.#shared.set(buffer, 1);
     return new Uint8Array(buffer, 0, length);
   }
