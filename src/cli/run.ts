@@ -22,6 +22,8 @@ export interface RunArguments extends RecordingArguments {
   readonly 'keep-running': boolean;
 }
 
+const newline = 10;
+
 /** How long a QEMU that was asked to end may take, in milliseconds. */
 const endMs = 3000;
 
@@ -41,9 +43,11 @@ export function recordRun(args: RunArguments): Promise<number> {
     const shown = args.json ? process.stderr : process.stdout;
     const planned = args.engine === 'stop' ? { refused: '--engine stop' } : await planHiddenMemory(args.command);
     using plan = isRefusal(planned) ? undefined : planned;
+    let inLine = false;
     using qemu = await startQemu(plan?.command ?? args.command, (text) => {
       shown.write(text);
       kept.write(text);
+      inLine = text.length > 0 ? text.at(-1) !== newline : inLine;
     });
     await using session = await connectTo(qemu, args, prepared.logger, wire);
     const hidden = plan ? await HiddenMemory.reserve(session, plan) : (planned as Refusal);
@@ -53,6 +57,8 @@ export function recordRun(args: RunArguments): Promise<number> {
     });
     const endedByUs = await finish(qemu, recording, args['keep-running']);
     const { signal, text } = await qemu.ended;
+    // What we have to say begins a line of its own.
+    if (inLine) shown.write('\n');
     const exit = { exit: text };
     if (recording.end !== 'guest-ended' || signal === null || endedByUs) return report(prepared, recording, exit);
     const error = new RsptraceError('RUN_KILLED', `${args.command[0]} was ended by ${signal} while it was traced`);
