@@ -259,6 +259,8 @@ export class TargetEngine {
     });
     if (!read) throw lostRing(this.#control);
     const written = writeAll(session, this.#ring.accept(read, this.#keep, all));
+    // Where the digesting throws, nobody waits for it.
+    written.catch(() => {});
     // While the stub works on it.
     this.#digestAll();
     if (!(await written)) throw lostRing(this.#control);
