@@ -338,10 +338,15 @@ export interface ProbeCode {
   entry(trampoline: EntryTrampoline): Uint8Array;
   exit(trampoline: ExitTrampoline): Uint8Array;
   end(trampoline: EndTrampoline): Uint8Array;
-  /** What a full ring jumps to. With `stops` a breakpoint goes on `breakpoint`, and its instruction does nothing. */
+  /**
+   * What a full ring jumps to. Where the ring is read at stops a breakpoint goes on `breakpoint`, whose instruction does nothing: it is passed
+   * first, and again whenever so many looks found no room, since one drain may not make any while another hart's record is not written.
+   */
   wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
   /** How often the wait routine looks in about a second, on an emulator. */
   readonly looksPerSecond: number;
+  /** Looks at a full ring between two passes of the breakpoint. */
+  readonly looksPerStop: number;
   /** How to find the rate of the counter that records have; undefined where the platform tells it. */
   readonly calibration?: CounterCalibration;
   /** Undefined where processes are not supported. */

@@ -188,6 +188,38 @@ t.test('the client moves the limit lap after lap, and the claims go on', async (
   t.equal(await client.control(controlBlock.dropped), 0n);
 });
 
+t.test('a full ring that no stop makes room in stops again and again, then drops', async (t) => {
+  await using machine = await Machine.start();
+  const client = new Ring(machine);
+  await machine.write(place.helper, helper);
+  const [way] = ways as [Way];
+  const { patched } = await plant(client, way, false);
+  const { breakpoint } = probeCode.wait(place.wait, smallRing);
+  for (const { stops, makesRoom } of [
+    { stops: 3, makesRoom: undefined },
+    { stops: 2, makesRoom: 2 },
+  ]) {
+    await client.reset(3n * BigInt(probeCode.looksPerStop));
+    await client.set(controlBlock.limit, client.capacity);
+    const start = calls.start();
+    const untraced = await call(machine, tested.code, start);
+    await prepare(machine, patched, start);
+    let stopped = 0;
+    for (;;) {
+      await machine.run([breakpoint, place.done]);
+      const registers = await machine.registers();
+      if (registers.pc === place.done) break;
+      if (++stopped === makesRoom) await client.reopen();
+      await machine.setRegisters({ ...registers, pc: breakpoint + 4n });
+    }
+    t.same(await outcome(machine), untraced);
+    t.equal(stopped, stops);
+    t.equal(await client.control(controlBlock.dropped), makesRoom ? 0n : 1n);
+    t.equal(await client.control(controlBlock.unattended), makesRoom ? 0n : 1n);
+    t.equal(await client.claimed(), makesRoom ? 2 : 0);
+  }
+});
+
 t.test('a full ring that nobody drains drops events, and functions return all the same', async (t) => {
   await using machine = await Machine.start();
   const client = new Ring(machine);

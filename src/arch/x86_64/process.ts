@@ -29,7 +29,6 @@ function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint
   const unattended = controlWord(ring, controlBlock.unattended);
   const saved = [RCX, RSI, RDI, RAX, R11];
   const [wayBack, head] = [{ base: RSP, offset: 16 } as const, { base: RSP, offset: 24 } as const];
-  code.nop();
   for (const register of saved) code.push(register);
   for (const word of [napNs, 0n]) {
     code.constant(RAX, word);
@@ -37,6 +36,8 @@ function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint
   }
   code.load(R10, controlWord(ring, controlBlock.spins));
   code.bind(look);
+  const breakpoint = code.here;
+  code.nop();
   code.arithmetic('cmp', unattended, { constant: 0n });
   code.branch('ne', drop);
   code.load(RAX, head);
@@ -56,7 +57,7 @@ function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint
   code.moveStack(16);
   for (const register of saved.toReversed()) code.pop(register);
   code.jumpTo(R11);
-  return { code: code.finish(), breakpoint: at };
+  return { code: code.finish(), breakpoint };
 }
 
 function bareExit(returnOffset: number): Uint8Array {

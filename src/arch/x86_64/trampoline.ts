@@ -180,28 +180,34 @@ function waitElsewhere(code: Assembler, ring: RingGeometry, again: Label, full: 
 /** Comes with what HEAD was in rax and the way back in r11; r10 is free. Nothing is claimed yet. */
 function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr } {
   const code = new Assembler(at);
-  const look = new Label();
-  const drop = new Label();
-  const leave = new Label();
+  const [stop, look, drop, leave] = [new Label(), new Label(), new Label(), new Label()];
   const unattended = controlWord(ring, controlBlock.unattended);
+  code.load(R10, controlWord(ring, controlBlock.spins));
+  code.bind(stop);
+  const breakpoint = code.here;
   code.nop();
   code.arithmetic('cmp', unattended, { constant: 0n });
   code.branch('ne', drop);
-  code.load(R10, controlWord(ring, controlBlock.spins));
   code.bind(look);
   code.arithmetic('cmp', RAX, controlWord(ring, controlBlock.limit));
   code.branch('b', leave);
   code.pause();
   code.decrement(R10);
+  code.testConstant(R10, looksPerStop - 1);
   code.branch('ne', look);
+  code.test(R10, R10);
+  code.branch('ne', stop);
   code.storeConstant(unattended, 1n, 8);
   code.bind(drop);
   code.increment(controlWord(ring, controlBlock.dropped));
   code.address(R11, { base: R11, offset: jumpBytes });
   code.bind(leave);
   code.jumpTo(R11);
-  return { code: code.finish(), breakpoint: at };
+  return { code: code.finish(), breakpoint };
 }
+
+/** Looks at a full ring between two passes of the breakpoint; a power of two. */
+const looksPerStop = 1024;
 
 function patch({ start }: Displaced | FunctionEnd, to: Addr): Uint8Array {
   const code = new Assembler(start);
@@ -229,6 +235,7 @@ export const probeCode: ProbeCode = {
   wait,
   // `pause` ends QEMU's translation block: 130-250 ns a look.
   looksPerSecond: 5_000_000,
+  looksPerStop,
   hookedReturnOffset,
   hookFrameBytes: hookBytes,
   step,

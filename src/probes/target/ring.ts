@@ -23,7 +23,7 @@ export interface RingLayout {
 const wantedSegments = 16;
 /** With fewer, one that is held back by a slot which is not written yet would be too much of the ring. */
 const leastSegments = 4;
-/** log2 of the entries in the table of segments: a writer that is interrupted finds its own there for so many segments more. */
+/** log2 of the entries in the table of segments. */
 const tableShift = 6;
 
 /**
@@ -37,6 +37,13 @@ export function layOutRing(control: Addr, wait: Addr, memory: Piece, slotShift: 
   if (!(count >= leastSegments)) return undefined;
   const segments = Array.from({ length: count }, (_, i) => addOffset(memory.address, i * size));
   return { geometry: { control, wait, slotShift, segmentShift, countShift: tableShift }, segments };
+}
+
+/** Tells writers whether anybody reads the ring: where nobody does, one that is full drops at once. */
+export function unattended(control: Addr, isUnattended: boolean): Write {
+  const bytes = new Uint8Array(8);
+  bytes[0] = Number(isUnattended);
+  return { address: addOffset(control, controlBlock.unattended), bytes };
 }
 
 /** Part of the order of claims, and the memory that it has until all of it was read. */
@@ -77,7 +84,7 @@ const mostHeldBytes = 64 << 20;
  *
  * Records come out in the order of their claims. A slot whose writer was interrupted holds back those behind it until half of
  * the ring is claimed; then what follows is read all the same and waits here. Nothing is lost by that: the segment keeps its memory
- * and its entry in the table until the slot is written, and the ring goes on with the others.
+ * until the slot is written, and the ring goes on with the others, for however long: what interrupts the writer may itself wait for room.
  */
 export class RingReader {
   readonly #geometry: RingGeometry;
@@ -112,6 +119,7 @@ export class RingReader {
     // What the memory holds may be the records of an earlier trace: no claim of theirs must ever be one of ours.
     this.#origin = this.#segment * this.#table * randomInt(1, 2 ** 20);
     this.#next = this.#origin;
+    this.#head = this.#origin;
     this.#limit = this.#origin;
   }
 
@@ -286,8 +294,8 @@ export class RingReader {
     const writes: Write[] = [];
     for (;;) {
       const number = this.#limit / this.#segment;
-      // Its entry in the table is still another's, whose writer may look there yet.
-      if (this.#segments.has(number - this.#table)) break;
+      // Its entry in the table is still another's, of which not all is claimed. Who has a claim has read the entry before.
+      if ((number - this.#table + 1) * this.#segment > this.#head) break;
       const base = this.#free.pop();
       if (base === undefined) break;
       this.#segments.set(number, { base, holes: 0 });

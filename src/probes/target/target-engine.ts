@@ -10,7 +10,7 @@ import type { Region, Scratch } from '../scratch/index.js';
 import { Backlog } from './backlog.js';
 import { Patches } from './patches.js';
 import { OuterReadings, type Outers, RecordReader, recordOffset, slotReader } from './record-format.js';
-import { layOutRing, type Piece, RingReader, type Write } from './ring.js';
+import { layOutRing, type Piece, RingReader, unattended, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
 import { joined, readRing, writeAll, writeChecked } from './transfers.js';
@@ -41,8 +41,8 @@ export interface TargetEngineOptions {
   readonly logger?: Logger;
 }
 
-/** Looks at a full ring that is drained at stops: the breakpoint has been there, or is gone. */
-const stopSpins = 1000;
+/** Stops at a full ring that may make no room, before a writer gives up. Where the breakpoint is gone this is soon over. */
+const vainStops = 1000;
 /** Bytes of a ring in a process that is drained at stops: more only make each stop longer, and more be lost when the target ends. */
 const mostAtStops = 4 << 20;
 /** Records that may wait in our own memory; past that the guest waits. */
@@ -199,7 +199,8 @@ export class TargetEngine {
    */
   async install(holdsStop: (piece: Piece) => boolean): Promise<void> {
     // A second, once: a client that was killed must not hang the guest.
-    const spins = this.#options.scratch.shared ? this.#options.code.looksPerSecond : stopSpins;
+    const { looksPerSecond, looksPerStop } = this.#options.code;
+    const spins = this.#options.scratch.shared ? looksPerSecond : vainStops * looksPerStop;
     const code = joined(this.#placement.code, this.#placement.ranges);
     const writes = [...code, this.#ring.control(spins), ...this.#lists, ...this.#counters.zeros()];
     const lost = await writeChecked(this.#options.session, writes);
@@ -228,15 +229,13 @@ export class TargetEngine {
     if (!shared || room <= 0) return;
     const at = (address: Addr): number => Number(address - data.address);
     shared.read(0, this.#headBytes);
-    // A guest that waited for long has given us up: we are back.
-    if (this.#headBytes[controlBlock.unattended] !== 0) shared.write(controlBlock.unattended, new Uint8Array(8));
     const pieces = this.#ring.wanted(this.#head(), room);
     const read = pieces.map(({ address, length }) => {
       const bytes = this.#backlog.open(length);
       shared.read(at(address), bytes);
       return bytes;
     });
-    const writes = this.#ring.accept(read, this.#keep, all);
+    const writes = this.#accept(read, all);
     for (const bytes of read) this.#backlog.close(bytes);
     for (const { address, bytes } of writes) shared.write(at(address), bytes);
   }
@@ -258,7 +257,7 @@ export class TargetEngine {
       return this.#ring.wanted(this.#head());
     });
     if (!read) throw lostRing(this.#control);
-    const written = writeAll(session, this.#ring.accept(read, this.#keep, all));
+    const written = writeAll(session, this.#accept(read, all));
     // Where the digesting throws, nobody waits for it.
     written.catch(() => {});
     // While the stub works on it.
@@ -321,9 +320,8 @@ export class TargetEngine {
     const foreign = await this.#patches.remove();
     if (session.state.kind !== 'idle') return [];
     const batch = session.batch();
-    const one = new Uint8Array(8);
-    one[0] = 1;
-    batch.writeMemory(addOffset(this.#control, controlBlock.unattended), one);
+    const { address, bytes } = unattended(this.#control, true);
+    batch.writeMemory(address, bytes);
     await batch.send();
     return foreign;
   }
@@ -349,6 +347,13 @@ export class TargetEngine {
     else
       bytes.set((await this.#options.session.memory().read(addOffset(this.#control, controlBlock.dropped), 8)) ?? []);
     return Number(new DataView(bytes.buffer).getBigUint64(0, true));
+  }
+
+  /** What the target must be told; that we are here too, where a writer that waited for long has given us up. */
+  #accept(read: readonly Uint8Array[], all: boolean): readonly Write[] {
+    const writes = this.#ring.accept(read, this.#keep, all);
+    if (this.#headBytes[controlBlock.unattended] !== 0) writes.push(unattended(this.#control, false));
+    return writes;
   }
 
   #head(): number {
