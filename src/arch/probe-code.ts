@@ -33,17 +33,22 @@ export const controlBlock = {
   unattended: 72,
   /** Records that were dropped, without a claim. */
   dropped: 80,
-  /** How many times the wait routine looks at `limit` before it gives up; never 0. */
+  /** How often the wait routine passes its breakpoint before it gives up; never 0. */
   spins: 88,
   /** The Future whose poll is open (see `Nesting`), or 0. */
   outer: 96,
   /** Address of what to copy out of it: u32 count, then `count` u32 byte offsets. */
   outerPlan: 104,
+  /** How often it looks at `limit` each time before; one that sleeps between looks does so once. */
+  looks: 112,
   /** Where the memory of each segment is: K addresses. */
   segments: 128,
   /** Bytes of the whole, with 64 entries. */
   size: 640,
 } as const;
+
+/** Looks at a full ring between two passes of the breakpoint where none is there: the target waits for its room some other way. */
+export const looksAtOnce = 1000;
 
 export interface RingGeometry {
   readonly control: Addr;
@@ -274,8 +279,8 @@ export interface ClockSample {
 export interface ProcessCode {
   /** As {@link ProbeCode.wait}, but it sleeps between two looks: who drains wants the processor. */
   wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
-  /** How often it looks before it gives up: some seconds of sleep, so that a client that is starved of time is not given up. */
-  readonly looks: number;
+  /** How often it sleeps before it gives up: some seconds, so that a client that is starved of time is not given up. */
+  readonly spins: number;
   /** What can stand in an exit trampoline's place and notes nothing; the original return address is so many bytes above the stack pointer. */
   bareExit(returnOffset: number): Uint8Array;
   /** .eh_frame for exit trampolines' addresses where they are return addresses, each with its `returnOffset`. */
@@ -340,13 +345,11 @@ export interface ProbeCode {
   end(trampoline: EndTrampoline): Uint8Array;
   /**
    * What a full ring jumps to. Where the ring is read at stops a breakpoint goes on `breakpoint`, whose instruction does nothing: it is passed
-   * first, and again whenever so many looks found no room, since one drain may not make any while another hart's record is not written.
+   * when `looks` looks found no room, and then again, since one drain may not make any while another hart's record is not written.
    */
   wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
-  /** How often the wait routine looks in about a second, on an emulator. */
-  readonly looksPerSecond: number;
-  /** Looks at a full ring between two passes of the breakpoint. */
-  readonly looksPerStop: number;
+  /** Passes of the wait routine's breakpoint in about a second, on an emulator, with {@link looksAtOnce} before each. */
+  readonly spinsPerSecond: number;
   /** How to find the rate of the counter that records have; undefined where the platform tells it. */
   readonly calibration?: CounterCalibration;
   /** Undefined where processes are not supported. */

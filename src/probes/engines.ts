@@ -3,7 +3,7 @@ import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { ElfFile } from '../dwarf/index.js';
-import type { Session } from '../rsp/index.js';
+import type { Batch, Session, SignalStop } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { HookFrame } from '../unwind/index.js';
 import type { CallTracer } from './call-tracer.js';
@@ -28,10 +28,12 @@ import { defined, loadedLibrary } from './target/loaded-library.js';
 import { TrampolineTime } from './target/own-time.js';
 import { processScale, type TraceTime } from './target/process-clock.js';
 import { codeRoom, type Site, type SitePlan } from './target/sites.js';
+import { StoppedDrain } from './target/stopped-drain.js';
 import { type RecordTime, TargetEngine, type TimeScale } from './target/target-engine.js';
 import { findThreadWords, withThreadWords } from './target/thread-words.js';
 import { ProcessUnwinder, unwinderRoom } from './target/unwinder.js';
 import { remembered } from './target/words.js';
+import type { Beside } from './tracer.js';
 
 export interface EnginesOptions extends EnginePlanOptions {
   readonly session: Session;
@@ -60,7 +62,7 @@ export interface EnginesOptions extends EnginePlanOptions {
  * Chooses an engine for every probe and joins the two: the stop engine lets the guest run; where probes can do without stops, their
  * trampolines are installed at the first hit, when the program runs and its memory is mapped as it will stay.
  */
-export class Engines {
+export class Engines implements Beside {
   /** What trampolines take, where that is known and no probe stops the target. */
   ownTime: TrampolineTime | undefined;
   readonly #options: EnginesOptions;
@@ -70,6 +72,7 @@ export class Engines {
   #target: TargetEngine | undefined;
   #scratch: Scratch | undefined;
   #drain: LiveDrain | undefined;
+  #atStops: StoppedDrain | undefined;
   readonly #memory = new ProvenScratch();
   #settled: boolean;
   #tailLost = false;
@@ -216,6 +219,9 @@ export class Engines {
     if (target.breakpoint !== undefined) {
       await stops.pause(target.breakpoint);
       await this.#pauseAtExit(stops, scratch);
+      // Of what counts instructions two runs are alike.
+      const interrupts = this.#options.nanosPerInstruction === undefined && StoppedDrain.gains(session);
+      this.#atStops = new StoppedDrain(target, session, interrupts, onError);
     } else {
       this.#drain = new LiveDrain(target, onError);
     }
@@ -257,11 +263,19 @@ export class Engines {
       });
   }
 
-  /** At every stop: what happened before it comes first, all of it where the stop itself `tells` of something. */
-  async onStop(tells: boolean): Promise<void> {
+  runs(): () => void {
+    return this.#atStops?.runs() ?? (() => {});
+  }
+
+  async handles(stop: SignalStop, resume: Batch): Promise<boolean> {
+    return (await this.#atStops?.handles(stop, resume)) ?? false;
+  }
+
+  /** What happened before a stop comes first, all of it where the stop itself `tells` of something. */
+  async stopped(tells: boolean): Promise<void> {
     if (!this.#target) return;
     if (tells) this.#warning.stopped(() => this.choices);
-    await this.#target.drainStopped(tells);
+    await (this.#atStops?.stopped(tells) ?? this.#target.drainStopped(tells));
   }
 
   /**
@@ -273,6 +287,7 @@ export class Engines {
     this.#options.session.beforeChildGoes = undefined;
     const [target, scratch] = [this.#target, this.#scratch];
     this.#target = undefined;
+    this.#atStops = undefined;
     this.#scratch = undefined;
     this.#memory.forget();
     this.#unwinder = undefined;

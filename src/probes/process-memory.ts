@@ -23,5 +23,5 @@ export function whyProcessStops({ features }: Session): string | undefined {
 /** Trampolines that sleep where those of a machine spin. */
 export function processCode({ probeCode }: Architecture): ProbeCode | undefined {
   const process = probeCode?.process;
-  return probeCode && process && { ...probeCode, wait: process.wait, looksPerSecond: process.looks, looksPerStop: 1 };
+  return probeCode && process && { ...probeCode, wait: process.wait, spinsPerSecond: process.spins };
 }

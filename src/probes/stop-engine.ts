@@ -9,10 +9,10 @@ import { type GuessedReads, ReadGuesses } from './read-guesses.js';
 import { type Stepped, Stepper } from './stepping.js';
 import { codeBytes, type Planted, type Point, StopPoints, type StopPointsOptions } from './stop-points.js';
 import { Strangers } from './strangers.js';
-import type { Hit, MemoryRequest, Tracer } from './tracer.js';
+import type { Beside, Hit, MemoryRequest, Tracer } from './tracer.js';
 import { accessOf, type Watchpoint, type Watchpoints } from './watch/watchpoints.js';
 
-export type { Hit, MemoryRequest, Reaction, Tracer } from './tracer.js';
+export type { Beside, Hit, MemoryRequest, Reaction, Tracer } from './tracer.js';
 
 export interface StopEngineOptions extends StopPointsOptions {
   readonly tracer: Tracer;
@@ -22,8 +22,7 @@ export interface StopEngineOptions extends StopPointsOptions {
   readonly atReset?: (pc: bigint, hart: string | undefined) => Promise<'reset' | 'passed' | 'elsewhere'>;
   /** Called at hits, before they are handled, until it gives true: what has to wait until the program runs. It may disarm. */
   readonly onFirstHit?: () => Promise<boolean>;
-  /** Called at every stop, before it is looked at. `tells`: it may be one that an event is told of. */
-  readonly onStop?: (tells: boolean) => Promise<void>;
+  readonly beside?: Beside;
   /** Called when the process runs another program, before what was open in the old one is given up; where else probes are to be planted now. */
   readonly onExec?: () => Promise<readonly Addr[]>;
   /** What is watched beside the probes. */
@@ -115,7 +114,7 @@ export class StopEngine {
     return this.points.arm(addresses);
   }
 
-  /** A breakpoint without a probe: `onStop` has been called when `then` is. */
+  /** A breakpoint without a probe: {@link Beside.stopped} has been called when `then` is. */
   pause(address: Addr, then: () => void = () => {}): Promise<void> {
     return this.points.pause(address, then);
   }
@@ -171,9 +170,11 @@ export class StopEngine {
       if (this.#askedToStop) return undefined;
       const event = await this.#events.handle(stop);
       if (event) return this.#resume(this.#session.batch(hart), event);
+      const onward = this.#session.batch(hart);
+      if (await this.#options.beside?.handles(stop, onward)) return this.#resume(onward);
       this.#clock ??= await this.#options.findClock();
       if (watched !== undefined) {
-        await this.#options.onStop?.(true);
+        await this.#options.beside?.stopped(true);
         const next = await this.#access(watched, hart, this.#clock);
         watched = undefined;
         if (next !== 'again') return next;
@@ -198,7 +199,7 @@ export class StopEngine {
       }
       if (await this.points.intercepted(point, hart)) continue;
       const tells = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
-      await this.#options.onStop?.(tells);
+      await this.#options.beside?.stopped(tells);
       if (point?.permanent && !this.#arrived && !asked) {
         asked = true;
         this.#arrived = await this.points.late.undisturbed(async () => (await this.#options.onFirstHit?.()) ?? true);
@@ -242,7 +243,6 @@ export class StopEngine {
     point.pause?.();
     const repeated = point.pause !== undefined || point.rearrivals.get(hit.hart) === hit.stackPointer;
     point.rearrivals.delete(hit.hart);
-
     const second = this.#session.batch(hart);
     const requests = repeated ? [] : tracer.wants(hit);
     const load = point.over?.load?.(hit.registers);
@@ -388,8 +388,9 @@ export class StopEngine {
 
   async #resume(batch: Batch, how: Resume = { kind: 'continue' }): Promise<StopReply> {
     this.#runningSince = performance.now();
-    const done = this.points.late.runs();
-    const stop = await batch.resume(how).finally(done);
+    const looked = this.points.late.runs();
+    const paused = this.#options.beside?.runs();
+    const stop = await batch.resume(how).finally(looked).finally(paused);
     this.#stoppedAt = performance.now();
     this.#ran += this.#stoppedAt - this.#runningSince;
     this.#runningSince = undefined;

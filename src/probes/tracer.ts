@@ -1,5 +1,6 @@
 import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
+import type { Batch, SignalStop } from '../rsp/index.js';
 
 /** One stop at a place that is watched, with everything that is read at every stop. */
 export interface Hit {
@@ -31,4 +32,14 @@ export interface Tracer {
 export interface Reaction {
   readonly watch: readonly Addr[];
   readonly unwatch: readonly Addr[];
+}
+
+/** What is traced beside the stops, without any, and wants to know of them. */
+export interface Beside {
+  /** The target runs from now on until what this gives is called. It may interrupt the target meanwhile. */
+  runs(): () => void;
+  /** At a stop: true where it was asked for here, and all that it was wanted for is done, or in the batch that the target goes on with. */
+  handles(stop: SignalStop, resume: Batch): Promise<boolean>;
+  /** At every other stop, before it is looked at. `tells`: it may be one that an event is told of. */
+  stopped(tells: boolean): Promise<void>;
 }

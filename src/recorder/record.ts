@@ -151,7 +151,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
         }
         return done;
       },
-      onStop: (tells) => engines.onStop(tells),
+      beside: engines,
       onExec: () => engines.restart(),
       findClock: clock,
     });

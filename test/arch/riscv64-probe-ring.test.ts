@@ -195,11 +195,13 @@ t.test('a full ring that no stop makes room in stops again and again, then drops
   const [way] = ways as [Way];
   const { patched } = await plant(client, way, false);
   const { breakpoint } = probeCode.wait(place.wait, smallRing);
-  for (const { stops, makesRoom } of [
-    { stops: 3, makesRoom: undefined },
-    { stops: 2, makesRoom: 2 },
+  for (const { stops, makesRoom, looks } of [
+    { stops: 3, makesRoom: undefined, looks: 1n },
+    { stops: 3, makesRoom: undefined, looks: 1000n },
+    { stops: 2, makesRoom: 2, looks: 100n },
   ]) {
-    await client.reset(3n * BigInt(probeCode.looksPerStop));
+    await client.reset(3n);
+    await client.set(controlBlock.looks, looks);
     await client.set(controlBlock.limit, client.capacity);
     const start = calls.start();
     const untraced = await call(machine, tested.code, start);

@@ -8,16 +8,18 @@ import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
 interface Output {
   readonly end: string;
   readonly stops: number;
+  readonly records: number;
+  readonly missing: number;
   readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
   readonly functions: readonly { readonly function: string; readonly calls: number }[];
   readonly counts: readonly { readonly function: string; readonly calls: number }[];
 }
 
-async function run(t: Test, name: string, ...options: string[]) {
+async function run(t: Test, name: string, options: readonly string[], extra: readonly string[] = []) {
   const folder = scratchFolder(t);
   const [trace, kept] = [join(folder, 'out.txt'), join(folder, 'console')];
   const files = ['-o', trace, '--console', kept];
-  const ran = await rsptrace('run', ...files, ...options, elfPath(name), '--', ...qemuArgv(name)).ended;
+  const ran = await rsptrace('run', ...files, ...options, elfPath(name), '--', ...qemuArgv(name, extra)).ended;
   t.equal(ran.status, 0, ran.stderr.slice(-300));
   return { ...ran, trace, kept };
 }
@@ -27,7 +29,7 @@ t.test('with --engine target, what would stop the guest is left out and named', 
   const probes = ['-p', 'fn:memcmp', '-p', 'fn:labkern::work::deep*', '-p', 'count:memcmp'];
   const said = await rsptrace('run', '--dry-run', '--engine', 'target', ...probes, elfPath('rv-o2'), '--', 'x').ended;
   t.match(said.stdout, /^0x[0-9a-f]+ +none +memcmp +a branch/m);
-  const { stdout, trace, kept } = await run(t, 'rv-o2', '--json', '--engine', 'target', ...probes);
+  const { stdout, trace, kept } = await run(t, 'rv-o2', ['--json', '--engine', 'target', ...probes]);
   const { stops, probes: used, functions, counts } = JSON.parse(stdout) as Output;
   const { checksum, stats } = parseLab(readFileSync(kept, 'latin1'));
   t.equal(checksum, guest('rv-o2').checksum);
@@ -40,7 +42,7 @@ t.test('with --engine target, what would stop the guest is left out and named', 
   t.equal(deepest?.calls, stats.get('deep_calls')?.calls);
   t.ok(stops < 3, `${stops} stops: the first hit, and the guest's end`);
   t.match(readFileSync(trace, 'utf8'), /memcmp.*left out: a branch/);
-  const table = await run(t, 'rv-o2', '--engine', 'target', ...probes);
+  const table = await run(t, 'rv-o2', ['--engine', 'target', ...probes]);
   t.match(table.stdout, /; 1 probes are left out, since they would stop the target/);
 });
 
@@ -58,10 +60,40 @@ t.test('--until ends a recording at a function that is traced as well', async (t
       '-p',
       `fn:${until}`,
     ];
-    const { stdout } = await run(t, 'x86-o2', ...options);
+    const { stdout } = await run(t, 'x86-o2', options);
     const { end, probes } = JSON.parse(stdout) as Output;
     t.equal(end, 'until', `engine ${engine}`);
     const ended = probes.find((probe) => probe.function === until);
     t.match(ended, { engine: engine === 'auto' ? 'stop' : 'none', why: 'the recording ends there' });
   }
 });
+
+for (const [name, page] of [
+  ['rv-o2', '0x87c00000,4K'],
+  ['x86-o2', '0x7c00000,4K'],
+] as const) {
+  t.test(
+    `${name}: a small ring is read at interrupts as it fills, but for -icount, where no two would be alike`,
+    async (t) => {
+      const until = 'labkern::stats::report';
+      const probes = ['-p', 'fn:labkern::work::deep0'];
+      const wire = join(scratchFolder(t), 'wire.jsonl');
+      const given = ['--scratch', page, '--record-wire', wire, '--until', until, '--keep-running'];
+      for (const icount of [[], ['-icount', 'shift=3']]) {
+        const { stdout, kept } = await run(t, name, ['--json', '--engine', 'target', ...given, ...probes], icount);
+        const { end, records, missing, functions } = JSON.parse(stdout) as Output;
+        const { checksum, stats } = parseLab(readFileSync(kept, 'latin1'));
+        t.equal(checksum, guest(name).checksum);
+        const calls = stats.get('deep_calls')?.calls ?? 0;
+        t.same([end, missing], ['until', 0]);
+        t.same(
+          functions.map((row) => row.calls),
+          [calls],
+        );
+        const interrupts = readFileSync(wire, 'latin1').match(/"to":"stub","text":"\\u0003"/g) ?? [];
+        if (icount.length > 0) t.equal(interrupts.length, 0);
+        else t.ok(interrupts.length > 0, `${interrupts.length} interrupts for ${records} records`);
+      }
+    },
+  );
+}

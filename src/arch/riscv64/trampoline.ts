@@ -8,7 +8,7 @@ import {
   type ProbeCode,
   type ReturnHook,
 } from '../probe-code.js';
-import { Assembler, addi, amoaddD, jalr, ld, nop, sd, slli, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
+import { Assembler, addi, amoaddD, jalr, ld, nop, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
 import { check } from './condition.js';
 import { countUp } from './count.js';
 import { ends } from './ends.js';
@@ -35,8 +35,6 @@ import {
 const MAX_KEPT = 4;
 /** Where a trampoline starts in reach, its end is too. */
 const LONGEST = 4096;
-/** log2 of the looks at a full ring between two passes of the breakpoint. */
-const stopShift = 10;
 
 function entry(trampoline: EntryTrampoline): Uint8Array {
   checkEntry(trampoline);
@@ -208,20 +206,22 @@ function closeOuter(assembler: Assembler, frame: TrampolineFrame): void {
  */
 function wait(at: Addr): { readonly code: Uint8Array; readonly breakpoint: Addr } {
   const assembler = new Assembler(at);
-  const [stop, look, drop, done] = [assembler.label(), assembler.label(), assembler.label(), assembler.label()];
+  const [again, look, drop, done] = [assembler.label(), assembler.label(), assembler.label(), assembler.label()];
   assembler.emit(addi(SP, SP, -16), sd(T4, SP, 0));
-  assembler.emit(ld(T2, T0, controlBlock.spins));
-  assembler.place(stop);
-  const breakpoint = assembler.here;
-  assembler.emit(nop());
+  assembler.emit(ld(T2, T0, controlBlock.spins), sd(T2, SP, 8));
+  assembler.place(again);
   assembler.emit(ld(T4, T0, controlBlock.unattended));
   assembler.branch('bne', T4, 0, drop);
+  assembler.emit(ld(T2, T0, controlBlock.looks));
   assembler.place(look);
   assembler.emit(ld(T4, T0, controlBlock.limit));
   assembler.branch('bltu', T1, T4, done);
-  assembler.emit(addi(T2, T2, -1), slli(T4, T2, 64 - stopShift));
-  assembler.branch('bne', T4, 0, look);
-  assembler.branch('blt', 0, T2, stop);
+  assembler.emit(addi(T2, T2, -1));
+  assembler.branch('blt', 0, T2, look);
+  const breakpoint = assembler.here;
+  assembler.emit(nop());
+  assembler.emit(ld(T2, SP, 8), addi(T2, T2, -1), sd(T2, SP, 8));
+  assembler.branch('blt', 0, T2, again);
   assembler.emit(addi(T4, 0, 1), sd(T4, T0, controlBlock.unattended));
   assembler.place(drop);
   assembler.emit(addi(T2, 0, 1), addi(T4, T0, controlBlock.dropped), amoaddD(0, T2, T4), addi(LINK, LINK, 4));
@@ -260,8 +260,7 @@ export const probeCode: ProbeCode = {
   exit,
   end,
   wait,
-  looksPerSecond: 500_000_000,
-  looksPerStop: 2 ** stopShift,
+  spinsPerSecond: 500_000,
   hookedReturnOffset: () => 0,
   hookFrameBytes: hookFrameSize,
   step,

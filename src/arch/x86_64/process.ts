@@ -154,7 +154,7 @@ function clockResult(bytes: Uint8Array): readonly [first: ClockSample, last: Clo
 /** Trampolines in ring 3 on Linux. */
 export const linuxProcess: ProcessCode = {
   wait,
-  looks: 50_000,
+  spins: 50_000,
   bareExit,
   unwindTable,
   unwindTableBytes,

@@ -180,34 +180,34 @@ function waitElsewhere(code: Assembler, ring: RingGeometry, again: Label, full: 
 /** Comes with what HEAD was in rax and the way back in r11; r10 is free. Nothing is claimed yet. */
 function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr } {
   const code = new Assembler(at);
-  const [stop, look, drop, leave] = [new Label(), new Label(), new Label(), new Label()];
+  const [again, look, drop, leave] = [new Label(), new Label(), new Label(), new Label()];
   const unattended = controlWord(ring, controlBlock.unattended);
+  const spins = { base: RSP, offset: 0 } as const;
   code.load(R10, controlWord(ring, controlBlock.spins));
-  code.bind(stop);
-  const breakpoint = code.here;
-  code.nop();
+  code.push(R10);
+  code.bind(again);
   code.arithmetic('cmp', unattended, { constant: 0n });
   code.branch('ne', drop);
+  code.load(R10, controlWord(ring, controlBlock.looks));
   code.bind(look);
   code.arithmetic('cmp', RAX, controlWord(ring, controlBlock.limit));
   code.branch('b', leave);
   code.pause();
   code.decrement(R10);
-  code.testConstant(R10, looksPerStop - 1);
-  code.branch('ne', look);
-  code.test(R10, R10);
-  code.branch('ne', stop);
+  code.branch('g', look);
+  const breakpoint = code.here;
+  code.nop();
+  code.arithmetic('sub', spins, { constant: 1n });
+  code.branch('g', again);
   code.storeConstant(unattended, 1n, 8);
   code.bind(drop);
   code.increment(controlWord(ring, controlBlock.dropped));
   code.address(R11, { base: R11, offset: jumpBytes });
   code.bind(leave);
+  code.moveStack(8);
   code.jumpTo(R11);
   return { code: code.finish(), breakpoint };
 }
-
-/** Looks at a full ring between two passes of the breakpoint; a power of two. */
-const looksPerStop = 1024;
 
 function patch({ start }: Displaced | FunctionEnd, to: Addr): Uint8Array {
   const code = new Assembler(start);
@@ -234,8 +234,7 @@ export const probeCode: ProbeCode = {
   end,
   wait,
   // `pause` ends QEMU's translation block: 130-250 ns a look.
-  looksPerSecond: 5_000_000,
-  looksPerStop,
+  spinsPerSecond: 5_000,
   hookedReturnOffset,
   hookFrameBytes: hookBytes,
   step,

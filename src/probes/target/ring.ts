@@ -104,6 +104,8 @@ export class RingReader {
   readonly #late: LateRecords<Late>;
   #pieces: Piece[] = [];
   #head = 0;
+  /** What share of the ring was claimed between the last two times that it was read. */
+  filled = 0;
   records = 0;
   /** Records that came after others that were claimed later. */
   outOfOrder = 0;
@@ -124,11 +126,12 @@ export class RingReader {
   }
 
   /** The control block as it must be before the first trampoline runs; once. */
-  control(spins: number): Write {
+  control(spins: number, looks: number): Write {
     const bytes = new Uint8Array(controlBlock.segments + 8 * this.#table);
     const view = new DataView(bytes.buffer);
     view.setBigUint64(controlBlock.head, BigInt(this.#origin), true);
     view.setBigUint64(controlBlock.spins, BigInt(spins), true);
+    view.setBigUint64(controlBlock.looks, BigInt(looks), true);
     for (const { address, bytes: word } of this.#advance()) bytes.set(word, Number(address - this.#geometry.control));
     return { address: this.#geometry.control, bytes };
   }
@@ -140,6 +143,7 @@ export class RingReader {
     for (const { address, holes } of this.#queue) {
       for (const hole of holes) pieces.push({ address: addOffset(address, hole), length: this.#slot });
     }
+    this.filled = (head - this.#head) / this.capacity;
     this.#head = head;
     const end = Math.min(head, this.#limit);
     for (let claim = this.#next; claim < end && claim - this.#next < most; ) {

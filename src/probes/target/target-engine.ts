@@ -1,19 +1,20 @@
-import { type Architecture, controlBlock, type ProbeCode } from '../../arch/index.js';
+import { type Architecture, controlBlock, looksAtOnce, type ProbeCode } from '../../arch/index.js';
 import { type Addr, addOffset, hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
 import { RsptraceError } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
-import type { Session } from '../../rsp/index.js';
+import type { Batch, Reply, Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
 import type { CallTracer, Moment } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
 import { Backlog } from './backlog.js';
+import { type Carrier, carrierOf } from './carrier.js';
 import { Patches } from './patches.js';
-import { OuterReadings, type Outers, RecordReader, recordOffset, slotReader } from './record-format.js';
+import { type OuterReadings, type RecordReader, recordOffset, slotReader } from './record-format.js';
 import { layOutRing, type Piece, RingReader, unattended, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
-import { joined, readRing, writeAll, writeChecked } from './transfers.js';
+import { joined, queue, readRing, writeAll, writeChecked } from './transfers.js';
 import { Words } from './words.js';
 
 /** From a record's ticks to guest nanoseconds. */
@@ -50,28 +51,6 @@ const mostBacklogBytes = 256 << 20;
 /** Records between two looks at the clock. */
 const digestedAtOnce = 256;
 
-/** What reads the records of one site. */
-interface Carrier {
-  readonly address: Addr;
-  /** Its calls return through a trampoline. */
-  readonly hooks: boolean;
-  readonly entry: RecordReader;
-  readonly exit: RecordReader;
-  readonly outer: { readonly pointer: string; readonly readings: OuterReadings } | undefined;
-}
-
-function carrierOf({ plan, ends, entry, exit }: Site, words: Words, outers: Outers): Carrier {
-  const { address, outer, seesReturn } = plan;
-  return {
-    address,
-    // Of patched ends only tail jumps are hooked.
-    hooks: seesReturn && (ends?.some((way) => way.some(({ tail }) => tail !== undefined)) ?? true),
-    entry: new RecordReader(entry, words, outers),
-    exit: new RecordReader(exit, words, outers),
-    outer: outer && { pointer: outer.pointer, readings: new OuterReadings(outer.loads) },
-  };
-}
-
 /**
  * The engine that does not stop: trampolines write what the read plans say into a ring in the target's memory, and the client
  * reads it, out of shared memory while the target runs, or at the stops that a full ring makes. What a record holds answers
@@ -97,6 +76,9 @@ export class TargetEngine {
   readonly #slot: number;
   readonly #backlog = new Backlog();
   #enough = false;
+  #looks: Write | undefined;
+  /** What the stub says to writes that went with the last resume. */
+  #told: readonly Reply<boolean>[] = [];
   /** Calls whose entry was seen and whose exit was not. */
   #open = 0;
   readonly #patches: Patches;
@@ -182,6 +164,11 @@ export class TargetEngine {
     return this.#ring.records;
   }
 
+  /** What share of the ring was claimed between the last two drains. */
+  get filled(): number {
+    return this.#ring.filled;
+  }
+
   /** Records that came later than their place in the order. */
   get outOfOrder(): number {
     return this.#ring.outOfOrder;
@@ -198,11 +185,11 @@ export class TargetEngine {
    * @throws RsptraceError `SCRATCH_NOT_WRITABLE`, `PATCH_REFUSED`; then nothing is patched
    */
   async install(holdsStop: (piece: Piece) => boolean): Promise<void> {
+    const { scratch, code: probeCode } = this.#options;
     // A second, once: a client that was killed must not hang the guest.
-    const { looksPerSecond, looksPerStop } = this.#options.code;
-    const spins = this.#options.scratch.shared ? looksPerSecond : vainStops * looksPerStop;
+    const [spins, looks] = scratch.shared ? [probeCode.spinsPerSecond, looksAtOnce] : [vainStops, 1];
     const code = joined(this.#placement.code, this.#placement.ranges);
-    const writes = [...code, this.#ring.control(spins), ...this.#lists, ...this.#counters.zeros()];
+    const writes = [...code, this.#ring.control(spins, looks), ...this.#lists, ...this.#counters.zeros()];
     const lost = await writeChecked(this.#options.session, writes);
     if (lost) {
       throw new RsptraceError(
@@ -219,6 +206,13 @@ export class TargetEngine {
   /** Patches functions that had to wait, see {@link Patches.plant}. */
   async patchWaiting(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
     return this.#patches.plant(holdsStop);
+  }
+
+  /** How often a full ring is looked at before its breakpoint stops the target; from the next {@link drainStopped} on. */
+  set looks(looks: number) {
+    const bytes = new Uint8Array(8);
+    new DataView(bytes.buffer).setBigUint64(0, BigInt(looks), true);
+    this.#looks = { address: addOffset(this.#control, controlBlock.looks), bytes };
   }
 
   /** Reads the ring out of shared memory, while the target runs; `all`: see {@link RingReader.accept}. */
@@ -242,9 +236,10 @@ export class TargetEngine {
 
   /**
    * Reads the ring while the target stands. `all`: a stop will be told of next, which what any hart has written comes before, although
-   * another hart may stand in the middle of an earlier record.
+   * another hart may stand in the middle of an earlier record. `later`: {@link digest} is called for what is read. `resume`: what the target
+   * is to be told goes with what lets it run.
    */
-  async drainStopped(all = false): Promise<void> {
+  async drainStopped(all = false, later = false, resume?: Batch): Promise<void> {
     if (this.#patches.planted.length === 0) return;
     if (this.#options.scratch.shared) {
       this.#digestAll();
@@ -256,12 +251,14 @@ export class TargetEngine {
       this.#headBytes.set(head);
       return this.#ring.wanted(this.#head());
     });
-    if (!read) throw lostRing(this.#control);
-    const written = writeAll(session, this.#accept(read, all));
+    if (!read || this.#told.some((reply) => !reply.value)) throw lostRing(this.#control);
+    const writes = this.#accept(read, all);
+    this.#told = resume ? queue(resume, writes) : [];
+    const written = resume ? true : writeAll(session, writes);
     // Where the digesting throws, nobody waits for it.
-    written.catch(() => {});
+    if (written !== true) written.catch(() => {});
     // While the stub works on it.
-    this.#digestAll();
+    if (!later || this.#backlog.bytes > mostBacklogBytes) this.#digestAll();
     if (!(await written)) throw lostRing(this.#control);
     await this.#counters.read();
   }
@@ -353,6 +350,8 @@ export class TargetEngine {
   #accept(read: readonly Uint8Array[], all: boolean): readonly Write[] {
     const writes = this.#ring.accept(read, this.#keep, all);
     if (this.#headBytes[controlBlock.unattended] !== 0) writes.push(unattended(this.#control, false));
+    if (this.#looks) writes.push(this.#looks);
+    this.#looks = undefined;
     return writes;
   }
 

@@ -1,6 +1,6 @@
 import { controlBlock } from '../../arch/index.js';
 import { addOffset } from '../../base/addr.js';
-import type { Reply, Session } from '../../rsp/index.js';
+import type { Batch, Reply, Session } from '../../rsp/index.js';
 import { ManyReads } from '../many-reads.js';
 import type { Scratch } from '../scratch/index.js';
 import type { Piece, Write } from './ring.js';
@@ -127,10 +127,15 @@ async function readByAddress(session: Session, pieces: readonly Piece[]): Promis
 /** Writes all of them, in their order; false where any of it is refused. The promise never rejects unseen. */
 export function writeAll(session: Session, writes: readonly Write[]): Promise<boolean> {
   const batch = session.batch();
-  const replies = touching(writes).map(({ address, bytes }) => batch.writeMemory(address, bytes));
+  const replies = queue(batch, writes);
   const written = batch.send().then(() => replies.every((reply) => reply.value));
   written.catch(() => {});
   return written;
+}
+
+/** Adds all of them to what will be sent, in their order. */
+export function queue(batch: Batch, writes: readonly Write[]): readonly Reply<boolean>[] {
+  return touching(writes).map(({ address, bytes }) => batch.writeMemory(address, bytes));
 }
 
 /** The same writes, those joined that go on where the one before ends. */
