@@ -9,10 +9,10 @@ import { type GuessedReads, ReadGuesses } from './read-guesses.js';
 import { type Stepped, Stepper } from './stepping.js';
 import { codeBytes, type Planted, type Point, StopPoints, type StopPointsOptions } from './stop-points.js';
 import { Strangers } from './strangers.js';
-import type { Beside, Hit, MemoryRequest, Tracer } from './tracer.js';
+import type { Beside, EngineEnd, Hit, MemoryRequest, Tracer } from './tracer.js';
 import { accessOf, type Watchpoint, type Watchpoints } from './watch/watchpoints.js';
 
-export type { Beside, Hit, MemoryRequest, Reaction, Tracer } from './tracer.js';
+export type { Beside, EngineEnd, Hit, MemoryRequest, Reaction, Tracer } from './tracer.js';
 
 export interface StopEngineOptions extends StopPointsOptions {
   readonly tracer: Tracer;
@@ -32,12 +32,6 @@ export interface StopEngineOptions extends StopPointsOptions {
   /** Called when a hart is seen for the first time; returns its number. */
   readonly hartNumber: (id: string | undefined) => number;
 }
-
-/** Why the engine stopped running the guest. */
-export type EngineEnd =
-  | { readonly kind: 'guest-ended'; readonly stop: StopReply }
-  /** The guest is stopped and every breakpoint is still known to the session: detach or resume it. */
-  | { readonly kind: 'asked' };
 
 /**
  * The engine that stops the guest at each event. One stop costs 350-2000 us on QEMU whatever is read, so there is one stop an
@@ -320,7 +314,6 @@ export class StopEngine {
 
   /** Goes on from where a hart stands, unless there is something to see. */
   async #from(pc: Addr | undefined, hart: string | undefined): Promise<StopReply | undefined | 'again'> {
-    if (this.#askedToStop) return undefined;
     return pc !== undefined && this.points.isWatched(pc) ? 'again' : this.#resume(this.#session.batch(hart));
   }
 
@@ -369,14 +362,14 @@ export class StopEngine {
     inserts: readonly Planted[],
     repeated: boolean,
     writes: readonly Reply<boolean>[] = [],
-  ): Promise<StopReply> {
+  ): Promise<StopReply | undefined> {
     const next = this.#resume(batch);
     // Should digesting throw (a full disk), nobody awaits this any more, and a wire that breaks then must not end the process.
     next.catch(() => {});
     if (!repeated) this.#options.tracer.digest();
     const stop = await next;
     // The connection may have ended before all was answered.
-    if (stop.kind === 'gone') return stop;
+    if (stop === undefined || stop.kind === 'gone') return stop;
     this.points.check(inserts);
     if (writes.some((reply) => !reply.value)) {
       throw new RsptraceError('RSP_WRITE_REFUSED', 'the stub refused to write a register, and the guest has gone on', {
@@ -386,7 +379,12 @@ export class StopEngine {
     return stop;
   }
 
-  async #resume(batch: Batch, how: Resume = { kind: 'continue' }): Promise<StopReply> {
+  /** Undefined where it was asked to stop meanwhile: then only what the batch holds is done. */
+  async #resume(batch: Batch, how: Resume = { kind: 'continue' }): Promise<StopReply | undefined> {
+    if (this.#askedToStop) {
+      await batch.send();
+      return undefined;
+    }
     this.#runningSince = performance.now();
     const looked = this.points.late.runs();
     const paused = this.#options.beside?.runs();
