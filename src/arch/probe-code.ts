@@ -21,6 +21,8 @@ import type { Step } from './code-path.js';
  * and the entry is still that of this claim. An event that is dropped has claimed nothing, and no claim is given up: every claim below
  * HEAD is below LIMIT too, and is written sooner or later. Where LIMIT is, and how far it moves at once, does not matter to writers.
  *
+ * Where calls can pend, the two lowest bits of `HEAD` tell of the one record that is written ahead of its claim, see {@link PendingCall}.
+ *
  * A slot whose first word is not its claim is not written yet: its writer was interrupted. Its segment keeps its memory until it is;
  * the ring goes on with other memory. So nothing is torn, and nothing waits for a task that sleeps.
  */
@@ -41,6 +43,8 @@ export const controlBlock = {
   outerPlan: 104,
   /** How often it looks at `limit` each time before; one that sleeps between looks does so once. */
   looks: 112,
+  /** The counter's value when a call was last seen to end that was pending then; 0: never. */
+  ended: 120,
   /** Where the memory of each segment is: K addresses. */
   segments: 128,
   /** Bytes of the whole, with 64 entries. */
@@ -59,7 +63,33 @@ export interface RingGeometry {
   readonly segmentShift: number;
   /** log2 of K, the number of entries in the table: at most 6. */
   readonly countShift: number;
+  /** For one hart only. Undefined: no call pends. */
+  readonly pending?: PendingCall | undefined;
 }
+
+/**
+ * The entry of one call is written to memory of its own, without a claim. A call that ends while its entry is still there, and soon enough, was never told of;
+ * every writer that finds one there has it moved to the ring first, since it happened first. All of it is decided by exchanges of `HEAD`, whose
+ * lowest bits say what the memory holds, so that no interrupt can come between:
+ *
+ *      entry:  HEAD = claim               -> claim | locked           else: claims a slot like any other
+ *              ... the record's fields ...
+ *      again:  reads HEAD, then the time; [0] = the stack pointer before the call
+ *              HEAD = claim | locked      -> claim | pending          else: somebody has written meanwhile: again
+ *      exit:   HEAD = claim | pending, [0] is its own, and the time is short
+ *                                         -> claim                    else: claims a slot like any other
+ *      claim:  HEAD = claim | pending     -> claim + slot | locked    copies the record to that slot, HEAD -= locked; again for itself
+ *              HEAD = claim, or | locked  -> + slot
+ */
+export interface PendingCall {
+  /** Memory of one slot. */
+  readonly record: Addr;
+  /** Where the routine starts that moves it to the ring. */
+  readonly flush: Addr;
+}
+
+/** Bits of `HEAD`. */
+export const headFlag = { pending: 1, locked: 2 } as const;
 
 /** What a field of a record is taken from. `kept` words exist at an exit only: what the entry had in those registers. */
 export type FieldSource =
@@ -165,6 +195,8 @@ export interface EntryTrampoline extends Trampoline {
   readonly nesting: Nesting | undefined;
   readonly outerCopy: OuterCopy | undefined;
   readonly count: Counter | undefined;
+  /** The call pends where it can, see {@link PendingCall}: it needs a hook, and its exit `below`. */
+  readonly pends?: boolean;
   /** How control comes here: by the patch itself, or through the hop at this address, which has saved a register. */
   readonly via: 'patch' | { readonly hop: Addr };
 }
@@ -172,6 +204,8 @@ export interface EntryTrampoline extends Trampoline {
 export interface ExitTrampoline extends Trampoline {
   readonly keep: readonly string[];
   readonly nesting: boolean;
+  /** A call that still pends and has lasted less than so many ticks is not told of. Its entry's record has the time where this one has it. */
+  readonly below?: bigint | undefined;
 }
 
 /**
@@ -348,6 +382,8 @@ export interface ProbeCode {
    * when `looks` looks found no room, and then again, since one drain may not make any while another hart's record is not written.
    */
   wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
+  /** What moves a pending call's entry to the ring; undefined where calls cannot pend. */
+  readonly flush?: (at: Addr, ring: Omit<RingGeometry, 'wait'>) => Uint8Array;
   /** Passes of the wait routine's breakpoint in about a second, on an emulator, with {@link looksAtOnce} before each. */
   readonly spinsPerSecond: number;
   /** How to find the rate of the counter that records have; undefined where the platform tells it. */

@@ -175,6 +175,11 @@ export class CallTracer implements Tracer {
     this.#tellEnd(at.hart, ended, lost);
   }
 
+  /** So late it is now, although nothing is told of. */
+  passed(time: number): void {
+    this.#output.moveTo(time);
+  }
+
   /** The trace ends here: calls still open are reported as lost, each where it began. */
   finish(): void {
     this.digest();

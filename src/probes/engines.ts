@@ -45,6 +45,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly timeScale: (scratch: Scratch) => Promise<TimeScale>;
   /** The target's clock counts instructions, each of which takes so long. */
   readonly nanosPerInstruction?: number | undefined;
+  /** Calls of functions that last less ticks of the records' counter are not wanted. */
+  readonly wantedTicks?: bigint | undefined;
   readonly tracer: CallTracer;
   readonly hartNumber: (word: bigint) => number;
   /** Takes what was counted in the target, by the address of the function; once for each program that ran. */
@@ -144,7 +146,7 @@ export class Engines implements Beside {
    * @returns false when it is too early in the program for that
    */
   async arrive(stops: StopEngine, onError: (thrown: unknown) => void): Promise<boolean> {
-    const { session, arch, wanted, tracer, elf, inProcess } = this.#options;
+    const { session, arch, wanted, tracer, elf, inProcess, wantedTicks: below } = this.#options;
     const code = inProcess ? processCode(arch) : arch.probeCode;
     if (!code || this.#plan.sites.length === 0) return true;
     if (!this.#settled) return false;
@@ -175,6 +177,8 @@ export class Engines implements Beside {
     const { process } = code;
     const reserved = inProcess && process ? unwinderRoom(process, plan.sites.length) : 0;
     try {
+      const time = plan.sites.some(({ counters }) => counters === 0) ? await this.#recordTime(scratch) : undefined;
+      const nests = this.#options.harts === 1 && !inProcess;
       const target = new TargetEngine({
         session,
         arch,
@@ -185,12 +189,14 @@ export class Engines implements Beside {
         reserved,
         near: await slackOf({ session, arch, elf }),
         tracer,
-        time: plan.sites.some(({ counters }) => counters === 0) ? await this.#recordTime(scratch) : (ticks) => ticks,
+        time: time?.record ?? ((ticks) => ticks),
         hartNumber:
           inProcess && threads
             ? remembered((word) => inProcess.threadNumber(threads.id(word)))
             : this.#options.hartNumber,
-        nests: this.#options.harts === 1 && !inProcess,
+        nests,
+        // Which calls are brief without trampolines, only the client knows.
+        brief: below !== undefined && time && nests && !this.ownTime ? { below, time: time.scale } : undefined,
         logger: this.#logger,
       });
       for (const [index, why] of target.refused) this.#why.set(index, why);
@@ -275,7 +281,7 @@ export class Engines implements Beside {
   async stopped(tells: boolean): Promise<void> {
     if (!this.#target) return;
     if (tells) this.#warning.stopped(() => this.choices);
-    await (this.#atStops?.stopped(tells) ?? this.#target.drainStopped(tells));
+    await (this.#atStops?.stopped(tells) ?? this.#target.drainStopped({ all: tells, pending: tells }));
   }
 
   /**
@@ -302,10 +308,11 @@ export class Engines implements Beside {
   async #readOut(target: TargetEngine, scratch: Scratch | undefined): Promise<number> {
     while (target.digest(Number.POSITIVE_INFINITY));
     target.drainLive();
+    if (scratch?.shared && (await target.flush())) target.drainLive();
     if (!scratch?.shared && !this.#exiting) this.#tailLost = true;
     await this.#tellCounted(target, scratch?.shared !== undefined);
     const dropped = scratch?.shared ? await target.dropped() : 0;
-    return dropped + target.finish();
+    return dropped + (await target.finish(scratch?.shared !== undefined));
   }
 
   async #release(): Promise<void> {
@@ -318,14 +325,15 @@ export class Engines implements Beside {
     this.#logger.warn({ child }, 'the child of a fork may still run trampolines');
   }
 
-  async #recordTime(scratch: Scratch): Promise<RecordTime> {
+  async #recordTime(scratch: Scratch): Promise<{ readonly record: RecordTime; readonly scale: TimeScale }> {
     const { session, arch, inProcess, timeScale, nanosPerInstruction, wanted } = this.#options;
     const clock = arch.probeCode?.process?.clock;
     const processTime = inProcess && clock && processScale(session, clock, scratch, inProcess.traceTime);
     const scale = await (processTime || timeScale(scratch));
-    if (nanosPerInstruction === undefined || (wanted !== 'target' && this.#why.size > 0)) return scale;
+    if (nanosPerInstruction === undefined || (wanted !== 'target' && this.#why.size > 0))
+      return { record: scale, scale };
     this.ownTime = new TrampolineTime(nanosPerInstruction);
-    return this.ownTime.over(scale);
+    return { record: this.ownTime.over(scale), scale };
   }
 
   /**
@@ -340,7 +348,7 @@ export class Engines implements Beside {
     if (!target) return { missing };
     try {
       if (standing) {
-        await target.drainStopped();
+        await target.drainStopped({ pending: true });
         await target.remove();
         await this.#tellCounted(target, true);
         missing += await target.dropped();
@@ -352,7 +360,7 @@ export class Engines implements Beside {
             { scratch: this.#scratch?.source },
             'calls are still open: their trampolines stay, harmless',
           );
-        missing += target.finish();
+        missing += await target.finish(true);
       } else missing += await this.#readOut(target, this.#scratch);
     } finally {
       await closeScratch(this.#scratch);

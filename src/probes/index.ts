@@ -30,6 +30,7 @@ export { resolveTallies, type TallyProbe, type TallyProbes } from './resolve-tal
 export type { ScratchSources } from './scratch/index.js';
 export { type EngineEnd, StopEngine } from './stop-engine.js';
 export { TallyTracer } from './tally-tracer.js';
+export { ticksBelow } from './target/brief-calls.js';
 export { counterScale } from './target/counter-rate.js';
 export { type Leftovers, removeLeftovers } from './target/leftovers.js';
 export type { TimeScale } from './target/target-engine.js';

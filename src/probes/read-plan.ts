@@ -56,6 +56,8 @@ export interface ReadPlan {
   readonly seesReturn: boolean;
   /** Nothing is wanted but a number, or one for each size of an integer: a counter in the target does. */
   readonly count: { readonly by: IntegerIn | undefined } | undefined;
+  /** Calls are left out that are shorter than a threshold, where one is asked for. */
+  readonly hasThreshold: boolean;
 }
 
 /** Why a poll stops with `--bt`. */
@@ -103,6 +105,7 @@ export function planPoll(
     when: [],
     seesReturn: true,
     count: undefined,
+    hasThreshold: false,
   };
 }
 
@@ -137,6 +140,7 @@ export function planFunction(probe: FunctionProbe, values: boolean, general: Rea
     when: conditions.length === 1 ? (conditions[0] ?? []) : [],
     seesReturn: true,
     count: undefined,
+    hasThreshold: true,
   };
 }
 
@@ -168,6 +172,7 @@ export function planTally({ function: probe, by }: TallyProbe, general: Readonly
     // One of several lists of conditions: that is decided when a record is read.
     count:
       conditions.length > 1 ? undefined : { by: by && { register: by.register, size: by.size, signed: by.signed } },
+    hasThreshold: false,
   };
 }
 
@@ -213,6 +218,7 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     when: [],
     seesReturn: a.seesReturn || b.seesReturn,
     count: undefined,
+    hasThreshold: a.hasThreshold && b.hasThreshold,
   };
 }
 

@@ -21,6 +21,7 @@ import {
   TallyTracer,
   ThreadsByStack,
   type TimeScale,
+  ticksBelow,
   verifyArchitecture,
   verifyCode,
   WatchEvents,
@@ -113,6 +114,8 @@ export async function record(options: RecordOptions): Promise<Recording> {
     elf,
     // At stops the time is the guest's own.
     nanosPerInstruction: program.watches.length > 0 ? undefined : options.nanosPerInstruction,
+    wantedTicks:
+      options.thresholdNs && !arch.probeCode?.calibration ? ticksBelow(options.thresholdNs, nanosPerTick) : undefined,
     timeScale: (scratch) => timeScale(scratch.code.address),
     ...hartsPlan,
     hartNumber: (word) => words.number(word),

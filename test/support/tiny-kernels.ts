@@ -87,6 +87,16 @@ export function hazardsKernel(
   return { elf, command: [...bareMachine, '-kernel', elf] };
 }
 
+/** Assembles `kernels/brief-riscv64.s`, with functions that last as long as they say. */
+export function briefKernel(
+  t: { teardown: (fn: () => void) => void },
+  options: { readonly calls: number; readonly wait: number; readonly own?: number },
+): PagingKernel {
+  const values = { CALLS: options.calls, WAIT: options.wait, OWN: options.own ?? 0 };
+  const elf = bareKernel(t, 'riscv64', 'brief-riscv64.s', values, ['-g']);
+  return { elf, command: [...bareMachine, '-kernel', elf] };
+}
+
 /**
  * Assembles `kernels/ends-riscv64.s`, whose functions are left in several ways; nothing tells that they have no arguments on the stack. It may
  * reset the machine at its end.

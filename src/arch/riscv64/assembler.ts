@@ -61,6 +61,7 @@ export const srli = (rd: number, rs1: number, by: number): number =>
 export const srai = (rd: number, rs1: number, by: number): number =>
   formatI(0x13, 5, rd, rs1, unsigned(by, 6, 'Shift') | 0x400);
 export const add = (rd: number, rs1: number, rs2: number): number => formatR(0x33, 0, 0, rd, rs1, rs2);
+export const sub = (rd: number, rs1: number, rs2: number): number => formatR(0x33, 0, 0x20, rd, rs1, rs2);
 export const lui = (rd: number, imm20: number): number => formatU(0x37, rd, imm20);
 export const auipc = (rd: number, imm20: number): number => formatU(0x17, rd, imm20);
 export const jalr = (rd: number, rs1: number, offset: number): number => formatI(0x67, 0, rd, rs1, offset);

@@ -1,6 +1,7 @@
 import {
   controlBlock,
   type FieldSource,
+  headFlag,
   type LoadBase,
   type OuterCopy,
   type RecordField,
@@ -73,6 +74,8 @@ export interface ClaimLabels {
   readonly again: Label;
   readonly moved: Label;
   readonly full: Label;
+  /** A call is pending. */
+  readonly pending: Label;
 }
 
 /**
@@ -80,30 +83,81 @@ export interface ClaimLabels {
  * store-conditional on every way, so that no reservation is left over for code that this one interrupted.
  */
 export function claim(assembler: Assembler, ring: RingGeometry): ClaimLabels {
-  const { slotShift, segmentShift, countShift } = ring;
-  const labels = { again: assembler.label(), moved: assembler.label(), full: assembler.label() };
-  const reserve = assembler.label();
+  const { slotShift } = ring;
+  const labels = {
+    again: assembler.label(),
+    moved: assembler.label(),
+    full: assembler.label(),
+    pending: assembler.label(),
+  };
   assembler.place(labels.again);
   assembler.emit(ld(T1, T0, controlBlock.head), ld(T3, T0, controlBlock.limit));
   assembler.branch('bgeu', T1, T3, labels.full);
+  if (ring.pending !== undefined) {
+    assembler.emit(andi(T3, T1, headFlag.pending));
+    assembler.branch('bne', T3, 0, labels.pending);
+  }
+  inOrder(assembler);
+  segmentOf(assembler, ring);
+  exchangeHead(assembler, T3, 2 ** slotShift, labels.moved);
+  if (ring.pending !== undefined) assembler.emit(andi(T1, T1, CLAIM));
+  slotOf(assembler, ring, T3);
+  return labels;
+}
+
+/** The claim's bits in a value of HEAD. */
+export const CLAIM = -4;
+
+/** What was loaded before was loaded before what is loaded from here on. */
+export function inOrder(assembler: Assembler): void {
   assembler.emit(fence(READS, READS));
+}
+
+/** From the control block's address in t0 and a claim in t1 to its segment's address in t2. */
+export function segmentOf(
+  assembler: Assembler,
+  { segmentShift, countShift }: Pick<RingGeometry, 'segmentShift' | 'countShift'>,
+): void {
   if (countShift === 0) assembler.emit(ld(T2, T0, controlBlock.segments));
   else {
     assembler.emit(srli(T2, T1, segmentShift), andi(T2, T2, 2 ** countShift - 1), slli(T2, T2, 3));
     assembler.emit(add(T2, T2, T0), ld(T2, T2, controlBlock.segments));
   }
-  assembler.place(reserve);
-  assembler.emit(lrD(T3, T0));
-  assembler.branch('bne', T3, T1, labels.moved);
-  for (let left = 2 ** slotShift; left > 0; left -= STEP) assembler.emit(addi(T3, T3, Math.min(left, STEP)));
-  assembler.emit(scDRelease(T3, T3, T0));
-  assembler.branch('bne', T3, 0, reserve);
-  assembler.emit(slli(T3, T1, 64 - segmentShift), srli(T3, T3, 64 - segmentShift), add(T2, T2, T3));
-  return labels;
 }
 
-/** The rare ways of a claim: another writer was faster (what it wrote is stored once more, or not at all), or the ring is full. */
-export function claimRarely(assembler: Assembler, ring: RingGeometry, labels: ClaimLabels, dropped: Label): void {
+/** From the segment's address in t2 to that of the slot of the claim in t1. */
+export function slotOf(
+  assembler: Assembler,
+  { segmentShift }: Pick<RingGeometry, 'segmentShift'>,
+  temporary: number,
+): void {
+  const [left, right] = [slli(temporary, T1, 64 - segmentShift), srli(temporary, temporary, 64 - segmentShift)];
+  assembler.emit(left, right, add(T2, T2, temporary));
+}
+
+/** Adds to HEAD where it still is what t1 says; else goes to `moved`, where the value in `temporary` is to be stored once more. */
+export function exchangeHead(assembler: Assembler, temporary: number, by: number, moved: Label): void {
+  const reserve = assembler.label();
+  assembler.place(reserve);
+  assembler.emit(lrD(temporary, T0));
+  assembler.branch('bne', temporary, T1, moved);
+  let left = by;
+  for (; left > STEP; left -= STEP) assembler.emit(addi(temporary, temporary, STEP));
+  assembler.emit(addi(temporary, temporary, left), scDRelease(temporary, temporary, T0));
+  assembler.branch('bne', temporary, 0, reserve);
+}
+
+/**
+ * The rare ways of a claim: another writer was faster (what it wrote is stored once more, or not at all), or the ring is full, or a call is pending: when
+ * that is in the ring it goes on at `flushed`.
+ */
+export function claimRarely(
+  assembler: Assembler,
+  ring: RingGeometry,
+  labels: ClaimLabels,
+  dropped: Label,
+  flushed = labels.again,
+): void {
   assembler.place(labels.moved);
   assembler.emit(scDRelease(0, T3, T0));
   assembler.jump(labels.again);
@@ -111,16 +165,28 @@ export function claimRarely(assembler: Assembler, ring: RingGeometry, labels: Cl
   assembler.jumpFar(ring.wait, LINK, LINK);
   assembler.jump(labels.again);
   assembler.jump(dropped);
+  if (ring.pending === undefined) return;
+  assembler.place(labels.pending);
+  assembler.jumpFar(ring.pending.flush, LINK, LINK);
+  assembler.jump(flushed);
 }
 
 /** Fills the claimed record and commits it. Afterwards t0 and t3 hold anything. */
 export function fillRecord(assembler: Assembler, frame: TrampolineFrame, record: RecordCode): void {
+  fillFields(assembler, frame, record);
+  commit(assembler);
+}
+
+export function commit(assembler: Assembler): void {
+  assembler.emit(fence(WRITES, WRITES), sd(T1, T2, 0));
+}
+
+export function fillFields(assembler: Assembler, frame: TrampolineFrame, record: RecordCode): void {
   const isControl = ({ from }: RecordField): boolean => from.kind === 'control';
   for (const field of record.fields.filter(isControl)) putField(assembler, frame, field);
   if (record.outerCopy !== undefined) copyOuter(assembler, record.outerCopy);
   for (const field of record.fields.filter((field) => !isControl(field))) putField(assembler, frame, field);
   for (const group of loadGroups(record.fields)) putLoads(assembler, frame, group);
-  assembler.emit(fence(WRITES, WRITES), sd(T1, T2, 0));
 }
 
 const storeOps = { 1: 'sb', 2: 'sh', 4: 'sw', 8: 'sd' } as const;
@@ -130,7 +196,7 @@ function put(assembler: Assembler, field: RecordField, register: number): void {
   assembler.emit(store(storeOps[field.size], register, T2, field.at));
 }
 
-function putField(assembler: Assembler, frame: TrampolineFrame, field: RecordField): void {
+export function putField(assembler: Assembler, frame: TrampolineFrame, field: RecordField): void {
   if (field.from.kind === 'load') return;
   put(assembler, field, sourceValue(assembler, frame, field.from));
 }
@@ -139,7 +205,7 @@ export const timeCsrs = { cycle: 0xc00, time: 0xc01 } as const;
 const MHARTID = 0xf14;
 
 /** The register that has the value, t3 where it must be made. */
-function sourceValue(
+export function sourceValue(
   assembler: Assembler,
   frame: TrampolineFrame,
   from: Exclude<FieldSource, { readonly kind: 'load' }>,

@@ -13,6 +13,7 @@ import { check } from './condition.js';
 import { countUp } from './count.js';
 import { ends } from './ends.js';
 import { endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
+import { flush, pend, vanish } from './pending.js';
 import { checkRecord, claim, claimRarely, fillRecord, LINK, outerCopySteps } from './record-code.js';
 import { RA, SP } from './registers.js';
 import { displace, loopsToStart, patchLengths } from './relocate.js';
@@ -67,9 +68,13 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   if (count !== undefined) countUp(assembler, early(T0, T1, T2), count);
   else {
     assembler.loadAddress(T0, ring.control);
-    const labels = claim(assembler, ring);
-    rarely = () => claimRarely(assembler, ring, labels, dropped);
-    fillRecord(assembler, frame, { ring, fields, outerCopy });
+    const record = { ring, fields, outerCopy };
+    if (trampoline.pends) rarely = pend(assembler, frame, record, dropped);
+    else {
+      const labels = claim(assembler, ring);
+      rarely = () => claimRarely(assembler, ring, labels, dropped);
+      fillRecord(assembler, frame, record);
+    }
     if (nesting !== undefined && hook !== undefined) openOuter(assembler, frame, ring.control, nesting, hook);
     if (hook !== undefined) pushHook(assembler, frame, hook);
   }
@@ -97,12 +102,14 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   return assembler.finish();
 }
 
-function checkEntry({ ring, fields, displaced, hook, nesting, outerCopy, count, via }: EntryTrampoline): void {
+function checkEntry({ ring, fields, displaced, hook, nesting, outerCopy, count, via, pends }: EntryTrampoline): void {
   checkRecord({ ring, fields, outerCopy });
   if (via !== 'patch' && displaced.kind === 'far') throw new RangeError('A far patch comes through no hop');
   if (nesting !== undefined && hook === undefined) throw new RangeError('Nesting needs a hook');
   if (count !== undefined && (hook !== undefined || outerCopy !== undefined || fields.length > 0))
     throw new RangeError('A probe that counts makes no record and has no hook');
+  if (pends && (hook === undefined || nesting !== undefined || outerCopy !== undefined || count !== undefined))
+    throw new RangeError('A call that pends is hooked, has a record, and no poll begins or is looked at');
   if (hook !== undefined && displaced.hookRefused !== undefined)
     throw new RangeError(`No hook: ${displaced.hookRefused}`);
   if (hook !== undefined && hook.keep.length > MAX_KEPT) throw new RangeError(`At most ${MAX_KEPT} registers are kept`);
@@ -133,7 +140,7 @@ function openOuter(
   assembler.emit(sd(original(assembler, frame, registerNamed(self), T3), T0, controlBlock.outer));
 }
 
-function exit({ at, ring, fields, keep, nesting }: ExitTrampoline): Uint8Array {
+function exit({ at, ring, fields, keep, nesting, below }: ExitTrampoline): Uint8Array {
   const record = { ring, fields, outerCopy: undefined };
   checkRecord(record);
   const assembler = new Assembler(at);
@@ -151,6 +158,7 @@ function exit({ at, ring, fields, keep, nesting }: ExitTrampoline): Uint8Array {
   save(assembler, frame, used);
   assembler.loadAddress(T0, ring.control);
   if (nesting) closeOuter(assembler, frame);
+  const rarely = below === undefined ? undefined : vanish(assembler, frame, record, below, dropped);
   const labels = claim(assembler, ring);
   fillRecord(assembler, frame, record);
   assembler.place(dropped);
@@ -158,6 +166,7 @@ function exit({ at, ring, fields, keep, nesting }: ExitTrampoline): Uint8Array {
   moveStack(assembler, frame.depth);
   assembler.emit(jalr(0, RA, 0));
   claimRarely(assembler, ring, labels, dropped);
+  rarely?.();
   return assembler.finish();
 }
 
@@ -260,6 +269,7 @@ export const probeCode: ProbeCode = {
   exit,
   end,
   wait,
+  flush,
   spinsPerSecond: 500_000,
   hookedReturnOffset: () => 0,
   hookFrameBytes: hookFrameSize,

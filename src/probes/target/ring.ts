@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { controlBlock, type RingGeometry } from '../../arch/index.js';
+import { controlBlock, headFlag, type RingGeometry } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
 import { LateRecords, type OnRecords, type PassedBy, type SlotReader } from './late-records.js';
 
@@ -136,16 +136,17 @@ export class RingReader {
     return { address: this.#geometry.control, bytes };
   }
 
-  /** What to read, now that HEAD is known (bytes claimed ever): of what is new, so many bytes and not more than a segment beyond. */
+  /** What to read, now that HEAD is known (bytes claimed ever, with its flags): of what is new, so many bytes and not more than a segment beyond. */
   wanted(head: number, most = Number.POSITIVE_INFINITY): readonly Piece[] {
     const pieces: Piece[] = [];
     for (const { address } of this.#late.passedBy) pieces.push({ address, length: this.#slot });
     for (const { address, holes } of this.#queue) {
       for (const hole of holes) pieces.push({ address: addOffset(address, hole), length: this.#slot });
     }
-    this.filled = (head - this.#head) / this.capacity;
-    this.#head = head;
-    const end = Math.min(head, this.#limit);
+    const claimed = head - (head % this.#slot);
+    this.filled = (claimed - this.#head) / this.capacity;
+    this.#head = claimed;
+    const end = Math.min(claimed, this.#limit);
     for (let claim = this.#next; claim < end && claim - this.#next < most; ) {
       const inside = claim % this.#segment;
       const length = Math.min(end - claim, this.#segment - inside);
@@ -154,6 +155,20 @@ export class RingReader {
     }
     this.#pieces = pieces;
     return pieces;
+  }
+
+  /**
+   * Moves the record that pends, if any, to its slot, as the next writer would. The target stands.
+   * @param head HEAD's value, with its flags
+   * @returns what the target must be told, in this order; nothing where there is no room for it
+   */
+  flush(head: number, record: Uint8Array): Write[] {
+    const claim = head - (head % this.#slot);
+    if ((head & headFlag.pending) === 0 || claim >= this.#limit) return [];
+    const bytes = Uint8Array.from(record);
+    new DataView(bytes.buffer).setBigUint64(0, BigInt(claim), true);
+    const address = addOffset(this.#segmentOf(claim).base, claim % this.#segment);
+    return [{ address, bytes }, this.#word(controlBlock.head, BigInt(claim + this.#slot))];
   }
 
   /**

@@ -146,6 +146,13 @@ export interface PlaceOptions {
   /** Where the counters of sites without records go. */
   readonly counters: Piece;
   readonly nests: boolean;
+  /** Calls that last less than so many ticks, and in which nothing is noted, are left out; their entries pend in this memory. */
+  readonly brief?: Brief | undefined;
+}
+
+export interface Brief {
+  readonly below: bigint;
+  readonly record: Addr;
 }
 
 /**
@@ -173,7 +180,8 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   const take = allocator({ address: room.code.address, length: waitOffset });
   const wait = code.wait(waitAt, options.geometry);
   writes.push({ address: waitAt, bytes: wait.code });
-  const geometry: RingGeometry = { ...options.geometry, wait: waitAt };
+  const geometry = withPending({ ...options.geometry, wait: waitAt }, options, take, writes);
+  const below = geometry.pending && options.brief?.below;
 
   for (const site of sites) {
     const { plan, index } = site;
@@ -193,6 +201,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
     const nesting = nested && listAt !== undefined ? { self: nested.self, plan: listAt } : undefined;
     const hooked = plan.seesReturn && !ends;
     const returnsThrough = hooked || ends?.ends.some(({ tail }) => tail !== undefined);
+    const pends = below !== undefined && hooked && plan.hasThreshold;
     const exitCode = returnsThrough
       ? code.exit({
           at: take.next,
@@ -200,6 +209,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
           fields: site.exit.fields,
           keep: plan.exit.keep,
           nesting: nesting !== undefined,
+          below: pends ? below : undefined,
         })
       : undefined;
     const exitAt = exitCode && take(exitCode.length);
@@ -221,6 +231,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
       nesting,
       outerCopy: plan.count ? undefined : site.entry.outerCopy,
       count: plan.count && { at: countAt ?? start, by: plan.count.by },
+      pends,
       via: hopAt === undefined ? 'patch' : { hop: hopAt },
     });
     const entryAt = take(markBytes + entryCode.length);
@@ -263,6 +274,22 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   };
 }
 
+/** Adds the routine that calls need to pend. */
+function withPending(
+  geometry: RingGeometry,
+  { brief, code, sites }: PlaceOptions,
+  take: ReturnType<typeof allocator>,
+  writes: Write[],
+): RingGeometry {
+  if (!brief || !code.flush || !sites.some(({ plan }) => plan.hasThreshold)) return geometry;
+  const pending = { record: brief.record, flush: take.next };
+  const bytes = code.flush(pending.flush, { ...geometry, pending });
+  const address = take(bytes.length);
+  if (address === undefined) return geometry;
+  writes.push({ address, bytes });
+  return { ...geometry, pending };
+}
+
 /** The first way whose jump reaches the trampolines, else the first whose jump reaches a hop. */
 function chooseWay(
   site: Site,
@@ -290,11 +317,15 @@ export function codeRoom(sites: readonly Site[]): number {
 /** Bytes of a counter. */
 export const counterBytes = 8;
 
-/** What lies before the ring: the control block, lists behind it, and counters. Offsets from the control block. */
-export function controlRoom(sites: readonly Site[]): { readonly counters: number; readonly size: number } {
+/** What lies before the ring: the control block, lists behind it, counters, and a record that pends. Offsets from the control block. */
+export function controlRoom(
+  sites: readonly Site[],
+  pendingBytes = 0,
+): { readonly counters: number; readonly record: number; readonly size: number } {
   const cacheLines = (bytes: number): number => Math.ceil(bytes / 64) * 64;
   const lists = sites.reduce((sum, { plan }) => sum + (plan.outer ? 128 : 0), 0);
   const counters = cacheLines(controlBlock.size + lists);
   const bytes = sites.reduce((sum, site) => sum + Math.ceil((counterBytes * site.counters) / alignment) * alignment, 0);
-  return { counters, size: counters + cacheLines(bytes) };
+  const record = counters + cacheLines(bytes);
+  return { counters, record, size: record + pendingBytes };
 }

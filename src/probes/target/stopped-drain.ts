@@ -67,7 +67,7 @@ export class StoppedDrain {
   }
 
   async #drain(tells: boolean, resume?: Batch): Promise<void> {
-    await this.#target.drainStopped(tells, !tells, resume);
+    await this.#target.drainStopped({ all: tells, pending: tells, later: !tells, resume });
     if (!this.#interrupts) return;
     const before = this.#delay;
     this.#delay = delayAfter(before, this.#target.filled);

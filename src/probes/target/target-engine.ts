@@ -8,6 +8,7 @@ import type { HookFrame } from '../../unwind/index.js';
 import type { CallTracer, Moment } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
 import { Backlog } from './backlog.js';
+import { controlWord, readData, writeData } from './brief-calls.js';
 import { type Carrier, carrierOf } from './carrier.js';
 import { Patches } from './patches.js';
 import { type OuterReadings, type RecordReader, recordOffset, slotReader } from './record-format.js';
@@ -39,6 +40,8 @@ export interface TargetEngineOptions {
   readonly hartNumber: (word: bigint) => number;
   /** One hart only: polls can read the Future around them. */
   readonly nests: boolean;
+  /** Calls of less than so many ticks are not wanted; `time` is what `ended` of the control block means. One hart only, which `nests`. */
+  readonly brief?: { readonly below: bigint; readonly time: TimeScale } | undefined;
   readonly logger?: Logger;
 }
 
@@ -50,6 +53,18 @@ const mostAtStops = 4 << 20;
 const mostBacklogBytes = 256 << 20;
 /** Records between two looks at the clock. */
 const digestedAtOnce = 256;
+
+/** How a ring is read at a stop. */
+export interface StoppedRead {
+  /** A stop will be told of next, which what any hart has written comes before, although another hart may stand in the middle of an earlier record. */
+  readonly all?: boolean;
+  /** The call that pends is told of too. */
+  readonly pending?: boolean;
+  /** {@link TargetEngine.digest} is called for what is read. */
+  readonly later?: boolean;
+  /** What the target is to be told goes with what lets it run. */
+  readonly resume?: Batch | undefined;
+}
 
 /**
  * The engine that does not stop: trampolines write what the read plans say into a ring in the target's memory, and the client
@@ -89,30 +104,27 @@ export class TargetEngine {
     this.#logger = options.logger ?? silent;
     const { scratch, sites, slotShift } = options;
     this.#slot = 2 ** slotShift;
-    const { size: used, counters: countersAt } = controlRoom(sites);
+    const { size: used, counters: countersAt, record } = controlRoom(sites, options.brief && this.#slot);
     this.#control = scratch.data.address;
     const size = scratch.shared || !scratch.calls ? scratch.data.size : Math.min(scratch.data.size, mostAtStops);
     const memory = { address: addOffset(this.#control, used), length: size - used };
     this.#memory = memory;
     const layout = layOutRing(this.#control, this.#control, memory, slotShift);
-    if (!layout) {
-      throw new RsptraceError(
-        'SCRATCH_TOO_SMALL',
-        `${scratch.data.size} bytes of scratch memory are no room for a ring`,
-        {
-          hint: 'give at least 4 KiB for data, and about 300 bytes a probe for code',
-        },
-      );
-    }
+    if (!layout) throw tooSmall(scratch.data.size);
     const { geometry } = layout;
     const lists = { address: addOffset(this.#control, controlBlock.size), length: countersAt - controlBlock.size };
-    const counters = { address: addOffset(this.#control, countersAt), length: used - countersAt };
+    const counters = { address: addOffset(this.#control, countersAt), length: record - countersAt };
     const code = { address: scratch.code.address, length: scratch.code.size - (options.reserved ?? 0) };
     const { near } = options;
     // Slack that serves for the trampolines themselves is not free for hops, nor needs them.
     const hops = near && near.address !== code.address ? [{ address: near.address, length: near.size }] : [];
     const room = { code, near: hops };
-    const placed = placeSites({ sites, code: options.code, room, geometry, lists, counters, nests: options.nests });
+    const plain = { sites, code: options.code, room, geometry, lists, counters, nests: options.nests };
+    const brief = options.brief && { below: options.brief.below, record: addOffset(this.#control, record) };
+    let placed = placeSites({ ...plain, brief });
+    // It is longer code.
+    const without = brief && placed.refused.size > 0 ? placeSites(plain) : placed;
+    if (without.refused.size < placed.refused.size) placed = without;
     this.#placement = placed;
     this.#lists = placed.lists;
     this.#counters = new TargetCounters(options.session, scratch, counters, placed);
@@ -234,13 +246,25 @@ export class TargetEngine {
     for (const { address, bytes } of writes) shared.write(at(address), bytes);
   }
 
-  /**
-   * Reads the ring while the target stands. `all`: a stop will be told of next, which what any hart has written comes before, although
-   * another hart may stand in the middle of an earlier record. `later`: {@link digest} is called for what is read. `resume`: what the target
-   * is to be told goes with what lets it run.
-   */
-  async drainStopped(all = false, later = false, resume?: Batch): Promise<void> {
+  /** Reads the ring while the target stands. */
+  async drainStopped(how: StoppedRead = {}): Promise<void> {
     if (this.#patches.planted.length === 0) return;
+    await this.#drainStopped(how);
+    if (how.pending && (await this.flush())) await this.#drainStopped(how);
+  }
+
+  /** Moves the call that pends, as it was when the ring was read last, to the ring: nothing runs that writes. True where one did. */
+  async flush(): Promise<boolean> {
+    const { pending } = this.#placement.geometry;
+    if (!pending) return false;
+    const record = await readData(this.#options, { address: pending.record, length: this.#slot });
+    const writes = record ? this.#ring.flush(this.#head(), record) : [];
+    if (writes.length === 0) return false;
+    if (!(await writeData(this.#options, writes))) throw lostRing(this.#control);
+    return true;
+  }
+
+  async #drainStopped({ all = false, later = false, resume }: StoppedRead): Promise<void> {
     if (this.#options.scratch.shared) {
       this.#digestAll();
       this.drainLive(all);
@@ -290,9 +314,13 @@ export class TargetEngine {
   }
 
   /** The last records are in: hands on what still waits for its turn. Slots that were claimed and never written. */
-  finish(): number {
+  async finish(reachable: boolean): Promise<number> {
     const missing = this.#ring.finish(this.#keep);
     this.#digestAll();
+    const { brief, tracer } = this.#options;
+    // Open calls have lasted until then.
+    const ended = brief && reachable && !this.#enough ? await controlWord(this.#options, controlBlock.ended) : 0;
+    if (brief && ended > 0) tracer.passed(brief.time(ended));
     return missing;
   }
 
@@ -338,12 +366,7 @@ export class TargetEngine {
 
   /** Records that found no room because nobody drained in time. */
   async dropped(): Promise<number> {
-    const { shared } = this.#options.scratch;
-    const bytes = new Uint8Array(8);
-    if (shared) shared.read(controlBlock.dropped, bytes);
-    else
-      bytes.set((await this.#options.session.memory().read(addOffset(this.#control, controlBlock.dropped), 8)) ?? []);
-    return Number(new DataView(bytes.buffer).getBigUint64(0, true));
+    return controlWord(this.#options, controlBlock.dropped);
   }
 
   /** What the target must be told; that we are here too, where a writer that waited for long has given us up. */
@@ -390,6 +413,12 @@ export class TargetEngine {
     }
     tracer.entered(moment, returnAddress, record.stackPointer + this.#stackedBytes, record);
   }
+}
+
+function tooSmall(bytes: number): RsptraceError {
+  return new RsptraceError('SCRATCH_TOO_SMALL', `${bytes} bytes of scratch memory are no room for a ring`, {
+    hint: 'give at least 4 KiB for data, and about 300 bytes a probe for code',
+  });
 }
 
 function lostRing(address: Addr): RsptraceError {

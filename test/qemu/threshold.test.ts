@@ -1,0 +1,126 @@
+// --threshold without stops: calls that are left out in the target are those that the client would leave out.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { briefKernel } from '../support/tiny-kernels.js';
+
+interface Output {
+  readonly records: number;
+  readonly missing: number;
+  readonly probes: readonly { readonly function: string; readonly engine: string }[];
+  readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
+}
+
+interface Ran {
+  readonly output: Output;
+  readonly calls: (name: string) => number;
+  /** What the guest has counted. */
+  readonly brief: number;
+  readonly long: number;
+  /** The tree, without times. */
+  readonly tree: readonly string[];
+}
+
+const calls = 30;
+/** Ticks of 100 ns: twice as long as a threshold. Where the clock counts instructions little is enough. */
+const [long, short] = [20_000, 2_000];
+const threshold = ['--threshold', '1ms'];
+const all = ['brief', 'long', 'outer', 'quick', 'work', 'around', 'tail'];
+const probes = (names: readonly string[]): string[] => names.flatMap((name) => ['-p', `fn:${name}`]);
+
+function ran(stdout: string, printed: string, tree: string): Ran {
+  const output = JSON.parse(stdout) as Output;
+  const counted = /brief (\d+) long (\d+)/.exec(printed) ?? [];
+  const lines = readFileSync(tree, 'utf8').split('\n');
+  return {
+    output,
+    calls: (name) => output.functions.find((row) => row.function === name)?.calls ?? 0,
+    brief: Number(counted[1]),
+    long: Number(counted[2]),
+    tree: lines.flatMap((line) => (/^ +[\d.]+ us/.test(line) ? [line.replace(/^.*\[ 0\]/, '')] : [])),
+  };
+}
+
+/** QEMU is ours, and its RAM is shared. */
+async function shared(t: Test, options: readonly string[], machine: readonly string[] = []): Promise<Ran> {
+  const { elf, command } = briefKernel(t, { calls, wait: long });
+  const folder = scratchFolder(t);
+  const [tree, printed] = [join(folder, 'calls.txt'), join(folder, 'console.txt')];
+  const record = ['run', '--json', '-o', tree, '--console', printed, ...options, elf, '--', ...command, ...machine];
+  const { status, stdout, stderr } = await rsptrace(...record).ended;
+  t.equal(status, 0, stderr);
+  return ran(stdout, readFileSync(printed, 'latin1'), tree);
+}
+
+/** QEMU is not ours: the ring is read at stops, and nobody says that a tick is so many instructions. */
+async function attached(t: Test, options: readonly string[]): Promise<Ran> {
+  const { elf, command } = briefKernel(t, { calls, wait: short, own: 1 << 17 });
+  const folder = scratchFolder(t);
+  const [tree, socket] = [join(folder, 'calls.txt'), join(folder, 'gdb')];
+  const [program = '', ...args] = command;
+  const stub = ['-S', '-chardev', `socket,path=${socket},server=on,wait=off,id=g`, '-gdb', 'chardev:g'];
+  const qemu = start(program, [...args, '-icount', 'shift=3', ...stub]);
+  t.teardown(() => void qemu.process.kill('SIGKILL'));
+  const record = ['--remote', socket, '--json', '-o', tree, '--until', 'finish', ...options, elf];
+  const { status, stdout, stderr } = await rsptrace(...record).ended;
+  t.equal(status, 0, stderr);
+  return ran(stdout, (await qemu.ended).stdout, tree);
+}
+
+t.test('calls that are brief and have nothing in them leave no record', async (t) => {
+  const { output, calls: told, brief, long: longs } = await shared(t, [...threshold, ...probes([...all, 'last'])]);
+  t.ok(brief > 4 * calls, `${brief} calls`);
+  t.equal(longs, calls);
+  t.strictSame(new Set(output.probes.map(({ engine }) => engine)), new Set(['target']));
+  t.strictSame(['long', 'outer', 'around', 'work', 'tail'].map(told), [calls, calls, 1, 1, 1]);
+  // A busy host makes calls long: they are told of.
+  t.ok(told('brief') < brief / 2, `${told('brief')} of brief`);
+  t.equal(output.records, 2 * (3 * calls + 1 + told('brief')) + 3, 'of `work`, `tail` and `last` no return');
+  t.equal(output.missing, 0);
+});
+
+t.test('the same calls as with a stop at each, and with all of them in the ring', async (t) => {
+  const some = ['--threshold', '100us', ...probes([...all, 'unsized'])];
+  const target = await attached(t, some);
+  const engines = new Map(target.output.probes.map((probe) => [probe.function, probe.engine]));
+  t.strictSame(
+    [...engines].filter(([, engine]) => engine === 'stop'),
+    [['unsized', 'stop']],
+  );
+  t.equal(target.output.records, 2 * (3 * calls + 1) + 2);
+  t.equal(target.calls('brief'), 0);
+  const stop = await attached(t, [...some, '--engine', 'stop']);
+  t.equal(stop.output.records, 0);
+  t.strictSame(target.tree, stop.tree);
+  const order = [
+    'work',
+    ...Array.from({ length: calls }, () => ['outer', 'long', 'outer']).flat(),
+    'around',
+    'unsized',
+  ];
+  const names = target.tree.map((line) => /[a-z]+/.exec(line)?.[0]);
+  t.strictSame(names.slice(0, order.length), order, 'a stop inside a call comes behind its begin');
+  t.equal(target.calls('tail'), 1, 'and has lasted as long as what was left out in it');
+  t.strictSame(target.output.functions.map(({ function: name, lost }) => [name, lost]).sort(), [
+    ['around', 0],
+    ['long', 0],
+    ['outer', 0],
+    ['tail', 1],
+    ['unsized', 0],
+    ['work', 1],
+  ]);
+});
+
+t.test('a call that is open at the end, with nothing in it', async (t) => {
+  // No threshold that it does not reach: what pends at the end is lost, not left out.
+  const { output, calls: told } = await attached(t, ['--threshold', '100ns', ...probes(['around', 'last'])]);
+  t.strictSame([told('around'), output.records], [1, 3]);
+});
+
+t.test('where the time of trampolines is taken out, only the client knows what is brief', async (t) => {
+  const { output, calls: told, brief } = await shared(t, [...threshold, ...probes(all)], ['-icount', 'shift=3']);
+  t.equal(told('brief'), 0);
+  t.equal(output.records, 2 * (brief + 3 * calls + 1) + 2);
+  t.strictSame(['long', 'outer', 'around', 'work'].map(told), [calls, calls, 1, 1]);
+});
