@@ -40,6 +40,10 @@ export interface AddressSpace {
   largePageTable(address: Addr): Promise<LargePageTable | undefined>;
   /** An entry of a {@link LargePageTable} for the kernel's own use: `code` can be executed and not written, `data` the other way round; undefined where these cannot be told apart. */
   largePageEntry(physical: Addr, rights: 'code' | 'data'): bigint | undefined;
+  /** The same for 4 KiB, in a table that {@link tableEntry} leads to. */
+  pageEntry(physical: Addr, rights: 'code' | 'data'): bigint | undefined;
+  /** An entry of a {@link LargePageTable} that leads to a table of 512 entries of 4 KiB, for the kernel's own use. */
+  tableEntry(physical: Addr): bigint;
 }
 
 export interface AddressSpaces {

@@ -16,6 +16,7 @@ import {
   isRefusal,
   ProvenScratch,
   type Refusal,
+  runIntoKernel,
   type Scratch,
   type ScratchSources,
   slackOf,
@@ -345,9 +346,13 @@ export class Engines implements Beside {
     const target = this.#target;
     if (standing) await this.#memory.giveUp();
     let { missing } = this.#earlier;
+    const unanswered = this.#memory.unanswered;
+    if (!target && unanswered !== undefined && this.#options.wanted !== 'target') this.#tellOfStops(unanswered);
     if (!target) return { missing };
     try {
-      if (standing) {
+      const { session, arch } = this.#options;
+      if (standing) await runIntoKernel(session, arch, this.#logger);
+      if (standing && session.state.kind === 'idle') {
         await target.drainStopped({ pending: true });
         await target.remove();
         await this.#tellCounted(target, true);
@@ -388,13 +393,17 @@ export class Engines implements Beside {
   #takeScratch(text: Addr, stops: StopEngine): Promise<Scratch | Refusal | undefined> {
     const { session, arch, elf, inProcess, scratch } = this.#options;
     const process = inProcess && processMemory(this.#plan);
-    const intercept: Intercept = (address, then) => stops.points.intercept(address, then);
+    const intercept: Intercept = (places, then) => stops.points.intercept(places, then);
     const target = { session, arch, elf, text, process, intercept, logger: this.#logger };
     return this.#memory.take({ ...scratch, ...target, codeSize: codeRoom(this.#plan.sites) });
   }
 
   #fallBack(why: string): void {
     if (this.#options.wanted === 'target') throw unavailable(why);
+    this.#tellOfStops(why);
+  }
+
+  #tellOfStops(why: string): void {
     this.#logger.info({ why }, 'all probes stop the target');
     for (const index of this.#options.plans.keys()) if (!this.#why.has(index)) this.#why.set(index, why);
   }

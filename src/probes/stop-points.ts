@@ -22,12 +22,17 @@ export interface Point {
   awaited: boolean;
   /** True where no probe is: the stop itself is what was wanted. */
   pause: (() => void) | undefined;
-  /** Called at the next stop there, once. */
-  intercept: ((hart: string | undefined) => Promise<void>) | undefined;
+  intercept: Interception | undefined;
   /** True where the breakpoint is in for `intercept` alone. */
   borrowed: boolean;
   /** By hart, its stack pointer: a step over this place ran into an interrupt or signal handler, and the same hit will be reported once more. */
   readonly rearrivals: Map<number, bigint>;
+}
+
+export interface Interception {
+  readonly places: readonly Addr[];
+  /** Called at the first stop at any of them, once. */
+  readonly then: (hart: string | undefined, at: Addr) => Promise<void>;
 }
 
 /** A breakpoint whose insertion is on its way. */
@@ -113,21 +118,29 @@ export class StopPoints {
     this.#at(address, pause);
   }
 
-  /** A breakpoint that comes out again at the first stop there, when it was none before. */
-  async intercept(address: Addr, then: (hart: string | undefined) => Promise<void>): Promise<void> {
-    const point = await this.of(address);
-    point.borrowed = !point.permanent;
-    await this.armNow([address]);
-    point.intercept = then;
+  /** Breakpoints that come out again at the first stop at any of them, where they were none before. */
+  async intercept(places: readonly Addr[], then: Interception['then']): Promise<void> {
+    const interception: Interception = { places, then };
+    for (const place of places) {
+      const point = await this.of(place);
+      point.borrowed = !point.permanent;
+      point.intercept = interception;
+    }
+    await this.armNow(places);
   }
 
   /** Whether somebody has waited for a stop here; then the hart may stand elsewhere now. */
   async intercepted(point: Point | undefined, hart: string | undefined): Promise<boolean> {
     if (!point?.intercept) return false;
-    const { intercept, borrowed, breakpoint } = point;
-    point.intercept = undefined;
-    if (borrowed) await this.disarm([breakpoint.address]);
-    await intercept(hart);
+    const { intercept, breakpoint } = point;
+    const borrowed = intercept.places.filter((place) => {
+      const one = this.#points.get(place);
+      if (one?.intercept !== intercept) return false;
+      one.intercept = undefined;
+      return one.borrowed;
+    });
+    await this.disarm(borrowed);
+    await intercept.then(hart, breakpoint.address);
     return true;
   }
 

@@ -40,6 +40,8 @@ export const addressSpaces: AddressSpaces = {
         mappings: everything,
         largePageTable: async () => undefined,
         largePageEntry: encode,
+        pageEntry: encode,
+        tableEntry,
       };
     }
     const known = schemes[mode as keyof typeof schemes];
@@ -54,6 +56,8 @@ export const addressSpaces: AddressSpaces = {
       mappings: (...range) => walk.mappings(...range),
       largePageTable: (address) => walk.largePageTable(address),
       largePageEntry: encode,
+      pageEntry: encode,
+      tableEntry,
     };
   },
 };
@@ -83,4 +87,8 @@ function decode(entry: bigint, level: number, virtual: bigint): Entry | undefine
 /** Global, and accessed and dirty already, so that nothing but us ever writes the entry. */
 function encode(physical: Addr, rights: 'code' | 'data'): bigint {
   return ((addr(physical) >> 12n) << 10n) | V | R | G | A | D | (rights === 'code' ? X : W);
+}
+
+function tableEntry(physical: Addr): bigint {
+  return ((physical >> 12n) << 10n) | V;
 }

@@ -38,6 +38,8 @@ export const addressSpaces: AddressSpaces = {
         mappings: everything,
         largePageTable: async () => undefined,
         largePageEntry: encode,
+        pageEntry: encodeSmall,
+        tableEntry,
       };
     }
     if ((efer & LMA) === 0n) return { refused: 'the hart runs with 32-bit paging' };
@@ -52,6 +54,8 @@ export const addressSpaces: AddressSpaces = {
       mappings: (...range) => walk.mappings(...range),
       largePageTable: (address) => walk.largePageTable(address),
       largePageEntry: (address, rights) => (noExecute || rights === 'code' ? encode(address, rights) : undefined),
+      pageEntry: (address, rights) => (noExecute || rights === 'code' ? encodeSmall(address, rights) : undefined),
+      tableEntry,
     };
   },
 };
@@ -75,4 +79,13 @@ function decodeWith(entry: bigint, level: number, noExecute: boolean): Entry | u
 /** Global, and accessed and dirty already, so that nothing but us ever writes the entry. */
 function encode(physical: Addr, rights: 'code' | 'data'): bigint {
   return physical | P | A | D | PS | G | (rights === 'code' ? 0n : W | XD);
+}
+
+/** Bit 7 is PAT here. */
+function encodeSmall(physical: Addr, rights: 'code' | 'data'): bigint {
+  return encode(physical, rights) & ~PS;
+}
+
+function tableEntry(physical: Addr): bigint {
+  return physical | P | W | A | D;
 }

@@ -75,7 +75,9 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   known.untold ??= await untoldMemory(session, elf);
   if (!isRefusal(known.untold)) return known.untold.map(arch, { text, pages });
   known.allocator ??= new GuestAllocator(session, arch, elf, request.logger);
-  return (await known.allocator.scratch(pages, request.intercept)) ?? hidden ?? { refused: nothing };
+  return (
+    (await known.allocator.scratch({ text, pages, codeSize }, request.intercept)) ?? hidden ?? { refused: nothing }
+  );
 }
 
 async function processScratch(

@@ -2,6 +2,7 @@ export { findScratch, type ScratchRequest, type ScratchSources, slackOf } from '
 export { type GivenMemory, givenScratch, parseScratch, sectionMemory, symbolMemory } from './given-memory.js';
 export type { Intercept } from './guest-allocator.js';
 export { HiddenMemory } from './hidden-memory.js';
+export { runIntoKernel } from './kernel-mode.js';
 export { linuxStart } from './linux-start.js';
 export { pagingIsFinal, turnsPagingOn } from './paging-moment.js';
 export { type HiddenMemoryPlan, planHiddenMemory } from './plan-hidden-memory.js';

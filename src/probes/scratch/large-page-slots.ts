@@ -11,6 +11,7 @@ export interface MappedSlots {
 }
 
 const ENTRY = 8;
+export const notApart = 'data cannot be mapped without being executable: EFER.NXE is clear';
 /** Accessed and dirty, which the processor may set: bits 6 and 7 on RISC-V, 5 and 6 on x86. */
 const hardwareBits = { riscv64: 0xc0n, x86_64: 0x60n } as const;
 
@@ -27,6 +28,24 @@ export async function mapBesideText(
   physical: Addr,
   { count, code }: { readonly count: number; readonly code: number },
 ): Promise<MappedSlots | Refusal> {
+  const entries: bigint[] = [];
+  for (let slot = 0; slot < count; slot++) {
+    const entry = space.largePageEntry(addOffset(physical, slot * LARGE_PAGE), slot < code ? 'code' : 'data');
+    if (entry === undefined) return { refused: notApart };
+    entries.push(entry);
+  }
+  return enterBesideText(session, arch, space, text, entries);
+}
+
+/** Writes entries into free places of the table that maps the kernel's text, see {@link mapBesideText}. */
+export async function enterBesideText(
+  session: Session,
+  arch: Architecture,
+  space: AddressSpace,
+  text: Addr,
+  entries: readonly bigint[],
+): Promise<MappedSlots | Refusal> {
+  const { length: count } = entries;
   const memory = await session.physicalMemory();
   if (memory === undefined || session.features.qemuStepBits === undefined) {
     return { refused: 'page tables are changed only under QEMU, which forgets no translation that was never there' };
@@ -38,11 +57,7 @@ export async function mapBesideText(
   if (first === undefined) return { refused: `the table that maps ${hex(text)} has no ${count} free entries in a row` };
   const bytes = new Uint8Array(count * ENTRY);
   const view = new DataView(bytes.buffer);
-  for (let slot = 0; slot < count; slot++) {
-    const entry = space.largePageEntry(addOffset(physical, slot * LARGE_PAGE), slot < code ? 'code' : 'data');
-    if (entry === undefined) return { refused: 'data cannot be mapped without being executable: EFER.NXE is clear' };
-    view.setBigUint64(slot * ENTRY, entry, true);
-  }
+  for (const [slot, entry] of entries.entries()) view.setBigUint64(slot * ENTRY, entry, true);
   const at = addOffset(table.physical, first * ENTRY);
   await memory.write(at, bytes);
   const back = await memory.read(at, bytes.length);

@@ -40,6 +40,11 @@ export class ProvenScratch {
     return { refused: `${scratch.source} cannot be used: ${wrong}` };
   }
 
+  /** Why there is none so far: the program's allocator was asked and has not been called since. */
+  get unanswered(): string | undefined {
+    return this.#known.allocator?.unanswered;
+  }
+
   /** The target runs another program. */
   forget(): void {
     this.#found = undefined;

@@ -6,8 +6,15 @@ import t, { type Test } from 'tap';
 import type { Architecture } from '../../../src/arch/index.js';
 import { type Addr, addr } from '../../../src/base/addr.js';
 import { ElfFile } from '../../../src/dwarf/index.js';
-import { allocatorOf, GuestAllocator } from '../../../src/probes/scratch/guest-allocator.js';
-import { type Intercept, isRefusal, textSlack, turnsPagingOn } from '../../../src/probes/scratch/index.js';
+import { allocatorOf } from '../../../src/probes/scratch/allocators.js';
+import { GuestAllocator } from '../../../src/probes/scratch/guest-allocator.js';
+import {
+  type Intercept,
+  isRefusal,
+  type PagingFacts,
+  textSlack,
+  turnsPagingOn,
+} from '../../../src/probes/scratch/index.js';
 import { connect, type Session } from '../../../src/rsp/index.js';
 import { elfPath, guest, parseLab, qemuArgv } from '../../qemu/guests/guests.js';
 import { frozenGuest, type Running, rsptrace, scratchFolder } from '../../support/command.js';
@@ -29,7 +36,7 @@ interface Asked {
   readonly arch: Architecture;
   readonly elf: ElfFile;
   readonly allocator: GuestAllocator;
-  readonly pages: boolean;
+  readonly facts: PagingFacts;
   readonly intercept: Intercept;
   /** Runs to where somebody waits, and has `before` look before he is told. */
   next(before?: () => Promise<void>): Promise<void>;
@@ -42,7 +49,7 @@ async function guestOf(t: Test, name: string): Promise<Asked> {
   const session = await connect(qemu.socket, { waitMs: 10_000 });
   t.teardown(() => session.close());
   const { elf, arch } = await programOf(elfPath(name));
-  const waiting: { address: Addr; then: (hart: string | undefined) => Promise<void> }[] = [];
+  const waiting: { address: Addr; then: Parameters<Intercept>[1] }[] = [];
   // As a recording: first it runs.
   const started = [...elf.symbols].find((symbol) => /9poll_task/.test(symbol.name))?.address ?? addr(0);
   await runTo(session, started);
@@ -52,14 +59,14 @@ async function guestOf(t: Test, name: string): Promise<Asked> {
     arch,
     elf,
     allocator: new GuestAllocator(session, arch, elf),
-    pages: turnsPagingOn(elf, arch),
-    intercept: async (address, then) => void waiting.push({ address, then }),
+    facts: { text: started, pages: turnsPagingOn(elf, arch) },
+    intercept: async ([address = addr(0)], then) => void waiting.push({ address, then }),
     next: async (before) => {
       const one = waiting.shift();
       if (one === undefined) throw new Error('nobody waits');
       const hart = await runTo(session, one.address);
       await before?.();
-      await one.then(hart);
+      await one.then(hart, one.address);
     },
     registers: async () => {
       const batch = session.batch();
@@ -110,11 +117,11 @@ t.test('only a function that other objects may call', async (t) => {
 for (const name of names) {
   t.test(`${name}: our call comes before one of the program's`, async (t) => {
     const asking = await guestOf(t, name);
-    const { session, arch, elf, allocator, pages, intercept } = asking;
+    const { session, arch, elf, allocator, facts, intercept } = asking;
     const untraced = parseLab(await plainRun(t, qemuArgv(name))).heap?.allocs ?? 0;
-    t.match(await allocator.scratch(pages, undefined), { refused: /at its next call/, later: true });
+    t.match(await allocator.scratch(facts, undefined), { refused: /at its next call/, later: true });
     t.equal(asking.waiting(), 0, 'only looked at, nothing is asked');
-    t.match(await allocator.scratch(pages, intercept), { later: true });
+    t.match(await allocator.scratch(facts, intercept), { later: true });
 
     let before: readonly (bigint | undefined)[] = [];
     await asking.next(async () => {
@@ -130,7 +137,7 @@ for (const name of names) {
     t.same(await asking.registers(), before, 'it stands at its own call again');
     t.notOk(isRefusal(await textSlack(session, arch, elf)), 'nothing is left behind the text');
 
-    const scratch = await allocator.scratch(pages, intercept);
+    const scratch = await allocator.scratch(facts, intercept);
     if (scratch === undefined || isRefusal(scratch)) throw new Error(scratch?.refused);
     const arena = [...elf.symbols].find((symbol) => /5ARENA$/.test(symbol.name));
     const [low, high] = [arena?.address ?? 0n, (arena?.address ?? 0n) + BigInt(arena?.size ?? 0)];
@@ -142,9 +149,9 @@ for (const name of names) {
 
 t.test('an allocator that has nothing left is asked for less, and then no more', async (t) => {
   const asking = await guestOf(t, 'rv-o0');
-  const { session, allocator, pages, intercept } = asking;
+  const { session, allocator, facts, intercept } = asking;
   for (const size of [asked, less]) {
-    await allocator.scratch(pages, intercept);
+    await allocator.scratch(facts, intercept);
     await asking.next();
     t.equal((await asking.registers())[5], BigInt(size));
     await asking.next(async () => {
@@ -153,14 +160,17 @@ t.test('an allocator that has nothing left is asked for less, and then no more',
       await batch.send();
     });
   }
-  t.match(await allocator.scratch(pages, intercept), { refused: /it has no 65536 bytes left/, later: false });
+  t.match(await allocator.scratch(facts, intercept), {
+    refused: new RegExp(`it has no ${less} bytes left`),
+    later: false,
+  });
   await endOf(t, 'rv-o0', asking);
 });
 
 for (const name of names) {
   t.test(`${name}: nobody is there any more when our call returns`, async (t) => {
     const asking = await guestOf(t, name);
-    await asking.allocator.scratch(asking.pages, asking.intercept);
+    await asking.allocator.scratch(asking.facts, asking.intercept);
     await asking.next();
     t.ok(((await endOf(t, name, asking)) ?? 0) > 0, 'the program goes on with its own');
   });

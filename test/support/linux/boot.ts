@@ -10,8 +10,8 @@ export interface LinuxGuest {
   readonly elf: string;
   /** argv that boots it; `words` go behind the kernel's command line. */
   command(...words: string[]): string[];
-  /** QEMU's arguments for counting how often instructions are carried out. */
-  counting(addresses: readonly bigint[]): string[];
+  /** QEMU's arguments for counting how often instructions are carried out, all the time or from one instruction to another. */
+  counting(addresses: readonly bigint[], span?: readonly [from: bigint, until: bigint]): string[];
   /** What was counted, by address and CPU, when QEMU has ended. */
   counts(): Map<bigint, readonly number[]>;
 }
@@ -42,9 +42,11 @@ export function linuxGuest(
       ...[...machine, '-smp', `${harts}`, '-m', '256', '-nographic', '-nic', 'none', '-no-reboot'],
       ...['-kernel', image, '-initrd', file('initrd'), '-append', ['console=ttyS0 panic=-1', ...words].join(' ')],
     ],
-    counting: (addresses) => {
+    counting: (addresses, span) => {
       writeFileSync(file('addresses'), addresses.map((address) => `${address.toString(16)}\n`).join(''));
-      return ['-plugin', `${file('fnlog.so')},addrs=${file('addresses')},out=${file('counts')}`];
+      const [from, until] = (span ?? []).map((address) => address.toString(16));
+      const while_ = span === undefined ? '' : `,from=${from},until=${until}`;
+      return ['-plugin', `${file('fnlog.so')},addrs=${file('addresses')},out=${file('counts')}${while_}`];
     },
     counts: () =>
       new Map(

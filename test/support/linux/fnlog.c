@@ -1,6 +1,6 @@
 // A TCG plugin that counts how often instructions are carried out by each CPU, by their addresses: an oracle that knows nothing of debuggers.
 // Arguments: addrs=FILE with a hexadecimal address a line; out=FILE, "address count count ..." a line when QEMU ends,
-// a count for each of eight CPUs.
+// a count for each of eight CPUs. from=ADDRESS and until=ADDRESS: counted is what is carried out from the first time there on, up to the first time there.
 // The interface is QEMU's docs/devel/tcg-plugins.rst, version 1, as far as it is used: no header needs to be there.
 #include <stdint.h>
 #include <stdio.h>
@@ -24,11 +24,25 @@ int qemu_plugin_version = 1;
 static struct { uint64_t address, counts[CPUS]; } places[MOST];
 static int known;
 static char out[4096];
+static uint64_t from, until;
+static int begun, over;
 
 static void hit(unsigned cpu, void *counts)
 {
-    if (cpu < CPUS)
+    if (cpu < CPUS && !over)
         __atomic_add_fetch((uint64_t *)counts + cpu, 1, __ATOMIC_RELAXED);
+}
+
+static void begins(unsigned cpu, void *unused)
+{
+    if (!begun++)
+        for (int k = 0; k < known; k++)
+            memset(places[k].counts, 0, sizeof places[k].counts);
+}
+
+static void ends(unsigned cpu, void *unused)
+{
+    over = 1;
 }
 
 static void translated(id_t_ id, struct qemu_plugin_tb *block)
@@ -36,6 +50,8 @@ static void translated(id_t_ id, struct qemu_plugin_tb *block)
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(block); i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(block, i);
         uint64_t address = qemu_plugin_insn_vaddr(insn);
+        if (address == from || address == until)
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, address == from ? begins : ends, 0, NULL);
         for (int k = 0; k < known; k++)
             if (places[k].address == address)
                 qemu_plugin_register_vcpu_insn_exec_cb(insn, hit, 0, places[k].counts);
@@ -61,6 +77,10 @@ int qemu_plugin_install(id_t_ id, const void *info, int argc, char **argv)
     for (int i = 0; i < argc; i++) {
         if (!strncmp(argv[i], "out=", 4))
             snprintf(out, sizeof out, "%s", argv[i] + 4);
+        if (!strncmp(argv[i], "from=", 5))
+            from = strtoull(argv[i] + 5, NULL, 16);
+        if (!strncmp(argv[i], "until=", 6))
+            until = strtoull(argv[i] + 6, NULL, 16);
         if (!strncmp(argv[i], "addrs=", 6)) {
             FILE *file = fopen(argv[i] + 6, "r");
             unsigned long long address;
