@@ -198,6 +198,7 @@ export class Engines implements Beside {
         nests,
         // Which calls are brief without trampolines, only the client knows.
         brief: below !== undefined && time && nests && !this.ownTime ? { below, time: time.scale } : undefined,
+        chained: changesItsCode(elf),
         logger: this.#logger,
       });
       for (const [index, why] of target.refused) this.#why.set(index, why);
@@ -226,8 +227,9 @@ export class Engines implements Beside {
     if (target.breakpoint !== undefined) {
       await stops.pause(target.breakpoint);
       await this.#pauseAtExit(stops, scratch);
-      // Of what counts instructions two runs are alike.
-      const interrupts = this.#options.nanosPerInstruction === undefined && StoppedDrain.gains(session);
+      // Of what counts instructions two runs are alike; Linux may be in user mode, from where its memory is not seen.
+      const interruptible = this.#options.nanosPerInstruction === undefined && !changesItsCode(elf);
+      const interrupts = interruptible && StoppedDrain.gains(session);
       this.#atStops = new StoppedDrain(target, session, interrupts, onError);
     } else {
       this.#drain = new LiveDrain(target, onError);

@@ -6,16 +6,22 @@ import type { Piece } from './ring.js';
 /** Bytes of a stack that are looked at: an interrupt's frame lies near the top of it. */
 const looked = 4096;
 const PAGE = 4096n;
+/** Bytes of a frame record. */
+const RECORD = 16;
+/** Pieces of stacks that are looked at for a hart. */
+const mostStacks = 4;
 
 /**
  * Places (by their first address) in whose middle some code that is interrupted now would go on: the return address of a trap in a
  * register, or any word on a hart's stack that looks like one. A word that only looks so costs a later try. What other tasks have saved
  * elsewhere is not seen.
+ * @param chained the program's functions keep frame pointers: they lead from an interrupt handler's own stack to the one before
  */
 export async function interruptedInside(
   session: Session,
   arch: Architecture,
   places: readonly Piece[],
+  chained = false,
 ): Promise<ReadonlySet<bigint>> {
   const sorted = [...places].sort((a, b) => (a.address < b.address ? -1 : 1));
   const found = new Set<bigint>();
@@ -33,21 +39,43 @@ export async function interruptedInside(
   for (const { id } of await session.harts()) {
     const batch = session.batch(id);
     const stackPointer = batch.readRegister(arch.sp);
+    const framePointer = chained && arch.name === 'riscv64' ? batch.readRegister('fp') : undefined;
     const traps = arch.trapRegisters.flatMap((name) =>
       session.target.register(name) === undefined ? [] : [batch.readRegister(name)],
     );
     await batch.send();
     for (const { value } of traps) if (value !== undefined) look(value);
-    const words =
-      stackPointer.value === undefined ? undefined : await stackWords(session, id, addr(stackPointer.value));
-    for (const word of words ?? []) look(word);
+    let at = stackPointer.value;
+    let frame = framePointer?.value;
+    for (let stacks = 0; at !== undefined && stacks < mostStacks; stacks++) {
+      const from = addr(at & ~7n);
+      const words = await stackWords(session, id, from);
+      if (words === undefined) break;
+      for (const word of words) look(word);
+      frame = frame && frameBehind(words, from, frame);
+      at = frame && frame - BigInt(RECORD);
+    }
   }
   return found;
 }
 
-async function stackWords(session: Session, hart: string, from: Addr): Promise<BigUint64Array | undefined> {
+/**
+ * RISC-V's frame records: the caller's frame pointer 16 bytes below a frame pointer. The first one on their chain that is not in these words, where
+ * it can be a kernel's: on the stack that an interrupt has left, or higher up on this one.
+ */
+function frameBehind(words: BigUint64Array, from: Addr, frame: bigint): bigint | undefined {
+  let next = frame;
+  for (let frames = 0; frames < words.length; frames++) {
+    if (next % 8n !== 0n || next >> 63n === 0n) return undefined;
+    const index = (next - BigInt(RECORD) - from) / 8n;
+    if (index < 0n || index >= words.length) return frames === 0 ? undefined : next;
+    next = words[Number(index)] ?? 0n;
+  }
+  return undefined;
+}
+
+async function stackWords(session: Session, hart: string, start: Addr): Promise<BigUint64Array | undefined> {
   const memory = session.memory(hart);
-  const start = addr(from & ~7n);
   const toPageEnd = Number(PAGE - (start % PAGE));
   const bytes = (await memory.read(start, looked)) ?? (await memory.read(start, toPageEnd));
   return bytes && new BigUint64Array(Uint8Array.from(bytes).buffer);

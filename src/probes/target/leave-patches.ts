@@ -50,10 +50,11 @@ export async function runOutOfPatches(
   session: Session,
   arch: Architecture,
   patches: readonly Piece[],
+  chained = false,
 ): Promise<ReadonlySet<bigint>> {
   for (let tries = 0; ; tries++) {
     await leavePatches(session, arch, patches);
-    const inside = await interruptedInside(session, arch, patches);
+    const inside = await interruptedInside(session, arch, patches, chained);
     if (inside.size === 0 || tries === mostTries) return inside;
     const timer = setTimeout(() => void session.interrupt().catch(() => {}), 1);
     let stop = await session.resume();

@@ -15,11 +15,13 @@ export class Patches {
   readonly #session: Session;
   readonly #arch: Architecture;
   readonly #logger: Logger;
+  readonly #chained: boolean;
   #planted: readonly Patch[] = [];
   #waiting: readonly Patch[];
   #changed: readonly Site[] = [];
 
-  constructor(session: Session, arch: Architecture, all: readonly Patch[], logger: Logger) {
+  constructor(session: Session, arch: Architecture, all: readonly Patch[], logger: Logger, chained = false) {
+    this.#chained = chained;
     this.#session = session;
     this.#arch = arch;
     this.#logger = logger;
@@ -54,7 +56,7 @@ export class Patches {
   async plant(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
     const pieces = piecesOf(this.#waiting);
     await leavePatches(this.#session, this.#arch, pieces);
-    const inside = await interruptedInside(this.#session, this.#arch, pieces);
+    const inside = await interruptedInside(this.#session, this.#arch, pieces, this.#chained);
     const reads = new ManyReads(this.#session);
     const blocked = new Set<Site>();
     for (const [i, { site, address, isEnd }] of this.#waiting.entries())
@@ -89,7 +91,7 @@ export class Patches {
     this.#planted = [];
     this.#waiting = [];
     const session = this.#session;
-    const doubtful = await runOutOfPatches(session, this.#arch, piecesOf(patches));
+    const doubtful = await runOutOfPatches(session, this.#arch, piecesOf(patches), this.#chained);
     if (session.state.kind !== 'idle') return [];
     const reads = new ManyReads(session);
     const now = patches.map(({ address, bytes }) => reads.readMemory(address, bytes.length));

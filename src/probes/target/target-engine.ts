@@ -15,7 +15,7 @@ import { type OuterReadings, type RecordReader, recordOffset, slotReader } from 
 import { layOutRing, type Piece, RingReader, unattended, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
-import { joined, queue, readRing, writeAll, writeChecked } from './transfers.js';
+import { joined, lostRing, queue, readRing, writeAll, writeChecked } from './transfers.js';
 import { Words } from './words.js';
 
 /** From a record's ticks to guest nanoseconds. */
@@ -42,6 +42,8 @@ export interface TargetEngineOptions {
   readonly nests: boolean;
   /** Calls of less than so many ticks are not wanted; `time` is what `ended` of the control block means. One hart only, which `nests`. */
   readonly brief?: { readonly below: bigint; readonly time: TimeScale } | undefined;
+  /** The program's functions keep frame pointers. */
+  readonly chained?: boolean;
   readonly logger?: Logger;
 }
 
@@ -128,7 +130,7 @@ export class TargetEngine {
     this.#placement = placed;
     this.#lists = placed.lists;
     this.#counters = new TargetCounters(options.session, scratch, counters, placed);
-    this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger);
+    this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
     this.#ring = new RingReader(layout, slotReader(options.nests));
     const last = sites.reduce((most, { index }) => Math.max(most, index), -1);
     const byIndex: (Site | undefined)[] = new Array(last + 1).fill(undefined);
@@ -421,8 +423,3 @@ function tooSmall(bytes: number): RsptraceError {
   });
 }
 
-function lostRing(address: Addr): RsptraceError {
-  return new RsptraceError('RING_LOST', `the ring at ${hex(address)} can no longer be reached`, {
-    hint: 'the target may have unmapped it; --engine stop needs no memory in the target',
-  });
-}

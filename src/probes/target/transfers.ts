@@ -1,5 +1,6 @@
 import { controlBlock } from '../../arch/index.js';
-import { addOffset } from '../../base/addr.js';
+import { type Addr, addOffset, hex } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
 import type { Batch, Reply, Session } from '../../rsp/index.js';
 import { ManyReads } from '../many-reads.js';
 import type { Scratch } from '../scratch/index.js';
@@ -192,4 +193,10 @@ function* portions(writes: readonly Write[]): Generator<readonly Write[]> {
 
 function same(found: Uint8Array | undefined, wanted: Uint8Array): boolean {
   return found !== undefined && Buffer.compare(found, wanted) === 0;
+}
+
+export function lostRing(address: Addr): RsptraceError {
+  return new RsptraceError('RING_LOST', `the ring at ${hex(address)} can no longer be reached`, {
+    hint: 'the target may have unmapped it; --engine stop needs no memory in the target',
+  });
 }
