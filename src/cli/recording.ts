@@ -4,6 +4,7 @@ import type { Logger } from '../base/logger.js';
 import { demangle } from '../dwarf/index.js';
 import { compileGlob } from '../probes/glob.js';
 import { engineChoices, parseProbe, planEngines, type ScratchSources } from '../probes/index.js';
+import type { ResetVector } from '../probes/scratch/index.js';
 import { type EnginePlanWishes, enginePlan, type Program, prepare, type Recording, record } from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import {
@@ -124,6 +125,7 @@ function functionNamed({ elf }: Program, name: string): Addr {
 interface SessionOptions {
   /** RAM of a machine that we started. */
   readonly hidden?: ScratchSources['hidden'];
+  readonly resetVector?: ResetVector | undefined;
   readonly reconnect?: (() => Promise<Session>) | undefined;
   /** See `RecordOptions`. */
   readonly nanosPerInstruction?: number | undefined;
@@ -133,7 +135,7 @@ interface SessionOptions {
 export async function recordSession(
   prepared: Prepared,
   session: Session,
-  { hidden, reconnect, nanosPerInstruction }: SessionOptions = {},
+  { hidden, resetVector, reconnect, nanosPerInstruction }: SessionOptions = {},
 ): Promise<Recording> {
   const { args, logger, program, sink } = prepared;
   const stopper = new AbortController();
@@ -154,6 +156,7 @@ export async function recordSession(
       scratch: { ...prepared.given, ...(hidden === undefined ? {} : { hidden }) },
       signal: stopper.signal,
       nanosPerInstruction,
+      resetVector,
       ...(prepared.until === undefined ? {} : { until: prepared.until }),
       functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
       ...(args.threshold === undefined ? {} : { thresholdNs: args.threshold }),
@@ -189,6 +192,7 @@ export function report(
       stops: recording.stops,
       records: recording.records,
       missing: recording.missing,
+      resets: recording.resets,
       tail_lost: recording.tailLost,
       never_loaded: recording.neverLoaded,
       scratch: recording.scratch,
@@ -230,9 +234,6 @@ export function report(
       `rsptrace: what was noted without stops did not pass over the wire, so that ${args['record-wire']} cannot be replayed; --engine stop makes a recording that can\n`,
     );
   }
-  if (recording.end === 'reset') {
-    process.stderr.write('rsptrace: the machine was reset; what it did after that is not in the trace\n');
-  }
   if (!error) return ExitCode.recorded;
   process.stderr.write(errorText(error));
   return ExitCode.cutShort;
@@ -248,12 +249,13 @@ function closingLine(recording: Recording, { gaps }: Summary): string {
   const why = end === 'guest-ended' ? '' : `; ended by ${end === 'failed' ? 'an error' : end.replace('-', ' ')}`;
   const own = recording.ownTime ? ` (${ownTimeText(recording.ownTime)})` : '';
   const times = `${(guestNs / 1e6).toFixed(3)} ms of guest time${own} in ${(hostMs / 1e3).toFixed(1)} s`;
+  const resetNote = recording.resets > 0 ? `; ${recording.resets} resets` : '';
   const missingNote = missing > 0 ? `; ${missing} records are missing` : '';
   const { length: never } = recording.neverLoaded;
   const neverNote = never > 0 ? `; the code of ${never} probes was never loaded` : '';
   const { length: out } = recording.engines.filter(({ engine }) => engine === 'none');
   const outNote = out > 0 ? `; ${out} probes are left out, since they would stop the target (--dry-run says why)` : '';
-  return `${events} events, ${stops} stops, ${times}, ${clockNote}${gapNote}${missingNote}${neverNote}${outNote}${why}`;
+  return `${events} events, ${stops} stops, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${why}`;
 }
 
 /** With the trace. */

@@ -9,6 +9,7 @@ import {
   nanosPerInstruction,
   planHiddenMemory,
   type Refusal,
+  ResetVector,
 } from '../probes/scratch/index.js';
 import type { Recording } from '../recorder/index.js';
 import { connect, type Session, type WireRecorder } from '../rsp/index.js';
@@ -50,9 +51,11 @@ export function recordRun(args: RunArguments): Promise<number> {
       inLine = text.length > 0 ? text.at(-1) !== newline : inLine;
     });
     await using session = await connectTo(qemu, args, prepared.logger, wire);
+    const resetVector = await ResetVector.find(session, prepared.program.arch);
     const hidden = plan ? await HiddenMemory.reserve(session, plan) : (planned as Refusal);
     const recording = await recordSession(prepared, session, {
       hidden,
+      resetVector,
       nanosPerInstruction: nanosPerInstruction(args.command),
     });
     const endedByUs = await finish(qemu, recording, args['keep-running']);

@@ -45,6 +45,8 @@ export interface CallKind {
   ended(call: Call): void;
   /** Its return was not seen. */
   lost(call: Call, hart: number): void;
+  /** The program is gone, and no call is open: what lay in its memory is not there any more. */
+  forget?(): void;
 }
 
 /** Where events go: keeps the guest's time from running backwards, and counts. */
@@ -189,6 +191,7 @@ export class CallTracer implements Tracer {
   /** The program is gone: what was open will not return. */
   abandon(): void {
     this.finish();
+    for (const kind of this.#kinds) kind.forget?.();
   }
 
   #begin(

@@ -16,6 +16,7 @@ import {
   isRefusal,
   ProvenScratch,
   type Refusal,
+  type Region,
   runIntoKernel,
   type Scratch,
   type ScratchSources,
@@ -23,6 +24,7 @@ import {
 } from './scratch/index.js';
 import type { StopEngine } from './stop-engine.js';
 import { StopWarning } from './stop-warning.js';
+import { clearSlack } from './target/clear-slack.js';
 import { cleanChild } from './target/forked-child.js';
 import { LiveDrain } from './target/live-drain.js';
 import { defined, loadedLibrary } from './target/loaded-library.js';
@@ -70,8 +72,10 @@ export class Engines implements Beside {
   ownTime: TrampolineTime | undefined;
   readonly #options: EnginesOptions;
   readonly #logger: Logger;
+  /** What the program's code alone tells. */
+  readonly #planned: SitePlan;
   #plan: SitePlan;
-  readonly #why: Map<number, string>;
+  #why: Map<number, string>;
   #target: TargetEngine | undefined;
   #scratch: Scratch | undefined;
   #drain: LiveDrain | undefined;
@@ -82,6 +86,8 @@ export class Engines implements Beside {
   #exiting = false;
   readonly #warning: StopWarning;
   #unwinder: ProcessUnwinder | undefined;
+  /** Behind the program's text. */
+  #slack: Region | undefined;
   #source: string | undefined;
   #pastWire = false;
   /** Of the programs that the process ran before. */
@@ -93,7 +99,8 @@ export class Engines implements Beside {
     this.#logger = options.logger ?? silent;
     this.#warning = new StopWarning(this.#logger);
     this.#settled = !options.settles;
-    this.#plan = planEngines(options);
+    this.#planned = planEngines(options);
+    this.#plan = this.#planned;
     this.#why = new Map(this.#plan.refused);
     if (options.wanted === 'target' && this.#plan.sites.length === 0) throw unavailable(this.#why.get(0));
   }
@@ -163,6 +170,7 @@ export class Engines implements Beside {
       this.#fallBack(threads.refused);
       return true;
     }
+    this.#why = new Map(this.#planned.refused);
     if (changesItsCode(elf)) await this.#planAnew();
     const plan = this.#plan;
     const [first] = plan.sites;
@@ -180,6 +188,7 @@ export class Engines implements Beside {
     try {
       const time = plan.sites.some(({ counters }) => counters === 0) ? await this.#recordTime(scratch) : undefined;
       const nests = this.#options.harts === 1 && !inProcess;
+      this.#slack = await slackOf({ session, arch, elf });
       const target = new TargetEngine({
         session,
         arch,
@@ -188,7 +197,7 @@ export class Engines implements Beside {
         slotShift: plan.slotShift,
         scratch,
         reserved,
-        near: await slackOf({ session, arch, elf }),
+        near: this.#slack,
         tracer,
         time: time?.record ?? ((ticks) => ticks),
         hartNumber:
@@ -288,11 +297,14 @@ export class Engines implements Beside {
   }
 
   /**
-   * The process runs another program: tells what the old one had still written. A hit in the new one begins anew.
+   * The process runs another program, or the machine was reset: tells what the old program had still written. A hit in the new one begins anew.
+   * @param sameRam the new program finds RAM as the old one left it, but for what is loaded
    * @returns where the probes are that had trampolines
    */
-  async restart(): Promise<readonly Addr[]> {
+  async restart(sameRam = false): Promise<readonly Addr[]> {
     this.#drain?.stop();
+    this.#settled = !this.#options.settles;
+    this.#plan = this.#planned;
     this.#options.session.beforeChildGoes = undefined;
     const [target, scratch] = [this.#target, this.#scratch];
     this.#target = undefined;
@@ -303,6 +315,7 @@ export class Engines implements Beside {
     if (!target) return [];
     const missing = await this.#readOut(target, scratch);
     await closeScratch(scratch);
+    if (sameRam && this.#slack) await clearSlack(this.#options.session, this.#slack, target.placement.code);
     this.#earlier = { records: this.#earlier.records + target.records, missing: this.#earlier.missing + missing };
     return target.sites.map(({ plan: { address } }) => address);
   }
@@ -335,7 +348,7 @@ export class Engines implements Beside {
     const scale = await (processTime || timeScale(scratch));
     if (nanosPerInstruction === undefined || (wanted !== 'target' && this.#why.size > 0))
       return { record: scale, scale };
-    this.ownTime = new TrampolineTime(nanosPerInstruction);
+    this.ownTime = new TrampolineTime(nanosPerInstruction, this.ownTime?.facts);
     return { record: this.ownTime.over(scale), scale };
   }
 

@@ -28,7 +28,9 @@ export {
 export { type PollProbe, type PollProbes, resolvePolls } from './resolve-polls.js';
 export { resolveTallies, type TallyProbe, type TallyProbes } from './resolve-tallies.js';
 export type { ScratchSources } from './scratch/index.js';
+export { SteadyClock } from './steady-clock.js';
 export { type EngineEnd, StopEngine } from './stop-engine.js';
+export type { ResetWatch } from './stop-engine-options.js';
 export { TallyTracer } from './tally-tracer.js';
 export { ticksBelow } from './target/brief-calls.js';
 export { counterScale } from './target/counter-rate.js';

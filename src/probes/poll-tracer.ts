@@ -214,6 +214,10 @@ export class PollTracer implements CallKind {
     if (root.address === self) probe.roots.delete(self);
   }
 
+  forget(): void {
+    for (const { address } of this.#resolved.probes) this.#probes.get(address)?.roots.clear();
+  }
+
   #root({ roots, ref }: Probed, self: Addr): RootRef {
     let root = roots.get(self);
     if (!root) {

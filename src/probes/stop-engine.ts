@@ -7,31 +7,14 @@ import type { ClockReader } from './clock.js';
 import { ProcessEvents } from './process-events.js';
 import { type GuessedReads, ReadGuesses } from './read-guesses.js';
 import { type Stepped, Stepper } from './stepping.js';
-import { codeBytes, type Planted, type Point, StopPoints, type StopPointsOptions } from './stop-points.js';
+import type { EngineEnd, ResetWatch, StopEngineOptions } from './stop-engine-options.js';
+import { codeBytes, type Planted, type Point, StopPoints } from './stop-points.js';
 import { Strangers } from './strangers.js';
-import type { Beside, EngineEnd, Hit, MemoryRequest, Tracer } from './tracer.js';
-import { accessOf, type Watchpoint, type Watchpoints } from './watch/watchpoints.js';
+import type { Hit, MemoryRequest } from './tracer.js';
+import { accessOf, type Watchpoint } from './watch/watchpoints.js';
 
-export type { Beside, EngineEnd, Hit, MemoryRequest, Reaction, Tracer } from './tracer.js';
-
-export interface StopEngineOptions extends StopPointsOptions {
-  readonly tracer: Tracer;
-  /** Called once, at the first hit. */
-  readonly findClock: () => Promise<ClockReader>;
-  /** Whether the machine was reset, which ends the run; `passed`: it only seemed so, and the hart stands further on. */
-  readonly atReset?: (pc: bigint, hart: string | undefined) => Promise<'reset' | 'passed' | 'elsewhere'>;
-  /** Called at hits, before they are handled, until it gives true: what has to wait until the program runs. It may disarm. */
-  readonly onFirstHit?: () => Promise<boolean>;
-  readonly beside?: Beside;
-  /** Called when the process runs another program, before what was open in the old one is given up; where else probes are to be planted now. */
-  readonly onExec?: () => Promise<readonly Addr[]>;
-  /** What is watched beside the probes. */
-  readonly watches?: Watchpoints;
-  /** Asked after an exec: whether the process runs the probed program again, at the same addresses. */
-  readonly isSameProgram: () => Promise<boolean>;
-  /** Called when a hart is seen for the first time; returns its number. */
-  readonly hartNumber: (id: string | undefined) => number;
-}
+export type { EngineEnd } from './stop-engine-options.js';
+export type { Beside, Hit, MemoryRequest, Reaction, Tracer } from './tracer.js';
 
 /**
  * The engine that stops the guest at each event. One stop costs 350-2000 us on QEMU whatever is read, so there is one stop an
@@ -166,8 +149,8 @@ export class StopEngine {
       if (event) return this.#resume(this.#session.batch(hart), event);
       const onward = this.#session.batch(hart);
       if (await this.#options.beside?.handles(stop, onward)) return this.#resume(onward);
-      this.#clock ??= await this.#options.findClock();
       if (watched !== undefined) {
+        this.#clock ??= await this.#options.findClock();
         await this.#options.beside?.stopped(true);
         const next = await this.#access(watched, hart, this.#clock);
         watched = undefined;
@@ -176,16 +159,20 @@ export class StopEngine {
       }
       const first = this.#session.batch(hart);
       const registers = first.readRegisters();
-      const time = this.#clock.request(first);
+      // A machine at its reset vector has no clock that is worth choosing.
+      if (!this.#options.resets) this.#clock ??= await this.#options.findClock();
+      const time = this.#clock?.request(first);
       const guessed = this.#guesses.ask(first);
       const hasCome = this.points.late.ask(first);
       await first.send();
       if (hasCome()) await this.points.plantLate();
       const pc = registers.value.register(this.#arch.pc);
       const stackPointer = registers.value.register(this.#arch.sp);
-      const reset = pc === undefined ? undefined : await this.#options.atReset?.(pc, hart);
-      if (reset === 'passed') continue;
-      if (reset === 'reset') return undefined;
+      const { resets } = this.#options;
+      const reset = pc === undefined ? undefined : await resets?.at(pc, hart);
+      if (resets && reset === 'reset') return this.#reset(resets, time?.());
+      if (reset !== 'passed') this.#clock ??= await this.#options.findClock();
+      if (reset === 'passed' || !time) continue;
       const point = pc === undefined ? undefined : this.points.at(pc);
       if (stop.reason === undefined && pc !== undefined && watches && !this.points.isWatched(pc)) {
         watched = watches.next(await this.#codeAt(addr(pc), hart), registers.value);
@@ -225,6 +212,14 @@ export class StopEngine {
       const next = await this.#handle(point, hit, hart, guessed);
       if (next !== 'again') return next;
     }
+  }
+
+  /** The machine boots once more. */
+  async #reset(resets: ResetWatch, time: number | undefined): Promise<StopReply | undefined> {
+    this.#arrived = false;
+    await resets.again(time);
+    if (this.#session.state.kind !== 'idle') return { kind: 'gone' };
+    return this.#askedToStop ? undefined : this.#resume(this.#session.batch());
   }
 
   async #handle(

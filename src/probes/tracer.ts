@@ -1,6 +1,6 @@
 import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import type { Batch, SignalStop, StopReply } from '../rsp/index.js';
+import type { Batch, SignalStop } from '../rsp/index.js';
 
 /** One stop at a place that is watched, with everything that is read at every stop. */
 export interface Hit {
@@ -43,9 +43,3 @@ export interface Beside {
   /** At every other stop, before it is looked at. `tells`: it may be one that an event is told of. */
   stopped(tells: boolean): Promise<void>;
 }
-
-/** Why the engine stopped running the guest. */
-export type EngineEnd =
-  | { readonly kind: 'guest-ended'; readonly stop: StopReply }
-  /** The guest is stopped and every breakpoint is still known to the session: detach or resume it. */
-  | { readonly kind: 'asked' };

@@ -68,6 +68,12 @@ export class HartWords {
     }
   }
 
+  /** The target begins anew: words may be others'. */
+  forget(): void {
+    this.#known.clear();
+    this.#hints.clear();
+  }
+
   number(word: bigint): number {
     if (this.#harts === 1) return 0;
     const known = this.#known.get(word);

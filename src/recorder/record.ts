@@ -16,6 +16,7 @@ import {
   loopsToStart,
   PollTracer,
   resolveWatches,
+  SteadyClock,
   StopEngine,
   stackBytes,
   TallyTracer,
@@ -37,7 +38,7 @@ import { CountingSink } from './counting-sink.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
 import { addressesOf, codeToVerify, enginePlan, isLoadedAlike, loadedProgram, planHarts } from './program.js';
 import type { Progress, Recording, RecordOptions } from './recording.js';
-import { watchResets } from './resets.js';
+import { Resets } from './resets.js';
 
 /** Of QEMU's `virt` machine. */
 const defaultTimebaseHz = 10_000_000;
@@ -95,7 +96,8 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const nanosPerTick = 1e9 / (options.timebaseHz ?? defaultTimebaseHz);
   const timeScale = async (at: Addr): Promise<TimeScale> => {
     const calibration = arch.probeCode?.calibration;
-    if (!calibration || !engine.clock) return (ticks) => Math.round(ticks * nanosPerTick);
+    const ahead = steady?.ahead ?? 0;
+    if (!calibration || !engine.clock) return (ticks) => Math.round(ticks * nanosPerTick) + ahead;
     return counterScale(session, arch, calibration, engine.clock, at);
   };
   const { hidden, given } = options.scratch ?? {};
@@ -145,7 +147,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
       codeChanges: changesItsCode(elf),
       hartNumber: (id) => harts.number(id),
       isSameProgram: () => isLoadedAlike(of, options.program.elf, elf, verified),
-      atReset: (pc, at) => resets.at(pc, at),
+      resets,
       onFirstHit: async () => {
         const done = await engines.arrive(engine, (thrown) => failed(thrown));
         // Before the first record is looked at: the target stands.
@@ -158,11 +160,44 @@ export async function record(options: RecordOptions): Promise<Recording> {
       onExec: () => engines.restart(),
       findClock: clock,
     });
+  /** Undefined until the first stop. */
+  let steady: SteadyClock | undefined;
   const firstClock = async (): Promise<ClockReader> => {
-    const clock = await clockOf(session);
-    begin(clock.info);
-    return clock;
+    steady = new SteadyClock(await clockOf(session));
+    begin(steady.info);
+    return steady;
   };
+  const plant = async (): Promise<void> => {
+    await engine.arm(addresses);
+    await watches.arm();
+    if (until !== undefined) await engine.pauseInProgram(until, () => stop('until'));
+    if (settlesAt !== undefined) await engine.pause(settlesAt, () => engines.settle());
+  };
+  const bootEnded = async (time: number | undefined): Promise<void> => {
+    await engines.restart(true);
+    tracer.abandon();
+    engine.points.forget();
+    words.forget();
+    if (time === undefined) return;
+    steady?.goOnFrom(output.time, time);
+    output.moveTo(time);
+  };
+  const tellReset = (): void => {
+    if (steady) output.emit({ type: 'reset', time: output.time });
+  };
+  const { resetVector: vector } = options;
+  const resets =
+    vector &&
+    new Resets({
+      session,
+      vector,
+      hidden,
+      logger,
+      ended: bootEnded,
+      tell: tellReset,
+      events: () => output.events,
+      plant,
+    });
   let watches = watchesOf(session);
   let engine = engineFor(session, watches, firstClock);
   const begin = (clock: ClockInfo): void =>
@@ -170,9 +205,8 @@ export async function record(options: RecordOptions): Promise<Recording> {
   await session.passSignals();
   const leftOut = new Set<Addr>(engines.leftOut);
   const addresses = addressesOf(program).filter((address) => !leftOut.has(address));
-  const resets = await watchResets(hidden, logger, () => stop('reset'));
-  await engine.arm(addresses);
-  await watches.arm();
+  await resets?.watch();
+  await plant();
 
   const stopping = new AbortController();
   let why: Recording['end'] = 'guest-ended';
@@ -212,8 +246,6 @@ export async function record(options: RecordOptions): Promise<Recording> {
     records: engines.records,
     guestNs: counting.span,
   });
-  if (until !== undefined) await engine.pauseInProgram(until, () => stop('until'));
-  if (settlesAt !== undefined) await engine.pause(settlesAt, () => engines.settle());
   const notLoaded = (): string[] => {
     const names = new Map(engines.choices.map(({ address, name }) => [address, name]));
     return engine.waiting.map((address) => names.get(address) ?? hex(address));
@@ -240,11 +272,9 @@ export async function record(options: RecordOptions): Promise<Recording> {
     const clock = known && (await clockOf(session));
     if (clock) counting.event(await gapUntilNow(session, clock, known, output.time));
     watches = watchesOf(session);
-    const next = engineFor(session, watches, clock ? async () => clock : firstClock);
-    await next.arm(addresses);
-    await watches.arm();
-    if (until !== undefined) await next.pauseInProgram(until, () => stop('until'));
-    return next;
+    engine = engineFor(session, watches, clock ? async () => clock : firstClock);
+    await plant();
+    return engine;
   };
 
   let ended: StopReply | undefined;
@@ -272,8 +302,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   try {
     // A target that runs out of patches must not stand still before an access.
     if (session.state.kind === 'idle') await engine.settle();
-    ({ missing } = await engines.leave(session.state.kind === 'idle' && !resets.happened));
-    await resets.hideAgain();
+    ({ missing } = await engines.leave(session.state.kind === 'idle'));
   } catch (thrown) {
     failed(thrown);
   }
@@ -306,6 +335,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
     missing,
     tailLost,
     pastWire,
+    resets: resets?.count ?? 0,
     ...progress(),
   };
 }

@@ -2,6 +2,7 @@ import type { Addr } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { ClockName, EngineName, FunctionOptions, ScratchSources } from '../probes/index.js';
+import type { ResetVector } from '../probes/scratch/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, OwnTime, ProbeFact, TallyRow, TraceSink, WatchRef } from '../trace/index.js';
 import type { Program } from './program.js';
@@ -28,6 +29,8 @@ export interface RecordOptions {
   readonly scratch?: ScratchSources;
   /** Record who polls: the stack of so many frames at every poll's begin. */
   readonly stackDepth?: number;
+  /** Of a machine that we started: it is traced on when it was reset. */
+  readonly resetVector?: ResetVector | undefined;
   readonly functions?: FunctionOptions;
   /** The guest's clock counts instructions, each of which takes so long. */
   readonly nanosPerInstruction?: number | undefined;
@@ -53,7 +56,7 @@ export interface Progress {
 }
 
 export interface Recording extends Progress {
-  readonly end: 'guest-ended' | 'reset' | 'until' | 'duration' | 'max-events' | 'interrupted' | 'failed';
+  readonly end: 'guest-ended' | 'until' | 'duration' | 'max-events' | 'interrupted' | 'failed';
   readonly clock: ClockInfo;
   /** How the guest ended, where the stub said so. */
   readonly stop: StopReply | undefined;
@@ -76,6 +79,8 @@ export interface Recording extends Progress {
   readonly neverLoaded: readonly string[];
   /** The guest ended with a ring that could only be read at stops: what was in it is lost. */
   readonly tailLost: boolean;
+  /** How often the machine was reset, and booted once more. */
+  readonly resets: number;
   /** Records were read past the stub: a recording of the wire does not have them. */
   readonly pastWire: boolean;
 }

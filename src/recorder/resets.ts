@@ -1,41 +1,65 @@
 import type { Logger } from '../base/logger.js';
-import { type HiddenMemory, isRefusal, type Refusal } from '../probes/scratch/index.js';
+import type { ResetWatch } from '../probes/index.js';
+import { type HiddenMemory, isRefusal, type Refusal, type ResetVector } from '../probes/scratch/index.js';
+import type { Session } from '../rsp/index.js';
 
-/** The machine that we started may be reset: QEMU loads its program anew then, and nothing of ours is in that any more. */
-export interface Resets {
-  /** It was reset, and has not run since. */
-  readonly happened: boolean;
-  /** See `HiddenMemory.atReset`. */
-  at(pc: bigint, hart: string | undefined): ReturnType<HiddenMemory['atReset']>;
-  /** After a reset, before it runs on without us: the kernel is not told of the hidden RAM this time either. */
-  hideAgain(): Promise<void>;
+export interface ResetsOptions {
+  readonly session: Session;
+  readonly vector: ResetVector;
+  readonly hidden: HiddenMemory | Refusal | undefined;
+  readonly logger: Logger;
+  /** The old boot is over: gives what it had still written to the trace, and forgets what was planted. */
+  readonly ended: (time: number | undefined) => Promise<void>;
+  /** Marks the reset in the trace. */
+  readonly tell: () => void;
+  /** Events in the trace so far. */
+  readonly events: () => number;
+  /** The machine is about to run: plants all that is planted in a machine that has not run. */
+  readonly plant: () => Promise<void>;
 }
 
-/** Plants a breakpoint at the reset vector where RAM is hidden: what comes after a reset would run over it. */
-export async function watchResets(
-  hidden: HiddenMemory | Refusal | undefined,
-  logger: Logger,
-  onReset: () => void,
-): Promise<Resets> {
-  let happened = false;
-  const memory = hidden && !isRefusal(hidden) ? hidden : undefined;
-  if (memory && !(await memory.watchReset()))
+/** The machine that we started may be reset. QEMU keeps RAM and breakpoints then, and loads its program anew: nothing of ours is in that any more. */
+export class Resets implements ResetWatch {
+  readonly #options: ResetsOptions;
+  count = 0;
+  /** {@link ResetsOptions.events} when the machine was last reset. */
+  #eventsBefore = -1;
+
+  constructor(options: ResetsOptions) {
+    this.#options = options;
+  }
+
+  /** From now on resets are seen, where the stub takes a breakpoint at the reset vector. */
+  async watch(): Promise<void> {
+    const { vector, logger } = this.#options;
+    if (await vector.watch()) return;
     logger.warn({}, 'the stub takes no breakpoint at the reset vector: a reset goes unseen');
-  return {
-    get happened() {
-      return happened;
-    },
-    async at(pc, hart) {
-      const found = (await memory?.atReset(pc, hart)) ?? 'elsewhere';
-      if (found === 'reset') {
-        happened = true;
-        onReset();
-      }
-      return found;
-    },
-    async hideAgain() {
-      const refused = happened ? await memory?.hideAgain() : undefined;
-      if (refused) logger.warn({ why: refused.refused }, 'the kernel is told of all RAM after this reset');
-    },
-  };
+  }
+
+  at(pc: bigint, hart: string | undefined): ReturnType<ResetWatch['at']> {
+    return this.#options.vector.stopped(pc, hart);
+  }
+
+  async again(time: number | undefined): Promise<void> {
+    const { session, vector, hidden, logger, ended, tell, events, plant } = this.#options;
+    const isHidden = hidden !== undefined && !isRefusal(hidden);
+    await ended(time);
+    // A firmware that finds itself warm resets the machine once more. Where RAM is hidden it runs unwatched.
+    const isSame = vector.firmwareResets && !isHidden && events() === this.#eventsBefore;
+    if (!isSame) {
+      this.count++;
+      tell();
+    }
+    this.#eventsBefore = events();
+    const batch = session.batch();
+    for (const breakpoint of session.breakpoints) batch.removeBreakpoint(breakpoint);
+    await batch.send();
+    // x86's firmware runs meanwhile.
+    const refused = isHidden ? await hidden.hideAgain() : undefined;
+    if (session.state.kind !== 'idle') return;
+    if (refused) logger.warn({ why: refused.refused }, 'the kernel is told of all RAM after this reset');
+    await this.watch();
+    await plant();
+    logger.info({ resets: this.count }, 'the machine was reset');
+  }
 }

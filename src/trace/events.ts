@@ -224,7 +224,22 @@ export interface Gap {
   readonly to: GuestNanos;
 }
 
-export type TraceEvent = PollBegin | PollEnd | StateChange | DerivedPoll | PollLost | CallEvent | WatchHit | Gap;
+/** The machine was reset and boots once more. What was open then has been told as lost. */
+export interface Reset {
+  readonly type: 'reset';
+  readonly time: GuestNanos;
+}
+
+export type TraceEvent =
+  | PollBegin
+  | PollEnd
+  | StateChange
+  | DerivedPoll
+  | PollLost
+  | CallEvent
+  | WatchHit
+  | Gap
+  | Reset;
 
 export interface HartInfo {
   readonly number: number;

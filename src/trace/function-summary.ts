@@ -106,6 +106,7 @@ export class FunctionSummary implements TraceSink {
       case 'state':
       case 'derived-poll':
       case 'watch':
+      case 'reset':
         break;
     }
   }

@@ -102,6 +102,7 @@ export class Summary implements TraceSink {
         break;
       case 'state':
       case 'watch':
+      case 'reset':
         break;
     }
   }

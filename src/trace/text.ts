@@ -79,6 +79,9 @@ function linkText({ future, typeName, state }: AwaitLink): string {
 /** What a gap in a trace is called. */
 export const gapText = 'not recorded: the link to the stub was broken';
 
+/** What a reset in a trace is called. */
+export const resetText = 'the machine was reset';
+
 /** A stack in one line, innermost first: `work::leaf at src/work.rs:3 < exec::poll_task at src/exec.rs:74`. */
 export function stackText(stack: readonly StackEntry[]): string {
   return stack

@@ -143,19 +143,3 @@ t.test('after a SIGKILL: detach finds the ends too', async (t) => {
   await checkCode(t, after, kernel);
   after.close();
 });
-
-t.test('a machine that resets itself: all that came before, and one sentence', async (t) => {
-  const calls = 40;
-  const kernel = endsKernel(t, calls, 1);
-  const folder = scratchFolder(t);
-  const [file, console] = [join(folder, 'out.txt'), join(folder, 'console')];
-  const args = ['--json', '--engine', 'target', ...probes, '-o', file, '--console', console, kernel.elf];
-  const { status, stdout, stderr } = await rsptrace('run', ...args, '--', ...kernel.command).ended;
-  t.equal(status, 0, stderr.slice(-300));
-  t.match(stderr, /^rsptrace: the machine was reset; what it did after that is not in the trace$/m);
-  const output = JSON.parse(stdout) as Output & { end: string };
-  t.equal(output.end, 'reset');
-  checkCounts(t, output, calls);
-  // It may have come round again before QEMU was ended.
-  t.equal(readFileSync(console, 'latin1').split('\n')[0]?.trim().replace(/= +/g, '='), computed(calls));
-});

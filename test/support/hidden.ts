@@ -2,10 +2,16 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { type Architecture, architectureOf } from '../../src/arch/index.js';
+import { type Architecture, architectureNamed, architectureOf } from '../../src/arch/index.js';
 import { startQemu } from '../../src/cli/qemu.js';
 import { ElfFile } from '../../src/dwarf/index.js';
-import { HiddenMemory, type HiddenMemoryPlan, isRefusal, planHiddenMemory } from '../../src/probes/scratch/index.js';
+import {
+  HiddenMemory,
+  type HiddenMemoryPlan,
+  isRefusal,
+  planHiddenMemory,
+  ResetVector,
+} from '../../src/probes/scratch/index.js';
 import { connect, type Session } from '../../src/rsp/index.js';
 import { scratchFolder } from './command.js';
 
@@ -14,6 +20,7 @@ export interface HiddenMachine {
   readonly plan: HiddenMemoryPlan;
   readonly session: Session;
   readonly hidden: HiddenMemory;
+  readonly vector: ResetVector;
   readonly ended: Promise<{ readonly status: number | null }>;
   console(): string;
 }
@@ -33,9 +40,12 @@ export async function hiddenMachine(t: Test, command: readonly string[]): Promis
     clearTimeout(killer);
     plan[Symbol.dispose]();
   });
+  const arch = architectureNamed(plan.machine.kind === 'pc' ? 'i386:x86-64' : 'riscv:rv64');
+  const vector = arch && (await ResetVector.find(session, arch));
+  if (vector === undefined) throw new Error('the machine does not stand at its reset vector');
   const hidden = await HiddenMemory.reserve(session, plan);
   if (isRefusal(hidden)) throw new Error(hidden.refused);
-  return { plan, session, hidden, ended: qemu.ended, console: () => Buffer.concat(texts).toString('latin1') };
+  return { plan, session, hidden, vector, ended: qemu.ended, console: () => Buffer.concat(texts).toString('latin1') };
 }
 
 /** What a machine prints by itself, whole: a pipe that is full when QEMU ends would lose the rest. */

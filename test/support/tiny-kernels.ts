@@ -52,6 +52,8 @@ export interface HartsOptions {
   readonly calls: number;
   /** Ticks of the 10 MHz timer between two interrupts of a hart; 0: none. */
   readonly period: number;
+  /** On x86_64: how often a triple fault resets the machine when all is printed. */
+  readonly resets?: number;
 }
 
 /** What a hart of `kernels/harts-ARCH.s` says that it has done. */
@@ -68,11 +70,13 @@ export function hartsKernel(
   arch: 'riscv64' | 'x86_64',
   options: HartsOptions,
 ): PagingKernel {
-  const values = { HARTS: options.harts, CALLS: options.calls, PERIOD: options.period };
+  const { harts, calls, period, resets = 0 } = options;
+  const values = { HARTS: harts, CALLS: calls, PERIOD: period, RESETS: resets };
   const elf = bareKernel(t, arch, `harts-${arch}.s`, values);
   // On x86-64 two sockets of three cores, whose APICs are 0, 1, 2, 4, 5, 6.
-  const smp = arch === 'x86_64' ? `${options.harts},maxcpus=6,sockets=2,cores=3` : `${options.harts}`;
-  const machine = arch === 'x86_64' ? ['qemu-system-x86_64', ...exit, '-nographic'] : bareMachine;
+  const smp = arch === 'x86_64' ? `${harts},maxcpus=6,sockets=2,cores=3` : `${harts}`;
+  const pc = ['qemu-system-x86_64', ...exit.filter((word) => resets === 0 || word !== '-no-reboot'), '-nographic'];
+  const machine = arch === 'x86_64' ? pc : bareMachine;
   return { elf, command: [...machine, '-smp', smp, '-kernel', elf] };
 }
 
@@ -98,10 +102,10 @@ export function briefKernel(
 }
 
 /**
- * Assembles `kernels/ends-riscv64.s`, whose functions are left in several ways; nothing tells that they have no arguments on the stack. It may
- * reset the machine at its end.
+ * Assembles `kernels/ends-riscv64.s`, whose functions are left in several ways; nothing tells that they have no arguments on the stack. It resets
+ * the machine so many times at its end, and prints each time what it has called.
  */
-export function endsKernel(t: { teardown: (fn: () => void) => void }, calls: number, resets: 0 | 1 = 0): PagingKernel {
+export function endsKernel(t: { teardown: (fn: () => void) => void }, calls: number, resets = 0): PagingKernel {
   const plain = join(scratchFolder(t), 'plain.o');
   const source = join(import.meta.dirname, 'kernels', 'ends-plain-riscv64.s');
   execFileSync('riscv64-linux-gnu-as', ['-march=rv64imac_zicsr_zifencei', '-g', '-o', plain, source]);

@@ -51,3 +51,18 @@ t.test('the summary lists them', async (t) => {
   tell(without, oneTask);
   t.same(summary.rows(), without.rows());
 });
+
+const again: TraceEvent[] = [...oneTask.slice(0, 6), { type: 'reset', time: nanos(700) }, ...oneTask.slice(6)];
+
+t.test('a reset of the machine is an instant of all of it', async (t) => {
+  const perfetto = readPerfetto(decode(write('reset.pftrace', again)));
+  const chrome = readChrome(parse(write('reset.json', again)) as ChromeRecord[]);
+  for (const slices of [perfetto.slices, chrome])
+    t.same(
+      slices.filter(({ category }) => category === 'reset').map(({ kind, begin, name }) => [kind, begin, name]),
+      [['instant', 700, 'the machine was reset']],
+    );
+  const track = perfetto.slices.find(({ category }) => category === 'reset')?.track ?? '';
+  t.equal(perfetto.tracks.get(track)?.parent, undefined);
+  t.match(write('reset.txt', again).toString(), /^# the machine was reset at 0\.700 us$/m);
+});

@@ -1,8 +1,8 @@
 import type { Architecture } from '../../arch/index.js';
-import { type Addr, addr } from '../../base/addr.js';
-import { ANY_HART, type Breakpoint, type Session } from '../../rsp/index.js';
-import { hideInDeviceTree, riscvReset } from './hide-in-device-tree.js';
-import { hideInMemoryMap, x86Reset } from './hide-in-memory-map.js';
+import { type Addr, addr, hex } from '../../base/addr.js';
+import type { Session } from '../../rsp/index.js';
+import { hideInDeviceTree } from './hide-in-device-tree.js';
+import { hideInMemoryMap } from './hide-in-memory-map.js';
 import type { HiddenMemoryPlan } from './plan-hidden-memory.js';
 import { type PagingFacts, RamPiece } from './ram-piece.js';
 import { alignDown, alignUp, isRefusal, LARGE_PAGE, type MapRefusal, type Refusal, type Scratch } from './scratch.js';
@@ -20,6 +20,8 @@ export class HiddenMemory {
   /** What is at offset 0 of the file. */
   readonly #fileBase: Addr;
   readonly #first: Found;
+  /** Why it could not be hidden after a reset. */
+  #lost: Refusal | undefined;
 
   private constructor(session: Session, plan: HiddenMemoryPlan, found: Found) {
     const start = alignUp(Number(found.start), LARGE_PAGE);
@@ -40,62 +42,21 @@ export class HiddenMemory {
     return isRefusal(found) ? found : new HiddenMemory(session, plan, found);
   }
 
-  /** The machine starts again at this address; a breakpoint there stays through a reset. */
-  get resetBreakpoint(): Breakpoint {
-    return this.#plan.machine.kind === 'riscv-virt'
-      ? { type: 0, address: riscvReset, kind: 4 }
-      : { type: 1, address: x86Reset, kind: 1 };
-  }
-
   /**
-   * Whether the machine has stopped at {@link resetBreakpoint} because it was reset. Programs may have code of their own at that (virtual)
-   * address: over that the hart has been stepped then.
-   */
-  async atReset(pc: bigint, hart: string | undefined): Promise<'reset' | 'passed' | 'elsewhere'> {
-    const isRiscv = this.#plan.machine.kind === 'riscv-virt';
-    const { address } = this.resetBreakpoint;
-    // x86 counts from a segment whose base is ffff0000 then; riscv begins in M-mode.
-    if (pc !== (isRiscv ? address : address & 0xffffn) && pc !== address) return 'elsewhere';
-    const [name, wanted] = isRiscv ? ['priv', 3n] : ['cs', 0xf000n];
-    const batch = this.#session.batch(hart);
-    const mode = batch.readRegister(name);
-    await batch.send();
-    if (mode.value === undefined || mode.value === wanted) return 'reset';
-    if (pc !== address) return 'elsewhere';
-    await this.#session.removeBreakpoint(this.resetBreakpoint);
-    await this.#session.resume({ kind: 'step', hart: hart ?? ANY_HART });
-    await this.#session.insertBreakpoint(this.resetBreakpoint);
-    return 'passed';
-  }
-
-  /** Plants {@link resetBreakpoint}; harts that stand there make their first step. False where the stub does not take it. */
-  async watchReset(): Promise<boolean> {
-    const { address } = this.resetBreakpoint;
-    const pc = this.#plan.machine.kind === 'riscv-virt' ? 'pc' : 'rip';
-    for (const { id } of await this.#session.harts()) {
-      const batch = this.#session.batch(id);
-      const at = batch.readRegister(pc);
-      await batch.send();
-      if (at.value === address) await this.#session.resume({ kind: 'step', hart: id });
-    }
-    return this.#session.insertBreakpoint(this.resetBreakpoint);
-  }
-
-  /**
-   * To be called when the target has stopped at {@link resetBreakpoint}: hides the RAM again, which keeps its contents. QEMU has loaded the
-   * kernel anew, so nothing that was written to its code is left, and what {@link map} gave must be mapped again.
+   * To be called when the machine stands at its reset vector once more, nothing planted anywhere: hides the RAM again, which keeps its contents.
+   * QEMU has loaded the kernel anew, so nothing that was written to its code is left, and what {@link map} gave must be mapped again. Where the
+   * RAM cannot be hidden, {@link map} refuses from then on.
    */
   async hideAgain(): Promise<Refusal | undefined> {
-    const watched = this.resetBreakpoint;
-    await this.#session.removeBreakpoint(watched);
     const found = await hide(this.#session, this.#plan, this.#first);
-    const planted = await this.watchReset();
-    if (isRefusal(found)) return found;
-    return planted ? undefined : { refused: 'the breakpoint at the reset vector is not taken again' };
+    const moved = !isRefusal(found) && found.start !== this.#first.start;
+    this.#lost = moved ? { refused: `the RAM to hide lies at ${hex(found.start)} now` } : asRefusal(found);
+    return this.#lost;
   }
 
   /** Makes the RAM usable for the kernel, see {@link RamPiece.map}. */
-  map(arch: Architecture, facts: PagingFacts): Promise<Scratch | MapRefusal> {
+  async map(arch: Architecture, facts: PagingFacts): Promise<Scratch | MapRefusal> {
+    if (this.#lost) return { ...this.#lost, later: false };
     const { file, notShared } = this.#plan;
     const piece = new RamPiece(this.#session, {
       start: this.start,
@@ -107,6 +68,10 @@ export class HiddenMemory {
     });
     return piece.map(arch, facts);
   }
+}
+
+function asRefusal(found: Found | Refusal): Refusal | undefined {
+  return isRefusal(found) ? found : undefined;
 }
 
 interface Found {

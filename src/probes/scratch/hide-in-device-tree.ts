@@ -9,8 +9,6 @@ import type { Session, TargetMemory } from '../../rsp/index.js';
 import { FDT_HEADER, fdtSize, readFdt, writeFdtSize } from './fdt.js';
 import { isRefusal, LARGE_PAGE, type Refusal } from './scratch.js';
 
-/** The reset vector. */
-export const riscvReset = addr(0x1000);
 const fdtPointer = addr(0x1020);
 
 export interface HiddenInTree {

@@ -11,8 +11,6 @@ import type { BootImage } from './boot-image.js';
 import { readMap, takeRam, writeMap } from './memory-map.js';
 import { isRefusal, type Refusal } from './scratch.js';
 
-/** The reset vector, as breakpoints know it. */
-export const x86Reset = addr(0xffff_fff0);
 /** How long firmware may take to start the kernel, in milliseconds. */
 const bootMs = 30_000;
 /** A kernel that is mapped where it lies reaches no further from its text at the begin of RAM. */

@@ -1,3 +1,4 @@
+export { accessTo } from './access.js';
 export { findScratch, type ScratchRequest, type ScratchSources, slackOf } from './find-scratch.js';
 export { type GivenMemory, givenScratch, parseScratch, sectionMemory, symbolMemory } from './given-memory.js';
 export type { Intercept } from './guest-allocator.js';
@@ -10,6 +11,7 @@ export { beginPrivacyProof } from './prove-private.js';
 export { ProvenScratch } from './proven-scratch.js';
 export { nanosPerInstruction } from './qemu-options.js';
 export type { PagingFacts } from './ram-piece.js';
+export { ResetVector } from './reset-vector.js';
 export {
   closeScratch,
   isRefusal,

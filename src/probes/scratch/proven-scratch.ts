@@ -45,9 +45,12 @@ export class ProvenScratch {
     return this.#known.allocator?.unanswered;
   }
 
-  /** The target runs another program. */
+  /** The target runs another program, which asks anew for what the old one's allocator gave. */
   forget(): void {
     this.#found = undefined;
+    this.#proof = undefined;
+    this.#proved = false;
+    delete this.#known.allocator;
   }
 
   /** The recording ends: takes a pattern out that is still there. The target stands. */

@@ -40,8 +40,10 @@ export class TrampolineTime {
   #spent = 0;
   #facts: OwnTime | undefined;
 
-  constructor(nanosPerInstruction: number) {
+  /** `earlier`: what was taken out of the time of programs that the target ran before. */
+  constructor(nanosPerInstruction: number, earlier?: OwnTime) {
     this.#nanosPerInstruction = nanosPerInstruction;
+    this.#facts = earlier;
   }
 
   /** What was taken out so far; undefined where nothing was. */

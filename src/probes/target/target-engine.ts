@@ -422,4 +422,3 @@ function tooSmall(bytes: number): RsptraceError {
     hint: 'give at least 4 KiB for data, and about 300 bytes a probe for code',
   });
 }
-

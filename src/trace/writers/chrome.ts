@@ -5,7 +5,7 @@
  *   M        metadata
  *   B E      slices of a hart, or of a stack: strictly nested
  *   b n e    nestable async: of a root Future (one `cat` + `id` each), of gaps
- *   i        instants of a hart or a stack: accesses of watched places, ends whose begin is unknown
+ *   i        instants of a hart or a stack: accesses of watched places, ends whose begin is unknown; of all: resets
  *   C        values of watched places
  *
  * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid` the hart's number + 1, since viewers take thread 0 as the idle
@@ -23,6 +23,7 @@ import type {
   PollBegin,
   PollEnd,
   PollLost,
+  Reset,
   RootRef,
   StateChange,
   ThreadRef,
@@ -39,6 +40,7 @@ import {
   engineTexts,
   gapText,
   placeText,
+  resetText,
   rootText,
   stackText,
   stateText,
@@ -211,6 +213,10 @@ export class ChromeWriter implements LaneWriter {
     const name = quote(gapText);
     this.#record('b', event.from, `"tid":1,"cat":"gap","id":"0x0","name":${name}`, {});
     this.#record('e', event.to, `"tid":1,"cat":"gap","id":"0x0","name":${name}`, {});
+  }
+
+  reset({ time }: Reset): void {
+    this.#record('i', time, `"tid":1,"s":"g","cat":"reset","name":${quote(resetText)}`, {});
   }
 
   flush(): void {

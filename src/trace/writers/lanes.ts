@@ -10,6 +10,7 @@ import type {
   PollBegin,
   PollEnd,
   PollLost,
+  Reset,
   RootRef,
   StateChange,
   StateRef,
@@ -72,6 +73,8 @@ export interface LaneWriter {
   watch(event: WatchHit): void;
   /** A slice on a lane of its own. */
   gap(event: Gap): void;
+  /** An instant of all harts. */
+  reset(event: Reset): void;
   flush(): void;
   end(facts?: TraceFacts): void;
 }
@@ -119,6 +122,10 @@ export class Lanes implements TraceSink {
   event(event: TraceEvent): void {
     if (event.type === 'gap') {
       this.#writer.gap(event);
+      return;
+    }
+    if (event.type === 'reset') {
+      this.#writer.reset(event);
       return;
     }
     if (!this.#harts[event.hart]) this.hart({ number: event.hart, name: `hart ${event.hart}` });

@@ -1,7 +1,7 @@
 /*
  * The Perfetto trace of a recording. The packets' format, spec and field numbers: ./perfetto-packets.ts.
  *
- *   process   labkern                        one instant at 0: program, build id, architecture, clock
+ *   process   labkern                        one instant at 0: program, build id, architecture, clock; one a reset
  *     hart 0                                 a slice a poll and a slice a call of a function, nested by call
  *     hart 1
  *     stack 0xff20000000014000               the calls of a thread that is known by its stack, not on its harts' tracks
@@ -27,6 +27,7 @@ import type {
   PollBegin,
   PollEnd,
   PollLost,
+  Reset,
   RootRef,
   StateChange,
   StateRef,
@@ -37,7 +38,7 @@ import type {
   WatchRef,
 } from '../events.js';
 import type { OutputFile } from '../output-file.js';
-import { accessText, doerText, engineTexts, gapText, rootText, stackText, threadText } from '../text.js';
+import { accessText, doerText, engineTexts, gapText, resetText, rootText, stackText, threadText } from '../text.js';
 import type { LaneWriter } from './lanes.js';
 import { CallBodies } from './perfetto-calls.js';
 import { CHILD_ORDERING, EVENT, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-fields.js';
@@ -249,6 +250,12 @@ export class PerfettoWriter implements LaneWriter {
     const body = this.#sequence.body({ category: 'gap', name: gapText });
     this.#sequence.event(EVENT.sliceBegin, GAPS_TRACK, event.from, body);
     this.#sequence.event(EVENT.sliceEnd, GAPS_TRACK, event.to);
+  }
+
+  reset({ time }: Reset): void {
+    this.#sequence.annotate();
+    const body = this.#sequence.body({ category: 'reset', name: resetText });
+    this.#sequence.event(EVENT.instant, PROCESS_TRACK, time, body);
   }
 
   flush(): void {

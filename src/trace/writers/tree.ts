@@ -29,6 +29,7 @@ import {
   doerText,
   engineTexts,
   gapText,
+  resetText,
   stateText,
   threadText,
 } from '../text.js';
@@ -92,6 +93,10 @@ export class TreeWriter implements TraceSink {
       case 'gap':
         this.#openPending();
         this.#write(`# ${gapText}: ${timeText(event.to - event.from)}\n`);
+        break;
+      case 'reset':
+        this.#openPending();
+        this.#write(`# ${resetText} at ${micros(event.time)} us\n`);
         break;
     }
   }

@@ -24,14 +24,14 @@ for (const [name, smp, base] of [
     // A guest that ends QEMU when it resets would not come back.
     const command = qemuArgv(name, ['-smp', String(smp)]).filter((word) => word !== '-no-reboot');
     const machine = await hiddenMachine(t, command);
-    const { session, hidden, plan } = machine;
+    const { session, hidden, plan, vector } = machine;
     const { elf, arch } = await programOf(elfPath(name));
     const text = [...elf.symbols].find((symbol) => /9poll_task/.test(symbol.name))?.address ?? addr(0);
     const offset = Number(hidden.start) - base;
     const mark = Buffer.alloc(hidden.size, 'stays through a reset ');
     const file = plan.file?.piece(offset, hidden.size);
     file?.write(0, mark);
-    t.equal(await hidden.watchReset(), true);
+    t.equal(await vector.watch(), true);
     const poll: { type: 1; address: Addr; kind: number } = { type: 1, address: text, kind: 1 };
     for (let round = 0; round < 2; round++) {
       await session.insertBreakpoint(poll);
@@ -41,8 +41,11 @@ for (const [name, smp, base] of [
       await session.monitor('system_reset');
       await session.resume();
       const reset = await pcOf(session, arch.pc);
-      t.equal(reset, arch.name === 'riscv64' ? hidden.resetBreakpoint.address : 0xfff0n);
+      t.equal(reset, arch.name === 'riscv64' ? 0x1000n : 0xfff0n);
+      t.equal(await vector.stopped(reset ?? 0n, undefined), 'reset');
+      await session.removeBreakpoint(vector.breakpoint);
       t.equal(await hidden.hideAgain(), undefined);
+      t.equal(await vector.watch(), true);
     }
     const scratch = await hidden.map(arch, { text, pages: false });
     if (isRefusal(scratch)) throw new Error(scratch.refused);

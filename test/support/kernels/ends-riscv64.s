@@ -1,6 +1,6 @@
 # A kernel in M-mode whose functions return in several ways, assembled without debug info, so that they may have arguments on the stack, with
 #   CALLS   how often it calls each
-#   RESETS  1: it resets the machine at the end
+#   RESETS  how often it resets the machine at its end; it counts in RAM that nobody loads anything to
 # and linked with ends-plain-riscv64.s, which has debug info. It prints "many=  N deep= N tail= N plain=N total=N" and ends with status 0.
 
     .option norelax
@@ -42,8 +42,15 @@ _start:
     la a0, l_end
     call text
     li t0, 0x100000
-    li t1, 0x5555 + RESETS * 0x2222
-    sw t1, 0(t0)
+    li t1, 0x5555
+    li t2, 0x84000000
+    ld t3, 0(t2)
+    li t4, RESETS
+    beq t3, t4, 3f
+    addi t3, t3, 1
+    sd t3, 0(t2)
+    li t1, 0x7777
+3:  sw t1, 0(t0)
 park:
     wfi
     j park

@@ -1,0 +1,27 @@
+import type { Batch } from '../rsp/index.js';
+import type { ClockReader } from './clock.js';
+
+/** A clock whose time goes on where a reset of the machine sets the clock back. */
+export class SteadyClock implements ClockReader {
+  readonly #clock: ClockReader;
+  /** Nanoseconds that the trace's time is ahead of the clock's. */
+  ahead = 0;
+
+  constructor(clock: ClockReader) {
+    this.#clock = clock;
+  }
+
+  get info(): ClockReader['info'] {
+    return this.#clock.info;
+  }
+
+  request(batch: Batch): () => number {
+    const time = this.#clock.request(batch);
+    return () => time() + this.ahead;
+  }
+
+  /** The machine was reset: `time` is what this clock gives, `last` when something last happened before. Where it went on, so does its time. */
+  goOnFrom(last: number, time: number): void {
+    this.ahead += Math.max(0, last - time);
+  }
+}
