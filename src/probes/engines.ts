@@ -2,12 +2,11 @@ import type { ProcessCode } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import type { ElfFile } from '../dwarf/index.js';
-import type { Batch, Session, SignalStop } from '../rsp/index.js';
+import type { Batch, SignalStop } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { HookFrame } from '../unwind/index.js';
-import type { CallTracer } from './call-tracer.js';
-import { type EnginePlanOptions, engineChoices, planEngines, unavailable } from './engine-choice.js';
+import { engineChoices, planEngines, unavailable } from './engine-choice.js';
+import type { EnginesOptions } from './engines-options.js';
 import { changesItsCode } from './linux-kernel.js';
 import { processCode, processMemory, whyProcessStops } from './process-memory.js';
 import {
@@ -19,7 +18,6 @@ import {
   type Region,
   runIntoKernel,
   type Scratch,
-  type ScratchSources,
   slackOf,
 } from './scratch/index.js';
 import type { StopEngine } from './stop-engine.js';
@@ -29,39 +27,15 @@ import { cleanChild } from './target/forked-child.js';
 import { LiveDrain } from './target/live-drain.js';
 import { defined, loadedLibrary } from './target/loaded-library.js';
 import { TrampolineTime } from './target/own-time.js';
-import { processScale, type TraceTime } from './target/process-clock.js';
+import { processScale } from './target/process-clock.js';
 import { codeRoom, type Site, type SitePlan } from './target/sites.js';
 import { StoppedDrain } from './target/stopped-drain.js';
-import { type RecordTime, TargetEngine, type TimeScale } from './target/target-engine.js';
+import { TargetEngine } from './target/target-engine.js';
 import { findThreadWords, withThreadWords } from './target/thread-words.js';
+import type { RecordTime, TimeScale } from './target/told-records.js';
 import { ProcessUnwinder, unwinderRoom } from './target/unwinder.js';
 import { remembered } from './target/words.js';
 import type { Beside } from './tracer.js';
-
-export interface EnginesOptions extends EnginePlanOptions {
-  readonly session: Session;
-  readonly scratch: ScratchSources;
-  readonly elf: ElfFile;
-  /** Wait for {@link Engines.settle}: before that the program's page table is not its last one. */
-  readonly settles: boolean;
-  /** How a counter's ticks become guest nanoseconds; asked for at the first hit. */
-  readonly timeScale: (scratch: Scratch) => Promise<TimeScale>;
-  /** The target's clock counts instructions, each of which takes so long. */
-  readonly nanosPerInstruction?: number | undefined;
-  /** Calls of functions that last less ticks of the records' counter are not wanted. */
-  readonly wantedTicks?: bigint | undefined;
-  readonly tracer: CallTracer;
-  readonly hartNumber: (word: bigint) => number;
-  /** Takes what was counted in the target, by the address of the function; once for each program that ran. */
-  readonly counted: (address: Addr, counts: readonly number[]) => void;
-  /** A process of Linux, with what only the recording knows of it. */
-  readonly inProcess?: {
-    /** The number of a thread by the stub's name for it. */
-    readonly threadNumber: (id: string) => number;
-    readonly traceTime: TraceTime;
-  };
-  readonly logger?: Logger;
-}
 
 /**
  * Chooses an engine for every probe and joins the two: the stop engine lets the guest run; where probes can do without stops, their

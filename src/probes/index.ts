@@ -35,7 +35,7 @@ export { TallyTracer } from './tally-tracer.js';
 export { ticksBelow } from './target/brief-calls.js';
 export { counterScale } from './target/counter-rate.js';
 export { type Leftovers, removeLeftovers } from './target/leftovers.js';
-export type { TimeScale } from './target/target-engine.js';
+export type { TimeScale } from './target/told-records.js';
 export { ThreadsByStack } from './threads-by-stack.js';
 export { verifyArchitecture, verifyCode } from './verify-target.js';
 export { knownPlaces, resolveWatches, type WatchPlace } from './watch/resolve-watches.js';

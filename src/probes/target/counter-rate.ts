@@ -3,7 +3,7 @@ import type { Addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { RegisterBlock, Session } from '../../rsp/index.js';
 import type { ClockReader } from '../clock.js';
-import type { TimeScale } from './target-engine.js';
+import type { TimeScale } from './told-records.js';
 
 /**
  * Finds out how a counter's ticks become the nanoseconds of `clock`: runs a few milliseconds of code at `at` in the target, and puts

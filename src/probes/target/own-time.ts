@@ -5,7 +5,7 @@ import type { PlannedReads } from '../read-plan.js';
 import { outerPlan } from './record-format.js';
 import type { Write } from './ring.js';
 import type { Placement, Site } from './sites.js';
-import type { RecordTime, TimeScale } from './target-engine.js';
+import type { RecordTime, TimeScale } from './told-records.js';
 
 /** Instructions that an event adds to the target's own, before its record's time is read and after. */
 interface Added {

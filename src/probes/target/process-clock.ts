@@ -1,7 +1,7 @@
 import type { ClockSamples } from '../../arch/index.js';
 import type { Session } from '../../rsp/index.js';
 import { type Scratch, unavailable } from '../scratch/index.js';
-import type { TimeScale } from './target-engine.js';
+import type { TimeScale } from './told-records.js';
 
 /** From a moment of the host, in milliseconds as `performance.now` counts them, to the nanoseconds that the trace counts. */
 export type TraceTime = (hostMs: number) => number;

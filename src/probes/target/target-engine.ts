@@ -1,27 +1,20 @@
 import { type Architecture, controlBlock, looksAtOnce, type ProbeCode } from '../../arch/index.js';
 import { type Addr, addOffset, hex } from '../../base/addr.js';
-import { AddressMap } from '../../base/address-map.js';
 import { RsptraceError } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
 import type { Batch, Reply, Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
-import type { CallTracer, Moment } from '../call-tracer.js';
+import type { CallTracer } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
 import { Backlog } from './backlog.js';
 import { controlWord, readData, writeData } from './brief-calls.js';
-import { type Carrier, carrierOf } from './carrier.js';
 import { Patches } from './patches.js';
-import { type OuterReadings, type RecordReader, recordOffset, slotReader } from './record-format.js';
+import { slotReader } from './record-format.js';
 import { layOutRing, type Piece, RingReader, unattended, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
+import { type RecordTime, type TimeScale, ToldRecords } from './told-records.js';
 import { joined, lostRing, queue, readRing, writeAll, writeChecked } from './transfers.js';
-import { Words } from './words.js';
-
-/** From a record's ticks to guest nanoseconds. */
-export type TimeScale = (ticks: number) => number;
-/** The same for the record of a probe's entry or exit. */
-export type RecordTime = (ticks: number, id: number, record: RecordReader) => number;
 
 export interface TargetEngineOptions {
   readonly session: Session;
@@ -82,12 +75,7 @@ export class TargetEngine {
   readonly #counters: TargetCounters;
   readonly #control: Addr;
   readonly #memory: Piece;
-  /** By the index of their sites. */
-  readonly #carriers: readonly (Carrier | undefined)[];
-  /** The Futures whose polls are open and may be read from inside. */
-  readonly #outers = new AddressMap<OuterReadings>();
-  /** How far a return raises the stack pointer. */
-  readonly #stackedBytes: number;
+  readonly #records: ToldRecords;
   /** The control block's first words, as last read. */
   readonly #headBytes = new Uint8Array(controlBlock.unattended + 8);
   readonly #slot: number;
@@ -96,8 +84,6 @@ export class TargetEngine {
   #looks: Write | undefined;
   /** What the stub says to writes that went with the last resume. */
   #told: readonly Reply<boolean>[] = [];
-  /** Calls whose entry was seen and whose exit was not. */
-  #open = 0;
   readonly #patches: Patches;
 
   /** @throws RsptraceError `SCRATCH_TOO_SMALL` */
@@ -132,12 +118,10 @@ export class TargetEngine {
     this.#counters = new TargetCounters(options.session, scratch, counters, placed);
     this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
     this.#ring = new RingReader(layout, slotReader(options.nests));
-    const last = sites.reduce((most, { index }) => Math.max(most, index), -1);
-    const byIndex: (Site | undefined)[] = new Array(last + 1).fill(undefined);
-    for (const { site } of placed.patches) byIndex[site.index] = site;
-    const words = new Words();
-    this.#carriers = byIndex.map((site) => site && carrierOf(site, words, this.#outers));
-    this.#stackedBytes = Number(options.arch.stackPointerAfterReturn(0n));
+    this.#records = new ToldRecords(
+      options,
+      placed.patches.map(({ site }) => site),
+    );
   }
 
   /** Why sites that could be patched have no trampoline after all, by index. */
@@ -298,7 +282,7 @@ export class TargetEngine {
     for (let run = this.#backlog.first; run && !this.#enough; run = this.#backlog.first) {
       const { view, start } = run;
       const stop = Math.min(run.end, start + digestedAtOnce * this.#slot);
-      for (let at = start; at < stop && !this.#enough; at += this.#slot) this.#onRecord(view, at);
+      for (let at = start; at < stop && !this.#enough; at += this.#slot) this.#records.tell(view, at);
       this.#backlog.advance(run, stop - start);
       if (performance.now() > end) return true;
     }
@@ -356,7 +340,7 @@ export class TargetEngine {
   /** No hart is in a trampoline, and no call will return through one: nothing of ours can run any more. The patches are out. */
   async idle(): Promise<boolean> {
     const { session, arch } = this.#options;
-    if (this.#open !== 0 || (await this.dropped()) > 0) return false;
+    if (this.#records.open !== 0 || (await this.dropped()) > 0) return false;
     for (const { id } of await session.harts()) {
       const batch = session.batch(id);
       const pc = batch.readRegister(arch.pc);
@@ -386,35 +370,6 @@ export class TargetEngine {
   }
 
   readonly #keep = (view: DataView, start: number, end: number): void => this.#backlog.add(view, start, end);
-
-  #onRecord(view: DataView, offset: number): void {
-    const id = view.getUint32(offset + recordOffset.id, true);
-    const isExit = (id & 1) === 1;
-    const carrier = this.#carriers[id >>> 1];
-    if (!carrier) return;
-    const record = (isExit ? carrier.exit : carrier.entry).turn(view, offset);
-    const { tracer, time, hartNumber } = this.#options;
-    const { returnAddress } = record;
-    const moment: Moment = {
-      hart: hartNumber(record.word(recordOffset.hart)),
-      pc: isExit ? returnAddress : carrier.address,
-      registers: record,
-      time: time(record.count(recordOffset.time), id, record),
-    };
-    if (isExit) {
-      if (carrier.hooks) this.#open--;
-      tracer.returned(moment, record.stackPointer, record);
-      return;
-    }
-    if (carrier.hooks) this.#open++;
-    if (carrier.outer) {
-      const self = record.register(carrier.outer.pointer);
-      if (self !== undefined && this.#outers.get(self) !== carrier.outer.readings) {
-        this.#outers.set(self, carrier.outer.readings);
-      }
-    }
-    tracer.entered(moment, returnAddress, record.stackPointer + this.#stackedBytes, record);
-  }
 }
 
 function tooSmall(bytes: number): RsptraceError {
