@@ -57,7 +57,7 @@ export interface StoppedRead {
   readonly pending?: boolean;
   /** {@link TargetEngine.digest} is called for what is read. */
   readonly later?: boolean;
-  /** What the target is to be told goes with what lets it run. */
+  /** What the target is to be told goes with what lets it run; where the ring cannot be read here, that is tried at another stop. */
   readonly resume?: Batch | undefined;
 }
 
@@ -261,6 +261,8 @@ export class TargetEngine {
       this.#headBytes.set(head);
       return this.#ring.wanted(this.#head());
     });
+    // Somewhere else than in the kernel its memory may not be seen.
+    if (!read && resume) return;
     if (!read || this.#told.some((reply) => !reply.value)) throw lostRing(this.#control);
     const writes = this.#accept(read, all);
     this.#told = resume ? queue(resume, writes) : [];
