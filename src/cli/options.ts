@@ -204,8 +204,8 @@ export function reconnectOption<T>(args: Argv<T>) {
 }
 
 /** The file of --record-wire, opened before anything else happens: a wrong path costs nothing. */
-export function wireRecorder(args: CommonArguments, logger: Logger): WireRecorder | undefined {
-  return args['record-wire'] === undefined ? undefined : new WireRecorder(args['record-wire'], logger);
+export function wireRecorder(args: CommonArguments, logger: Logger, launches = false): WireRecorder | undefined {
+  return args['record-wire'] === undefined ? undefined : new WireRecorder(args['record-wire'], logger, launches);
 }
 
 /** An option that is given twice: the last one holds. */

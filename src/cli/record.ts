@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
-import { connect, parseRemote, type Session } from '../rsp/index.js';
+import { ResetVector } from '../probes/scratch/index.js';
+import { connect, parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
 import { type RecordingArguments, wireRecorder } from './options.js';
 import { recordSession, report, withRecording } from './recording.js';
@@ -17,7 +18,7 @@ const pauseMs = 200;
 /** `rsptrace --remote ADDR kernel.elf`: records at a stub that somebody else started. Gives the exit status. */
 export async function recordRemote(args: RecordArguments): Promise<number> {
   // Before the program is read, which takes its time.
-  parseRemote(args.remote);
+  const remote = parseRemote(args.remote);
   return withRecording(args, async (prepared) => {
     using wire = wireRecorder(args, prepared.logger);
     const open = (): Promise<Session> =>
@@ -29,8 +30,10 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
       });
     await using session = await open();
     // A recording of the wire has no target that could still be there.
-    const reconnect = args.reconnect && !args.remote.startsWith('replay:') ? () => openAgain(open) : undefined;
-    const recording = await recordSession(prepared, session, { reconnect });
+    const reconnect = args.reconnect && remote.kind !== 'replay' ? () => openAgain(open) : undefined;
+    // What `rsptrace run` has recorded is played back to what it asked.
+    const resetVector = wasLaunched(remote) ? await ResetVector.find(session, prepared.program.arch) : undefined;
+    const recording = await recordSession(prepared, session, { reconnect, resetVector });
     if (recording.end === 'guest-ended' && recording.stop?.kind === 'gone') {
       process.stderr.write(
         'rsptrace: the stub closed the connection while the guest ran: the guest ended, or its server was ended (this stub does not say which)\n',

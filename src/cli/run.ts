@@ -39,7 +39,7 @@ export function recordRun(args: RunArguments): Promise<number> {
         { hint: 'add nokaslr to its command line: -append "... nokaslr"' },
       );
     }
-    using wire = wireRecorder(args, prepared.logger);
+    using wire = wireRecorder(args, prepared.logger, true);
     using kept = new ConsoleFile(args.console);
     const shown = args.json ? process.stderr : process.stdout;
     const planned = args.engine === 'stop' ? { refused: '--engine stop' } : await planHiddenMemory(args.command);

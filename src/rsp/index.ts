@@ -22,4 +22,4 @@ export {
   type StopReply,
 } from './stop-reply.js';
 export { type RegisterDescription, TargetDescription } from './target-description.js';
-export { WireRecorder } from './wire-log.js';
+export { WireRecorder, wasLaunched } from './wire-log.js';

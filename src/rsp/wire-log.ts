@@ -1,7 +1,8 @@
 /*
  * Wire recordings, as docs/wire.md has them: UTF-8 text, one JSON object a line.
  *
- *   {"rsptrace_wire":1}                                        the first line: the version
+ *   {"rsptrace_wire":1}                                        the first line: the version; and "launched":true where the client had
+ *                                                              started the target itself
  *   {"t":0,"event":"open","remote":"localhost:1234"}           a connection stands
  *   {"t":0.213,"to":"stub","text":"+$qSupported:...#c6"}       bytes as characters U+0000 to U+00FF, one each
  *   {"t":0.871,"to":"client","text":"+$PacketSize=1000...#ab"}
@@ -15,6 +16,7 @@ import { Buffer } from 'node:buffer';
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
+import type { RemoteAddress } from './address.js';
 
 /** One line of a recording, behind the first. */
 export type WireEntry =
@@ -33,13 +35,13 @@ export class WireRecorder implements Disposable {
   readonly #began = performance.now();
   #fd: number | undefined;
 
-  /** Empties or makes the file; `RSP_CANNOT_RECORD` when that fails. */
-  constructor(path: string, logger: Logger = silent) {
+  /** Empties or makes the file; `RSP_CANNOT_RECORD` when that fails. `launched`: the client starts the target itself. */
+  constructor(path: string, logger: Logger = silent, launched = false) {
     this.path = path;
     this.#logger = logger;
     try {
       this.#fd = openSync(path, 'w');
-      writeSync(this.#fd, `${JSON.stringify({ rsptrace_wire: VERSION })}\n`);
+      writeSync(this.#fd, `${JSON.stringify({ rsptrace_wire: VERSION, ...(launched ? { launched } : {}) })}\n`);
     } catch (error) {
       this[Symbol.dispose]();
       throw new RsptraceError('RSP_CANNOT_RECORD', `The wire cannot be recorded in ${path}: ${messageOf(error)}`, {
@@ -82,9 +84,18 @@ export class WireRecorder implements Disposable {
   }
 }
 
+/** Whether this is a recording of a target that its client had started. Throws `RSP_REPLAY_UNREADABLE`. */
+export function wasLaunched(remote: RemoteAddress): boolean {
+  if (remote.kind !== 'replay') return false;
+  using reader = new WireReader(remote.path);
+  return reader.launched;
+}
+
 /** Reads a recording line by line, in memory of a fixed size. */
 export class WireReader implements Disposable {
   readonly path: string;
+  /** The client had started the target itself: it asks at the begin what it asks nobody else. */
+  readonly launched: boolean;
   readonly #fd: number;
   #buffer = Buffer.allocUnsafe(64 * 1024);
   #start = 0;
@@ -103,9 +114,10 @@ export class WireReader implements Disposable {
     }
     try {
       const first = this.#next();
-      const version = first === undefined ? undefined : parse(first)?.rsptrace_wire;
+      const { rsptrace_wire: version, launched } = (first === undefined ? undefined : parse(first)) ?? {};
       if (typeof version !== 'number') throw this.#unreadable('it does not begin with {"rsptrace_wire":1}');
       if (version !== VERSION) throw this.#unreadable(`it has version ${version}, this rsptrace reads ${VERSION}`);
+      this.launched = launched === true;
     } catch (error) {
       this[Symbol.dispose]();
       throw error;

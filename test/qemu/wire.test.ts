@@ -93,3 +93,41 @@ t.test('a file that cannot be written costs nothing', async (t) => {
   t.equal(ran.status, 1);
   t.match(ran.stderr, '[RSP_CANNOT_RECORD]');
 });
+
+t.test('a breakpoint where a call returns is in only while a call is open', async (t) => {
+  const folder = scratchFolder(t);
+  const wire = join(folder, 'wire.jsonl');
+  const elf = elfPath('rv-o2');
+  const given = ['-p', 'fn:labkern::work::deep1', '-n', '400', '--engine', 'stop', '--record-wire', wire];
+  const qemu = frozenGuest(t, 'rv-o2');
+  const ran = await rsptrace('--remote', qemu.socket, ...given, '-o', join(folder, 'out.json'), elf).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const [symbol = ''] = execFileSync('riscv64-linux-gnu-nm', ['-C', elf], { encoding: 'latin1' })
+    .split('\n')
+    .filter((line) => line.endsWith(' deep1'));
+  const entry = Number.parseInt(symbol, 16);
+  const inserted = new Set<number>();
+  const seen = { resumes: 0, waiting: 0, open: 0, most: 0 };
+  for (const line of readFileSync(wire, 'latin1').split('\n').slice(1, -1)) {
+    const { to, text = '' } = JSON.parse(line) as { to?: string; text?: string };
+    for (const [, packet = ''] of text.matchAll(/\$([^#]*)#/g)) {
+      const [, way, at = ''] = /^([Zz])0,([0-9a-f]+),/.exec(packet) ?? [];
+      if (way === 'Z') inserted.add(Number.parseInt(at, 16));
+      if (way === 'z') inserted.delete(Number.parseInt(at, 16));
+      // The registers of a stop: x0 to x31, and the pc.
+      if (to === 'client' && /^[0-9a-f]{528}/.test(packet)) {
+        const pc = Number(Buffer.from(packet.slice(512, 528), 'hex').readBigUInt64LE());
+        if (pc === entry) seen.open++;
+        else if (inserted.has(pc)) seen.open--;
+      }
+      if (to !== 'stub' || !packet.startsWith('vCont;c')) continue;
+      const waiting = [...inserted].filter((address) => address !== entry).length;
+      if (waiting > seen.open) t.fail(`${waiting} places of return for ${seen.open} open calls`);
+      seen.resumes++;
+      if (waiting > 0) seen.waiting++;
+      seen.most = Math.max(seen.most, inserted.size);
+    }
+  }
+  t.ok(seen.waiting > 100 && seen.resumes - seen.waiting > 100, JSON.stringify(seen));
+  t.equal(seen.most, 2, 'one probe, one place of return');
+});
