@@ -170,16 +170,24 @@ t.test('an answer that comes after its time-out', async (t) => {
   const { qemu, proxy, tracer, trace } = await recording(t);
   let held = '';
   const passed = proxy.passed['to-stub'].length;
-  proxy.faults['to-client'] = {
-    edit: (text) => {
+  const hold = {
+    edit: (text: string): string => {
       held += text;
       return '';
+    },
+  };
+  // From the middle of a stop on: a stop that is held back is none to the client, which waits for it.
+  proxy.faults['to-stub'] = {
+    edit: (text) => {
+      if (text.includes('$g#')) proxy.faults['to-client'] = hold;
+      return text;
     },
   };
   // Until the link asks who is there.
   while (!proxy.passed['to-stub'].slice(passed).includes('$qSupported')) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
+  proxy.faults['to-stub'] = {};
   proxy.faults['to-client'] = {};
   proxy.say(held);
   cutShort(t, await tracer.ended, trace, /^RSP_TIMEOUT$/);
