@@ -7,14 +7,23 @@ import type { HookFrame } from '../../unwind/index.js';
 import type { CallTracer } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
 import { Backlog } from './backlog.js';
-import { controlWord, readData, writeData } from './brief-calls.js';
 import { Patches } from './patches.js';
 import { slotReader } from './record-format.js';
 import { layOutRing, type Piece, RingReader, unattended, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
 import { type RecordTime, type TimeScale, ToldRecords } from './told-records.js';
-import { joined, lostRing, queue, readRing, writeAll, writeChecked } from './transfers.js';
+import {
+  controlWord,
+  joined,
+  lostRing,
+  queue,
+  readData,
+  readRing,
+  writeAll,
+  writeChecked,
+  writeData,
+} from './transfers.js';
 
 export interface TargetEngineOptions {
   readonly session: Session;

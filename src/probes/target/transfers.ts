@@ -139,6 +139,34 @@ export function queue(batch: Batch, writes: readonly Write[]): readonly Reply<bo
   return touching(writes).map(({ address, bytes }) => batch.writeMemory(address, bytes));
 }
 
+interface Where {
+  readonly session: Session;
+  readonly scratch: Scratch;
+}
+
+/** Reads scratch data while the target stands, or is gone and has left it to us; undefined where it cannot be read. */
+export async function readData({ session, scratch }: Where, piece: Piece): Promise<Uint8Array | undefined> {
+  const { shared, data } = scratch;
+  if (!shared) return session.memory().read(piece.address, piece.length);
+  const bytes = new Uint8Array(piece.length);
+  shared.read(Number(piece.address - data.address), bytes);
+  return bytes;
+}
+
+/** A word of the control block; 0 where it cannot be read. */
+export async function controlWord(where: Where, offset: number): Promise<number> {
+  const bytes = await readData(where, { address: addOffset(where.scratch.data.address, offset), length: 8 });
+  return bytes ? Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true)) : 0;
+}
+
+/** False where any of it is refused. */
+export async function writeData({ session, scratch }: Where, writes: readonly Write[]): Promise<boolean> {
+  const { shared, data } = scratch;
+  if (!shared) return writeAll(session, writes);
+  for (const { address, bytes } of writes) shared.write(Number(address - data.address), bytes);
+  return true;
+}
+
 /** The same writes, those joined that go on where the one before ends. */
 function touching(writes: readonly Write[]): Write[] {
   const found: Write[] = [];
