@@ -138,6 +138,28 @@ t.test('however the bytes are split, the same packets come out', async () => {
   );
 });
 
+t.test('long packets, of hex and of anything between', async () => {
+  const hex = fc.uint8Array({ maxLength: 1500 }).map((bytes) => Buffer.from(bytes).toString('hex'));
+  const plain = fc.string({
+    maxLength: 90,
+    unit: fc.constantFrom('0', 'o', '/', 'p', '\x7f', '\x80', '\xff', '\x00', '+', ','),
+  });
+  const escaped = fc.constantFrom('}\x03', '}\x04', '}\x0a', '}\x5d');
+  const same = fc.integer({ min: 0, max: 9000 }).map((length) => 'f'.repeat(length));
+  const text = fc.array(fc.oneof(hex, same, plain, escaped), { maxLength: 6 }).map((pieces) => pieces.join(''));
+  fc.assert(
+    fc.property(text, fc.integer({ min: 1, max: 3000 }), fc.integer({ min: 0, max: 255 }), (body, cut, wrong) => {
+      const means = body.replace(/}(.)/gs, (_, escaped: string) => String.fromCharCode(escaped.charCodeAt(0) ^ 0x20));
+      const stream = `+$${body}#${sumOf(body)}$${body}#${wrong.toString(16).padStart(2, '0')}`;
+      const heard = read(stream.slice(0, cut), stream.slice(cut));
+      const second =
+        Number.parseInt(sumOf(body), 16) === wrong ? `$${means}` : `bad ${wrong.toString(16).padStart(2, '0')}`;
+      return JSON.stringify(heard) === JSON.stringify(['+', `$${means}`, second]);
+    }),
+    { seed: 19, numRuns: 600 },
+  );
+});
+
 t.test('what is no protocol at all ends in an error or in nothing', async () => {
   const piece = fc.oneof(
     fc.constantFrom('$', '#', '*', '}', '%', '+', '-', '$OK#9a', '$0*'),
@@ -173,6 +195,35 @@ t.test('hex and little-endian numbers', async (t) => {
       return littleEndianValue(bytes, 0, size) === wanted && Buffer.from(bytes).reverse().toString('hex') === text;
     }),
     { seed: 3, numRuns: 300 },
+  );
+});
+
+t.test('hex of any length, and one digit of it that is none', async () => {
+  const places = fc.record({
+    before: fc.nat(9),
+    behind: fc.nat(9),
+    wrong: fc.nat(),
+    code: fc.integer({ min: 0, max: 255 }),
+  });
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 90 }),
+      fc.boolean(),
+      places,
+      (bytes, upper, { before, behind, wrong, code }) => {
+        const hex = Buffer.from(bytes).toString('hex');
+        const text = Buffer.from(`${'x'.repeat(before)}${upper ? hex.toUpperCase() : hex}x`);
+        const into = new Uint8Array(behind + bytes.length + 1).fill(0x55);
+        const end = before + hex.length;
+        const wanted = [...new Uint8Array(behind).fill(0x55), ...bytes, 0x55];
+        if (!decodeHex(text, before, end, into, behind)) return false;
+        if (JSON.stringify([...into]) !== JSON.stringify(wanted)) return false;
+        if (hex.length === 0) return true;
+        text[before + (wrong % hex.length)] = code;
+        return decodeHex(text, before, end, into, behind) === /[0-9a-f]/i.test(String.fromCharCode(code));
+      },
+    ),
+    { seed: 23, numRuns: 600 },
   );
 });
 
