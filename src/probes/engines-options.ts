@@ -6,7 +6,7 @@ import type { CallTracer } from './call-tracer.js';
 import type { EnginePlanOptions } from './engine-choice.js';
 import type { Scratch, ScratchSources } from './scratch/index.js';
 import type { TraceTime } from './target/process-clock.js';
-import type { TimeScale } from './target/told-records.js';
+import type { RecordCounter } from './target/told-records.js';
 
 export interface EnginesOptions extends EnginePlanOptions {
   readonly session: Session;
@@ -14,12 +14,12 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly elf: ElfFile;
   /** Wait for {@link Engines.settle}: before that the program's page table is not its last one. */
   readonly settles: boolean;
-  /** How a counter's ticks become guest nanoseconds; asked for at the first hit. */
-  readonly timeScale: (scratch: Scratch) => Promise<TimeScale>;
+  /** What the ticks of the records' counter mean; asked for at the first hit. */
+  readonly counter: (scratch: Scratch) => Promise<RecordCounter>;
   /** The target's clock counts instructions, each of which takes so long. */
   readonly nanosPerInstruction?: number | undefined;
-  /** Calls of functions that last less ticks of the records' counter are not wanted. */
-  readonly wantedTicks?: bigint | undefined;
+  /** Calls of functions that last less nanoseconds are not wanted. */
+  readonly thresholdNs?: number | undefined;
   readonly tracer: CallTracer;
   readonly hartNumber: (word: bigint) => number;
   /** Takes what was counted in the target, by the address of the function; once for each program that ran. */

@@ -22,6 +22,7 @@ import {
 } from './scratch/index.js';
 import type { StopEngine } from './stop-engine.js';
 import { StopWarning } from './stop-warning.js';
+import { briefCalls } from './target/brief-calls.js';
 import { clearSlack } from './target/clear-slack.js';
 import { cleanChild } from './target/forked-child.js';
 import { LiveDrain } from './target/live-drain.js';
@@ -32,7 +33,7 @@ import { codeRoom, type Site, type SitePlan } from './target/sites.js';
 import { StoppedDrain } from './target/stopped-drain.js';
 import { TargetEngine } from './target/target-engine.js';
 import { findThreadWords, withThreadWords } from './target/thread-words.js';
-import type { RecordTime, TimeScale } from './target/told-records.js';
+import type { RecordCounter, RecordTime } from './target/told-records.js';
 import { ProcessUnwinder, unwinderRoom } from './target/unwinder.js';
 import { remembered } from './target/words.js';
 import type { Beside } from './tracer.js';
@@ -128,7 +129,7 @@ export class Engines implements Beside {
    * @returns false when it is too early in the program for that
    */
   async arrive(stops: StopEngine, onError: (thrown: unknown) => void): Promise<boolean> {
-    const { session, arch, wanted, tracer, elf, inProcess, wantedTicks: below } = this.#options;
+    const { session, arch, wanted, tracer, elf, inProcess, thresholdNs } = this.#options;
     const code = inProcess ? processCode(arch) : arch.probeCode;
     if (!code || this.#plan.sites.length === 0) return true;
     if (!this.#settled) return false;
@@ -180,7 +181,7 @@ export class Engines implements Beside {
             : this.#options.hartNumber,
         nests,
         // Which calls are brief without trampolines, only the client knows.
-        brief: below !== undefined && time && nests && !this.ownTime ? { below, time: time.scale } : undefined,
+        brief: time && nests && !this.ownTime ? briefCalls(thresholdNs, time.counter) : undefined,
         chained: changesItsCode(elf),
         logger: this.#logger,
       });
@@ -315,15 +316,15 @@ export class Engines implements Beside {
     this.#logger.warn({ child }, 'the child of a fork may still run trampolines');
   }
 
-  async #recordTime(scratch: Scratch): Promise<{ readonly record: RecordTime; readonly scale: TimeScale }> {
-    const { session, arch, inProcess, timeScale, nanosPerInstruction, wanted } = this.#options;
+  async #recordTime(scratch: Scratch): Promise<{ readonly record: RecordTime; readonly counter: RecordCounter }> {
+    const { session, arch, inProcess, nanosPerInstruction, wanted } = this.#options;
     const clock = arch.probeCode?.process?.clock;
     const processTime = inProcess && clock && processScale(session, clock, scratch, inProcess.traceTime);
-    const scale = await (processTime || timeScale(scratch));
+    const counter = await (processTime || this.#options.counter(scratch));
     if (nanosPerInstruction === undefined || (wanted !== 'target' && this.#why.size > 0))
-      return { record: scale, scale };
+      return { record: counter.time, counter };
     this.ownTime = new TrampolineTime(nanosPerInstruction, this.ownTime?.facts);
-    return { record: this.ownTime.over(scale), scale };
+    return { record: this.ownTime.over(counter.time), counter };
   }
 
   /**

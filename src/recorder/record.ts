@@ -15,14 +15,13 @@ import {
   findClock,
   loopsToStart,
   PollTracer,
+  type RecordCounter,
   resolveWatches,
   SteadyClock,
   StopEngine,
   stackBytes,
   TallyTracer,
   ThreadsByStack,
-  type TimeScale,
-  ticksBelow,
   verifyArchitecture,
   verifyCode,
   WatchEvents,
@@ -94,10 +93,11 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const watchesOf = (of: Session): Watchpoints =>
     new Watchpoints({ session: of, arch, places, logger, tell: (access) => watchEvents.tell(access) });
   const nanosPerTick = 1e9 / (options.timebaseHz ?? defaultTimebaseHz);
-  const timeScale = async (at: Addr): Promise<TimeScale> => {
+  const counter = async (at: Addr): Promise<RecordCounter> => {
     const calibration = arch.probeCode?.calibration;
     const ahead = steady?.ahead ?? 0;
-    if (!calibration || !engine.clock) return (ticks) => Math.round(ticks * nanosPerTick) + ahead;
+    if (!calibration || !engine.clock)
+      return { time: (ticks) => Math.round(ticks * nanosPerTick) + ahead, nanosPerTick };
     return counterScale(session, arch, calibration, engine.clock, at);
   };
   const { hidden, given } = options.scratch ?? {};
@@ -116,9 +116,8 @@ export async function record(options: RecordOptions): Promise<Recording> {
     elf,
     // At stops the time is the guest's own.
     nanosPerInstruction: program.watches.length > 0 ? undefined : options.nanosPerInstruction,
-    wantedTicks:
-      options.thresholdNs && !arch.probeCode?.calibration ? ticksBelow(options.thresholdNs, nanosPerTick) : undefined,
-    timeScale: (scratch) => timeScale(scratch.code.address),
+    thresholdNs: options.thresholdNs,
+    counter: (scratch) => counter(scratch.code.address),
     ...hartsPlan,
     hartNumber: (word) => words.number(word),
     counted: (address, counts) => tally.add(address, counts),

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Addr, addr } from '../../src/base/addr.js';
 
-/** Functions of x86_64-probe-functions.s, and a program that runs them beside code of ours on the real processor: see x86_64-probe-host.c. */
+/** Functions of assembler code, x86_64-probe-functions.s where no other is named, and a program that runs them beside code of ours on the real processor: see x86_64-probe-host.c. */
 export interface ProbeHost extends Disposable {
   /** What the functions' file puts where, before anything is patched. */
   readonly loaded: readonly [text: Region, data: Region];
@@ -72,14 +72,14 @@ const XMM = Array.from(
   (_, index) => (0x0123_4567_89ab_cdefn * BigInt(index + 3)) & 0xffff_ffff_ffff_ffffn,
 );
 
-export function probeHost(): ProbeHost {
+export function probeHost(functions = 'x86_64-probe-functions.s'): ProbeHost {
   const folder = mkdtempSync(join(tmpdir(), 'rsptrace-probes-'));
   const file = (name: string): string => join(folder, name);
   const source = (name: string): string => new URL(name, import.meta.url).pathname;
   const run = (command: string, ...args: string[]): string =>
     execFileSync(command, args, { encoding: 'latin1', timeout: 600_000 });
   run('gcc', '-O2', '-pthread', '-o', file('host'), source('x86_64-probe-host.c'));
-  run('as', '-o', file('f.o'), source('x86_64-probe-functions.s'));
+  run('as', '-o', file('f.o'), source(functions));
   run(
     'ld',
     '-e',
@@ -105,7 +105,7 @@ export function probeHost(): ProbeHost {
     .map((line) => line.split(' ') as [string, string, string])
     .map(([address, kind, name]) => ({ address: Number(`0x${address}`), kind, name }));
   const text = symbols.filter(({ kind }) => /t/i.test(kind));
-  const functions = new Map(
+  const byName = new Map(
     text.map(({ name, address }, index) => {
       const end = text[index + 1]?.address ?? TEXT + textBytes.length;
       return [name, { start: addr(address), code: textBytes.slice(address - TEXT, end - TEXT) }];
@@ -122,7 +122,7 @@ export function probeHost(): ProbeHost {
   };
   return {
     loaded,
-    functions,
+    functions: byName,
     symbol(name) {
       const found = symbols.find((each) => each.name === name);
       if (found === undefined) throw new Error(`There is no symbol ${name}`);

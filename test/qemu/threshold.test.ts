@@ -23,8 +23,9 @@ interface Ran {
 }
 
 const calls = 30;
-/** Ticks of 100 ns: twice as long as a threshold. Where the clock counts instructions little is enough. */
-const [long, short] = [20_000, 2_000];
+/** Ticks that are twice as long as a threshold, and more: of 100 ns, or of a TSC of 1 to 4 GHz. Where the clock counts instructions little is enough. */
+const waits = { riscv64: { long: 20_000, short: 2_000 }, x86_64: { long: 8_000_000, short: 200_000 } };
+type Arch = keyof typeof waits;
 const threshold = ['--threshold', '1ms'];
 const all = ['brief', 'long', 'outer', 'quick', 'work', 'around', 'tail'];
 const probes = (names: readonly string[]): string[] => names.flatMap((name) => ['-p', `fn:${name}`]);
@@ -43,8 +44,8 @@ function ran(stdout: string, printed: string, tree: string): Ran {
 }
 
 /** QEMU is ours, and its RAM is shared. */
-async function shared(t: Test, options: readonly string[], machine: readonly string[] = []): Promise<Ran> {
-  const { elf, command } = briefKernel(t, { calls, wait: long });
+async function shared(t: Test, arch: Arch, options: readonly string[], machine: readonly string[] = []): Promise<Ran> {
+  const { elf, command } = briefKernel(t, arch, { calls, wait: waits[arch].long });
   const folder = scratchFolder(t);
   const [tree, printed] = [join(folder, 'calls.txt'), join(folder, 'console.txt')];
   const record = ['run', '--json', '-o', tree, '--console', printed, ...options, elf, '--', ...command, ...machine];
@@ -54,8 +55,8 @@ async function shared(t: Test, options: readonly string[], machine: readonly str
 }
 
 /** QEMU is not ours: the ring is read at stops, and nobody says that a tick is so many instructions. */
-async function attached(t: Test, options: readonly string[]): Promise<Ran> {
-  const { elf, command } = briefKernel(t, { calls, wait: short, own: 1 << 17 });
+async function attached(t: Test, arch: Arch, options: readonly string[]): Promise<Ran> {
+  const { elf, command } = briefKernel(t, arch, { calls, wait: waits[arch].short, own: 1 << 17 });
   const folder = scratchFolder(t);
   const [tree, socket] = [join(folder, 'calls.txt'), join(folder, 'gdb')];
   const [program = '', ...args] = command;
@@ -68,59 +69,70 @@ async function attached(t: Test, options: readonly string[]): Promise<Ran> {
   return ran(stdout, (await qemu.ended).stdout, tree);
 }
 
-t.test('calls that are brief and have nothing in them leave no record', async (t) => {
-  const { output, calls: told, brief, long: longs } = await shared(t, [...threshold, ...probes([...all, 'last'])]);
-  t.ok(brief > 4 * calls, `${brief} calls`);
-  t.equal(longs, calls);
-  t.strictSame(new Set(output.probes.map(({ engine }) => engine)), new Set(['target']));
-  t.strictSame(['long', 'outer', 'around', 'work', 'tail'].map(told), [calls, calls, 1, 1, 1]);
-  // A busy host makes calls long: they are told of.
-  t.ok(told('brief') < brief / 2, `${told('brief')} of brief`);
-  t.equal(output.records, 2 * (3 * calls + 1 + told('brief')) + 3, 'of `work`, `tail` and `last` no return');
-  t.equal(output.missing, 0);
-});
+for (const arch of ['riscv64', 'x86_64'] as const) {
+  t.test(`${arch}: calls that are brief and have nothing in them leave no record`, async (t) => {
+    const {
+      output,
+      calls: told,
+      brief,
+      long: longs,
+    } = await shared(t, arch, [...threshold, ...probes([...all, 'last'])]);
+    t.ok(brief > 4 * calls, `${brief} calls`);
+    t.equal(longs, calls);
+    t.strictSame(new Set(output.probes.map(({ engine }) => engine)), new Set(['target']));
+    t.strictSame(['long', 'outer', 'around', 'work', 'tail'].map(told), [calls, calls, 1, 1, 1]);
+    // A busy host makes calls long: they are told of.
+    t.ok(told('brief') < brief / 2, `${told('brief')} of brief`);
+    t.equal(output.records, 2 * (3 * calls + 1 + told('brief')) + 3, 'of `work`, `tail` and `last` no return');
+    t.equal(output.missing, 0);
+  });
 
-t.test('the same calls as with a stop at each, and with all of them in the ring', async (t) => {
-  const some = ['--threshold', '100us', ...probes([...all, 'unsized'])];
-  const target = await attached(t, some);
-  const engines = new Map(target.output.probes.map((probe) => [probe.function, probe.engine]));
-  t.strictSame(
-    [...engines].filter(([, engine]) => engine === 'stop'),
-    [['unsized', 'stop']],
-  );
-  t.equal(target.output.records, 2 * (3 * calls + 1) + 2);
-  t.equal(target.calls('brief'), 0);
-  const stop = await attached(t, [...some, '--engine', 'stop']);
-  t.equal(stop.output.records, 0);
-  t.strictSame(target.tree, stop.tree);
-  const order = [
-    'work',
-    ...Array.from({ length: calls }, () => ['outer', 'long', 'outer']).flat(),
-    'around',
-    'unsized',
-  ];
-  const names = target.tree.map((line) => /[a-z]+/.exec(line)?.[0]);
-  t.strictSame(names.slice(0, order.length), order, 'a stop inside a call comes behind its begin');
-  t.equal(target.calls('tail'), 1, 'and has lasted as long as what was left out in it');
-  t.strictSame(target.output.functions.map(({ function: name, lost }) => [name, lost]).sort(), [
-    ['around', 0],
-    ['long', 0],
-    ['outer', 0],
-    ['tail', 1],
-    ['unsized', 0],
-    ['work', 1],
-  ]);
-});
+  t.test(`${arch}: the same calls as with a stop at each, and with all of them in the ring`, async (t) => {
+    const some = ['--threshold', '100us', ...probes([...all, 'unsized'])];
+    const target = await attached(t, arch, some);
+    const engines = new Map(target.output.probes.map((probe) => [probe.function, probe.engine]));
+    t.strictSame(
+      [...engines].filter(([, engine]) => engine === 'stop'),
+      [['unsized', 'stop']],
+    );
+    t.equal(target.output.records, 2 * (3 * calls + 1) + 2);
+    t.equal(target.calls('brief'), 0);
+    const stop = await attached(t, arch, [...some, '--engine', 'stop']);
+    t.equal(stop.output.records, 0);
+    t.strictSame(target.tree, stop.tree);
+    const order = [
+      'work',
+      ...Array.from({ length: calls }, () => ['outer', 'long', 'outer']).flat(),
+      'around',
+      'unsized',
+    ];
+    const names = target.tree.map((line) => /[a-z]+/.exec(line)?.[0]);
+    t.strictSame(names.slice(0, order.length), order, 'a stop inside a call comes behind its begin');
+    t.equal(target.calls('tail'), 1, 'and has lasted as long as what was left out in it');
+    t.strictSame(target.output.functions.map(({ function: name, lost }) => [name, lost]).sort(), [
+      ['around', 0],
+      ['long', 0],
+      ['outer', 0],
+      ['tail', 1],
+      ['unsized', 0],
+      ['work', 1],
+    ]);
+  });
 
-t.test('a call that is open at the end, with nothing in it', async (t) => {
-  // No threshold that it does not reach: what pends at the end is lost, not left out.
-  const { output, calls: told } = await attached(t, ['--threshold', '100ns', ...probes(['around', 'last'])]);
-  t.strictSame([told('around'), output.records], [1, 3]);
-});
+  t.test(`${arch}: a call that is open at the end, with nothing in it`, async (t) => {
+    // No threshold that it does not reach: what pends at the end is lost, not left out.
+    const { output, calls: told } = await attached(t, arch, ['--threshold', '100ns', ...probes(['around', 'last'])]);
+    t.strictSame([told('around'), output.records], [1, 3]);
+  });
 
-t.test('where the time of trampolines is taken out, only the client knows what is brief', async (t) => {
-  const { output, calls: told, brief } = await shared(t, [...threshold, ...probes(all)], ['-icount', 'shift=3']);
-  t.equal(told('brief'), 0);
-  t.equal(output.records, 2 * (brief + 3 * calls + 1) + 2);
-  t.strictSame(['long', 'outer', 'around', 'work'].map(told), [calls, calls, 1, 1]);
-});
+  t.test(`${arch}: where the time of trampolines is taken out, only the client knows what is brief`, async (t) => {
+    const {
+      output,
+      calls: told,
+      brief,
+    } = await shared(t, arch, [...threshold, ...probes(all)], ['-icount', 'shift=3']);
+    t.equal(told('brief'), 0);
+    t.equal(output.records, 2 * (brief + 3 * calls + 1) + 2);
+    t.strictSame(['long', 'outer', 'around', 'work'].map(told), [calls, calls, 1, 1]);
+  });
+}

@@ -91,14 +91,16 @@ export function hazardsKernel(
   return { elf, command: [...bareMachine, '-kernel', elf] };
 }
 
-/** Assembles `kernels/brief-riscv64.s`, with functions that last as long as they say. */
+/** Assembles `kernels/brief-ARCH.s`, with functions that last as long as they say. */
 export function briefKernel(
   t: { teardown: (fn: () => void) => void },
+  arch: 'riscv64' | 'x86_64',
   options: { readonly calls: number; readonly wait: number; readonly own?: number },
 ): PagingKernel {
   const values = { CALLS: options.calls, WAIT: options.wait, OWN: options.own ?? 0 };
-  const elf = bareKernel(t, 'riscv64', 'brief-riscv64.s', values, ['-g']);
-  return { elf, command: [...bareMachine, '-kernel', elf] };
+  const elf = bareKernel(t, arch, `brief-${arch}.s`, values, ['-g']);
+  const machine = arch === 'x86_64' ? ['qemu-system-x86_64', ...exit, '-nographic'] : bareMachine;
+  return { elf, command: [...machine, '-kernel', elf] };
 }
 
 /**

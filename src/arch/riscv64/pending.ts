@@ -1,5 +1,6 @@
 import type { Addr } from '../../base/addr.js';
-import { controlBlock, headFlag, type PendingCall, type RecordField, type RingGeometry } from '../probe-code.js';
+import { pendingOf, type TimeField, timeField } from '../pending-call.js';
+import { controlBlock, headFlag, type RingGeometry } from '../probe-code.js';
 import {
   Assembler,
   addi,
@@ -41,17 +42,6 @@ import { original, type TrampolineFrame } from './trampoline-frame.js';
  * vanish; but the claim in it never does, only who is locked changes itself, and what is pending is its own call's to take away.
  */
 const toPending = headFlag.pending - headFlag.locked;
-
-type TimeField = RecordField & { readonly from: { readonly kind: 'time' } };
-
-/** Throws RangeError where the time of a record is not in one place. */
-function timeField(fields: readonly RecordField[]): TimeField {
-  const times = fields.filter((field): field is TimeField => field.from.kind === 'time');
-  const [time] = times;
-  if (time === undefined || times.length > 1 || time.size !== 8)
-    throw new RangeError('A call that pends has one time in its record');
-  return time;
-}
 
 /** What makes room in the trampoline's code: called last. */
 export type Rarely = () => void;
@@ -164,9 +154,4 @@ export function flush(at: Addr, ring: Omit<RingGeometry, 'wait'>): Uint8Array {
   assembler.emit(scDRelease(0, T4, T0));
   assembler.jump(done);
   return assembler.finish();
-}
-
-function pendingOf({ pending }: Omit<RingGeometry, 'wait'>): PendingCall {
-  if (pending === undefined) throw new RangeError('No call pends in this ring');
-  return pending;
 }

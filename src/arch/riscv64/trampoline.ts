@@ -1,4 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
+import { checkPends } from '../pending-call.js';
 import {
   controlBlock,
   type EndTrampoline,
@@ -102,14 +103,14 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   return assembler.finish();
 }
 
-function checkEntry({ ring, fields, displaced, hook, nesting, outerCopy, count, via, pends }: EntryTrampoline): void {
+function checkEntry(entry: EntryTrampoline): void {
+  const { ring, fields, displaced, hook, nesting, outerCopy, count, via } = entry;
   checkRecord({ ring, fields, outerCopy });
   if (via !== 'patch' && displaced.kind === 'far') throw new RangeError('A far patch comes through no hop');
   if (nesting !== undefined && hook === undefined) throw new RangeError('Nesting needs a hook');
   if (count !== undefined && (hook !== undefined || outerCopy !== undefined || fields.length > 0))
     throw new RangeError('A probe that counts makes no record and has no hook');
-  if (pends && (hook === undefined || nesting !== undefined || outerCopy !== undefined || count !== undefined))
-    throw new RangeError('A call that pends is hooked, has a record, and no poll begins or is looked at');
+  checkPends(entry);
   if (hook !== undefined && displaced.hookRefused !== undefined)
     throw new RangeError(`No hook: ${displaced.hookRefused}`);
   if (hook !== undefined && hook.keep.length > MAX_KEPT) throw new RangeError(`At most ${MAX_KEPT} registers are kept`);

@@ -84,7 +84,8 @@ function storeConstant(code: Assembler, to: Place, value: bigint, size: RecordFi
   } else code.storeConstant(to, value, size);
 }
 
-function readTime(code: Assembler, counter: string): void {
+/** To rax; rdx holds anything. */
+export function readTime(code: Assembler, counter: string): void {
   if (counter !== 'tsc') throw new RangeError(`x86_64 has no counter ${counter}`);
   code.readTimeStamp();
   code.shift('left', RDX, 32);

@@ -1,4 +1,4 @@
-import { controlBlock, type OuterCopy, type RecordField, type RingGeometry } from '../probe-code.js';
+import { controlBlock, headFlag, type OuterCopy, type RecordField, type RingGeometry } from '../probe-code.js';
 import { type Assembler, Label } from './assembler.js';
 import { controlWord, writeFields } from './fields.js';
 import { R10, R11, RAX, RBX, RCX, RDX, RSI } from './registers.js';
@@ -30,38 +30,90 @@ export function toPush({ fields, outerCopy }: Contents): number[] {
   return [...push];
 }
 
-/** Claims a slot and fills it. Goes to `full` where the ring is, HEAD in rax; the wait routine comes back to `again`. */
-export function writeRecord(code: Assembler, contents: Contents, stack: Stack, again: Label, full: Label): void {
+/** Places that the rare ways of a claim lead from and to. */
+export class ClaimLabels {
+  readonly again = new Label();
+  /** The ring is full. With HEAD in rax. */
+  readonly full = new Label();
+  /** A call pends, and there is room for it. With HEAD in rax. */
+  readonly pending = new Label();
+}
+
+/** Claims a slot and fills it. */
+export function writeRecord(code: Assembler, contents: Contents, stack: Stack): ClaimLabels {
   const { ring, fields, outerCopy } = contents;
   check(contents);
-  claim(code, ring, again, full);
+  const labels = claim(code, ring);
   writeFields(code, fields, ring, stack);
   if (outerCopy !== undefined) copyOuter(code, ring, outerCopy);
-  code.store({ base: R11, offset: 0 }, R10);
+  commit(code);
+  return labels;
 }
 
 /** The claim is in r10 then, the record's address in r11. The processor keeps loads in order, and stores too, so no barrier is needed. */
-function claim(code: Assembler, ring: RingGeometry, again: Label, full: Label): void {
-  const { slotShift, segmentShift, countShift } = ring;
+export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
+  const labels = new ClaimLabels();
   const head = controlWord(ring, controlBlock.head);
-  code.bind(again);
+  code.bind(labels.again);
   code.load(RAX, head);
   code.arithmetic('cmp', RAX, controlWord(ring, controlBlock.limit));
-  code.branch('ae', full);
-  code.move(R10, RAX);
-  code.shift('right', R10, segmentShift);
-  code.arithmetic('and', R10, { constant: BigInt((1 << countShift) - 1) });
-  code.address(R11, controlWord(ring, controlBlock.segments));
-  code.load(R11, { base: R11, offset: 0, index: R10, scale: 8 });
-  code.address(R10, { base: RAX, offset: 2 ** slotShift });
+  code.branch('ae', labels.full);
+  if (ring.pending !== undefined) {
+    code.testConstant(RAX, headFlag.pending);
+    code.branch('ne', labels.pending);
+  }
+  segmentOf(code, ring, R11);
+  code.address(R10, { base: RAX, offset: 2 ** ring.slotShift });
   code.compareExchange(head, R10);
-  code.branch('ne', again);
+  code.branch('ne', labels.again);
+  if (ring.pending !== undefined) code.arithmetic('and', RAX, CLAIM);
   code.move(R10, RAX);
-  code.arithmetic('and', RAX, { constant: (1n << BigInt(segmentShift)) - 1n }, 4);
+  code.arithmetic('and', RAX, insideSegment(ring), 4);
   code.arithmetic('add', R11, RAX);
+  return labels;
 }
 
-function check({ ring, fields, outerCopy }: Contents): void {
+/** The claim's bits in a value of HEAD. */
+export const CLAIM = { constant: -4n } as const;
+
+/** The bits of a claim that tell where in its segment its slot is. */
+export function insideSegment({ segmentShift }: Pick<RingGeometry, 'segmentShift'>): { readonly constant: bigint } {
+  return { constant: (1n << BigInt(segmentShift)) - 1n };
+}
+
+/** The address of the segment that rax lies in, a value of HEAD. Uses r10. */
+export function segmentOf(code: Assembler, ring: Omit<RingGeometry, 'wait'>, to: number): void {
+  code.move(R10, RAX);
+  code.shift('right', R10, ring.segmentShift);
+  code.arithmetic('and', R10, { constant: BigInt((1 << ring.countShift) - 1) });
+  code.address(to, controlWord(ring, controlBlock.segments));
+  code.load(to, { base: to, offset: 0, index: R10, scale: 8 });
+}
+
+export function commit(code: Assembler): void {
+  code.store({ base: R11, offset: 0 }, R10);
+}
+
+/**
+ * The rare ways of a claim: what pends is moved to the ring, then it goes on at `flushed`; or the ring is full. Goes on behind itself where the event is
+ * dropped.
+ */
+export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLabels, flushed = labels.again): void {
+  if (ring.pending !== undefined) {
+    code.bind(labels.pending);
+    code.address(R11, { at: flushed });
+    code.jump(ring.pending.flush);
+  }
+  // The wait routine comes back to the jump, or behind it.
+  const back = new Label();
+  code.bind(labels.full);
+  code.address(R11, { at: back });
+  code.jump(ring.wait);
+  code.bind(back);
+  code.jump(labels.again);
+}
+
+export function check({ ring, fields, outerCopy }: Contents): void {
   const { slotShift, segmentShift, countShift } = ring;
   const slots = slotShift >= 3 && slotShift < 31 && segmentShift >= slotShift && segmentShift < 32;
   if (!(slots && countShift >= 0 && countShift <= 6)) {

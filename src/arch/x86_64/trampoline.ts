@@ -1,4 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
+import { checkPends } from '../pending-call.js';
 import {
   controlBlock,
   type Displaced,
@@ -17,8 +18,9 @@ import { compare } from './condition.js';
 import { countUp } from './count.js';
 import { ends } from './ends.js';
 import { controlWord } from './fields.js';
+import { flush, pend, type Rarely, vanish } from './pending.js';
 import { jumpBytes, linuxProcess } from './process.js';
-import { outerCopySteps, toPush, writeRecord } from './record.js';
+import { type Contents, claimRarely, outerCopySteps, toPush, writeRecord } from './record.js';
 import { R10, R11, RAX, RSP } from './registers.js';
 import { displace, loopsToStart, patchBytes } from './relocate.js';
 import { fetch, general, type Stack } from './stack.js';
@@ -50,6 +52,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   if (via !== 'patch') throw new RangeError('No patch for x86_64 needs a hop');
   if (nesting !== undefined && hook === undefined)
     throw new RangeError('A poll that is to be open until it returns needs a hook');
+  checkPends(trampoline);
   const code = new Assembler(at);
   const body = new Label();
   for (const condition of when) compare(code, condition, body);
@@ -64,25 +67,23 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   const frame = hook === undefined ? 0 : hookBytes(hook.keep.length);
   const returnAddress = 8 * pushed.length + frame;
   const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress, kept: [] };
-  const again = new Label();
-  const full = new Label();
   if (hook !== undefined) code.moveStack(-frame);
   for (const number of pushed) code.push(number);
-  writeRecord(code, contents, stack, again, full);
+  const rarely = trampoline.pends ? pend(code, contents, stack) : writeOrWait(code, contents, stack);
   if (hook !== undefined) fillHook(code, hook, stack);
   if (hook !== undefined && nesting !== undefined)
     open(code, ring, nesting, stack, 8 * (pushed.length + 1 + hook.keep.length));
   for (const number of pushed.toReversed()) code.pop(number);
   code.bind(body);
   code.raw(displaced.relocate(code.here));
-  waitElsewhere(code, ring, again, full);
+  rarely();
   for (const number of pushed.toReversed()) code.pop(number);
   if (hook !== undefined) code.moveStack(frame);
   code.jump(body);
   return code.finish();
 }
 
-function exit({ at, ring, fields, keep, nesting }: ExitTrampoline): Uint8Array {
+function exit({ at, ring, fields, keep, nesting, below }: ExitTrampoline): Uint8Array {
   const code = new Assembler(at);
   const contents = { ring, fields, outerCopy: undefined };
   const pushed = toPush(contents);
@@ -90,17 +91,16 @@ function exit({ at, ring, fields, keep, nesting }: ExitTrampoline): Uint8Array {
   const returnAddress = words + hookedReturnOffset(keep.length);
   const kept = keep.map((_, index) => words + 8 * index);
   const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress + 8, kept };
-  const again = new Label();
-  const full = new Label();
   const leave = new Label();
   for (const number of pushed) code.push(number);
-  writeRecord(code, contents, stack, again, full);
+  if (below !== undefined) vanish(code, contents, stack, below, leave);
+  const rarely = writeOrWait(code, contents, stack);
   code.bind(leave);
   if (nesting) close(code, ring, words + 8 * keep.length);
   for (const number of pushed.toReversed()) code.pop(number);
   code.moveStack(hookedReturnOffset(keep.length));
   code.return();
-  waitElsewhere(code, ring, again, full);
+  rarely();
   code.jump(leave);
   return code.finish();
 }
@@ -122,15 +122,13 @@ function end({ at, ring, fields, end: { before, tail, leave }, exit }: EndTrampo
   const pushed = toPush(contents);
   const returnAddress = 8 * pushed.length;
   const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress + 8, kept: [] };
-  const again = new Label();
-  const full = new Label();
   const away = new Label();
   for (const number of pushed) code.push(number);
-  writeRecord(code, contents, stack, again, full);
+  const rarely = writeOrWait(code, contents, stack);
   code.bind(away);
   for (const number of pushed.toReversed()) code.pop(number);
   code.return();
-  waitElsewhere(code, ring, again, full);
+  rarely();
   code.jump(away);
   return code.finish();
 }
@@ -167,14 +165,9 @@ function close(code: Assembler, ring: RingGeometry, offset: number): void {
   code.store(outer, RAX);
 }
 
-/** The wait routine comes back to the jump to `again`, or behind it when the event is dropped. */
-function waitElsewhere(code: Assembler, ring: RingGeometry, again: Label, full: Label): void {
-  const back = new Label();
-  code.bind(full);
-  code.address(R11, { at: back });
-  code.jump(ring.wait);
-  code.bind(back);
-  code.jump(again);
+function writeOrWait(code: Assembler, contents: Contents, stack: Stack): Rarely {
+  const labels = writeRecord(code, contents, stack);
+  return () => claimRarely(code, contents.ring, labels);
 }
 
 /** Comes with what HEAD was in rax and the way back in r11; r10 is free. Nothing is claimed yet. */
@@ -233,6 +226,7 @@ export const probeCode: ProbeCode = {
   exit,
   end,
   wait,
+  flush,
   // `pause` ends QEMU's translation block: 130-250 ns a look.
   spinsPerSecond: 5_000,
   hookedReturnOffset,

@@ -3,7 +3,7 @@ import type { Addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { RegisterBlock, Session } from '../../rsp/index.js';
 import type { ClockReader } from '../clock.js';
-import type { TimeScale } from './told-records.js';
+import type { RecordCounter } from './told-records.js';
 
 /**
  * Finds out how a counter's ticks become the nanoseconds of `clock`: runs a few milliseconds of code at `at` in the target, and puts
@@ -16,7 +16,7 @@ export async function counterScale(
   calibration: CounterCalibration,
   clock: ClockReader,
   at: Addr,
-): Promise<TimeScale> {
+): Promise<RecordCounter> {
   if (!(await calibration.present((command) => session.monitor(command)))) {
     throw unknown('the machine has no timer that it can be counted against');
   }
@@ -50,7 +50,7 @@ export async function counterScale(
   if (!found || found.elapsed <= 0 || found.reference <= 0) throw unknown('the measurement was interrupted');
   const nanosPerTick = ((found.reference / found.elapsed) * 1e9) / calibration.referenceHz;
   const base = time();
-  return (ticks) => Math.round(base + (ticks - found.counter) * nanosPerTick);
+  return { time: (ticks) => Math.round(base + (ticks - found.counter) * nanosPerTick), nanosPerTick };
 }
 
 async function registersOf(session: Session): Promise<RegisterBlock> {

@@ -1,7 +1,7 @@
 import type { ClockSamples } from '../../arch/index.js';
 import type { Session } from '../../rsp/index.js';
 import { type Scratch, unavailable } from '../scratch/index.js';
-import type { TimeScale } from './told-records.js';
+import type { RecordCounter } from './told-records.js';
 
 /** From a moment of the host, in milliseconds as `performance.now` counts them, to the nanoseconds that the trace counts. */
 export type TraceTime = (hostMs: number) => number;
@@ -16,7 +16,7 @@ export async function processScale(
   clock: ClockSamples,
   scratch: Scratch,
   traceTime: TraceTime,
-): Promise<TimeScale> {
+): Promise<RecordCounter> {
   const { calls, code, data } = scratch;
   if (!calls || data.size < clock.size) throw unavailable('it is no memory of a process');
   const { bytes, breakpoint } = clock.code(code.address, data.address);
@@ -34,7 +34,8 @@ export async function processScale(
   const [start, end] = [first, last].map(({ nanos }) => hostMs(nanos)) as [number, number];
   const atEnd = start >= began && end <= ended ? end : ended;
   const endTicks = Number(last.ticks);
-  return (ticks) => Math.round(traceTime(atEnd + (ticks - endTicks) * msPerTick));
+  const time = (ticks: number): number => Math.round(traceTime(atEnd + (ticks - endTicks) * msPerTick));
+  return { time, nanosPerTick: msPerTick * 1e6 };
 }
 
 /** A moment of this machine's monotonic clock as `performance.now` would have told it. */

@@ -7,12 +7,13 @@ import type { HookFrame } from '../../unwind/index.js';
 import type { CallTracer } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
 import { Backlog } from './backlog.js';
+import type { BriefCalls } from './brief-calls.js';
 import { Patches } from './patches.js';
 import { slotReader } from './record-format.js';
 import { layOutRing, type Piece, RingReader, unattended, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
-import { type RecordTime, type TimeScale, ToldRecords } from './told-records.js';
+import { type RecordTime, ToldRecords } from './told-records.js';
 import {
   controlWord,
   joined,
@@ -42,8 +43,8 @@ export interface TargetEngineOptions {
   readonly hartNumber: (word: bigint) => number;
   /** One hart only: polls can read the Future around them. */
   readonly nests: boolean;
-  /** Calls of less than so many ticks are not wanted; `time` is what `ended` of the control block means. One hart only, which `nests`. */
-  readonly brief?: { readonly below: bigint; readonly time: TimeScale } | undefined;
+  /** Calls that are not wanted. One hart only, which `nests`. */
+  readonly brief?: BriefCalls | undefined;
   /** The program's functions keep frame pointers. */
   readonly chained?: boolean;
   readonly logger?: Logger;

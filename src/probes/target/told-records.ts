@@ -8,6 +8,12 @@ import { Words } from './words.js';
 
 /** From a record's ticks to guest nanoseconds. */
 export type TimeScale = (ticks: number) => number;
+/** What the ticks of the records' counter mean. */
+export interface RecordCounter {
+  readonly time: TimeScale;
+  /** While the target runs. */
+  readonly nanosPerTick: number;
+}
 /** The same for the record of a probe's entry or exit. */
 export type RecordTime = (ticks: number, id: number, record: RecordReader) => number;
 

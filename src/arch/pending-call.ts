@@ -1,0 +1,25 @@
+import type { EntryTrampoline, PendingCall, RecordField, RingGeometry } from './probe-code.js';
+
+/** What trampolines of calls that pend ({@link PendingCall}) want, whatever the architecture. */
+export type TimeField = RecordField & { readonly from: { readonly kind: 'time' } };
+
+/** A record's time. Throws RangeError where it is not in one place. */
+export function timeField(fields: readonly RecordField[]): TimeField {
+  const times = fields.filter((field): field is TimeField => field.from.kind === 'time');
+  const [time] = times;
+  if (time === undefined || times.length > 1 || time.size !== 8)
+    throw new RangeError('A call that pends has one time in its record');
+  return time;
+}
+
+/** Throws RangeError where no call can pend in this ring. */
+export function pendingOf({ pending }: Omit<RingGeometry, 'wait'>): PendingCall {
+  if (pending === undefined) throw new RangeError('No call pends in this ring');
+  return pending;
+}
+
+/** Throws RangeError where this call is to pend and cannot. */
+export function checkPends({ pends, hook, nesting, outerCopy, count }: EntryTrampoline): void {
+  if (pends && (hook === undefined || nesting !== undefined || outerCopy !== undefined || count !== undefined))
+    throw new RangeError('A call that pends is hooked, has a record, and no poll begins or is looked at');
+}

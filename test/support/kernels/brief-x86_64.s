@@ -1,0 +1,217 @@
+# The same as brief-riscv64.s for x86-64, started by QEMU through its PVH note: WAIT is in ticks of the TSC.
+
+    .section .note.pvh, "a", @note
+    .long 4, 4, 18
+    .asciz "Xen"
+    .long _start
+
+    .macro function name
+    .globl \name
+    .type \name, @function
+\name:
+    .endm
+    .macro now to
+    rdtsc
+    shl $32, %rdx
+    lea (%rax, %rdx), \to
+    .endm
+
+    .text
+    .code32
+    .globl _start
+_start:
+    mov $pages, %edi
+    mov $0x83, %eax                 # 2 MiB, writable
+    mov $512, %ecx
+0:  mov %eax, (%edi)
+    add $8, %edi
+    add $0x200000, %eax
+    loop 0b
+    movl $pages + 3, level3
+    movl $level3 + 3, level4
+    mov %cr4, %eax
+    or $0x20, %eax                  # PAE
+    mov %eax, %cr4
+    mov $level4, %eax
+    mov %eax, %cr3
+    mov $0xc0000080, %ecx           # EFER
+    rdmsr
+    or $0x100, %eax                 # LME
+    wrmsr
+    mov %cr0, %eax
+    or $0x80000000, %eax            # PG
+    mov %eax, %cr0
+    lgdt gdt_pointer
+    ljmp $8, $started
+    .code64
+started:
+    mov $stack_end, %esp
+    xor %r12d, %r12d                # calls of `brief`
+    xor %r13d, %r13d                # and of `long`
+    call work
+park:
+    cli
+    hlt
+    jmp park
+
+    function work
+    push %rbx
+    mov $CALLS, %ebx
+1:  call brief
+    call quick
+    call outer
+    dec %ebx
+    jnz 1b
+    call around
+    call tail
+    pop %rbx
+    ret
+    .size work, . - work
+
+    function tail
+    push %rbx
+    mov %rsp, %rax
+    now %rbx
+    add $WAIT, %rbx
+2:  call brief
+    now %rax
+    cmp %rbx, %rax
+    jb 2b
+    call last
+    pop %rbx
+    ret
+    .size tail, . - tail
+
+    function brief
+    inc %r12
+    nopl 0(%rax, %rax)
+    ret
+    .size brief, . - brief
+
+    function long
+    push %rbx
+    inc %r13
+    nop
+    now %rbx
+    add $WAIT, %rbx
+3:  now %rax
+    cmp %rbx, %rax
+    jb 3b
+    pop %rbx
+    ret
+    .size long, . - long
+
+    function quick
+    push %rbx
+    mov %rsp, %rbx
+    nop
+    call brief
+    call brief
+    pop %rbx
+    ret
+    .size quick, . - quick
+
+    function outer
+    push %rbx
+    mov %rsp, %rbx
+    nop
+    call brief
+    call long
+    call brief
+    pop %rbx
+    ret
+    .size outer, . - outer
+
+    function around
+    push %rbx
+    mov %rsp, %rbx
+    nop
+    call unsized
+    pop %rbx
+    ret
+    .size around, . - around
+
+    # Of no known size: who traces it stops here.
+    function unsized
+    push %rbx
+    now %rbx
+    add $WAIT, %rbx
+4:  now %rax
+    cmp %rbx, %rax
+    jb 4b
+    pop %rbx
+    ret
+
+    function last
+    push %rbx
+    mov %rsp, %rbx
+    nop
+    mov $l_brief, %esi
+    call text
+    mov %r12, %rax
+    call number
+    mov $l_long, %esi
+    call text
+    mov %r13, %rax
+    call number
+    mov $l_end, %esi
+    call text
+    call finish
+    pop %rbx
+    ret
+    .size last, . - last
+
+    function finish
+    mov $0xf4, %edx
+    xor %eax, %eax
+    out %al, %dx
+    jmp park
+    .size finish, . - finish
+
+text:
+    mov $0x3f8, %dx
+6:  lodsb
+    test %al, %al
+    jz 7f
+    out %al, %dx
+    jmp 6b
+7:  ret
+
+number:
+    mov $digits_end, %esi
+    mov $10, %ecx
+8:  xor %edx, %edx
+    div %rcx
+    add $'0', %dl
+    dec %rsi
+    mov %dl, (%rsi)
+    test %rax, %rax
+    jnz 8b
+    jmp text
+
+.if OWN
+    .section .rsptrace, "awx", @progbits
+    .balign 4096
+    .skip OWN
+.endif
+
+    .section .rodata
+l_brief: .asciz "brief "
+l_long:  .asciz " long "
+l_end:   .asciz "\n"
+    .balign 8
+gdt:     .quad 0, 0x00af9b000000ffff
+gdt_pointer: .word 15
+    .long gdt
+
+    .data
+digits:   .fill 20, 1, 0
+digits_end: .byte 0
+
+    .bss
+    .balign 4096
+pages:   .skip 4096
+level3:  .skip 4096
+level4:  .skip 4096
+    .skip 4096
+stack_end:
