@@ -179,26 +179,7 @@ park:
     jmp park
     .size finish, . - finish
 
-text:
-    mov $0x3f8, %dx
-6:  lodsb
-    test %al, %al
-    jz 7f
-    out %al, %dx
-    jmp 6b
-7:  ret
-
-number:
-    mov $digits_end, %esi
-    mov $10, %ecx
-8:  xor %edx, %edx
-    div %rcx
-    add $'0', %dl
-    dec %rsi
-    mov %dl, (%rsi)
-    test %rax, %rax
-    jnz 8b
-    jmp text
+    .include "print-x86_64.s"
 
 .if OWN
     .section .rsptrace, "awx", @progbits
@@ -214,10 +195,6 @@ l_end:   .asciz "\n"
 gdt:     .quad 0, 0x00af9b000000ffff
 gdt_pointer: .word 15
     .long gdt
-
-    .data
-digits:   .fill 20, 1, 0
-digits_end: .byte 0
 
     .bss
     .balign 4096

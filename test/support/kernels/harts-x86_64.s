@@ -187,26 +187,7 @@ park:
     hlt
     jmp park
 
-text:
-    mov $0x3f8, %dx
-6:  lodsb
-    test %al, %al
-    jz 7f
-    out %al, %dx
-    jmp 6b
-7:  ret
-
-number:
-    mov $digits_end, %esi
-    mov $10, %ecx
-8:  xor %edx, %edx
-    div %rcx
-    add $'0', %dl
-    dec %rsi
-    mov %dl, (%rsi)
-    test %rax, %rax
-    jnz 8b
-    jmp text
+    .include "print-x86_64.s"
 
     .globl drained
     .type drained, @function
@@ -312,8 +293,6 @@ idt_pointer: .word 16 * (VECTOR + 1) - 1
 counters: .fill 8 * 8, 8, 0
 ready:    .quad 0
 finished: .quad 0
-digits:   .fill 20, 1, 0
-digits_end: .byte 0
 
     .bss
     .balign 4096
