@@ -382,8 +382,8 @@ export interface ProbeCode {
    * when `looks` looks found no room, and then again, since one drain may not make any while another hart's record is not written.
    */
   wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
-  /** What moves a pending call's entry to the ring; undefined where calls cannot pend. */
-  readonly flush?: (at: Addr, ring: Omit<RingGeometry, 'wait'>) => Uint8Array;
+  /** What moves a pending call's entry to the ring. Throws RangeError where none can pend in this one. */
+  flush(at: Addr, ring: Omit<RingGeometry, 'wait'>): Uint8Array;
   /** Passes of the wait routine's breakpoint in about a second, on an emulator, with {@link looksAtOnce} before each. */
   readonly spinsPerSecond: number;
   /** How to find the rate of the counter that records have; undefined where the platform tells it. */

@@ -67,7 +67,7 @@ async function plant(machine: Machine, client: Ring, way: Way, below: bigint): P
   });
   const exit = await client.plantExit({ fields: exitFields, keep: ['a0'], nesting: false, below });
   const flushAt = ring.pending?.flush ?? place.wait;
-  const flush = probeCode.flush?.(flushAt, ring) ?? new Uint8Array();
+  const flush = probeCode.flush(flushAt, ring);
   await machine.write(flushAt, flush);
   const plain = probeCode.displace(tested.code, plainAt, 'near') as Displaced;
   const [at, plainExit] = [addOffset(place.near, apart), addOffset(place.exit, apart)];
@@ -296,6 +296,6 @@ t.test('what calls that pend cannot be', (t) => {
   t.throws(() => probeCode.entry({ ...entry, hook, fields: [] }), /one time/);
   t.throws(() => probeCode.entry({ ...entry, hook, ring: smallRing }), /No call pends/);
   t.throws(() => probeCode.entry({ ...entry, hook, outerCopy: { at: 64, room: 8 } }), /is hooked/);
-  t.throws(() => probeCode.flush?.(place.wait, smallRing), /No call pends/);
+  t.throws(() => probeCode.flush(place.wait, smallRing), /No call pends/);
   t.end();
 });

@@ -36,6 +36,7 @@ function sound({ all, torn, registers }: Played, bare: readonly bigint[]): void 
   const kept = (all: readonly bigint[]): readonly bigint[] => all.filter((_, number) => !scriptsOwn.includes(number));
   same(kept(registers), kept(bare), 'calls tell what they tell without probes, and all registers are kept');
   same(new Set(all.map(({ id, kind }) => `${id} ${kind}`)).size, all.length, 'nothing twice');
+  ok(all.every(({ time }) => time > 0n), 'each has its time');
 }
 
 const inOrder = (all: Played['all']): boolean => all.every(({ time }, index) => time >= (all[index - 1]?.time ?? 0n));
@@ -217,6 +218,6 @@ t.test('what calls that pend cannot be', (t) => {
   t.throws(() => probeCode.entry({ ...entry, hook, ring: without }), /No call pends/);
   t.throws(() => probeCode.entry({ ...entry, hook, outerCopy: { at: 48, room: 8 } }), /is hooked/);
   t.throws(() => probeCode.entry({ ...entry, hook, fields: [{ ...fields[0], at: 64 }] }), /no place/);
-  t.throws(() => probeCode.flush?.(elsewhere, without), /No call pends/);
+  t.throws(() => probeCode.flush(elsewhere, without), /No call pends/);
   t.end();
 });

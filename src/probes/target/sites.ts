@@ -281,7 +281,7 @@ function withPending(
   take: ReturnType<typeof allocator>,
   writes: Write[],
 ): RingGeometry {
-  if (!brief || !code.flush || !sites.some(({ plan }) => plan.hasThreshold)) return geometry;
+  if (!brief || !sites.some(({ plan }) => plan.hasThreshold)) return geometry;
   const pending = { record: brief.record, flush: take.next };
   const bytes = code.flush(pending.flush, { ...geometry, pending });
   const address = take(bytes.length);
