@@ -9,6 +9,7 @@ import type { ClockName } from './clock-names.js';
  *
  * - riscv `time`: CSR 0xc01 (Privileged ISA, Zicntr). Stubs number CSRs consecutively, so its number follows from that of any
  *   CSR that the target description lists. Not of a process: QEMU in user mode answers with the host's own ticks, of no known frequency.
+ *   Many small harts have no such CSR, their memory-mapped `mtime` is where no two boards have it.
  * - x86 HPET: main counter at 0xfed000f0, its period in femtoseconds at 0xfed00004 (IA-PC HPET 1.0a, 2.3). Used only where the
  *   guest has started it: starting it is the guest's business.
  * - x86 ACPI PM timer: port 0x608 of QEMU's machines, 24 bits at 3.579545 MHz (ACPI 6.5, 4.8.3.3), read with `monitor i`.
@@ -48,7 +49,10 @@ export async function findClock(
     if (clock) return clock;
   }
   throw new RsptraceError('CLOCK_UNAVAILABLE', `the clock '${wanted}' cannot be read on this ${arch} target`, {
-    hint: `--clock auto takes the best there is; others: ${candidates.map(([name]) => name).join(', ')}`,
+    hint: `--clock auto takes the best that can be read; others here: ${candidates
+      .map(([name]) => name)
+      .filter((name) => name !== wanted)
+      .join(', ')}`,
   });
 }
 
@@ -77,7 +81,9 @@ async function riscvTime(session: Session, timebaseHz: number): Promise<ClockRea
   const first = session.batch();
   const answer = first.raw(packet);
   await first.send();
-  if (littleEndian(answer.value) === undefined) return undefined;
+  const ticks = littleEndian(answer.value);
+  // OpenOCD answers with zeros for a CSR that the hart does not have; under QEMU's -icount time may truly be 0.
+  if (ticks === undefined || (ticks === 0 && session.features.qemuStepBits === undefined)) return undefined;
   const nanosPerTick = 1e9 / timebaseHz;
   let last = 0;
   return {

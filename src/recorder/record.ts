@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { type Addr, addOffset, hex } from '../base/addr.js';
-import { messageOf, type RsptraceError, toError } from '../base/errors.js';
+import { messageOf, RsptraceError, toError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import {
   Backtraces,
@@ -96,8 +96,15 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const counter = async (at: Addr): Promise<RecordCounter> => {
     const calibration = arch.probeCode?.calibration;
     const ahead = steady?.ahead ?? 0;
-    if (!calibration || !engine.clock)
+    if (!calibration || !engine.clock) {
+      // Trampolines read the time CSR: on a hart that has none they would trap.
+      if (!inProcess && engine.clock?.info.guest === false && (options.clock ?? 'auto') === 'auto') {
+        throw new RsptraceError('COUNTER_UNKNOWN', 'the target has no time counter that can be read', {
+          hint: '--engine stop takes the time from the host',
+        });
+      }
       return { time: (ticks) => Math.round(ticks * nanosPerTick) + ahead, nanosPerTick };
+    }
     return counterScale(session, arch, calibration, engine.clock, at);
   };
   const { hidden, given } = options.scratch ?? {};

@@ -60,6 +60,23 @@ t.test('riscv: what QEMU in user mode has for a time CSR is the ticks of its hos
   );
 });
 
+t.test('OpenOCD: a hart without a time CSR, for which it answers zeros', async (t) => {
+  const server = stubServers.find(({ name }) => name.startsWith('OpenOCD'));
+  if (!server) throw new Error('no OpenOCD');
+  const { address } = await server.start(t, 2);
+  const session = await connect(address, { waitMs: 10_000 });
+  t.teardown(() => session.close());
+  const batch = session.batch();
+  const answer = batch.raw(`p${session.target.register('time')?.number.toString(16)}`);
+  await batch.send();
+  t.equal(answer.value, '0'.repeat(16), 'no error');
+  t.same((await findClock(session, 'riscv64', () => 0)).info.guest, false);
+  await t.rejects(
+    findClock(session, 'riscv64', () => 0, 'time'),
+    { code: 'CLOCK_UNAVAILABLE', hint: /others here: intervals$/ },
+  );
+});
+
 t.test('x86: the ACPI PM timer, across the wraps of its 24 bits', async (t) => {
   const session = await attach(t, 'x86-o2-long');
   let ran = 0;

@@ -89,7 +89,8 @@ const REST = `## What follows for rsptrace
   started prints through it; attach to one that runs to keep its output.
 - **vgdb** passes answers on through a socket with Nagle's algorithm, which delays all but the first of a batch by up to 40 ms:
   it gets one packet at a time, a hundred times faster.
-- **OpenOCD** answers reads of memory that is not there with zeros unless \`gdb report_data_abort enable\` is set. It leaves the
+- **OpenOCD** answers reads of memory that is not there with zeros unless \`gdb report_data_abort enable\` is set, and those of registers that
+  the hart does not have: a \`time\` of 0 is no clock. It leaves the
   target halted after a detach: rsptrace has it resume. It looks for halted harts every 100 ms, which is most of the time of
   a hit; the test's configuration calls \`poll\` more often. Accesses of single-steps do not reach its watchpoints, and those of compressed
   instructions are reported without a reason: rsptrace tells both by the instruction.
