@@ -73,7 +73,7 @@ export function breakpointsRefused(
     'RSP_BREAKPOINT_REFUSED',
     `the target has no hardware breakpoint for ${place} at ${where}: ${had}`,
     {
-      hint: 'each probed function needs one, and another for each return that is awaited: probe fewer functions, or code in RAM',
+      hint: 'each probed function needs one, and another for each return that is awaited: probe fewer. Code in RAM needs none, but with --hw',
     },
   );
 }

@@ -162,6 +162,8 @@ function parseT(text: string): SignalStop | undefined {
       core = hexNumber(value);
     } else if (key === 'reason') {
       reason ??= LLDB_REASONS[value];
+    } else if (key === 'description') {
+      address ??= watchedAddress(value);
     } else {
       const known = Object.hasOwn(REASONS, key) ? REASONS[key] : undefined;
       if (known === undefined) continue;
@@ -177,12 +179,19 @@ function parseT(text: string): SignalStop | undefined {
     signal: signalOf(text),
     hart,
     reason,
-    ...(address === undefined ? {} : { address }),
+    ...(address === undefined || !reason?.endsWith('watch') ? {} : { address }),
     ...(child === undefined ? {} : { child }),
     ...(path === undefined ? {} : { path }),
     registers: registers ?? noRegisters,
     ...(core === undefined ? {} : { core }),
   };
+}
+
+/** lldb-server's description of a watchpoint's stop, in hex: the watched address, the trigger's number and what was accessed there, in decimal. */
+function watchedAddress(description: string): Addr | undefined {
+  const text = textOf(description);
+  const [, watched] = /^(\d{1,20}) \d{1,4} \d{1,20}$/.exec(text ?? '') ?? [];
+  return watched === undefined ? undefined : addr(BigInt.asUintN(64, BigInt(watched)));
 }
 
 function parseExit(text: string): StopReply | undefined {

@@ -163,6 +163,25 @@ t.test('gdbserver: no watchpoints of reads alone on x86, and four in all', async
   await session.kill();
 });
 
+t.test('lldb-server: which of two places was accessed', async (t) => {
+  const stub = await serverNamed('lldb-server').start(t, CALLS);
+  await using session = await connect(stub.address, { waitMs: 60_000 });
+  const [counters, begin] = [stub.program.symbol('counters'), stub.program.symbol('begin')];
+  const { watches, seen } = await watching(session, stub, `watch:${eight(begin)}:rw`, `watch:${eight(counters)}`);
+  const arrived = stub.program.symbol('arrived');
+  const onHit = (pc: bigint): boolean => pc === arrived;
+  const { engine } = await countingEngine(session, stub.program.arch, { watches, onHit });
+  await engine.arm([arrived]);
+  await watches.arm();
+  t.equal((await engine.run()).kind, 'asked');
+  t.strictSame(
+    seen.map(({ point, old, value }) => [point.index, number(old), number(value)]),
+    [[0, 1n, 1n], ...Array.from({ length: CALLS }, (_, i) => [1, BigInt(i), BigInt(i + 1)])],
+    'it looks at `begin` once, and counts its calls',
+  );
+  await engine.settle();
+});
+
 t.test('valgrind: a stub that refuses says so', async (t) => {
   const stub = await serverNamed('valgrind, through vgdb').start(t);
   await using session = await connect(stub.address, { waitMs: 60_000 });

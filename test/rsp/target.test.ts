@@ -272,6 +272,15 @@ t.test('stop replies', async (t) => {
     hart: '1',
     reason: 'breakpoint',
   });
+  // lldb-server 14: "93824992247868 0 18446744073709551615", of 0x55555555803c.
+  const description = '39333832343939323234373836382030203138343436373434303733373039353531363135';
+  const watched = { ...signal, hart: '587d', reason: 'watch', address: 0x55555555803cn };
+  t.same(parseStopReply(`T05thread:587d;name:w;reason:watchpoint;description:${description};`), watched);
+  t.same(parseStopReply(`T05thread:587d;description:${description};reason:watchpoint;`), watched);
+  for (const other of ['', '3', '7867', '61203020 30', '2d3120302030']) {
+    const { address, ...unknown } = watched;
+    t.same(parseStopReply(`T05thread:587d;reason:watchpoint;description:${other};`), unknown, other);
+  }
   t.same(
     parseStopReply('T05foo:bar;thread:1;06:xxxx;constructor:1;'),
     { ...signal, hart: '1' },
