@@ -69,6 +69,8 @@ export class Link implements PacketSink {
   #again: Again | undefined;
   #tries = 0;
   #sentTwice = false;
+  /** In the bytes that are being read something was rejected. */
+  #rejected = false;
 
   constructor(name: string, events: LinkEvents, logger: Logger, timeoutMs: number) {
     this.name = name;
@@ -184,6 +186,7 @@ export class Link implements PacketSink {
     if (this.#dead) return;
     // While it searches, what comes is no sign that the answer is on its way.
     if (this.#way.search === undefined) this.#patience.heard();
+    this.#rejected = false;
     try {
       this.#reader.feed(chunk, length);
     } catch (error) {
@@ -207,10 +210,10 @@ export class Link implements PacketSink {
   nak(): void {
     if (this.#dead || !this.#acks.needed) return;
     this.#logger.debug({}, 'the stub asks again');
-    const { search } = this.#way;
-    if (search !== undefined) {
-      if (!this.#way.rejected()) this.close(search.error ?? protocolError('it takes no packet'));
-    } else if (this.#again !== undefined) this.#sendAgain();
+    // What came along with a rejection that was acted on was said before that.
+    if (this.#way.search !== undefined || this.#rejected) return;
+    this.#rejected = true;
+    if (this.#again !== undefined) this.#sendAgain();
     else if (this.#groups.length > 0) this.lose(protocolError('it rejects a packet in the middle of a batch'));
   }
 

@@ -12,15 +12,12 @@ interface Search {
   /** What has led here, where it was an error. */
   readonly error: RsptraceError | undefined;
   at: number;
-  rejected: number;
 }
-
-/** How often a stub may reject one probe. */
-const MOST_REJECTED = 3;
 
 /**
  * How a link finds its place in the sequence of answers again. A stub answers in order: behind the answer to the question
- * that was asked last, and that nothing else looks like, no earlier answer is to come. So each probe is asked once.
+ * that was asked last, and that nothing else looks like, no earlier answer is to come. So each probe is asked once, whatever is
+ * said to be rejected meanwhile: of a storm of NAKs nobody knows what they are about, and the next probe comes soon enough.
  */
 export class WayBack {
   probes: readonly Probe[] = [];
@@ -39,21 +36,14 @@ export class WayBack {
   /** Asks the first probe; false when there is none, and nothing was begun. */
   begin(error: RsptraceError | undefined, then: Search['then']): boolean {
     if (this.probes.length === 0) return false;
-    this.#search = { then, error, at: -1, rejected: 0 };
+    this.#search = { then, error, at: -1 };
     return this.next();
   }
 
   /** Asks the next probe, the one before it being lost; false when none is left. */
   next(): boolean {
     if (this.#search === undefined) return false;
-    this.#search.rejected = 0;
     this.#search.at++;
-    return this.#askNow();
-  }
-
-  /** Asks the same one again, which the stub has not taken; false when it never will. */
-  rejected(): boolean {
-    if (this.#search === undefined || ++this.#search.rejected > MOST_REJECTED) return false;
     return this.#askNow();
   }
 

@@ -303,6 +303,26 @@ t.test('storms: of NAKs, acknowledgements, notifications, console output and sto
   }
 });
 
+t.test('a storm of NAKs that passes: one error, and the target is left in order', async (t) => {
+  for (const ms of [0, 30]) {
+    const { stub, proxy, session } = await through();
+    await using _ = stub;
+    await using __ = proxy;
+    stub.noisy = true;
+    const reading = inTime(t, twoWords(session));
+    const storm = setInterval(() => proxy.say('-'.repeat(500)), 1);
+    proxy.say('-'.repeat(500));
+    await Promise.all([
+      t.rejects(reading, { code: 'RSP_PROTOCOL', message: /rejects/ }, `${ms} ms`),
+      new Promise((resolve) => setTimeout(resolve, ms)).then(() => clearInterval(storm)),
+    ]);
+    // What is still on its way.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await inTime(t, session.detach());
+    leftInOrder(t, stub);
+  }
+});
+
 t.test('a stop that nobody asked for, in front of any answer', async (t) => {
   const { stub, proxy, session } = await through();
   await using _ = stub;
