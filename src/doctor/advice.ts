@@ -65,7 +65,7 @@ function programAdvice({ program }: Findings): Advice[] {
   } else if (stops > 0) {
     advice.push({
       code: 'some-stop',
-      text: `${plural(stops, 'probe')} of ${probes.length} stop the guest; the list says why`,
+      text: `${plural(stops, 'probe')} of ${probes.length} ${stops === 1 ? 'stops' : 'stop'} the guest; the list says why`,
     });
   }
   if (program.absent > 0) {
