@@ -44,9 +44,10 @@ export interface Known {
 }
 
 const nothing =
-  'no memory for trampolines is known here: `rsptrace run` brings its own, --scratch ADDR,SIZE and --scratch-symbol name some';
+  'no memory for trampolines is known here: `rsptrace run` brings its own, --scratch ADDR,SIZE and --scratch-symbol name some, a section .rsptrace of the program reserves some';
 const PT_LOAD = 1;
 const PF_X = 1;
+const SHF_WRITE = 1;
 const SHF_ALLOC = 2;
 const SHF_EXECINSTR = 4;
 
@@ -61,11 +62,11 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   if (mapped !== undefined && !isRefusal(mapped)) return mapped;
   const pages = turnsPagingOn(elf, arch);
   const named = given ?? sectionMemory(elf);
-  const code = given && !given.owned ? codeIn(elf, given) : undefined;
-  if (given && code !== undefined)
-    return unusable(`${given.name} cannot be used: the program's ${code} lies there`, given);
+  const constant = given && !given.owned ? constantIn(elf, given) : undefined;
+  if (given && constant !== undefined)
+    return unusable(`${given.name} cannot be used: the program's ${constant} lies there`, given);
   if (named !== undefined) {
-    const scratch = await givenScratch(session, arch, named, { pages, slack: await slackOf(request) });
+    const scratch = await givenScratch(session, arch, named, { pages, slack: await slackOf(request), codeSize });
     if (isRefusal(scratch)) return scratch.later ? scratch : unusable(scratch.refused, given);
     return scratch;
   }
@@ -94,11 +95,13 @@ async function processScratch(
   }
 }
 
-/** A section of code that lies in memory which the user takes to be free. */
-function codeIn(elf: ElfFile, { address, size }: GivenMemory): string | undefined {
+/** A section of code or constants that lies in memory which the user takes to be free. What the program writes to may be a static reserved for us. */
+function constantIn(elf: ElfFile, { address, size }: GivenMemory): string | undefined {
   const end = address + BigInt(size);
-  const code = elf.sections.filter(({ flags }) => (flags & SHF_ALLOC) !== 0 && (flags & SHF_EXECINSTR) !== 0);
-  return code.find((one) => one.size > 0 && one.address < end && one.address + BigInt(one.size) > address)?.name;
+  const constant = elf.sections.filter(
+    ({ flags }) => (flags & SHF_ALLOC) !== 0 && (flags & (SHF_WRITE | SHF_EXECINSTR)) !== SHF_WRITE,
+  );
+  return constant.find((one) => one.size > 0 && one.address < end && one.address + BigInt(one.size) > address)?.name;
 }
 
 /** From the program's first executable byte to its last. */

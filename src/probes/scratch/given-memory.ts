@@ -14,6 +14,7 @@ import {
 } from './access.js';
 import {
   alignDown,
+  alignUp,
   isRefusal,
   LARGE_PAGE,
   type MapRefusal,
@@ -80,6 +81,8 @@ export interface GivenOptions {
   readonly pages: boolean;
   /** Where code may go when there is no place for it in the memory (see `textSlack`). */
   readonly slack: Region | undefined;
+  /** Bytes of code that there may be. */
+  readonly codeSize?: number | undefined;
 }
 
 /**
@@ -87,15 +90,15 @@ export interface GivenOptions {
  * because it is too small or the kernel maps it without execution, the slack serves for that.
  *
  *      address, rounded up to a page                                       end, rounded down to a page
- *      | code, about an eighth, at most 2 MiB | guard page | data ...      | guard page |
+ *      | code | guard page | data ...                                      | guard page |
  *
- * Guard pages only from 64 KiB on. All contents are kept, and put back by `release`.
+ * Code gets an eighth, at most 2 MiB, or as much as there may be, at most half. Guard pages only from 64 KiB on. All contents are kept, and put back by `release`.
  */
 export async function givenScratch(
   session: Session,
   arch: Architecture,
   given: GivenMemory,
-  { pages, slack }: GivenOptions,
+  { pages, slack, codeSize = 0 }: GivenOptions,
 ): Promise<Scratch | MapRefusal> {
   const start = -Number(given.address & BigInt(PAGE - 1)) & (PAGE - 1);
   const size = alignDown(given.size - start, PAGE);
@@ -113,7 +116,7 @@ export async function givenScratch(
   const physical = paged && (await physicalOf(paged, from));
   if (paged && physical === undefined) return no(`cannot be used: ${hex(from)} is not mapped`, true);
   const whole: Region = { address: from, size, ...(physical === undefined ? {} : { physical }) };
-  const parts = await split(paged, whole, slack);
+  const parts = await split(paged, whole, slack, codeSize);
   if (isRefusal(parts)) return no(`cannot be used: ${parts.refused}`);
 
   const saved: { access: RegionAccess; bytes: Uint8Array }[] = [];
@@ -155,6 +158,7 @@ async function split(
   space: AddressSpace | undefined,
   whole: Region,
   slack: Region | undefined,
+  codeSize: number,
 ): Promise<Parts | Refusal> {
   const part = (offset: number, size: number): Region => ({
     address: addOffset(whole.address, offset),
@@ -174,7 +178,9 @@ async function split(
   const noData = await check(part(0, whole.size), 'data');
   if (noData !== undefined) return { refused: noData };
   if (whole.size < 2 * PAGE) return only('code and data need a page each, and this is one');
-  const size = Math.min(Math.max(alignDown(whole.size / 8, PAGE), PAGE), LARGE_PAGE);
+  const most = alignDown(whole.size / 2, PAGE);
+  const eighth = Math.min(Math.max(alignDown(whole.size / 8, PAGE), PAGE), LARGE_PAGE);
+  const size = Math.max(eighth, Math.min(alignUp(codeSize, PAGE), most));
   const code = part(0, size);
   const noCode = await check(code, 'code');
   if (noCode !== undefined) return only(noCode);

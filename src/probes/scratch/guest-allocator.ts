@@ -91,7 +91,7 @@ export class GuestAllocator {
           this.#session,
           this.#arch,
           { owned: true, name, ...block },
-          { pages: facts.pages, slack: await slackOf(this.#session, this.#arch, this.#elf) },
+          { ...facts, slack: await slackOf(this.#session, this.#arch, this.#elf) },
         );
     if (isRefusal(made) && !made.later) this.#refuse(made.refused);
     return made;

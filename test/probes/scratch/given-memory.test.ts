@@ -9,6 +9,7 @@ import { RsptraceError } from '../../../src/base/errors.js';
 import { ElfFile } from '../../../src/dwarf/index.js';
 import {
   beginPrivacyProof,
+  findScratch,
   givenScratch,
   isRefusal,
   parseScratch,
@@ -123,12 +124,24 @@ for (const [name, free] of [
     const before = Buffer.alloc(MIB, 'what was there ');
     t.ok(await memory.write(addr(free), before));
     const given = { ...parseScratch(`${free - 100},${MIB + 300}`) };
-    const scratch = scratchOf(
-      await givenScratch(session, arch, given, { pages: arch.name === 'x86_64', slack: undefined }),
-    );
+    const options = { pages: arch.name === 'x86_64', slack: undefined };
+    const scratch = scratchOf(await givenScratch(session, arch, given, options));
     t.match(scratch.source, /^--scratch \(0x[0-9a-f]+, 1048876 bytes\)$/);
     t.match(scratch.code, { address: addr(free), size: MIB / 8, physical: addr(free) });
     t.match(scratch.data, { address: addr(free + MIB / 8 + 4096), size: MIB - MIB / 8 - 2 * 4096 });
+    for (const [codeSize, size, why] of [
+      [MIB / 4 + 1, MIB / 4 + 4096, 'as much code as there may be, in whole pages'],
+      [MIB, MIB / 2, 'half of it at most'],
+      [4096, MIB / 8, 'no less than without'],
+    ] as const) {
+      const divided = await givenScratch(session, arch, given, { ...options, codeSize });
+      t.match(
+        divided,
+        { code: { size }, data: { address: addr(free + size + 4096), size: MIB - size - 2 * 4096 } },
+        why,
+      );
+      await scratchOf(divided).release();
+    }
     t.equal(await provePrivate(scratch, session), undefined);
     t.equal(await scratch.verifyGuards(), undefined);
     await memory.write(addOffset(scratch.data.address, scratch.data.size), Buffer.of(1));
@@ -157,6 +170,13 @@ for (const name of ['rv-o2', 'x86-o2']) {
     await memory.write(slack.address, Buffer.of(1));
     t.match(await textSlack(session, arch, elf), { refused: /is not empty in the target/ });
     await memory.write(slack.address, Buffer.of(0));
+    const sections = execFileSync('readelf', ['-SW', elfPath(name)], { encoding: 'utf8' });
+    for (const section of ['.text', '.rodata']) {
+      const at = new RegExp(`${section.replace('.', '\\.')} +PROGBITS +(\\w+)`).exec(sections)?.[1] ?? '';
+      const given = parseScratch(`0x${at},64K`);
+      const message = `--scratch cannot be used: the program's ${section} lies there`;
+      await t.rejects(findScratch({ session, arch, elf, text: addr(0), given }), { code: 'SCRATCH_UNUSABLE', message });
+    }
     await session.detach();
     t.equal(parseLab((await qemu.ended).stdout).checksum, guest(name).checksum);
   });
