@@ -219,8 +219,8 @@ function refusal(text: string, kind: PatchKind): string | undefined {
 
 t.test('what cannot be moved is refused, with the reason', async (t) => {
   for (const [kind, text, reason] of [
-    ['near', 'ret', /is 2 bytes long, and the jump takes 4/],
-    ['far', 'mv a0,a1\nret', /is 4 bytes long, and the jump takes 8/],
+    ['near', 'ret', /shorter than the jump \(2 of 4 bytes\)/],
+    ['far', 'mv a0,a1\nret', /shorter than the jump \(4 of 8 bytes\)/],
     ['near', 'mv a0,a1\n1: mv a1,a2\nbnez a2,1b\nret', /branch 4 bytes into it leads to byte 2/],
     ['far', 'mv a0,a1\nmv a1,a0\n1: mv a1,a2\nmv a2,a3\nmv a3,a4\nj 1b', /branch 10 bytes into it leads to byte 4/],
     ['far', 'nop\nnop\n1: nop\nnop\n2: auipc a0,0\njr -4(a0)\n', /branch 12 bytes into it leads to byte 4/],

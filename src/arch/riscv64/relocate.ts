@@ -32,7 +32,7 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
     first.push(placed);
     length += placed.instruction.length;
   }
-  if (length < patchLength) return { refused: `it is ${length} bytes long, and the jump takes ${patchLength}` };
+  if (length < patchLength) return { refused: `its code is shorter than the jump (${length} of ${patchLength} bytes)` };
   const reason = entered(targets, length) ?? ownStack(body) ?? (kind === 'far' ? needsT0(body, first) : undefined);
   if (reason !== undefined) return { refused: reason };
 

@@ -41,7 +41,7 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
     taken.push(place);
     length += place.bytes.length;
   }
-  if (length < patchBytes) return { refused: `its code is ${length} bytes long, and the jump takes ${patchBytes}` };
+  if (length < patchBytes) return { refused: `its code is shorter than the jump (${length} of ${patchBytes} bytes)` };
   if (holdsDistanceTo(code, 0, length)) {
     const places = [...instructions(code, start)];
     const unknown = places.find(({ instruction }) => instruction.op === 'unknown');
