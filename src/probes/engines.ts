@@ -1,6 +1,6 @@
 import type { ProcessCode } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
+import { messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
@@ -135,16 +135,10 @@ export class Engines implements Beside {
     if (!this.#settled) return false;
     if (this.#target) return this.#patchWaiting(this.#target, stops);
     const stopsOnly = inProcess && whyProcessStops(session);
-    if (stopsOnly) {
-      this.#fallBack(stopsOnly);
-      return true;
-    }
+    if (stopsOnly) return this.#fallBack(stopsOnly);
     const threads = inProcess && (await findThreadWords(session));
     if (inProcess && threads === undefined) return false;
-    if (threads && isRefusal(threads)) {
-      this.#fallBack(threads.refused);
-      return true;
-    }
+    if (threads && isRefusal(threads)) return this.#fallBack(threads.refused);
     this.#why = new Map(this.#planned.refused);
     if (changesItsCode(elf)) await this.#planAnew();
     const plan = this.#plan;
@@ -152,10 +146,7 @@ export class Engines implements Beside {
     if (first === undefined) return true;
     const scratch = await this.#takeScratch(first.plan.address, stops);
     if (scratch === undefined) return false;
-    if (isRefusal(scratch)) {
-      this.#fallBack(scratch.refused);
-      return true;
-    }
+    if (isRefusal(scratch)) return this.#fallBack(scratch.refused);
     this.#scratch = scratch;
     this.#pastWire ||= scratch.shared !== undefined;
     const { process } = code;
@@ -201,8 +192,8 @@ export class Engines implements Beside {
     } catch (thrown) {
       if (session.state.kind === 'idle' && scratch.calls) await this.#release();
       await closeScratch(scratch);
+      this.#tellOfStops(messageOf(thrown));
       if (wanted === 'target' || !(thrown instanceof RsptraceError)) throw thrown;
-      this.#fallBack(thrown.message);
       return true;
     }
     const target = this.#target;
@@ -385,16 +376,22 @@ export class Engines implements Beside {
     const process = inProcess && processMemory(this.#plan);
     const intercept: Intercept = (places, then) => stops.points.intercept(places, then);
     const target = { session, arch, elf, text, process, intercept, logger: this.#logger };
-    return this.#memory.take({ ...scratch, ...target, codeSize: codeRoom(this.#plan.sites) });
+    const taken = this.#memory.take({ ...scratch, ...target, codeSize: codeRoom(this.#plan.sites) });
+    return taken.catch((thrown: unknown) => {
+      this.#tellOfStops(messageOf(thrown));
+      throw thrown;
+    });
   }
 
-  #fallBack(why: string): void {
-    if (this.#options.wanted === 'target') throw unavailable(why);
+  /** @returns true: that is how it stays */
+  #fallBack(why: string): true {
     this.#tellOfStops(why);
+    if (this.#options.wanted === 'target') throw unavailable(why);
+    return true;
   }
 
   #tellOfStops(why: string): void {
-    this.#logger.info({ why }, 'all probes stop the target');
+    this.#logger.info({ why }, 'no probe can do without stops');
     for (const index of this.#options.plans.keys()) if (!this.#why.has(index)) this.#why.set(index, why);
   }
 }

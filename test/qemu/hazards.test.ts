@@ -92,6 +92,11 @@ t.test('memory that takes what is written and does not keep it', async (t) => {
   const { status, output, printed, stderr } = await traced(t, [...both, '--scratch', '0xc000000,256K']);
   t.equal(status, 3, stderr);
   t.match(output.error, { code: 'SCRATCH_UNUSABLE', message: /does not keep what is written/ });
+  t.match(
+    output.probes,
+    [{ engine: 'stop', why: output.error?.message }, { engine: 'stop' }],
+    'what was used until then',
+  );
   t.equal(printed, untraced, 'nothing was patched');
 });
 
