@@ -1,5 +1,5 @@
 // An rsptrace that is killed leaves a guest that runs on and comes to its right end.
-// RSPTRACE_KILLS=200 kills it as often; 20 times without.
+// RSPTRACE_KILLS=200 kills it as often, which takes longer than tap gives a file (`--timeout=7200`); 20 times without.
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { detach } from '../support/detach.js';
