@@ -247,7 +247,7 @@ function closingLine(recording: Recording, { gaps }: Summary): string {
     ? `clock ${clock.name}`
     : `clock ${clock.name}: the host's, the guest's cannot be read here`;
   const why = end === 'guest-ended' ? '' : `; ended by ${end === 'failed' ? 'an error' : end.replace('-', ' ')}`;
-  const own = recording.ownTime ? ` (${ownTimeText(recording.ownTime)})` : '';
+  const own = recording.ownTime && events > 0 ? ` (${ownTimeText(recording.ownTime)})` : '';
   const times = `${(guestNs / 1e6).toFixed(3)} ms of guest time${own} in ${(hostMs / 1e3).toFixed(1)} s`;
   const resetNote = recording.resets > 0 ? `; ${recording.resets} resets` : '';
   const missingNote = missing > 0 ? `; ${missing} records are missing` : '';

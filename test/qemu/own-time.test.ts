@@ -97,3 +97,11 @@ t.test('where the clock is the host’s, nothing is taken out', async (t) => {
   t.equal(output.own_time, undefined);
   t.notMatch(JSON.stringify(records.at(-1)), /guest time/);
 });
+
+t.test('where no event is told, nothing is said of what one takes', async (t) => {
+  const probes = ['-p', 'count:labkern::work::deep0', '-p', 'hist(x):labkern::work::deep0'];
+  const args = ['run', '--engine', 'target', ...probes, '-o', join(scratchFolder(t), 'out.json')];
+  const { status, stdout } = await rsptrace(...args, elfPath('rv-o2'), '--', ...qemuArgv('rv-o2', icount)).ended;
+  t.equal(status, 0);
+  t.match(stdout, /^0 events, \d+ stops, 0\.000 ms of guest time in \d/m);
+});
