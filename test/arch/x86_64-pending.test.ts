@@ -36,7 +36,10 @@ function sound({ all, torn, registers }: Played, bare: readonly bigint[]): void 
   const kept = (all: readonly bigint[]): readonly bigint[] => all.filter((_, number) => !scriptsOwn.includes(number));
   same(kept(registers), kept(bare), 'calls tell what they tell without probes, and all registers are kept');
   same(new Set(all.map(({ id, kind }) => `${id} ${kind}`)).size, all.length, 'nothing twice');
-  ok(all.every(({ time }) => time > 0n), 'each has its time');
+  ok(
+    all.every(({ time }) => time > 0n),
+    'each has its time',
+  );
 }
 
 const inOrder = (all: Played['all']): boolean => all.every(({ time }, index) => time >= (all[index - 1]?.time ?? 0n));
