@@ -41,6 +41,11 @@ export class BreakpointRequest extends OkRequest {
     }
     return true;
   }
+
+  /** It may be inserted, whatever was taken for the answer. */
+  override lost(): void {
+    this.#inserted.set(breakpointKey(this.#breakpoint), this.#breakpoint);
+  }
 }
 
 const LETTER_G = 0x47;

@@ -246,6 +246,7 @@ export class Batch {
   #done(error: RsptraceError | undefined): void {
     this.#finished = true;
     this.#failure = error;
+    if (error !== undefined) for (const request of this.#requests) request.lost();
     for (const waiter of this.#waiters ?? []) {
       if (error === undefined) waiter.resolve();
       else waiter.reject(error);

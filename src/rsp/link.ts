@@ -210,11 +210,15 @@ export class Link implements PacketSink {
   nak(): void {
     if (this.#dead || !this.#acks.needed) return;
     this.#logger.debug({}, 'the stub asks again');
-    // What came along with a rejection that was acted on was said before that.
-    if (this.#way.search !== undefined || this.#rejected) return;
+    // What came along with a rejection that was acted on was said before that. A packet that was acknowledged is not rejected any more.
+    if (this.#way.search !== undefined || this.#rejected || !this.#acks.unheard) return;
     this.#rejected = true;
-    if (this.#again !== undefined) this.#sendAgain();
-    else if (this.#groups.length > 0) this.lose(protocolError('it rejects a packet in the middle of a batch'));
+    if (this.#again?.whenRejected === true) {
+      // It may have been another packet, or none, that was rejected.
+      this.#sentTwice = this.#groups.length > 0;
+      this.#sendAgain();
+    } else if (this.#again === undefined && this.#groups.length > 0)
+      this.lose(protocolError('it rejects a packet in the middle of a batch'));
   }
 
   badChecksum(sum: string): void {
@@ -316,7 +320,8 @@ export class Link implements PacketSink {
     this.#answered.push(group);
     // The resume that went along is still on its way: should the stub reject it, it was not heard.
     const resume = this.#groups.length === 0 ? this.#resumed : undefined;
-    if (resume !== undefined && this.#acks.unheard) this.#again = { packet: resume, afterSilence: false };
+    if (resume !== undefined && this.#acks.unheard)
+      this.#again = { packet: resume, afterSilence: false, whenRejected: true };
   }
 
   #sendAgain(): void {

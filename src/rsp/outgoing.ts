@@ -9,13 +9,16 @@ export interface Again {
   readonly packet: string;
   /** Silence is a reason to send it again. */
   readonly afterSilence: boolean;
+  /** A rejection is one, at once. Not where the target may run by now: QEMU stops it at any byte that comes. */
+  readonly whenRejected: boolean;
 }
 
 /** The packet of a write that has no other, which may be sent again. */
 export function onlyPacket(requests: readonly Request<unknown>[], resume: string | undefined): Again | undefined {
-  if (resume !== undefined) return requests.length === 0 ? { packet: resume, afterSilence: false } : undefined;
+  if (resume !== undefined)
+    return requests.length === 0 ? { packet: resume, afterSilence: false, whenRejected: true } : undefined;
   const packet = requests.length === 1 ? requests[0]?.packet : undefined;
-  return packet === undefined ? undefined : { packet, afterSilence: true };
+  return packet === undefined ? undefined : { packet, afterSilence: true, whenRejected: !/^D(;|$)/.test(packet) };
 }
 
 /** What goes out: packets of one write, with the acknowledgements that ride along. */

@@ -56,6 +56,9 @@ export abstract class Request<T> implements Reply<T> {
     return true;
   }
 
+  /** It was sent, and what came or comes as its answer is not to be believed. */
+  lost(): void {}
+
   /** Answers without asking the stub, or in the place of an answer that means nothing. */
   refuse(errorText: string): void {
     this.errorText = errorText;

@@ -1,3 +1,4 @@
+import { hex } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { Batch, type BatchContext } from './batch.js';
@@ -5,6 +6,7 @@ import type { Breakpoint } from './batch-requests.js';
 import { isProcess, type StubFeatures } from './features.js';
 import type { Greeting } from './handshake.js';
 import { hexToBytes } from './hex.js';
+import { insist } from './insist.js';
 import type { Link } from './link.js';
 import { type MemoryRegion, parseMemoryMap } from './memory-map.js';
 import { packets } from './packets.js';
@@ -287,26 +289,29 @@ export class Session implements AsyncDisposable {
         await this.#letGoOf(reason, child);
         if (reason === 'exec') this.forgetBreakpoints();
       }
-      const batch = this.batch(ANY_HART);
-      const removed = this.breakpoints.map((breakpoint) => ({ breakpoint, reply: batch.removeBreakpoint(breakpoint) }));
-      await batch.send();
-      for (const { breakpoint, reply } of removed) {
-        if (reply.value) continue;
-        this.#logger.warn(
-          { address: breakpoint.address.toString(16), error: reply.errorText },
-          'a breakpoint stays behind',
-        );
-      }
+      await insist(this, (again) => this.#removeAll(again));
       await this.#takeInterruptBack();
       if (this.state.kind !== 'idle') return;
       if (await this.isOpenOcd()) await this.monitor('resume');
-      const last = this.batch(ANY_HART);
-      const said = this.#processes().map((pid) => last.raw(packets.detach(pid)));
-      await last.send();
-      for (const reply of said)
-        if (reply.value !== 'OK') this.#logger.warn({ answer: reply.value }, 'detaching failed');
+      await insist(this, async () => {
+        const last = this.batch(ANY_HART);
+        const said = this.#processes().map((pid) => last.raw(packets.detach(pid)));
+        await last.send();
+        for (const reply of said)
+          if (reply.value !== 'OK') this.#logger.warn({ answer: reply.value }, 'detaching failed');
+      });
     });
     return this.#leaving;
+  }
+
+  /** Takes every breakpoint out. `again`: stubs refuse to remove what an earlier try has removed. */
+  async #removeAll(again: boolean): Promise<void> {
+    const batch = this.batch(ANY_HART);
+    const removed = this.breakpoints.map((one) => ({ address: hex(one.address), reply: batch.removeBreakpoint(one) }));
+    await batch.send();
+    for (const { address, reply } of removed)
+      if (!reply.value && !again)
+        this.#logger.warn({ address, error: reply.errorText }, 'a breakpoint was not taken out');
   }
 
   /** Ends the target: an emulator exits, a process is killed. Harmless when called again. */

@@ -55,20 +55,59 @@ t.test('no-ack mode: nothing is acknowledged after its own answer', async (t) =>
   session.close();
 });
 
-t.test('what the stub asks for again is sent again', async (t) => {
+t.test('what the stub asks for again is sent again, and both may have an answer', async (t) => {
   let asked = 0;
   const { stub, session } = await open();
   await using _ = stub;
   stub.acks = false;
   stub.script = {
+    'qSupported*': (_, stub) => {
+      stub.raw(`+${frame(riscv['qSupported*'] as string)}`);
+      return undefined;
+    },
     'm*': (_, stub) => {
       stub.raw(++asked < 3 ? '-' : `+${frame('01')}`);
       return undefined;
     },
   };
   t.same(await session.memory().read(addr(16), 1), new Uint8Array([1]));
-  t.same(stub.packets, ['m10,1', 'm10,1', 'm10,1']);
+  t.same(stub.packets.slice(0, 3), ['m10,1', 'm10,1', 'm10,1']);
+  t.match(stub.packets.slice(3), [/^qSupported/], 'where the answers end is asked');
   session.close();
+});
+
+t.test('a breakpoint that may have been inserted is taken out', async (t) => {
+  for (const first of ['insert', 'remove'] as const) {
+    const { stub, session } = await open();
+    await using _ = stub;
+    const known = { ...stub.script, 'Z0*': 'OK', 'z0*': 'OK' };
+    stub.script = known;
+    const breakpoint = { type: 0, address: addr(0x40), kind: 2 } as const;
+    if (first === 'remove') await session.insertBreakpoint(breakpoint);
+    stub.script = { ...known, 'Z0*': 'what', 'z0*': 'what' };
+    const asked = first === 'insert' ? session.insertBreakpoint(breakpoint) : session.removeBreakpoint(breakpoint);
+    await t.rejects(asked, { code: 'RSP_PROTOCOL' });
+    stub.script = known;
+    const from = stub.packets.length;
+    await session.detach();
+    t.same(stub.packets.slice(from), ['z0,40,2', 'D;01'], first);
+  }
+});
+
+t.test('leaving is said once where it may have been heard: QEMU would stop the target at more', async (t) => {
+  const { stub, session } = await open();
+  await using _ = stub;
+  stub.acks = false;
+  stub.script = {
+    ...stub.script,
+    'D*': (_, stub) => {
+      stub.raw(`-+${frame('OK')}`);
+      return undefined;
+    },
+  };
+  const from = stub.packets.length;
+  await session.detach();
+  t.same(stub.packets.slice(from), ['D;01']);
 });
 
 t.test('a storm of NAKs ends in one error', async (t) => {
