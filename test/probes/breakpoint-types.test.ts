@@ -87,7 +87,7 @@ t.test('hardware breakpoints on request, and what is said when they run out', as
   await t.rejects(engine.arm([inRom]), {
     code: 'RSP_BREAKPOINT_REFUSED',
     message: `the target has no hardware breakpoint for a probe at 0x${inRom.toString(16)}: all ${TRIGGERS} that it took are in use`,
-    hint: /fewer functions/,
+    hint: /probe fewer/,
   });
   t.equal(await leave(session, board, program), asAlone(program));
 });
