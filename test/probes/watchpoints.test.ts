@@ -180,6 +180,8 @@ t.test('lldb-server: which of two places was accessed', async (t) => {
     'it looks at `begin` once, and counts its calls',
   );
   await engine.settle();
+  // Left alone, it would run on for ever.
+  await session.kill();
 });
 
 t.test('valgrind: a stub that refuses says so', async (t) => {
