@@ -158,8 +158,7 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * True for OpenOCD. It shows the trap instructions that it has written when memory is read, and after a detach it leaves the target
-   * halted.
+   * True for OpenOCD. It shows the trap instructions that it has written when memory is read, and after a detach it leaves the target halted.
    */
   async isOpenOcd(): Promise<boolean> {
     const { features } = this;
