@@ -3,12 +3,15 @@
 //   riscv64  in its mask ROM at 0x1000 (hw/riscv/virt.c; others 0x1004), in M-mode, all harts
 //   x86_64   at ffff:fff0, cs's base being ffff0000 (Intel SDM volume 3, 10.1.4), the first processor; the others wait
 import type { Architecture } from '../../arch/index.js';
-import { type Addr, addr } from '../../base/addr.js';
+import { type Addr, addr, hex } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
 import { ANY_HART, type Breakpoint, type Session } from '../../rsp/index.js';
 
 const maskRom = 0x1000n;
 const x86 = { breakpoint: addr(0xffff_fff0), ip: 0xfff0n, cs: 0xf000n } as const;
 const machineMode = 3n;
+/** Steps of a hart that may come back without having executed anything. */
+const stepTries = 100;
 
 /** Where a machine that is reset stops, since a breakpoint stays there. */
 export class ResetVector {
@@ -47,7 +50,8 @@ export class ResetVector {
     const batch = this.#session.batch(hart);
     const mode = batch.readRegister(name);
     await batch.send();
-    if (mode.value === undefined || mode.value === wanted) return 'reset';
+    const isMode = mode.value === undefined || mode.value === wanted;
+    if (isMode && (await this.#isWhole())) return 'reset';
     if (pc !== address) return 'elsewhere';
     await this.#session.stepOver(hart ?? ANY_HART, [this.breakpoint]);
     return 'passed';
@@ -56,17 +60,43 @@ export class ResetVector {
   /**
    * Plants {@link breakpoint}; harts that stand there make their first step.
    * @returns false where the stub does not take it
+   * @throws RsptraceError `TARGET_STUCK` when no step moves a hart
    */
   async watch(): Promise<boolean> {
     const harts = await this.#session.harts();
     // x86's other processors stand there too, and do not run until the first one starts them.
-    for (const { id } of this.#arch.name === 'riscv64' ? harts : harts.slice(0, 1)) {
-      const batch = this.#session.batch(id);
-      const at = batch.readRegister(this.#arch.pc);
-      await batch.send();
-      if (at.value === this.#pc) await this.#session.resume({ kind: 'step', hart: id });
-    }
+    for (const { id } of this.#arch.name === 'riscv64' ? harts : harts.slice(0, 1)) await this.#leave(id);
     return this.#session.insertBreakpoint(this.breakpoint);
+  }
+
+  /** QEMU ends a step that something kicks the processor out of before its instruction, and says that it was made. */
+  async #leave(hart: string): Promise<void> {
+    for (let tries = 0; (await this.#pcOf(hart)) === this.#pc; tries++) {
+      if (tries === stepTries) {
+        throw new RsptraceError(
+          'TARGET_STUCK',
+          `a single step at the reset vector ${hex(this.#pc)} does not move the target`,
+          {
+            hint: 'start the machine by itself, with -S -gdb, and trace it with --remote',
+          },
+        );
+      }
+      await this.#session.resume({ kind: 'step', hart });
+    }
+  }
+
+  /** A reset puts all harts of riscv64 back; one alone that stands there has not begun yet. */
+  async #isWhole(): Promise<boolean> {
+    if (this.#arch.name !== 'riscv64') return true;
+    for (const { id } of await this.#session.harts()) if ((await this.#pcOf(id)) !== this.#pc) return false;
+    return true;
+  }
+
+  async #pcOf(hart: string): Promise<bigint | undefined> {
+    const batch = this.#session.batch(hart);
+    const reply = batch.readRegister(this.#arch.pc);
+    await batch.send();
+    return reply.value;
   }
 
   /** SeaBIOS does, where it finds what it wrote to its own memory when it ran before (src/resume.c). */
