@@ -1,13 +1,15 @@
 // Arms every function of a program that runs in QEMU, or under gdbserver, and leaves again; prints when it was how far, in milliseconds.
 //   arm-once.mjs qemu|gdbserver ELF
 import { parseProbe } from '../../dist/probes/index.js';
-import { prepare, record } from '../../dist/recorder/index.js';
+import { enginePlan, prepare, record } from '../../dist/recorder/index.js';
 import { connect } from '../../dist/rsp/index.js';
 import { startGdbserver } from '../bench-lib.mjs';
 import { sinkOf, whenInstalled, withQemu } from './hidden.mjs';
 
 const [kind, elf] = process.argv.slice(2);
 const program = await prepare(elf, [parseProbe('fn:f*')]);
+// As the command does before it connects.
+enginePlan(program, { wanted: 'target', values: false });
 
 async function measure({ session, scratch, began }) {
   const cpuBefore = process.cpuUsage();

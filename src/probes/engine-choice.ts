@@ -7,8 +7,9 @@ import type { EngineName } from './engine-names.js';
 import type { HartSource } from './hart-source.js';
 import type { ReadPlan } from './read-plan.js';
 import { isRefusal, type Refusal } from './scratch/index.js';
+import { type CodeLook, lookAtCode } from './target/code-looks.js';
 import type { RecordSources } from './target/record-format.js';
-import { type Candidate, planSites, type SitePlan } from './target/sites.js';
+import { planSites, type SitePlan } from './target/sites.js';
 
 export interface EnginePlanOptions {
   readonly arch: Architecture;
@@ -23,11 +24,25 @@ export interface EnginePlanOptions {
   readonly facts?: CodeFacts | undefined;
   /** A process of Linux: threads come and go. */
   readonly process?: boolean;
+  /** What {@link lookAtPlans} has seen already. */
+  readonly looks?: readonly CodeLook[] | undefined;
+}
+
+/** What there is to decide before the target is known; undefined where no probe can do without stops anyway. */
+export function lookAtPlans({
+  arch: { probeCode },
+  wanted,
+  plans,
+  bytesAt,
+  facts,
+}: Pick<EnginePlanOptions, 'arch' | 'wanted' | 'plans' | 'bytesAt' | 'facts'>): readonly CodeLook[] | undefined {
+  if (wanted === 'stop' || !probeCode) return undefined;
+  return lookAtCode(plans, (plan) => bytesAt(plan.address, plan.codeSize), probeCode, facts);
 }
 
 /** What the code alone tells of each probe's engine; whether there is memory for trampolines, only the target does. */
 export function planEngines(options: EnginePlanOptions): SitePlan {
-  const { arch, wanted, plans, bytesAt, hart, facts, process = false } = options;
+  const { arch, wanted, plans, hart, process = false } = options;
   const { probeCode } = arch;
   const none = (why: string): SitePlan => ({
     sites: [],
@@ -38,8 +53,8 @@ export function planEngines(options: EnginePlanOptions): SitePlan {
   if (!probeCode) return none(`trampolines for ${arch.name} are not known`);
   if (process && !probeCode.process) return none(`trampolines for processes on ${arch.name} are not known`);
   if (hart && isRefusal(hart)) return none(hart.refused);
-  const candidates = plans.map((plan): Candidate => ({ plan, code: bytesAt(plan.address, plan.codeSize) }));
-  return planSites(candidates, probeCode, process ? processSources : sourcesFor(arch, hart), facts);
+  const looks = options.looks ?? lookAtPlans(options) ?? [];
+  return planSites(plans, looks, process ? processSources : sourcesFor(arch, hart));
 }
 
 export function engineChoices(

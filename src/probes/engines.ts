@@ -365,7 +365,7 @@ export class Engines implements Beside {
     await batch.send();
     const code = new Map(reads.map(({ plan, reply }) => [plan.address, reply.value]));
     const bytesAt = (address: Addr, length: number): Uint8Array | undefined => code.get(address)?.subarray(0, length);
-    this.#plan = planEngines({ ...this.#options, bytesAt });
+    this.#plan = planEngines({ ...this.#options, bytesAt, looks: undefined });
     for (const [index, why] of this.#plan.refused) this.#why.set(index, why);
     if (this.#plan.sites.length === 0) this.#fallBack(this.#plan.refused.get(0) ?? 'no function can be patched');
   }

@@ -6,6 +6,7 @@ export { codeFacts, loopsToStart } from './code-facts.js';
 export {
   type EnginePlanOptions,
   engineChoices,
+  lookAtPlans,
   planEngines,
 } from './engine-choice.js';
 export { type EngineName, engineNames } from './engine-names.js';

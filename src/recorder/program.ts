@@ -13,6 +13,7 @@ import {
   hartSource,
   knownPlaces,
   loadedElf,
+  lookAtPlans,
   mayInline,
   mergePlans,
   type PollProbes,
@@ -44,6 +45,8 @@ export interface Program {
   readonly tallies: TallyProbes | undefined;
   readonly watches: readonly ProgramWatch[];
   readonly specs: readonly AnyProbe[];
+  /** What {@link enginePlan} has given, by its wishes. */
+  readonly planned: Map<string, EnginePlanOptions>;
 }
 
 /** What is watched, and where it lies, where that is known without the target. */
@@ -89,7 +92,7 @@ async function understand(elf: ElfFile, specs: readonly AnyProbe[], logger: Logg
     logger.warn({ probe }, 'a probe that matches no function');
   const places = await knownPlaces(wanted.watch, debug);
   const watches = wanted.watch.map((spec, index) => ({ spec, place: places[index] }));
-  return { elf, arch, debug, polls, functions, tallies, watches, specs };
+  return { elf, arch, debug, polls, functions, tallies, watches, specs, planned: new Map() };
 }
 
 /** The program with the addresses that it has in the target: a position-independent one is read once more. */
@@ -141,11 +144,25 @@ export interface EnginePlanWishes {
 }
 
 /**
- * What is known of the engines before the target is: for `record`, and for a look beforehand.
+ * What is known of the engines before the target is: for `record`, and for a look beforehand. With many probes it takes as long as reading the
+ * program: who asks before there is a target, with the wishes that `record` will have, spares the target that wait.
  * @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for by name and something is watched
  */
 export function enginePlan(program: Program, options: EnginePlanWishes = {}): EnginePlanOptions {
   const { wanted = 'auto', stackDepth, values = true, until } = options;
+  const key = [wanted, stackDepth, values, until].join();
+  const plan = program.planned.get(key) ?? planAll(program, wanted, stackDepth, values, until);
+  program.planned.set(key, plan);
+  return plan;
+}
+
+function planAll(
+  program: Program,
+  wanted: EngineName,
+  stackDepth: number | undefined,
+  values: boolean,
+  until: Addr | undefined,
+): EnginePlanOptions {
   const { arch, elf, debug, polls, functions, tallies, watches } = program;
   const [watch] = watches;
   if (wanted === 'target' && watch) {
@@ -159,7 +176,7 @@ export function enginePlan(program: Program, options: EnginePlanWishes = {}): En
     ...(functions?.probes ?? []).map((probe) => planFunction(probe, values, general)),
     ...(tallies?.probes ?? []).map((probe) => planTally(probe, general)),
   ]);
-  return {
+  const options: EnginePlanOptions = {
     arch,
     wanted,
     plans: plans.map((plan) => (plan.address === until ? { ...plan, needsStop: 'the recording ends there' } : plan)),
@@ -167,6 +184,7 @@ export function enginePlan(program: Program, options: EnginePlanWishes = {}): En
     facts: changesItsCode(elf) ? undefined : codeFacts(elf, arch, debug),
     harts: 1,
   };
+  return { ...options, looks: lookAtPlans(options) };
 }
 
 /** What is known of the engines once the target is: how many harts it has, and how trampolines tell them apart. */

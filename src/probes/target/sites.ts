@@ -2,37 +2,24 @@ import {
   bucketCount,
   controlBlock,
   type Displaced,
-  type FunctionEnd,
   type Hop,
   type ProbeCode,
   type RingGeometry,
 } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { HookFrame } from '../../unwind/index.js';
-import type { CodeFacts } from '../code-facts.js';
 import type { ReadPlan } from '../read-plan.js';
-import { chooseEnds, placeEnds, planEnds } from './function-ends.js';
+import type { CodeLook, PatchableCode } from './code-looks.js';
+import { chooseEnds, placeEnds } from './function-ends.js';
 import { entryFormat, exitFormat, outerPlan, type RecordFormat, type RecordSources } from './record-format.js';
 import type { Piece, Write } from './ring.js';
 import { alignment, allocator, mark, markBytes, within } from './room.js';
 
-/** A probe that the target engine could carry out. */
-export interface Candidate {
-  readonly plan: ReadPlan;
-  /** The function's code, as the ELF has it. */
-  readonly code: Uint8Array | undefined;
-}
-
 /** A probe that is carried out by trampolines. */
-export interface Site {
+export interface Site extends PatchableCode {
   readonly plan: ReadPlan;
   /** Index in what was planned; its records carry `2 * index`, plus 1 at the exit. */
   readonly index: number;
-  /** Ways to patch its entry, the one to be preferred first. */
-  readonly ways: readonly Displaced[];
-  /** Ways to patch all its ends, where its return is not hooked. */
-  readonly ends: readonly (readonly FunctionEnd[])[] | undefined;
-  readonly code: Uint8Array;
   readonly entry: RecordFormat;
   readonly exit: RecordFormat;
   /** Counters in the target, where they do instead of records; 0: records. */
@@ -51,18 +38,14 @@ export interface SitePlan {
 const mostRecordBytes = 256;
 const leastSlotShift = 6;
 
-/** Decides for every candidate whether its function can be patched and its reads compiled; touches nothing. */
-export function planSites(
-  candidates: readonly Candidate[],
-  code: ProbeCode,
-  sources: RecordSources,
-  facts: CodeFacts | undefined,
-): SitePlan {
+/** Decides for every probe whether its reads can be compiled too; touches nothing. `looks` are those of {@link lookAtCode}. */
+export function planSites(plans: readonly ReadPlan[], looks: readonly CodeLook[], sources: RecordSources): SitePlan {
   const sites: Site[] = [];
   const refused = new Map<number, string>();
   let longest = 1 << leastSlotShift;
-  for (const [index, candidate] of candidates.entries()) {
-    const site = planSite(candidate, index, code, sources, facts);
+  for (const [index, plan] of plans.entries()) {
+    const look = looks[index] ?? 'its code is not in the ELF';
+    const site = typeof look === 'string' ? look : planSite(plan, look, index, sources);
     if (typeof site === 'string') refused.set(index, site);
     else {
       sites.push(site);
@@ -72,33 +55,12 @@ export function planSites(
   return { sites, refused, slotShift: Math.ceil(Math.log2(longest)) };
 }
 
-function planSite(
-  candidate: Candidate,
-  index: number,
-  code: ProbeCode,
-  sources: RecordSources,
-  facts: CodeFacts | undefined,
-): Site | string {
-  const { plan, code: bytes } = candidate;
-  if (plan.needsStop !== undefined) return plan.needsStop;
-  if (!bytes) return 'its code is not in the ELF';
+function planSite(plan: ReadPlan, look: PatchableCode, index: number, sources: RecordSources): Site | string {
   const entry = entryFormat(plan, 2 * index, sources);
   const exit = exitFormat(plan, 2 * index + 1, sources);
   if (Math.max(entry.size, exit.size) > mostRecordBytes) return 'what it reads does not fit a record';
-  const ways: Displaced[] = [];
-  let why = 'no patch is known for this architecture';
-  for (const { kind } of code.patches) {
-    if (kind === 'far' && !plan.scratchIsFree && !code.entryIsPatchable?.(bytes)) continue;
-    const displaced = code.displace(bytes, plan.address, kind);
-    if ('refused' in displaced) why = displaced.refused;
-    else if (displaced.hookRefused !== undefined) why = displaced.hookRefused;
-    else ways.push(displaced);
-  }
   const counters = plan.count ? (plan.count.by ? bucketCount : 1) : 0;
-  if (ways.length === 0) return why;
-  const ends = plan.returnStays === undefined ? undefined : planEnds(plan, plan.returnStays, bytes, ways, code, facts);
-  if (typeof ends === 'string') return ends;
-  return { plan, index, ways, ends, code: bytes, entry, exit, counters };
+  return { plan, index, ...look, entry, exit, counters };
 }
 
 /** A patch as it is to be written, and what it replaces. */

@@ -1,0 +1,37 @@
+// What is planned of a program before there is a target.
+import t from 'tap';
+import { addr } from '../../src/base/addr.js';
+import { parseProbe, planEngines } from '../../src/probes/index.js';
+import { enginePlan, prepare } from '../../src/recorder/index.js';
+import { elfPath } from '../qemu/guests/guests.js';
+
+t.test('the same wishes are planned once, others anew', async (t) => {
+  const program = await prepare(elfPath('rv-o2'), [parseProbe('fn:**')]);
+  const plan = enginePlan(program, { wanted: 'target', values: false });
+  t.equal(enginePlan(program, { wanted: 'target', values: false, stackDepth: undefined }), plan);
+  const others = [
+    { wanted: 'auto', values: false },
+    { wanted: 'target', values: true },
+    { wanted: 'target', values: false, stackDepth: 3 },
+    { wanted: 'target', values: false, until: addr(0x8000_0000) },
+  ] as const;
+  t.equal(new Set([plan, ...others.map((wishes) => enginePlan(program, wishes))]).size, 1 + others.length);
+  const first = plan.plans[0]?.address;
+  const { plans } = enginePlan(program, { wanted: 'target', values: false, until: first });
+  t.match(plans[0]?.needsStop, /ends there/);
+});
+
+t.test('what has been looked at beforehand gives the same sites', async (t) => {
+  for (const guest of ['rv-o2', 'x86-o2']) {
+    const plan = enginePlan(await prepare(elfPath(guest), [parseProbe('fn:**')]), { wanted: 'target' });
+    t.equal(plan.looks?.length, plan.plans.length);
+    const anew = planEngines({ ...plan, looks: undefined });
+    t.ok(anew.sites.length > 50 && anew.refused.size > 0);
+    // Without the functions, which are never the same.
+    const told = (sites: object): string =>
+      JSON.stringify(sites, (_, value) =>
+        typeof value === 'bigint' ? `${value}` : value instanceof Map ? [...value] : value,
+      );
+    t.equal(told(planEngines(plan)), told(anew));
+  }
+});
