@@ -11,15 +11,18 @@ import type { Words } from './words.js';
 /**
  * What lies where in a probe's records:
  *
- *      0 commit | 8 id (u32) | 16 time | 24 stack pointer | 32 return address | 40 hart | 48 registers | loads, the widest first | outer's bytes
+ *      0 commit | 8 id (u32) | 12 small loads | 16 time | 24 stack pointer | 32 return address | 40 hart | registers | loads, the widest first | outer's bytes
  *
- * Entry and exit records of one probe differ; the id tells which it is.
+ * The word for the hart is there where harts are told apart. Small loads are the first ones of 4, 2, and 1 bytes that fit. Entry and exit records
+ * of one probe differ; the id tells which it is.
  */
 export interface RecordFormat {
   readonly fields: readonly RecordField[];
   readonly outerCopy: OuterCopy | undefined;
   /** Bytes used. */
   readonly size: number;
+  /** Where the hart's word lies, where there is one. */
+  readonly hartAt: number | undefined;
   readonly registers: ReadonlyMap<string, number>;
   readonly blocks: readonly BlockFormat[];
   /** Where the address of the open outer Future lies. */
@@ -34,7 +37,7 @@ interface BlockFormat {
   readonly loads: readonly PlacedLoad[];
 }
 
-export const recordOffset = { id: 8, time: 16, stackPointer: 24, returnAddress: 32, hart: 40, words: 48 } as const;
+export const recordOffset = { id: 8, small: 12, time: 16, stackPointer: 24, returnAddress: 32, hart: 40 } as const;
 
 /** Where there is one hart only, records need not name it. */
 export function slotReader(isOneHart: boolean): SlotReader {
@@ -47,8 +50,8 @@ export function slotReader(isOneHart: boolean): SlotReader {
   };
 }
 
-/** Bytes for what is copied out of an outer Future. */
-const outerRoom = 24;
+/** The most bytes that are copied out of an outer Future. */
+const mostOuter = 24;
 
 export interface RecordSources {
   readonly time: FieldSource & { readonly kind: 'time' };
@@ -59,11 +62,22 @@ export interface RecordSources {
   readonly outer: (FieldSource & { readonly kind: 'control' }) | undefined;
 }
 
-/** The record of a probe's entry. */
-export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources): RecordFormat {
+/** Bytes for what is copied out of an outer Future, whichever of these is one. */
+export function outerRoom(plans: readonly ReadPlan[]): number {
+  return plans.reduce((most, { outer }) => Math.max(most, outer ? copiedOffsets(outer).length : 0), 0);
+}
+
+/** Every byte's offset; none where there are more than a record has room for. */
+function copiedOffsets(outer: PlannedReads): number[] {
+  const offsets = outer.loads.flatMap(({ offset, size }) => Array.from({ length: size }, (_, i) => offset + i));
+  return offsets.length <= mostOuter ? offsets : [];
+}
+
+/** The record of a probe's entry, which has `room` bytes for what is copied out of an outer Future. */
+export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, room: number): RecordFormat {
   const words = plan.entryRegisters.map((name) => ({ name, from: { kind: 'register', name } as FieldSource }));
   const base = (pointer: string) => ({ kind: 'register', name: pointer }) as const;
-  const entry = format(id, sources, words, plan.entryReads, base, plan.readsOuter);
+  const entry = format(id, sources, words, plan.entryReads, base, plan.readsOuter ? room : 0);
   if (sources.returnRegister === undefined) return entry;
   const registers = new Map(entry.registers).set(sources.returnRegister, recordOffset.returnAddress);
   return { ...entry, registers };
@@ -78,7 +92,7 @@ export function exitFormat(plan: ReadPlan, id: number, sources: RecordSources): 
   ];
   const base = (pointer: string) => ({ kind: 'kept', index: keep.indexOf(pointer) }) as const;
   const kept = reads.map((read) => ({ ...read, pointer: keptName(read.pointer) }));
-  return format(id, sources, words, kept, (name) => base(name.slice(keptName('').length)), false);
+  return format(id, sources, words, kept, (name) => base(name.slice(keptName('').length)), 0);
 }
 
 function keptName(register: string): string {
@@ -91,7 +105,7 @@ function format(
   words: readonly { readonly name: string; readonly from: FieldSource }[],
   reads: readonly PlannedReads[],
   base: (pointer: string) => (FieldSource & { readonly kind: 'load' })['base'],
-  readsOuter: boolean,
+  room: number,
 ): RecordFormat {
   const o = recordOffset;
   const fields: RecordField[] = [
@@ -101,14 +115,14 @@ function format(
     { at: o.returnAddress, size: 8, from: { kind: 'return-address' } },
   ];
   if (sources.hart) fields.push({ at: o.hart, size: 8, from: sources.hart });
-  let at: number = o.words;
+  let at = sources.hart ? o.hart + 8 : o.hart;
   const registers = new Map<string, number>();
   for (const { name, from } of words) {
     registers.set(name, at);
     fields.push({ at, size: 8, from });
     at += 8;
   }
-  const outer = readsOuter ? sources.outer : undefined;
+  const outer = room > 0 ? sources.outer : undefined;
   const outerAt = outer && at;
   if (outer) {
     fields.push({ at, size: 8, from: outer });
@@ -126,20 +140,27 @@ function format(
       wanted: loads,
     };
   });
+  let small: number = o.small;
+  const place = (width: number): number => {
+    const isSmall = small + width <= o.time;
+    const placed = isSmall ? small : at;
+    if (isSmall) small += width;
+    else at += width;
+    return placed;
+  };
   for (const width of [8, 4, 2, 1] as const) {
-    for (const block of blocks) {
-      for (const load of block.wanted) {
+    for (const { wanted, loads, base, align } of blocks) {
+      for (const load of wanted) {
         if (load.size !== width) continue;
-        block.loads.push({ ...load, at });
-        const { base, align } = block;
-        fields.push({ at, size: width, from: { kind: 'load', base, offset: load.offset, align } });
-        at += width;
+        const placed = { ...load, at: place(width) };
+        loads.push(placed);
+        fields.push({ at: placed.at, size: width, from: { kind: 'load', base, offset: load.offset, align } });
       }
     }
   }
-  const outerCopy = outer && { at, room: outerRoom };
-  if (outerCopy) at += outerRoom;
-  return { fields, outerCopy, size: at, registers, blocks, outerAt };
+  const outerCopy = outer && { at, room };
+  if (outerCopy) at += room;
+  return { fields, outerCopy, size: at, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
 }
 
 /** What is copied of outer Futures of one type, with a poll of its own in between. */
@@ -154,7 +175,7 @@ export class OuterReadings {
       at += load.size;
       return place;
     });
-    this.#readings = at > outerRoom ? undefined : new RecordReadings(placed);
+    this.#readings = at > mostOuter ? undefined : new RecordReadings(placed);
   }
 
   read(view: DataView, copy: number, length: number): Reading | undefined {
@@ -217,6 +238,12 @@ export class RecordReader implements RegisterReader, HitMemory {
     return view.getUint32(offset, true) + view.getInt32(offset + 4, true) * 2 ** 32;
   }
 
+  /** What tells harts apart; 0 where nothing does. */
+  get hart(): bigint {
+    const { hartAt } = this.#format;
+    return hartAt === undefined ? 0n : this.word(hartAt);
+  }
+
   get returnAddress(): Addr {
     return this.word(recordOffset.returnAddress) as Addr;
   }
@@ -235,9 +262,8 @@ export class RecordReader implements RegisterReader, HitMemory {
   }
 }
 
-/** What `controlBlock.outerPlan` points to: every byte's offset; empty where there are more than a record has room for. */
+/** What `controlBlock.outerPlan` points to. */
 export function outerPlan(outer: PlannedReads): Uint8Array {
-  const offsets = outer.loads.flatMap(({ offset, size }) => Array.from({ length: size }, (_, i) => offset + i));
-  const listed = offsets.length <= outerRoom ? offsets : [];
-  return new Uint8Array(Uint32Array.of(listed.length, ...listed).buffer);
+  const offsets = copiedOffsets(outer);
+  return new Uint8Array(Uint32Array.of(offsets.length, ...offsets).buffer);
 }

@@ -11,7 +11,14 @@ import type { HookFrame } from '../../unwind/index.js';
 import type { ReadPlan } from '../read-plan.js';
 import type { CodeLook, PatchableCode } from './code-looks.js';
 import { chooseEnds, placeEnds } from './function-ends.js';
-import { entryFormat, exitFormat, outerPlan, type RecordFormat, type RecordSources } from './record-format.js';
+import {
+  entryFormat,
+  exitFormat,
+  outerPlan,
+  outerRoom,
+  type RecordFormat,
+  type RecordSources,
+} from './record-format.js';
 import type { Piece, Write } from './ring.js';
 import { alignment, allocator, mark, markBytes, within } from './room.js';
 
@@ -43,9 +50,10 @@ export function planSites(plans: readonly ReadPlan[], looks: readonly CodeLook[]
   const sites: Site[] = [];
   const refused = new Map<number, string>();
   let longest = 1 << leastSlotShift;
+  const room = outerRoom(plans);
   for (const [index, plan] of plans.entries()) {
     const look = looks[index] ?? 'its code is not in the ELF';
-    const site = typeof look === 'string' ? look : planSite(plan, look, index, sources);
+    const site = typeof look === 'string' ? look : planSite(plan, look, index, sources, room);
     if (typeof site === 'string') refused.set(index, site);
     else {
       sites.push(site);
@@ -55,8 +63,14 @@ export function planSites(plans: readonly ReadPlan[], looks: readonly CodeLook[]
   return { sites, refused, slotShift: Math.ceil(Math.log2(longest)) };
 }
 
-function planSite(plan: ReadPlan, look: PatchableCode, index: number, sources: RecordSources): Site | string {
-  const entry = entryFormat(plan, 2 * index, sources);
+function planSite(
+  plan: ReadPlan,
+  look: PatchableCode,
+  index: number,
+  sources: RecordSources,
+  room: number,
+): Site | string {
+  const entry = entryFormat(plan, 2 * index, sources, room);
   const exit = exitFormat(plan, 2 * index + 1, sources);
   if (Math.max(entry.size, exit.size) > mostRecordBytes) return 'what it reads does not fit a record';
   const counters = plan.count ? (plan.count.by ? bucketCount : 1) : 0;

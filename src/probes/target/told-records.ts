@@ -80,7 +80,7 @@ export class ToldRecords {
     const { tracer, time, hartNumber } = this.#options;
     const { returnAddress } = record;
     const moment: Moment = {
-      hart: hartNumber(record.word(recordOffset.hart)),
+      hart: hartNumber(record.hart),
       pc: isExit ? returnAddress : carrier.address,
       registers: record,
       time: time(record.count(recordOffset.time), id, record),
