@@ -39,10 +39,14 @@ interface Tail {
   readonly length: number;
 }
 
-/** It is made when it is asked for the second time: some tracks are those of Futures that live for one poll. */
+/** Making a tail costs as much as it saves in so many packets, and some tracks are those of Futures that live for a few polls. */
+const worthIt = 16;
+
 interface Asked {
-  readonly type: EventType;
-  readonly track: number;
+  type: EventType;
+  track: number;
+  /** Packets in a row that it would have done for. */
+  times: number;
   tail: Tail | undefined;
 }
 
@@ -65,11 +69,16 @@ export function tailOf(type: EventType, track: number, body: Body): Tail | undef
   // Tracks of roots are odd, those of harts and threads even.
   const slot = ((track & 1) << 3) | ((track >>> 1) & 7);
   const asked = tails[slot];
-  if (asked?.track === track && asked.type === type) {
+  if (asked === undefined) tails[slot] = { type, track, times: 1, tail: undefined };
+  else if (asked.track !== track || asked.type !== type) {
+    asked.type = type;
+    asked.track = track;
+    asked.times = 1;
+    asked.tail = undefined;
+  } else if (asked.tail !== undefined || ++asked.times === worthIt) {
     asked.tail ??= makeTail(type, track, body);
     return asked.tail;
   }
-  tails[slot] = { type, track, tail: undefined };
   return undefined;
 }
 
