@@ -19,44 +19,75 @@ const slots = 1024;
  */
 export class RecordReadings {
   readonly #loads: readonly PlacedLoad[];
-  /** Where the loads begin and end. */
-  readonly #start: number;
-  readonly #end: number;
+  /** Where the loads lie, without what is between them, which is not theirs and differs in every record. */
+  readonly #runs: readonly Run[];
+  readonly #length: number;
   readonly #kept: (Kept | undefined)[] = new Array(slots).fill(undefined);
 
   constructor(loads: readonly PlacedLoad[]) {
     this.#loads = loads;
-    this.#start = loads.reduce((least, { at }) => Math.min(least, at), Number.POSITIVE_INFINITY);
-    this.#end = loads.reduce((most, { at, size }) => Math.max(most, at + size), 0);
+    this.#runs = runsOf(loads);
+    this.#length = this.#runs.reduce((sum, { start, end }) => sum + end - start, 0);
   }
 
   /** The object of `length` bytes whose loads lie `base` bytes from the view's start. */
   read(view: DataView, base: number, length: number): Reading {
-    const start = base + this.#start;
-    const end = base + this.#end;
-    const words = start + (Math.max(end - start, 0) & ~3);
+    const runs = this.#runs;
     let hash = length;
-    for (let at = start; at < words; at += 4) hash = Math.imul(hash ^ (hash >>> 15) ^ view.getInt32(at), 0x0100_0193);
-    for (let at = words; at < end; at++) hash = Math.imul(hash ^ view.getUint8(at), 0x0100_0193);
+    for (let i = 0; i < runs.length; i++) {
+      const { start, end } = runs[i] as Run;
+      let at = base + start;
+      for (; at + 4 <= base + end; at += 4) hash = Math.imul(hash ^ (hash >>> 15) ^ view.getInt32(at), 0x0100_0193);
+      for (; at < base + end; at++) hash = Math.imul(hash ^ view.getUint8(at), 0x0100_0193);
+    }
     const slot = (hash ^ (hash >>> 16)) & (slots - 1);
     const kept = this.#kept[slot];
-    if (kept && kept.reading.bytes.length === length && this.#same(kept.key, view, start)) return kept.reading;
+    if (kept && kept.reading.bytes.length === length && this.#same(kept.key, view, base)) return kept.reading;
     const bytes = new Uint8Array(length);
     for (const { offset, size, at } of this.#loads) {
       if (offset + size > length) continue;
       for (let i = 0; i < size; i++) bytes[offset + i] = view.getUint8(base + at + i);
     }
-    const key = new DataView(view.buffer.slice(view.byteOffset + start, view.byteOffset + Math.max(end, start)));
     const reading = new Reading(bytes);
-    this.#kept[slot] = { key, reading };
+    this.#kept[slot] = { key: this.#key(view, base), reading };
     return reading;
   }
 
-  #same(key: DataView, view: DataView, start: number): boolean {
-    const length = key.byteLength;
+  #key(view: DataView, base: number): DataView {
+    const key = new Uint8Array(this.#length);
+    let length = 0;
+    for (const { start, end } of this.#runs) {
+      key.set(new Uint8Array(view.buffer, view.byteOffset + base + start, end - start), length);
+      length += end - start;
+    }
+    return new DataView(key.buffer);
+  }
+
+  #same(key: DataView, view: DataView, base: number): boolean {
+    const runs = this.#runs;
     let i = 0;
-    for (; i + 4 <= length; i += 4) if (key.getInt32(i) !== view.getInt32(start + i)) return false;
-    for (; i < length; i++) if (key.getUint8(i) !== view.getUint8(start + i)) return false;
+    for (let run = 0; run < runs.length; run++) {
+      const { start, end } = runs[run] as Run;
+      let at = base + start;
+      for (; at + 4 <= base + end; at += 4, i += 4) if (key.getInt32(i) !== view.getInt32(at)) return false;
+      for (; at < base + end; at++, i++) if (key.getUint8(i) !== view.getUint8(at)) return false;
+    }
     return true;
   }
+}
+
+/** Bytes of a record. */
+interface Run {
+  readonly start: number;
+  end: number;
+}
+
+function runsOf(loads: readonly PlacedLoad[]): readonly Run[] {
+  const runs: Run[] = [];
+  for (const { at, size } of [...loads].sort((a, b) => a.at - b.at)) {
+    const last = runs.at(-1);
+    if (last?.end === at) last.end += size;
+    else runs.push({ start: at, end: at + size });
+  }
+  return runs;
 }
