@@ -7,7 +7,7 @@ import { attached as atStub, gdbEach, labGuest, row, stopEach, times, untraced }
 /** Code, guard pages and 1 MiB of ring. */
 const large = '0x140000';
 const page = '4K';
-/** A function with an argument, whose events take 64 bytes; those of polls take 128. */
+/** A function with an argument, whose events take 64 bytes, as those of the polls here. */
 const smallProbe = 'fn:labkern::work::deep7';
 /** Events of the run in little memory: a stop for every few tens of them. */
 const smallEvents = 100_000;
