@@ -1,12 +1,15 @@
 import type { Argv } from 'yargs';
-import { commonOptions, count } from './options.js';
+import { commonOptions, count, last } from './options.js';
+
+const unwinders = ['auto', 'cfi', 'fp', 'prologue'] as const;
 
 /** What `rsptrace bt` takes beside the stub and the ELF. */
 export function backtraceOptions<T>(args: Argv<T>) {
   return commonOptions(args)
     .option('unwinder', {
       alias: 'u',
-      choices: ['auto', 'cfi', 'fp', 'prologue'] as const,
+      coerce: last<(typeof unwinders)[number]>,
+      choices: unwinders,
       default: 'auto' as const,
       describe:
         'How frames are left: call frame information, frame pointer, or what the code does; auto picks per frame',

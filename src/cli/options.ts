@@ -1,9 +1,11 @@
 import type { Argv } from 'yargs';
 import type { Logger } from '../base/logger.js';
 import type { DebugFileOptions } from '../dwarf/debug-file.js';
-import { clockNames } from '../probes/clock-names.js';
+import { type ClockName, clockNames } from '../probes/clock-names.js';
 import { type EngineName, engineNames } from '../probes/engine-names.js';
 import { WireRecorder } from '../rsp/wire-log.js';
+
+const logLevels = ['silent', 'error', 'warn', 'info', 'debug', 'trace'] as const;
 
 /** What every command that reads an ELF takes. */
 export interface DebugFileArguments {
@@ -23,7 +25,7 @@ export interface RecordingArguments extends CommonArguments {
   readonly 'max-depth': number | undefined;
   readonly threshold: number | undefined;
   readonly args: boolean;
-  readonly clock: (typeof clockNames)[number];
+  readonly clock: ClockName;
   readonly timebase: number;
   readonly hw: boolean;
   readonly engine: EngineName;
@@ -78,7 +80,8 @@ export function commonOptions<T>(args: Argv<T>) {
     })
     .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout instead of the table' })
     .option('log', {
-      choices: ['silent', 'error', 'warn', 'info', 'debug', 'trace'] as const,
+      coerce: last<(typeof logLevels)[number]>,
+      choices: logLevels,
       default: 'warn' as const,
       describe: 'Log to stderr as JSON lines; trace shows every packet',
     });
@@ -144,7 +147,12 @@ export function recordingOptions<T>(args: Argv<T>) {
       describe: 'Leave out calls of functions that last less, with all that they call: 500ns, 10us, 1ms',
     })
     .option('args', { type: 'boolean', default: true, describe: "Record functions' arguments and results" })
-    .option('clock', { choices: clockNames, default: 'auto' as const, describe: 'Where times come from' })
+    .option('clock', {
+      coerce: last<ClockName>,
+      choices: clockNames,
+      default: 'auto' as const,
+      describe: 'Where times come from',
+    })
     .option('timebase', {
       type: 'string',
       requiresArg: true,
@@ -153,6 +161,7 @@ export function recordingOptions<T>(args: Argv<T>) {
       describe: "Ticks a second of riscv's time register (timebase-frequency in the device tree)",
     })
     .option('engine', {
+      coerce: last<EngineName>,
       choices: engineNames,
       default: 'auto' as const,
       describe:

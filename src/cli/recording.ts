@@ -1,6 +1,7 @@
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
+import { plural } from '../base/plural.js';
 import { demangle } from '../dwarf/index.js';
 import { compileGlob } from '../probes/glob.js';
 import { engineChoices, parseProbe, planEngines, type ScratchSources } from '../probes/index.js';
@@ -226,7 +227,7 @@ export function report(
   }
   if (recording.tailLost) {
     process.stderr.write(
-      'rsptrace: the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run`\n',
+      'rsptrace: the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run` without --scratch\n',
     );
   }
   if (recording.pastWire && args['record-wire'] !== undefined) {
@@ -242,19 +243,21 @@ export function report(
 function closingLine(recording: Recording, { gaps }: Summary): string {
   const { events, stops, missing, guestNs, hostMs, clock, end } = recording;
   const unseen = gaps.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
-  const gapNote = gaps.length === 0 ? '' : `; ${gaps.length} gaps of ${timeText(unseen)} where the link was broken`;
+  const gapNote =
+    gaps.length === 0 ? '' : `; ${plural(gaps.length, 'gap')} of ${timeText(unseen)} where the link was broken`;
   const clockNote = clock.guest
     ? `clock ${clock.name}`
     : `clock ${clock.name}: the host's, the guest's cannot be read here`;
   const why = end === 'guest-ended' ? '' : `; ended by ${end === 'failed' ? 'an error' : end.replace('-', ' ')}`;
   const own = recording.ownTime && events > 0 ? ` (${ownTimeText(recording.ownTime)})` : '';
   const times = `${(guestNs / 1e6).toFixed(3)} ms of guest time${own} in ${(hostMs / 1e3).toFixed(1)} s`;
-  const resetNote = recording.resets > 0 ? `; ${recording.resets} resets` : '';
-  const missingNote = missing > 0 ? `; ${missing} records are missing` : '';
+  const resetNote = recording.resets > 0 ? `; ${plural(recording.resets, 'reset')}` : '';
+  const missingNote = missing > 0 ? `; ${missing} ${missing === 1 ? 'record is' : 'records are'} missing` : '';
   const { length: never } = recording.neverLoaded;
-  const neverNote = never > 0 ? `; the code of ${never} probes was never loaded` : '';
+  const neverNote = never > 0 ? `; the code of ${plural(never, 'probe')} was never loaded` : '';
   const { length: out } = recording.engines.filter(({ engine }) => engine === 'none');
-  const outNote = out > 0 ? `; ${out} probes are left out, since they would stop the target (--dry-run says why)` : '';
+  const left = out === 1 ? '1 probe is left out, since it' : `${out} probes are left out, since they`;
+  const outNote = out > 0 ? `; ${left} would stop the target (--dry-run says why)` : '';
   return `${events} events, ${stops} stops, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${why}`;
 }
 

@@ -1,3 +1,4 @@
+import { plural } from '../base/plural.js';
 import type { Diagnosis } from './examine.js';
 import { dearRatio } from './slow-down.js';
 
@@ -135,8 +136,4 @@ function guestAdvice({ clocks, hits, slowDown, fresh, server }: Findings): Advic
     });
   }
   return advice;
-}
-
-function plural(count: number, what: string): string {
-  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
 }

@@ -27,7 +27,19 @@ async function run(t: Test, name: string, options: readonly string[], extra: rea
 t.test('with --engine target, what would stop the guest is left out and named', async (t) => {
   // A loop leads into memcmp's first instructions, which a jump would overwrite.
   const probes = ['-p', 'fn:memcmp', '-p', 'fn:labkern::work::deep*', '-p', 'count:memcmp'];
-  const said = await rsptrace('run', '--dry-run', '--engine', 'target', ...probes, elfPath('rv-o2'), '--', 'x').ended;
+  // Of an option that is given twice the last holds.
+  const said = await rsptrace(
+    'run',
+    '--dry-run',
+    '--engine',
+    'stop',
+    '--engine',
+    'target',
+    ...probes,
+    elfPath('rv-o2'),
+    '--',
+    'x',
+  ).ended;
   t.match(said.stdout, /^0x[0-9a-f]+ +none +memcmp +a branch/m);
   const { stdout, trace, kept } = await run(t, 'rv-o2', ['--json', '--engine', 'target', ...probes]);
   const { stops, probes: used, functions, counts } = JSON.parse(stdout) as Output;
@@ -43,7 +55,7 @@ t.test('with --engine target, what would stop the guest is left out and named', 
   t.ok(stops < 3, `${stops} stops: the first hit, and the guest's end`);
   t.match(readFileSync(trace, 'utf8'), /memcmp.*left out: a branch/);
   const table = await run(t, 'rv-o2', ['--engine', 'target', ...probes]);
-  t.match(table.stdout, /; 1 probes are left out, since they would stop the target/);
+  t.match(table.stdout, /; 1 probe is left out, since it would stop the target/);
 });
 
 t.test('--until ends a recording at a function that is traced as well', async (t) => {
