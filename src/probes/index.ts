@@ -37,7 +37,7 @@ export { counterScale } from './target/counter-rate.js';
 export { type Leftovers, removeLeftovers } from './target/leftovers.js';
 export type { RecordCounter } from './target/told-records.js';
 export { ThreadsByStack } from './threads-by-stack.js';
-export { verifyArchitecture, verifyCode } from './verify-target.js';
+export { verifyArchitecture, verifyCode, verifyPlace } from './verify-target.js';
 export { knownPlaces, resolveWatches, type WatchPlace } from './watch/resolve-watches.js';
 export { WatchEvents, watchRef } from './watch/watch-events.js';
 export type { WatchSpec } from './watch/watch-spec.js';

@@ -1,4 +1,5 @@
 // What of Linux is not to be had from an ELF alone. It is known by the functions that begin its boot and end it.
+import type { Addr } from '../base/addr.js';
 import { btfMember, type DebugInfo, type ElfFile, layoutOf } from '../dwarf/index.js';
 
 /**
@@ -36,6 +37,13 @@ export function cpuInTask(elf: ElfFile, debug: DebugInfo | undefined): number | 
   if (told !== undefined) return told;
   const [info, ...others] = debug?.typesNamed('thread_info') ?? [];
   return info && others.length === 0 ? layoutOf(info).members.find(({ name }) => name === 'cpu')?.offset : undefined;
+}
+
+/** Functions of a Linux that it uses for as long as it runs; none of another program. */
+export function landmarks(elf: ElfFile): Addr[] {
+  if (!isLinux(elf)) return [];
+  const names = ['schedule', 'kernel_clone', 'do_exit', 'vfs_read'];
+  return names.flatMap((name) => elf.symbols.named(name).map(({ address }) => address));
 }
 
 export function isLinux(elf: ElfFile): boolean {

@@ -1,10 +1,10 @@
 import { type Architecture, architectureNamed } from '../arch/index.js';
-import { type Addr, hex } from '../base/addr.js';
+import { type Addr, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../dwarf/index.js';
 import type { Session } from '../rsp/index.js';
 import { type CodeState, compareCode, type KnownCode } from './code-compare.js';
-import { changesItsCode } from './linux-kernel.js';
+import { changesItsCode, landmarks } from './linux-kernel.js';
 import { ManyReads } from './many-reads.js';
 
 /** What stands in the target where a probe goes, against what the ELF says. */
@@ -45,6 +45,30 @@ export async function verifyCode(session: Session, elf: ElfFile, addresses: read
     );
   }
   return { same, absent };
+}
+
+/** Both architectures' kernels run in the highest 2 GiB. */
+const kernelHalf = 0xffff_ffff_8000_0000n;
+
+/**
+ * A Linux that runs already may have chosen where (KASLR): then it executes code where kernels do, and what every Linux has is not where the ELF says.
+ * Of a CPU that is in a program just now, or at the begin of its boot, nothing can be told.
+ * @throws RsptraceError `KERNEL_MOVES`
+ */
+export async function verifyPlace(session: Session, arch: Architecture, elf: ElfFile): Promise<void> {
+  const places = landmarks(elf);
+  if (places.length === 0) return;
+  const batch = session.batch();
+  const pc = batch.readRegister(arch.pc);
+  const known: KnownCode = { code: (address, length) => elf.bytesAt(address, length), codeChanges: true };
+  const states = places.map((address) => compareCode(batch, known, address));
+  await batch.send();
+  if (pc.value === undefined || pc.value < kernelHalf || states.some((state) => state?.() !== 'absent')) return;
+  throw new RsptraceError(
+    'KERNEL_MOVES',
+    `this Linux runs at ${hex(addr(pc.value))}, where it chose to (KASLR), and none of its functions is where the ELF says`,
+    { hint: 'add nokaslr to its command line' },
+  );
 }
 
 /**

@@ -24,6 +24,7 @@ import {
   ThreadsByStack,
   verifyArchitecture,
   verifyCode,
+  verifyPlace,
   WatchEvents,
   Watchpoints,
   watchRef,
@@ -50,7 +51,7 @@ const flushMs = 200;
  * to the sink until the guest ends or the options say stop; then takes every breakpoint out and lets the guest run on.
  *
  * @returns how it went; a wire that breaks in the middle is told in `error`, with all that was recorded kept
- * @throws RsptraceError for what is wrong before the guest runs: `ARCH_MISMATCH`, `ELF_MISMATCH`, `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`
+ * @throws RsptraceError for what is wrong before the guest runs: `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`, `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`
  */
 export async function record(options: RecordOptions): Promise<Recording> {
   const { sink, logger = silent } = options;
@@ -64,6 +65,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const until = options.until && addOffset(options.until, elf.loadBias);
   const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until });
   const verified = codeToVerify(program);
+  await verifyPlace(session, arch, elf);
   await verifyCode(session, elf, verified);
 
   const harts = new HartNumbers((await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) })));

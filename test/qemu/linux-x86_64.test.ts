@@ -1,6 +1,7 @@
 // Debian's Linux for amd64 (4-level paging), traced without stops.
 import t from 'tap';
-import { rsptrace } from '../support/command.js';
+import { connect } from '../../src/rsp/index.js';
+import { rsptrace, start } from '../support/command.js';
 import { linuxGuest } from '../support/linux/boot.js';
 import { traceLinux } from '../support/linux/trace.js';
 
@@ -26,4 +27,20 @@ t.test('a kernel that moves itself is refused before it runs', async (t) => {
       t.match(JSON.parse(stdout), { end: 'max-events', functions: [{ function: 'start_kernel', calls: 1 }] });
     }
   }
+});
+
+t.test('a kernel that has moved itself is refused when it runs already', async (t) => {
+  const guest = linuxGuest(t, 'x86_64');
+  const [socket, trace] = [`${guest.elf}.gdb`, `${guest.elf}.txt`];
+  const stub = ['-chardev', `socket,path=${socket},server=on,wait=off,id=g`, '-gdb', 'chardev:g'];
+  const [program = '', ...args] = [...guest.command(), ...stub];
+  const qemu = start(program, args, 100_000);
+  t.teardown(() => void qemu.process.kill('SIGKILL'));
+  // It has a console long before it has its first program, and stands when nobody is there any more.
+  await qemu.shows('Linux version');
+  (await connect(`unix:${socket}`)).close();
+  const options = ['--json', '--duration', '1s', '-o', trace, '-p', 'fn:vfs_open'];
+  const { status, stdout } = await rsptrace('--remote', `unix:${socket}`, ...options, guest.elf).ended;
+  t.not(status, 0);
+  t.match(JSON.parse(stdout), { error: { code: 'KERNEL_MOVES', message: /0xffffffff/, hint: /nokaslr/ } });
 });
