@@ -102,7 +102,10 @@ export async function record(options: RecordOptions): Promise<Recording> {
       // Trampolines read the time CSR: on a hart that has none they would trap.
       if (!inProcess && engine.clock?.info.guest === false && (options.clock ?? 'auto') === 'auto') {
         throw new RsptraceError('COUNTER_UNKNOWN', 'the target has no time counter that can be read', {
-          hint: '--engine stop takes the time from the host',
+          hint:
+            options.nanosPerInstruction === undefined
+              ? '--engine stop takes the time from the host'
+              : 'under -icount sleep=off a stop before the first timer moves the clock to the end of time: leave sleep=off out',
         });
       }
       return { time: (ticks) => Math.round(ticks * nanosPerTick) + ahead, nanosPerTick };

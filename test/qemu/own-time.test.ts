@@ -105,3 +105,11 @@ t.test('where no event is told, nothing is said of what one takes', async (t) =>
   t.equal(status, 0);
   t.match(stdout, /^0 events, \d+ stops, 0\.000 ms of guest time in \d/m);
 });
+
+t.test('a stop before the first timer, which moves the clock too far: says what to leave out', async (t) => {
+  const args = ['run', '--json', '--engine', 'target', '-p', 'fn:labkern::**', '-o', join(scratchFolder(t), 'out.txt')];
+  const early = rsptrace(...args, elfPath('rv-o2'), '--', ...qemuArgv('rv-o2', ['-icount', 'shift=0,sleep=off']));
+  const { status, stdout } = await early.ended;
+  t.not(status, 0);
+  t.match(JSON.parse(stdout), { error: { code: 'COUNTER_UNKNOWN', hint: /sleep=off/ } });
+});
