@@ -12,7 +12,12 @@ export interface Qemu extends Disposable {
   /** Resolves when it has ended, with what a shell would say of it. */
   readonly ended: Promise<{ readonly status: number | null; readonly signal: string | null; readonly text: string }>;
   readonly running: boolean;
+  /** Until this is called a signal to us ends QEMU too: nobody else knows of it, and it would stand frozen for ever. */
+  keepAtSignals(): void;
 }
+
+/** What ends a program from outside, in good order where it looks for it. */
+export const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Longest path that fits sun_path on Linux. */
 const socketPathMax = 107;
@@ -52,10 +57,21 @@ export async function startQemu(command: readonly string[], onConsole: (text: Bu
     stdio: [process.stdin.isTTY ? 'ignore' : 'inherit', console.writeEnd, 'inherit'],
     detached: true,
   });
+  const onSignal = (signal: NodeJS.Signals): void => {
+    keepAtSignals();
+    child.kill('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+    process.kill(process.pid, signal);
+  };
+  const keepAtSignals = (): void => {
+    for (const signal of endingSignals) process.off(signal, onSignal);
+  };
+  for (const signal of endingSignals) process.on(signal, onSignal);
   let running = true;
   const ended = new Promise<Awaited<Qemu['ended']>>((resolve) => {
     child.once('exit', async (status, signal) => {
       running = false;
+      keepAtSignals();
       await console.drained();
       rmSync(folder, { recursive: true, force: true });
       resolve({ status, signal, text: signal === null ? `status ${status}` : `signal ${signal}` });
@@ -64,6 +80,7 @@ export async function startQemu(command: readonly string[], onConsole: (text: Bu
   await new Promise<void>((resolve, reject) => {
     child.once('spawn', resolve);
     child.once('error', (error: NodeJS.ErrnoException) => {
+      keepAtSignals();
       console.drained();
       rmSync(folder, { recursive: true, force: true });
       const missing = error.code === 'ENOENT';
@@ -87,6 +104,7 @@ export async function startQemu(command: readonly string[], onConsole: (text: Bu
     get running() {
       return running;
     },
+    keepAtSignals,
     [Symbol.dispose]() {
       if (running) child.kill('SIGKILL');
     },

@@ -29,6 +29,7 @@ import { choicesJson, choiceTable, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { createLogger } from './logging.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
+import { endingSignals } from './qemu.js';
 import { givenScratchOf } from './scratch-options.js';
 import { StatusLine } from './status-line.js';
 import { plannedJson, plannedTable, watchTable } from './watch-report.js';
@@ -141,8 +142,7 @@ export async function recordSession(
   const { args, logger, program, sink } = prepared;
   const stopper = new AbortController();
   const onSignal = (): void => stopper.abort();
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-  for (const signal of signals) process.once(signal, onSignal);
+  for (const signal of endingSignals) process.once(signal, onSignal);
   const status = new StatusLine(process.stderr, !args.json);
   try {
     return await record({
@@ -169,7 +169,7 @@ export async function recordSession(
     });
   } finally {
     status.stop();
-    for (const signal of signals) process.off(signal, onSignal);
+    for (const signal of endingSignals) process.off(signal, onSignal);
   }
 }
 

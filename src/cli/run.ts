@@ -53,6 +53,7 @@ export function recordRun(args: RunArguments): Promise<number> {
     await using session = await connectTo(qemu, args, prepared.logger, wire);
     const resetVector = await ResetVector.find(session, prepared.program.arch);
     const hidden = plan ? await HiddenMemory.reserve(session, plan) : (planned as Refusal);
+    qemu.keepAtSignals();
     const recording = await recordSession(prepared, session, {
       hidden,
       resetVector,

@@ -1,8 +1,9 @@
 // However a recording ends: the trace loads, and the guest is left as it was.
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder, traceGrows } from '../support/command.js';
 import { children, packetEnds, protoc, readPerfetto } from '../trace/decode-perfetto.js';
@@ -204,4 +205,29 @@ t.test('a stub that is none, and one that is silent', async (t) => {
     t.equal(ran.status, 1);
     t.match(ran.stderr, code, name);
   }
+});
+
+t.test('rsptrace run: a signal before the recording leaves no frozen QEMU behind', async (t) => {
+  const folder = scratchFolder(t);
+  const program = join(folder, 'qemu');
+  // A QEMU that is long about its stub.
+  writeFileSync(program, '#!/bin/sh\necho started as $$\nexec sleep 60\n', { mode: 0o755 });
+  const tracer = rsptrace('run', '-o', join(folder, 'out.txt'), elfPath('rv-o2'), '--', program);
+  let said = '';
+  tracer.process.stdout?.on('data', (text: string) => {
+    said += text;
+  });
+  await tracer.shows('started as');
+  const pid = Number(/started as (\d+)/.exec(said)?.[1]);
+  // One that has ended may wait for whoever asks how.
+  const runs = (): boolean => {
+    const file = `/proc/${pid}/stat`;
+    return existsSync(file) && !/\) Z /.test(readFileSync(file, 'latin1'));
+  };
+  t.teardown(() => void (runs() && process.kill(pid, 'SIGKILL')));
+  t.ok(runs());
+  tracer.process.kill('SIGINT');
+  await tracer.ended;
+  for (let tries = 0; runs() && tries < 100; tries++) await sleep(20);
+  t.notOk(runs());
 });
