@@ -53,10 +53,7 @@ export async function startQemu(command: readonly string[], onConsole: (text: Bu
   // In QEMU's option syntax a comma is written twice.
   const chardev = `socket,path=${socket.replaceAll(',', ',,')},server=on,wait=off,id=rsptrace`;
   const console = new ConsolePipe(join(folder, 'console'), onConsole);
-  const child = spawn(program, [...args, '-S', '-chardev', chardev, '-gdb', 'chardev:rsptrace'], {
-    stdio: [process.stdin.isTTY ? 'ignore' : 'inherit', console.writeEnd, 'inherit'],
-    detached: true,
-  });
+  // Before there is a child: a signal that comes meanwhile waits until this function does.
   const onSignal = (signal: NodeJS.Signals): void => {
     keepAtSignals();
     child.kill('SIGKILL');
@@ -67,6 +64,10 @@ export async function startQemu(command: readonly string[], onConsole: (text: Bu
     for (const signal of endingSignals) process.off(signal, onSignal);
   };
   for (const signal of endingSignals) process.on(signal, onSignal);
+  const child = spawn(program, [...args, '-S', '-chardev', chardev, '-gdb', 'chardev:rsptrace'], {
+    stdio: [process.stdin.isTTY ? 'ignore' : 'inherit', console.writeEnd, 'inherit'],
+    detached: true,
+  });
   let running = true;
   const ended = new Promise<Awaited<Qemu['ended']>>((resolve) => {
     child.once('exit', async (status, signal) => {
