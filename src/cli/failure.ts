@@ -8,6 +8,18 @@ export const ExitCode = {
   cutShort: 3,
 } as const;
 
+/** What the command line alone shows to be wrong, whatever its files hold and its target answers. docs/record.md tells them. */
+const usageCodes: ReadonlySet<string> = new Set([
+  'USAGE',
+  'EXPRESSION_SYNTAX',
+  'PROBE_SYNTAX',
+  'RSP_BAD_ADDRESS',
+  'RUN_HAS_STUB',
+  'RUN_NO_COMMAND',
+  'SCRATCH_SYNTAX',
+  'TRACE_UNKNOWN_FORMAT',
+]);
+
 /** An error as `--json` shows it. */
 export interface ErrorJson {
   readonly code: string;
@@ -32,5 +44,5 @@ export function fail(thrown: unknown, { json }: { readonly json: boolean }): num
   process.stderr.write(errorText(error));
   if (process.env.RSPTRACE_STACK && thrown instanceof Error) process.stderr.write(`${thrown.stack}\n`);
   if (json) process.stdout.write(`${JSON.stringify({ version: 1, error: errorJson(error) })}\n`);
-  return error.code === 'PROBE_SYNTAX' || error.code === 'USAGE' ? ExitCode.usage : ExitCode.failed;
+  return usageCodes.has(error.code) ? ExitCode.usage : ExitCode.failed;
 }

@@ -1,4 +1,4 @@
-// Every way to name the wrong thing with --remote: one sentence, a stable code, a way out, exit status 1.
+// Every way to name the wrong thing with --remote: one sentence, a stable code, a way out, exit status 2 for what is no address and 1 for the rest.
 import { chmodSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join, resolve } from 'node:path';
@@ -9,7 +9,7 @@ import { frozenGuest, type Ran, rsptrace, scratchFolder, start } from '../suppor
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
 
 function check(t: Test, { status, stderr }: Ran, code: string, message: RegExp, hint: RegExp): void {
-  t.equal(status, 1, stderr);
+  t.equal(status, code === 'RSP_BAD_ADDRESS' ? 2 : 1, stderr);
   const [sentence = '', advice = '', ...rest] = stderr.trimEnd().split('\n');
   t.match(sentence, message);
   t.ok(sentence.endsWith(`[${code}]`), sentence);

@@ -154,7 +154,7 @@ t.test('bad input: one sentence with a code, before the guest is touched', async
   const elf = elfPath('rv-o2');
   const nowhere = join(folder, 'nobody');
   await refused(t, 1, 'RSP_CONNECT', '--remote', nowhere, '-o', trace, elf);
-  await refused(t, 1, 'RSP_BAD_ADDRESS', '--remote', 'nonsense', '-o', trace, elf);
+  await refused(t, 2, 'RSP_BAD_ADDRESS', '--remote', 'nonsense', '-o', trace, elf);
   await refused(t, 1, 'ELF_NOT_FOUND', '--remote', nowhere, '-o', trace, join(folder, 'missing.elf'));
   await refused(t, 1, 'ELF_NOT_ELF', '--remote', nowhere, '-o', trace, 'README.md');
   const bare = join(folder, 'stripped.elf');
@@ -165,15 +165,16 @@ t.test('bad input: one sentence with a code, before the guest is touched', async
   t.match(missing, /nearest: .*labkern::work::level3/);
   await refused(t, 1, 'PROBE_INLINED', '-r', nowhere, '-o', trace, '-p', 'poll:level2', elf);
   await refused(t, 2, 'PROBE_SYNTAX', '-r', nowhere, '-o', trace, '-p', 'level3', elf);
+  await refused(t, 2, 'EXPRESSION_SYNTAX', '-r', nowhere, '-o', trace, '-p', 'watch:poll()', elf);
   await refused(t, 2, 'USAGE', '-r', nowhere, '-o', trace, '-d', 'soon', elf);
-  await refused(t, 1, 'TRACE_UNKNOWN_FORMAT', '-r', nowhere, '-o', join(folder, 'out.csv'), elf);
+  await refused(t, 2, 'TRACE_UNKNOWN_FORMAT', '-r', nowhere, '-o', join(folder, 'out.csv'), elf);
   await refused(t, 1, 'TRACE_CANNOT_WRITE', '-r', nowhere, '-o', join(folder, 'no/such/out.pftrace'), elf);
-  await refused(t, 1, 'SCRATCH_SYNTAX', '-r', nowhere, '-o', trace, '--scratch', 'here', elf);
+  await refused(t, 2, 'SCRATCH_SYNTAX', '-r', nowhere, '-o', trace, '--scratch', 'here', elf);
   await refused(t, 1, 'SCRATCH_NO_SYMBOL', '-r', nowhere, '-o', trace, '--scratch-symbol', 'none', elf);
   await refused(t, 1, 'UNTIL_NO_FUNCTION', '-r', nowhere, '-o', trace, '--until', 'none', elf);
-  await refused(t, 1, 'RUN_NO_COMMAND', 'run', '-o', trace, elf);
+  await refused(t, 2, 'RUN_NO_COMMAND', 'run', '-o', trace, elf);
   await refused(t, 1, 'RUN_NOT_FOUND', 'run', '-o', trace, elf, '--', 'qemu-system-none');
-  await refused(t, 1, 'RUN_HAS_STUB', 'run', '-o', trace, elf, '--', 'qemu-system-riscv64', '-s');
+  await refused(t, 2, 'RUN_HAS_STUB', 'run', '-o', trace, elf, '--', 'qemu-system-riscv64', '-s');
   t.equal(existsSync(trace), false, 'and no trace file is left behind');
 });
 
