@@ -8,8 +8,9 @@ export function backtraceOptions<T>(args: Argv<T>) {
   return commonOptions(args)
     .option('unwinder', {
       alias: 'u',
-      coerce: last<(typeof unwinders)[number]>,
       choices: unwinders,
+      requiresArg: true,
+      coerce: last<(typeof unwinders)[number]>,
       default: 'auto' as const,
       describe:
         'How frames are left: call frame information, frame pointer, or what the code does; auto picks per frame',

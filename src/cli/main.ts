@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
 import yargs from 'yargs';
-import { RsptraceError } from '../base/errors.js';
 import { backtraceOptions } from './bt-options.js';
 import { doctorOptions } from './doctor-options.js';
 import { fail } from './failure.js';
 import { futuresOptions } from './futures-options.js';
 import { commonOptions, debugFileOptions, last, reconnectOption, recordingOptions, remoteOption } from './options.js';
 import { tasksOptions } from './tasks-options.js';
+import { usageError } from './usage-error.js';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string;
@@ -146,15 +146,7 @@ const parser = yargs(process.argv.slice(2))
   .fail((message, error) => {
     // yargs wraps what option parsing throws; what a command throws comes as it is.
     if (error && error.name !== 'YError') throw error;
-    // yargs takes the word behind an option that it does not know for that option's value.
-    const [, got, needed] =
-      /^Not enough non-option arguments: got (\d+), need at least (\d+)/.exec(message ?? '') ?? [];
-    const missing = ['kernel.elf', 'the type'].slice(Number(got), Number(needed)).join(' and ');
-    const said =
-      got === undefined
-        ? (message ?? error.message)
-        : `an argument is missing: ${missing} (an option that does not exist may have taken it)`;
-    throw new RsptraceError('USAGE', said, { hint: "try 'rsptrace --help'" });
+    throw usageError(message ?? error.message, process.argv.slice(2));
   });
 
 try {

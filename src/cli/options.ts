@@ -80,8 +80,9 @@ export function commonOptions<T>(args: Argv<T>) {
     })
     .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout instead of the table' })
     .option('log', {
-      coerce: last<(typeof logLevels)[number]>,
       choices: logLevels,
+      requiresArg: true,
+      coerce: last<(typeof logLevels)[number]>,
       default: 'warn' as const,
       describe: 'Log to stderr as JSON lines; trace shows every packet',
     });
@@ -148,8 +149,9 @@ export function recordingOptions<T>(args: Argv<T>) {
     })
     .option('args', { type: 'boolean', default: true, describe: "Record functions' arguments and results" })
     .option('clock', {
-      coerce: last<ClockName>,
       choices: clockNames,
+      requiresArg: true,
+      coerce: last<ClockName>,
       default: 'auto' as const,
       describe: 'Where times come from',
     })
@@ -161,8 +163,9 @@ export function recordingOptions<T>(args: Argv<T>) {
       describe: "Ticks a second of riscv's time register (timebase-frequency in the device tree)",
     })
     .option('engine', {
-      coerce: last<EngineName>,
       choices: engineNames,
+      requiresArg: true,
+      coerce: last<EngineName>,
       default: 'auto' as const,
       describe:
         'target: notes events inside the target, without stops or not at all; stop: a breakpoint each; auto: without stops what can be had so',
@@ -198,8 +201,7 @@ export function remoteOption<T>(args: Argv<T>) {
     type: 'string',
     requiresArg: true,
     coerce: last<string>,
-    demandOption:
-      'where is the stub? Give --remote :1234, host:1234 or a socket path, or start QEMU with `rsptrace run`',
+    demandOption: true,
     describe: 'The stub: :1234, host:1234, the path of a unix socket, or replay:FILE',
   });
 }

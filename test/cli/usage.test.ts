@@ -1,0 +1,73 @@
+// Command lines that cannot be understood: one sentence with a code, a way out, status 2; and nothing is touched.
+import { join } from 'node:path';
+import t from 'tap';
+import { elfPath } from '../qemu/guests/guests.js';
+import { rsptrace, scratchFolder } from '../support/command.js';
+
+const elf = elfPath('rv-o2');
+const stub = ['--remote', ':1'];
+
+const cases: [words: string[], sentence: string][] = [
+  [[], 'an argument is missing: kernel.elf'],
+  [['run'], 'an argument is missing: kernel.elf'],
+  [['types'], 'an argument is missing: kernel.elf and the type'],
+  [['types', elf], 'an argument is missing: the type'],
+  [['--nonsense'], 'an argument is missing: kernel.elf (an option that does not exist may have taken it)'],
+  [['--remote'], 'an argument is missing: kernel.elf (an option that does not exist may have taken it)'],
+  [['record'], 'where is the stub? --remote is missing'],
+  [['bt', elf], 'where is the stub? --remote is missing'],
+  [['doctor'], 'where is the stub? --remote is missing'],
+  [[elf, '--remote'], 'a value is missing behind --remote'],
+  [['-r', '--hw', elf], 'a value is missing behind -r'],
+  [[...stub, elf, '-p'], 'a value is missing behind -p'],
+  [[...stub, elf, '--engine'], 'a value is missing behind --engine'],
+  [[...stub, elf, '--clock', '--hw'], 'a value is missing behind --clock'],
+  [['bt', ...stub, elf, '-u'], 'a value is missing behind -u'],
+  [[...stub, elf, '--nonsense'], 'there is no option --nonsense'],
+  [[...stub, elf, '--no-such', '--size=3'], 'there is no option --no-such or --size'],
+  [[...stub, elf, '--log-file', 'x'], 'there is no option --log-file'],
+  [['tasks', ...stub, elf, '-xy'], 'there is no option -x or -y'],
+  [['run', ...stub, elf], 'there is no option --remote'],
+  [[...stub, elf, 'more', '2'], "too many arguments: 'more', '2'"],
+  [[...stub, elf, 'more', '--odd'], "there is no option --odd; too many arguments: 'more'"],
+  [[...stub, elf, '--engine', 'x'], "--engine is one of auto, target, stop, not 'x'"],
+  [
+    ['bt', ...stub, elf, '--log', 'a', '-u', 'b'],
+    "--log is one of silent, error, warn, info, debug, trace, not 'a'; --unwinder is one of auto, cfi, fp, prologue, not 'b'",
+  ],
+  [
+    [...stub, elf, '--scratch', '0x87000000,1M', '--scratch-symbol', 'X'],
+    '--scratch and --scratch-symbol do not go together',
+  ],
+  [[...stub, elf, '-d', 'abc'], "'abc' is not a length of time: write 10, 10s, 500ms or 2m, at most 24 days"],
+  [[...stub, elf, '-n', '0'], "--max-events takes a whole number above 0, not '0'"],
+];
+
+t.test('each in one sentence', async (t) => {
+  for (const [words, sentence] of cases) {
+    const { status, stdout, stderr } = await rsptrace(...words).ended;
+    t.equal(status, 2, words.join(' '));
+    const [said, hint, ...rest] = stderr.trimEnd().split('\n');
+    t.equal(said, `rsptrace: ${sentence} [USAGE]`);
+    t.match(hint, /^ {2}(?:try 'rsptrace --help'|give --remote :1234)/);
+    t.same([rest, stdout], [[], '']);
+  }
+});
+
+t.test('and as JSON', async (t) => {
+  const { status, stdout } = await rsptrace(...stub, elf, '--json', '--nonsense').ended;
+  t.equal(status, 2);
+  t.same(JSON.parse(stdout), {
+    version: 1,
+    error: { code: 'USAGE', message: 'there is no option --nonsense', hint: "try 'rsptrace --help'" },
+  });
+});
+
+t.test('of an option that is given twice the last one holds, also where it is one of a few words', async (t) => {
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const words = ['--engine', 'target', '--engine', 'stop', '--log', 'debug', '--log', 'silent'];
+  const { status, stdout, stderr } = await rsptrace(...stub, ...words, '--dry-run', '--json', '-o', trace, elf).ended;
+  t.same([status, stderr], [0, '']);
+  const { probes } = JSON.parse(stdout) as { probes: { engine: string }[] };
+  t.same([...new Set(probes.map(({ engine }) => engine))], ['stop']);
+});
