@@ -2,7 +2,7 @@ import type { ProcessCode } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import type { Batch, SignalStop } from '../rsp/index.js';
+import { type Batch, insist, type SignalStop } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { HookFrame } from '../unwind/index.js';
 import { engineChoices, planEngines, unavailable } from './engine-choice.js';
@@ -332,20 +332,11 @@ export class Engines implements Beside {
     if (!target) return { missing };
     try {
       const { session, arch } = this.#options;
-      if (standing) await runIntoKernel(session, arch, this.#logger);
+      if (standing) await insist(session, () => runIntoKernel(session, arch, this.#logger));
       if (standing && session.state.kind === 'idle') {
-        await target.drainStopped({ pending: true });
-        await target.remove();
+        await target.leave();
         await this.#tellCounted(target, true);
-        missing += await target.dropped();
-        const touched = await this.#scratch?.verifyGuards();
-        if (touched !== undefined) this.#logger.warn({ scratch: this.#scratch?.source }, touched);
-        if (await target.idle()) await this.#release();
-        else
-          this.#logger.info(
-            { scratch: this.#scratch?.source },
-            'calls are still open: their trampolines stay, harmless',
-          );
+        missing += await insist(session, () => this.#putAway(target));
         missing += await target.finish(true);
       } else missing += await this.#readOut(target, this.#scratch);
     } finally {
@@ -354,8 +345,20 @@ export class Engines implements Beside {
     return { missing };
   }
 
+  /** What is left to do when the patches are out; may be done twice. How many records the target has dropped. */
+  async #putAway(target: TargetEngine): Promise<number> {
+    const scratch = this.#scratch?.source;
+    const dropped = await target.dropped();
+    const touched = await this.#scratch?.verifyGuards();
+    if (touched !== undefined) this.#logger.warn({ scratch }, touched);
+    if (await target.idle()) await this.#release();
+    else this.#logger.info({ scratch }, 'calls are still open: their trampolines stay, harmless');
+    return dropped;
+  }
+
   async #tellCounted(target: TargetEngine, reachable: boolean): Promise<void> {
-    for (const [address, counts] of await target.counted(reachable)) this.#options.counted(address, counts);
+    const all = await insist(this.#options.session, () => target.counted(reachable));
+    for (const [address, counts] of all) this.#options.counted(address, counts);
   }
 
   /** Plans with the code that stands in the target now. */

@@ -5,6 +5,7 @@ export { type ConnectOptions, connect } from './connect.js';
 export type { KnownArchitecture } from './default-registers.js';
 export { isProcess, type StubFeatures } from './features.js';
 export { hexDigit } from './hex.js';
+export { insist } from './insist.js';
 export { type MemoryRegion, regionOf } from './memory-map.js';
 export { neverRan } from './never-ran.js';
 export { packets } from './packets.js';

@@ -5,21 +5,24 @@ import type { SessionState } from './run-control.js';
 /** What disturbs a wire may go on for a while: so often is asked, with a pause in between that doubles each time. */
 const mostTries = 7;
 const firstPauseMs = 10;
+/** A packet that was dropped is noticed by silence alone, for a whole time-out each time. */
+const mostSilences = 2;
 
 /**
- * Asks again what may be asked twice when its answers are lost, not by silence, and the link has found back into their sequence.
+ * Asks again what may be asked twice when its answers are lost, and the link has found back into their sequence.
  * @param ask told whether all of it or a part may be done already
  */
-export async function insist(
+export async function insist<T>(
   session: { readonly state: SessionState },
-  ask: (again: boolean) => Promise<void>,
-): Promise<void> {
+  ask: (again: boolean) => Promise<T>,
+): Promise<T> {
+  let silences = 0;
   for (let tries = 1; ; tries++) {
     try {
-      await ask(tries > 1);
-      return;
+      return await ask(tries > 1);
     } catch (error) {
-      const isLost = error instanceof RsptraceError && error.code === 'RSP_PROTOCOL';
+      const code = error instanceof RsptraceError ? error.code : undefined;
+      const isLost = code === 'RSP_PROTOCOL' || (code === 'RSP_TIMEOUT' && ++silences < mostSilences);
       if (!isLost || session.state.kind !== 'idle' || tries === mostTries) throw error;
     }
     await sleep(firstPauseMs * 2 ** (tries - 1));

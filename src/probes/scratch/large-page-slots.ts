@@ -71,8 +71,9 @@ export async function enterBesideText(
       if (!mapped) return true;
       const now = await memory.read(at, bytes.length);
       if (now === undefined || !sameEntries(now, bytes, hardwareBits[arch.name])) return false;
+      const written = await memory.write(at, new Uint8Array(bytes.length));
       mapped = false;
-      return memory.write(at, new Uint8Array(bytes.length));
+      return written;
     },
   };
 }

@@ -2,7 +2,7 @@ import type { Architecture } from '../../arch/index.js';
 import { hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
-import type { Session } from '../../rsp/index.js';
+import { insist, type Session } from '../../rsp/index.js';
 import { ManyReads } from '../many-reads.js';
 import { interruptedInside } from './interrupted.js';
 import { leavePatches, runOutOfPatches } from './leave-patches.js';
@@ -71,8 +71,12 @@ export class Patches {
     const patches = free.map(({ patch }) => patch).filter(({ site }) => !changed.has(site));
     this.#changed = [...this.#changed, ...changed];
     const writes = patches.map(({ address, bytes }) => ({ address, bytes }));
-    const failed = await writeChecked(this.#session, writes);
     this.#planted = [...this.#planted, ...patches];
+    const failed = await writeChecked(this.#session, writes).catch(async (thrown: unknown) => {
+      // Of what was lost some may be in.
+      if (this.#session.state.kind === 'idle') await this.remove();
+      throw thrown;
+    });
     if (failed) {
       await this.remove();
       throw new RsptraceError('PATCH_REFUSED', `the code at ${hex(failed.address)} cannot be patched`, {
@@ -83,13 +87,17 @@ export class Patches {
   }
 
   /**
-   * Takes all out, at a stop. The target may have ended meanwhile.
+   * Takes all out, at a stop, over a wire that loses something too. The target may have ended meanwhile.
    * @returns functions whose code the target had changed meanwhile, and that were left alone
    */
   async remove(): Promise<readonly Site[]> {
-    const patches = this.#planted;
-    this.#planted = [];
     this.#waiting = [];
+    const foreign = await insist(this.#session, () => this.#takeOut(this.#planted));
+    this.#planted = [];
+    return foreign;
+  }
+
+  async #takeOut(patches: readonly Patch[]): Promise<readonly Site[]> {
     const session = this.#session;
     const doubtful = await runOutOfPatches(session, this.#arch, piecesOf(patches), this.#chained);
     if (session.state.kind !== 'idle') return [];

@@ -2,7 +2,7 @@ import { type Architecture, controlBlock, looksAtOnce, type ProbeCode } from '..
 import { type Addr, addOffset, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
-import type { Batch, Reply, Session } from '../../rsp/index.js';
+import { type Batch, insist, type Reply, type Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
 import type { CallTracer } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
@@ -342,11 +342,14 @@ export class TargetEngine {
     const { session } = this.#options;
     const foreign = await this.#patches.remove();
     if (session.state.kind !== 'idle') return [];
-    const batch = session.batch();
-    const { address, bytes } = unattended(this.#control, true);
-    batch.writeMemory(address, bytes);
-    await batch.send();
+    await insist(session, () => writeAll(session, [unattended(this.#control, true)]));
     return foreign;
+  }
+
+  /** At a stop: reads what is left, and takes the patches out, whatever has come of the reading. */
+  async leave(): Promise<void> {
+    const read = (): Promise<void> => this.drainStopped({ pending: true });
+    await insist(this.#options.session, read).finally(() => this.remove());
   }
 
   /** No hart is in a trampoline, and no call will return through one: nothing of ours can run any more. The patches are out. */
