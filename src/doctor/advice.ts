@@ -29,7 +29,7 @@ function slowDownAdvice({ slowDown }: Findings): Advice[] {
   return [
     {
       code: 'slow-down',
-      text: `${plural(slowDown.breakpoints, 'breakpoint')} make the guest ${least}${slowDown.ratio.toFixed(1)} times as slow between hits: probe fewer functions, best none on pages with hot code, or give memory for the engine without stops (--scratch, rsptrace run)`,
+      text: `${plural(slowDown.breakpoints, 'breakpoint')} ${slowDown.breakpoints === 1 ? 'makes' : 'make'} the guest ${least}${slowDown.ratio.toFixed(1)} times as slow between hits: probe fewer functions, best none on pages with hot code, or give memory for the engine without stops (--scratch, rsptrace run)`,
     },
   ];
 }

@@ -26,6 +26,8 @@ function checkMeasured(t: Test, { hits, slow_down: slow, advice, program, times 
   t.ok((slow?.ratio ?? 0) > 0, `slow-down ${slow?.ratio} by ${slow?.by}: ${slow?.why}`);
   const warned = advice.some(({ code }) => code === 'slow-down');
   t.equal(warned, (slow?.ratio ?? 0) > 2, 'it warns above 2x');
+  const said = stops === 1 ? '1 breakpoint makes the guest ' : `${stops} breakpoints make the guest `;
+  if (warned) t.equal(advice[0]?.text.slice(0, said.length), said);
 }
 
 for (const name of ['rv-o2', 'x86-o2'] as const) {
@@ -87,6 +89,22 @@ for (const name of ['rv-o2', 'x86-o2'] as const) {
     session.close();
   });
 }
+
+t.test('few probes, and many', async (t) => {
+  const path = elfPath('rv-o2-long');
+  const many = ['-p', 'fn:labkern::**', '-p', 'poll:**'];
+  for (const [probes, least] of [
+    [['-p', 'fn:deep7'], 1],
+    [many, 30],
+  ] as const) {
+    const qemu = frozenGuest(t, 'rv-o2-long');
+    await standAt(qemu.socket, await breakpointAt(path, 'deep7'));
+    const { found, status, stderr } = await runDoctor(qemu.socket, ...probes, path);
+    t.equal(status, 0, stderr);
+    checkMeasured(t, found);
+    t.ok((found.slow_down?.measured ?? 0) >= least, `${found.slow_down?.measured} breakpoints took part`);
+  }
+});
 
 t.test('-icount: instructions tell the speed', async (t) => {
   const qemu = frozenGuest(t, 'rv-o2-long', ['-icount', 'shift=0']);
