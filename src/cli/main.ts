@@ -53,7 +53,7 @@ const parser = yargs(process.argv.slice(2))
         .option('keep-running', {
           type: 'boolean',
           default: false,
-          describe: 'Let QEMU run to its end after --duration or --max-events',
+          describe: 'Let QEMU run to its end after --duration, --max-events or SIGTERM',
         }),
     async (args) => {
       const { recordRun } = await import('./run.js');

@@ -131,17 +131,22 @@ interface SessionOptions {
   readonly reconnect?: (() => Promise<Session>) | undefined;
   /** See `RecordOptions`. */
   readonly nanosPerInstruction?: number | undefined;
+  /** Told which signal ends the recording. */
+  readonly onSignal?: (signal: NodeJS.Signals) => void;
 }
 
 /** Records until something ends it; Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends it in good order. */
 export async function recordSession(
   prepared: Prepared,
   session: Session,
-  { hidden, resetVector, reconnect, nanosPerInstruction }: SessionOptions = {},
+  { hidden, resetVector, reconnect, nanosPerInstruction, onSignal: told }: SessionOptions = {},
 ): Promise<Recording> {
   const { args, logger, program, sink } = prepared;
   const stopper = new AbortController();
-  const onSignal = (): void => stopper.abort();
+  const onSignal = (signal: NodeJS.Signals): void => {
+    told?.(signal);
+    stopper.abort();
+  };
   for (const signal of endingSignals) process.once(signal, onSignal);
   const status = new StatusLine(process.stderr, !args.json);
   try {

@@ -54,12 +54,18 @@ export function recordRun(args: RunArguments): Promise<number> {
     const resetVector = await ResetVector.find(session, prepared.program.arch);
     const hidden = plan ? await HiddenMemory.reserve(session, plan) : (planned as Refusal);
     qemu.keepAtSignals();
+    let signalled: NodeJS.Signals | undefined;
     const recording = await recordSession(prepared, session, {
       hidden,
       resetVector,
       nanosPerInstruction: nanosPerInstruction(args.command),
+      onSignal: (name) => {
+        signalled = name;
+      },
     });
-    const endedByUs = await finish(qemu, recording, args['keep-running']);
+    // At a SIGTERM or SIGHUP nobody is there any more who could end it by a second one.
+    const runsOn = args['keep-running'] || signalled === 'SIGINT';
+    const endedByUs = await finish(qemu, recording, runsOn);
     const { signal, text } = await qemu.ended;
     // What we have to say begins a line of its own.
     if (inLine) shown.write('\n');
@@ -93,14 +99,14 @@ async function connectTo(
   return Promise.race([session, early]);
 }
 
-/** After the recording: a guest that ended takes QEMU along; Ctrl-C lets it run on, a second one ends it. True when it was ended here. */
-async function finish(qemu: Qemu, recording: Recording, keepRunning: boolean): Promise<boolean> {
+/** After the recording: a guest that ended takes QEMU along; one that `runsOn` does so until Ctrl-C. True when it was ended here. */
+async function finish(qemu: Qemu, recording: Recording, runsOn: boolean): Promise<boolean> {
   let endedByUs = false;
   const kill = (signal: NodeJS.Signals): void => {
     endedByUs ||= qemu.running;
     qemu.process.kill(signal);
   };
-  if (recording.end === 'interrupted' || (keepRunning && recording.end !== 'failed')) {
+  if (runsOn && recording.end !== 'failed') {
     if (!qemu.running) return false;
     process.stderr.write('rsptrace: recording ended, the guest runs on; Ctrl-C ends QEMU\n');
     const end = (): void => kill('SIGTERM');

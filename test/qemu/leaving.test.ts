@@ -55,6 +55,22 @@ t.test('rsptrace run: after SIGINT QEMU runs on, and its console still comes thr
   t.match(stdout, /ended by interrupted/);
 });
 
+t.test('rsptrace run: SIGTERM ends QEMU too, unless it is to be kept', async (t) => {
+  for (const keep of [[], ['--keep-running']]) {
+    const trace = join(scratchFolder(t), 'out.pftrace');
+    const tracer = rsptrace('run', ...keep, '-o', trace, elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long'));
+    await tracer.shows('LAB cfg');
+    await traceGrows(tracer, trace, enough);
+    tracer.process.kill('SIGTERM');
+    const { status, stdout, stderr } = await tracer.ended;
+    t.equal(status, 0, stderr);
+    t.match(stdout, /ended by interrupted/);
+    t.equal(/LAB done/.test(stdout), keep.length > 0);
+    const bytes = readFileSync(trace);
+    t.equal(packetEnds(bytes).at(-1), bytes.length, 'the trace is whole');
+  }
+});
+
 t.test('limits: --max-events and --duration', async (t) => {
   const folder = scratchFolder(t);
   const run = [
