@@ -3,6 +3,7 @@ import { type Addr, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
+import { plural } from '../base/plural.js';
 import { DebugInfo, ElfFile, type FutureSet, findFutures, formatValue, valueJson } from '../dwarf/index.js';
 import { loadedElf, verifyArchitecture } from '../probes/index.js';
 import { connect } from '../rsp/index.js';
@@ -154,7 +155,7 @@ async function asText(
     }
   };
   for (const task of found.tasks) await show(task, '', '');
-  return `${lines.join('\n')}\n${found.tasks.length} tasks\n`;
+  return `${lines.join('\n')}\n${plural(found.tasks.length, 'task')}\n`;
 }
 
 /** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */

@@ -1,4 +1,5 @@
 import { hex } from '../base/addr.js';
+import { plural } from '../base/plural.js';
 import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';
 import { placeName } from './report-json.js';
@@ -73,7 +74,7 @@ function targetLines({ session, harts, hartCount, fresh, elf }: Diagnosis): stri
   const more = hartCount > shownHarts ? [`... and ${hartCount - shownHarts} more`] : [];
   const first = harts[0]?.registers ?? [];
   return [
-    `${target.architecture ?? 'architecture not told'}, ${target.registers.size} registers (${target.source}), ${hartCount === 1 ? '1 hart' : `${hartCount} harts`}${state}`,
+    `${target.architecture ?? 'architecture not told'}, ${target.registers.size} registers (${target.source}), ${plural(hartCount, 'hart')}${state}`,
     ...harts
       .slice(0, shownHarts)
       .map((hart) => hartLine(hart, hart.pc === undefined ? undefined : placeName(elf, hart.pc))),

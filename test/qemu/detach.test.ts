@@ -88,7 +88,9 @@ async function textsOf(t: Test, socket: string, name: string, thaw: () => void):
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   for (const name of ['rv-o2-long', 'x86-o2-long'] as const) {
     t.test(`${name}: after ${signal} while armed every byte of code is as in the ELF`, async (t) => {
-      const qemu = await tracedQemu(t, name, ['--probe', 'poll:**', '--probe', 'fn:labkern::**']);
+      // SIGTERM would end QEMU too.
+      const args = ['--keep-running', '--probe', 'poll:**', '--probe', 'fn:labkern::**'];
+      const qemu = await tracedQemu(t, name, args);
       await sleep(100);
       qemu.tracer.process.kill(signal);
       await qemu.tracer.shows('the guest runs on');
