@@ -17,6 +17,7 @@ import { showConsole } from './console-output.js';
 import { ExitCode, errorText } from './failure.js';
 import { createLogger } from './logging.js';
 import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
+import { endingSignals } from './qemu.js';
 import { givenScratchOf } from './scratch-options.js';
 
 export interface DoctorArguments extends CommonArguments {
@@ -55,8 +56,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   });
   const stopper = new AbortController();
   const onSignal = (): void => stopper.abort();
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-  for (const signal of signals) process.once(signal, onSignal);
+  for (const signal of endingSignals) process.once(signal, onSignal);
   let fresh = false;
   let found: Diagnosis;
   try {
@@ -70,7 +70,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
       signal: stopper.signal,
     });
   } finally {
-    for (const signal of signals) process.off(signal, onSignal);
+    for (const signal of endingSignals) process.off(signal, onSignal);
     await leave(session, fresh, logger);
   }
   process.stdout.write(args.json ? `${JSON.stringify(diagnosisJson(found))}\n` : diagnosisText(found));

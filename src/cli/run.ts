@@ -64,7 +64,7 @@ export function recordRun(args: RunArguments): Promise<number> {
       },
     });
     // At a SIGTERM or SIGHUP nobody is there any more who could end it by a second one.
-    const runsOn = args['keep-running'] || signalled === 'SIGINT';
+    const runsOn = args['keep-running'] || (recording.end === 'interrupted' && signalled === 'SIGINT');
     const endedByUs = await finish(qemu, recording, runsOn);
     const { signal, text } = await qemu.ended;
     // What we have to say begins a line of its own.
