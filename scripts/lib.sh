@@ -77,15 +77,14 @@ kernel() {
   rm -rf "$folder"
 }
 
-# Node, the locked npm packages, and dist/.
+# Node, the npm packages exactly as the lock file has them, and dist/.
 build() {
   command -v node >/dev/null || die "Node.js 20.19 or newer is needed (https://nodejs.org)"
   node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' ||
     die "Node.js 20.19 or newer is needed, this is $(node --version)"
   if [ "$ROOT/package-lock.json" -nt "$ROOT/node_modules/.package-lock.json" ]; then
     say "installing npm packages"
-    # Not `npm ci`: it wants every platform's optional package in the lock file, and not every registry mirror has them all.
-    (cd "$ROOT" && npm install --no-save --no-audit --no-fund --loglevel=error >&2)
+    (cd "$ROOT" && npm ci --no-audit --no-fund --loglevel=error >&2)
     touch "$ROOT/node_modules/.package-lock.json"
   fi
   say "building"

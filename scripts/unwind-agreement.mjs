@@ -5,7 +5,7 @@
 // Needs dist/ (npm run build) and, without arguments, the unpacked guests.
 import { basename } from 'node:path';
 import { architectureOf } from '../dist/arch/index.js';
-import { CallFrames, ElfFile, fromCode } from '../dist/dwarf/index.js';
+import { CallFrames, ElfFile } from '../dist/dwarf/index.js';
 import { findGuest, readManifest, unpack } from '../test/qemu/guests/store.mjs';
 import { compare } from '../test/unwind/agreement.mjs';
 
@@ -18,9 +18,8 @@ for (const path of paths) {
   if (arch === undefined) throw new Error(`${path} is for another architecture`);
   await arch.prepare();
   const cfi = CallFrames.load(elf);
-  const code = (start, length) => elf.bytesAt(start, length);
   const name = basename(path, '.elf');
-  results.push({ name, ...compare({ cfi, model: arch.frames, code, fromCode }) });
+  results.push({ name, ...compare({ cfi, model: arch.frames, elf }) });
 }
 
 const percent = (part, whole) => (whole === 0 ? '-' : `${((100 * part) / whole).toFixed(3)} %`);

@@ -1,5 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import type { RegisterReader } from '../base/memory-reader.js';
+import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { AddressSpaces } from './address-space.js';
 import type { FrameModel } from './frame-model.js';
 import type { InjectedCall } from './injected-call.js';
@@ -50,6 +50,8 @@ export interface Architecture {
   readonly injectedCall: InjectedCall;
   /** How page tables are read. */
   readonly addressSpaces: AddressSpaces;
+  /** Firmware that runs below the kernel, on the same harts; undefined where there is none. */
+  readonly belowFirmware?: BelowFirmware;
   /** Loads what decoding needs beyond its own tables; once, before the first use of the folder's decoder. `resumeOver` does without. */
   prepare(): Promise<void>;
 }
@@ -69,6 +71,19 @@ export interface ResumeOver {
   load?(registers: RegisterReader): { readonly address: Addr; readonly length: number };
   /** What the instruction does, the new pc included; undefined when a register it needs is not known. */
   effects(registers: RegisterReader, loaded?: Uint8Array): Effects | undefined;
+}
+
+/** What a hart in firmware has interrupted. */
+export interface BelowFirmware {
+  /** The registers that {@link find} wants, by their target-description names. */
+  readonly registers: readonly string[];
+  /** Undefined for a hart that is not in firmware. `nowhere`: nothing was interrupted; `pc`: of its registers only where it goes on is known. */
+  find(
+    registers: RegisterReader,
+    physical: MemoryReader,
+  ): Promise<
+    { readonly from: 'nowhere' } | { readonly from: 'pc' | 'registers'; readonly below: RegisterReader } | undefined
+  >;
 }
 
 /** Memory that one instruction reads, writes, or both. */

@@ -19,5 +19,6 @@ export type { Architecture, Effects, ResumeOver } from './architecture.js';
 export { type CodePath, type Step, usualPath } from './code-path.js';
 export type { CodeRange, Confidence, FrameAt, FrameModel, FunctionFrames } from './frame-model.js';
 export type { InjectedCall } from './injected-call.js';
+export { type Privilege, type Standing, standing, standingRegisters } from './privilege.js';
 export * from './probe-code.js';
 export { riscv64, x86_64 };

@@ -39,7 +39,7 @@ export const controlBlock = {
   spins: 88,
   /** The Future whose poll is open (see `Nesting`), or 0. */
   outer: 96,
-  /** Address of what to copy out of it: u32 count, then `count` u32 byte offsets. */
+  /** Address of what to copy out of it: u32 count, then `count` u32 byte offsets, then its size as u64. */
   outerPlan: 104,
   /** How often it looks at `limit` each time before; one that sleeps between looks does so once. */
   looks: 112,
@@ -65,6 +65,15 @@ export interface RingGeometry {
   readonly countShift: number;
   /** For one hart only. Undefined: no call pends. */
   readonly pending?: PendingCall | undefined;
+  /** Where the words of the open outer poll are; undefined: in the control block, for one hart only. */
+  readonly outer?: OuterWords | undefined;
+}
+
+/** Two words in a thread's own block, so many bytes above fs's base: what the control block has as `outer` and `outerPlan`. */
+export interface OuterWords {
+  readonly fs: number;
+  /** Where all lists for the second one lie. A dead thread may have left another one in a block that is used again. */
+  readonly plans: { readonly at: Addr; readonly bytes: number };
 }
 
 /**
@@ -111,7 +120,9 @@ export type FieldSource =
    */
   | { readonly kind: 'load'; readonly base: LoadBase; readonly offset: number; readonly align: number }
   /** A word of the control block. `outer` is that of the poll around this call, at the entry as at the exit. */
-  | { readonly kind: 'control'; readonly offset: number };
+  | { readonly kind: 'control'; readonly offset: number }
+  /** The address of the Future whose poll is open in this thread, or 0: the first of {@link OuterWords}. */
+  | { readonly kind: 'outer' };
 
 export type LoadBase =
   | { readonly kind: 'register'; readonly name: string }
@@ -128,6 +139,11 @@ export interface RecordField {
 export interface OuterCopy {
   readonly at: number;
   readonly room: number;
+  /**
+   * The register that must point into that Future, else nothing is copied: a poll that was unwound is never closed, and its Future may
+   * be gone. Wanted with {@link OuterWords}.
+   */
+  readonly self?: string | undefined;
 }
 
 /** An integer in a register compared with a constant; all of a probe's must hold, else the event costs only the compare. */
@@ -139,7 +155,7 @@ export interface Condition {
   readonly value: bigint;
 }
 
-/** Makes this call the open outer poll until it returns. For one hart only: the words are not per hart. Needs a hook. */
+/** Makes this call the open outer poll until it returns. For one hart, or with {@link OuterWords}. Needs a hook. */
 export interface Nesting {
   readonly self: string;
   /** Address of the list for `controlBlock.outerPlan`. */

@@ -14,6 +14,30 @@ export class RsptraceError extends Error {
   }
 }
 
+/**
+ * The error for a part of our own installation that cannot be loaded: a package that a bundle or a pruned container has left out.
+ * Never fewer results instead: nobody would know.
+ */
+export function partMissing(name: string, consequence: string, cause: unknown): RsptraceError {
+  return new RsptraceError(
+    'PART_MISSING',
+    `${consequence}: the package ${name} cannot be loaded (${firstLine(messageOf(cause))})`,
+    { hint: `install rsptrace with all its packages (npm ci), or put ${name} with its files into the bundle`, cause },
+  );
+}
+
+/**
+ * Whether a part of a file cannot be read, so that the rest of it may be used with a warning. Any other error (the file is too costly
+ * to read, a part of ours is missing) is about all of it.
+ */
+export function isDamage(error: unknown): error is RsptraceError {
+  return error instanceof RsptraceError && /^(?:INPUT_|DWARF_|ELF_DAMAGED$)/.test(error.code);
+}
+
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0] ?? '';
+}
+
 /** The message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
@@ -22,6 +46,9 @@ export function messageOf(error: unknown): string {
 /** Whatever was thrown. A defect of our own must not keep us from leaving the target as it was: it is told like any other error. */
 export function toError(thrown: unknown): RsptraceError {
   if (thrown instanceof RsptraceError) return thrown;
+  const wanted = /^Cannot find (?:package|module) '([^']+)'/.exec(messageOf(thrown))?.[1];
+  const missing = wanted && /^(?:@[^/]+\/)?[^/]+/.exec(wanted.split('node_modules/').at(-1) ?? '')?.[0];
+  if (missing !== undefined) return partMissing(missing, 'rsptrace is not installed completely', thrown);
   const hint = 'this is a defect of rsptrace: please report it, with RSPTRACE_STACK=1 set to see where';
   return new RsptraceError('INTERNAL', messageOf(thrown), { hint, cause: thrown });
 }

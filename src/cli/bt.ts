@@ -1,8 +1,18 @@
-import { architectureOf } from '../arch/index.js';
-import { hex } from '../base/addr.js';
+import { type Architecture, architectureOf } from '../arch/index.js';
+import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { DebugInfo, ElfFile, formatValue, valueJson } from '../dwarf/index.js';
-import { loadedElf, verifyArchitecture } from '../probes/index.js';
+import type { Logger } from '../base/logger.js';
+import { jsonLine, textLines } from '../base/visible.js';
+import { DebugInfo, type ElfFile, formatValue, valueJson } from '../dwarf/index.js';
+import {
+  type HartStack,
+  hartStack,
+  type Libraries,
+  loadedElf,
+  loadedLibraries,
+  type OtherCode,
+  verifyArchitecture,
+} from '../probes/index.js';
 import { connect, type Hart, neverRan, type Session } from '../rsp/index.js';
 import {
   type EndReason,
@@ -11,12 +21,13 @@ import {
   FrameVariables,
   type SourceFrame,
   SourceFrames,
-  type Stack,
   Stacks,
 } from '../unwind/index.js';
+import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
+import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
 
 export interface BacktraceArguments extends CommonArguments {
@@ -27,9 +38,8 @@ export interface BacktraceArguments extends CommonArguments {
   readonly locals: boolean;
 }
 
-interface HartStack {
+interface ShownHart extends Pick<HartStack, 'stack' | 'firmware' | 'other'> {
   readonly hart: Hart;
-  readonly stack: Stack;
   /** With --locals: of each frame that has some. */
   readonly variables: ReadonlyMap<Frame, readonly FrameVariable[]>;
 }
@@ -37,7 +47,7 @@ interface HartStack {
 /** `rsptrace bt --remote ADDR kernel.elf`: every hart's stack. Gives the exit status. */
 export async function backtrace(args: BacktraceArguments): Promise<number> {
   const logger = createLogger(args.log);
-  const linked = await ElfFile.open(args.elf, { ...debugFilesOf(args), logger });
+  const linked = await openElf(args, logger);
   const arch = architectureOf(linked.machine);
   if (arch === undefined) {
     throw new RsptraceError(
@@ -51,57 +61,82 @@ export async function backtrace(args: BacktraceArguments): Promise<number> {
     elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
   const known = load(linked);
   using wire = wireRecorder(args, logger);
-  await using session = await connect(args.remote, {
-    logger,
-    timeoutMs: args.timeout,
-    expectedArchitecture: arch.name,
-    onConsole: showConsole,
-    recordWire: wire,
-  });
+  const open = (): Promise<Session> =>
+    connect(args.remote, {
+      logger,
+      timeoutMs: args.timeout,
+      expectedArchitecture: arch.name,
+      onConsole: showConsole,
+      recordWire: wire,
+    });
+  return await atTarget(open, ({ session }) => printStacks(session, args, { linked, arch, known, load, logger }));
+}
+
+interface Linked {
+  readonly linked: ElfFile;
+  readonly arch: Architecture;
+  readonly known: DebugInfo | undefined;
+  readonly load: (elf: ElfFile) => DebugInfo | undefined;
+  readonly logger: Logger;
+}
+
+async function printStacks(
+  session: Session,
+  args: BacktraceArguments,
+  { linked, arch, known, load, logger }: Linked,
+): Promise<number> {
   verifyArchitecture(session, arch);
   const elf = await loadedElf(session, linked);
   const debug = elf === linked ? known : load(elf);
-  const stacks = new Stacks(elf, arch, debug);
+  const libraries = await loadedLibraries(session, elf, { ...debugFilesOf(args), logger });
+  const stacks = new Stacks(elf, arch, debug, libraries.loaded);
   const sources = new SourceFrames(elf, debug);
-  const found: HartStack[] = [];
+  const found: ShownHart[] = [];
   for (const hart of await session.harts()) {
-    const stack = await stackOf(session, hart, stacks, args);
+    const options = { unwinder: args.unwinder, depth: args.depth };
+    const { stack, firmware, other, memory } = await hartStack(session, hart.id, arch, stacks, options);
     const variables = new Map<Frame, readonly FrameVariable[]>();
-    const reader = args.locals && debug ? new FrameVariables(debug, session.memory(hart.id)) : undefined;
+    const reader = args.locals && debug ? new FrameVariables(debug, memory) : undefined;
     if (reader) for (const frame of stack.frames) variables.set(frame, await reader.of(frame));
-    found.push({ hart, stack, variables });
+    found.push({ hart, stack, firmware, other, variables });
   }
   if (await neverRan(session)) session.close();
   else await session.detach();
-  process.stdout.write(args.json ? `${JSON.stringify(asJson(args, found, sources))}\n` : asText(found, sources));
+  process.stdout.write(
+    args.json ? jsonLine(asJson(args, found, sources, libraries)) : asText(found, sources, libraries),
+  );
   return ExitCode.recorded;
 }
 
-async function stackOf(session: Session, hart: Hart, stacks: Stacks, args: BacktraceArguments): Promise<Stack> {
-  const batch = session.batch(hart.id);
-  const registers = batch.readRegisters(session.target.source === 'target.xml' ? stacks.specialRegisters : []);
-  await batch.send();
-  return stacks.unwind(registers.value, session.memory(hart.id), { unwinder: args.unwinder, depth: args.depth });
-}
-
-function asJson(args: BacktraceArguments, harts: readonly HartStack[], sources: SourceFrames): object {
+function asJson(
+  args: BacktraceArguments,
+  harts: readonly ShownHart[],
+  sources: SourceFrames,
+  libraries: Libraries,
+): object {
   return {
     version: 1,
     program: args.elf,
-    harts: harts.map(({ hart, stack, variables }) => ({
+    libraries: libraries.loaded.map(({ path }) => path),
+    missing_libraries: libraries.missing,
+    harts: harts.map(({ hart, stack, firmware, other, variables }) => ({
       id: hart.id,
       name: hart.name ?? null,
-      pc: stack.frames[0] === undefined ? null : hex(stack.frames[0].pc),
+      pc: pcText(firmware ?? other?.pc ?? stack.frames[0]?.pc),
+      firmware: firmware !== undefined,
+      other_code: other !== undefined,
+      privilege: other?.privilege ?? null,
       frames: stack.frames.flatMap((frame) =>
         sources.of(frame).map((source, index, all) => ({
           level: frame.level,
           pc: hex(frame.pc),
           cfa: frame.cfa === undefined ? null : hex(frame.cfa),
           function: source.function ?? null,
+          library: frame.image?.isLibrary ? frame.image.elf.path : null,
           file: source.file ?? null,
           line: source.line ?? null,
           inlined: source.inlined,
-          interrupted: frame.exact && frame.level > 0,
+          interrupted: isInterrupted(frame, firmware),
           unwinder: frame.unwinder ?? null,
           confidence: frame.confidence,
           // Of the whole frame, inlined functions included: with the function that the frame is of.
@@ -119,15 +154,28 @@ function asJson(args: BacktraceArguments, harts: readonly HartStack[], sources: 
   };
 }
 
-function asText(harts: readonly HartStack[], sources: SourceFrames): string {
-  return harts.map((each) => hartText(each, sources)).join('\n');
+/** It did not call what runs above it. */
+function isInterrupted({ exact, level }: Frame, firmware: Addr | undefined): boolean {
+  return exact && (level > 0 || firmware !== undefined);
 }
 
-function hartText({ hart, stack, variables }: HartStack, sources: SourceFrames): string {
+function pcText(pc: Addr | undefined): string | null {
+  return pc === undefined ? null : hex(pc);
+}
+
+function asText(harts: readonly ShownHart[], sources: SourceFrames, { missing }: Libraries): string {
+  const notes = missing.map(({ name, why }) => `not read: ${name}: ${why}\n`);
+  return [...harts.map((each) => hartText(each, sources)), ...notes].join('\n');
+}
+
+function hartText({ hart, stack, firmware, other, variables }: ShownHart, sources: SourceFrames): string {
   const lines = [`hart ${hart.id}${hart.name === undefined ? '' : `  ${hart.name}`}`];
+  if (firmware !== undefined)
+    lines.push(`  in firmware (machine mode) at ${hex(firmware)}${stack.frames.length > 0 ? ', below it:' : ''}`);
+  if (other !== undefined) lines.push(`  ${otherText(other)}`);
   for (const frame of stack.frames) {
     sources.of(frame).forEach((source, index) => {
-      lines.push(frameText(frame, source, index === 0));
+      lines.push(frameText(frame, source, index === 0, isInterrupted(frame, firmware)));
     });
     for (const { name, value } of variables.get(frame) ?? []) lines.push(`        ${name} = ${formatValue(value)}`);
   }
@@ -135,17 +183,23 @@ function hartText({ hart, stack, variables }: HartStack, sources: SourceFrames):
   lines.push(
     `  ${complete ? 'end' : 'the stack ends early'}: ${endings[reason]}${pc === undefined ? '' : ` (${hex(pc)})`}`,
   );
-  return `${lines.join('\n')}\n`;
+  return textLines(lines);
+}
+
+function otherText({ pc, privilege }: OtherCode): string {
+  const mode = privilege === undefined ? '' : ` in ${privilege === 'kernel' ? 'supervisor' : privilege} mode`;
+  return `at ${hex(pc)}${mode}, in another program's code: this ELF is not what runs there`;
 }
 
 /** `#3  0x80203abc labkern::exec::run at src/exec.rs:88  [cfi]`; inlined functions have no pc of their own. */
-function frameText(frame: Frame, source: SourceFrame, first: boolean): string {
+function frameText(frame: Frame, source: SourceFrame, first: boolean, interrupted: boolean): string {
   const number = first ? `#${frame.level}` : '';
-  const where = source.file === undefined ? '' : ` at ${source.file}:${source.line ?? '?'}`;
+  const library = first && frame.image?.isLibrary ? ` from ${frame.image.elf.path}` : '';
+  const where = source.file === undefined ? library : ` at ${source.file}:${source.line ?? '?'}`;
   const notes = [
     ...(source.inlined ? ['inlined'] : [frame.unwinder ?? '']),
     ...(source.inlined || frame.confidence === 'sure' ? [] : [frame.confidence]),
-    ...(!source.inlined && frame.exact && frame.level > 0 ? ['interrupted'] : []),
+    ...(!source.inlined && interrupted ? ['interrupted'] : []),
   ].filter((note) => note !== '');
   const note = notes.length === 0 ? '' : `  [${notes.join(', ')}]`;
   const pc = first ? hex(frame.pc) : ''.padEnd(hex(frame.pc).length);
@@ -158,7 +212,9 @@ const endings: Readonly<Record<EndReason, string>> = {
   'undefined-return-address': 'call frame information says that nobody called',
   'own-stack': 'this code has set up its own stack',
   'return-address-not-kept': 'this function never returns, and has not kept who called it',
-  'outside-code': 'the next pc is in no code of this ELF',
+  'outside-code': 'the next pc is in no code that is known',
+  'other-code': 'of another program nothing is known (give its ELF, or stop the hart in this one)',
+  firmware: 'the firmware has interrupted nothing, or its caller cannot be found from here',
   'no-unwinder': 'no unwinder that may be used here can tell this frame',
   'unreadable-stack': 'the stack cannot be read',
   loop: 'the next frame would not be further out',

@@ -1,9 +1,12 @@
 import { architectureOf } from '../arch/index.js';
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
+import { plural } from '../base/plural.js';
+import { jsonLine } from '../base/visible.js';
 import { ElfFile } from '../dwarf/index.js';
-import { type Leftovers, removeLeftovers, verifyArchitecture } from '../probes/index.js';
-import { connect } from '../rsp/index.js';
+import { type Leftovers, loadedElf, removeLeftovers, verifyArchitecture } from '../probes/index.js';
+import { connect, type Session } from '../rsp/index.js';
+import { atTarget } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
@@ -16,27 +19,31 @@ export interface DetachArguments extends CommonArguments {
 /** `rsptrace detach --remote ADDR kernel.elf`: cleans up after an rsptrace that was killed. Gives the exit status. */
 export async function detach(args: DetachArguments): Promise<number> {
   const logger = createLogger(args.log);
-  const elf = await ElfFile.open(args.elf, { ...debugFilesOf(args), logger });
-  const arch = architectureOf(elf.machine);
+  const linked = await ElfFile.open(args.elf, { ...debugFilesOf(args), logger });
+  const arch = architectureOf(linked.machine);
   if (arch === undefined) {
     throw new RsptraceError(
       'ARCH_UNSUPPORTED',
-      `${args.elf} is for an architecture (e_machine ${elf.machine}) that rsptrace does not know`,
+      `${args.elf} is for an architecture (e_machine ${linked.machine}) that rsptrace does not know`,
       { hint: 'riscv64 (243) and x86_64 (62) are supported' },
     );
   }
   await arch.prepare();
-  await using session = await connect(args.remote, {
-    logger,
-    timeoutMs: args.timeout,
-    expectedArchitecture: arch.name,
-    onConsole: (text) => process.stderr.write(text),
+  const open = (): Promise<Session> =>
+    connect(args.remote, {
+      logger,
+      timeoutMs: args.timeout,
+      expectedArchitecture: arch.name,
+      onConsole: (text) => process.stderr.write(text),
+    });
+  return atTarget(open, async ({ session }) => {
+    verifyArchitecture(session, arch);
+    const elf = await loadedElf(session, linked);
+    const leftovers = await removeLeftovers(session, arch, elf);
+    await session.detach();
+    process.stdout.write(args.json ? jsonLine(asJson(args, elf, leftovers)) : asText(leftovers));
+    return ExitCode.recorded;
   });
-  verifyArchitecture(session, arch);
-  const leftovers = await removeLeftovers(session, arch, elf);
-  await session.detach();
-  process.stdout.write(args.json ? `${JSON.stringify(asJson(args, elf, leftovers))}\n` : asText(leftovers));
-  return ExitCode.recorded;
 }
 
 function asJson(args: DetachArguments, elf: ElfFile, leftovers: Leftovers): object {
@@ -50,20 +57,20 @@ function asJson(args: DetachArguments, elf: ElfFile, leftovers: Leftovers): obje
     breakpoints: named(leftovers.breakpoints),
     different: named(leftovers.different),
     absent: leftovers.absent,
+    threads: leftovers.threads,
+    traps: named(leftovers.traps),
   };
 }
 
-function asText({ compared, restored, breakpoints, different, absent }: Leftovers): string {
+function asText({ compared, restored, breakpoints, different, absent, threads, traps }: Leftovers): string {
   const lines = [];
-  if (restored.length > 0) lines.push(`${functions(restored.length)} restored`);
-  if (breakpoints.length > 0) lines.push(`${functions(breakpoints.length)} freed of a breakpoint`);
+  if (restored.length > 0) lines.push(`${plural(restored.length, 'function')} restored`);
+  if (breakpoints.length > 0) lines.push(`${plural(breakpoints.length, 'function')} freed of a breakpoint`);
+  if (traps.length > 0) lines.push(`${plural(traps.length, 'breakpoint')} of the server taken out`);
+  if (threads.length > 0) lines.push(`${plural(threads.length, 'thread')} freed of a system call of rsptrace`);
   if (lines.length === 0) lines.push(`nothing to do: no function of ${compared} jumps to a trampoline`);
   if (different.length > 0)
-    lines.push(`${functions(different.length)} not as in the ELF for another reason: left alone`);
-  if (absent > 0) lines.push(`${functions(absent)} not loaded`);
+    lines.push(`${plural(different.length, 'function')} not as in the ELF for another reason: left alone`);
+  if (absent > 0) lines.push(`${plural(absent, 'function')} not loaded`);
   return `${lines.join('\n')}\n`;
-}
-
-function functions(count: number): string {
-  return count === 1 ? '1 function' : `${count} functions`;
 }

@@ -1,5 +1,6 @@
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
+import { jsonLine } from '../base/visible.js';
 import { type Diagnosis, diagnosisJson, diagnosisText, examine, type Subject } from '../doctor/index.js';
 import { ElfFile } from '../dwarf/index.js';
 import { loadedElf, parseProbe } from '../probes/index.js';
@@ -14,10 +15,11 @@ import {
 } from '../recorder/index.js';
 import { connect, neverRan, type Session } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
+import { endingSignals } from './ending-signals.js';
 import { ExitCode, errorText } from './failure.js';
+import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
 import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
-import { endingSignals } from './qemu.js';
 import { givenScratchOf } from './scratch-options.js';
 
 export interface DoctorArguments extends CommonArguments {
@@ -45,8 +47,13 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   }
   const logger = createLogger(args.log);
   const linked = args.elf === undefined ? undefined : await read(args.elf, args, logger);
+  checkFiles(args, linked?.elf.debugFiles);
   const scratch = linked ? givenScratchOf(args, linked.elf) : {};
   using wire = wireRecorder(args, logger);
+  const stopper = new AbortController();
+  const onSignal = (): void => stopper.abort();
+  // Before the connection: that stops the target.
+  for (const signal of endingSignals) process.once(signal, onSignal);
   const session = await connect(args.remote, {
     logger,
     timeoutMs: args.timeout,
@@ -54,9 +61,6 @@ export async function doctor(args: DoctorArguments): Promise<number> {
     onConsole: showConsole,
     recordWire: wire,
   });
-  const stopper = new AbortController();
-  const onSignal = (): void => stopper.abort();
-  for (const signal of endingSignals) process.once(signal, onSignal);
   let fresh = false;
   let found: Diagnosis;
   try {
@@ -73,7 +77,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
     for (const signal of endingSignals) process.off(signal, onSignal);
     await leave(session, fresh, logger);
   }
-  process.stdout.write(args.json ? `${JSON.stringify(diagnosisJson(found))}\n` : diagnosisText(found));
+  process.stdout.write(args.json ? jsonLine(diagnosisJson(found)) : diagnosisText(found));
   const problem = found.program?.problem;
   if (problem === undefined) return ExitCode.recorded;
   process.stderr.write(errorText(problem));

@@ -1,4 +1,5 @@
 import { type RsptraceError, toError } from '../base/errors.js';
+import { jsonLine, textLines } from '../base/visible.js';
 
 export const ExitCode = {
   recorded: 0,
@@ -12,6 +13,8 @@ export const ExitCode = {
 const usageCodes: ReadonlySet<string> = new Set([
   'USAGE',
   'EXPRESSION_SYNTAX',
+  'OUTPUT_IS_INPUT',
+  'OUTPUT_TWICE',
   'PROBE_SYNTAX',
   'RSP_BAD_ADDRESS',
   'RUN_HAS_STUB',
@@ -34,15 +37,16 @@ export function errorJson(error: RsptraceError): ErrorJson {
 
 /** An error as a person reads it: one sentence with its code, and what to do about it. */
 export function errorText(error: RsptraceError): string {
-  const hint = error.hint === undefined ? '' : `\n  ${error.hint}`;
-  return `rsptrace: ${error.message} [${error.code}]${hint}\n`;
+  const hint = error.hint === undefined ? [] : [`  ${error.hint}`];
+  return textLines([`rsptrace: ${error.message} [${error.code}]`, ...hint]);
 }
 
 /** Reports what was thrown; with `--json` also as the one object on stdout. Gives the exit status. */
 export function fail(thrown: unknown, { json }: { readonly json: boolean }): number {
   const error = toError(thrown);
   process.stderr.write(errorText(error));
-  if (process.env.RSPTRACE_STACK && thrown instanceof Error) process.stderr.write(`${thrown.stack}\n`);
-  if (json) process.stdout.write(`${JSON.stringify({ version: 1, error: errorJson(error) })}\n`);
+  if (process.env.RSPTRACE_STACK && thrown instanceof Error)
+    process.stderr.write(textLines(thrown.stack?.split('\n') ?? []));
+  if (json) process.stdout.write(jsonLine({ version: 1, error: errorJson(error) }));
   return usageCodes.has(error.code) ? ExitCode.usage : ExitCode.failed;
 }

@@ -11,6 +11,7 @@ export interface FuturesArguments extends DebugFileArguments {
   readonly dot: boolean;
   /** A file, or '' for stdout. */
   readonly svg: string | undefined;
+  readonly force: boolean;
   readonly size: boolean;
 }
 
@@ -33,6 +34,7 @@ export function futuresOptions<T>(args: Argv<T>) {
       coerce: last<string>,
       describe: 'The graph as a picture: --svg=FILE, or on stdout',
     })
+    .option('force', { type: 'boolean', default: false, describe: 'Overwrite a FILE that is no SVG, too' })
     .check((given: Record<string, unknown>) => {
       const asked = views.filter((view) => given[view] !== undefined && given[view] !== false);
       if (asked.length > 1) {

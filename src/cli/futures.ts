@@ -1,9 +1,10 @@
-import { writeFileSync } from 'node:fs';
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { RsptraceError } from '../base/errors.js';
+import type { FileHead } from '../base/file-head.js';
 import { silent } from '../base/logger.js';
+import { jsonLine, textLines } from '../base/visible.js';
 // By file: a command that answers at once loads no more than it needs.
 import { DebugInfo } from '../dwarf/debug-info.js';
-import { ElfFile } from '../dwarf/elf.js';
+import type { ElfFile } from '../dwarf/elf.js';
 import { findFutures } from '../dwarf/futures.js';
 import type { FutureSet, FutureType } from '../dwarf/index.js';
 import { compileGlob, nearest } from '../probes/glob.js';
@@ -19,16 +20,17 @@ import {
 } from '../report/index.js';
 import { ExitCode } from './failure.js';
 import type { FuturesArguments } from './futures-options.js';
-import { debugFilesOf } from './options.js';
+import { openElf } from './open-elf.js';
+import { type Output, writeOutput } from './open-output.js';
 
 /** `rsptrace futures kernel.elf [GLOB]`: every Future in the program, without running it. Gives the exit status. */
 export async function showFutures(args: FuturesArguments): Promise<number> {
   const logger = { ...silent, warn: (_: object, message: string): void => warn(message) };
-  const elf = await ElfFile.open(args.elf, { ...debugFilesOf(args), logger });
+  const elf = await openElf(args, logger);
   const set = findFutures(DebugInfo.load(elf));
   const futures = select(set, args);
   const text = await view(args, elf, set, futures);
-  if (args.svg) write(args.svg, text);
+  if (args.svg) writeOutput(svgOutput(args.svg, args.force), text);
   else process.stdout.write(text);
   const [first, ...more] = set.warnings;
   if (first !== undefined && !args.json) {
@@ -45,7 +47,7 @@ async function view(
 ): Promise<string> {
   const names = new FutureNames(set.all);
   const color = process.stdout.isTTY === true && process.stdout.hasColors();
-  if (args.json) return `${JSON.stringify(futuresJson({ program: args.elf, buildId: elf.buildId, futures, set }))}\n`;
+  if (args.json) return jsonLine(futuresJson({ program: args.elf, buildId: elf.buildId, futures, set }));
   if (args.size) return futuresSizes(futures, names, color);
   if (args.tree) return futuresTree(new FutureGraph(set, futures), names);
   if (args.dot) return futuresDot(new FutureGraph(set, futures), names);
@@ -75,14 +77,13 @@ function select(set: FutureSet, { elf, glob }: FuturesArguments): readonly Futur
   });
 }
 
-function write(path: string, text: string): void {
-  try {
-    writeFileSync(path, text);
-  } catch (error) {
-    throw new RsptraceError('OUTPUT_CANNOT_WRITE', `${path} cannot be written: ${messageOf(error)}`);
-  }
+function svgOutput(path: string, isForced: boolean): Output {
+  const is = ({ bytes }: FileHead): boolean =>
+    /^\s*<(?:\?xml|!DOCTYPE svg|svg)\b/.test(Buffer.from(bytes).toString('latin1'));
+  const failure = { code: 'OUTPUT_CANNOT_WRITE', sentence: 'the graph cannot be written to' };
+  return { option: '--svg', path, failure, replaces: { what: 'SVG', is }, isForced };
 }
 
 function warn(message: string): void {
-  process.stderr.write(`rsptrace: ${message}\n`);
+  process.stderr.write(textLines([`rsptrace: ${message}`]));
 }

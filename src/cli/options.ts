@@ -1,9 +1,12 @@
 import type { Argv } from 'yargs';
+import type { FileHead } from '../base/file-head.js';
 import type { Logger } from '../base/logger.js';
 import type { DebugFileOptions } from '../dwarf/debug-file.js';
 import { type ClockName, clockNames } from '../probes/clock-names.js';
 import { type EngineName, engineNames } from '../probes/engine-names.js';
 import { WireRecorder } from '../rsp/wire-log.js';
+import { defaultTrace } from './files.js';
+import { openOutput } from './open-output.js';
 
 const logLevels = ['silent', 'error', 'warn', 'info', 'debug', 'trace'] as const;
 
@@ -59,6 +62,7 @@ export function debugFilesOf(args: DebugFileArguments): DebugFileOptions {
 export interface CommonArguments extends DebugFileArguments {
   readonly timeout: number;
   readonly 'record-wire': string | undefined;
+  readonly force: boolean;
   readonly json: boolean;
   readonly log: string;
 }
@@ -77,6 +81,11 @@ export function commonOptions<T>(args: Argv<T>) {
       requiresArg: true,
       coerce: last<string>,
       describe: 'Write every byte to and from the stub into this file; --remote replay:FILE plays it back',
+    })
+    .option('force', {
+      type: 'boolean',
+      default: false,
+      describe: 'Overwrite files of other kinds, too: -o one that is no trace',
     })
     .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout instead of the table' })
     .option('log', {
@@ -103,7 +112,7 @@ export function recordingOptions<T>(args: Argv<T>) {
       alias: 'o',
       type: 'string',
       requiresArg: true,
-      default: 'rsptrace.pftrace',
+      default: defaultTrace.path,
       coerce: last<string>,
       describe: 'The trace: .pftrace (Perfetto), .json (Chrome Trace Events), or .txt, a call tree to read',
     })
@@ -216,7 +225,16 @@ export function reconnectOption<T>(args: Argv<T>) {
 
 /** The file of --record-wire, opened before anything else happens: a wrong path costs nothing. */
 export function wireRecorder(args: CommonArguments, logger: Logger, launches = false): WireRecorder | undefined {
-  return args['record-wire'] === undefined ? undefined : new WireRecorder(args['record-wire'], logger, launches);
+  const path = args['record-wire'];
+  if (path === undefined) return undefined;
+  const failure = { code: 'RSP_CANNOT_RECORD', sentence: 'The wire cannot be recorded in' };
+  const replaces = { what: 'recording of a wire', is: isWireRecording };
+  const fd = openOutput({ option: '--record-wire', path, failure, replaces, isForced: args.force });
+  return new WireRecorder(path, logger, launches, fd);
+}
+
+function isWireRecording({ bytes }: FileHead): boolean {
+  return Buffer.from(bytes.subarray(0, 64)).toString('latin1').startsWith('{"rsptrace_wire":');
 }
 
 /** An option that is given twice: the last one holds. */

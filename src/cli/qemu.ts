@@ -1,9 +1,12 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
+import { endingSignals } from './ending-signals.js';
+import { watch } from './watchdog.js';
 
 /** A QEMU of our own: frozen at its first instruction, its stub on a unix socket that nobody else can take. */
 export interface Qemu extends Disposable {
@@ -12,12 +15,20 @@ export interface Qemu extends Disposable {
   /** Resolves when it has ended, with what a shell would say of it. */
   readonly ended: Promise<{ readonly status: number | null; readonly signal: string | null; readonly text: string }>;
   readonly running: boolean;
+  /** The last that it has written to stderr. */
+  readonly lastLines: readonly string[];
   /** Until this is called a signal to us ends QEMU too: nobody else knows of it, and it would stand frozen for ever. */
   keepAtSignals(): void;
 }
 
-/** What ends a program from outside, in good order where it looks for it. */
-export const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+export interface QemuOptions {
+  /** It runs on when we are killed. */
+  readonly outlives: boolean;
+}
+
+/** Of what QEMU says on stderr, so many bytes are kept, and so many lines told should it end too early. */
+const mostSaid = 2000;
+const linesTold = 3;
 
 /** Longest path that fits sun_path on Linux. */
 const socketPathMax = 107;
@@ -27,7 +38,11 @@ const socketPathMax = 107;
  * It runs in a process group of its own, so that Ctrl-C ends the recording and not the guest.
  * @throws RsptraceError `RUN_NO_COMMAND`, `RUN_NOT_FOUND`, `RUN_HAS_STUB`
  */
-export async function startQemu(command: readonly string[], onConsole: (text: Buffer) => void): Promise<Qemu> {
+export async function startQemu(
+  command: readonly string[],
+  onConsole: (text: Buffer) => void,
+  { outlives }: QemuOptions,
+): Promise<Qemu> {
   const [program, ...args] = command;
   if (program === undefined) {
     throw new RsptraceError('RUN_NO_COMMAND', 'there is no command to run', {
@@ -65,15 +80,23 @@ export async function startQemu(command: readonly string[], onConsole: (text: Bu
   };
   for (const signal of endingSignals) process.on(signal, onSignal);
   const child = spawn(program, [...args, '-S', '-chardev', chardev, '-gdb', 'chardev:rsptrace'], {
-    stdio: [process.stdin.isTTY ? 'ignore' : 'inherit', console.writeEnd, 'inherit'],
+    stdio: [process.stdin.isTTY ? 'ignore' : 'inherit', console.writeEnd, 'pipe'],
     detached: true,
+  });
+  const watchdog = outlives || child.pid === undefined ? undefined : watch(child.pid, folder);
+  let said = '';
+  child.stderr?.on('data', (text: Buffer) => {
+    process.stderr.write(text);
+    said = `${said}${text.toString('utf8')}`.slice(-mostSaid);
   });
   let running = true;
   const ended = new Promise<Awaited<Qemu['ended']>>((resolve) => {
     child.once('exit', async (status, signal) => {
       running = false;
+      watchdog?.dismiss();
       keepAtSignals();
       await console.drained();
+      if (child.stderr?.closed === false) await once(child.stderr, 'close');
       rmSync(folder, { recursive: true, force: true });
       resolve({ status, signal, text: signal === null ? `status ${status}` : `signal ${signal}` });
     });
@@ -104,6 +127,9 @@ export async function startQemu(command: readonly string[], onConsole: (text: Bu
     ended,
     get running() {
       return running;
+    },
+    get lastLines() {
+      return said.trim().split('\n').slice(-linesTold);
     },
     keepAtSignals,
     [Symbol.dispose]() {

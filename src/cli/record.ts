@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
 import { ResetVector } from '../probes/scratch/index.js';
 import { connect, parseRemote, type Session, wasLaunched } from '../rsp/index.js';
+import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
 import { type RecordingArguments, wireRecorder } from './options.js';
 import { recordSession, report, withRecording } from './recording.js';
@@ -28,18 +29,20 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
         onConsole: showConsole,
         recordWire: wire,
       });
-    await using session = await open();
     // A recording of the wire has no target that could still be there.
     const reconnect = args.reconnect && remote.kind !== 'replay' ? () => openAgain(open) : undefined;
-    // What `rsptrace run` has recorded is played back to what it asked.
-    const resetVector = wasLaunched(remote) ? await ResetVector.find(session, prepared.program.arch) : undefined;
-    const recording = await recordSession(prepared, session, { reconnect, resetVector });
-    if (recording.end === 'guest-ended' && recording.stop?.kind === 'gone') {
-      process.stderr.write(
-        'rsptrace: the stub closed the connection while the guest ran: the guest ended, or its server was ended (this stub does not say which)\n',
-      );
-    }
-    return report(prepared, recording);
+    return await atTarget(open, async ({ session, recordingBegins }) => {
+      // What `rsptrace run` has recorded is played back to what it asked.
+      const resetVector = wasLaunched(remote) ? await ResetVector.find(session, prepared.program.arch) : undefined;
+      recordingBegins();
+      const recording = await recordSession(prepared, session, { reconnect, resetVector });
+      if (recording.end === 'guest-ended' && recording.stop?.kind === 'gone') {
+        process.stderr.write(
+          'rsptrace: the stub closed the connection while the guest ran: the guest ended, or its server was ended (this stub does not say which)\n',
+        );
+      }
+      return report(prepared, recording);
+    });
   });
 }
 

@@ -1,7 +1,9 @@
+import { basename } from 'node:path';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
+import { jsonLine, textLines } from '../base/visible.js';
 import { demangle } from '../dwarf/index.js';
 import { compileGlob } from '../probes/glob.js';
 import { engineChoices, parseProbe, planEngines, type ScratchSources } from '../probes/index.js';
@@ -25,12 +27,15 @@ import {
   timeText,
   WatchSummary,
 } from '../trace/index.js';
+import { endingSignals } from './ending-signals.js';
 import { choicesJson, choiceTable, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
+import { checkFiles, defaultTrace } from './files.js';
 import { createLogger } from './logging.js';
+import { warn } from './open-output.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
-import { endingSignals } from './qemu.js';
 import { givenScratchOf } from './scratch-options.js';
+import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
 import { plannedJson, plannedTable, watchTable } from './watch-report.js';
 
@@ -68,6 +73,7 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
   const specs = args.probe.map(parseProbe);
   const logger = createLogger(args.log);
   const program = await prepare(args.elf, specs, logger, debugFilesOf(args));
+  checkFiles(args, program.elf.debugFiles);
   // What cannot be had by any engine is refused before anything is touched.
   enginePlan(program, planWishes(args, program));
   const given = givenScratchOf(args, program.elf);
@@ -84,8 +90,14 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
     summary,
     functions,
     watches,
-    sink: tee([openTrace(args.output), summary, functions, watches]),
+    sink: tee([openOutputTrace(args), summary, functions, watches]),
   };
+}
+
+/** The file of -o. Where none is named, the trace before it is kept. */
+function openOutputTrace({ output, force }: RecordingArguments): TraceSink {
+  const keepAs = output === defaultTrace.path ? defaultTrace.keepAs : undefined;
+  return openTrace(output, { lock: warn, onlyTraces: !force, keepAs });
 }
 
 /** What would be probed, and how: touches neither the target nor a trace file. */
@@ -95,7 +107,7 @@ async function dryRun(args: RecordingArguments): Promise<number> {
   const choices = engineChoices(options, planEngines(options).refused);
   process.stdout.write(
     args.json
-      ? `${JSON.stringify({ version: 1, probes: choicesJson(choices), watches: plannedJson(program.watches) })}\n`
+      ? jsonLine({ version: 1, probes: choicesJson(choices), watches: plannedJson(program.watches) })
       : [
           ...(choices.length > 0 || program.watches.length === 0 ? [choiceTable(choices)] : []),
           ...(program.watches.length > 0 ? [plannedTable(program.watches)] : []),
@@ -117,7 +129,8 @@ function functionNamed({ elf }: Program, name: string): Addr {
   const matches = compileGlob(name);
   const exact = elf.symbols.named(name).find(({ type }) => type !== 'object');
   const found =
-    exact ?? [...elf.symbols].find((symbol) => symbol.type === 'function' && matches(demangle(symbol.name)));
+    exact ??
+    [...elf.symbols].find((symbol) => symbol.type === 'function' && matches(demangle(symbol.name, elf.budget)));
   if (found) return found.address;
   throw new RsptraceError('UNTIL_NO_FUNCTION', `${elf.path} has no function ${name}`, {
     hint: 'give its symbol, or its path with * for what you do not know',
@@ -149,6 +162,7 @@ export async function recordSession(
   };
   for (const signal of endingSignals) process.once(signal, onSignal);
   const status = new StatusLine(process.stderr, !args.json);
+  const silence = new Silence();
   try {
     return await record({
       session,
@@ -170,10 +184,14 @@ export async function recordSession(
       ...(args.bt === undefined ? {} : { stackDepth: args.bt }),
       ...(args.duration === undefined ? {} : { durationMs: args.duration }),
       ...(args['max-events'] === undefined ? {} : { maxEvents: args['max-events'] }),
-      onStart: (progress) => status.start(progress),
+      onStart: (progress) => {
+        status.start(progress);
+        silence.start(args.elf, progress);
+      },
     });
   } finally {
     status.stop();
+    silence.stop();
     for (const signal of endingSignals) process.off(signal, onSignal);
   }
 }
@@ -201,6 +219,7 @@ export function report(
       resets: recording.resets,
       tail_lost: recording.tailLost,
       never_loaded: recording.neverLoaded,
+      foreign_hits: recording.foreignHits,
       scratch: recording.scratch,
       probes: choicesJson(recording.engines),
       guest_ns: recording.guestNs,
@@ -213,7 +232,7 @@ export function report(
       watches: watches.rows(recording.watches),
       ...(error ? { error: errorJson(error) } : {}),
     };
-    process.stdout.write(`${JSON.stringify(object)}\n`);
+    process.stdout.write(jsonLine(object));
   } else {
     const { isTTY, columns } = process.stdout;
     const color = isTTY === true && process.stdout.hasColors();
@@ -227,7 +246,10 @@ export function report(
     ];
     process.stdout.write(tables.join('\n'));
     process.stdout.write(
-      `\n${closingLine(recording, summary)}\ntrace: ${args.output} (${whatToDo(args.output, recording, program)})\n`,
+      `\n${textLines([
+        closingLine(recording, summary),
+        `trace: ${args.output} (${whatToDo(args.output, recording, program)})`,
+      ])}`,
     );
   }
   if (recording.tailLost) {
@@ -235,9 +257,16 @@ export function report(
       'rsptrace: the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run` without --scratch\n',
     );
   }
+  if (recording.foreignHits > 0) {
+    process.stderr.write(
+      `rsptrace: other code than ${basename(args.elf)}'s came to its probes' addresses ${plural(recording.foreignHits, 'time')}: it went on untouched and is not recorded, but each time costs a stop\n`,
+    );
+  }
   if (recording.pastWire && args['record-wire'] !== undefined) {
     process.stderr.write(
-      `rsptrace: what was noted without stops did not pass over the wire, so that ${args['record-wire']} cannot be replayed; --engine stop makes a recording that can\n`,
+      textLines([
+        `rsptrace: what was noted without stops did not pass over the wire, so that ${args['record-wire']} cannot be replayed; --engine stop makes a recording that can`,
+      ]),
     );
   }
   if (!error) return ExitCode.recorded;
@@ -263,7 +292,7 @@ function closingLine(recording: Recording, { gaps }: Summary): string {
   const { length: out } = recording.engines.filter(({ engine }) => engine === 'none');
   const left = out === 1 ? '1 probe is left out, since it' : `${out} probes are left out, since they`;
   const outNote = out > 0 ? `; ${left} would stop the target (--dry-run says why)` : '';
-  return `${events} events, ${stops} stops, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${why}`;
+  return `${plural(events, 'event')}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${why}`;
 }
 
 /** With the trace. */

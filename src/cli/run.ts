@@ -1,5 +1,6 @@
-import { closeSync, openSync, writeSync } from 'node:fs';
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { basename } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { choosesItsPlace } from '../probes/index.js';
 import {
@@ -13,6 +14,7 @@ import {
 } from '../probes/scratch/index.js';
 import type { Recording } from '../recorder/index.js';
 import { connect, type Session, type WireRecorder } from '../rsp/index.js';
+import { ConsoleFile } from './console-file.js';
 import { type RecordingArguments, wireRecorder } from './options.js';
 import { type Qemu, startQemu } from './qemu.js';
 import { recordSession, report, withRecording } from './recording.js';
@@ -24,6 +26,9 @@ export interface RunArguments extends RecordingArguments {
 }
 
 const newline = 10;
+
+/** How long a QEMU whose stub has closed the connection may take to end, in milliseconds. */
+const lastWordsMs = 1000;
 
 /** How long a QEMU that was asked to end may take, in milliseconds. */
 const endMs = 3000;
@@ -39,20 +44,23 @@ export function recordRun(args: RunArguments): Promise<number> {
         { hint: 'add nokaslr to its command line: -append "... nokaslr"' },
       );
     }
+    verifyEmulator(args.command[0] ?? '', prepared.program.arch.name);
     using wire = wireRecorder(args, prepared.logger, true);
     using kept = new ConsoleFile(args.console);
     const shown = args.json ? process.stderr : process.stdout;
     const planned = args.engine === 'stop' ? { refused: '--engine stop' } : await planHiddenMemory(args.command);
     using plan = isRefusal(planned) ? undefined : planned;
     let inLine = false;
-    using qemu = await startQemu(plan?.command ?? args.command, (text) => {
+    const onConsole = (text: Buffer): void => {
       shown.write(text);
       kept.write(text);
       inLine = text.length > 0 ? text.at(-1) !== newline : inLine;
-    });
-    await using session = await connectTo(qemu, args, prepared.logger, wire);
-    const resetVector = await ResetVector.find(session, prepared.program.arch);
-    const hidden = plan ? await HiddenMemory.reserve(session, plan) : (planned as Refusal);
+    };
+    using qemu = await startQemu(plan?.command ?? args.command, onConsole, { outlives: args['keep-running'] });
+    const program = args.command[0] ?? '';
+    await using session = await orDied(qemu, program, connectTo(qemu, args, prepared.logger, wire));
+    const resetVector = await orDied(qemu, program, ResetVector.find(session, prepared.program.arch));
+    const hidden = plan ? await orDied(qemu, program, HiddenMemory.reserve(session, plan)) : (planned as Refusal);
     qemu.keepAtSignals();
     let signalled: NodeJS.Signals | undefined;
     const recording = await recordSession(prepared, session, {
@@ -76,6 +84,34 @@ export function recordRun(args: RunArguments): Promise<number> {
   });
 }
 
+/** QEMU says in its name what it emulates. Throws `ARCH_MISMATCH`. */
+function verifyEmulator(program: string, arch: string): void {
+  const emulated = /^qemu-system-(\w+)$/.exec(basename(program))?.[1];
+  if (emulated === undefined || emulated === arch) return;
+  throw new RsptraceError('ARCH_MISMATCH', `the ELF is for ${arch}, ${basename(program)} emulates ${emulated}`, {
+    hint: `start qemu-system-${arch}, or give the ELF that runs there`,
+  });
+}
+
+/** What is asked of QEMU before the guest runs; where that fails since QEMU has ended, its end is told. Throws `RUN_EXITED`. */
+async function orDied<T>(qemu: Qemu, program: string, asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    const isLink = error instanceof RsptraceError && /^RSP_(CLOSED|CONNECT|TIMEOUT|PROTOCOL)$/.test(error.code);
+    const end = isLink ? await Promise.race([qemu.ended, delay(lastWordsMs)]) : undefined;
+    if (end === undefined) throw error;
+    throw exited(qemu, program, end.text);
+  }
+}
+
+function exited({ lastLines }: Qemu, program: string, how: string): RsptraceError {
+  const last = lastLines.filter((line) => line !== '').join(' | ');
+  return new RsptraceError('RUN_EXITED', `${program} ended (${how}) before the guest was started`, {
+    hint: last === '' ? 'it has said nothing on stderr' : `its last lines: ${last}`,
+  });
+}
+
 /** The stub needs a moment to listen; a QEMU that ends first has said why on stderr. */
 async function connectTo(
   qemu: Qemu,
@@ -84,9 +120,7 @@ async function connectTo(
   recordWire: WireRecorder | undefined,
 ): Promise<Session> {
   const early = qemu.ended.then(({ text }) => {
-    throw new RsptraceError('RUN_EXITED', `${args.command[0]} ended (${text}) before its stub could be reached`, {
-      hint: 'its own message stands above',
-    });
+    throw exited(qemu, args.command[0] ?? '', text);
   });
   const session = connect(`unix:${qemu.socket}`, {
     logger,
@@ -122,26 +156,4 @@ async function finish(qemu: Qemu, recording: Recording, runsOn: boolean): Promis
   await qemu.ended;
   clearTimeout(killer);
   return endedByUs;
-}
-
-/** The file of `--console`; opened before QEMU starts, so that a wrong path costs nothing. */
-class ConsoleFile implements Disposable {
-  readonly #fd: number | undefined;
-
-  constructor(path: string | undefined) {
-    if (path === undefined) return;
-    try {
-      this.#fd = openSync(path, 'w');
-    } catch (error) {
-      throw new RsptraceError('CONSOLE_CANNOT_WRITE', `the console cannot be kept in ${path}: ${messageOf(error)}`);
-    }
-  }
-
-  write(text: Buffer): void {
-    if (this.#fd !== undefined) writeSync(this.#fd, text);
-  }
-
-  [Symbol.dispose](): void {
-    if (this.#fd !== undefined) closeSync(this.#fd);
-  }
 }

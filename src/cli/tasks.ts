@@ -1,12 +1,13 @@
-import { architectureOf } from '../arch/index.js';
+import { type Architecture, architectureOf } from '../arch/index.js';
 import { type Addr, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { plural } from '../base/plural.js';
-import { DebugInfo, ElfFile, type FutureSet, findFutures, formatValue, valueJson } from '../dwarf/index.js';
-import { loadedElf, verifyArchitecture } from '../probes/index.js';
-import { connect } from '../rsp/index.js';
+import { jsonLine, textLines } from '../base/visible.js';
+import { DebugInfo, type ElfFile, type FutureSet, findFutures, formatValue, valueJson } from '../dwarf/index.js';
+import { type HartStack, hartStack, isSeen, loadedElf, loadedLibraries, verifyArchitecture } from '../probes/index.js';
+import { connect, type Session } from '../rsp/index.js';
 import {
   type AwaitNode,
   deadStack,
@@ -19,9 +20,11 @@ import {
   writableRegions,
 } from '../tasks/index.js';
 import { type RunningPoll, runningPolls, Stacks } from '../unwind/index.js';
+import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
+import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
 
 export interface TasksArguments extends CommonArguments {
@@ -38,20 +41,22 @@ export async function showTasks(args: TasksArguments): Promise<number> {
   const logger = createLogger(args.log);
   const scan = args.scan.map(parseRegion);
   const base = args.base === undefined ? undefined : parseAddress(args.base, '--base');
-  const linked = await ElfFile.open(args.elf, { ...debugFilesOf(args), logger });
+  const linked = await openElf(args, logger);
   const known = understand(linked, logger);
-  const look = async (
-    { elf, debug, futures }: Understood,
-    memory: MemoryReader,
-    dead: readonly Region[],
-    polls: readonly (readonly RunningPoll[])[],
-  ): Promise<void> => {
+  const look: Look = async ({ elf, debug, futures }, memory, dead, polls) => {
     const regions = [...writableRegions(elf), ...scan];
     const running = polls.flatMap((stack) => stack.slice(-1));
     const found = await findTasks({ futures, memory, regions, dead, running });
+    if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
     const now = new Set(polls.flat().map(({ future, address }) => `${address}:${future.instance}`));
     const isRunning = (node: AwaitNode): boolean => now.has(`${node.address}:${node.typeName}`);
     const fields = args.locals ? new FutureFields(debug, memory) : undefined;
+    if (found.unread > 0) {
+      const all = mebibytes(found.searched + found.unread);
+      process.stderr.write(
+        `rsptrace: ${mebibytes(found.unread)} of ${all} could not be read: tasks that lie there are missing\n`,
+      );
+    }
     process.stdout.write(
       args.json ? await asJson(args, found, isRunning, fields) : await asText(found, isRunning, fields),
     );
@@ -66,33 +71,87 @@ export async function showTasks(args: TasksArguments): Promise<number> {
     throw new RsptraceError('ARCH_UNSUPPORTED', `${args.elf} is for an architecture that rsptrace does not know`);
   }
   using wire = wireRecorder(args, logger);
-  await using session = await connect(args.remote as string, {
-    logger,
-    timeoutMs: args.timeout,
-    expectedArchitecture: arch.name,
-    onConsole: showConsole,
-    recordWire: wire,
-  });
+  const open = (): Promise<Session> =>
+    connect(args.remote as string, {
+      logger,
+      timeoutMs: args.timeout,
+      expectedArchitecture: arch.name,
+      onConsole: showConsole,
+      recordWire: wire,
+    });
+  return await atTarget(open, ({ session }) => lookAtTarget(session, args, { linked, arch, known, look, logger }));
+}
+
+interface Linked {
+  readonly linked: ElfFile;
+  readonly arch: Architecture;
+  readonly known: Understood;
+  readonly look: Look;
+  readonly logger: Logger;
+}
+
+/** Prints the tasks that `memory` holds, `dead` stacks and what runs left out. */
+type Look = (
+  program: Understood,
+  memory: MemoryReader,
+  dead: readonly Region[],
+  polls: readonly (readonly RunningPoll[])[],
+) => Promise<void>;
+
+async function lookAtTarget(
+  session: Session,
+  args: TasksArguments,
+  { linked, arch, known, look, logger }: Linked,
+): Promise<number> {
   verifyArchitecture(session, arch);
   const loaded = await loadedElf(session, linked);
   const program = loaded === linked ? known : understand(loaded, logger);
   const { elf, debug, futures } = program;
   await arch.prepare();
-  const stacks = new Stacks(elf, arch, debug);
+  const libraries = await loadedLibraries(session, elf, { ...debugFilesOf(args), logger });
+  const stacks = new Stacks(elf, arch, debug, libraries.loaded);
   const dead: Region[] = [];
   const polls: RunningPoll[][] = [];
+  const harts: HartStack[] = [];
   for (const { id } of await session.harts()) {
-    const batch = session.batch(id);
-    const registers = batch.readRegisters();
-    await batch.send();
-    const stackPointer = registers.value.register(arch.sp);
+    const hart = await hartStack(session, id, arch, stacks);
+    harts.push(hart);
+    if (hart.other) continue;
+    const { stack, registers, memory } = hart;
+    const stackPointer = registers.register(arch.sp);
     if (stackPointer !== undefined) dead.push(...deadStack(elf, addr(stackPointer)));
-    const memory = session.memory(id);
-    const { frames } = await stacks.unwind(registers.value, memory);
-    polls.push(await runningPolls(frames, debug, futures, memory));
+    polls.push(await runningPolls(stack.frames, debug, futures, memory));
   }
-  await look(program, session.memory(), dead, polls);
+  await look(program, await memoryOf(elf, harts), dead, polls);
   return ExitCode.recorded;
+}
+
+/** Of a dump that is another program's, or of other memory. */
+function nothingRead({ core, elf }: TasksArguments): RsptraceError {
+  const where = core === undefined ? 'the target' : core;
+  return new RsptraceError('MEMORY_MISSING', `nothing of the memory that ${elf} writes to can be read in ${where}`, {
+    hint:
+      core === undefined ? 'is it the ELF that runs there?' : 'is it a dump of this program, with the right --base?',
+  });
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
+/**
+ * The program's memory, as a hart sees it that runs the program, or another program in an address space that has this one too.
+ * @throws RsptraceError `PROGRAM_NOT_SEEN`
+ */
+async function memoryOf(elf: ElfFile, harts: readonly HartStack[]): Promise<MemoryReader> {
+  for (const { memory, other } of harts) if (!other || (await isSeen(elf, memory))) return memory;
+  const [first] = harts;
+  const mode = first?.other?.privilege === undefined ? '' : ` in ${first.other.privilege} mode`;
+  throw new RsptraceError(
+    'PROGRAM_NOT_SEEN',
+    `no hart runs ${elf.path} or has it in its address space: the first stands at ${hex(first?.other?.pc ?? 0n)}${mode}, in another program`,
+    { hint: 'look again, or stop it where the program runs; a build of another day is another program too' },
+  );
 }
 
 interface Understood {
@@ -131,7 +190,8 @@ async function asJson(
     };
   };
   const tasks = await Promise.all(found.tasks.map(node));
-  return `${JSON.stringify({ version: 1, program: args.elf, runtime: found.runtime, tasks })}\n`;
+  const { runtime, searched, unread } = found;
+  return jsonLine({ version: 1, program: args.elf, runtime, searched, unread, tasks });
 }
 
 async function asText(
@@ -140,7 +200,7 @@ async function asText(
   fields: FutureFields | undefined,
 ): Promise<string> {
   if (found.tasks.length === 0) {
-    const searched = `${(found.searched / 2 ** 20).toFixed(1)} MiB searched`;
+    const searched = `${mebibytes(found.searched)} searched`;
     return `no task was found (${searched}); a heap outside of the ELF's own memory is searched with --scan START,SIZE\n`;
   }
   const lines: string[] = [];
@@ -155,7 +215,7 @@ async function asText(
     }
   };
   for (const task of found.tasks) await show(task, '', '');
-  return `${lines.join('\n')}\n${plural(found.tasks.length, 'task')}\n`;
+  return textLines([...lines, plural(found.tasks.length, 'task')]);
 }
 
 /** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */

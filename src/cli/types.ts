@@ -1,5 +1,6 @@
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
+import { jsonLine, visible } from '../base/visible.js';
 import {
   DebugInfo,
   type DescribedMember,
@@ -9,6 +10,7 @@ import {
   ProgramNames,
 } from '../dwarf/index.js';
 import { ExitCode } from './failure.js';
+import { createLogger } from './logging.js';
 import { type DebugFileArguments, debugFilesOf } from './options.js';
 
 export interface TypesArguments extends DebugFileArguments {
@@ -22,7 +24,8 @@ const MAX_MATCHES = 200;
 
 /** `rsptrace types kernel.elf TYPE`: a type's layout. Gives the exit status. */
 export async function showTypes(args: TypesArguments): Promise<number> {
-  const debug = DebugInfo.load(await ElfFile.open(args.elf, debugFilesOf(args)));
+  const logger = createLogger('warn');
+  const debug = DebugInfo.load(await ElfFile.open(args.elf, { ...debugFilesOf(args), logger }), { logger });
   const names = new ProgramNames(debug);
   const found = names.types(args.type);
   if (found.length === 0) {
@@ -41,7 +44,7 @@ export async function showTypes(args: TypesArguments): Promise<number> {
       matches: found.length,
       types: described.map(typeJson),
     };
-    process.stdout.write(`${JSON.stringify(json)}\n`);
+    process.stdout.write(jsonLine(json));
   } else if (new Set(described.map((t) => t.name)).size > 1) {
     process.stdout.write(`${listText(described)}\n${found.length} types are called that: give one of these names\n`);
   } else {
@@ -53,7 +56,7 @@ export async function showTypes(args: TypesArguments): Promise<number> {
 function listText(types: readonly DescribedType[]): string {
   const width = Math.max(...types.map((t) => sizeText(t.size).length), 4);
   const rows = types.map((t) => `${sizeText(t.size).padStart(width)}  ${t.kind.padEnd(6)}  ${t.name}`);
-  return [`${'size'.padStart(width)}  kind    name`, ...rows].join('\n');
+  return [`${'size'.padStart(width)}  kind    name`, ...rows].map(visible).join('\n');
 }
 
 function sizeText(size: number | undefined): string {
@@ -87,7 +90,7 @@ export function typeText(type: DescribedType): string {
   for (const { name, value } of type.enumerators) lines.push(`  ${name} = ${value}`);
   const lost = type.holes.reduce((sum, hole) => sum + hole.size, 0);
   if (lost > 0) lines.push(`  ${bytes(lost)} in ${type.holes.length === 1 ? 'a hole' : `${type.holes.length} holes`}`);
-  return lines.join('\n');
+  return lines.map(visible).join('\n');
 }
 
 interface Row {

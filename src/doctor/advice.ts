@@ -75,6 +75,12 @@ function programAdvice({ program }: Findings): Advice[] {
       text: `the code of ${program.absent} of ${program.compared} places is not loaded yet: let the guest boot first to have it compared`,
     });
   }
+  if (program.elsewhere > 0) {
+    advice.push({
+      code: 'runs-elsewhere',
+      text: `other code is at ${program.elsewhere} of ${program.compared} places now: hits count in the address spaces where the program runs, with a stop at each`,
+    });
+  }
   return advice;
 }
 

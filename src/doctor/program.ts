@@ -3,6 +3,7 @@ import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../dwarf/index.js';
 import {
+  type CodeCheck,
   type EnginePlanOptions,
   engineChoices,
   planEngines,
@@ -31,7 +32,7 @@ export interface Subject {
 export interface ProgramReport {
   readonly path: string;
   readonly buildId: string | undefined;
-  readonly loadBias: number;
+  readonly loadBias: bigint;
   readonly debugInfo: boolean;
   /** Call frame information, in `.eh_frame` or `.debug_frame`. */
   readonly frameInfo: boolean;
@@ -39,6 +40,8 @@ export interface ProgramReport {
   readonly compared: number;
   /** Of these, not loaded (yet). */
   readonly absent: number;
+  /** Of these, where other code is, although the program may run in another address space. */
+  readonly elsewhere: number;
   /** What keeps a recording from beginning. */
   readonly problem: RsptraceError | undefined;
   readonly noProbes: RsptraceError | undefined;
@@ -66,7 +69,7 @@ export async function examineProgram(
   const { elf, arch, noProbes } = subject;
   const places = subject.addresses.length > 0 ? subject.addresses : functionsAcross(elf);
   let problem: RsptraceError | undefined;
-  let code = { same: [] as readonly Addr[], absent: [] as readonly Addr[] };
+  let code: CodeCheck = { same: [], absent: [], elsewhere: [] };
   try {
     verifyArchitecture(session, arch);
     code = await verifyCode(session, elf, places);
@@ -85,6 +88,7 @@ export async function examineProgram(
     frameInfo: frames,
     compared: places.length,
     absent: code.absent.length,
+    elsewhere: code.elsewhere.length,
     same: code.same,
     problem: problem ?? engines?.problem,
     noProbes,

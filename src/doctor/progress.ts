@@ -152,5 +152,5 @@ function nameOf(elf: ElfFile, address: Addr): string {
   const symbol = elf.symbols.at(address);
   if (symbol === undefined) return hex(address);
   const offset = address - symbol.address;
-  return `${demangle(symbol.name)}${offset === 0n ? '' : `+${hex(offset)}`}`;
+  return `${demangle(symbol.name, elf.budget)}${offset === 0n ? '' : `+${hex(offset)}`}`;
 }

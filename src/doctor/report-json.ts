@@ -110,6 +110,7 @@ function programJson(program: ProgramReport): object {
     compared: program.compared,
     same: program.same.length,
     absent: program.absent,
+    elsewhere: program.elsewhere,
     problem: errorOf(problem),
     no_probes: errorOf(noProbes),
     scratch:
@@ -138,5 +139,5 @@ export function placeName(elf: ElfFile | undefined, address: Addr): string | und
   const symbol = elf.symbols.at(address);
   if (symbol === undefined) return undefined;
   const offset = address - symbol.address;
-  return `${demangle(symbol.name)}${offset === 0n ? '' : `+${hex(offset)}`}`;
+  return `${demangle(symbol.name, elf.budget)}${offset === 0n ? '' : `+${hex(offset)}`}`;
 }

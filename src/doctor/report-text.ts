@@ -1,5 +1,6 @@
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
+import { textLines } from '../base/visible.js';
 import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';
 import { placeName } from './report-json.js';
@@ -35,12 +36,11 @@ export function diagnosisText(found: Diagnosis): string {
     ...(found.slowDown ? [['slow-down', [slowDownLine(found.slowDown)]] as [string, string[]]] : []),
     ['advice', found.advice.length === 0 ? ['nothing to change'] : found.advice.map(({ text }) => `- ${text}`)],
   ];
-  return sections
-    .flatMap(([title, lines]) =>
+  return textLines(
+    sections.flatMap(([title, lines]) =>
       lines.map((line, i) => `${(i === 0 ? title : '').padEnd(titleWidth)} ${line}`.trimEnd()),
-    )
-    .map((line) => `${line}\n`)
-    .join('');
+    ),
+  );
 }
 
 function stubLines({ server, session, abilities, hardware }: Diagnosis): string[] {
@@ -118,14 +118,16 @@ function hitLine({ hits, elf }: Diagnosis): string {
 
 function programSections(program: ProgramReport): [string, string[]][] {
   const { problem, probes, scratch, noProbes } = program;
-  const bias = program.loadBias === 0 ? '' : `, loaded ${hex(program.loadBias)} above its own addresses`;
+  const bias = program.loadBias === 0n ? '' : `, loaded ${hex(program.loadBias)} above its own addresses`;
   const waits = program.absent === 0 ? '' : `, ${program.absent} not loaded yet`;
   const matches =
     problem !== undefined && !problem.code.startsWith('SCRATCH')
       ? `is NOT what runs: ${problem.message}`
       : program.compared === 0
         ? 'has no code that could be compared'
-        : `is what runs: ${program.same.length} of ${program.compared} places have its code${waits}${bias}`;
+        : program.elsewhere > 0
+          ? `is not what runs just now: other code is at ${program.elsewhere} of ${program.compared} places, but it may run in another address space`
+          : `is what runs: ${program.same.length} of ${program.compared} places have its code${waits}${bias}`;
   const about = [
     program.debugInfo ? 'debug info' : 'no debug info',
     program.frameInfo ? 'call frame information' : 'no call frame information',

@@ -5,8 +5,9 @@
 // that ends with code 0. Each table is compiled once for the unit's sizes into columns, with a program a declaration that skips
 // its attributes without looking at them one by one. Unknown tags and attributes are kept; an unknown form is kept too and
 // refused only when a DIE of that declaration is read, since its size is not known.
+import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
-import { RsptraceError } from '../base/errors.js';
+import { isDamage, RsptraceError } from '../base/errors.js';
 import { DW_FORM } from './constants.js';
 import { fixedSize, skipStep } from './form-sizes.js';
 import { U32Column } from './growable.js';
@@ -20,7 +21,7 @@ export interface UnitFormat {
 }
 
 /** No attribute may stand this often in one declaration: real ones have below 30. */
-const MAX_ATTRIBUTES = 4096;
+const MAX_ATTRIBUTES = 256;
 
 export class AbbrevTable {
   /** Columns by row; attributes of row i are attrName[attrStart[i]] to attrName[attrStart[i + 1]], exclusive. */
@@ -146,18 +147,18 @@ export class AbbrevTable {
   }
 }
 
-/** How often over, in total, the section may be compiled: real tables do not overlap, so once a unit format. */
-const MAX_OVERLAP = 8;
+/** What a byte of the section takes in a table's columns. */
+const BYTES_IN_TABLE = 12;
 
 /** Compiled tables by offset and unit format. Units that point into each other's tables cannot make it work without bound. */
 export class AbbrevCache {
   readonly #section: Uint8Array;
+  readonly #budget: Budget;
   readonly #tables = new Map<string, AbbrevTable | RsptraceError>();
-  #budget: number;
 
-  constructor(section: Uint8Array) {
+  constructor(section: Uint8Array, budget: Budget) {
     this.#section = section;
-    this.#budget = section.length * MAX_OVERLAP;
+    this.#budget = budget;
   }
 
   /** Throws `DWARF_DAMAGED`, `INPUT_TRUNCATED` or `INPUT_RANGE`, the same one each time. */
@@ -170,17 +171,20 @@ export class AbbrevCache {
   }
 
   #compile(offset: number, format: UnitFormat): AbbrevTable | RsptraceError {
-    if (this.#budget < 0) {
-      return new RsptraceError('DWARF_DAMAGED', '.debug_abbrev is damaged: its tables overlap many times over');
-    }
+    // Real tables do not overlap; those of a damaged file may all be as long as the section.
     try {
       const table = new AbbrevTable(this.#section, offset, format);
-      this.#budget -= table.size;
+      this.#charge(table.size);
       return table;
     } catch (error) {
-      if (!(error instanceof RsptraceError)) throw error;
-      this.#budget -= Math.max(0, this.#section.length - offset);
+      if (!isDamage(error)) throw error;
+      this.#charge(Math.max(0, this.#section.length - offset));
       return error;
     }
+  }
+
+  #charge(bytes: number): void {
+    this.#budget.spend(bytes, '.debug_abbrev');
+    this.#budget.hold(bytes * BYTES_IN_TABLE, '.debug_abbrev');
   }
 }

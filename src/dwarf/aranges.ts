@@ -5,8 +5,8 @@
 //
 // Refused, with a warning, and the other sets used: segment selectors, other versions, sets of no unit.
 import { ByteReader } from '../base/byte-reader.js';
-import { messageOf, RsptraceError } from '../base/errors.js';
-import { type CodeAddress, codeOf } from './code-address.js';
+import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
+import { type CodeAddress, signedWord } from './code-address.js';
 import type { DebugInfo } from './debug-info.js';
 import type { Unit } from './unit.js';
 
@@ -24,7 +24,7 @@ export function readAranges(debug: DebugInfo, add: (unit: Unit, low: CodeAddress
       end = r.offset + length;
       readSet(debug, r.at(r.offset, end), start, wide, add);
     } catch (error) {
-      if (!(error instanceof RsptraceError)) throw error;
+      if (!isDamage(error)) throw error;
       debug.warn(`.debug_aranges: the set at offset 0x${start.toString(16)} is not used: ${messageOf(error)}`);
     }
     r.offset = end;
@@ -52,9 +52,10 @@ function readSet(
   }
   r.skip(Math.min(r.remaining, -(r.offset - start) & (2 * size - 1)));
   while (r.remaining >= 2 * size) {
-    const low = size === 8 ? codeOf(r.u32(), r.u32()) : r.u32();
-    const length = size === 8 ? codeOf(r.u32(), r.u32()) : r.u32();
-    if (low === 0 && length === 0) break;
-    if (length > 0) add(unit, low + unit.loadBias, low + unit.loadBias + length);
+    const [low, high] = [r.u32(), size === 8 ? r.u32() : 0];
+    const length = size === 8 ? signedWord(r.u32(), r.u32()) : r.u32();
+    if (low === 0 && high === 0 && length === 0) break;
+    const code = unit.codes.ofFile(low, high);
+    if (length > 0) add(unit, code, code + length);
   }
 }

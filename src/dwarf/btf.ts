@@ -5,8 +5,10 @@
 //
 // Read: the prototypes of functions, members of structs. Left out: functions of which two have one name, structs of which two differ, bit-fields. Refused: big-endian, kinds that are not known, whose
 // length nobody can tell.
+import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
+import { asText, textAt } from './text-at.js';
 
 /** What is passed of a value: `words` where it is an aggregate or cannot be told. */
 export interface BtfValue {
@@ -69,8 +71,8 @@ const DEEPEST = 64;
  * Reads a `.BTF` section; gives what it tells of the functions of a name.
  * @throws RsptraceError `BTF_DAMAGED`, `INPUT_TRUNCATED`; so does what is given
  */
-export function btfFunctions(section: Uint8Array): (name: string) => BtfFunction | undefined {
-  const all = readTypes(section);
+export function btfFunctions(section: Uint8Array, budget: Budget): (name: string) => BtfFunction | undefined {
+  const all = readTypes(section, budget);
   const prototypes = all.functions();
   return (name) => {
     const id = prototypes.get(name);
@@ -82,11 +84,16 @@ export function btfFunctions(section: Uint8Array): (name: string) => BtfFunction
  * Where a member of a struct lies, by the names on the way to it, in bytes; undefined where the section does not tell.
  * @throws RsptraceError `BTF_DAMAGED`, `INPUT_TRUNCATED`
  */
-export function btfMember(section: Uint8Array, struct: string, path: readonly string[]): number | undefined {
-  return readTypes(section).member(struct, path);
+export function btfMember(
+  section: Uint8Array,
+  budget: Budget,
+  struct: string,
+  path: readonly string[],
+): number | undefined {
+  return readTypes(section, budget).member(struct, path);
 }
 
-function readTypes(section: Uint8Array): Types {
+function readTypes(section: Uint8Array, budget: Budget): Types {
   const reader = new ByteReader(section, '.BTF');
   if (reader.u16() !== 0xeb9f || reader.u8() !== 1) throw damaged('its header is not that of version 1');
   reader.skip(1);
@@ -95,9 +102,10 @@ function readTypes(section: Uint8Array): Types {
   if (header + Math.max(typesAt + typesSize, stringsAt + stringsSize) > section.length) {
     throw damaged('it points outside itself');
   }
-  const strings = new ByteReader(section, '.BTF', header + stringsAt, header + stringsAt + stringsSize);
+  const strings = section.subarray(header + stringsAt, header + stringsAt + stringsSize);
   const types = new ByteReader(section, '.BTF', header + typesAt, header + typesAt + typesSize);
-  return new Types(types, strings);
+  budget.spend(typesSize, '.BTF');
+  return new Types(types, asText(strings), budget);
 }
 
 interface Type {
@@ -113,15 +121,15 @@ interface Type {
 
 class Types {
   readonly #types: ByteReader;
-  readonly #strings: ByteReader;
-  readonly #stringsAt: number;
+  readonly #strings: Buffer;
+  readonly #budget: Budget;
   /** Where each begins; the first, `void`, is nowhere. */
   readonly #starts: number[] = [0];
 
-  constructor(types: ByteReader, strings: ByteReader) {
+  constructor(types: ByteReader, strings: Buffer, budget: Budget) {
     this.#types = types;
     this.#strings = strings;
-    this.#stringsAt = strings.offset;
+    this.#budget = budget;
     const end = types.at(types.offset);
     while (end.remaining > 0) {
       this.#starts.push(end.offset);
@@ -138,7 +146,9 @@ class Types {
     for (let id = 1; id < this.#starts.length; id++) {
       const type = this.#type(id);
       const name = type?.kind === KIND.FUNC ? this.#name(type.name) : undefined;
-      if (type !== undefined && name !== undefined) found.set(name, found.has(name) ? undefined : type.sizeOrType);
+      if (type === undefined || name === undefined) continue;
+      this.#budget.hold(name.length, '.BTF');
+      found.set(name, found.has(name) ? undefined : type.sizeOrType);
     }
     return found;
   }
@@ -224,7 +234,10 @@ class Types {
   }
 
   #name(offset: number): string | undefined {
-    return offset === 0 ? undefined : this.#strings.at(this.#stringsAt + offset).cstr();
+    if (offset === 0) return undefined;
+    const name = textAt(this.#strings, offset, this.#budget, '.BTF');
+    if (name === undefined) throw damaged(`there is no name at 0x${offset.toString(16)}`);
+    return name;
   }
 }
 

@@ -8,10 +8,11 @@
 //
 // Augmentations: `eh`, and z with any of R, S, L, P, B, G; of these without z those that have no data. Refused, entry by entry: others
 // without z, segments, 32-bit addresses in version 4. .eh_frame_hdr is not needed and not read: its search table says nothing that the entries do not.
+import { highHalf, lowHalf } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { DW_EH_PE } from './cfi-codes.js';
-import { type CodeAddress, codeOf, fromCode, toCode } from './code-address.js';
+import { type CodeAddress, signedWord } from './code-address.js';
 import type { ElfFile } from './elf.js';
 
 export interface Cie {
@@ -50,7 +51,8 @@ export class CfiSection {
   readonly #cies = new Map<number, Cie | undefined>();
 
   constructor(elf: ElfFile, name: '.eh_frame' | '.debug_frame') {
-    const at = (wanted: string): CodeAddress => toCode(elf.sections.find((s) => s.name === wanted)?.address ?? 0n);
+    const at = (wanted: string): CodeAddress =>
+      elf.codes.toCode(elf.sections.find((s) => s.name === wanted)?.address ?? 0n);
     this.name = name;
     this.bytes = elf.section(name) ?? new Uint8Array(0);
     this.#elf = elf;
@@ -74,7 +76,8 @@ export class CfiSection {
         const fde = this.#fde(entry);
         if (fde !== undefined && this.#elf.isLoaded(fde.low)) yield fde;
       } catch (error) {
-        if (!(error instanceof RsptraceError)) throw error;
+        if (!isDamage(error)) throw error;
+        this.#elf.budget.fault(this.name);
         warn(`${this.name} at offset 0x${at.toString(16)}: ${messageOf(error)}`);
         // Without a length there is no way to the next entry.
         if (next === at) return;
@@ -113,6 +116,8 @@ export class CfiSection {
   }
 
   #readCie({ start, end }: Entry): Cie | undefined {
+    // Those of a damaged file may overlap many times over.
+    this.#elf.budget.spend((end - start) >> 2, this.name);
     const r = new ByteReader(this.bytes, this.name, start, end);
     const version = r.u8();
     if (version !== 1 && version !== 3 && version !== 4) throw refused(`version ${version}`);
@@ -180,7 +185,7 @@ export class CfiSection {
     if (cie === undefined) throw refused('an entry whose CIE is not there or cannot be used');
     const r = new ByteReader(this.bytes, this.name, start, end);
     const low = this.#pointer(r, cie.encoding, 0);
-    const length = rawPointer(r, cie.encoding & 0x0f);
+    const length = signedWord(...rawPointer(r, cie.encoding & 0x0f));
     if (cie.hasAugmentationData) r.skip(r.uleb());
     if (!(length > 0)) return undefined;
     return { cie, section: this, low, high: low + length, start: r.offset, end };
@@ -192,30 +197,37 @@ export class CfiSection {
   }
 
   #pointer(r: ByteReader, encoding: number, base: CodeAddress): CodeAddress {
+    const { codes } = this.#elf;
     if ((encoding & 0x70) === DW_EH_PE.aligned) r.skip(-(this.#address + r.offset) & 7);
     const here = this.#address + r.offset;
-    const value = rawPointer(r, encoding & 0x0f);
-    const target = value + this.#base(encoding & 0x70, here, base);
+    const [low, high] = rawPointer(r, encoding & 0x0f);
+    const target = this.#target(encoding & 0x70, low, high, { here, base });
     if ((encoding & DW_EH_PE.indirect) === 0 || Number.isNaN(target)) return target;
-    const held = this.#elf.bytesAt(fromCode(target), 8);
+    const held = this.#elf.bytesAt(codes.fromCode(target), 8);
     if (held === undefined) throw refused('a pointer through memory that the file does not load');
     const at = new ByteReader(held, this.name);
-    return codeOf(at.u32(), at.u32());
+    return codes.ofMemory(at.u32(), at.u32());
   }
 
-  #base(application: number, here: CodeAddress, base: CodeAddress): CodeAddress {
+  #target(
+    application: number,
+    low: number,
+    high: number,
+    from: { readonly here: CodeAddress; readonly base: CodeAddress },
+  ): CodeAddress {
+    const { codes } = this.#elf;
     switch (application) {
       case DW_EH_PE.absptr:
       case DW_EH_PE.aligned:
-        return this.#elf.loadBias;
+        return codes.ofFile(low, high);
       case DW_EH_PE.pcrel:
-        return here;
+        return codes.plus(from.here, low, high);
       case DW_EH_PE.textrel:
-        return this.#bases.text;
+        return codes.plus(this.#bases.text, low, high);
       case DW_EH_PE.datarel:
-        return this.#bases.data;
+        return codes.plus(this.#bases.data, low, high);
       case DW_EH_PE.funcrel:
-        return base;
+        return codes.plus(from.base, low, high);
       default:
         throw refused(`a pointer encoding 0x${application.toString(16)}`);
     }
@@ -230,27 +242,36 @@ interface Entry {
   readonly cieAt: number;
 }
 
-function rawPointer(r: ByteReader, format: number): CodeAddress {
+/** What is written for a pointer: two little-endian words, the second one the sign of the first where that is all there is. */
+function rawPointer(r: ByteReader, format: number): [low: number, high: number] {
   switch (format) {
     case DW_EH_PE.absptr:
     case DW_EH_PE.udata8:
     case DW_EH_PE.sdata8:
-      return codeOf(r.u32(), r.u32());
+      return [r.u32(), r.u32()];
     case DW_EH_PE.uleb128:
-      return r.uleb();
+      return words(r.uleb64());
     case DW_EH_PE.udata2:
-      return r.u16();
+      return [r.u16(), 0];
     case DW_EH_PE.udata4:
-      return r.u32();
+      return [r.u32(), 0];
     case DW_EH_PE.sleb128:
-      return r.sleb();
+      return words(r.sleb64());
     case DW_EH_PE.sdata2:
-      return (r.u16() << 16) >> 16;
+      return extended((r.u16() << 16) >> 16);
     case DW_EH_PE.sdata4:
-      return r.i32();
+      return extended(r.i32());
     default:
       throw refused(`a pointer format 0x${format.toString(16)}`);
   }
+}
+
+function words(value: bigint): [number, number] {
+  return [lowHalf(value), highHalf(value)];
+}
+
+function extended(value: number): [number, number] {
+  return [value >>> 0, value >> 31];
 }
 
 function refused(what: string): RsptraceError {

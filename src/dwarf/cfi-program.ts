@@ -20,10 +20,13 @@ const MAX_REGISTER = 0xffff;
 export class CfiTable {
   readonly #starts: readonly CodeAddress[];
   readonly #rows: readonly UnwindRow[];
+  /** What all rows hold together. */
+  readonly rules: number;
 
   /** Throws `DWARF_CFI` for a damaged program. */
   constructor(fde: Fde) {
-    const { starts, rows } = new Program(fde).run();
+    const { starts, rows, rules } = new Program(fde).run();
+    this.rules = rules;
     this.#starts = starts;
     this.#rows = rows;
   }
@@ -61,12 +64,12 @@ class Program {
     this.#location = fde.low;
   }
 
-  run(): { readonly starts: CodeAddress[]; readonly rows: UnwindRow[] } {
+  run(): { readonly starts: CodeAddress[]; readonly rows: UnwindRow[]; readonly rules: number } {
     this.#execute(this.#cie.start, this.#cie.end);
     this.#initial = new Map(this.#rules);
     this.#execute(this.#fde.start, this.#fde.end);
     this.#emit();
-    return { starts: this.#starts, rows: this.#rows };
+    return { starts: this.#starts, rows: this.#rows, rules: this.#kept };
   }
 
   #emit(): void {

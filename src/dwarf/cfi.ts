@@ -1,13 +1,16 @@
-import type { Addr } from '../base/addr.js';
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { type Addr, hex } from '../base/addr.js';
+import type { Budget } from '../base/budget.js';
+import { isDamage, messageOf } from '../base/errors.js';
 import type { UnwindRow } from '../base/unwind-row.js';
 import { CfiSection, type Fde } from './cfi-entries.js';
 import { CfiTable } from './cfi-program.js';
-import { type CodeAddress, lastNotAbove, toCode } from './code-address.js';
+import { type CodeAddress, type CodeSpace, lastNotAbove } from './code-address.js';
 import type { ElfFile } from './elf.js';
 
 /** Rows kept by address: more than any stack has, few enough to forget about. */
 const MAX_CACHED = 0x1_0000;
+const BYTES_OF_RULE = 64;
+const BYTES_OF_FUNCTION = 128;
 
 /**
  * The call frame information of one ELF, from .eh_frame and .debug_frame together: an ELF may have its own functions in one and its
@@ -19,15 +22,20 @@ export class CallFrames {
   /** In the order of their code; of two for the same function, the one from .debug_frame stands last and is found. */
   readonly #fdes: readonly Fde[];
   readonly #lows: Float64Array;
+  readonly #codes: CodeSpace;
+  readonly #budget: Budget;
   readonly #tables = new Map<number, CfiTable | undefined>();
   readonly #rows = new Map<CodeAddress, UnwindRow | undefined>();
 
   private constructor(elf: ElfFile) {
+    this.#codes = elf.codes;
+    this.#budget = elf.budget;
     const fdes: Fde[] = [];
     const warn = (message: string): void => this.#warn(message);
     for (const name of ['.eh_frame', '.debug_frame'] as const) {
       for (const fde of new CfiSection(elf, name).fdes(warn)) fdes.push(fde);
     }
+    elf.budget.hold(fdes.length * BYTES_OF_FUNCTION, 'call frame information');
     this.#fdes = fdes.sort((a, b) => a.low - b.low);
     this.#lows = Float64Array.from(this.#fdes, ({ low }) => low);
   }
@@ -49,7 +57,7 @@ export class CallFrames {
 
   /** Whether the function there may be entered in its middle by an unwinder. */
   hasLandingPads(address: Addr): boolean {
-    const code = toCode(address);
+    const code = this.#codes.toCode(address);
     let index = lastNotAbove(this.#lows, this.#lows.length, code);
     const low = this.#lows[index];
     for (; index >= 0 && this.#lows[index] === low; index--) {
@@ -61,7 +69,11 @@ export class CallFrames {
 
   /** How to leave the frame whose pc (for a caller: the pc less one) is this; undefined where nothing covers it. */
   rowAt(address: Addr): UnwindRow | undefined {
-    const code = toCode(address);
+    return this.row(this.#codes.toCode(address));
+  }
+
+  /** The same by the number that the ELF's tables have for the address. */
+  row(code: CodeAddress): UnwindRow | undefined {
     const known = this.#rows.get(code);
     if (known !== undefined || this.#rows.has(code)) return known;
     const row = this.#table(lastNotAbove(this.#lows, this.#lows.length, code), code)?.at(code);
@@ -76,10 +88,12 @@ export class CallFrames {
     if (!this.#tables.has(index)) {
       let table: CfiTable | undefined;
       try {
+        this.#budget.spend(fde.end - fde.start + fde.cie.end - fde.cie.start, fde.section.name);
         table = new CfiTable(fde);
+        this.#budget.hold(table.rules * BYTES_OF_RULE, fde.section.name);
       } catch (error) {
-        if (!(error instanceof RsptraceError)) throw error;
-        this.#warn(`${fde.section.name}, function at 0x${fde.low.toString(16)}: ${messageOf(error)}`);
+        if (!isDamage(error)) throw error;
+        this.#warn(`${fde.section.name}, function at ${hex(this.#codes.fromCode(fde.low))}: ${messageOf(error)}`);
       }
       this.#tables.set(index, table);
     }

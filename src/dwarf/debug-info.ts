@@ -1,9 +1,9 @@
 import { type Addr, addr } from '../base/addr.js';
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { AbbrevCache } from './abbrev.js';
 import { readAranges } from './aranges.js';
-import { type CodeAddress, fromCode, lastNotAbove, toCode } from './code-address.js';
+import { type CodeAddress, lastNotAbove } from './code-address.js';
 import { DW_AT } from './constants.js';
 import { debugLink } from './debug-file.js';
 import { Die, type DieCursor } from './die.js';
@@ -23,6 +23,12 @@ import { staticAddress } from './static-address.js';
 import { readUnitHeaders, Unit } from './unit.js';
 import { UnitIndex } from './unit-index.js';
 
+/** What the first thing that cannot be used is told as. */
+const PARTLY_USED =
+  'a part of the debug info cannot be used, and what is in it is missing here: build the program again, or see the others with --log debug';
+/** What a unit takes in memory, and a range in tables. */
+const BYTES_OF_UNIT = 512;
+const BYTES_OF_RANGE = 64;
 /** Offsets of DIEs stand in 32-bit columns. */
 const MAX_INFO = 0xffff_ffff;
 
@@ -66,9 +72,6 @@ export class DebugInfo {
   readonly #files = new Map<Unit, FileNames>();
   #byAddress: IntervalIndex | undefined;
   #names: NameIndex | undefined;
-  /** Range entries and bytes of line headers that may still be read into tables: units of a damaged file may share one list. */
-  #rangeBudget: number;
-  #headerBudget: number;
   #withoutRanges: Unit[] = [];
 
   private constructor(elf: ElfFile, log: Logger) {
@@ -80,15 +83,13 @@ export class DebugInfo {
     if (info.length + types.length > MAX_INFO) {
       throw new RsptraceError('DWARF_TOO_LARGE', `${elf.path} has more than 4 GiB of debug info`);
     }
-    const abbrevs = new AbbrevCache(this.sections.get('.debug_abbrev'));
+    const abbrevs = new AbbrevCache(this.sections.get('.debug_abbrev'), elf.budget);
     const warn = (message: string): void => this.warn(message);
     const headers = [
       ...readUnitHeaders(info, '.debug_info', 0, warn),
       ...readUnitHeaders(types, '.debug_types', info.length, warn),
     ];
-    const ranges = this.sections.get('.debug_ranges').length + this.sections.get('.debug_rnglists').length;
-    this.#rangeBudget = info.length + 4 * ranges;
-    this.#headerBudget = 8 * this.sections.get('.debug_line').length;
+    elf.budget.hold(headers.length * BYTES_OF_UNIT, 'the units');
     this.units = headers.map((header, i) => new Unit(this, header, i, abbrevs));
     this.#starts = Float64Array.from(headers, (h) => h.offset);
     for (const unit of this.units) {
@@ -123,14 +124,20 @@ export class DebugInfo {
     return debug;
   }
 
-  /** Notes something that could not be used, once. Bounded: a damaged file could fill memory with complaints. */
+  /**
+   * Notes something that could not be used, once; the first is logged as a warning, since results lack what is in it.
+   * Bounded: a damaged file could fill memory with complaints.
+   */
   warn(message: string): void {
+    this.elf.budget.fault('debug info');
     if (this.#warned.has(message)) return;
+    const first = this.#warned.size === 0;
     if (this.warnings.length < 1000) {
       this.warnings.push(message);
       this.#warned.add(message);
     }
-    this.#log.debug({ elf: this.elf.path }, message);
+    if (!first) this.#log.debug({ elf: this.elf.path }, message);
+    else this.#log.warn({ elf: this.elf.path, debug_info: message }, PARTLY_USED);
   }
 
   /** The unit that holds a DIE offset. */
@@ -160,20 +167,16 @@ export class DebugInfo {
     return index;
   }
 
-  /**
-   * The code that a unit or function covers, for a table: without the ranges of what the linker discarded. Throws `DWARF_DAMAGED`
-   * when entries share range lists more often than any real file's do.
-   */
+  /** The code that a unit or function covers, for a table: without the ranges of what the linker discarded. */
   rangesForTable(die: Die | DieCursor): AddressRange[] {
-    if (this.#rangeBudget < 0) throw new RsptraceError('DWARF_DAMAGED', 'its range lists overlap many times over');
-    const ranges = rangesOf(die);
-    this.#rangeBudget -= ranges.length;
-    return ranges.filter((r) => this.elf.isLoaded(r.low));
+    const ranges = rangesOf(die).filter((r) => this.elf.isLoaded(r.low));
+    this.elf.budget.hold(ranges.length * BYTES_OF_RANGE, 'the ranges of functions');
+    return ranges;
   }
 
   /** The unit that covers a code address. */
   unitFor(address: Addr): Unit | undefined {
-    return this.#unitFor(toCode(address));
+    return this.#unitFor(this.elf.codes.toCode(address));
   }
 
   /** The index of names over all units, built on first use. */
@@ -210,11 +213,11 @@ export class DebugInfo {
     const found = new Set<bigint>(this.elf.symbols.named(name).map((symbol) => symbol.address));
     for (const die of this.functionsNamed(name)) {
       const first = this.attempt(die.unit, () => rangesOf(die)[0]);
-      if (first !== undefined && this.elf.isLoaded(first.low)) found.add(fromCode(first.low));
+      if (first !== undefined && this.elf.isLoaded(first.low)) found.add(this.elf.codes.fromCode(first.low));
     }
     for (const die of this.variablesNamed(name)) {
       const at = this.attempt(die.unit, () => staticAddress(die));
-      if (at !== undefined && this.elf.isLoaded(toCode(at))) found.add(at);
+      if (at !== undefined && this.elf.isLoaded(this.elf.codes.toCode(at))) found.add(at);
     }
     return [...found].map(addr).sort((a, b) => (a < b ? -1 : 1));
   }
@@ -230,7 +233,11 @@ export class DebugInfo {
 
   /** The function that covers an address, and where it is declared; not the inlined ones inside it. */
   functionAt(address: Addr): FunctionInfo | undefined {
-    const code = toCode(address);
+    return this.elf.budget.answer(() => this.#functionAt(address));
+  }
+
+  #functionAt(address: Addr): FunctionInfo | undefined {
+    const code = this.elf.codes.toCode(address);
     const unit = this.#unitFor(code);
     const die = unit && this.attempt(unit, () => this.indexOf(unit).functionAt(code));
     if (unit === undefined || die === undefined) return undefined;
@@ -240,8 +247,8 @@ export class DebugInfo {
       return {
         name: functionName(die),
         linkageName: linkageNameOf(die),
-        low: fromCode(range.low),
-        high: fromCode(range.high),
+        low: this.elf.codes.fromCode(range.low),
+        high: this.elf.codes.fromCode(range.high),
         ...this.declarationOf(die),
         die,
       };
@@ -250,12 +257,16 @@ export class DebugInfo {
 
   /** What stands at an address: its symbol, its line, and its function with those inlined there. */
   frameAt(address: Addr): CodePlace {
-    return codePlace(this, address);
+    return this.elf.budget.answer(() => codePlace(this, address));
   }
 
   /** The source position of an address; undefined where no line table covers it or it belongs to no source line. */
   lineAt(address: Addr): SourcePosition | undefined {
-    const code = toCode(address);
+    return this.elf.budget.answer(() => this.#lineAt(address));
+  }
+
+  #lineAt(address: Addr): SourcePosition | undefined {
+    const code = this.elf.codes.toCode(address);
     const unit = this.#unitFor(code);
     const row = unit && this.lineTable(unit)?.find(code);
     if (unit === undefined || row === undefined || row.line === 0) return undefined;
@@ -293,11 +304,7 @@ export class DebugInfo {
       this.#headers.set(
         offset,
         this.attempt(unit, () => {
-          if (this.#headerBudget < 0)
-            throw new RsptraceError('DWARF_DAMAGED', 'its line tables overlap many times over');
-          const header = readLineHeader(this.sections, offset, unit.addressSize);
-          this.#headerBudget -= header.program - offset;
-          return header;
+          return readLineHeader(this.sections, offset, unit.addressSize);
         }),
       );
     }
@@ -312,18 +319,18 @@ export class DebugInfo {
       const section = this.sections.get('.debug_line');
       this.#lines.set(
         header.offset,
-        this.attempt(unit, () => new LineTable(section, header, (a) => this.elf.isLoaded(a), this.elf.loadBias)),
+        this.attempt(unit, () => new LineTable(section, header, this.elf)),
       );
     }
     return this.#lines.get(header.offset);
   }
 
-  /** Runs something that reads a unit; damage there becomes a warning and `undefined`. */
+  /** Runs something that reads a unit; damage there becomes a warning and `undefined`. What is about all of the file is thrown. */
   attempt<T>(unit: Unit, read: () => T): T | undefined {
     try {
       return read();
     } catch (error) {
-      if (!(error instanceof RsptraceError)) throw error;
+      if (!isDamage(error)) throw error;
       this.warn(`unit at offset 0x${(unit.offset - unit.base).toString(16)}: ${messageOf(error)}`);
       return undefined;
     }
@@ -350,6 +357,7 @@ export class DebugInfo {
     const known = this.units[this.#byAddress.find(code)];
     if (known !== undefined) return known;
     // A unit whose root names no ranges may hold functions all the same.
+    this.elf.budget.spend(this.#withoutRanges.length, 'the units');
     return this.#withoutRanges.find((unit) => this.attempt(unit, () => this.indexOf(unit).functionAt(code)));
   }
 }

@@ -9,7 +9,7 @@
 // out: entries of foreign type units (in .dwo files), and an index that is damaged anywhere or does not tell where its entries are
 // (gdb's): its units are then scanned.
 import { ByteReader } from '../base/byte-reader.js';
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { DW_AT, DW_FORM, DW_TAG } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import { Die } from './die.js';
@@ -18,6 +18,9 @@ import { hashName, KIND, kindOf, type NameSink } from './name-scan.js';
 import type { Unit } from './unit.js';
 
 const DW_IDX = { compile_unit: 1, type_unit: 2, die_offset: 3 } as const;
+
+/** In lists of numbers. */
+const BYTES_OF_ENTRY = 32;
 
 interface Abbreviation {
   readonly tag: number;
@@ -44,7 +47,7 @@ export function readDebugNames(debug: DebugInfo, sink: NameSink): Set<Unit> {
         sink.add(found.hashes[i] as number, found.offsets[i] as number, found.kinds[i] as number);
       }
     } catch (error) {
-      if (!(error instanceof RsptraceError)) throw error;
+      if (!isDamage(error)) throw error;
       debug.warn(`.debug_names: the index at offset 0x${start.toString(16)} is not used: ${messageOf(error)}`);
       if (r.offset <= start + 12) break;
     }
@@ -103,6 +106,7 @@ function readIndex(debug: DebugInfo, r: ByteReader, offsetSize: number, covered:
   const text = debug.sections.get('.debug_str');
   // Lists of entries may share their tails; read over and over they would be no real index.
   let budget = pool.remaining * 2 + nameCount;
+  debug.elf.budget.spend(budget, '.debug_names');
   for (let i = 0; i < nameCount; i++) {
     const hash = hashName(text, word(strings), text.length);
     const list = pool.at(pool.offset + word(entries));
@@ -122,6 +126,7 @@ function readIndex(debug: DebugInfo, r: ByteReader, offsetSize: number, covered:
       const entry = home && target(home, home.offset + offset, abbreviation.tag);
       if (entry === undefined || seen.has(entry.offset)) continue;
       seen.add(entry.offset);
+      debug.elf.budget.hold(BYTES_OF_ENTRY, '.debug_names');
       found.hashes.push(hash);
       found.offsets.push(entry.offset);
       found.kinds.push(entry.kind);

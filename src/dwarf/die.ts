@@ -18,6 +18,10 @@ import {
 } from './forms.js';
 import type { Unit } from './unit.js';
 
+const ENTRIES = 'the entries of .debug_info';
+/** Bytes of attributes: those of real entries have some tens. */
+const LONG_ENTRY = 1024;
+
 /** What {@link Die} and {@link DieCursor} share: an entry's attributes by name, read when asked for. */
 abstract class Entry {
   readonly unit: Unit;
@@ -35,7 +39,8 @@ abstract class Entry {
 
   /** Reads the entry that begins at a local offset; false where a list of children ends. */
   protected read(local: number): boolean {
-    const { bytes, abbrevs } = this.unit;
+    const { bytes, abbrevs, budget } = this.unit;
+    budget.spend(1, ENTRIES);
     let code = bytes[local] as number;
     let attrs = local + 1;
     if (code >= 0x80) {
@@ -61,6 +66,8 @@ abstract class Entry {
     if (end > this.unit.end - this.unit.base) {
       throw damaged(this.unit, this.offset - this.unit.base, 'an entry reaches past the end of its unit');
     }
+    // Its strings had to be looked through for their ends.
+    if (end - this.attrs > LONG_ENTRY) this.unit.budget.spend((end - this.attrs) >> 6, ENTRIES);
     return end;
   }
 
@@ -74,6 +81,7 @@ abstract class Entry {
       at: abbrevs.locate(bytes, this.attrs, this.row, index, this.unit),
       implicit: abbrevs.implicit.get(index) ?? 0n,
     };
+    if (found.at - this.attrs > LONG_ENTRY) this.unit.budget.spend((found.at - this.attrs) >> 6, ENTRIES);
     resolveIndirect(this.unit, found);
     return found;
   }

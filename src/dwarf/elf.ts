@@ -5,15 +5,17 @@
 //
 // Refused: 32-bit, big-endian, and headers that point outside the file. Extended section numbering (e_shnum 0) is read.
 import { type Addr, addr } from '../base/addr.js';
+import { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { type ByteSource, FileSource, MemorySource } from './byte-source.js';
-import { type CodeAddress, toCode } from './code-address.js';
+import { CodeSpace } from './code-address.js';
 import { decompressSection, SHF_COMPRESSED } from './compression.js';
 import { type DebugFileOptions, findDebugFile } from './debug-file.js';
 import { RelativeRelocations } from './relocations.js';
 import { ElfSymbols } from './symbols.js';
+import { asText, textAt } from './text-at.js';
 
 export const ET = { REL: 1, EXEC: 2, DYN: 3, CORE: 4 } as const;
 export const SHT = { PROGBITS: 1, SYMTAB: 2, STRTAB: 3, NOTE: 7, NOBITS: 8, DYNSYM: 11 } as const;
@@ -54,8 +56,12 @@ export interface ElfSegment {
  */
 export class ElfFile {
   readonly path: string;
+  /** What reading it, its debug info included, may cost. */
+  readonly budget: Budget;
   /** How far from its own addresses the program was loaded; 0 unless made by {@link loadedAt}. */
-  readonly loadBias: CodeAddress;
+  readonly loadBias: bigint;
+  /** What numbers its addresses have in tables. */
+  readonly codes: CodeSpace;
   readonly machine: number;
   readonly type: number;
   readonly entry: Addr;
@@ -63,7 +69,8 @@ export class ElfFile {
   readonly segments: readonly ElfSegment[];
   readonly #source: ByteSource;
   readonly #byName = new Map<string, ElfSection>();
-  readonly #contents = new Map<string, Uint8Array>();
+  /** Sections as they were asked for; one that cannot be unpacked keeps its error. */
+  readonly #contents = new Map<string, Uint8Array | RsptraceError>();
   readonly #loads: readonly {
     readonly start: number;
     readonly fileEnd: number;
@@ -74,9 +81,10 @@ export class ElfFile {
   #relocations: RelativeRelocations | undefined;
   #debugFile: ElfFile | undefined;
 
-  private constructor(source: ByteSource, path: string, loadBias: CodeAddress = 0) {
+  private constructor(source: ByteSource, path: string, loadBias = 0n) {
     this.#source = source;
     this.path = path;
+    this.budget = new Budget(path, source.size);
     this.loadBias = loadBias;
     const header = this.#reader('the ELF header', 0, Math.min(64, source.size));
     const magic = header.bytes;
@@ -102,15 +110,15 @@ export class ElfFile {
     const namesIndex = header.u16();
     this.segments = this.#readSegments(segmentsAt, segmentSize, segmentCount);
     this.sections = this.#readSections(sectionsAt, sectionSize, sectionCount, namesIndex);
+    const parts = this.segments.filter(({ type }) => type === PT_LOAD);
+    this.codes = new CodeSpace(parts.length > 0 ? parts.map(extentOf) : this.sections.filter(isAllocated), loadBias);
     for (const section of this.sections) {
       if (!this.#byName.has(section.name)) this.#byName.set(section.name, section);
     }
-    this.#loads = this.segments
-      .filter((s) => s.type === PT_LOAD)
-      .map((s) => {
-        const start = toCode(s.address);
-        return { start, fileEnd: start + s.fileSize, end: start + s.memorySize, offset: s.offset };
-      });
+    this.#loads = parts.map((s) => {
+      const start = this.codes.toCode(s.address);
+      return { start, fileEnd: start + s.fileSize, end: start + s.memorySize, offset: s.offset };
+    });
   }
 
   /**
@@ -124,6 +132,11 @@ export class ElfFile {
       elf.#debugFile = findDebugFile(elf, options, (name) => ElfFile.#openOne(name), warn);
     }
     return elf;
+  }
+
+  /** Files beside this one that belong to it and are read with it. */
+  get debugFiles(): readonly string[] {
+    return this.#debugFile === undefined ? [] : [this.#debugFile.path];
   }
 
   static #openOne(path: string): ElfFile {
@@ -143,7 +156,7 @@ export class ElfFile {
 
   /** The same program at the addresses where a loader has put it, so far from its own. Its debug file goes with it. */
   loadedAt(bias: bigint): ElfFile {
-    const there = new ElfFile(this.#source, this.path, toCode(bias));
+    const there = new ElfFile(this.#source, this.path, bias);
     there.#debugFile = this.#debugFile?.loadedAt(bias);
     return there;
   }
@@ -186,15 +199,27 @@ export class ElfFile {
   section(name: string): Uint8Array | undefined {
     if (this.#debugFile?.has(name) && isDebugSection(name)) return this.#debugFile.section(name);
     const known = this.#contents.get(name);
+    if (known instanceof RsptraceError) throw known;
     if (known !== undefined) return known;
     const legacy = name.startsWith('.debug_') ? `.z${name.slice(1)}` : undefined;
     const header = this.#byName.get(name) ?? (legacy === undefined ? undefined : this.#byName.get(legacy));
     if (header === undefined || header.type === SHT.NOBITS) return undefined;
     const raw = this.#range(header.name, header.offset, header.size);
     const packed = (header.flags & SHF_COMPRESSED) !== 0 || header.name === legacy;
-    const bytes = packed ? decompressSection(raw, header.name, header.name === legacy) : raw;
+    const bytes = packed ? this.#unpack(raw, header.name, header.name === legacy) : raw;
     this.#contents.set(name, bytes);
+    if (bytes instanceof RsptraceError) throw bytes;
     return bytes;
+  }
+
+  /** The error where it does not unpack: the next who asks for it must not try again. */
+  #unpack(raw: Uint8Array, name: string, legacy: boolean): Uint8Array | RsptraceError {
+    try {
+      return decompressSection(raw, name, legacy, this.budget);
+    } catch (error) {
+      if (error instanceof RsptraceError) return error;
+      throw error;
+    }
   }
 
   /** A section's bytes as they stand in the file. */
@@ -213,7 +238,7 @@ export class ElfFile {
    * byte is outside the segments' file parts (.bss included).
    */
   bytesAt(address: Addr, length: number): Uint8Array | undefined {
-    const at = toCode(address);
+    const at = this.codes.toCode(address);
     for (const load of this.#loads) {
       if (!(at >= load.start && at + length <= load.fileEnd)) continue;
       const offset = load.offset + (at - load.start);
@@ -236,7 +261,7 @@ export class ElfFile {
   }
 
   #loaded(linked: bigint): Addr {
-    return addr(linked + BigInt(this.loadBias));
+    return addr(linked + this.loadBias);
   }
 
   #damaged(what: string): RsptraceError {
@@ -281,8 +306,12 @@ export class ElfFile {
     const found = Array.from({ length: count }, (_, i) => this.#section(table.at(i * size), i));
     const holder = found[namesIndex];
     if (holder === undefined) return found.map(({ nameOffset: _, ...section }) => section);
-    const names = this.#reader('.shstrtab', holder.offset, holder.size);
-    return found.map(({ nameOffset, ...section }) => ({ ...section, name: names.at(nameOffset).cstr() }));
+    const names = asText(this.#range('.shstrtab', holder.offset, holder.size));
+    return found.map(({ nameOffset, ...section }) => {
+      const name = textAt(names, nameOffset, this.budget, 'the names of sections');
+      if (name === undefined) throw this.#damaged(`section ${section.index} has no name in .shstrtab`);
+      return { ...section, name };
+    });
   }
 
   #section(r: ByteReader, index: number): ElfSection & { readonly nameOffset: number } {
@@ -317,6 +346,14 @@ export class ElfFile {
     }
     return undefined;
   }
+}
+
+function extentOf({ address, memorySize: size }: ElfSegment): { readonly address: Addr; readonly size: number } {
+  return { address, size };
+}
+
+function isAllocated({ flags }: ElfSection): boolean {
+  return (flags & SHF_ALLOC) !== 0;
 }
 
 /** What a debug file has in place of the program. */

@@ -141,11 +141,11 @@ class Evaluation {
       }
       switch (op) {
         case DW_OP.addr:
-          this.#stack.push(generic((unit.addressSize === 8 ? r.u64() : BigInt(r.u32())) + BigInt(unit.loadBias)));
+          this.#stack.push(generic((unit.addressSize === 8 ? r.u64() : BigInt(r.u32())) + unit.debug.elf.loadBias));
           break;
         case DW_OP.addrx:
         case DW_OP.GNU_addr_index:
-          this.#stack.push(generic(indexedWord(unit, r.uleb()) + BigInt(unit.loadBias)));
+          this.#stack.push(generic(indexedWord(unit, r.uleb()) + unit.debug.elf.loadBias));
           break;
         case DW_OP.constx:
         case DW_OP.GNU_const_index:

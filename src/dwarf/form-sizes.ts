@@ -155,8 +155,11 @@ export function ulebAt(bytes: Uint8Array, at: number): number {
   return value;
 }
 
+/** Behind a LEB128 number. One of more bytes than any producer pads to ends there: a damaged file may hold one without an end. */
 export function lebEnd(bytes: Uint8Array, offset: number): number {
   let at = offset;
-  while ((bytes[at] ?? 0) >= 0x80) at++;
+  while ((bytes[at] ?? 0) >= 0x80 && at - offset < MAX_LEB) at++;
   return at + 1;
 }
+
+const MAX_LEB = 64;

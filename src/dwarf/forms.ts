@@ -3,9 +3,10 @@
 //
 // References into a supplementary file (ref_sup, strp_sup, GNU_ref_alt, GNU_strp_alt) are undefined: the file is not opened.
 import { RsptraceError } from '../base/errors.js';
-import { type CodeAddress, codeOf } from './code-address.js';
+import type { CodeAddress } from './code-address.js';
 import { DW_FORM } from './constants.js';
 import { lebEnd, u16At, u32At, ulebAt } from './form-sizes.js';
+import { asText, textAt } from './text-at.js';
 import type { Unit } from './unit.js';
 
 /** A form and where its value stands in the unit's section; `implicit` is implicit_const's value. */
@@ -125,9 +126,10 @@ export function littleEndian(bytes: Uint8Array): bigint {
 export function readString(unit: Unit, v: Located): string | undefined {
   switch (v.form) {
     case DW_FORM.string: {
-      const end = unit.bytes.indexOf(0, v.at);
-      if (end < 0 || end >= unit.end - unit.base) throw damaged(unit, v.at, 'a string without an end');
-      return Buffer.from(unit.bytes.buffer, unit.bytes.byteOffset + v.at, end - v.at).toString('utf8');
+      const own = unit.bytes.subarray(0, unit.end - unit.base);
+      const found = textAt(asText(own), v.at, unit.budget, unit.header.section);
+      if (found === undefined) throw damaged(unit, v.at, 'a string without an end');
+      return found;
     }
     case DW_FORM.strp:
       return text(unit, v.at, '.debug_str', fixed(unit, v.at, unit.offsetSize));
@@ -208,8 +210,7 @@ export function indexedAddress(unit: Unit, index: number): CodeAddress {
 }
 
 function codeAt(unit: Unit, bytes: Uint8Array, at: number): CodeAddress {
-  const linked = unit.addressSize === 8 ? codeOf(u32At(bytes, at), u32At(bytes, at + 4)) : u32At(bytes, at);
-  return linked + unit.loadBias;
+  return unit.codes.ofFile(u32At(bytes, at), unit.addressSize === 8 ? u32At(bytes, at + 4) : 0);
 }
 
 /** The same as the exact number: DW_OP.constx keeps any constant there. */

@@ -1,3 +1,4 @@
+import type { Budget } from '../base/budget.js';
 import { demangle } from './demangle.js';
 import type { Die } from './die.js';
 import { linkageNameOf, pathOf, stripGenerics } from './names.js';
@@ -7,15 +8,15 @@ import { linkageNameOf, pathOf, stripGenerics } from './names.js';
  * whose it is, in both manglings: `labkern::work::Disk::seek`, `<labkern::work::Disk as labkern::work::BlockDev>::read`.
  */
 export function functionName(die: Die): string {
-  return namedPath(pathOf(die), linkageNameOf(die)).join('::');
+  return namedPath(pathOf(die), linkageNameOf(die), die.unit.budget).join('::');
 }
 
 /** A path without generic arguments whose part up to the last `{impl#N}` is replaced by what the mangled name calls it. */
-export function namedPath(path: readonly string[], linkageName: string | undefined): string[] {
+export function namedPath(path: readonly string[], linkageName: string | undefined, budget: Budget): string[] {
   const plain = path.map(stripGenerics);
   const impl = lastImpl(plain);
   if (impl < 0 || linkageName === undefined) return plain;
-  const owner = implOwner(demangle(linkageName), plain.length - impl - 1);
+  const owner = implOwner(demangle(linkageName, budget), plain.length - impl - 1);
   return owner === undefined ? plain : [owner, ...plain.slice(impl + 1)];
 }
 

@@ -123,7 +123,11 @@ export class FutureEntry implements FutureType {
   #coroutineName(): string {
     const path = pathOf(this.#type);
     const own = /^\{(async_\w+)_env(#\d+)\}/.exec(path.pop() ?? '');
-    const named = namedPath([...path, `{${own?.[1]}${own?.[2]}}`], this.#poll && linkageNameOf(this.#poll));
+    const named = namedPath(
+      [...path, `{${own?.[1]}${own?.[2]}}`],
+      this.#poll && linkageNameOf(this.#poll),
+      this.#debug.elf.budget,
+    );
     return named.filter((part) => !/^\{async_(fn|closure)#\d+\}$/.test(part)).join('::');
   }
 }

@@ -1,4 +1,5 @@
 import type { Addr } from '../base/addr.js';
+import type { Budget } from '../base/budget.js';
 import type { Die } from './die.js';
 
 export type FutureKind = 'async_fn' | 'async_block' | 'async_closure' | 'impl';
@@ -179,6 +180,8 @@ export interface FutureSet {
   /** Ordered by name, then instance. */
   readonly all: readonly FutureType[];
   readonly warnings: readonly string[];
+  /** What reading the file that they are from may cost. */
+  readonly budget: Budget;
   /** The Future that a `dyn Future` vtable is for, by the debug info or by the poll function that the vtable names. */
   byVtable(address: Addr): FutureType | undefined;
   byPollAddress(address: Addr): FutureType | undefined;

@@ -1,5 +1,6 @@
 import { type Addr, addOffset } from '../base/addr.js';
-import { type CodeAddress, fromCode, NO_ADDRESS, toCode } from './code-address.js';
+import type { Budget } from '../base/budget.js';
+import { type CodeAddress, NO_ADDRESS } from './code-address.js';
 import { DW_AT } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import type { Die } from './die.js';
@@ -26,6 +27,7 @@ export function findFutures(debug: DebugInfo): FutureSet {
 
 class Futures implements FutureSet, FutureLookup {
   readonly warnings: readonly string[];
+  readonly budget: Budget;
   readonly #debug: DebugInfo;
   readonly #byKey = new Map<string, FutureEntry>();
   readonly #byType = new Map<number, FutureEntry | undefined>();
@@ -40,6 +42,7 @@ class Futures implements FutureSet, FutureLookup {
   constructor(debug: DebugInfo) {
     this.#debug = debug;
     this.warnings = debug.warnings;
+    this.budget = debug.elf.budget;
     this.held = new HeldFutures(debug, this.futureOf);
     const scan = new FutureScan(debug);
     each(scan.environments, (offset) => this.#attempt(offset, (die) => this.#addEnvironment(die)));
@@ -72,16 +75,18 @@ class Futures implements FutureSet, FutureLookup {
   }
 
   byPollAddress(address: Addr): FutureType | undefined {
-    return this.#byPoll.get(toCode(address));
+    return this.#byPoll.get(this.#debug.elf.codes.toCode(address));
   }
 
   byVtable(address: Addr): FutureType | undefined {
-    const known = this.#byVtable.get(toCode(address));
+    const known = this.#byVtable.get(this.#debug.elf.codes.toCode(address));
     if (known !== undefined) return known;
     // drop_in_place, size, align, then the trait's methods: poll is the first.
     const word = this.#debug.elf.bytesAt(addOffset(address, 24), 8);
     if (word === undefined) return undefined;
-    return this.#byPoll.get(toCode(new DataView(word.buffer, word.byteOffset, 8).getBigUint64(0, true)));
+    return this.#byPoll.get(
+      this.#debug.elf.codes.toCode(new DataView(word.buffer, word.byteOffset, 8).getBigUint64(0, true)),
+    );
   }
 
   behindDyn(typeName: string): readonly FutureType[] {
@@ -163,7 +168,7 @@ class Futures implements FutureSet, FutureLookup {
   #addPoll(future: FutureEntry, fn: Die): void {
     const poll = readPollFunction(this.#debug, fn);
     if (poll === undefined) return;
-    const code = toCode(poll.address);
+    const code = this.#debug.elf.codes.toCode(poll.address);
     const other = this.#byPoll.get(code);
     if (other === undefined) this.#byPoll.set(code, future);
     else if (other !== future) {
@@ -178,7 +183,7 @@ class Futures implements FutureSet, FutureLookup {
     const future = type && this.ofType(type);
     if (future === undefined || !this.#debug.elf.isLoaded(code) || this.#byVtable.has(code)) return;
     this.#byVtable.set(code, future);
-    future.vtables.push(fromCode(code));
+    future.vtables.push(this.#debug.elf.codes.fromCode(code));
   }
 }
 
@@ -186,7 +191,7 @@ function addressOfStatic(variable: Die): CodeAddress {
   const expression = variable.block(DW_AT.location);
   const found = expression && evaluate(expression, variable.unit, () => undefined);
   const location = found !== undefined && 'pieces' in found ? found.pieces[0]?.location : undefined;
-  return location?.kind === 'memory' ? toCode(location.address) : NO_ADDRESS;
+  return location?.kind === 'memory' ? variable.unit.codes.toCode(location.address) : NO_ADDRESS;
 }
 
 function keyOf(name: string, size: number): string {

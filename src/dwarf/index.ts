@@ -3,7 +3,7 @@ export { awaitChain, type ChainLink, stateOf } from './await-chain.js';
 export { type BtfFunction, type BtfValue, btfFunctions, btfMember } from './btf.js';
 export { CallFrames } from './cfi.js';
 export { type CfiOperands, evaluateCfi } from './cfi-expr.js';
-export { type CodeAddress, fromCode, toCode } from './code-address.js';
+export { type CodeAddress, type CodeSpace, lastNotAbove } from './code-address.js';
 export * from './constants.js';
 export type { DebugFileOptions } from './debug-file.js';
 export { DebugInfo, type FunctionInfo, type SourcePosition } from './debug-info.js';

@@ -38,7 +38,10 @@ export interface LineHeader {
   readonly end: number;
 }
 
-/** Reads the header at an offset of .debug_line. Throws `DWARF_VERSION` or `INPUT_TRUNCATED`. */
+/** What a byte of a header takes in lists of names: two bytes may be an entry. */
+const BYTES_IN_TABLES = 24;
+
+/** Reads the header at an offset of .debug_line. Throws `DWARF_VERSION`, `INPUT_TRUNCATED` or `ELF_TOO_COSTLY`. */
 export function readLineHeader(sections: DwarfSections, offset: number, unitAddressSize: number): LineHeader {
   const bytes = sections.get('.debug_line');
   let r = new ByteReader(bytes, '.debug_line', Math.min(offset, bytes.length));
@@ -63,6 +66,9 @@ export function readLineHeader(sections: DwarfSections, offset: number, unitAddr
   const headerLength = wide ? r.u64n() : r.u32();
   if (headerLength > r.remaining) throw r.truncated('a line table header');
   const program = r.offset + headerLength;
+  // Headers of a damaged file may overlap many times over.
+  sections.budget.spend(headerLength, '.debug_line');
+  sections.budget.hold(headerLength * BYTES_IN_TABLES, '.debug_line');
   const minInstruction = r.u8();
   const maxOperations = version >= 4 ? r.u8() : 1;
   const defaultIsStmt = r.u8() !== 0;
@@ -119,6 +125,7 @@ function readEntries(r: ByteReader, sections: DwarfSections, offsetSize: number)
   const entries: LineFile[] = [];
   // An entry of no bytes would let a count of 2^53 loop: each takes at least one byte.
   if (count > r.remaining) throw r.truncated(`${count} entries`);
+  sections.budget.spend(count * format.length, '.debug_line');
   for (let i = 0; i < count; i++) {
     let name = '';
     let directory = 0;

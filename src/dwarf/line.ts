@@ -4,7 +4,8 @@
 // VLIW op_index is followed (maximum_operations_per_instruction) and dropped: addresses only. Each opcode emits at most one
 // row, so the program's length bounds the table.
 import { ByteReader } from '../base/byte-reader.js';
-import { type CodeAddress, codeOf, lastNotAbove, NO_ADDRESS } from './code-address.js';
+import { type CodeAddress, type CodeSpace, lastNotAbove, NO_ADDRESS } from './code-address.js';
+import type { ElfFile } from './elf.js';
 import { F64Column, U32Column } from './growable.js';
 import { IntervalIndex, IntervalList } from './intervals.js';
 import type { LineHeader } from './line-header.js';
@@ -19,6 +20,8 @@ export interface LineRow {
   readonly endSequence: boolean;
 }
 
+/** In columns. */
+const BYTES_OF_ROW = 24;
 const IS_STMT = 1;
 const END = 2;
 
@@ -35,17 +38,15 @@ export class LineTable {
   readonly #sequenceEnd: Uint32Array;
 
   /**
-   * Runs the program. `isLoaded` tells sequences of discarded functions (at 0 or another tombstone) apart; `loadBias` is what the file's
-   * addresses lack to those in memory.
+   * Runs the program of a line table of `elf`, which tells sequences of discarded functions (at 0 or another tombstone) apart and
+   * knows what the file's addresses lack to those in memory.
    */
-  constructor(
-    section: Uint8Array,
-    header: LineHeader,
-    isLoaded: (address: CodeAddress) => boolean,
-    loadBias: CodeAddress = 0,
-  ) {
+  constructor(section: Uint8Array, header: LineHeader, elf: ElfFile) {
     this.header = header;
-    const rows = run(section, header, loadBias);
+    // Programs of a damaged file may overlap many times over.
+    elf.budget.spend(header.end - header.program, '.debug_line');
+    const rows = run(section, header, elf.codes);
+    elf.budget.hold(rows.address.length * BYTES_OF_ROW, '.debug_line');
     this.#address = rows.address.rows().slice();
     this.#file = rows.file.rows().slice();
     this.#line = rows.line.rows().slice();
@@ -57,7 +58,7 @@ export class LineTable {
     for (let i = 0, first = 0; i < this.#flags.length; i++) {
       if (((this.#flags[i] as number) & END) === 0) continue;
       const low = this.#address[first] as number;
-      if (isLoaded(low)) {
+      if (elf.isLoaded(low)) {
         sequences.add(low, this.#address[i] as number, starts.length);
         starts.push(first);
         ends.push(i);
@@ -104,7 +105,7 @@ interface Rows {
   readonly flags: U32Column;
 }
 
-function run(section: Uint8Array, header: LineHeader, loadBias: CodeAddress): Rows {
+function run(section: Uint8Array, header: LineHeader, codes: CodeSpace): Rows {
   const r = new ByteReader(section, '.debug_line', header.program, header.end);
   const { lineBase, lineRange, opcodeBase, minInstruction, maxOperations } = header;
   const rows: Rows = {
@@ -114,7 +115,7 @@ function run(section: Uint8Array, header: LineHeader, loadBias: CodeAddress): Ro
     column: new U32Column(),
     flags: new U32Column(),
   };
-  let address = loadBias;
+  let address = codes.ofFile(0, 0);
   let opIndex = 0;
   let file = 1;
   let line = 1;
@@ -152,14 +153,14 @@ function run(section: Uint8Array, header: LineHeader, loadBias: CodeAddress): Ro
         const extended = length === 0 ? -1 : r.u8();
         if (extended === DW_LNE.end_sequence) {
           emit(END);
-          address = loadBias;
+          address = codes.ofFile(0, 0);
           opIndex = 0;
           file = 1;
           line = 1;
           column = 0;
           isStmt = header.defaultIsStmt;
         } else if (extended === DW_LNE.set_address) {
-          address = loadBias + (length >= 9 ? codeOf(r.u32(), r.u32()) : length >= 5 ? r.u32() : NO_ADDRESS);
+          address = length >= 5 ? codes.ofFile(r.u32(), length >= 9 ? r.u32() : 0) : NO_ADDRESS;
           opIndex = 0;
         } else if (extended === DW_LNE.define_file) {
           header.files.push({ name: r.cstr(), directory: r.uleb() });

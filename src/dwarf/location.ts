@@ -10,7 +10,7 @@ import { lebEnd, ulebAt } from './form-sizes.js';
 import { indexedAddress, readBlock, readNumber } from './forms.js';
 import { DW_LLE } from './list-codes.js';
 import { DW_OP } from './op-codes.js';
-import { listOffset, readAddress, readWord } from './ranges.js';
+import { firstBase, listOffset, RANGE, readAddress, readOldEntry } from './ranges.js';
 import type { Unit } from './unit.js';
 
 /** One entry of a location list; `low` and `high` are infinite for an expression that holds everywhere. */
@@ -56,16 +56,14 @@ const EVERYWHERE = { low: Number.NEGATIVE_INFINITY, high: Number.POSITIVE_INFINI
 function readOldList(unit: Unit, offset: number): LocationEntry[] {
   const section = unit.sections.get('.debug_loc');
   const r = new ByteReader(section, '.debug_loc', Math.min(offset, section.length));
-  const largest = unit.addressSize === 8 ? -1 : 0xffff_ffff;
-  let base = unit.root.lowPc;
-  if (Number.isNaN(base)) base = unit.loadBias;
+  let base = firstBase(unit);
   const found: LocationEntry[] = [];
   for (;;) {
-    const low = readWord(r, unit);
-    const high = readWord(r, unit);
-    if (low === 0 && high === 0) return found;
-    if (low === largest) base = high + unit.loadBias;
-    else found.push({ low: base + low, high: base + high, expression: r.take(r.u16()) });
+    unit.budget.spend(RANGE, '.debug_loc');
+    const entry = readOldEntry(r, unit, base);
+    if (entry === undefined) return found;
+    if ('base' in entry) base = entry.base;
+    else found.push({ ...entry, expression: r.take(r.u16()) });
   }
 }
 
@@ -78,6 +76,7 @@ function readLocationList(unit: Unit, offset: number): LocationEntry[] {
     found.push({ low, high, expression: r.take(r.uleb()) });
   };
   for (;;) {
+    unit.budget.spend(RANGE, '.debug_loclists');
     const kind = r.u8();
     switch (kind) {
       case DW_LLE.end_of_list:

@@ -8,6 +8,8 @@ import { nameOf, pathOf, stripGenerics } from './names.js';
 
 /** The low bits of a row's hash give way to what the entry is. */
 const KIND_BITS = 2;
+/** In columns, and while they are sorted. */
+const BYTES_OF_NAME = 24;
 const KIND_MASK = (1 << KIND_BITS) - 1;
 
 export type NamedKind = keyof typeof KIND;
@@ -30,6 +32,7 @@ export class NameIndex {
     const rows = new Rows();
     const indexed = readDebugNames(debug, rows);
     for (const unit of debug.units) if (!indexed.has(unit)) debug.attempt(unit, () => scanNames(unit, rows));
+    debug.elf.budget.hold(rows.hashes.length * BYTES_OF_NAME, 'the names in .debug_info');
     const hashes = rows.hashes.rows();
     const offsets = rows.offsets.rows();
     const count = hashes.length;
@@ -102,9 +105,10 @@ export class NameIndex {
 function methodPaths(name: string): string[][] {
   const parts = splitPath(name);
   const [owner = '', ...rest] = parts;
-  const split = /^<(.+) as (.+)>$/.exec(owner);
-  if (split === null) return [parts];
-  return [parts, [...splitPath(split[1] as string), ...rest], [...splitPath(split[2] as string), ...rest]];
+  const middle = owner.lastIndexOf(' as ');
+  if (middle < 2 || !owner.startsWith('<') || !owner.endsWith('>')) return [parts];
+  const [type, trait] = [owner.slice(1, middle), owner.slice(middle + ' as '.length, -1)];
+  return [parts, [...splitPath(type), ...rest], [...splitPath(trait), ...rest]];
 }
 
 class Rows implements NameSink {

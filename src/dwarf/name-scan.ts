@@ -123,6 +123,7 @@ export function kindOf(tag: number): number {
 /** Adds the unit's names. Throws `DWARF_DAMAGED` and the like; what was found until then has been added. */
 export function scanNames(unit: Unit, sink: NameSink): void {
   const { bytes, abbrevs: table, base } = unit;
+  unit.budget.spend(unit.end - unit.offset, 'the names in .debug_info');
   const plan = planOf(table, unit);
   const flat = unit.isFlat;
   const end = unit.end - base;

@@ -76,35 +76,35 @@ function isUnit(tag: number): boolean {
  * `<a::D<T> as b::R<U>>::read` is `<a::D as b::R>::read`.
  */
 export function stripGenerics(name: string): string {
-  let out = '';
+  if (!name.includes('<') && !name.includes('>')) return name;
+  // In pieces, because looking at the end of a text that grows letter by letter copies it each time.
+  const kept: string[] = [];
+  let from = 0;
   let depth = 0;
   let qualified = 0;
   for (let i = 0; i < name.length; i++) {
-    const c = name[i] as string;
-    if (c === '<') {
-      const before = name[i - 1];
-      const startsPath =
-        depth === 0 &&
-        (before === undefined ||
-          before === ' ' ||
-          before === '<' ||
-          before === '(' ||
-          before === '[' ||
-          before === '&');
-      if (startsPath) {
-        qualified++;
-        out += c;
-      } else {
-        if (depth === 0 && out.endsWith('::')) out = out.slice(0, -2);
-        depth++;
+    const c = name.charCodeAt(i);
+    if (c === LESS) {
+      if (depth === 0 && startsPath(name, i)) qualified++;
+      else if (depth++ === 0) {
+        const end = i - from >= 2 && name.startsWith('::', i - 2) ? i - 2 : i;
+        kept.push(name.slice(from, end));
       }
-    } else if (c === '>' && name[i - 1] !== '-') {
-      if (depth > 0) depth--;
-      else if (qualified > 0) {
-        qualified--;
-        out += c;
-      } else out += c;
-    } else if (depth === 0) out += c;
+    } else if (c === GREATER && name.charCodeAt(i - 1) !== DASH) {
+      if (depth > 0) {
+        if (--depth === 0) from = i + 1;
+      } else if (qualified > 0) qualified--;
+    }
   }
-  return out;
+  if (depth === 0) kept.push(name.slice(from));
+  return kept.join('');
+}
+
+const LESS = 0x3c;
+const GREATER = 0x3e;
+const DASH = 0x2d;
+
+/** Whether a `<` begins a qualified path: at the start, or behind what no generic arguments follow. */
+function startsPath(name: string, at: number): boolean {
+  return at === 0 || ' <([&'.includes(name.charAt(at - 1));
 }

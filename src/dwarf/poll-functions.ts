@@ -1,4 +1,3 @@
-import { fromCode } from './code-address.js';
 import { DW_AT, DW_TAG } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import { demangle } from './demangle.js';
@@ -33,7 +32,8 @@ export function isFuturePoll(fn: Die): boolean {
   const scope = fn.unit.debug.indexOf(fn.unit).scopeOf(fn.offset);
   if (!/^\{impl#\d+\}$/.test((scope && nameOf(scope)) ?? '') || pollTypeOf(fn) === undefined) return false;
   const symbol = linkageNameOf(fn);
-  if (symbol !== undefined) return /^<.* as core::future::future::Future>::poll$/.test(stripGenerics(demangle(symbol)));
+  if (symbol !== undefined)
+    return /^<.* as core::future::future::Future>::poll$/.test(stripGenerics(demangle(symbol, fn.unit.budget)));
   const [, context] = [...fn.children()].filter((d) => d.tag === DW_TAG.formal_parameter);
   return context !== undefined && typeName(context.follow(DW_AT.type)).includes('core::task::wake::Context');
 }
@@ -50,8 +50,8 @@ export function readPollFunction(debug: DebugInfo, fn: Die): PollFunction | unde
   const result = pollTypeOf(fn);
   const { file, line } = debug.declarationOf(fn);
   return {
-    address: fromCode(body.low),
-    end: fromCode(body.high),
+    address: debug.elf.codes.fromCode(body.low),
+    end: debug.elf.codes.fromCode(body.high),
     symbol: linkageNameOf(fn),
     declFile: file,
     declLine: line,
@@ -70,7 +70,7 @@ export function readInlinedPoll(debug: DebugInfo, copy: Die, into: string): Inli
   const file = copy.number(DW_AT.call_file);
   return {
     into,
-    address: fromCode(address),
+    address: debug.elf.codes.fromCode(address),
     file: file === undefined ? undefined : debug.fileName(copy.unit, file)?.path,
     line: copy.number(DW_AT.call_line),
   };

@@ -1,10 +1,10 @@
 // Address ranges of a DIE: low_pc/high_pc, or DW_AT.ranges into .debug_ranges (DWARF 2-4: pairs of addresses, relative to the
 // unit's base) or .debug_rnglists (DWARF 5, section 7.25: tagged entries).
 //
-// Every list is bounded by its section. Empty ranges, reversed ones and those outside every
-// address space are left out; those of discarded functions (linkers leave 0, 1 or -1) are not: see ElfFile.isLoaded.
+// Every list is bounded by its section, and its entries are charged each time: functions of a damaged file may share one list.
+// Empty ranges, reversed ones and those outside every address space are left out; those of discarded functions (linkers leave 0, 1 or -1) are not: see ElfFile.isLoaded.
 import { ByteReader } from '../base/byte-reader.js';
-import { type CodeAddress, codeOf } from './code-address.js';
+import type { CodeAddress } from './code-address.js';
 import { DW_AT, DW_FORM } from './constants.js';
 import type { Die, DieCursor } from './die.js';
 import { indexedAddress, readNumber } from './forms.js';
@@ -16,6 +16,9 @@ export interface AddressRange {
   readonly low: CodeAddress;
   readonly high: CodeAddress;
 }
+
+/** Units of the budget that an entry of a list takes, of ranges or of locations: an object each. */
+export const RANGE = 4;
 
 /** The code that an entry covers, in the order of the file; empty when it covers none. */
 export function rangesOf(die: Die | DieCursor): AddressRange[] {
@@ -43,27 +46,43 @@ export function listOffset(unit: Unit, section: string, base: number, index: num
 
 /** The next address of a reader, of the unit's size, where it is in memory. */
 export function readAddress(r: ByteReader, unit: Unit): CodeAddress {
-  return readWord(r, unit) + unit.loadBias;
+  return unit.codes.ofFile(r.u32(), unit.addressSize === 8 ? r.u32() : 0);
 }
 
-/** The same as the file has it: an offset, or an address as it was linked. */
-export function readWord(r: ByteReader, unit: Unit): CodeAddress {
-  return unit.addressSize === 8 ? codeOf(r.u32(), r.u32()) : r.u32();
+/**
+ * The next entry of a list of DWARF 2 to 4 (sections 2.17.3 and 2.6.2 of version 4): two words, both counted from `base`, which an
+ * entry may set anew; undefined at the end of the list.
+ */
+export function readOldEntry(
+  r: ByteReader,
+  unit: Unit,
+  base: CodeAddress,
+): { readonly base: CodeAddress } | AddressRange | undefined {
+  const wide = unit.addressSize === 8;
+  const [low, lowHigh] = [r.u32(), wide ? r.u32() : 0];
+  const [high, highHigh] = [r.u32(), wide ? r.u32() : 0];
+  if (low === 0 && lowHigh === 0 && high === 0 && highHigh === 0) return undefined;
+  if (low === 0xffff_ffff && (!wide || lowHigh === 0xffff_ffff)) return { base: unit.codes.ofFile(high, highHigh) };
+  return { low: unit.codes.plus(base, low, lowHigh), high: unit.codes.plus(base, high, highHigh) };
+}
+
+/** What the words of such a list count from at first: where the unit begins, or nothing. */
+export function firstBase(unit: Unit): CodeAddress {
+  const base = unit.root.lowPc;
+  return Number.isNaN(base) ? unit.codes.ofFile(0, 0) : base;
 }
 
 function readOldRanges(unit: Unit, offset: number): AddressRange[] {
   const section = unit.sections.get('.debug_ranges');
   const r = new ByteReader(section, '.debug_ranges', Math.min(offset, section.length));
-  const largest = unit.addressSize === 8 ? -1 : 0xffff_ffff;
-  let base = unit.root.lowPc;
-  if (Number.isNaN(base)) base = unit.loadBias;
+  let base = firstBase(unit);
   const found: AddressRange[] = [];
   for (;;) {
-    const low = readWord(r, unit);
-    const high = readWord(r, unit);
-    if (low === 0 && high === 0) return found;
-    if (low === largest) base = high + unit.loadBias;
-    else if (high > low) found.push({ low: base + low, high: base + high });
+    unit.budget.spend(RANGE, '.debug_ranges');
+    const entry = readOldEntry(r, unit, base);
+    if (entry === undefined) return found;
+    if ('base' in entry) base = entry.base;
+    else if (entry.high > entry.low) found.push(entry);
   }
 }
 
@@ -76,6 +95,7 @@ function readRangeList(unit: Unit, offset: number): AddressRange[] {
     if (high > low) found.push({ low, high });
   };
   for (;;) {
+    unit.budget.spend(RANGE, '.debug_rnglists');
     const kind = r.u8();
     switch (kind) {
       case DW_RLE.end_of_list:

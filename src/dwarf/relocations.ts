@@ -5,22 +5,26 @@
 //
 // Passed over: relocations against symbols, SHT_REL (neither psABI uses it) and SHT_RELR.
 import { ByteReader } from '../base/byte-reader.js';
-import { type CodeAddress, codeOf, lastNotAbove } from './code-address.js';
+import { type CodeAddress, type CodeSpace, lastNotAbove } from './code-address.js';
 import type { ElfFile } from './elf.js';
 
 const SHT_RELA = 4;
 const SHF_ALLOC = 2;
 const ENTRY = 24;
 const WORD = 8;
+/** What a relocation takes, in columns and before. */
+const BYTES_OF_ROW = 128;
 /** By e_machine. */
 const relativeType: Readonly<Record<number, number>> = { 62: 8, 243: 3 };
 
 /** The words that a loader fills in, by address. */
 export class RelativeRelocations {
+  readonly #codes: CodeSpace;
   readonly #places: Float64Array;
   readonly #values: Float64Array;
 
-  private constructor(rows: readonly { readonly place: CodeAddress; readonly value: CodeAddress }[]) {
+  private constructor(codes: CodeSpace, rows: readonly { readonly place: CodeAddress; readonly value: CodeAddress }[]) {
+    this.#codes = codes;
     this.#places = Float64Array.from(rows, ({ place }) => place);
     this.#values = Float64Array.from(rows, ({ value }) => value);
   }
@@ -32,16 +36,18 @@ export class RelativeRelocations {
       if (section.type !== SHT_RELA || (section.flags & SHF_ALLOC) === 0) continue;
       const bytes = elf.rawSection(section) ?? new Uint8Array(0);
       const r = new ByteReader(bytes, section.name);
+      elf.budget.spend(bytes.length / ENTRY, section.name);
+      elf.budget.hold((bytes.length / ENTRY) * BYTES_OF_ROW, section.name);
       while (r.remaining >= ENTRY) {
-        const place = codeOf(r.u32(), r.u32()) + elf.loadBias;
+        const place = elf.codes.ofFile(r.u32(), r.u32());
         const type = r.u32();
         r.skip(4);
-        const value = codeOf(r.u32(), r.u32()) + elf.loadBias;
+        const value = elf.codes.ofFile(r.u32(), r.u32());
         if (type === wanted && !Number.isNaN(place) && !Number.isNaN(value)) rows.push({ place, value });
       }
     }
     rows.sort((a, b) => a.place - b.place);
-    return new RelativeRelocations(rows);
+    return new RelativeRelocations(elf.codes, rows);
   }
 
   /** Bytes of the file that are loaded at `start`, as they are once the loader is done; the same array where it changes none. */
@@ -51,7 +57,7 @@ export class RelativeRelocations {
     for (; (this.#places[index] as number) < start + bytes.length; index++) {
       done ??= bytes.slice();
       const word = new Uint8Array(WORD);
-      new DataView(word.buffer).setBigInt64(0, BigInt(this.#values[index] as number), true);
+      new DataView(word.buffer).setBigUint64(0, this.#codes.fromCode(this.#values[index] as number), true);
       const offset = (this.#places[index] as number) - start;
       for (let i = Math.max(0, -offset); i < WORD && offset + i < bytes.length; i++)
         done[offset + i] = word[i] as number;

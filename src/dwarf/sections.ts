@@ -1,7 +1,7 @@
+import type { Budget } from '../base/budget.js';
 import type { ElfFile } from './elf.js';
+import { asText, textAt } from './text-at.js';
 
-/** Type names of deeply nested generic Rust code reach tens of kilobytes. */
-const MAX_STRING = 0x1_0000;
 const NOTHING = new Uint8Array(0);
 
 /** The DWARF sections of an ELF, each unpacked on first use; one that is missing is empty. */
@@ -14,6 +14,11 @@ export class DwarfSections {
     this.#elf = elf;
   }
 
+  /** What reading them may cost. */
+  get budget(): Budget {
+    return this.#elf.budget;
+  }
+
   /** `.debug_info`, `.debug_str`, ...: the whole section. Throws `ELF_DAMAGED` when it cannot be read or unpacked. */
   get(name: string): Uint8Array {
     let bytes = this.#loaded.get(name);
@@ -24,22 +29,13 @@ export class DwarfSections {
     return bytes;
   }
 
-  /**
-   * The zero-terminated string at an offset of a string section; undefined outside it or without an end. A longer one than any
-   * name is cut: entries of a damaged file may all point at the start of one endless string.
-   */
+  /** The zero-terminated string at an offset of a string section; undefined outside it or without an end. */
   stringAt(name: string, offset: number): string | undefined {
     let text = this.#texts.get(name);
     if (text === undefined) {
-      const bytes = this.get(name);
-      text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      text = asText(this.get(name));
       this.#texts.set(name, text);
     }
-    if (offset >= text.length) return undefined;
-    const end = text.indexOf(0, offset);
-    if (end < 0) return undefined;
-    return end - offset > MAX_STRING
-      ? `${text.toString('utf8', offset, offset + MAX_STRING)}...`
-      : text.toString('utf8', offset, end);
+    return textAt(text, offset, this.#elf.budget, name);
   }
 }

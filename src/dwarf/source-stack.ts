@@ -1,5 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import { type CodeAddress, toCode } from './code-address.js';
+import type { CodeAddress } from './code-address.js';
 import { DW_AT, DW_TAG } from './constants.js';
 import type { DebugInfo, SourcePosition } from './debug-info.js';
 import type { Die } from './die.js';
@@ -36,7 +36,7 @@ export function codePlace(debug: DebugInfo, address: Addr): CodePlace {
   const symbol = debug.elf.symbols.at(address);
   const position = debug.lineAt(address);
   const outer = debug.functionAt(address)?.die;
-  const stack = outer && debug.attempt(outer.unit, () => inlinedAt(outer, toCode(address)));
+  const stack = outer && debug.attempt(outer.unit, () => inlinedAt(outer, debug.elf.codes.toCode(address)));
   if (stack === undefined) return { symbol, position, functions: [] };
   const functions: SourceFunction[] = [];
   let here = position;

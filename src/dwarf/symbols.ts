@@ -5,10 +5,12 @@
 // Left out: undefined and absolute-section symbols without a type, section and file symbols, local labels (`.L*`) and mapping
 // symbols (`$x`, `$d`, `$a`, `$t`, RISC-V and ARM psABI).
 import type { Addr } from '../base/addr.js';
+import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
-import { type CodeAddress, codeOf, fromCode, lastNotAbove, toCode } from './code-address.js';
+import { type CodeAddress, type CodeSpace, lastNotAbove, signedWord } from './code-address.js';
 import type { ElfFile, ElfSection } from './elf.js';
 import { IntervalIndex, IntervalList } from './intervals.js';
+import { asText, textAt } from './text-at.js';
 
 export interface ElfSymbol {
   readonly name: string;
@@ -20,6 +22,9 @@ export interface ElfSymbol {
   readonly external: boolean;
 }
 
+const NAMES = 'the names of symbols';
+/** What a symbol takes in columns and as a range, and while they are sorted. */
+const BYTES_OF_SYMBOL = 256;
 const ENTRY = 24;
 const SHN_ABS = 0xfff1;
 const STT_SECTION = 3;
@@ -30,7 +35,9 @@ const STV_HIDDEN = 2;
 
 /** The symbols of an ELF by address and by name. Kept as columns; a symbol becomes an object when it is asked for. */
 export class ElfSymbols {
-  readonly #names: Uint8Array;
+  readonly #codes: CodeSpace;
+  readonly #names: Buffer;
+  readonly #budget: Budget;
   readonly #nameAt: Uint32Array;
   readonly #info: Uint8Array;
   readonly #other: Uint8Array;
@@ -39,8 +46,10 @@ export class ElfSymbols {
   readonly #ranges: IntervalIndex;
   #byName: Map<string, number[]> | undefined;
 
-  private constructor(names: Uint8Array, rows: readonly Row[]) {
-    this.#names = names;
+  private constructor(elf: ElfFile, names: Uint8Array, rows: readonly Row[]) {
+    this.#codes = elf.codes;
+    this.#names = asText(names);
+    this.#budget = elf.budget;
     this.#nameAt = Uint32Array.from(rows, (row) => row.name);
     this.#info = Uint8Array.from(rows, (row) => row.info);
     this.#other = Uint8Array.from(rows, (row) => row.other);
@@ -54,12 +63,12 @@ export class ElfSymbols {
   static load(elf: ElfFile): ElfSymbols {
     const table = elf.sections.find((s) => s.name === '.symtab') ?? elf.sections.find((s) => s.name === '.dynsym');
     const strings = table === undefined ? undefined : elf.sections[table.link];
-    if (table === undefined || strings === undefined) return new ElfSymbols(new Uint8Array(0), []);
+    if (table === undefined || strings === undefined) return new ElfSymbols(elf, new Uint8Array(0), []);
     const names = elf.rawSection(strings) ?? new Uint8Array(0);
     const rows = readRows(elf, table, names);
     // A wider symbol before the narrower ones at the same address; of aliases the best name first, which is the one that is found.
     rows.sort((a, b) => a.start - b.start || b.size - a.size || rank(b.info) - rank(a.info));
-    return new ElfSymbols(names, rows);
+    return new ElfSymbols(elf, names, rows);
   }
 
   get count(): number {
@@ -71,13 +80,13 @@ export class ElfSymbols {
    * serves only where no other holds the address.
    */
   at(address: Addr): ElfSymbol | undefined {
-    const row = this.#rowAt(toCode(address));
-    return row < 0 ? undefined : this.#symbol(row);
+    const row = this.#rowAt(this.#codes.toCode(address));
+    return row < 0 ? undefined : this.#budget.answer(() => this.#symbol(row));
   }
 
   /** The symbol that {@link at} finds, and all others with the same address: aliases, the best name first. */
   allAt(address: Addr): ElfSymbol[] {
-    const row = this.#rowAt(toCode(address));
+    const row = this.#rowAt(this.#codes.toCode(address));
     if (row < 0) return [];
     const start = this.#start[row];
     const found = [this.#symbol(row)];
@@ -89,7 +98,7 @@ export class ElfSymbols {
 
   /** The next symbol above an address. */
   above(address: Addr): ElfSymbol | undefined {
-    const row = lastNotAbove(this.#start, this.count, toCode(address)) + 1;
+    const row = lastNotAbove(this.#start, this.count, this.#codes.toCode(address)) + 1;
     return row < this.count ? this.#symbol(row) : undefined;
   }
 
@@ -107,9 +116,13 @@ export class ElfSymbols {
     if (this.#byName === undefined) {
       this.#byName = new Map();
       for (let i = 0; i < this.count; i++) {
-        const known = this.#byName.get(this.#name(i));
-        if (known === undefined) this.#byName.set(this.#name(i), [i]);
-        else known.push(i);
+        const name = this.#name(i);
+        const known = this.#byName.get(name);
+        if (known !== undefined) known.push(i);
+        else {
+          this.#budget.hold(name.length, NAMES);
+          this.#byName.set(name, [i]);
+        }
       }
     }
     return (this.#byName.get(name) ?? []).map((i) => this.#symbol(i));
@@ -125,7 +138,7 @@ export class ElfSymbols {
   }
 
   #name(i: number): string {
-    return nameAt(this.#names, this.#nameAt[i] as number);
+    return textAt(this.#names, this.#nameAt[i] as number, this.#budget, NAMES) ?? '';
   }
 
   #symbol(i: number): ElfSymbol {
@@ -134,7 +147,7 @@ export class ElfSymbols {
     const visibility = (this.#other[i] as number) & 3;
     return {
       name: this.#name(i),
-      address: fromCode(this.#start[i] as number),
+      address: this.#codes.fromCode(this.#start[i] as number),
       size: this.#size[i] as number,
       type: type === 2 || type === 10 ? 'function' : type === 1 ? 'object' : 'other',
       binding: info >> 4 === 1 ? 'global' : info >> 4 === 2 ? 'weak' : 'local',
@@ -154,6 +167,8 @@ interface Row {
 function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Row[] {
   const bytes = elf.rawSection(table) ?? new Uint8Array(0);
   const r = new ByteReader(bytes, table.name);
+  elf.budget.spend(bytes.length / ENTRY, table.name);
+  elf.budget.hold((bytes.length / ENTRY) * BYTES_OF_SYMBOL, table.name);
   const rows: Row[] = [];
   for (let i = 1; i < Math.floor(bytes.length / ENTRY); i++) {
     r.offset = i * ENTRY;
@@ -161,8 +176,9 @@ function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Row[] {
     const info = r.u8();
     const other = r.u8();
     const section = r.u16();
-    const start = codeOf(r.u32(), r.u32()) + (section === SHN_ABS ? 0 : elf.loadBias);
-    const size = codeOf(r.u32(), r.u32());
+    const [low, high] = [r.u32(), r.u32()];
+    const start = section === SHN_ABS ? elf.codes.ofMemory(low, high) : elf.codes.ofFile(low, high);
+    const size = signedWord(r.u32(), r.u32());
     const type = info & 15;
     if (section === 0 || type === STT_SECTION || type === STT_FILE || type === STT_TLS) continue;
     if (Number.isNaN(start) || !(size >= 0) || name >= names.length || isLabel(names, name)) continue;
@@ -181,11 +197,6 @@ function isLabel(names: Uint8Array, at: number): boolean {
   const third = names[at + 2];
   if (second === 0x78) return third === 0 || third === 0x2e || third === 0x72;
   return (second === 0x64 || second === 0x61 || second === 0x74) && (third === 0 || third === 0x2e);
-}
-
-function nameAt(names: Uint8Array, at: number): string {
-  const end = names.indexOf(0, at);
-  return Buffer.from(names.buffer, names.byteOffset + at, (end < 0 ? names.length : end) - at).toString('utf8');
 }
 
 // Functions before objects before the rest; global before weak before local.

@@ -5,6 +5,9 @@ import { U32Column } from './growable.js';
 import { IntervalIndex, IntervalList } from './intervals.js';
 import type { Unit } from './unit.js';
 
+/** In columns. */
+const BYTES_OF_SCOPE = 12;
+
 /**
  * What one pass over a unit finds: which named scope each DIE stands in (DWARF has no way up), and which function covers an
  * address. Columns only; a DIE is read again when it is asked for.
@@ -41,6 +44,7 @@ export class UnitIndex {
       start.push(cursor.offset);
       end.push(unit.end);
     }
+    unit.budget.hold(start.length * BYTES_OF_SCOPE, 'the scopes of .debug_info');
     this.#start = start.rows().slice();
     this.#end = end.rows().slice();
     this.#parent = parent.rows().slice();
@@ -54,7 +58,10 @@ export class UnitIndex {
       if (row === 0) return undefined;
       row = this.#parent[row] as number;
     }
-    while (row > 0 && (this.#end[row] as number) <= offset) row = this.#parent[row] as number;
+    // Scopes of a damaged file may be nested without end.
+    for (; row > 0 && (this.#end[row] as number) <= offset; row = this.#parent[row] as number) {
+      this.#unit.budget.spend(1, 'the scopes of .debug_info');
+    }
     return row < 0 ? undefined : Die.at(this.#unit, this.#start[row] as number);
   }
 

@@ -5,10 +5,11 @@
 //
 // Offsets of DIEs are numbers in one space: .debug_info from 0, .debug_types right behind it. Refused, with a warning, and the
 // rest of the units used where the length still tells where the next begins: other versions, other address sizes than 8 or 4.
+import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
-import { RsptraceError } from '../base/errors.js';
+import { isDamage, RsptraceError } from '../base/errors.js';
 import type { AbbrevCache, AbbrevTable, UnitFormat } from './abbrev.js';
-import type { CodeAddress } from './code-address.js';
+import type { CodeSpace } from './code-address.js';
 import { DW_AT, DW_LANG, DW_UT } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import { Die } from './die.js';
@@ -53,13 +54,15 @@ export function readUnitHeaders(
       end = r.offset + length;
       if (end > bytes.length || length === 0) throw r.truncated(`a unit of 0x${length.toString(16)} bytes`);
     } catch (error) {
-      warn(`${section}: the unit at offset 0x${start.toString(16)} has no usable length (${(error as Error).message})`);
+      if (!isDamage(error)) throw error;
+      warn(`${section}: the unit at offset 0x${start.toString(16)} has no usable length (${error.message})`);
       break;
     }
     try {
       found.push(readHeader(r.at(r.offset, end), start, base, offsetSize, section));
     } catch (error) {
-      warn(`${section}: the unit at offset 0x${start.toString(16)} was skipped: ${(error as Error).message}`);
+      if (!isDamage(error)) throw error;
+      warn(`${section}: the unit at offset 0x${start.toString(16)} was skipped: ${error.message}`);
     }
     r.offset = end;
   }
@@ -124,8 +127,8 @@ export class Unit implements UnitFormat {
   readonly end: number;
   readonly base: number;
   readonly bytes: Uint8Array;
-  /** What an address of the file lacks to one in memory. */
-  readonly loadBias: CodeAddress;
+  readonly codes: CodeSpace;
+  readonly budget: Budget;
   readonly #abbrevs: AbbrevCache;
   #table: AbbrevTable | undefined;
   #root: Die | undefined;
@@ -143,7 +146,8 @@ export class Unit implements UnitFormat {
     this.end = header.end;
     this.base = header.base;
     this.bytes = header.bytes;
-    this.loadBias = debug.elf.loadBias;
+    this.codes = debug.elf.codes;
+    this.budget = debug.elf.budget;
     this.#abbrevs = abbrevs;
   }
 

@@ -1,5 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import { type CodeAddress, NO_ADDRESS, toCode } from './code-address.js';
+import { type CodeAddress, NO_ADDRESS } from './code-address.js';
 import { DW_AT, DW_TAG } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import { type Die, DieCursor } from './die.js';
@@ -51,6 +51,17 @@ export class ProgramNames {
     return found;
   }
 
+  /** The paths of all statics, and C's globals, that lie in memory, each once. Walks all of the debug info. */
+  staticPaths(): readonly string[] {
+    const paths = new Set<string>();
+    this.#walk((cursor) => {
+      if (cursor.tag !== DW_TAG.variable || cursor.name === undefined || cursor.name.includes('{')) return;
+      const die = cursor.die();
+      if (this.#debug.elf.isLoaded(staticCode(die))) paths.add(qualifiedName(die));
+    });
+    return [...paths];
+  }
+
   /** Paths of types whose names look like one that is not there, the most alike first. */
   typesLike(name: string, count = 5): string[] {
     const wanted = lastPart(stripGenerics(cleanName(name))).toLowerCase();
@@ -76,7 +87,7 @@ export class ProgramNames {
   /** The type behind a vtable of `dyn Trait`. */
   concrete(vtable: Addr): Die | undefined {
     this.#vtables ??= this.#findVtables();
-    const offset = this.#vtables.get(toCode(vtable));
+    const offset = this.#vtables.get(this.#debug.elf.codes.toCode(vtable));
     return offset === undefined ? undefined : this.#debug.die(offset);
   }
 
@@ -104,7 +115,7 @@ export class ProgramNames {
 
 function staticCode(die: Die): CodeAddress {
   const address = staticAddress(die);
-  return address === undefined ? NO_ADDRESS : toCode(address);
+  return address === undefined ? NO_ADDRESS : die.unit.codes.toCode(address);
 }
 
 function sorted(name: string, found: readonly NamedDie[]): NamedDie[] {

@@ -1,6 +1,6 @@
 import type { Addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { type CodeAddress, toCode } from './code-address.js';
+import type { CodeAddress } from './code-address.js';
 import { DW_AT, DW_TAG } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import type { Die } from './die.js';
@@ -41,7 +41,7 @@ const MAX_SCOPES = 256;
 export function variablesAt(debug: DebugInfo, pc: Addr): Variable[] {
   const fn = debug.functionAt(pc)?.die;
   if (fn === undefined) return [];
-  return debug.attempt(fn.unit, () => scopesAt(fn, toCode(pc))) ?? [];
+  return debug.attempt(fn.unit, () => scopesAt(fn, debug.elf.codes.toCode(pc))) ?? [];
 }
 
 function scopesAt(fn: Die, pc: CodeAddress): Variable[] {
@@ -86,7 +86,7 @@ export async function placeOf(
     const block = die.block(DW_AT.const_value);
     return ObjectPlace.bytes(block ?? wordBytes(die.big(DW_AT.const_value) ?? 0n, 16));
   }
-  const pc = frame === undefined ? Number.NaN : toCode(frame.pc);
+  const pc = frame === undefined ? Number.NaN : die.unit.codes.toCode(frame.pc);
   const expression = locationAt(die, DW_AT.location, pc);
   if (expression === undefined || expression.length === 0) return undefined;
   const fn = frame && die.unit.debug.functionAt(frame.pc)?.die;
@@ -148,7 +148,7 @@ async function answer(
       return undefined;
     case 'frame-base': {
       if (fn === undefined || frame === undefined || nesting >= MAX_NESTING) return undefined;
-      const expression = locationAt(fn, DW_AT.frame_base, toCode(frame.pc));
+      const expression = locationAt(fn, DW_AT.frame_base, fn.unit.codes.toCode(frame.pc));
       if (expression === undefined) return undefined;
       const found = await evaluateAsync(expression, fn.unit, (inner) =>
         answer(inner, fn.unit, fn, frame, memory, nesting + 1),

@@ -1,4 +1,4 @@
-import type { FutureType } from '../dwarf/index.js';
+import type { FutureState, FutureType, HeldFuture } from '../dwarf/index.js';
 
 /** A Future that lies inside another: where, and what it is. */
 export interface InnerFuture {
@@ -7,19 +7,29 @@ export interface InnerFuture {
   readonly offset: number;
 }
 
+/** A poll with an address of its own inside an outer Future's. */
+export interface InnerPoll {
+  /** The Futures on the way to it, by await slots alone: what must be running, inlined, when it begins. */
+  readonly way: readonly InnerFuture[];
+  /** Itself, where it is what the last of these awaits; undefined where that polls it in a way of its own (a join, a select). */
+  readonly inner: InnerFuture | undefined;
+}
+
 /** Await chains deeper than this are cut: a type cannot contain itself, so real ones are far shorter. */
 const deepest = 64;
 
-/**
- * The Futures on the way from `outer` to the one at `offset`, by await slots alone and without the bytes: what must be running,
- * inlined, when that inner one is polled. The inner one itself is not part of it. Where several ways lead there (awaits of one
- * Future share their slot), those that end at exactly this type win; undefined where none contains the offset.
- */
-export class AwaitPaths {
-  readonly #known = new Map<FutureType, Map<FutureType, Map<number, readonly InnerFuture[] | undefined>>>();
+/** A program has few such questions; one that is damaged might have many ways to each answer. */
+const mostVisits = 10_000;
 
-  /** The same object for the same question. */
-  find(outer: FutureType, offset: number, inner: FutureType): readonly InnerFuture[] | undefined {
+/** Finds, from types alone, through which Futures inlined into `outer` the one at an offset is polled. */
+export class AwaitPaths {
+  readonly #known = new Map<FutureType, Map<readonly FutureType[], Map<number, InnerPoll | undefined>>>();
+
+  /**
+   * The same object for the same question; `inner`: the Futures that this poll function may belong to.
+   * @returns undefined where types do not tell: several ways lead there, or none
+   */
+  find(outer: FutureType, offset: number, inner: readonly FutureType[]): InnerPoll | undefined {
     let ofOuter = this.#known.get(outer);
     if (!ofOuter) {
       ofOuter = new Map();
@@ -32,28 +42,69 @@ export class AwaitPaths {
     }
     const known = ofInner.get(offset);
     if (known !== undefined || ofInner.has(offset)) return known;
-    const found = search(outer, offset, inner);
+    const found = new Search(offset, inner).in(outer);
     ofInner.set(offset, found);
     return found;
   }
 }
 
-function search(outer: FutureType, offset: number, inner: FutureType): readonly InnerFuture[] | undefined {
-  let containing: readonly InnerFuture[] | undefined;
-  const visit = (future: FutureType, base: number, way: readonly InnerFuture[]): readonly InnerFuture[] | undefined => {
-    if (way.length > deepest) return undefined;
-    for (const { awaitee } of future.states) {
-      if (!awaitee?.future) continue;
+/** Looks for every way; awaits of one Future share their slot, and awaits of different ones share bytes. */
+class Search {
+  readonly #offset: number;
+  readonly #inner: readonly FutureType[];
+  /** Behind the last byte of the smallest of them. */
+  readonly #end: number;
+  readonly #found = new Map<string, InnerPoll>();
+  #visits = 0;
+
+  constructor(offset: number, inner: readonly FutureType[]) {
+    this.#offset = offset;
+    this.#inner = inner;
+    this.#end = offset + Math.min(...inner.map(({ size }) => size));
+  }
+
+  in(outer: FutureType): InnerPoll | undefined {
+    this.#visit(outer, 0, [], false);
+    const [only, ...others] = this.#found.values();
+    return others.length > 0 || this.#visits > mostVisits ? undefined : only;
+  }
+
+  /** `kept`: a Future further out keeps another at the offset while it awaits this one. */
+  #visit(future: FutureType, base: number, way: readonly InnerFuture[], kept: boolean): void {
+    if (way.length > deepest) return;
+    for (const state of future.states) {
+      const { awaitee } = state;
+      if (!awaitee || ++this.#visits > mostVisits) continue;
       const at = base + awaitee.offset;
-      if (at === offset && awaitee.future === inner) return way;
-      if (offset < at || offset >= at + awaitee.size) continue;
-      const longer = [...way, { future: awaitee.future, offset: at }];
-      const found = visit(awaitee.future, at, longer);
-      if (found) return found;
-      // A hand-written Future (a join, a select) has no await slots: the way ends inside it.
-      if (awaitee.future.discriminant === undefined) containing ??= longer;
+      const keptHere = kept || this.#keeps(state, base);
+      // What is awaited through a pointer may be kept by whoever awaits it.
+      if (awaitee.box) {
+        if (keptHere) this.#add(way, undefined);
+        continue;
+      }
+      const link = awaitee.future && { future: awaitee.future, offset: at };
+      if (!link) continue;
+      if (at === this.#offset && this.#inner.includes(link.future)) this.#add(way, link);
+      const within = this.#offset >= at && this.#end <= at + awaitee.size;
+      if (link.future.discriminant !== undefined) {
+        if (within || keptHere) this.#visit(link.future, at, [...way, link], keptHere);
+      } else if (keptHere || (within && !this.#inner.includes(link.future))) this.#add([...way, link], undefined);
     }
-    return undefined;
-  };
-  return visit(outer, 0, []) ?? containing;
+  }
+
+  /** Whether a state keeps a Future at the offset besides the one that it awaits. */
+  #keeps({ holds }: FutureState, base: number): boolean {
+    const covers = ({ offset, size, repeats }: HeldFuture): boolean => {
+      const length = repeats.reduce((sum, { count, stride }) => sum + (count - 1) * stride, size);
+      return this.#offset >= base + offset && this.#end <= base + offset + length;
+    };
+    return holds.some((held) => held.role !== 'awaitee' && held.hops.length === 0 && covers(held));
+  }
+
+  #add(way: readonly InnerFuture[], inner: InnerFuture | undefined): void {
+    const key = [...way, ...(inner ? [inner] : [])]
+      .map(({ future, offset }) => `${offset} ${future.typeOffset}`)
+      .join();
+    if (!this.#found.has(key)) this.#found.set(key, { way, inner });
+  }
 }

@@ -22,7 +22,7 @@ export function btfSignatures(
 ): ((symbol: string) => BtfSignature | undefined) | undefined {
   const section = elf.section('.BTF');
   if (section === undefined) return undefined;
-  const functions = btfFunctions(section);
+  const functions = btfFunctions(section, elf.budget);
   return (symbol) => {
     // BTF tells no addresses: of two functions of one name it may describe the other.
     const only = elf.symbols.named(symbol).length === 1;

@@ -1,14 +1,19 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
-import type { GuestNanos, TraceEvent, TraceSink } from '../trace/index.js';
-import { CallStacks, type OpenCall, stackNumber } from './call-stacks.js';
+import { AddressMap } from '../base/address-map.js';
+import type { AnyBegin, GuestNanos, TraceEvent, TraceSink } from '../trace/index.js';
+import { CallStacks, type OpenCall, type ReturnPlace, stackNumber } from './call-stacks.js';
 import { Answers, type HitMemory } from './reading.js';
+import type { SpaceNumbers } from './space-numbers.js';
 import type { Hit, MemoryRequest, Reaction, Tracer } from './stop-engine.js';
 
 export type Call = OpenCall<TracedCall>;
 
 /** One place in a hart's execution: a stop there, or what a trampoline noted. */
-export type Moment = Omit<Hit, 'stackPointer'>;
+export type Moment = Omit<Hit, 'stackPointer'> & {
+  /** The address space: 0, or nothing, where there is one only. Calls of two spaces have nothing to do with each other. */
+  readonly space?: number | undefined;
+};
 
 /** Where a call that begins would stand. */
 export interface CallSite {
@@ -24,6 +29,8 @@ export interface CallSite {
 /** What is kept of a call that is open, of whatever kind. */
 export interface TracedCall {
   readonly kind: CallKind;
+  /** What was told of its begin. */
+  told?: AnyBegin | undefined;
 }
 
 /**
@@ -45,8 +52,16 @@ export interface CallKind {
   ended(call: Call): void;
   /** Its return was not seen. */
   lost(call: Call, hart: number): void;
+  /** A panic went through it and was caught further out; where nothing is known of that, it is lost. */
+  panicked?(call: Call, hart: number): void;
   /** The program is gone, and no call is open: what lay in its memory is not there any more. */
   forget?(): void;
+}
+
+/** The innermost poll or call around this one that was emitted. */
+export function toldAround({ parent }: Call): AnyBegin | undefined {
+  for (let around = parent; around; around = around.parent) if (around.payload.told) return around.payload.told;
+  return undefined;
 }
 
 /** Where events go: keeps the guest's time from running backwards, and counts. */
@@ -84,6 +99,15 @@ export class EventOutput {
   }
 }
 
+export interface CallTracerOptions {
+  /** See {@link CallStacks}. */
+  readonly stackBytes?: number | undefined;
+  /** Functions that are called when a panic was caught. */
+  readonly catches?: readonly Addr[];
+  /** Names the address spaces of hits. */
+  readonly spaces?: SpaceNumbers;
+}
+
 /**
  * Matches the entries of all that is traced with their returns, over one set of stacks, so that polls and functions nest in each
  * other as they were called. A place that is both a poll and a function opens two calls, the first kind's around the second's, and
@@ -95,13 +119,21 @@ export class CallTracer implements Tracer {
   readonly #output: EventOutput;
   readonly #kinds: readonly CallKind[];
   readonly #stacks: CallStacks<TracedCall>;
+  /** Where panics are caught. */
+  readonly #catches = new AddressMap<true>();
   #undigested: { readonly time: number; readonly tell: () => void }[] = [];
   /** What `wants` found out, for `react`. */
   #wanted: readonly MemoryRequest[] = [];
+  #arrives = false;
 
-  /** `stackBytes`: see {@link CallStacks}. */
-  constructor(arch: Architecture, output: EventOutput, kinds: readonly CallKind[], stackBytes?: number) {
-    this.#stacks = new CallStacks(stackBytes);
+  constructor(
+    arch: Architecture,
+    output: EventOutput,
+    kinds: readonly CallKind[],
+    { stackBytes, catches = [], spaces }: CallTracerOptions = {},
+  ) {
+    for (const address of catches) this.#catches.set(address, true);
+    this.#stacks = new CallStacks(stackBytes, spaces);
     this.#arch = arch;
     this.#output = output;
     this.#kinds = kinds;
@@ -110,13 +142,13 @@ export class CallTracer implements Tracer {
   wants(hit: Hit): readonly MemoryRequest[] {
     const requests: MemoryRequest[] = [];
     if (this.#stacks.awaits(hit.pc)) {
-      for (const call of this.#stacks.endingAt(hit.hart, hit.pc, stackNumber(hit.stackPointer))) {
+      for (const call of this.#stacks.endingAt(hit, hit.pc, stackNumber(hit.stackPointer))) {
         requests.push(...call.payload.kind.exitReads(call));
       }
     }
     let arrives = false;
     for (const kind of this.#kinds) {
-      const reads = kind.entryReads(hit, () => this.#stacks.enclosing(hit.hart, this.#afterReturn(hit)));
+      const reads = kind.entryReads(hit, () => this.#stacks.enclosing(hit, this.#afterReturn(hit)));
       if (!reads) continue;
       requests.push(...reads);
       arrives = true;
@@ -124,6 +156,7 @@ export class CallTracer implements Tracer {
     const stacked = this.#stackedReturn(hit);
     if (arrives && stacked) requests.push(stacked);
     this.#wanted = requests;
+    this.#arrives = arrives;
     return requests;
   }
 
@@ -132,19 +165,20 @@ export class CallTracer implements Tracer {
     const watch: Addr[] = [];
     const unwatch: Addr[] = [];
     if (this.#stacks.awaits(hit.pc)) {
-      const { ended, lost } = this.#stacks.leave(hit.hart, hit.pc, stackNumber(hit.stackPointer));
+      const { ended, lost } = this.#stacks.leave(hit, hit.pc, stackNumber(hit.stackPointer));
       for (const call of ended) call.payload.kind.returning(call, hit, memory);
       if (ended.length > 0) this.#later(hit, () => this.#tellEnd(hit.hart, ended, lost));
       for (const { returnAddress } of [...ended, ...lost]) this.#unwatchIfIdle(returnAddress, unwatch);
     }
-    const returnAddress = this.#returnAddress(hit, memory);
-    for (const kind of this.#kinds) {
-      if (returnAddress === undefined) break;
-      const begun = this.#begin(kind, hit, returnAddress, this.#afterReturn(hit), memory, false);
-      if (!begun) continue;
-      this.#later(hit, () => this.#tellBegin(hit.hart, begun.call, begun.lost));
-      watch.push(returnAddress);
-      for (const gone of begun.lost) this.#unwatchIfIdle(gone.returnAddress, unwatch);
+    if (this.#catches.get(hit.pc)) {
+      const gone = this.#stacks.unwind(hit, this.#afterReturn(hit));
+      if (gone.length > 0) this.#later(hit, () => this.#tellPanic(hit.hart, gone));
+      for (const { returnAddress } of gone) this.#unwatchIfIdle(returnAddress, unwatch);
+    }
+    for (const { call, lost } of this.#arrivals(hit, memory)) {
+      this.#later(hit, () => this.#tellBegin(hit.hart, call, lost));
+      if (call) watch.push(call.returnAddress as Addr);
+      for (const gone of lost) this.#unwatchIfIdle(gone.returnAddress, unwatch);
     }
     // A call that began at a stop may have ended with one that a trampoline told of.
     this.#unwatchIfIdle(hit.pc, unwatch);
@@ -163,16 +197,21 @@ export class CallTracer implements Tracer {
   /** An entry whose memory has been read. `stackPointer` is that of its return. */
   entered(at: Moment, returnAddress: Addr, stackPointer: number, memory: HitMemory): void {
     this.#output.moveTo(at.time);
+    if (this.#catches.get(at.pc)) this.#tellPanic(at.hart, this.#stacks.unwind(at, stackPointer));
+    let begins = false;
     for (const kind of this.#kinds) {
-      const begun = this.#begin(kind, at, returnAddress, stackPointer, memory, true);
-      if (begun) this.#tellBegin(at.hart, begun.call, begun.lost);
+      const begun = this.#begin(kind, at, { returnAddress, stackPointer, isCall: true }, memory);
+      if (!begun) continue;
+      this.#tellBegin(at.hart, begun.call, begun.lost);
+      begins = true;
     }
+    if (!begins) this.#tellLost(at.hart, this.#stacks.overwrite(at, stackPointer));
   }
 
   /** A return, to the moment's pc, whose memory has been read. */
   returned(at: Moment, stackPointer: number, memory: HitMemory): void {
     this.#output.moveTo(at.time);
-    const { ended, lost } = this.#stacks.leave(at.hart, at.pc, stackPointer);
+    const { ended, lost } = this.#stacks.leave(at, at.pc, stackPointer);
     for (const call of ended) call.payload.kind.returning(call, at, memory);
     this.#tellEnd(at.hart, ended, lost);
   }
@@ -194,29 +233,51 @@ export class CallTracer implements Tracer {
     for (const kind of this.#kinds) kind.forget?.();
   }
 
+  /** What a stop begins, and which calls are gone therefore. */
+  #arrivals(hit: Hit, memory: HitMemory): { readonly call?: Call; readonly lost: readonly Call[] }[] {
+    const returnAddress = this.#arrives ? this.#returnAddress(hit, memory) : undefined;
+    if (returnAddress === undefined) return [];
+    const stackPointer = this.#afterReturn(hit);
+    const begun = this.#kinds.flatMap(
+      (kind) => this.#begin(kind, hit, { returnAddress, stackPointer, isCall: false }, memory) ?? [],
+    );
+    return begun.length > 0 ? begun : [{ lost: this.#stacks.overwrite(hit, stackPointer) }];
+  }
+
   #begin(
     kind: CallKind,
     at: Moment,
-    returnAddress: Addr,
-    stackPointer: number,
+    { returnAddress, stackPointer, isCall }: ReturnPlace & { readonly returnAddress: Addr },
     memory: HitMemory,
-    isCall: boolean,
   ): { readonly call: Call; readonly lost: readonly Call[] } | undefined {
-    const around = this.#stacks.enclosing(at.hart, stackPointer);
-    const traced = kind.begin(at, { returnAddress, stackPointer, around, isCall }, memory);
+    const around = this.#stacks.enclosing(at, stackPointer);
+    const site: CallSite = { returnAddress, stackPointer, around, isCall };
+    const traced = kind.begin(at, site, memory);
     if (!traced) return undefined;
     const isAgain = (other: TracedCall): boolean => other.kind === kind && (kind.isSame?.(other, traced) ?? false);
-    return this.#stacks.enter(at.hart, returnAddress, stackPointer, traced, isAgain, !isCall);
+    return this.#stacks.enter(at, site, traced, isAgain);
   }
 
-  #tellBegin(hart: number, call: Call, lost: readonly Call[]): void {
-    for (const gone of lost) gone.payload.kind.lost(gone, hart);
-    call.payload.kind.began(call, lost);
+  #tellBegin(hart: number, call: Call | undefined, lost: readonly Call[]): void {
+    this.#tellLost(hart, lost);
+    call?.payload.kind.began(call, lost);
   }
 
   #tellEnd(hart: number, ended: readonly Call[], lost: readonly Call[]): void {
-    for (const gone of lost) gone.payload.kind.lost(gone, hart);
+    this.#tellLost(hart, lost);
     for (const call of ended) call.payload.kind.ended(call);
+  }
+
+  #tellLost(hart: number, lost: readonly Call[]): void {
+    for (const call of lost) call.payload.kind.lost(call, hart);
+  }
+
+  #tellPanic(hart: number, gone: readonly Call[]): void {
+    for (const call of gone) {
+      const { kind } = call.payload;
+      if (kind.panicked) kind.panicked(call, hart);
+      else if (!call.wasLost) kind.lost(call, hart);
+    }
   }
 
   #later({ time }: Hit, tell: () => void): void {

@@ -1,4 +1,5 @@
-import { type Addr, addOffset } from '../base/addr.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
+import type { MemoryReader } from '../base/memory-reader.js';
 import type { Batch } from '../rsp/index.js';
 
 /** What the ELF knows of a program's code. */
@@ -24,16 +25,55 @@ export function compareCode(
 ): (() => CodeState) | undefined {
   const behind = addOffset(entry, patched);
   const address = codeChanges && code(behind, 1) ? behind : entry;
-  // A function at the very end of its segment has fewer bytes.
-  for (let length = compared; length > 0; length--) {
-    const expected = code(address, length);
-    if (!expected) continue;
-    const reply = batch.readMemory(address, length);
-    return () => {
-      const actual = reply.value;
-      if (!actual || actual.every((byte) => byte === 0)) return 'absent';
-      return actual.every((byte, i) => byte === expected[i]) ? 'same' : 'different';
-    };
+  const expected = bytesKnown(code, address, compared);
+  if (!expected) return undefined;
+  const reply = batch.readMemory(address, expected.length);
+  return () => {
+    const actual = reply.value;
+    if (!actual || actual.every((byte) => byte === 0)) return 'absent';
+    return actual.every((byte, i) => byte === expected[i]) ? 'same' : 'different';
+  };
+}
+
+/** So many bytes of the program's code, less at the very end of its segment. */
+export function bytesKnown(code: KnownCode['code'], address: Addr, most: number): Uint8Array | undefined {
+  for (let length = most; length > 0; length--) {
+    const bytes = code(address, length);
+    if (bytes) return bytes;
   }
   return undefined;
+}
+
+/** How much of what is known is there as well; undefined where nothing is. Padding is left out: bytes like the one before. */
+function samePart(known: Uint8Array, actual: Uint8Array): number | undefined {
+  let [all, same] = [0, 0];
+  for (let i = 0; i < known.length; i++) {
+    if (known[i] === (known[i - 1] ?? 0)) continue;
+    all++;
+    if (known[i] === actual[i]) same++;
+  }
+  return all === 0 ? undefined : same / all;
+}
+
+/** Bytes of a page, the unit in which programs are mapped. */
+export const pageBytes = 4096;
+/** A page is the program's when so much of it is: functions may be patched. */
+const ownPart = 0.5;
+
+/** Whether the page of an address is the program's; undefined where it cannot be read, or the ELF has nothing in it. */
+export async function isOwnPage(
+  memory: MemoryReader,
+  code: KnownCode['code'],
+  address: Addr,
+): Promise<boolean | undefined> {
+  const start = addr(address & -BigInt(pageBytes));
+  const step = 64;
+  const known = new Uint8Array(pageBytes);
+  for (let at = 0; at < pageBytes; at += step) {
+    const bytes = bytesKnown(code, addOffset(start, at), step);
+    if (bytes) known.set(bytes, at);
+  }
+  const actual = await memory.read(start, pageBytes);
+  const part = actual && samePart(known, actual);
+  return part === undefined ? undefined : part >= ownPart;
 }

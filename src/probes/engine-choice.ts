@@ -72,7 +72,7 @@ const processSources: RecordSources = {
   time: { kind: 'time', counter: 'tsc' },
   hart: { kind: 'hart', how: 'fs' },
   returnRegister: undefined,
-  outer: undefined,
+  outer: { kind: 'outer' },
 };
 
 function sourcesFor(arch: Architecture, hart: HartSource | undefined): RecordSources {

@@ -6,13 +6,11 @@ import {
   DW_TAG,
   demangle,
   type ElfFile,
-  fromCode,
   functionName,
   linkageNameOf,
   nameOf,
   pathOf,
   stripGenerics,
-  toCode,
 } from '../dwarf/index.js';
 
 /** A function with code of its own, under one of its names. */
@@ -42,24 +40,20 @@ export function* namedFunctions(elf: ElfFile, debug: DebugInfo | undefined): Gen
     const found = debug?.functionAt(address);
     const own = found?.low === address ? found : undefined;
     const length = own ? Number(own.high - own.low) : size;
-    yield named(address, length, symbol, own?.die, type === 'function');
+    yield named(elf, { address, size: length, symbol, die: own?.die, isFunction: type === 'function' });
   }
   if (any || !debug) return;
   for (const unit of debug.units) {
     for (const { die, low, high } of debug.attempt(unit, () => [...subprograms(debug, DieCursor.of(unit))]) ?? []) {
-      yield named(fromCode(low), high - low, linkageNameOf(die), die, true);
+      const symbol = linkageNameOf(die);
+      yield named(elf, { address: elf.codes.fromCode(low), size: high - low, symbol, die, isFunction: true });
     }
   }
 }
 
-function named(
-  address: Addr,
-  size: number,
-  symbol: string | undefined,
-  die: Die | undefined,
-  isFunction: boolean,
-): NamedFunction {
-  const full = symbol === undefined ? undefined : demangle(symbol);
+function named(elf: ElfFile, fn: Omit<NamedFunction, 'name' | 'instance' | 'names'>): NamedFunction {
+  const { symbol, die } = fn;
+  const full = symbol === undefined ? undefined : demangle(symbol, elf.budget);
   const plain = full === undefined ? undefined : stripGenerics(full);
   // Aliases have the code in common; the debug info speaks of one of them.
   const own = die && (symbol === undefined || isCalled(die, symbol)) ? die : undefined;
@@ -69,7 +63,7 @@ function named(
   const names = [
     ...new Set([name, instance, plain, symbol, die && functionName(die)].filter((text) => text !== undefined)),
   ];
-  return { address, size, symbol, name, instance, names, die, isFunction };
+  return { ...fn, name, instance, names };
 }
 
 /** A function of C, or one that is not mangled, has its own name as its symbol. */
@@ -88,7 +82,7 @@ function* subprograms(debug: DebugInfo, cursor: DieCursor): Generator<{ die: Die
 const SHF_EXECINSTR = 4;
 
 function isCode(elf: ElfFile, address: Addr): boolean {
-  if (!elf.isLoaded(toCode(address))) return false;
+  if (!elf.isLoaded(elf.codes.toCode(address))) return false;
   return elf.sections.some(
     ({ flags, address: low, size }) => (flags & SHF_EXECINSTR) !== 0 && address >= low && address < low + BigInt(size),
   );

@@ -1,12 +1,19 @@
 import { AddressMap } from '../base/address-map.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import type { ArgumentValue, GuestNanos, ThreadRef } from '../trace/index.js';
+import type { ArgumentValue, CallBegin, GuestNanos } from '../trace/index.js';
 import type { OpenCall } from './call-stacks.js';
-import type { Call, CallKind, CallSite, EventOutput, Moment, TracedCall } from './call-tracer.js';
+import {
+  type Call,
+  type CallKind,
+  type CallSite,
+  type EventOutput,
+  type Moment,
+  type TracedCall,
+  toldAround,
+} from './call-tracer.js';
 import { holds } from './predicate.js';
 import type { FunctionProbe, FunctionProbes } from './resolve-functions.js';
 import type { MemoryRequest } from './stop-engine.js';
-import type { ThreadsByStack } from './threads-by-stack.js';
 import { ValueTexts } from './value-texts.js';
 
 export interface FunctionOptions {
@@ -14,8 +21,6 @@ export interface FunctionOptions {
   readonly maxDepth?: number;
   /** Tell arguments and results. */
   readonly values?: boolean;
-  /** Tell whose calls they are. */
-  readonly threads?: ThreadsByStack | undefined;
   /** Whether a function's code jumps to its own first instruction; undefined, or not given: nothing tells. */
   readonly loops?: (probe: FunctionProbe) => boolean | undefined;
 }
@@ -29,13 +34,13 @@ interface Probed {
 
 /** What {@link CallTracer} keeps of an open call. */
 interface TracedFunction extends TracedCall {
+  told?: CallBegin | undefined;
   readonly probe: FunctionProbe;
   readonly result: ValueTexts | undefined;
   readonly began: GuestNanos;
   /** Calls of functions around it. */
   readonly nested: number;
   readonly hart: number;
-  readonly thread: ThreadRef | undefined;
   /** Until the begin is told. */
   values: readonly ArgumentValue[];
   /** What is known of its return, until that is told. */
@@ -51,14 +56,12 @@ export class FunctionTracer implements CallKind {
   readonly #probes = new AddressMap<Probed>();
   readonly #output: EventOutput;
   readonly #maxDepth: number;
-  readonly #threads: ThreadsByStack | undefined;
   readonly #jumps: (probe: FunctionProbe) => boolean | undefined;
   readonly #loops = new Map<FunctionProbe, boolean>();
 
   constructor({ probes }: FunctionProbes, output: EventOutput, options: FunctionOptions = {}) {
     this.#output = output;
     this.#maxDepth = options.maxDepth ?? Number.POSITIVE_INFINITY;
-    this.#threads = options.threads;
     this.#jumps = options.loops ?? (() => undefined);
     for (const probe of probes) this.#probes.set(probe.address, probed(probe, options.values ?? true));
   }
@@ -76,9 +79,8 @@ export class FunctionTracer implements CallKind {
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
     const values = known.arguments.length > 0 ? argumentsOf(known, registers) : none;
-    const thread = this.#threads?.of(site.stackPointer);
     const began = this.#output.at(time);
-    return { kind: this, probe, result, began, nested, hart, thread, values, exit: undefined };
+    return { kind: this, probe, result, began, nested, hart, values, exit: undefined };
   }
 
   /** Asked only where it matters: to find out, all of the function's code is decoded. */
@@ -96,11 +98,23 @@ export class FunctionTracer implements CallKind {
   }
 
   began(call: FunctionCall): void {
-    const { payload, depth } = call;
-    const { hart, thread, probe, values } = payload;
+    const { payload, depth, thread } = call;
+    const { hart, probe, values } = payload;
     payload.values = none;
     const { time } = this.#output;
-    this.#output.emit({ type: 'call-begin', time, hart, thread, function: probe.ref, depth, arguments: values });
+    const around = toldAround(call);
+    const begin = {
+      type: 'call-begin',
+      time,
+      hart,
+      thread,
+      function: probe.ref,
+      depth,
+      around,
+      arguments: values,
+    } as const;
+    payload.told = begin;
+    this.#output.emit(begin);
   }
 
   exitReads(): readonly MemoryRequest[] {
@@ -111,18 +125,30 @@ export class FunctionTracer implements CallKind {
     payload.exit = { hart, result: payload.result?.text(registers) };
   }
 
-  ended({ payload, depth }: FunctionCall): void {
-    const { probe, thread, began, exit } = payload;
+  ended({ payload, depth, thread, wasLost }: FunctionCall): void {
+    const { probe, began, told, exit } = payload;
     if (!exit) return;
     const { hart, result } = exit;
     const { time } = this.#output;
-    this.#output.emit({ type: 'call-end', time, hart, thread, function: probe.ref, depth, began, result });
+    const fn = probe.ref;
+    this.#output.emit({
+      type: 'call-end',
+      time,
+      hart,
+      thread,
+      function: fn,
+      depth,
+      begin: told,
+      began,
+      result,
+      wasLost,
+    });
   }
 
-  lost({ payload, depth }: FunctionCall, hart: number): void {
-    const { probe, thread, began } = payload;
+  lost({ payload, depth, thread }: FunctionCall, hart: number): void {
+    const { probe, told, began } = payload;
     const { time } = this.#output;
-    this.#output.emit({ type: 'call-lost', time, hart, thread, function: probe.ref, depth, began });
+    this.#output.emit({ type: 'call-lost', time, hart, thread, function: probe.ref, depth, begin: told, began });
   }
 }
 

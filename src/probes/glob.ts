@@ -1,3 +1,5 @@
+import { editDistance } from '../base/nearest.js';
+
 /**
  * Globs over Rust paths. `*` stands for any characters within one path segment, `**` for any characters at all, `?` for one.
  * A glob matches a whole path or any tail of it that begins at a segment: `level3` matches `labkern::work::level3`, as gdb's
@@ -40,20 +42,4 @@ export function nearest(wanted: string, names: Iterable<string>, count = 3): str
 
 function lastSegment(path: string): string {
   return path.slice(path.lastIndexOf('::') + 1).replace(/^:/, '');
-}
-
-/** Levenshtein's distance, two rows at a time; long names are cut at 64 characters. */
-function editDistance(left: string, right: string): number {
-  const a = left.slice(0, 64);
-  const b = right.slice(0, 64);
-  let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = (previous[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row.push(Math.min(replaced, (previous[j] as number) + 1, (row[j - 1] as number) + 1));
-    }
-    previous = row;
-  }
-  return previous[b.length] as number;
 }

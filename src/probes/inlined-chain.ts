@@ -1,5 +1,5 @@
 import type { FutureState, FutureType } from '../dwarf/index.js';
-import type { InnerFuture } from './await-path.js';
+import type { InnerFuture, InnerPoll } from './await-path.js';
 import type { FutureLook, Running } from './reading.js';
 
 /** A poll that must have happened although no breakpoint saw it. */
@@ -19,11 +19,11 @@ export interface DerivedStep {
  * have stored everything before such a call), and when it ends. An inner Future that was on the await chain and is no longer,
  * or that starts again from `Unresumed`, was polled to Ready; one that is on the chain at the end was polled and is Pending.
  *
- * What cannot be told is a Future that starts and ends between two looks, and one without a state number that is replaced by
- * its like: derived polls are those that must have happened, at least.
+ * What cannot be told is a Future that starts and ends between two looks, one without a state number that is replaced by its
+ * like, and one whose bytes were not read: derived polls are those that must have happened, at least.
  */
 export class InlinedChain {
-  /** Futures whose polls had a hit of their own within this poll: they, and what is below them, are not derived here. */
+  /** Futures whose polls had a hit of their own within this poll: they, and what is below them, are not derived from then on. */
   readonly #observed: InnerFuture[] = [];
   #running: readonly Running[];
 
@@ -31,30 +31,39 @@ export class InlinedChain {
     this.#running = look?.suspended ?? [];
   }
 
-  /** An inner poll with a breakpoint of its own begins at `inner`; `way` leads to it. Polls that this proves to be over. */
-  enter(way: readonly InnerFuture[], inner: InnerFuture, look: FutureLook | undefined): readonly DerivedStep[] {
-    if (!this.#isObserved(inner)) this.#observed.push(inner);
-    const now = look ? look.along(way) : way.map((link): Running => ({ ...link, resumed: undefined }));
+  /**
+   * An inner poll with a breakpoint of its own begins, with these Futures running around it. Where the outer Future's bytes were not
+   * read (`look`), a Future that runs where one ran before is taken for the same.
+   * @returns polls that this proves to be over
+   */
+  enter({ way, inner }: InnerPoll, look: FutureLook | undefined): readonly DerivedStep[] {
     const before = this.#running;
+    const known = this.#derivable(before);
+    if (inner) this.observe(inner);
+    const now = look ? look.along(way) : way.map((link, i) => resumedAs(link, before[i]));
     const same = commonLength(before, now, true);
     this.#running = now;
     // The Future that is polled now was on the chain already: it goes on, under its own breakpoint.
     const next = before[same];
-    if (!next || (same === now.length && isSame(next, inner))) return none;
-    return before.slice(same).reverse().map(finished);
+    if (!next || (same === now.length && inner && isSame(next, inner))) return none;
+    return known.slice(same).toReversed().map(finished);
+  }
+
+  /** A poll with a breakpoint of its own begins at `inner`, whatever runs around it. */
+  observe(inner: InnerFuture): void {
+    if (!this.#isObserved(inner)) this.#observed.push(inner);
   }
 
   /** The outer poll ends: as Ready when `ready`, else suspended with these bytes. */
   end(look: FutureLook | undefined, ready: boolean): readonly DerivedStep[] {
     const before = this.#running;
     this.#running = none;
-    if (ready) return before.length === 0 ? none : before.toReversed().map(finished);
+    if (ready) return before.length === 0 ? none : this.#derivable(before).toReversed().map(finished);
     if (!look) return none;
-    const now = this.#suspended(look);
+    const now = this.#derivable(look.suspended);
     if (before.length === 0 && now.length === 0) return none;
-    const same = commonLength(before, now, false);
-    const steps: DerivedStep[] = [];
-    for (let i = before.length - 1; i >= same; i--) steps.push(finished(before[i] as Running));
+    const same = commonLength(before, look.suspended, false);
+    const steps = this.#derivable(before).slice(same).toReversed().map(finished);
     for (let i = 0; i < now.length; i++) {
       const { future, offset, resumed } = now[i] as Running;
       const from = i < same ? before[i]?.resumed : undefined;
@@ -63,9 +72,8 @@ export class InlinedChain {
     return steps;
   }
 
-  /** The await chain of a suspended Future, down to the first link that is polled under its own breakpoint. */
-  #suspended(look: FutureLook): readonly Running[] {
-    const chain = look.suspended;
+  /** A chain down to the first link that was polled under its own breakpoint. */
+  #derivable(chain: readonly Running[]): readonly Running[] {
     if (this.#observed.length === 0) return chain;
     const first = chain.findIndex((link) => this.#isObserved(link));
     return first < 0 ? chain : chain.slice(0, first);
@@ -82,13 +90,19 @@ function isSame(a: InnerFuture, b: InnerFuture): boolean {
   return a.offset === b.offset && a.future.typeOffset === b.future.typeOffset;
 }
 
-/** How many links two chains have in common at their outer ends; `alike`: in the same states. */
+/** A Future whose bytes were not read: it was resumed as the one that ran there before, if that is the same. */
+function resumedAs(link: InnerFuture, before: Running | undefined): Running {
+  return { ...link, resumed: before && isSame(before, link) ? before.resumed : undefined };
+}
+
+/** How many links two chains have in common at their outer ends; `alike`: in the same states, as far as these are known. */
 function commonLength(before: readonly Running[], now: readonly Running[], alike: boolean): number {
   let i = 0;
   for (; i < now.length; i++) {
     const was = before[i];
     const is = now[i] as Running;
-    if (!was || !isSame(was, is) || (alike && was.resumed !== is.resumed)) break;
+    if (!was || !isSame(was, is)) break;
+    if (alike && was.resumed && is.resumed && was.resumed !== is.resumed) break;
   }
   return i;
 }

@@ -33,7 +33,7 @@ export function choosesItsPlace(elf: ElfFile, commandLine: string): boolean {
  */
 export function cpuInTask(elf: ElfFile, debug: DebugInfo | undefined): number | undefined {
   const section = elf.section('.BTF');
-  const told = section && btfMember(section, 'task_struct', ['thread_info', 'cpu']);
+  const told = section && btfMember(section, elf.budget, 'task_struct', ['thread_info', 'cpu']);
   if (told !== undefined) return told;
   const [info, ...others] = debug?.typesNamed('thread_info') ?? [];
   return info && others.length === 0 ? layoutOf(info).members.find(({ name }) => name === 'cpu')?.offset : undefined;

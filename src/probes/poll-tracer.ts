@@ -1,11 +1,19 @@
 import { type Addr, addOffset, addr, lowHalf } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import type { ChainLink, FutureSet, FutureState, FutureType } from '../dwarf/index.js';
-import type { AwaitLink, FutureRef, GuestNanos, PollResult, RootRef, StackEntry } from '../trace/index.js';
+import type { AwaitLink, FutureRef, GuestNanos, PollBegin, PollResult, RootRef, StackEntry } from '../trace/index.js';
 import { AwaitPaths } from './await-path.js';
 import type { Backtraces } from './backtraces.js';
 import type { OpenCall } from './call-stacks.js';
-import type { Call, CallKind, CallSite, EventOutput, Moment, TracedCall } from './call-tracer.js';
+import {
+  type Call,
+  type CallKind,
+  type CallSite,
+  type EventOutput,
+  type Moment,
+  type TracedCall,
+  toldAround,
+} from './call-tracer.js';
 import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
 import type { FutureLook, HitMemory } from './reading.js';
 import type { PollProbe, PollProbes } from './resolve-polls.js';
@@ -13,6 +21,8 @@ import type { MemoryRequest } from './stop-engine.js';
 
 /** A probe, and what is known of the Futures that it polls. */
 interface Probed extends PollProbe {
+  /** Those that this poll function belongs to. */
+  readonly futures: readonly FutureType[];
   /** Bytes of them that are read. */
   readonly length: number;
   /** Whether Futures may be inlined into them; undefined until the first is polled. */
@@ -23,6 +33,7 @@ interface Probed extends PollProbe {
 
 /** What {@link CallTracer} keeps of an open poll. */
 interface TracedPoll extends TracedCall {
+  told?: PollBegin | undefined;
   readonly probe: Probed;
   readonly self: Addr;
   readonly root: RootRef;
@@ -84,7 +95,8 @@ export class PollTracer implements CallKind {
       const ofType = roots.get(probe.ref) ?? new AddressMap(64);
       roots.set(probe.ref, ofType);
       const length = readLength(probe.future);
-      this.#probes.set(probe.address, { ...probe, length, inlines: undefined, roots: ofType });
+      const polled = [probe.future, ...probe.aliases];
+      this.#probes.set(probe.address, { ...probe, futures: polled, length, inlines: undefined, roots: ofType });
     }
   }
 
@@ -95,7 +107,7 @@ export class PollTracer implements CallKind {
     const reads = [{ address: addr(pointer), length: probe.length }];
     const outer = pollAround(around())?.payload;
     if (outer?.inlined) reads.push({ address: outer.self, length: outer.probe.length });
-    const stack = this.#backtraces?.request(registers);
+    const stack = probe.isAround ? undefined : this.#backtraces?.request(registers);
     if (stack) reads.push(stack);
     return reads;
   }
@@ -142,19 +154,34 @@ export class PollTracer implements CallKind {
     payload.entry = undefined;
     const outer = entry?.outer;
     if (outer && !lost.includes(outer)) this.#insideOf(outer.payload, payload, entry.outerLook);
+    if (probe.isAround) return;
     const { time } = this.#output;
-    const { depth } = call;
-    const stack = entry?.stack;
-    const future = probe.ref;
-    this.#output.emit({ type: 'poll-begin', time, hart, root, future, address: self, depth, state: before, stack });
+    const { depth, thread } = call;
+    const begin: PollBegin = {
+      type: 'poll-begin',
+      time,
+      hart,
+      thread,
+      root,
+      future: probe.ref,
+      address: self,
+      depth,
+      around: toldAround(call),
+      state: before,
+      stack: entry?.stack,
+    };
+    payload.told = begin;
+    this.#output.emit(begin);
   }
 
   /** A poll begins inside another whose inlined Futures are followed. */
   #insideOf(outer: TracedPoll, { self, probe, hart }: TracedPoll, look: FutureLook | undefined): void {
+    const { inlined } = outer;
     const offset = Number(self - outer.self);
-    const inside = offset >= 0 && offset < outer.probe.future.size;
-    const way = inside ? this.#paths.find(outer.probe.future, offset, probe.future) : undefined;
-    if (way) this.#derived(outer, hart, outer.inlined?.enter(way, { future: probe.future, offset }, look));
+    if (!inlined || offset < 0 || offset >= outer.probe.future.size) return;
+    const inner = this.#paths.find(outer.probe.future, offset, probe.futures);
+    if (inner) this.#derived(outer, hart, inlined.enter(inner, look));
+    else for (const future of probe.futures) inlined.observe({ future, offset });
   }
 
   exitReads({ payload }: PollCall): readonly MemoryRequest[] {
@@ -171,25 +198,57 @@ export class PollTracer implements CallKind {
 
   ended(call: PollCall): void {
     const { payload } = call;
-    const { probe, self, root, began, before, inlined, exit } = payload;
+    const { inlined, exit } = payload;
     if (!exit) return;
     const { look, result, hart } = exit;
-    const after = look?.state;
     if (inlined && (result === 'ready' || result === 'pending')) {
       this.#derived(payload, hart, inlined.end(look, result === 'ready'));
     }
+    const { self } = payload;
+    const chain = look && result !== 'ready' ? look.chainAt(self, this.#futures, this.#link) : noLinks;
+    this.#tellEnd(call, hart, result, look?.state, chain);
+  }
+
+  /** Unwinding leaves every compiler-made Future in its state `Panicked`; others have no state. */
+  panicked(call: PollCall, hart: number): void {
+    const state = call.payload.probe.future.states.find(({ name }) => name === 'Panicked');
+    this.#tellEnd(call, hart, 'panicked', state, noLinks);
+  }
+
+  #tellEnd(
+    { payload, depth, thread, wasLost }: PollCall,
+    hart: number,
+    result: PollResult,
+    state: FutureState | undefined,
+    chain: readonly AwaitLink[],
+  ): void {
+    const { probe, self, root, began, before } = payload;
     const { time } = this.#output;
     const future = probe.ref;
     const address = self;
-    const state = after;
-    if (after && after !== before) {
-      const from = before;
-      this.#output.emit({ type: 'state', time, hart, root, future, address, from, to: state, derived: false });
-    }
-    const chain = look && result !== 'ready' ? look.chainAt(self, this.#futures, this.#link) : noLinks;
-    const { depth } = call;
-    this.#output.emit({ type: 'poll-end', time, hart, root, future, address, depth, began, result, state, chain });
     if (result !== 'pending' && root.address === self && root.future === future) probe.roots.delete(self);
+    if (probe.isAround) return;
+    if (state && state !== before) {
+      const change = { type: 'state', from: before, to: state, derived: false } as const;
+      this.#output.emit({ ...change, time, hart, root, future, address });
+    }
+    const begin = payload.told;
+    this.#output.emit({
+      type: 'poll-end',
+      time,
+      hart,
+      thread,
+      root,
+      future,
+      address,
+      depth,
+      begin,
+      began,
+      result,
+      state,
+      chain,
+      wasLost,
+    });
   }
 
   #derived(outer: TracedPoll, hart: number, steps: readonly DerivedStep[] | undefined): void {
@@ -206,12 +265,13 @@ export class PollTracer implements CallKind {
     }
   }
 
-  lost({ payload, depth }: PollCall, hart: number): void {
-    const { probe, self, root, began } = payload;
-    const { time } = this.#output;
-    const future = probe.ref;
-    this.#output.emit({ type: 'poll-lost', time, hart, root, future, address: self, depth, began });
+  lost({ payload, depth, thread }: PollCall, hart: number): void {
+    const { probe, self, root, told, began } = payload;
     if (root.address === self) probe.roots.delete(self);
+    if (probe.isAround) return;
+    const { time } = this.#output;
+    const of = { time, hart, thread, root, future: probe.ref, address: self, depth, begin: told, began };
+    this.#output.emit({ type: 'poll-lost', ...of });
   }
 
   forget(): void {

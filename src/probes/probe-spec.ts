@@ -152,14 +152,18 @@ export function probesByKind(specs: readonly AnyProbe[]): ProbesByKind {
 export function whiteList(specs: readonly ProbeSpec[]): {
   readonly hasIncludes: boolean;
   allows(paths: readonly string[], otherwise: boolean): boolean;
+  /** Matched by one that excludes. */
+  hasExcluded(paths: readonly string[]): boolean;
 } {
   const includes = specs.filter((spec) => !spec.excludes);
   const excluders = specs.filter((spec) => spec.excludes);
+  const hasExcluded = (paths: readonly string[]): boolean => excluders.some((spec) => paths.some(spec.matches));
   return {
     hasIncludes: includes.length > 0,
     allows(paths, otherwise) {
       const wanted = includes.length > 0 ? includes.some((spec) => paths.some(spec.matches)) : otherwise;
-      return wanted && !excluders.some((spec) => paths.some(spec.matches));
+      return wanted && !hasExcluded(paths);
     },
+    hasExcluded,
   };
 }

@@ -12,7 +12,6 @@ import {
   type Shape,
   Shapes,
   through,
-  toCode,
 } from '../dwarf/index.js';
 import type { FunctionRef } from '../trace/index.js';
 import {
@@ -216,7 +215,7 @@ export class Describer {
     const types = parameters.map((parameter) => shapes.of(typeOf(parameter)));
     const placed = placeArguments(this.#arch, convention, types, returned ? returned.inMemory : false);
     const described = parameters.map((parameter, i) =>
-      describedPlace(this.#arch, parameter, toCode(fn.address), types[i]?.size ?? 0),
+      describedPlace(this.#arch, parameter, die.unit.codes.toCode(fn.address), types[i]?.size ?? 0),
     );
     const agrees = described.every((one, i) => one.kind !== 'place' || isSame(one.place, placed.places[i]));
     const variadic = children.some((child) => child.tag === DW_TAG.unspecified_parameters);

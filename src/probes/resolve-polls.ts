@@ -4,6 +4,7 @@ import { RsptraceError } from '../base/errors.js';
 import { type DebugInfo, type FutureSet, type FutureType, type PollFunction, Shapes } from '../dwarf/index.js';
 import type { FutureRef } from '../trace/index.js';
 import { placeResult, rustConvention } from './argument-places.js';
+import { holdersOf } from './future-holders.js';
 import { nearest } from './glob.js';
 import { isLibraryFile, languageCrates } from './own-code.js';
 import { type ProbeSpec, whiteList } from './probe-spec.js';
@@ -14,6 +15,8 @@ export interface PollProbe {
   readonly poll: PollFunction;
   readonly future: FutureType;
   readonly ref: FutureRef;
+  /** Nobody asked for it: it tells whose task the polls inside it are, and of those that were inlined into it; of itself nothing. */
+  readonly isAround: boolean;
   /** Other Futures whose poll the linker folded into this address: their polls are counted under this one's name. */
   readonly aliases: readonly FutureType[];
   /** The register that holds the Future's address at entry. */
@@ -39,7 +42,8 @@ export interface PollProbes {
 }
 
 /**
- * Resolves poll probes to addresses. Without a spec that includes, all polls of the program's own crates are taken.
+ * Resolves poll probes to addresses. Without a spec that includes, all polls of the program's own crates are taken; with one, those of
+ * the Futures that hold what is asked for have probes too, for they are the tasks.
  * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` when all that matches was inlined
  */
 export function resolvePolls(
@@ -55,19 +59,25 @@ export function resolvePolls(
     let known = refs.get(future);
     if (!known) {
       const { future: name, instance, kind, file, line } = future;
-      known = { key: refs.size + 1, future: name, instance, kind, file, line };
+      const inlined = future.inlined.length > 0;
+      known = { key: refs.size + 1, future: name, instance, kind, file, line, inlined };
       refs.set(future, known);
     }
     return known;
   };
   const allowed = new Set(futures.all.filter((future) => list.allows([future.future, future.instance], isOwn(future))));
   const byAddress = new Map<bigint, { future: FutureType; poll: PollFunction; aliases: FutureType[] }>();
-  for (const future of allowed) {
+  const addPolls = (future: FutureType): void => {
     for (const poll of future.polls) {
       const known = byAddress.get(poll.address);
       if (known) known.aliases.push(future);
       else byAddress.set(poll.address, { future, poll, aliases: [] });
     }
+  };
+  for (const future of allowed) addPolls(future);
+  const around = list.hasIncludes ? holdersOf(futures, allowed) : new Set<FutureType>();
+  for (const future of around) {
+    if (!list.hasExcluded([future.future, future.instance])) addPolls(future);
   }
   if (byAddress.size === 0) throw nothingToProbe(futures, specs, allowed);
   const probes = [...byAddress.values()].map(({ future, poll, aliases }): PollProbe => {
@@ -79,6 +89,7 @@ export function resolvePolls(
       poll,
       future,
       ref: ref(future),
+      isAround: !allowed.has(future),
       aliases,
       selfRegister: told ?? (inMemory ? second : first),
       resultPointer: inMemory ? first : undefined,

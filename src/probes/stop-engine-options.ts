@@ -1,6 +1,7 @@
 import type { Addr } from '../base/addr.js';
 import type { StopReply } from '../rsp/index.js';
 import type { ClockReader } from './clock.js';
+import type { SpaceNumbers } from './space-numbers.js';
 import type { StopPointsOptions } from './stop-points.js';
 import type { Beside, Tracer } from './tracer.js';
 import type { Watchpoints } from './watch/watchpoints.js';
@@ -15,12 +16,17 @@ export interface ResetWatch {
 
 export interface StopEngineOptions extends StopPointsOptions {
   readonly tracer: Tracer;
+  /** Numbers of address spaces, for hits' `space`. */
+  readonly spaces?: SpaceNumbers | undefined;
   /** Called once, at the first hit. */
   readonly findClock: () => Promise<ClockReader>;
   /** Of a machine that may be reset. */
   readonly resets?: ResetWatch | undefined;
-  /** Called at hits, before they are handled, until it gives true: what has to wait until the program runs. It may disarm. */
-  readonly onFirstHit?: () => Promise<boolean>;
+  /**
+   * Called at hits, before they are handled, until it gives true: what has to wait until the program runs. It may disarm. `inUserMode`: the program
+   * runs in a kernel that is not the program.
+   */
+  readonly onFirstHit?: (inUserMode: boolean) => Promise<boolean>;
   readonly beside?: Beside;
   /** Called when the process runs another program, before what was open in the old one is given up; where else probes are to be planted now. */
   readonly onExec?: () => Promise<readonly Addr[]>;

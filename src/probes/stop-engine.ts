@@ -2,8 +2,10 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { silent } from '../base/logger.js';
+import type { RegisterReader } from '../base/memory-reader.js';
 import type { Batch, Reply, Resume, Session, SignalStop, StopReply } from '../rsp/index.js';
 import type { ClockReader } from './clock.js';
+import { type Found, HitChecks } from './hit-checks.js';
 import { ProcessEvents } from './process-events.js';
 import { type GuessedReads, ReadGuesses } from './read-guesses.js';
 import { type Stepped, Stepper } from './stepping.js';
@@ -32,6 +34,8 @@ export class StopEngine {
   readonly #events: ProcessEvents;
   readonly #strangers: Strangers;
   readonly #guesses = new ReadGuesses();
+  /** Undefined for a process, which has one address space. */
+  readonly #checks: HitChecks | undefined;
   #clock: ClockReader | undefined;
   #arrived = false;
   #askedToStop = false;
@@ -49,6 +53,7 @@ export class StopEngine {
     this.#strangers = new Strangers(logger);
     this.points = new StopPoints(options);
     this.#stepper = new Stepper(options.session, options.arch, options.watches);
+    this.#checks = HitChecks.for(options);
     const onExec = async (): Promise<readonly Addr[]> => {
       this.#arrived = false;
       return (await options.onExec?.()) ?? [];
@@ -63,6 +68,11 @@ export class StopEngine {
   /** Stops so far. */
   get stops(): number {
     return this.#stops + this.#stepper.steps;
+  }
+
+  /** Stops where a probe's address came up in other code: another address space, or another program in the same one. */
+  get foreignHits(): number {
+    return this.#checks?.foreign ?? 0;
   }
 
   /** How long the guest has run under this engine, in nanoseconds of the host. */
@@ -158,7 +168,7 @@ export class StopEngine {
         continue;
       }
       const first = this.#session.batch(hart);
-      const registers = first.readRegisters();
+      const registers = first.readRegisters(this.#checks?.ask());
       // A machine at its reset vector has no clock that is worth choosing.
       if (!this.#options.resets) this.#clock ??= await this.#options.findClock();
       const time = this.#clock?.request(first);
@@ -178,12 +188,24 @@ export class StopEngine {
         watched = watches.next(await this.#codeAt(addr(pc), hart), registers.value);
         if (watched) continue;
       }
+      // Only a plain hit can wait for its code until all else that it wants is read.
+      const isPlain = point && !point.intercept && !point.pause && (this.#arrived || asked);
+      const found = pc === undefined || !inUse(point) ? undefined : this.#found(addr(pc), registers.value, guessed);
+      if (found && point && !isPlain) {
+        found.code ??= await this.#checks?.read(found.pc, hart);
+        const whose = await this.#checks?.whose(found, hart);
+        const next = whose === 'foreign' ? await this.#passForeign(found, point, registers.value, hart) : whose;
+        if (next === 'again') continue;
+        if (next !== 'own') return next;
+      }
       if (await this.points.intercepted(point, hart)) continue;
       const tells = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
       await this.#options.beside?.stopped(tells);
       if (point?.permanent && !this.#arrived && !asked) {
         asked = true;
-        this.#arrived = await this.points.late.undisturbed(async () => (await this.#options.onFirstHit?.()) ?? true);
+        this.#arrived = await this.points.late.undisturbed(
+          async () => (await this.#options.onFirstHit?.(this.#checks?.inUserMode ?? false)) ?? true,
+        );
         // It may have read other harts, written registers, or disarmed this very place.
         continue;
       }
@@ -206,10 +228,11 @@ export class StopEngine {
         hart: this.#options.hartNumber(hart),
         pc: addr(pc),
         stackPointer,
+        space: found && this.#checks?.space(found.standing),
         registers: registers.value,
         time: time(),
       };
-      const next = await this.#handle(point, hit, hart, guessed);
+      const next = await this.#handle(point, hit, hart, guessed, found);
       if (next !== 'again') return next;
     }
   }
@@ -222,16 +245,40 @@ export class StopEngine {
     return this.#askedToStop ? undefined : this.#resume(this.#session.batch());
   }
 
+  /** What stands at a hit's pc, as far as it was guessed; undefined for a process. */
+  #found(pc: Addr, registers: RegisterReader, guessed: GuessedReads): Found | undefined {
+    if (!this.#checks) return undefined;
+    const code = guessed.find({ address: pc, length: codeBytes })?.value;
+    return { pc, code, standing: this.#checks.standing(registers) };
+  }
+
+  /** Other code than the program's came to a probe's address: what stands there is carried out by itself, and nothing is told. */
+  async #passForeign(
+    { pc, code }: Found,
+    { breakpoint }: Point,
+    registers: RegisterReader,
+    hart: string | undefined,
+  ): Promise<StopReply | undefined | 'again'> {
+    this.#strangers.expected();
+    this.#guesses.learn(pc, [{ address: pc, length: codeBytes }]);
+    const stackPointer = registers.register(this.#arch.sp) ?? 0n;
+    const watched = this.#options.watches?.next(code, registers);
+    const stepped = await this.#stepper.over({ pc, stackPointer }, hart, [breakpoint], watched);
+    if (stepped.stop.kind !== 'signal') return stepped.stop;
+    return this.#from(stepped.pc, hart);
+  }
+
   async #handle(
     point: Point,
     hit: Hit,
     hart: string | undefined,
     guessed: GuessedReads,
+    found: Found | undefined,
   ): Promise<StopReply | undefined | 'again'> {
     const { tracer, watches } = this.#options;
     point.pause?.();
-    const repeated = point.pause !== undefined || point.rearrivals.get(hit.hart) === hit.stackPointer;
-    point.rearrivals.delete(hit.hart);
+    const repeated = point.pause !== undefined || point.rearrivals.get(onward(hit)) === hit.stackPointer;
+    point.rearrivals.delete(onward(hit));
     const second = this.#session.batch(hart);
     const requests = repeated ? [] : tracer.wants(hit);
     const load = point.over?.load?.(hit.registers);
@@ -246,10 +293,17 @@ export class StopEngine {
     const replies = requests.map(read);
     const loaded = loads ? read(load) : undefined;
     const here = { address: hit.pc, length: codeBytes };
-    const code = this.points.wantsCode(point) ? read(here) : undefined;
+    const wantsCode = found !== undefined || this.points.wantsCode(point);
+    const code = wantsCode ? read(here) : undefined;
     if (missing.count > 0) await second.send();
+    if (found) {
+      found.code = code?.value ?? (await this.#checks?.read(hit.pc, hart));
+      const whose = await this.#checks?.whose(found, hart);
+      if (whose === 'foreign') return this.#passForeign(found, point, hit.registers, hart);
+      if (whose === 'again') return whose;
+    }
     const changed = code !== undefined && this.points.changed(point, hit.pc, code.value);
-    const again = [...(loads ? [load] : []), ...(this.points.wantsCode(point) ? [here] : [])];
+    const again = [...(loads ? [load] : []), ...(wantsCode ? [here] : [])];
     this.#guesses.learn(hit.pc, [...requests, ...again]);
     const reaction = repeated
       ? { watch: [], unwatch: [] }
@@ -293,7 +347,7 @@ export class StopEngine {
       await third.send();
       learn?.();
       const stepped = await this.#stepper.over(hit, hart, [point.breakpoint], watched);
-      if (stepped.interrupted) point.rearrivals.set(hit.hart, hit.stackPointer);
+      if (stepped.interrupted) point.rearrivals.set(onward(hit), hit.stackPointer);
       if (stepped.stop.kind !== 'signal') return stepped.stop;
       ({ pc } = stepped);
       this.points.check(inserts);
@@ -390,4 +444,16 @@ export class StopEngine {
     this.#stops++;
     return stop;
   }
+}
+
+/** What goes on at a point where a handler came first: a hart, or a program that may go on on another. */
+function onward({ hart, space = 0 }: Hit): number {
+  return space > 0 ? -space : hart;
+}
+
+function inUse(point: Point | undefined): boolean {
+  return (
+    point !== undefined &&
+    (point.permanent || point.awaited || point.pause !== undefined || point.intercept !== undefined)
+  );
 }

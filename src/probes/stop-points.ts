@@ -25,7 +25,7 @@ export interface Point {
   intercept: Interception | undefined;
   /** True where the breakpoint is in for `intercept` alone. */
   borrowed: boolean;
-  /** By hart, its stack pointer: a step over this place ran into an interrupt or signal handler, and the same hit will be reported once more. */
+  /** By hart, or by address space (negative), its stack pointer: a step over this place ran into an interrupt or signal handler, and the same hit will be reported once more. */
   readonly rearrivals: Map<number, bigint>;
 }
 

@@ -1,24 +1,23 @@
 import { type Addr, addr } from '../base/addr.js';
 import type { ThreadRef } from '../trace/index.js';
+import type { SpaceNumbers } from './space-numbers.js';
 
 /** The threads of a target, each known by its stack: one that is used again is the same. */
 export class ThreadsByStack {
-  readonly #threads = new Map<number, ThreadRef>();
-  readonly #stackBytes: number;
+  readonly #threads = new Map<string, ThreadRef>();
+  readonly #spaces: SpaceNumbers | undefined;
 
-  /** Every stack is so many bytes at a multiple of them. */
-  constructor(stackBytes: number) {
-    this.#stackBytes = stackBytes;
+  constructor(spaces?: SpaceNumbers) {
+    this.#spaces = spaces;
   }
 
-  /** Whose stack a call is on; `stackPointer` as in {@link OpenCall}. */
-  of(stackPointer: number): ThreadRef {
-    // The end of a stack is its own, and the begin of the next is nobody's: nothing has been pushed there.
-    const number = Math.floor((stackPointer - 8) / this.#stackBytes);
-    let thread = this.#threads.get(number);
+  /** Whose stack begins at an address of an address space. */
+  at(space: number, lowest: number): ThreadRef {
+    const name = `${space} ${lowest}`;
+    let thread = this.#threads.get(name);
     if (!thread) {
-      thread = { key: this.#threads.size, stack: stackAt(number * this.#stackBytes) };
-      this.#threads.set(number, thread);
+      thread = { key: this.#threads.size, stack: stackAt(lowest), space: this.#spaces?.root(space) };
+      this.#threads.set(name, thread);
     }
     return thread;
   }

@@ -7,6 +7,8 @@ export interface Hit {
   readonly hart: number;
   readonly pc: Addr;
   readonly stackPointer: bigint;
+  /** Whose address space it is in, where a program runs in several: calls of different ones have nothing to do with each other. */
+  readonly space?: number | undefined;
   readonly registers: RegisterReader;
   /** Guest nanoseconds. */
   readonly time: number;

@@ -6,6 +6,7 @@ import type { Session } from '../rsp/index.js';
 import { type CodeState, compareCode, type KnownCode } from './code-compare.js';
 import { changesItsCode, landmarks } from './linux-kernel.js';
 import { ManyReads } from './many-reads.js';
+import { mayRunElsewhere } from './other-spaces.js';
 
 /** What stands in the target where a probe goes, against what the ELF says. */
 export interface CodeCheck {
@@ -13,11 +14,14 @@ export interface CodeCheck {
   readonly same: readonly Addr[];
   /** Not loaded or not mapped yet: unreadable or all zero. */
   readonly absent: readonly Addr[];
+  /** Other code is there just now, but the program may run in an address space that is not in use. */
+  readonly elsewhere: readonly Addr[];
 }
 
 /**
  * Compares the ELF's bytes with the target's at every address, in few packets. A probe on other code would stop the guest in the
- * middle of something and read nonsense. A program that changes its own code may differ here and there.
+ * middle of something and read nonsense. A program that changes its own code may differ here and there; one that a kernel runs is seen only
+ * while it runs.
  * @throws RsptraceError `ELF_MISMATCH` when any of them differs, of a program that changes its code most of them
  */
 export async function verifyCode(session: Session, elf: ElfFile, addresses: readonly Addr[]): Promise<CodeCheck> {
@@ -38,13 +42,14 @@ export async function verifyCode(session: Session, elf: ElfFile, addresses: read
   const { same, absent, different } = found;
   const [first] = different;
   if (first !== undefined && !(codeChanges && same.length > different.length)) {
+    if (await mayRunElsewhere(session, elf)) return { same, absent, elsewhere: different };
     throw new RsptraceError(
       'ELF_MISMATCH',
       `the target does not run this ELF: at ${different.length} of ${addresses.length} probes its code differs, first at ${hex(first)}`,
       { hint: 'is it a build of another day, or loaded at another address?' },
     );
   }
-  return { same, absent };
+  return { same, absent, elsewhere: [] };
 }
 
 /** Both architectures' kernels run in the highest 2 GiB. */

@@ -5,6 +5,8 @@ import { type Logger, silent } from '../base/logger.js';
 import { type DebugFileOptions, DebugInfo, ElfFile, type FutureSet, findFutures } from '../dwarf/index.js';
 import {
   type AnyProbe,
+  type CatchProbe,
+  catchProbes,
   changesItsCode,
   codeFacts,
   type EngineName,
@@ -17,6 +19,7 @@ import {
   mayInline,
   mergePlans,
   type PollProbes,
+  planCatch,
   planFunction,
   planPoll,
   planTally,
@@ -39,6 +42,8 @@ export interface Program {
   readonly debug: DebugInfo | undefined;
   /** Undefined when no polls are traced. */
   readonly polls: { readonly futures: FutureSet; readonly probes: PollProbes } | undefined;
+  /** Where panics are caught, when polls are traced. */
+  readonly catches: readonly CatchProbe[];
   /** Undefined when no functions are traced. */
   readonly functions: FunctionProbes | undefined;
   /** Undefined when nothing is only counted. */
@@ -92,7 +97,8 @@ async function understand(elf: ElfFile, specs: readonly AnyProbe[], logger: Logg
     logger.warn({ probe }, 'a probe that matches no function');
   const places = await knownPlaces(wanted.watch, debug);
   const watches = wanted.watch.map((spec, index) => ({ spec, place: places[index] }));
-  return { elf, arch, debug, polls, functions, tallies, watches, specs, planned: new Map() };
+  const catches = polls ? catchProbes(elf) : [];
+  return { elf, arch, debug, polls, catches, functions, tallies, watches, specs, planned: new Map() };
 }
 
 /** The program with the addresses that it has in the target: a position-independent one is read once more. */
@@ -111,9 +117,9 @@ export function codeToVerify(program: Program): Addr[] {
 }
 
 /** Every address where a probe goes, each once, in ascending order. */
-export function addressesOf({ polls, functions, tallies }: Program): Addr[] {
+export function addressesOf({ polls, catches, functions, tallies }: Program): Addr[] {
   const counted = (tallies?.probes ?? []).map((probe) => probe.function);
-  const all = [...(polls?.probes.probes ?? []), ...(functions?.probes ?? []), ...counted];
+  const all = [...(polls?.probes.probes ?? []), ...catches, ...(functions?.probes ?? []), ...counted];
   return [...new Set(all.map(({ address }) => address))].sort((a, b) => (a < b ? -1 : 1));
 }
 
@@ -146,7 +152,8 @@ export interface EnginePlanWishes {
 /**
  * What is known of the engines before the target is: for `record`, and for a look beforehand. With many probes it takes as long as reading the
  * program: who asks before there is a target, with the wishes that `record` will have, spares the target that wait.
- * @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for by name and something is watched
+ * @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for by name and something is watched,
+ * `STACKS_UNAVAILABLE` where stacks are asked for and no poll is traced
  */
 export function enginePlan(program: Program, options: EnginePlanWishes = {}): EnginePlanOptions {
   const { wanted = 'auto', stackDepth, values = true, until } = options;
@@ -163,16 +170,24 @@ function planAll(
   values: boolean,
   until: Addr | undefined,
 ): EnginePlanOptions {
-  const { arch, elf, debug, polls, functions, tallies, watches } = program;
+  const { arch, elf, debug, polls, catches, functions, tallies, watches } = program;
   const [watch] = watches;
   if (wanted === 'target' && watch) {
     throw new RsptraceError('ENGINE_UNAVAILABLE', `'${watch.spec.text}' cannot be carried out without stops`, {
       hint: '--engine auto stops for what is watched, and for what else needs it',
     });
   }
+  if (stackDepth !== undefined && !polls) {
+    throw new RsptraceError('STACKS_UNAVAILABLE', '--bt records who polls, and no poll is traced', {
+      hint: "add --probe 'poll:GLOB', or leave --bt out",
+    });
+  }
   const general = generalRegisters(arch);
   const plans = mergePlans([
-    ...(polls?.probes.probes ?? []).map((probe) => planPoll(probe, arch.results, mayInline, stackDepth)),
+    ...(polls?.probes.probes ?? []).map((probe) =>
+      planPoll(probe, arch.results, mayInline, probe.isAround ? undefined : stackDepth),
+    ),
+    ...catches.map(planCatch),
     ...(functions?.probes ?? []).map((probe) => planFunction(probe, values, general)),
     ...(tallies?.probes ?? []).map((probe) => planTally(probe, general)),
   ]);

@@ -51,6 +51,10 @@ export interface Progress {
   readonly stops: number;
   /** Events that were read out of the target's memory, without a stop. */
   readonly records: number;
+  /** Stops and records so far: whether the program was seen to run. */
+  readonly hits: number;
+  /** None of the code that is probed was in the target's memory when the recording began. */
+  readonly codeAbsent: boolean;
   /** Guest nanoseconds from the first event to the last. */
   readonly guestNs: number;
 }
@@ -77,6 +81,8 @@ export interface Recording extends Progress {
   readonly missing: number;
   /** Probes that were never planted, because the target never had their code. */
   readonly neverLoaded: readonly string[];
+  /** Stops at a probe's address in other code, as another address space has it: not recorded. */
+  readonly foreignHits: number;
   /** The guest ended with a ring that could only be read at stops: what was in it is lost. */
   readonly tailLost: boolean;
   /** How often the machine was reset, and booted once more. */

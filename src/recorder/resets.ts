@@ -8,14 +8,14 @@ export interface ResetsOptions {
   readonly vector: ResetVector;
   readonly hidden: HiddenMemory | Refusal | undefined;
   readonly logger: Logger;
-  /** The old boot is over: gives what it had still written to the trace, and forgets what was planted. */
+  /** The old boot is over: gives what it had still written to the trace, and forgets what was inserted. */
   readonly ended: (time: number | undefined) => Promise<void>;
   /** Marks the reset in the trace. */
-  readonly tell: () => void;
+  readonly emit: () => void;
   /** Events in the trace so far. */
   readonly events: () => number;
-  /** The machine is about to run: plants all that is planted in a machine that has not run. */
-  readonly plant: () => Promise<void>;
+  /** The machine is about to run: inserts all that a machine gets which has not run. */
+  readonly insert: () => Promise<void>;
 }
 
 /** The machine that we started may be reset. QEMU keeps RAM and breakpoints then, and loads its program anew: nothing of ours is in that any more. */
@@ -41,14 +41,14 @@ export class Resets implements ResetWatch {
   }
 
   async again(time: number | undefined): Promise<void> {
-    const { session, vector, hidden, logger, ended, tell, events, plant } = this.#options;
+    const { session, vector, hidden, logger, ended, emit, events, insert } = this.#options;
     const isHidden = hidden !== undefined && !isRefusal(hidden);
     await ended(time);
     // A firmware that finds itself warm resets the machine once more. Where RAM is hidden it runs unwatched.
     const isSame = vector.firmwareResets && !isHidden && events() === this.#eventsBefore;
     if (!isSame) {
       this.count++;
-      tell();
+      emit();
     }
     this.#eventsBefore = events();
     const batch = session.batch();
@@ -59,7 +59,7 @@ export class Resets implements ResetWatch {
     if (session.state.kind !== 'idle') return;
     if (refused) logger.warn({ why: refused.refused }, 'the kernel is told of all RAM after this reset');
     await this.watch();
-    await plant();
+    await insert();
     logger.info({ resets: this.count }, 'the machine was reset');
   }
 }

@@ -1,4 +1,5 @@
 // Graphviz's DOT language (https://graphviz.org/doc/info/lang.html): one digraph, IDs `n0`, `n1`, ..., all text in quoted strings.
+import { visible } from '../base/visible.js';
 import { placeText } from '../trace/text.js';
 import type { Dependency, FutureGraph, FutureNode } from './future-graph.js';
 import { statesText } from './futures-tree.js';
@@ -50,5 +51,5 @@ function edgeAttributes({ kind, states, path, count }: Dependency): string {
 
 /** A quoted string: only `"` needs a backslash, and a backslash itself is one in labels; lines are centred with `\n`. */
 function quoted(lines: readonly string[]): string {
-  return `"${lines.map((line) => line.replace(/[\\"]/g, '\\$&').replace(/\p{Cc}/gu, ' ')).join('\\n')}"`;
+  return `"${lines.map((line) => visible(line).replace(/[\\"]/g, '\\$&')).join('\\n')}"`;
 }

@@ -43,7 +43,7 @@ function futureJson(future: FutureType, set: FutureSet): object {
       address: hex(address),
       end: hex(end),
       symbol: symbol ?? null,
-      name: symbol === undefined ? null : demangle(symbol),
+      name: symbol === undefined ? null : demangle(symbol, set.budget),
     })),
     inlined: inlined.map(({ address, into, file, line }) => ({
       address: hex(address),

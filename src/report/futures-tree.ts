@@ -1,3 +1,4 @@
+import { textLines } from '../base/visible.js';
 import type { FutureState } from '../dwarf/index.js';
 import { placeText } from '../trace/text.js';
 import type { Dependency, FutureGraph, FutureNode } from './future-graph.js';
@@ -42,7 +43,7 @@ export function futuresTree(graph: FutureGraph, names: FutureNames): string {
     lines.push(`${names.of(root)}  ${root.size} B${place === undefined ? '' : `  ${place}`}`);
     visit(root, '');
   }
-  return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
+  return textLines(lines);
 }
 
 function edgeText(edge: Dependency, names: FutureNames): string {

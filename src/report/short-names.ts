@@ -5,7 +5,8 @@ import type { FutureType } from '../dwarf/index.js';
  * allocators left out. `labkern::futs::Recv<labkern::work::leaf_io::{async_fn_env#0}>` is `Recv<leaf_io>`.
  */
 export function shortType(name: string): string {
-  return readable(name).replace(/[\w$#{}]+(?:::[\w$#{}]+)+/g, (path) => {
+  // Every run of letters is a match, so that none is gone over twice: names of a damaged file are long.
+  return readable(name).replace(/[\w$#{}]+(?:::[\w$#{}]+)*/g, (path) => {
     const parts = path.split('::');
     const last = parts.at(-1) as string;
     // A block or closure is told by what stands around it.

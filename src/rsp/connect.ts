@@ -1,5 +1,6 @@
 import { type Logger, silent } from '../base/logger.js';
 import { formatRemote, parseRemote, type RemoteAddress } from './address.js';
+import { operationTimeouts, tooSlow } from './deadline.js';
 import type { KnownArchitecture } from './default-registers.js';
 import { askOver, shakeHands } from './handshake.js';
 import type { Link } from './link.js';
@@ -39,6 +40,8 @@ export async function connect(address: string | RemoteAddress, options: ConnectO
   const link = control.link;
   const transport = await open(remote, link, options);
   link.open(transport);
+  const mostMs = timeoutMs * operationTimeouts;
+  const deadline = setTimeout(() => link.close(tooSlow('telling what it is', mostMs)), mostMs);
   try {
     const greeting = await shakeHands(link, logger, options.expectedArchitecture);
     logger.debug(
@@ -55,6 +58,8 @@ export async function connect(address: string | RemoteAddress, options: ConnectO
   } catch (error) {
     await letGo(link);
     throw error;
+  } finally {
+    clearTimeout(deadline);
   }
 }
 

@@ -22,15 +22,20 @@ export interface Greeting {
 }
 
 /** One question, answered as text. */
-export type Ask = (packet: string) => Promise<string>;
+export interface Ask {
+  (packet: string): Promise<string>;
+  /** How long one answer may take. */
+  readonly timeoutMs: number;
+}
 
 /** A way to ask single questions over a link. */
 export function askOver(link: Link): Ask {
-  return async (packet) => {
+  const ask = async (packet: string): Promise<string> => {
     const request = new TextRequest(packet);
     await sendAll(link, [request]);
     return request.value;
   };
+  return Object.assign(ask, { timeoutMs: link.timeoutMs });
 }
 
 function sendAll(link: Link, requests: readonly Request<unknown>[]): Promise<void> {

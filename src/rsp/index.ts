@@ -6,6 +6,7 @@ export type { KnownArchitecture } from './default-registers.js';
 export { isProcess, type StubFeatures } from './features.js';
 export { hexDigit } from './hex.js';
 export { insist } from './insist.js';
+export { type ListedLibrary, parseLibraryList } from './library-list.js';
 export { type MemoryRegion, regionOf } from './memory-map.js';
 export { neverRan } from './never-ran.js';
 export { packets } from './packets.js';

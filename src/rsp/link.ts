@@ -44,9 +44,10 @@ const CONSOLE = 0x4f;
 export class Link implements PacketSink {
   /** What it leads to, for messages. */
   readonly name: string;
+  /** How long one answer may take. */
+  readonly timeoutMs: number;
   readonly #events: LinkEvents;
   readonly #logger: Logger;
-  readonly #timeoutMs: number;
   readonly #reader = new PacketReader(this);
   readonly #out: Outgoing;
   readonly #acks: Acks;
@@ -76,7 +77,7 @@ export class Link implements PacketSink {
     this.name = name;
     this.#events = events;
     this.#logger = logger;
-    this.#timeoutMs = timeoutMs;
+    this.timeoutMs = timeoutMs;
     this.#stranger = new Stranger(name);
     this.#out = new Outgoing(logger);
     this.#acks = this.#out.acks;
@@ -359,7 +360,7 @@ export class Link implements PacketSink {
   }
 
   #timeout(packet = ''): RsptraceError {
-    const what = `The stub has not answered "${packet.slice(0, 40)}" within ${this.#timeoutMs} ms`;
+    const what = `The stub has not answered "${packet.slice(0, 40)}" within ${this.timeoutMs} ms`;
     return new RsptraceError('RSP_TIMEOUT', what, { hint: 'A slow probe or a slow link needs a longer --timeout' });
   }
 

@@ -73,6 +73,7 @@ export const packets = {
     numbers.length === 0
       ? 'QCatchSyscalls:0'
       : `QCatchSyscalls:1;${numbers.map((number) => number.toString(16)).join(';')}`,
+  processInfo: 'qProcessInfo',
   passSignals: `QPassSignals:${passedSignals.map((signal) => signal.toString(16)).join(';')}`,
 
   // Files of the stub's machine

@@ -1,5 +1,7 @@
-/** A stub that keeps saying that it works (empty O packets, notifications) gets so many time-outs, and no more. */
-const MOST_TIMEOUTS = 12;
+import { operationTimeouts } from './deadline.js';
+
+/** What several answers at once may take beyond that, in time-outs for each that has come. */
+const EACH_ANSWER = 1 / 4;
 
 /** Tells when a stub has been silent for too long over what it was asked. One timer, however many questions. */
 export class Patience {
@@ -12,6 +14,9 @@ export class Patience {
   #since = 0;
   /** When it last answered, or was asked after silence. */
   #asked = 0;
+  /** When nothing was outstanding last, and how many answers have come since. */
+  #begun = 0;
+  #answers = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** `elapsed` is called while `waiting` and `part` of the time-out has passed. */
@@ -26,6 +31,8 @@ export class Patience {
   asked(): void {
     this.#since = performance.now();
     this.#asked = this.#since;
+    this.#begun = this.#since;
+    this.#answers = 0;
     this.#timer ??= setTimeout(() => this.#look(), this.#timeoutMs * this.#part());
   }
 
@@ -37,6 +44,7 @@ export class Patience {
   /** They were an answer. */
   answered(): void {
     this.#asked = this.#since;
+    this.#answers++;
   }
 
   end(): void {
@@ -45,9 +53,12 @@ export class Patience {
 
   #left(): number {
     const now = performance.now();
+    // A stub that keeps saying that it works (empty O packets, notifications, an answer in drops) gets so many time-outs, and no more.
+    const most = this.#timeoutMs * operationTimeouts;
     return Math.min(
       this.#timeoutMs * this.#part() - (now - this.#since),
-      this.#timeoutMs * MOST_TIMEOUTS - (now - this.#asked),
+      most - (now - this.#asked),
+      most + this.#timeoutMs * EACH_ANSWER * this.#answers - (now - this.#begun),
     );
   }
 

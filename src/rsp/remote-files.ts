@@ -6,13 +6,14 @@
 
 import { Buffer } from 'node:buffer';
 import type { Batch } from './batch.js';
+import { Deadline } from './deadline.js';
 import { protocolError } from './framing.js';
 import type { Ask } from './handshake.js';
 import { hexNumber } from './hex.js';
 import { packets } from './packets.js';
 
-/** What a file of /proc may have at most. */
-const LARGEST_FILE = 16 * 1024 * 1024;
+/** Shared libraries without debug info are smaller, and files of /proc by far. */
+const LARGEST_FILE = 128 * 1024 * 1024;
 
 /** The whole of a file on the stub's machine; undefined where the stub reads none or refuses this one. Throws `RSP_PROTOCOL`. */
 export async function readRemoteFile(ask: Ask, path: string, packetSize: number): Promise<Buffer | undefined> {
@@ -20,6 +21,7 @@ export async function readRemoteFile(ask: Ask, path: string, packetSize: number)
   const file = opened.startsWith('F') ? hexNumber(opened.slice(1)) : undefined;
   if (file === undefined) return undefined;
   try {
+    const deadline = new Deadline(`reading ${path}`, ask.timeoutMs);
     const pieces: Buffer[] = [];
     // An escaped byte takes two.
     const piece = (packetSize - 32) >> 1;
@@ -33,6 +35,7 @@ export async function readRemoteFile(ask: Ask, path: string, packetSize: number)
       if (count === 0) return Buffer.concat(pieces);
       pieces.push(bytes);
       offset += count;
+      deadline.check(offset);
     }
     return undefined;
   } finally {

@@ -1,10 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { hex } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { Batch, type BatchContext } from './batch.js';
 import type { Breakpoint } from './batch-requests.js';
 import { isProcess, type StubFeatures } from './features.js';
-import type { Greeting } from './handshake.js';
+import type { Ask, Greeting } from './handshake.js';
 import { hexToBytes } from './hex.js';
 import { insist } from './insist.js';
 import type { Link } from './link.js';
@@ -15,6 +16,7 @@ import { RemoteFile, readRemoteFile } from './remote-files.js';
 import { ANY_HART, type Resume, type RunControl, type SessionState } from './run-control.js';
 import { liftedForStep, stepWithout } from './step-over.js';
 import { pidOf, type StopReason, type StopReply } from './stop-reply.js';
+import { interruptIsPending, processOf, stopIsPending } from './stop-signals.js';
 import type { TargetDescription } from './target-description.js';
 import { readThreads } from './threads.js';
 import { readObject, readObjectBytes } from './transfer.js';
@@ -27,10 +29,10 @@ export interface Hart {
   readonly name?: string;
 }
 
-/** SIGINT in the masks of proc(5). */
-const SIGINT = 2n;
 /** What may come before a SIGINT that is pending: breakpoints that other threads had hit, signals. */
 const STOPS_BEFORE_INTERRUPT = 1000;
+/** How long threads run that are to take their signals. */
+const MOMENT_MS = 2;
 
 /** A connection to one stub. Made by `connect`. */
 export class Session implements AsyncDisposable {
@@ -41,6 +43,7 @@ export class Session implements AsyncDisposable {
   /** True when the stub was attached to a program that ran already; undefined where it does not say. */
   readonly attached: boolean | undefined;
   readonly #link: Link;
+  readonly #ask: Ask;
   readonly #control: RunControl;
   readonly #logger: Logger;
   readonly #context: BatchContext;
@@ -57,6 +60,7 @@ export class Session implements AsyncDisposable {
     this.target = greeting.target;
     this.attached = greeting.attached;
     this.#link = link;
+    this.#ask = Object.assign((packet: string) => this.#answer(packet), { timeoutMs: link.timeoutMs });
     this.#control = control;
     this.#logger = logger;
     this.#context = { control, features: greeting.features, target: greeting.target, inserted: this.#inserted };
@@ -290,6 +294,7 @@ export class Session implements AsyncDisposable {
       }
       await insist(this, (again) => this.#removeAll(again));
       await this.#takeInterruptBack();
+      await this.#takeStopsBack();
       if (this.state.kind !== 'idle') return;
       if (await this.isOpenOcd()) await this.monitor('resume');
       await insist(this, async () => {
@@ -359,12 +364,22 @@ export class Session implements AsyncDisposable {
 
   async #isInterruptPending(): Promise<boolean> {
     const pid = this.#control.interruptOwed ? pidOf(this.#control.stoppedHart) : undefined;
-    const status = pid && (await this.remoteFile(`/proc/${Number.parseInt(pid, 16)}/status`));
-    const text = status ? new TextDecoder('latin1').decode(status) : '';
-    const mask = (name: string): bigint =>
-      BigInt(`0x${new RegExp(`^${name}:\\s*([0-9a-f]{1,16})$`, 'm').exec(text)?.[1] ?? 0}`);
-    // One that the program has blocked would not come.
-    return (mask('ShdPnd') & ~mask('SigBlk') & SIGINT) !== 0n;
+    return pid !== undefined && interruptIsPending((path) => this.remoteFile(path), Number.parseInt(pid, 16));
+  }
+
+  /** lldb-server stops threads by a SIGSTOP each, which it takes back from those alone that run. No breakpoint is inserted any more. */
+  async #takeStopsBack(): Promise<void> {
+    if (this.state.kind !== 'idle' || !this.features.supported.has('native-signals')) return;
+    const pid = processOf(await this.#ask(packets.processInfo));
+    if (pid === undefined) return;
+    for (let tries = 0; tries < STOPS_BEFORE_INTERRUPT && this.state.kind === 'idle'; tries++) {
+      const threads = (await this.harts()).map(({ id }) => Number.parseInt(id, 16));
+      if (!(await stopIsPending((path) => this.remoteFile(path), pid, threads))) return;
+      const stop = this.resume();
+      await sleep(MOMENT_MS);
+      await this.interrupt();
+      await stop;
+    }
   }
 
   async #leave(say: () => Promise<void>): Promise<void> {
@@ -382,12 +397,12 @@ export class Session implements AsyncDisposable {
     }
   }
 
-  readonly #ask = async (packet: string): Promise<string> => {
+  async #answer(packet: string): Promise<string> {
     const batch = this.batch(ANY_HART);
     const reply = batch.raw(packet);
     await batch.send();
     return reply.value;
-  };
+  }
 
   #processes(): (string | undefined)[] {
     return this.features.multiprocess && this.#pids.size > 0 ? [...this.#pids] : [undefined];

@@ -4,6 +4,7 @@
  */
 
 import { Buffer } from 'node:buffer';
+import { Deadline } from './deadline.js';
 import { protocolError } from './framing.js';
 import type { Ask } from './handshake.js';
 import { packets } from './packets.js';
@@ -30,6 +31,7 @@ export async function readObjectBytes(
   packetSize: number,
 ): Promise<Buffer | undefined> {
   const piece = Math.min(packetSize - 5, 64 * 1024);
+  const deadline = new Deadline(`reading ${object} ${annex}`.trim(), ask.timeoutMs);
   let data = '';
   for (let pieces = 0; ; pieces++) {
     const answer = await ask(packets.transfer(object, annex, data.length, piece));
@@ -37,6 +39,7 @@ export async function readObjectBytes(
     if (!more && answer[0] !== 'l') return data === '' ? undefined : fail(object, answer);
     if (more && answer.length === 1) fail(object, answer);
     data += answer.slice(1);
+    deadline.check(data.length);
     if (data.length > LARGEST_OBJECT || pieces > MOST_PIECES)
       throw protocolError(`its ${object} ${annex} do not end within ${LARGEST_OBJECT} bytes`);
     if (!more) return Buffer.from(data, 'latin1');

@@ -35,12 +35,15 @@ export class WireRecorder implements Disposable {
   readonly #began = performance.now();
   #fd: number | undefined;
 
-  /** Empties or makes the file; `RSP_CANNOT_RECORD` when that fails. `launched`: the client starts the target itself. */
-  constructor(path: string, logger: Logger = silent, launched = false) {
+  /**
+   * Empties or makes the file, or takes `open`, which is empty; `RSP_CANNOT_RECORD` when that fails. `launched`: the client
+   * starts the target itself.
+   */
+  constructor(path: string, logger: Logger = silent, launched = false, open?: number) {
     this.path = path;
     this.#logger = logger;
     try {
-      this.#fd = openSync(path, 'w');
+      this.#fd = open ?? openSync(path, 'w');
       writeSync(this.#fd, `${JSON.stringify({ rsptrace_wire: VERSION, ...(launched ? { launched } : {}) })}\n`);
     } catch (error) {
       this[Symbol.dispose]();

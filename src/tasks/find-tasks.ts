@@ -37,6 +37,8 @@ export interface Tasks {
   readonly tasks: readonly AwaitNode[];
   /** Bytes that were looked at. */
   readonly searched: number;
+  /** Bytes that could not be read. */
+  readonly unread: number;
 }
 
 /**
@@ -51,9 +53,9 @@ export async function findTasks(context: TaskContext, runtimes: readonly Runtime
     if (!roots) continue;
     const tasks: AwaitNode[] = [];
     for (const { future, address } of roots) tasks.push(await trees.read(future, address));
-    return { runtime: runtime.name, tasks, searched: 0 };
+    return { runtime: runtime.name, tasks, searched: 0, unread: 0 };
   }
-  const { roots, searched } = await searchBoxes(context);
+  const { roots, searched, unread } = await searchBoxes(context);
   const known = new Set(roots.map(({ future, address }) => `${address}:${future.instance}`));
   const onStacks = context.running.filter(({ future, address }) => !known.has(`${address}:${future.instance}`));
   const candidates: AwaitNode[] = [];
@@ -65,7 +67,7 @@ export async function findTasks(context: TaskContext, runtimes: readonly Runtime
   for (const tree of candidates) for (const inner of tree.awaits) note(inner, held);
   const tasks = candidates.filter((tree) => !held.has(key(tree)));
   tasks.sort((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
-  return { runtime: 'search', tasks, searched };
+  return { runtime: 'search', tasks, searched, unread };
 }
 
 function key({ address, typeName }: AwaitNode): string {
@@ -94,12 +96,13 @@ const WORD = 8;
  */
 export async function searchBoxes(
   context: TaskContext,
-): Promise<{ readonly roots: readonly FoundRoot[]; readonly searched: number }> {
+): Promise<{ readonly roots: readonly FoundRoot[]; readonly searched: number; readonly unread: number }> {
   const vtables = new Map<bigint, FutureType>();
   for (const future of context.futures.all) for (const vtable of future.vtables) vtables.set(vtable, future);
   const low = new Set([...vtables.keys()].map((vtable) => Number(vtable & 0xffff_ffffn)));
   const roots = new Map<string, { future: FutureType; address: Addr; references: Addr[] }>();
   let searched = 0;
+  let unread = 0;
   for (const region of context.regions) {
     // The word before the first of a chunk is kept, since a pair may straddle two chunks.
     let before: bigint | undefined;
@@ -108,6 +111,7 @@ export async function searchBoxes(
       const length = Math.min(CHUNK, region.length - at) & ~(WORD - 1);
       const bytes = length > 0 ? await context.memory.read(start, length) : undefined;
       if (!bytes) {
+        unread += length;
         before = undefined;
         continue;
       }
@@ -127,7 +131,7 @@ export async function searchBoxes(
       before = view.getBigUint64(length - WORD, true);
     }
   }
-  return { roots: [...roots.values()], searched };
+  return { roots: [...roots.values()], searched, unread };
 }
 
 function isIn(regions: readonly Region[], address: Addr): boolean {

@@ -24,7 +24,7 @@ const PT_LOAD = 1;
 /**
  * Opens an ELF core (gABI: its PT_LOAD segments; QEMU's `dump-guest-memory`, Linux's core files), or, with `base`, a raw image of
  * RAM that begins at that address. A core that gives no virtual addresses, as QEMU's without paging, is taken by its physical ones.
- * @throws RsptraceError `CORE_UNREADABLE`, `CORE_NOT_CORE`
+ * @throws RsptraceError `CORE_UNREADABLE`, `CORE_NOT_CORE`, `CORE_TRUNCATED`
  */
 export async function openMemoryImage(path: string, base: Addr | undefined): Promise<MemoryImage> {
   return image(
@@ -63,6 +63,13 @@ function image(path: string, storedIn: (size: number) => Stored[]): MemoryImage 
     throw new RsptraceError('CORE_UNREADABLE', `${path} cannot be read: ${messageOf(error)}`);
   }
   const stored = storedIn(size);
+  const whole = stored.reduce((end, { offset, length }) => Math.max(end, offset + length), 0);
+  if (whole > size) {
+    closeSync(fd);
+    throw new RsptraceError('CORE_TRUNCATED', `${path} ends after ${size} of ${whole} bytes, so memory is missing`, {
+      hint: 'it was cut off as it was written: look at the disk, and at `ulimit -c`',
+    });
+  }
   return {
     regions: stored,
     async read(address, length) {

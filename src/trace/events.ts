@@ -28,6 +28,8 @@ export interface FutureRef {
   readonly kind: FutureKind;
   readonly file: string | undefined;
   readonly line: number | undefined;
+  /** The compiler inlined its poll at some places: not every poll can be seen. */
+  readonly inlined?: boolean | undefined;
 }
 
 /** A state of a compiler-made Future: `Unresumed`, `Returned`, `Panicked`, `Suspend0`...; file and line are those of the await. */
@@ -90,20 +92,38 @@ export interface StackEntry {
   readonly line: number | undefined;
 }
 
-export interface PollBegin extends At {
-  readonly type: 'poll-begin';
-  /** Polls and calls open on this hart before this one. */
+/** What begins. */
+interface Beginning {
+  /** Whose it is: it may wait while others run on the hart, and go on on another. Undefined where only harts are known. */
+  readonly thread?: ThreadRef | undefined;
+  /** The innermost poll or call around it that was told of, and was open. */
+  readonly around?: AnyBegin | undefined;
+  /** Polls and calls around it. */
   readonly depth: number;
+}
+
+/** What ends that has begun. It may end on another hart than where it began. */
+interface Ending<B extends AnyBegin> {
+  /** Undefined where it was not seen. */
+  readonly begin?: B | undefined;
+  readonly thread?: ThreadRef | undefined;
+  /** As it began. */
+  readonly depth: number;
+  /** When it began. */
+  readonly began: GuestNanos;
+}
+
+export interface PollBegin extends At, Beginning {
+  readonly type: 'poll-begin';
   readonly state: StateRef | undefined;
   /** Who polls, where stacks were asked for: the poll function first, then its callers, inlined ones included. */
   readonly stack?: readonly StackEntry[] | undefined;
 }
 
-export interface PollEnd extends At {
+export interface PollEnd extends At, Ending<PollBegin> {
   readonly type: 'poll-end';
-  readonly depth: number;
-  /** When the poll began. */
-  readonly began: GuestNanos;
+  /** It was told as lost, too early. */
+  readonly wasLost?: boolean | undefined;
   readonly result: PollResult;
   readonly state: StateRef | undefined;
   /** What the Future awaits now, outermost first; empty when ready. */
@@ -126,11 +146,9 @@ export interface DerivedPoll extends At {
   readonly state: StateRef | undefined;
 }
 
-/** A poll whose end was not seen: unwound, or cut off by the end of the trace. */
-export interface PollLost extends At {
+/** A poll whose end was not seen: left in an unknown way, or cut off by the end of the trace. */
+export interface PollLost extends At, Ending<PollBegin> {
   readonly type: 'poll-lost';
-  readonly depth: number;
-  readonly began: GuestNanos;
 }
 
 /** A thread of the target, where its threads are known apart by their stacks; one object a stack, so identity is a key. */
@@ -138,39 +156,39 @@ export interface ThreadRef {
   readonly key: number;
   /** The lowest address of its stack. */
   readonly stack: Addr;
+  /** Of a program that a kernel runs: the physical address of its page tables' root. */
+  readonly space?: Addr | undefined;
 }
 
 interface OfCall {
   readonly time: GuestNanos;
   readonly hart: number;
-  /** Whose call it is: it may wait while others run on the hart, and go on on another. Undefined where only harts are known. */
-  readonly thread?: ThreadRef | undefined;
   readonly function: FunctionRef;
-  /** Polls and calls open on this hart, or of this thread, before this one. */
-  readonly depth: number;
 }
 
 /** A function is entered. */
-export interface CallBegin extends OfCall {
+export interface CallBegin extends OfCall, Beginning {
   readonly type: 'call-begin';
   /** In the order of the source; those that the registers do not tell are left out. */
   readonly arguments: readonly ArgumentValue[];
 }
 
 /** It has returned. */
-export interface CallEnd extends OfCall {
+export interface CallEnd extends OfCall, Ending<CallBegin> {
   readonly type: 'call-end';
-  readonly began: GuestNanos;
+  /** It was told as lost, too early. */
+  readonly wasLost?: boolean | undefined;
   /** What it returned, where the registers tell. */
   readonly result?: string | undefined;
 }
 
 /** A call whose return was not seen: it never returns, was unwound, or was cut off by the end of the trace. */
-export interface CallLost extends OfCall {
+export interface CallLost extends OfCall, Ending<CallBegin> {
   readonly type: 'call-lost';
-  readonly began: GuestNanos;
 }
 
+export type AnyBegin = PollBegin | CallBegin;
+export type AnyEnd = PollEnd | PollLost | CallEnd | CallLost;
 export type CallEvent = CallBegin | CallEnd | CallLost;
 
 /** Which accesses are watched: reads, writes, both. */

@@ -1,5 +1,5 @@
-import type { FunctionRef, TraceEvent, TraceInfo, TraceSink } from './events.js';
-import { type AnyBegin, innermost, OpenCalls, type Track } from './open-calls.js';
+import { CallTimes } from './call-times.js';
+import type { CallEnd, FunctionRef, TraceEvent, TraceInfo, TraceSink } from './events.js';
 import { compare } from './summary.js';
 
 /** What one function did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
@@ -34,26 +34,11 @@ interface Tally {
   max: number;
 }
 
-interface Open {
-  readonly begin: AnyBegin;
-  /** Time of the calls directly inside that have returned. */
-  inside: number;
-}
-
-/** More calls than this do not wait at the same time. */
-const mostWaiting = 65_536;
-
 /** Counts calls per function while they come; {@link rows} at any time. Calls still open count as calls and nothing else. */
 export class FunctionSummary implements TraceSink {
   /** By the function's key. */
   readonly #tallies: Tally[] = [];
-  /** Calls that were taken for lost and may yet return: those of a thread that waits, while others run on its hart. */
-  readonly #waiting = new Set<string>();
-  readonly #open = new OpenCalls<Open>(({ begin }) => {
-    if (begin.type !== 'call-begin') return;
-    this.#tally(begin.function).lost++;
-    if (this.#waiting.size < mostWaiting) this.#waiting.add(keyOf(begin.function, begin.time));
-  });
+  readonly #times = new CallTimes();
 
   begin(_info: TraceInfo): void {}
 
@@ -67,42 +52,23 @@ export class FunctionSummary implements TraceSink {
     switch (event.type) {
       case 'call-begin':
         this.#tally(event.function).calls++;
-        this.#open.begin({ begin: event, inside: 0 });
+        this.#times.begin(event);
         break;
       case 'poll-begin':
-        this.#open.begin({ begin: event, inside: 0 });
+        this.#times.begin(event);
         break;
       case 'poll-end':
+        this.#times.returned(event);
+        break;
       case 'poll-lost':
-        this.#passOn(event, this.#open.end(event)?.inside ?? 0);
+        this.#times.lost(event);
         break;
-      case 'call-end': {
-        const tally = this.#tally(event.function);
-        const open = this.#open.end(event);
-        if (open === undefined) {
-          if (!this.#waiting.delete(keyOf(event.function, event.began))) tally.calls++;
-          else this.#returned(tally, event.time - event.began);
-          break;
-        }
-        const time = event.time - open.begin.time;
-        tally.returned++;
-        tally.sum += time;
-        tally.self += time - open.inside;
-        tally.max = Math.max(tally.max, time);
-        if (!isInside(this.#open.on(event), event.function)) tally.total += time;
-        this.#passOn(event, time);
+      case 'call-end':
+        this.#returned(event);
         break;
-      }
-      case 'call-lost': {
-        const tally = this.#tally(event.function);
-        const open = this.#open.end(event);
-        // Counted when it was taken for lost.
-        if (open === undefined && this.#waiting.delete(keyOf(event.function, event.began))) break;
-        if (open === undefined) tally.calls++;
-        tally.lost++;
-        this.#passOn(event, open?.inside ?? 0);
+      case 'call-lost':
+        if (this.#times.lost(event)) this.#tally(event.function).lost++;
         break;
-      }
       case 'state':
       case 'derived-poll':
       case 'watch':
@@ -130,19 +96,17 @@ export class FunctionSummary implements TraceSink {
       }));
   }
 
-  /** Time that the innermost call still open did not spend in itself. A poll hands it on to the function around it. */
-  #passOn(track: Track, time: number): void {
-    const around = innermost(this.#open.on(track));
-    if (around !== undefined) around.inside += time;
-  }
-
-  /** A call that was taken for lost. */
-  #returned(tally: Tally, time: number): void {
-    tally.lost--;
+  #returned(event: CallEnd): void {
+    const spent = this.#times.returned(event);
+    // A return without an entry is no call.
+    if (!spent) return;
+    const tally = this.#tally(event.function);
+    if (event.wasLost) tally.lost--;
     tally.returned++;
-    tally.sum += time;
-    tally.total += time;
-    tally.max = Math.max(tally.max, time);
+    tally.sum += spent.time;
+    tally.self += spent.self;
+    tally.total += spent.total;
+    tally.max = Math.max(tally.max, spent.time);
   }
 
   #tally(fn: FunctionRef): Tally {
@@ -153,16 +117,6 @@ export class FunctionSummary implements TraceSink {
     }
     return tally;
   }
-}
-
-function keyOf(fn: FunctionRef, began: number): string {
-  return `${fn.key}@${began}`;
-}
-
-/** A call of this function is open already. */
-function isInside(open: readonly Open[], fn: FunctionRef): boolean {
-  for (const { begin } of open) if (begin.type === 'call-begin' && begin.function.key === fn.key) return true;
-  return false;
 }
 
 /** The rows for machines: sorted by function, then instance, then address, in code unit order. */

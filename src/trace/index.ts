@@ -1,7 +1,7 @@
 export * from './events.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
 export { openTrace } from './open-trace.js';
-export { OutputFile } from './output-file.js';
+export { OutputFile, type OutputOptions } from './output-file.js';
 export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';
 export { countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';

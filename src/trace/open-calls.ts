@@ -1,7 +1,4 @@
-import type { CallBegin, CallEnd, CallLost, PollBegin, PollEnd, PollLost, ThreadRef } from './events.js';
-
-export type AnyBegin = PollBegin | CallBegin;
-export type AnyEnd = PollEnd | PollLost | CallEnd | CallLost;
+import type { AnyBegin, AnyEnd, ThreadRef } from './events.js';
 
 /** A poll or call whose end has not come yet. */
 export interface OpenCall {
@@ -14,69 +11,54 @@ export interface Track {
   readonly thread?: ThreadRef | undefined;
 }
 
-/**
- * The polls and calls that are open on each hart, or in each thread. They nest, so what is missing can be told: one that begins at depth 1 says that
- * every one of depth 1 and more there is over, and so does an end at depth 0. Memory grows with the depth alone.
- */
+/** The polls and calls that are open on each hart, or in each thread, as they began. Memory grows with their number alone. */
 export class OpenCalls<T extends OpenCall> {
   /** By hart number. */
-  readonly #harts: (T[] | undefined)[] = [];
+  readonly #harts: T[][] = [];
   /** By the thread's key. */
-  readonly #threads: (T[] | undefined)[] = [];
-  readonly #unseen: (call: T, event: AnyBegin | AnyEnd) => void;
-
-  /** `unseen` hears of each one that must have ended without an event, innermost first. */
-  constructor(unseen: (call: T, event: AnyBegin | AnyEnd) => void) {
-    this.#unseen = unseen;
-  }
+  readonly #threads: T[][] = [];
 
   begin(call: T): void {
-    const { depth } = call.begin;
-    let open = this.#of(call.begin);
-    if (open === undefined) {
-      open = [];
-      this.#set(call.begin, open);
-    }
-    this.#drop(open, depth, call.begin);
-    open.push(call);
+    const { hart, thread } = call.begin;
+    const open = this.#of(call.begin);
+    if (open) open.push(call);
+    else if (thread) this.#threads[thread.key] = [call];
+    else this.#harts[hart] = [call];
   }
 
   /** What ends with this event, or undefined when its begin was not seen. */
-  end(event: AnyEnd): T | undefined {
-    const open = this.#of(event);
-    if (open === undefined) return undefined;
-    this.#drop(open, event.depth + 1, event);
+  end({ begin }: AnyEnd): T | undefined {
+    const open = begin && this.#of(begin);
+    if (!begin || !open) return undefined;
     const last = innermost(open);
-    if (last === undefined || last.begin.depth !== event.depth) return undefined;
-    if (!isEndOf(event, last.begin)) {
-      this.#drop(open, event.depth, event);
-      return undefined;
-    }
-    open.pop();
-    return last;
+    if (last?.begin === begin) return open.pop();
+    const at = open.findLastIndex((call) => call.begin === begin);
+    return at < 0 ? undefined : open.splice(at, 1)[0];
   }
 
-  /** What is open where an event belongs, outermost first. */
+  /** What is open and began with this event. */
+  of(begin: AnyBegin | undefined): T | undefined {
+    const open = begin && this.#of(begin);
+    if (!open) return undefined;
+    const last = innermost(open);
+    return last?.begin === begin ? last : open.findLast((call) => call.begin === begin);
+  }
+
+  /** Takes out what began on the same track after an event that is open, innermost first. */
+  takeAfter(begin: AnyBegin): T[] {
+    const open = this.#of(begin);
+    if (!open || innermost(open)?.begin === begin) return [];
+    const at = open.findLastIndex((call) => call.begin === begin);
+    return at < 0 ? [] : open.splice(at + 1).reverse();
+  }
+
+  /** What is open where an event belongs, as it began. */
   on(track: Track): readonly T[] {
     return this.#of(track) ?? none;
   }
 
   #of({ hart, thread }: Track): T[] | undefined {
     return thread ? this.#threads[thread.key] : this.#harts[hart];
-  }
-
-  #set({ hart, thread }: Track, open: T[]): void {
-    if (thread) this.#threads[thread.key] = open;
-    else this.#harts[hart] = open;
-  }
-
-  #drop(open: T[], depth: number, event: AnyBegin | AnyEnd): void {
-    for (;;) {
-      const last = innermost(open);
-      if (last === undefined || last.begin.depth < depth) break;
-      open.pop();
-      this.#unseen(last, event);
-    }
   }
 }
 
@@ -85,12 +67,9 @@ export function innermost<T>(open: readonly T[]): T | undefined {
   return open.length === 0 ? undefined : open[open.length - 1];
 }
 
-const none: readonly never[] = [];
-
-function isEndOf(event: AnyEnd, begin: AnyBegin): boolean {
-  if (event.type === 'call-end' || event.type === 'call-lost') {
-    // Of two threads that wait in one function the later began at another time.
-    return begin.type === 'call-begin' && begin.function.key === event.function.key && begin.time === event.began;
-  }
-  return begin.type === 'poll-begin' && begin.future.key === event.future.key && begin.address === event.address;
+/** Whether events belong to one track. */
+export function isOnTrack(one: Track, other: Track): boolean {
+  return one.thread || other.thread ? one.thread === other.thread : one.hart === other.hart;
 }
+
+const none: readonly never[] = [];

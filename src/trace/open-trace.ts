@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
 import type { TraceSink } from './events.js';
-import { OutputFile } from './output-file.js';
+import { OutputFile, type OutputOptions } from './output-file.js';
 import { ChromeWriter } from './writers/chrome.js';
 import { Lanes } from './writers/lanes.js';
 import { PerfettoWriter } from './writers/perfetto.js';
@@ -19,9 +19,9 @@ const FORMATS = new Map<string, (out: OutputFile) => TraceSink>([
 
 /**
  * Opens a trace file in the format that its extension names. Errors, all before anything is written: `TRACE_UNKNOWN_FORMAT`,
- * `TRACE_CANNOT_WRITE`. Later, `event`, `flush` and `end` can throw `TRACE_WRITE_FAILED`, once.
+ * `TRACE_CANNOT_WRITE`, and what the options ask for. Later, `event`, `flush` and `end` can throw `TRACE_WRITE_FAILED`, once.
  */
-export function openTrace(path: string): TraceSink {
+export function openTrace(path: string, options: OutputOptions = {}): TraceSink {
   const make = FORMATS.get(extname(path).toLowerCase());
   if (make === undefined) {
     const known = [...FORMATS.keys()].join(', ');
@@ -29,5 +29,5 @@ export function openTrace(path: string): TraceSink {
       hint: `Known extensions: ${known}.`,
     });
   }
-  return make(new OutputFile(path));
+  return make(new OutputFile(path, options));
 }

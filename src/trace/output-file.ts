@@ -1,20 +1,43 @@
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  realpathSync,
+  renameSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
 import { messageOf, RsptraceError } from '../base/errors.js';
+import { type FileHead, headOf } from '../base/file-head.js';
+import { abandon, isAt, isCode, type OpenedFile, openLocked, openUntouched } from '../base/locked-file.js';
 import { copyBytes } from './copy-bytes.js';
+import { isTrace } from './is-trace.js';
 
 const CAPACITY = 256 * 1024;
+
+/** What is done for the files of others. None of it is done where nothing is said. */
+export interface OutputOptions {
+  /** Nobody else who asks for it can write the file meanwhile: `OUTPUT_IN_USE`. Told where files cannot be locked. */
+  readonly lock?: ((warning: string) => void) | undefined;
+  /** An older file that does not begin like a trace is refused: `OUTPUT_EXISTS`. */
+  readonly onlyTraces?: boolean | undefined;
+  /** An older file is not emptied but renamed, to its name with this behind it. */
+  readonly keepAs?: string | undefined;
+}
 
 /**
  * A trace file that grows by whole records. It is written synchronously, through a buffer of fixed size, and every write ends
  * at a record's end: a tracer that is killed leaves a file of whole records.
  *
- * Opening touches nothing that was there: an older file of that name is emptied by the first write, not before, and a file
+ * Opening touches nothing that was there: an older file of that name is emptied or renamed by the first write, not before. A file
  * that was made and never written to is removed by {@link close}.
  */
 export class OutputFile {
   readonly path: string;
-  readonly #fd: number;
-  readonly #isNew: boolean;
+  readonly #options: OutputOptions;
+  #file: OpenedFile;
   /** Memory for a record that is written in place, see {@link reserve}, and a view of the same. */
   readonly buffer = Buffer.allocUnsafe(CAPACITY);
   readonly view = new DataView(this.buffer.buffer, this.buffer.byteOffset, CAPACITY);
@@ -25,12 +48,18 @@ export class OutputFile {
   #written = 0;
   #state: 'untouched' | 'writing' | 'failed' | 'closed' = 'untouched';
 
-  /** Opens `path` for writing; `TRACE_CANNOT_WRITE` when that fails. */
-  constructor(path: string) {
+  /** Opens `path` for writing; `TRACE_CANNOT_WRITE` when that fails, and what the options say. */
+  constructor(path: string, options: OutputOptions = {}) {
     this.path = path;
-    const { fd, isNew } = openForWriting(path);
-    this.#fd = fd;
-    this.#isNew = isNew;
+    this.#options = options;
+    this.#file = open(path, options);
+    try {
+      const older = options.onlyTraces || options.keepAs !== undefined ? headOf(path) : undefined;
+      if (older) this.#checkOlder(older);
+    } catch (error) {
+      closeSync(this.#file.fd);
+      throw error instanceof RsptraceError ? error : cannotWrite(path, error);
+    }
   }
 
   /**
@@ -88,18 +117,49 @@ export class OutputFile {
       this.flush();
     } finally {
       this.#state = 'closed';
-      closeSync(this.#fd);
-      if (neverWritten && this.#isNew) unlinkSync(this.path);
+      if (neverWritten) abandon(this.path, this.#file);
+      else closeSync(this.#file.fd);
     }
   }
 
   #makeRoom(length: number): boolean {
-    if (this.#state === 'untouched') {
-      this.#state = 'writing';
-      if (fstatSync(this.#fd).isFile()) ftruncateSync(this.#fd, 0);
-    }
+    if (this.#state === 'untouched') this.#makeEmpty();
     if (this.#length + length > CAPACITY) this.flush();
     return this.#state === 'writing';
+  }
+
+  #checkOlder(older: FileHead): void {
+    const { onlyTraces, keepAs } = this.#options;
+    if (onlyTraces && !isTrace(older)) {
+      throw new RsptraceError('OUTPUT_EXISTS', `${this.path} is there already and is no trace`, {
+        hint: 'name another file with -o, or have it overwritten with --force',
+      });
+    }
+    // It is renamed when the first event comes: too late to find out that it cannot be.
+    if (keepAs !== undefined) accessSync(dirname(realpathSync(this.path)), constants.W_OK);
+  }
+
+  #makeEmpty(): void {
+    this.#state = 'writing';
+    const { fd } = this.#file;
+    const stat = fstatSync(fd);
+    if (!stat.isFile()) return;
+    if (stat.size === 0 || this.#options.keepAs === undefined) {
+      ftruncateSync(fd, 0);
+      return;
+    }
+    try {
+      // Somebody may have taken it away since it was opened.
+      if (isAt(this.path, fd)) {
+        const path = realpathSync(this.path);
+        renameSync(path, path + this.#options.keepAs);
+      }
+      this.#file = open(this.path, this.#options);
+    } catch (error) {
+      this.#state = 'failed';
+      throw error instanceof RsptraceError ? error : cannotWrite(this.path, error);
+    }
+    closeSync(fd);
   }
 
   #ended(end: number): void {
@@ -110,7 +170,7 @@ export class OutputFile {
   #write(bytes: Uint8Array, length: number): void {
     let done = 0;
     try {
-      while (done < length) done += writeSync(this.#fd, bytes, done, length - done);
+      while (done < length) done += writeSync(this.#file.fd, bytes, done, length - done);
       this.#written += length;
     } catch (error) {
       this.#state = 'failed';
@@ -128,29 +188,19 @@ export class OutputFile {
   #cutToWholeRecords(done: number): void {
     const whole = this.#ends.slice(0, this.#endCount).findLast((end) => end <= done) ?? 0;
     try {
-      if (fstatSync(this.#fd).isFile()) ftruncateSync(this.#fd, this.#written + whole);
+      if (fstatSync(this.#file.fd).isFile()) ftruncateSync(this.#file.fd, this.#written + whole);
     } catch {
       // The write's own error is the one to tell of; readers of both formats put up with a torn last record.
     }
   }
 }
 
-function openForWriting(path: string): { fd: number; isNew: boolean } {
+function open(path: string, { lock }: OutputOptions): OpenedFile {
   try {
-    return { fd: openSync(path, 'wx'), isNew: true };
+    return lock === undefined ? openUntouched(path) : openLocked(path, lock);
   } catch (error) {
-    if (!isCode(error, 'EEXIST')) throw cannotWrite(path, error);
+    throw error instanceof RsptraceError ? error : cannotWrite(path, error);
   }
-  try {
-    // Not 'w', which would empty the file. O_CREAT makes the target of a dangling link.
-    return { fd: openSync(path, constants.O_WRONLY | constants.O_CREAT, 0o666), isNew: false };
-  } catch (error) {
-    throw cannotWrite(path, error);
-  }
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }
 
 function cannotWrite(path: string, error: unknown): RsptraceError {

@@ -4,6 +4,10 @@ import { type TableOptions, textTable, timeText } from './text-table.js';
 
 type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'derived' | 'lost';
 
+/** Counts of which a row may know only the least. */
+const BOUNDS: ReadonlySet<Count> = new Set(['polls', 'ready', 'pending']);
+const BOUNDS_NOTE = '>= at least so many: the compiler inlined polls of this Future, and some of those leave no mark\n';
+
 /** Always shown, even when all zero. */
 const USUAL: readonly Count[] = ['polls', 'ready', 'pending'];
 /** Shown where any row has one. */
@@ -11,7 +15,7 @@ const RARE: readonly Count[] = ['panicked', 'derived', 'lost'];
 
 /**
  * The table for people: one line a Future, the one with the most time first, each line ended by a newline. Instances of one
- * generic Future are told apart by their generic arguments.
+ * generic Future are told apart by their generic arguments. A line below says what `>=` means, where a row has it.
  */
 export function summaryTable(rows: readonly SummaryRow[], options: TableOptions): string {
   if (rows.length === 0) return 'no polls were recorded\n';
@@ -22,7 +26,7 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
   const names = displayNames(sorted.map(({ future, instance }) => [future, readable(instance)]));
   const lines = sorted.map((row, i) => ({
     numbers: [
-      ...counts.map((name) => String(row[name])),
+      ...counts.map((name) => (row.at_least && BOUNDS.has(name) ? `>=${row[name]}` : String(row[name]))),
       // Derived polls have no duration: nobody saw them begin.
       ...(row.polls > row.derived + row.lost ? [timeText(row.total_ns), timeText(row.max_ns)] : ['-', '-']),
     ],
@@ -30,7 +34,8 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
     file: row.file,
     line: row.line,
   }));
-  return textTable([...counts, 'total', 'longest'], 'future', lines, options);
+  const table = textTable([...counts, 'total', 'longest'], 'future', lines, options);
+  return rows.some((row) => row.at_least) ? `${table}${BOUNDS_NOTE}` : table;
 }
 
 /** The same of functions: one line each, the one with the most time first. */

@@ -1,5 +1,5 @@
-import type { FutureKind, FutureRef, PollResult, TraceEvent, TraceInfo, TraceSink } from './events.js';
-import { type OpenCall, OpenCalls } from './open-calls.js';
+import { CallTimes } from './call-times.js';
+import type { FutureKind, FutureRef, PollEnd, PollResult, TraceEvent, TraceInfo, TraceSink } from './events.js';
 
 /** What one Future's type did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
 export interface SummaryRow {
@@ -9,7 +9,7 @@ export interface SummaryRow {
   readonly kind: FutureKind;
   readonly file: string | null;
   readonly line: number | null;
-  /** All polls: those that were seen beginning or ending, and the derived ones. */
+  /** All polls: those that were seen beginning, and the derived ones. */
   readonly polls: number;
   readonly ready: number;
   readonly pending: number;
@@ -18,6 +18,8 @@ export interface SummaryRow {
   readonly derived: number;
   /** Those of `polls` whose end was not seen; they have no time. */
   readonly lost: number;
+  /** `polls`, `ready` and `pending` are lower bounds: the compiler inlined polls of this Future, and not each leaves a mark. */
+  readonly at_least: boolean;
   /**
    * Time inside this Future's polls, with all that they call. While a poll runs inside another poll of the same instance on
    * the same hart, only the outer one counts (as in `uftrace report`), so that it is never more than the time that passed.
@@ -43,9 +45,7 @@ interface Tally {
 export class Summary implements TraceSink {
   /** By the Future's key. */
   readonly #tallies: Tally[] = [];
-  readonly #open = new OpenCalls<OpenCall>(({ begin }) => {
-    if (begin.type === 'poll-begin') this.#tally(begin.future).lost++;
-  });
+  readonly #times = new CallTimes();
 
   /** Where the link was broken, in guest nanoseconds. */
   readonly gaps: { readonly from_ns: number; readonly to_ns: number }[] = [];
@@ -61,28 +61,15 @@ export class Summary implements TraceSink {
   event(event: TraceEvent): void {
     switch (event.type) {
       case 'poll-begin':
-        this.#open.begin({ begin: event });
+        this.#times.begin(event);
         this.#tally(event.future).polls++;
         break;
-      case 'poll-end': {
-        const tally = this.#tally(event.future);
-        const poll = this.#open.end(event);
-        count(tally, event.result);
-        if (poll === undefined) {
-          tally.polls++;
-          break;
-        }
-        const time = event.time - poll.begin.time;
-        tally.max = Math.max(tally.max, time);
-        if (!isInside(this.#open.on(event), event.future)) tally.total += time;
+      case 'poll-end':
+        this.#returned(event);
         break;
-      }
-      case 'poll-lost': {
-        const tally = this.#tally(event.future);
-        if (this.#open.end(event) === undefined) tally.polls++;
-        tally.lost++;
+      case 'poll-lost':
+        if (this.#times.lost(event)) this.#tally(event.future).lost++;
         break;
-      }
       case 'derived-poll': {
         const tally = this.#tally(event.future);
         tally.polls++;
@@ -91,11 +78,13 @@ export class Summary implements TraceSink {
         break;
       }
       case 'call-begin':
-        this.#open.begin({ begin: event });
+        this.#times.begin(event);
         break;
       case 'call-end':
+        this.#times.returned(event);
+        break;
       case 'call-lost':
-        this.#open.end(event);
+        this.#times.lost(event);
         break;
       case 'gap':
         this.gaps.push({ from_ns: event.from, to_ns: event.to });
@@ -123,9 +112,21 @@ export class Summary implements TraceSink {
         panicked: counts.panicked,
         derived: counts.derived,
         lost: counts.lost,
+        at_least: counts.derived > 0 || future.inlined === true,
         total_ns: total,
         max_ns: max,
       }));
+  }
+
+  #returned(event: PollEnd): void {
+    const spent = this.#times.returned(event);
+    // An end without a begin is no poll.
+    if (!spent) return;
+    const tally = this.#tally(event.future);
+    if (event.wasLost) tally.lost--;
+    count(tally, event.result);
+    tally.max = Math.max(tally.max, spent.time);
+    tally.total += spent.total;
   }
 
   #tally(future: FutureRef): Tally {
@@ -136,12 +137,6 @@ export class Summary implements TraceSink {
     }
     return tally;
   }
-}
-
-/** A poll of this Future is open already. */
-function isInside(open: readonly OpenCall[], future: FutureRef): boolean {
-  for (const { begin } of open) if (begin.type === 'poll-begin' && begin.future.key === future.key) return true;
-  return false;
 }
 
 function count(tally: Tally, result: PollResult): void {

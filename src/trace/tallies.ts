@@ -1,3 +1,4 @@
+import { textLines } from '../base/visible.js';
 import type { FunctionRef } from './events.js';
 import { compare } from './summary.js';
 import { type TableOptions, textTable } from './text-table.js';
@@ -31,7 +32,7 @@ const barWidth = 40;
 export function histogramText({ function: { name }, calls, by }: TallyRow): string {
   if (!by) return '';
   const first = by.counts.findIndex((count) => count > 0);
-  if (first < 0) return `${name}, ${by.argument}: not called\n`;
+  if (first < 0) return textLines([`${name}, ${by.argument}: not called`]);
   const last = by.counts.findLastIndex((count) => count > 0);
   const seen = by.counts.slice(first, last + 1);
   const most = Math.max(...seen);
@@ -40,7 +41,7 @@ export function histogramText({ function: { name }, calls, by }: TallyRow): stri
     const bar = '@'.repeat(Math.round((count / most) * barWidth)).padEnd(barWidth);
     return `${bucketText(first + i).padEnd(14)}  ${String(count).padStart(width)} |${bar}|\n`;
   });
-  return `${name}, ${by.argument}: ${calls} calls\n${bars.join('')}`;
+  return `${textLines([`${name}, ${by.argument}: ${calls} calls`])}${bars.join('')}`;
 }
 
 /** For machines, sorted by function, then instance, address and argument, in code unit order. */

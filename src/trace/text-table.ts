@@ -1,3 +1,4 @@
+import { visible } from '../base/visible.js';
 import { placeText } from './text.js';
 
 export interface TableOptions {
@@ -27,19 +28,18 @@ export function textTable(
   options: TableOptions,
 ): string {
   const widths = head.map((title, i) => Math.max(title.length, ...lines.map(({ numbers }) => numbers[i]?.length ?? 0)));
-  const places = lines.map(({ file, line }) => placeText({ file: file ?? undefined, line: line ?? undefined }) ?? '');
-  const room = options.width - widths.reduce((sum, width) => sum + width + GAP.length, 0);
-  const [nameWidth, placeWidth] = textWidths(
-    [nameTitle, ...lines.map(({ name }) => name)],
-    ['file:line', ...places],
-    room,
+  const names = lines.map(({ name }) => visible(name));
+  const places = lines.map(({ file, line }) =>
+    visible(placeText({ file: file ?? undefined, line: line ?? undefined }) ?? ''),
   );
+  const room = options.width - widths.reduce((sum, width) => sum + width + GAP.length, 0);
+  const [nameWidth, placeWidth] = textWidths([nameTitle, ...names], ['file:line', ...places], room);
   const row = (cells: readonly string[], name: string, place: string): string => {
     const right = cells.map((cell, i) => cell.padStart(widths[i] ?? 0)).join(GAP);
     return `${right}${GAP}${clipStart(name, nameWidth).padEnd(nameWidth)}${GAP}${clipStart(place, placeWidth)}`.trimEnd();
   };
   const title = row(head, nameTitle, 'file:line');
-  const body = lines.map(({ numbers, name }, i) => row(numbers, name, places[i] ?? ''));
+  const body = lines.map(({ numbers }, i) => row(numbers, names[i] ?? '', places[i] ?? ''));
   return `${[options.color ? `\x1b[1m${title}\x1b[0m` : title, ...body].join('\n')}\n`;
 }
 

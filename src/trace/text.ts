@@ -24,9 +24,9 @@ export function rootText(root: RootRef): string {
   return `${root.future.future} @${hex(root.address)}`;
 }
 
-/** A thread's name in a trace: `stack 0xff20000000014000`. */
-export function threadText({ stack }: ThreadRef): string {
-  return `stack ${hex(stack)}`;
+/** A thread's name in a trace: `stack 0xff20000000014000`, or `stack 0x80211000 of space 0x80254000`. */
+export function threadText({ stack, space }: ThreadRef): string {
+  return `stack ${hex(stack)}${space === undefined ? '' : ` of space ${hex(space)}`}`;
 }
 
 /**

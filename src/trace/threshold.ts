@@ -19,7 +19,7 @@ const mostWaiting = 1 << 16;
 export class Threshold implements TraceSink {
   readonly #sink: TraceSink;
   readonly #nanos: number;
-  readonly #open = new OpenCalls<OpenCall & { readonly held?: Held }>(() => {});
+  readonly #open = new OpenCalls<OpenCall & { readonly held?: Held }>();
   #waiting: (TraceEvent | Held)[] = [];
 
   constructor(sink: TraceSink, nanos: number) {
@@ -47,15 +47,6 @@ export class Threshold implements TraceSink {
       case 'call-end':
       case 'call-lost':
         this.#callEnd(event);
-        break;
-      case 'poll-begin':
-        this.#open.begin({ begin: event });
-        this.#pass(event);
-        break;
-      case 'poll-end':
-      case 'poll-lost':
-        this.#open.end(event);
-        this.#pass(event);
         break;
       default:
         this.#pass(event);

@@ -1,5 +1,6 @@
+import { type Addr, addr } from '../base/addr.js';
 import type { CfaRule, RegisterRule, UnwindRow } from '../base/unwind-row.js';
-import { type CodeAddress, evaluateCfi, toCode } from '../dwarf/index.js';
+import { evaluateCfi } from '../dwarf/index.js';
 import { noSpecial, type RegisterFile, type RegisterSet } from './registers.js';
 import type { StackWindow } from './stack-window.js';
 
@@ -7,13 +8,13 @@ import type { StackWindow } from './stack-window.js';
 export type Applied =
   | {
       readonly kind: 'caller';
-      readonly cfa: CodeAddress;
+      readonly cfa: Addr;
       /** Undefined when the row says that there is none. */
       readonly returnAddress: bigint | undefined;
       readonly registers: RegisterSet;
     }
   /** Memory that has to be read first. */
-  | { readonly kind: 'need'; readonly address: CodeAddress }
+  | { readonly kind: 'need'; readonly address: Addr }
   /** The CFA or the return address cannot be had. */
   | { readonly kind: 'lost'; readonly why: 'unreadable-stack' | 'return-address-not-kept' | 'no-unwinder' };
 
@@ -30,10 +31,8 @@ export function applyRow(
   file: RegisterFile,
 ): Applied {
   const { stackPointer, returnAddress: link, registerCount } = file.model;
-  const cfaOrNeed = cfaOf(row.cfa, registers, window);
-  if (typeof cfaOrNeed === 'object') return cfaOrNeed;
-  const cfa = cfaOrNeed;
-  if (Number.isNaN(cfa)) return { kind: 'lost', why: 'no-unwinder' };
+  const cfa = cfaOf(row.cfa, registers, window);
+  if (typeof cfa === 'object') return cfa;
 
   const before = registers.values;
   // A trap keeps all that its handler does not say otherwise of; a call keeps what the convention says.
@@ -57,7 +56,7 @@ export function applyRow(
     if (number === stackPointer) stack = value ?? 0n;
     else if (number < registerCount) values[number] = value;
   }
-  values[stackPointer] = stack ?? BigInt.asUintN(64, BigInt(cfa));
+  values[stackPointer] = stack ?? cfa;
   if (backRule === 'undefined') {
     if (row.returnAddress === link && !exact) return { kind: 'lost', why: 'return-address-not-kept' };
     return { kind: 'caller', cfa, returnAddress: undefined, registers: registers.derive(values, noSpecial) };
@@ -71,54 +70,55 @@ export function applyRow(
   return { kind: 'caller', cfa, returnAddress: back, registers: registers.derive(values, special) };
 }
 
-/** The CFA, NaN where it cannot be one. */
-function cfaOf(rule: CfaRule, registers: RegisterSet, window: StackWindow): CodeAddress | Applied {
+const noCfa: Applied = { kind: 'lost', why: 'no-unwinder' };
+
+function cfaOf(rule: CfaRule, registers: RegisterSet, window: StackWindow): Addr | Applied {
   if (rule.kind === 'register') {
     const base = registers.numbered(rule.register);
-    return base === undefined ? Number.NaN : toCode(base) + rule.offset;
+    return base === undefined ? noCfa : addr(base + BigInt(rule.offset));
   }
   const value = evaluate(rule.expression, undefined, registers, window);
-  if (value !== undefined) return toCode(value);
-  return window.missing === undefined ? Number.NaN : { kind: 'need', address: window.missing };
+  if (value !== undefined) return addr(value);
+  return window.missing === undefined ? noCfa : { kind: 'need', address: window.missing };
 }
 
 function ruleValue(
   rule: RegisterRule,
   number: number,
-  cfa: CodeAddress,
+  cfa: Addr,
   registers: RegisterSet,
   window: StackWindow,
 ): bigint | undefined {
   window.missing = undefined;
   switch (rule.kind) {
     case 'saved':
-      return window.word(cfa + rule.offset);
+      return window.word(cfa, rule.offset);
     case 'same':
       return registers.numbered(number);
     case 'undefined':
       return undefined;
     case 'cfa':
-      return BigInt.asUintN(64, BigInt(cfa + rule.offset));
+      return addr(cfa + BigInt(rule.offset));
     case 'register':
       return registers.numbered(rule.register);
     case 'expression':
       return evaluate(rule.expression, cfa, registers, window);
     case 'saved-expression': {
       const at = evaluate(rule.expression, cfa, registers, window);
-      return at === undefined ? undefined : window.word(toCode(at));
+      return at === undefined ? undefined : window.word(at);
     }
   }
 }
 
 function evaluate(
   expression: Uint8Array,
-  cfa: CodeAddress | undefined,
+  cfa: Addr | undefined,
   registers: RegisterSet,
   window: StackWindow,
 ): bigint | undefined {
   window.missing = undefined;
-  return evaluateCfi(expression, cfa === undefined ? undefined : BigInt(cfa), {
+  return evaluateCfi(expression, cfa, {
     register: (number) => registers.numbered(number),
-    memory: (address, size) => window.bytes(toCode(address), size),
+    memory: (address, size) => window.bytes(address, size),
   });
 }

@@ -1,5 +1,5 @@
 import type { CodeRange } from '../arch/index.js';
-import { type CodeAddress, type DebugInfo, type ElfFile, fromCode, toCode } from '../dwarf/index.js';
+import { type CodeAddress, type DebugInfo, type ElfFile, lastNotAbove } from '../dwarf/index.js';
 
 /** A function's code: its entry first, then the parts that the compiler put elsewhere. */
 export interface FunctionCode {
@@ -35,12 +35,14 @@ export class CodeMap {
     this.#elf = elf;
     this.#debug = debug;
     this.#code = codeOf(elf);
-    const symbols = [...elf.symbols].filter(({ address, type }) => type !== 'object' && this.isCode(toCode(address)));
+    const symbols = [...elf.symbols].filter(
+      ({ address, type }) => type !== 'object' && this.isCode(elf.codes.toCode(address)),
+    );
     const sized = new Map<CodeAddress, number>();
     const byName = new Map<string, CodeAddress>();
     let open = Number.NEGATIVE_INFINITY;
     for (const { address, size, name, type } of symbols) {
-      const low = toCode(address);
+      const low = elf.codes.toCode(address);
       if (!byName.has(name)) byName.set(name, low);
       // A label inside a function is no function.
       if (size === 0 && low < open) continue;
@@ -77,7 +79,7 @@ export class CodeMap {
     const ranges: CodeRange[] = [];
     for (const part of [low, ...(this.#coldParts.get(low) ?? [])]) {
       const span = this.#spanAt(part);
-      const start = fromCode(part);
+      const start = this.#elf.codes.fromCode(part);
       const bytes = span && this.#elf.bytesAt(start, Math.min(span.high - part, MAX_FUNCTION));
       if (bytes !== undefined) ranges.push({ start, bytes });
     }
@@ -87,7 +89,7 @@ export class CodeMap {
   #spanAt(address: CodeAddress): Span | undefined {
     const section = this.#code.find(({ low, high }) => address >= low && address < high);
     if (section === undefined) return undefined;
-    let at = lastNotAbove(this.#starts, address);
+    let at = lastNotAbove(this.#starts, this.#starts.length, address);
     // Symbols may nest: the innermost that reaches this far, not too far back.
     for (let back = 0; at >= 0 && back < 16; back++, at--) {
       const low = this.#starts[at] as number;
@@ -95,27 +97,20 @@ export class CodeMap {
       const high = Number.isNaN(end) ? (this.#starts[at + 1] ?? section.high) : end;
       if (address < high && low >= section.low) return { low, high: Math.min(high, section.high) };
     }
-    const known = this.#debug?.functionAt(fromCode(address));
-    return known && { low: toCode(known.low), high: toCode(known.high) };
+    const { codes } = this.#elf;
+    const known = this.#debug?.functionAt(codes.fromCode(address));
+    return known && { low: codes.toCode(known.low), high: codes.toCode(known.high) };
   }
 }
 
 function codeOf(elf: ElfFile): Span[] {
-  const span = (address: bigint, size: number): Span => ({ low: toCode(address), high: toCode(address) + size });
+  const span = (address: bigint, size: number): Span => {
+    const low = elf.codes.toCode(address);
+    return { low, high: low + size };
+  };
   const sections = elf.sections.filter(({ flags, size }) => (flags & SHF_EXECINSTR) !== 0 && size > 0);
   if (sections.length > 0) return sections.map(({ address, size }) => span(address, size));
   return elf.segments
     .filter(({ type, flags }) => type === PT_LOAD && (flags & PF_X) !== 0)
     .map(({ address, fileSize }) => span(address, fileSize));
-}
-
-function lastNotAbove(sorted: Float64Array, wanted: number): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((sorted[middle] as number) <= wanted) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
 }

@@ -3,6 +3,7 @@ import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { UnwindRow } from '../base/unwind-row.js';
 import type { CodeAddress } from '../dwarf/index.js';
+import type { CodeImage } from './code-image.js';
 
 /** How a frame is left: by call frame information, by the frame pointer, by what its function's code does. */
 export type UnwinderName = 'cfi' | 'fp' | 'prologue';
@@ -13,6 +14,8 @@ export interface Frame {
   readonly level: number;
   /** Where it goes on. */
   readonly pc: Addr;
+  /** The program, or the library, that its code is in; undefined where no code is known. */
+  readonly image: CodeImage | undefined;
   /** `pc` is the next instruction to run, in the innermost frame and in one that was interrupted; else it stands behind a call. */
   readonly exact: boolean;
   /** The registers as they are while this frame is on top, as far as they are known. */
@@ -53,6 +56,10 @@ export type EndReason =
   /** The function called another without keeping its return address: it never returns, and its caller is not recorded anywhere. */
   | 'return-address-not-kept'
   | 'outside-code'
+  /** The firmware has interrupted nothing, or keeps what it has interrupted where it is not found. */
+  | 'firmware'
+  /** The hart runs another program than the ELF's. */
+  | 'other-code'
   /** No unwinder can tell the frame. */
   | 'no-unwinder'
   | 'unreadable-stack'
@@ -79,7 +86,7 @@ export function endOf(reason: EndReason, pc?: Addr): End {
   return { reason, complete: complete.has(reason), ...(pc === undefined ? {} : { pc }) };
 }
 
-/** Where one frame stands, as an unwinder needs it. */
+/** Where one frame stands, as an unwinder of its image needs it. */
 export interface Place {
   readonly pc: CodeAddress;
   readonly exact: boolean;

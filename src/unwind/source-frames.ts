@@ -1,4 +1,4 @@
-import { addr } from '../base/addr.js';
+import { type Addr, addr } from '../base/addr.js';
 import {
   type DebugInfo,
   type Die,
@@ -8,7 +8,6 @@ import {
   type ElfFile,
   functionName,
   rangesOf,
-  toCode,
 } from '../dwarf/index.js';
 import type { Frame } from './frame.js';
 
@@ -25,7 +24,10 @@ export interface SourceFrame {
 const MAX_DEPTH = 256;
 const MAX_CACHED = 0x1_0000;
 
-/** Names what frames are in: functions, those inlined into them, and source lines. */
+/**
+ * Names what frames are in: functions, those inlined into them, and source lines. Libraries tell of their own
+ * frames.
+ */
 export class SourceFrames {
   readonly #elf: ElfFile;
   readonly #debug: DebugInfo | undefined;
@@ -37,42 +39,41 @@ export class SourceFrames {
   }
 
   /** The innermost function first; one at least. A caller's line is that of the call. */
-  of({ pc, exact }: Pick<Frame, 'pc' | 'exact'>): readonly SourceFrame[] {
+  of({ pc, exact, image }: Pick<Frame, 'pc' | 'exact'> & Partial<Pick<Frame, 'image'>>): readonly SourceFrame[] {
     const at = exact ? pc : addr(pc - 1n);
     let found = this.#known.get(at);
     if (found === undefined) {
-      found = this.#describe(at);
+      found = image?.isLibrary ? describe(at, image.elf, image.debug) : describe(at, this.#elf, this.#debug);
       if (this.#known.size >= MAX_CACHED) this.#known.clear();
       this.#known.set(at, found);
     }
     return found;
   }
+}
 
-  #describe(at: Frame['pc']): readonly SourceFrame[] {
-    const debug = this.#debug;
-    const info = debug?.functionAt(at);
-    const position = debug?.lineAt(at);
-    if (debug === undefined || info === undefined) {
-      const symbol = this.#elf.symbols.at(at);
-      const name = symbol && symbol.type !== 'object' ? demangle(symbol.name) : undefined;
-      return [{ function: name, file: position?.file, line: position?.line, inlined: false }];
-    }
-    const inlined = debug.attempt(info.die.unit, () => inlinedAt(info.die, toCode(at))) ?? [];
-    const frames: SourceFrame[] = [];
-    let { file, line }: { file: string | undefined; line: number | undefined } = {
-      file: position?.file,
-      line: position?.line,
-    };
-    // From the inside out: each stands where the one inside it was called.
-    for (const die of inlined.reverse()) {
-      frames.push({ function: functionName(die), file, line, inlined: true });
-      const index = die.number(DW_AT.call_file);
-      file = index === undefined ? undefined : debug.fileName(die.unit, index)?.path;
-      line = die.number(DW_AT.call_line) || undefined;
-    }
-    frames.push({ function: info.name, file, line, inlined: false });
-    return frames;
+function describe(at: Addr, elf: ElfFile, debug: DebugInfo | undefined): readonly SourceFrame[] {
+  const info = debug?.functionAt(at);
+  const position = debug?.lineAt(at);
+  if (debug === undefined || info === undefined) {
+    const symbol = elf.symbols.at(at);
+    const name = symbol && symbol.type !== 'object' ? demangle(symbol.name, elf.budget) : undefined;
+    return [{ function: name, file: position?.file, line: position?.line, inlined: false }];
   }
+  const inlined = debug.attempt(info.die.unit, () => inlinedAt(info.die, elf.codes.toCode(at))) ?? [];
+  const frames: SourceFrame[] = [];
+  let { file, line }: { file: string | undefined; line: number | undefined } = {
+    file: position?.file,
+    line: position?.line,
+  };
+  // From the inside out: each stands where the one inside it was called.
+  for (const die of inlined.reverse()) {
+    frames.push({ function: functionName(die), file, line, inlined: true });
+    const index = die.number(DW_AT.call_file);
+    file = index === undefined ? undefined : debug.fileName(die.unit, index)?.path;
+    line = die.number(DW_AT.call_line) || undefined;
+  }
+  frames.push({ function: info.name, file, line, inlined: false });
+  return frames;
 }
 
 /** The inlined functions that an address of a function is in, the outermost first. */

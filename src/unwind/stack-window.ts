@@ -1,9 +1,7 @@
-import { type Addr, addr } from '../base/addr.js';
-import { type CodeAddress, toCode } from '../dwarf/index.js';
+import { type Addr, addr, distance } from '../base/addr.js';
 
 interface Chunk {
-  readonly low: CodeAddress;
-  readonly high: CodeAddress;
+  readonly start: Addr;
   readonly view: DataView;
 }
 
@@ -12,63 +10,67 @@ export const PAGE = 4096;
 const MAX_CHUNKS = 0x1_0000;
 
 /**
- * Memory that has been read already, mostly of the stack: what a walk looks at. It never waits; a walk that wants something else says so, and
- * goes on when it has been added.
+ * Memory that has been read already, mostly of the stack: what a walk looks at. It never waits; a walk that wants
+ * something else says so, and goes on when it has been added. What is asked for is an address and an offset: their
+ * sum is not made for each.
  */
 export class StackWindow {
   readonly #chunks: Chunk[] = [];
   /** Pages that turned out to be unreadable. */
-  readonly #holes = new Set<CodeAddress>();
+  readonly #holes = new Set<bigint>();
   #last: Chunk | undefined;
   /** The address that {@link word} was last asked for in vain; undefined when it is known to be unreadable. */
-  missing: CodeAddress | undefined;
+  missing: Addr | undefined;
 
   /** Adds bytes that were read at an address. */
-  add(address: Addr, bytes: Uint8Array): void {
-    const low = toCode(address);
-    if (Number.isNaN(low) || bytes.length === 0 || this.#chunks.length >= MAX_CHUNKS) return;
-    this.#last = { low, high: low + bytes.length, view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length) };
+  add(start: Addr, bytes: Uint8Array): void {
+    if (bytes.length === 0 || this.#chunks.length >= MAX_CHUNKS) return;
+    this.#last = { start, view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length) };
     this.#chunks.push(this.#last);
   }
 
   /** Nothing can be read in the page of an address. */
-  addHole(address: CodeAddress): void {
+  addHole(address: Addr): void {
     if (this.#holes.size < MAX_CHUNKS) this.#holes.add(pageOf(address));
   }
 
   /** Eight bytes, unsigned; undefined when they are not here, with {@link missing} set when they might be got. */
-  word(address: CodeAddress): bigint | undefined {
-    const chunk = this.#holding(address, 8);
-    return chunk?.view.getBigUint64(address - chunk.low, true);
+  word(base: bigint, offset = 0): bigint | undefined {
+    const chunk = this.#holding(base, offset, 8);
+    return chunk?.view.getBigUint64(distance(chunk.start, base) + offset, true);
   }
 
   /** 1 to 8 bytes, unsigned. */
-  bytes(address: CodeAddress, size: number): bigint | undefined {
-    const chunk = this.#holding(address, size);
+  bytes(address: bigint, size: number): bigint | undefined {
+    const chunk = this.#holding(address, 0, size);
     if (chunk === undefined) return undefined;
+    const at = distance(chunk.start, address);
     let value = 0n;
-    for (let i = size - 1; i >= 0; i--) value = (value << 8n) | BigInt(chunk.view.getUint8(address - chunk.low + i));
+    for (let i = size - 1; i >= 0; i--) value = (value << 8n) | BigInt(chunk.view.getUint8(at + i));
     return value;
   }
 
-  #holding(address: CodeAddress, size: number): Chunk | undefined {
+  #holding(base: bigint, offset: number, size: number): Chunk | undefined {
     let chunk = this.#last;
-    if (chunk === undefined || !(address >= chunk.low && address + size <= chunk.high)) {
-      chunk = this.#chunks.findLast(({ low, high }) => address >= low && address + size <= high);
+    if (chunk === undefined || !holds(chunk, base, offset, size)) {
+      chunk = this.#chunks.findLast((each) => holds(each, base, offset, size));
       if (chunk !== undefined) this.#last = chunk;
     }
-    const lost =
-      Number.isNaN(address) || this.#holes.has(pageOf(address)) || this.#holes.has(pageOf(address + size - 1));
-    this.missing = chunk === undefined && !lost ? address : undefined;
+    this.missing = chunk === undefined ? this.#wanted(addr(base + BigInt(offset)), size) : undefined;
     return chunk;
+  }
+
+  #wanted(address: Addr, size: number): Addr | undefined {
+    const isLost = this.#holes.has(pageOf(address)) || this.#holes.has(pageOf(address + BigInt(size - 1)));
+    return isLost ? undefined : address;
   }
 }
 
-export function pageOf(address: CodeAddress): CodeAddress {
-  return Math.floor(address / PAGE) * PAGE;
+function holds({ start, view }: Chunk, base: bigint, offset: number, size: number): boolean {
+  const at = distance(start, base) + offset;
+  return at >= 0 && at + size <= view.byteLength;
 }
 
-/** The address of a code address, for a read. */
-export function addressOf(code: CodeAddress): Addr {
-  return addr(BigInt(code));
+export function pageOf(address: bigint): Addr {
+  return addr(address & ~BigInt(PAGE - 1));
 }

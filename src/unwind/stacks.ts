@@ -1,13 +1,12 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
-import { CallFrames, type CodeAddress, type DebugInfo, type ElfFile, toCode } from '../dwarf/index.js';
-import { CodeMap } from './code-map.js';
-import type { End, Found, Frame, Hooked, Place, Unwinder, UnwinderName } from './frame.js';
+import type { DebugInfo, ElfFile } from '../dwarf/index.js';
+import { CodeImage, CodeImages } from './code-image.js';
+import type { End, Frame, Hooked, UnwinderName } from './frame.js';
 import { RegisterFile } from './registers.js';
-import { addressOf, PAGE, pageOf, StackWindow } from './stack-window.js';
-import { CodeFrames, cfiUnwinder, framePointerUnwinder, pick, prologueUnwinder } from './unwinders.js';
-import { Walk, type WalkContext } from './walk.js';
+import { PAGE, pageOf, StackWindow } from './stack-window.js';
+import { Walk } from './walk.js';
 
 export interface Stack {
   /** The innermost first. */
@@ -31,30 +30,31 @@ const BELOW = 128;
 
 /** Walks stacks of one program. What it learns about the code is kept from one stack to the next. */
 export class Stacks {
+  /** The program. */
+  readonly elf: ElfFile;
   readonly #arch: Architecture;
   readonly #file: RegisterFile;
-  readonly #code: CodeMap;
-  readonly #frames: CodeFrames;
-  readonly #entry: CodeAddress;
-  readonly #unwinders: Readonly<Record<UnwinderName, Unwinder>>;
+  readonly #images: CodeImages;
 
-  /** On x86 the architecture has to be prepared. Throws `ELF_DAMAGED`. */
-  constructor(elf: ElfFile, arch: Architecture, debug?: DebugInfo) {
+  /** On x86 the architecture has to be prepared. `libraries` are where they were loaded. Throws `ELF_DAMAGED`. */
+  constructor(elf: ElfFile, arch: Architecture, debug?: DebugInfo, libraries: readonly ElfFile[] = []) {
+    this.elf = elf;
     this.#arch = arch;
     this.#file = new RegisterFile(arch);
-    this.#code = new CodeMap(elf, debug);
-    this.#frames = new CodeFrames(arch.frames, this.#code);
-    this.#entry = toCode(elf.entry);
-    this.#unwinders = {
-      cfi: cfiUnwinder(CallFrames.load(elf)),
-      fp: framePointerUnwinder(arch.frames, this.#frames),
-      prologue: prologueUnwinder(this.#frames),
-    };
+    this.#images = new CodeImages(
+      CodeImage.program(elf, arch.frames, debug),
+      libraries.map((library) => CodeImage.library(library, arch.frames)),
+    );
   }
 
   /** Registers beyond the integer ones that should be read at a stop: CSRs that tell where a trap came from. */
   get specialRegisters(): readonly string[] {
     return this.#file.specialNames;
+  }
+
+  /** Whether code of the program or its libraries lies there. */
+  isCode(address: bigint): boolean {
+    return this.#images.at(address, 0) !== undefined;
   }
 
   /** The stretch of stack that most walks need: read it together with what else a hit wants. */
@@ -86,26 +86,9 @@ export class Stacks {
   #begin(registers: RegisterReader, options: StackOptions): Walk | undefined {
     const pc = registers.register(this.#arch.pc);
     if (pc === undefined) return undefined;
-    const { unwinder: wanted = 'auto', depth = 64, hooked = () => undefined } = options;
-    const context: WalkContext = {
-      file: this.#file,
-      code: this.#code,
-      entry: this.#entry,
-      depth,
-      hooked,
-      find: wanted === 'auto' ? (place) => this.#auto(place) : (place) => this.#only(wanted, place),
-    };
+    const { unwinder = 'auto', depth = 64, hooked = () => undefined } = options;
+    const context = { file: this.#file, images: this.#images, unwinder, depth, hooked };
     return new Walk(context, pc, this.#file.read(registers));
-  }
-
-  #auto(place: Place): { readonly name: UnwinderName; readonly found: Found } | undefined {
-    const picked = pick(place, this.#unwinders, this.#frames);
-    return picked && { name: picked.unwinder.name, found: picked.found };
-  }
-
-  #only(name: UnwinderName, place: Place): { readonly name: UnwinderName; readonly found: Found } | undefined {
-    const found = this.#unwinders[name].find(place);
-    return found && { name, found };
   }
 }
 
@@ -115,12 +98,12 @@ function stackOf(walk: Walk | undefined): Stack {
 }
 
 /** Adds the page of an address, and the next one; where they cannot be read as a whole, the word alone. */
-async function fetch(memory: MemoryReader, window: StackWindow, need: CodeAddress): Promise<void> {
-  const page = addressOf(pageOf(need));
+async function fetch(memory: MemoryReader, window: StackWindow, need: Addr): Promise<void> {
+  const page = pageOf(need);
   const pages = (await memory.read(page, 2 * PAGE)) ?? (await memory.read(page, PAGE));
   if (pages !== undefined) window.add(page, pages);
   if (window.word(need) !== undefined) return;
-  const word = await memory.read(addressOf(need), 8);
-  if (word !== undefined) window.add(addressOf(need), word);
+  const word = await memory.read(need, 8);
+  if (word !== undefined) window.add(need, word);
   if (window.word(need) === undefined) window.addHole(need);
 }

@@ -1,5 +1,5 @@
 import type { Confidence, FrameAt, FrameModel, FunctionFrames } from '../arch/index.js';
-import { type CallFrames, type CodeAddress, fromCode } from '../dwarf/index.js';
+import type { CallFrames, CodeAddress, CodeSpace } from '../dwarf/index.js';
 import type { CodeMap } from './code-map.js';
 import type { Found, Place, Unwinder } from './frame.js';
 
@@ -10,13 +10,15 @@ const MAX_FUNCTIONS = 20_000;
 export class CodeFrames {
   readonly #model: FrameModel;
   readonly #code: CodeMap;
+  readonly #codes: CodeSpace;
   readonly #functions = new Map<CodeAddress, FunctionFrames>();
   readonly #exact = new Map<CodeAddress, FrameAt | undefined>();
   readonly #behind = new Map<CodeAddress, FrameAt | undefined>();
 
-  constructor(model: FrameModel, code: CodeMap) {
+  constructor(model: FrameModel, code: CodeMap, codes: CodeSpace) {
     this.#model = model;
     this.#code = code;
+    this.#codes = codes;
   }
 
   at({ pc, exact }: Place): FrameAt | undefined {
@@ -24,7 +26,8 @@ export class CodeFrames {
     let found = known.get(pc);
     if (found !== undefined || known.has(pc)) return found;
     const frames = this.#framesOf(exact ? pc : pc - 1);
-    found = exact ? frames?.at(fromCode(pc)) : frames?.behindCall(fromCode(pc));
+    const address = this.#codes.fromCode(pc);
+    found = exact ? frames?.at(address) : frames?.behindCall(address);
     if (known.size >= 4 * MAX_FUNCTIONS) known.clear();
     known.set(pc, found);
     return found;
@@ -50,7 +53,7 @@ export function cfiUnwinder(frames: CallFrames): Unwinder {
   return {
     name: 'cfi',
     find({ pc, exact }) {
-      const row = frames.rowAt(fromCode(exact ? pc : pc - 1));
+      const row = frames.row(exact ? pc : pc - 1);
       return row && { kind: 'row', row, confidence: 'sure' };
     },
   };

@@ -1,30 +1,19 @@
 import type { Confidence } from '../arch/index.js';
-import { RsptraceError } from '../base/errors.js';
-import { type CodeAddress, fromCode, toCode } from '../dwarf/index.js';
+import { type Addr, addr, distance } from '../base/addr.js';
+import { isDamage } from '../base/errors.js';
 import { type Applied, applyRow } from './apply-row.js';
-import type { CodeMap } from './code-map.js';
-import {
-  type End,
-  type EndReason,
-  endOf,
-  type Found,
-  type Frame,
-  type Hooked,
-  type Place,
-  type UnwinderName,
-} from './frame.js';
+import type { CodeImage, CodeImages, Picked } from './code-image.js';
+import { type End, type EndReason, endOf, type Frame, type Hooked, type UnwinderName } from './frame.js';
 import type { RegisterFile, RegisterSet } from './registers.js';
 import type { StackWindow } from './stack-window.js';
 
 /** What a walk needs of the program. */
 export interface WalkContext {
   readonly file: RegisterFile;
-  readonly code: CodeMap;
-  /** Where the program begins. */
-  readonly entry: CodeAddress;
+  readonly images: CodeImages;
+  readonly unwinder: UnwinderName | 'auto';
   readonly depth: number;
   readonly hooked: Hooked;
-  find(place: Place): { readonly name: UnwinderName; readonly found: Found } | undefined;
 }
 
 const ranks: Readonly<Record<Confidence, number>> = { sure: 0, likely: 1, guess: 2 };
@@ -38,22 +27,27 @@ export class Walk {
   end: End | undefined;
   readonly #context: WalkContext;
   #registers: RegisterSet;
-  #pc: CodeAddress;
+  #pc: Addr;
+  #image: CodeImage | undefined;
   #exact = true;
   #confidence: Confidence = 'sure';
   /** The CFA of the frame inside this one; frames lie further and further out, but for a trap's. */
-  #inner = Number.NEGATIVE_INFINITY;
+  #inner: Addr | undefined;
   /** Where stacks were interrupted: a chain of traps may lead in circles. */
   readonly #interrupted = new Set<string>();
 
   constructor(context: WalkContext, pc: bigint, registers: RegisterSet) {
     this.#context = context;
     this.#registers = registers;
-    this.#pc = toCode(pc);
+    this.#pc = addr(pc);
+    this.#image = context.images.at(pc, 0);
   }
 
-  /** Undefined when the stack has ended; else an address that must be in the window, or known to be a hole, before the next call. */
-  run(window: StackWindow): CodeAddress | undefined {
+  /**
+   * Undefined when the stack has ended; else an address that must be in the window, or known to be a hole, before
+   * the next call.
+   */
+  run(window: StackWindow): Addr | undefined {
     while (this.end === undefined) {
       const needed = this.#step(window);
       if (needed !== undefined) return needed;
@@ -61,18 +55,17 @@ export class Walk {
     return undefined;
   }
 
-  #step(window: StackWindow): CodeAddress | undefined {
-    const { code, file, depth, entry } = this.#context;
-    const place = { pc: this.#pc, exact: this.#exact };
-    const inside = this.#exact ? this.#pc : this.#pc - 1;
+  #step(window: StackWindow): Addr | undefined {
+    const { file, depth, unwinder } = this.#context;
+    const image = this.#image;
     if (this.frames.length >= depth) {
       this.end = endOf('depth');
       return undefined;
     }
-    if (!code.isCode(inside)) return this.#leaveNowhere(window);
-    const own = code.functionAt(inside);
-    if (own !== undefined && own.low === code.functionAt(entry)?.low) return this.#finish('entry');
-    const picked = this.#context.find(place);
+    if (image === undefined) return this.#leaveNowhere(window);
+    const pc = image.toCode(this.#pc);
+    if (image.isEntry(this.#exact ? pc : pc - 1)) return this.#finish('entry');
+    const picked = image.find({ pc, exact: this.#exact }, unwinder);
     if (picked === undefined) return this.#finish('no-unwinder');
     const { found, name } = picked;
     if (found.kind === 'end') return this.#finish(found.reason);
@@ -81,13 +74,13 @@ export class Walk {
       applied = applyRow(found.row, this.#registers, this.#exact, window, file);
       if (!found.row.interrupted) applied = seeThrough(applied, this.#context, window);
     } catch (error) {
-      if (!(error instanceof RsptraceError)) throw error;
+      if (!isDamage(error)) throw error;
       return this.#finish('no-unwinder');
     }
     if (applied.kind === 'need') return applied.address;
-    if (applied.kind === 'lost') return this.#finish(applied.why);
+    if (applied.kind === 'lost') return this.#finish(isOutermost(picked) ? 'undefined-return-address' : applied.why);
     const { cfa, returnAddress, registers } = applied;
-    if (!(cfa > this.#inner)) return this.#finish('loop');
+    if (this.#inner !== undefined && distance(this.#inner, cfa) <= 0) return this.#finish('loop');
     this.#push(cfa, name);
     if (returnAddress === undefined) this.end = endOf('undefined-return-address');
     else if (returnAddress === 0n) this.end = endOf('zero-return-address');
@@ -95,11 +88,12 @@ export class Walk {
     return undefined;
   }
 
-  #goTo(pc: bigint, registers: RegisterSet, cfa: CodeAddress, interrupted: boolean, confidence: Confidence): void {
-    const { code } = this.#context;
-    const next = toCode(pc);
-    if (!code.isCode(interrupted ? next : next - 1)) {
-      this.end = endOf('outside-code', fromCode(Number.isNaN(next) ? 0 : next));
+  #goTo(pc: bigint, registers: RegisterSet, cfa: Addr, interrupted: boolean, confidence: Confidence): void {
+    const { images } = this.#context;
+    const next = addr(pc);
+    const image = images.at(next, interrupted ? 0 : 1);
+    if (image === undefined) {
+      this.end = endOf('outside-code', next);
       return;
     }
     if (interrupted) {
@@ -110,21 +104,25 @@ export class Walk {
       }
       this.#interrupted.add(key);
     }
-    this.#inner = interrupted ? Number.NEGATIVE_INFINITY : cfa;
+    this.#inner = interrupted ? undefined : cfa;
     this.#pc = next;
+    this.#image = image;
     this.#exact = interrupted;
     this.#registers = registers;
     if (ranks[confidence] > ranks[this.#confidence]) this.#confidence = confidence;
   }
 
-  /** The hart itself stands where no code is: it may have come by a call through a bad pointer, and the caller is still there. */
-  #leaveNowhere(window: StackWindow): CodeAddress | undefined {
-    const { file, code } = this.#context;
+  /**
+   * The hart itself stands where no code is: it may have come by a call through a bad pointer, and the caller is
+   * still there.
+   */
+  #leaveNowhere(window: StackWindow): Addr | undefined {
+    const { file, images } = this.#context;
     const called = applyRow(file.model.entryRow, this.#registers, true, window, file);
     const applied = seeThrough(called, this.#context, window);
     if (applied.kind === 'need') return applied.address;
     const caller = applied.kind === 'caller' ? applied.returnAddress : undefined;
-    if (applied.kind !== 'caller' || caller === undefined || !code.isCode(toCode(caller) - 1)) {
+    if (applied.kind !== 'caller' || caller === undefined || images.at(caller, 1) === undefined) {
       return this.#finish('outside-code');
     }
     this.#push(applied.cfa, 'prologue');
@@ -137,20 +135,34 @@ export class Walk {
     this.end = endOf(reason);
   }
 
-  #push(cfa: CodeAddress | undefined, unwinder: UnwinderName | undefined): void {
+  #push(cfa: Addr | undefined, unwinder: UnwinderName | undefined): void {
     this.frames.push({
       level: this.frames.length,
-      pc: fromCode(this.#pc),
+      pc: this.#pc,
+      image: this.#image,
       exact: this.#exact,
       registers: this.#registers,
-      cfa: cfa === undefined ? undefined : fromCode(cfa),
+      cfa,
       unwinder,
       confidence: this.#confidence,
     });
   }
 }
 
-/** The caller behind return addresses that were replaced: one for each of the functions that a tail call joined to this frame. */
+/**
+ * Call frame information says in so many words that nobody called; what code analysis does not find may still be
+ * there.
+ */
+function isOutermost({ name, found }: Picked): boolean {
+  return (
+    name === 'cfi' && found.kind === 'row' && found.row.registers.get(found.row.returnAddress)?.kind === 'undefined'
+  );
+}
+
+/**
+ * The caller behind return addresses that were replaced: one for each of the functions that a tail call joined to
+ * this frame.
+ */
 function seeThrough(applied: Applied, { hooked, file }: WalkContext, window: StackWindow): Applied {
   const { stackPointer } = file.model;
   let seen = applied;
@@ -158,10 +170,11 @@ function seeThrough(applied: Applied, { hooked, file }: WalkContext, window: Sta
     const hook = hooked(seen.returnAddress);
     const stack = seen.registers.numbered(stackPointer);
     if (hook === undefined || stack === undefined) break;
-    const at = toCode(stack) + hook.offset;
-    const original = window.word(at);
+    const original = window.word(stack, hook.offset);
     if (original === undefined) {
-      return window.missing === undefined ? { kind: 'lost', why: 'unreadable-stack' } : { kind: 'need', address: at };
+      return window.missing === undefined
+        ? { kind: 'lost', why: 'unreadable-stack' }
+        : { kind: 'need', address: window.missing };
     }
     const values = seen.registers.values.slice();
     values[stackPointer] = BigInt.asUintN(64, stack + BigInt(hook.size));

@@ -1,30 +1,11 @@
 // The engine without stops at a real gdbserver: left in the middle, or killed, the program is as it was.
-import { closeSync, existsSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
-import { ElfFile } from '../../src/dwarf/index.js';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
-import { compileReleased, gdbserver } from '../support/native.js';
+import { changedCode, compileReleased, gdbserver } from '../support/native.js';
 import { functionProbes, type Output, trace, withoutStops } from '../support/native-trace.js';
-
-/** Differences between a running process's code and its file's. */
-function changedCode(pid: number, program: string): number {
-  const elf = ElfFile.parse(readFileSync(program), program);
-  const maps = readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n');
-  const [, base] = /^([0-9a-f]+)-/.exec(maps.find((line) => line.endsWith(program)) ?? '') ?? [];
-  const memory = openSync(`/proc/${pid}/mem`, 'r');
-  let different = 0;
-  for (const { type, flags, address, fileSize } of elf.segments) {
-    if (type !== 1 || (flags & 1) === 0) continue;
-    const bytes = elf.bytesAt(address, fileSize) ?? new Uint8Array(1);
-    const there = new Uint8Array(bytes.length);
-    readSync(memory, there, 0, there.length, BigInt(`0x${base}`) + address);
-    for (const [i, byte] of bytes.entries()) if (there[i] !== byte) different++;
-  }
-  closeSync(memory);
-  return different;
-}
 
 t.test(
   'left in the middle: every byte of code is back, the memory is given back, and the program ends as it would',

@@ -6,8 +6,9 @@ import fc from 'fast-check';
 import t from 'tap';
 import { riscv64, x86_64 } from '../../src/arch/index.js';
 import { addr } from '../../src/base/addr.js';
+import { Budget } from '../../src/base/budget.js';
 import type { RegisterRule, UnwindRow } from '../../src/base/unwind-row.js';
-import { CallFrames, ElfFile, evaluateCfi, fromCode } from '../../src/dwarf/index.js';
+import { CallFrames, ElfFile, evaluateCfi } from '../../src/dwarf/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 
 const dwarfNames = {
@@ -90,6 +91,32 @@ const files: readonly { file: string; arch: 'riscv' | 'x86'; least: number }[] =
   { file: elfPath('x86-o0'), arch: 'x86', least: 1500 },
   { file: elfPath('x86-o2'), arch: 'x86', least: 700 },
 ];
+
+t.test('an expression gives the same place wherever in 64 bits the registers point', async (t) => {
+  // What .plt has: breg7(rsp)+8; breg16(rip)+0; lit15; and; lit11; ge; lit3; shl; plus.
+  const plt = Uint8Array.of(0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22);
+  // breg7+16; deref; plus_uconst 32.
+  const saved = Uint8Array.of(0x77, 16, 0x06, 0x23, 32);
+  const shifts = [0n, 1n << 53n, 1n << 63n, 0xff10_0000_0000_0000n, 0xffff_ffff_ffff_ff00n];
+  fc.assert(
+    fc.property(fc.bigInt(0n, 1n << 40n), fc.bigInt(0n, 1n << 40n), (sp, pc) => {
+      const at = (expression: Uint8Array): boolean => {
+        const [first, ...others] = shifts.map((shift) => {
+          const moved = (value: bigint): bigint => BigInt.asUintN(64, value + shift);
+          const found = evaluateCfi(expression, undefined, {
+            register: (number) => moved(number === 7 ? sp : pc),
+            memory: (address) => (address === moved(sp + 16n) ? moved(sp + 64n) : undefined),
+          });
+          return found === undefined ? undefined : BigInt.asUintN(64, found - shift);
+        });
+        return first !== undefined && others.every((other) => other === first);
+      };
+      return at(plt) && at(saved);
+    }),
+    { seed: 2 },
+  );
+  t.pass('as many as fast-check tries');
+});
 
 for (const { file, arch, least } of files) {
   t.test(`${file.replace(/.*\//, '')}: every row is the one that readelf works out`, async (t) => {
@@ -218,7 +245,9 @@ t.test('damaged call frame information becomes warnings, never more', async (t) 
     fc.property(damage, (changes) => {
       const bytes = original.slice();
       for (const [at, value] of changes) bytes[at] = value;
-      const damaged: Pick<ElfFile, 'sections' | 'section' | 'isLoaded' | 'bytesAt'> = {
+      const damaged: Pick<ElfFile, 'sections' | 'section' | 'isLoaded' | 'bytesAt' | 'codes' | 'budget'> = {
+        budget: new Budget('damaged', original.length),
+        codes: elf.codes,
         sections: elf.sections,
         section: (name) => (name === '.eh_frame' ? bytes : undefined),
         isLoaded: (code) => elf.isLoaded(code),
@@ -227,8 +256,8 @@ t.test('damaged call frame information becomes warnings, never more', async (t) 
       const frames = CallFrames.load(damaged as ElfFile);
       let tried = 0;
       for (const { low, high } of frames.ranges()) {
-        frames.rowAt(fromCode(low));
-        frames.rowAt(fromCode(high - 1));
+        frames.rowAt(elf.codes.fromCode(low));
+        frames.rowAt(elf.codes.fromCode(high - 1));
         if (++tried > 300) break;
       }
       return frames.warnings.length <= 1000;

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { fromCode } from '../../src/dwarf/code-address.js';
 import {
   DebugInfo,
   type Die,
@@ -289,8 +288,4 @@ t.test('compressed sections unpack to what objcopy unpacks them to', async (t) =
       t.ok(same, `${kind} ${name}`);
     }
   }
-});
-
-t.test('fromCode undoes toCode for what the guests hold', async (t) => {
-  t.equal(fromCode(-0x8000_0000), 0xffff_ffff_8000_0000n);
 });

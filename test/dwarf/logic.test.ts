@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { fromCode, toCode } from '../../src/dwarf/code-address.js';
+import { CodeSpace } from '../../src/dwarf/code-address.js';
 import { splitPath } from '../../src/dwarf/function-names.js';
 import {
   DebugInfo,
@@ -281,16 +281,52 @@ t.test('the innermost range wins, as a scan over all of them finds it', async ()
   );
 });
 
-t.test('addresses as signed numbers keep their order and come back', async (t) => {
+t.test('addresses as numbers keep their order and come back, wherever the program lies', async (t) => {
+  const near = fc.bigInt({ min: -(1n << 52n), max: (1n << 52n) - 1n });
   fc.assert(
     fc.property(
-      fc.bigInt({ min: -(1n << 53n) + 1n, max: (1n << 53n) - 1n }),
-      (n) => fromCode(toCode(M64(n))) === M64(n),
+      near,
+      (n) => new CodeSpace([], 0n).toCode(M64(n)) === Number(n) && new CodeSpace([], 0n).fromCode(Number(n)) === M64(n),
     ),
     { seed: 9 },
   );
-  t.ok(Number.isNaN(toCode(1n << 60n)), 'no CPU has such an address');
+  const nearTheEdge = fc
+    .tuple(fc.constantFrom(0n, 1n << 52n, -1n << 52n), fc.integer())
+    .map(([a, b]) => M64(a + BigInt(b)));
+  const part = fc.record({
+    address: fc.oneof(fc.bigInt(0n, (1n << 64n) - 1n), nearTheEdge),
+    size: fc.integer({ min: 1, max: 2 ** 40 }),
+  });
+  fc.assert(
+    fc.property(
+      fc.array(part, { minLength: 1, maxLength: 20 }),
+      fc.bigInt(0n, (1n << 64n) - 1n),
+      fc.array(fc.nat(1000)),
+      (parts, bias, picks) => {
+        const codes = new CodeSpace(parts, bias);
+        return parts.every(({ address, size }) =>
+          [-1, 0, 1, size - 1, size, ...picks].every((offset) => {
+            const there = M64(address + BigInt(offset));
+            const code = codes.toCode(there);
+            const file = M64(there - bias);
+            return (
+              codes.fromCode(code) === there &&
+              code - codes.toCode(address) === offset &&
+              codes.ofFile(Number(file & 0xffff_ffffn), Number(file >> 32n)) === code &&
+              codes.plus(codes.toCode(parts[0]?.address ?? 0n), ...halves(there - (parts[0]?.address ?? 0n))) === code
+            );
+          }),
+        );
+      },
+    ),
+    { seed: 10, numRuns: 300 },
+  );
+  t.ok(Number.isNaN(new CodeSpace([{ address: 0x8000_0000n, size: 4096 }], 0n).toCode(1n << 60n)), 'nothing is there');
 });
+
+function halves(value: bigint): [number, number] {
+  return [Number(value & 0xffff_ffffn), Number(BigInt.asIntN(32, value >> 32n))];
+}
 
 t.test('symbols: nested, aliases, labels, without a size', async (t) => {
   const names = new ByteWriter().u8(0);

@@ -1,8 +1,17 @@
-// Compiles polls.rs and results.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard library's own debug info is left
-// out: it would be nine tenths of the file.
+// Compiles polls.rs, results.rs, panics.rs and tokio.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard library's
+// own debug info is left out: it would be nine tenths of the file. tokio comes from the registry, with calls added that count its polls.
 //   node test/native/build.mjs
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
@@ -19,22 +28,88 @@ try {
     copyFileSync(join(from, name), join(to, name));
     if (name.endsWith('.rlib')) execFileSync('strip', ['--strip-debug', join(to, name)]);
   }
-  for (const [name, source, level] of [
-    ['polls', 'polls.rs', 0],
-    ['results-o0', 'results.rs', 0],
-    ['results-o2', 'results.rs', 2],
+  for (const [name, source, level, panic] of [
+    ['polls', 'polls.rs', 0, 'abort'],
+    ['results-o0', 'results.rs', 0, 'abort'],
+    ['results-o2', 'results.rs', 2, 'abort'],
+    ['panics-o0', 'panics.rs', 0, 'unwind'],
+    ['panics-o2', 'panics.rs', 2, 'unwind'],
   ]) {
     const program = join(folder, name);
-    const options = `--edition 2021 -C opt-level=${level} -C debuginfo=2 -C panic=abort -C codegen-units=1`.split(' ');
+    const options = `--edition 2021 -C opt-level=${level} -C debuginfo=2 -C panic=${panic} -C codegen-units=1`.split(
+      ' ',
+    );
     const paths = ['--sysroot', folder, '--remap-path-prefix', `${here}=/native`, '-o', program, join(here, source)];
     execFileSync('rustc', [...options, ...paths], { stdio: 'inherit' });
-    const elf = readFileSync(program);
-    const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24 };
-    const packed = brotliCompressSync(elf, { params });
-    writeFileSync(join(here, `${name}.elf.br`), packed);
-    console.log(`${name}: ${elf.length} bytes, ${packed.length} packed`);
+    keep(name, program);
   }
+  keep('tokio', tokio());
   console.log(execFileSync('rustc', ['-V'], { encoding: 'utf8' }));
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+function keep(name, program) {
+  const elf = readFileSync(program);
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24 };
+  const packed = brotliCompressSync(elf, { params });
+  writeFileSync(join(here, `${name}.elf.br`), packed);
+  console.log(`${name}: ${elf.length} bytes, ${packed.length} packed`);
+}
+
+/** Builds tokio.rs as it is released, with a copy of tokio that calls it where a Future of its own is polled. */
+function tokio() {
+  const project = join(folder, 'project');
+  const copy = join(folder, 'tokio');
+  mkdirSync(join(project, 'src'), { recursive: true });
+  copyFileSync(join(here, 'tokio.rs'), join(project, 'src/main.rs'));
+  const manifest = (patch) => `[package]
+name = "tokio-program"
+version = "0.1.0"
+edition = "2021"
+[dependencies]
+tokio = { version = "=1.54.1", features = ["sync", "rt", "rt-multi-thread", "macros"] }
+[profile.release]
+debug = 2
+codegen-units = 1
+${patch}`;
+  const cargo = (command, env = {}) =>
+    execFileSync('cargo', command, { cwd: project, env: { ...process.env, ...env }, maxBuffer: 64 << 20 });
+  writeFileSync(join(project, 'Cargo.toml'), manifest(''));
+  const { packages } = JSON.parse(cargo(['metadata', '--format-version', '1']));
+  const original = packages.find(({ name }) => name === 'tokio').manifest_path;
+  cpSync(join(original, '..'), copy, { recursive: true });
+  addCall(
+    join(copy, 'src/sync/batch_semaphore.rs'),
+    /impl Future for Acquire<'_> \{[^{]*\{/,
+    'fn acquire_polled(semaphore: usize, permits: usize);',
+    'acquire_polled(self.semaphore as *const Semaphore as usize, self.num_permits)',
+  );
+  addCall(
+    join(copy, 'src/sync/mpsc/chan.rs'),
+    /fn recv\(&mut self, cx: &mut Context<'_>\) -> Poll<Option<T>> \{/,
+    'fn recv_polled();',
+    'recv_polled()',
+  );
+  writeFileSync(join(project, 'Cargo.toml'), manifest('[patch.crates-io]\ntokio = { path = "../tokio" }\n'));
+  const remapped = [
+    `${project}=/native`,
+    `${copy}=/tokio`,
+    `${process.env.CARGO_HOME ?? join(process.env.HOME, '.cargo')}=/cargo`,
+  ];
+  const flags = ['--sysroot', folder, ...remapped.map((prefix) => `--remap-path-prefix=${prefix}`)];
+  // With a target of their own flags do not reach what runs while compiling.
+  const target = 'x86_64-unknown-linux-gnu';
+  cargo(['build', '--release', '--target', target], { CARGO_ENCODED_RUSTFLAGS: flags.join('\x1f') });
+  return join(project, 'target', target, 'release/tokio-program');
+}
+
+/** Adds a call, declared so, behind the text that matches. */
+function addCall(file, where, declaration, call) {
+  const text = readFileSync(file, 'utf8');
+  const found = where.exec(text);
+  if (found === null) throw new Error(`${file} has no ${where}`);
+  const at = found.index + found[0].length;
+  const added = `\nextern "Rust" { ${declaration} }\nunsafe { ${call} };\n`;
+  writeFileSync(file, text.slice(0, at) + added + text.slice(at));
 }

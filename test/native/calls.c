@@ -1,5 +1,5 @@
 // A program for tests: counts its own calls and says at the end how many there were, besides sums that go wrong where a register does. What it
-// does is its first argument; `wait` goes on when the file exists that is its second.
+// does is its first argument; `wait` goes on, and `loop` ends, when the file exists that is its second.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -91,6 +91,25 @@ static void in_threads(unsigned long times) {
   printf("sum %lx\n", sum);
 }
 
+static void *loop(void *file) {
+  unsigned long first = run(20), same = 1;
+  for (; access(file, F_OK) != 0; usleep(300)) same &= run(20) == first;
+  return (void *)same;
+}
+
+/// Three threads that work until a file is there; whether they have always come to the same.
+static void in_loops(const char *file) {
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, loop, (void *)file);
+  unsigned long same = (unsigned long)loop((void *)file);
+  for (int i = 0; i < 2; i++) {
+    void *result;
+    pthread_join(threads[i], &result);
+    same &= (unsigned long)result;
+  }
+  printf("same %lu\n", same);
+}
+
 int main(int count, char **arguments) {
   const char *mode = count > 1 ? arguments[1] : "";
   unsigned long times = count > 2 ? strtoul(arguments[2], 0, 10) : 200;
@@ -116,7 +135,8 @@ int main(int count, char **arguments) {
     fflush(stdout);
     while (access(arguments[2], F_OK) != 0) usleep(1000);
     printf("sum %lx\n", run(200));
-  } else printf("sum %lx\n", run(times));
+  } else if (strcmp(mode, "loop") == 0) in_loops(arguments[2]);
+  else printf("sum %lx\n", run(times));
   collect();
   printf("calls leaf=%lu middle=%lu outer=%lu fib=%lu job=%lu nap=%lu\n", all_leafs, all_middles, all_outers, all_fibs, all_jobs, all_naps);
 }

@@ -3,11 +3,14 @@ import { execFileSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import t, { type Test } from 'tap';
 import { architectureNamed } from '../../src/arch/index.js';
+import { Budget } from '../../src/base/budget.js';
 import { RsptraceError } from '../../src/base/errors.js';
 import { btfFunctions, btfMember, DebugInfo, ElfFile } from '../../src/dwarf/index.js';
 import { parseNames } from '../../src/probes/index.js';
 import { type FunctionProbe, resolveFunctions } from '../../src/probes/resolve-functions.js';
 import { scratchFolder } from '../support/command.js';
+
+const budget = new Budget('vmlinux', 1 << 20);
 
 const names = [
   ...['none', 'scalars', 'six', 'seven', 'variadic', 'by_small', 'by_large', 'gives_pair', 'gives_large'],
@@ -67,15 +70,15 @@ t.test('members of structs are where the compiler has put them', async (t) => {
   execFileSync('gcc', ['-gbtf', '-x', 'c', '-o', path, '-'], { input: source });
   const section = (await ElfFile.open(path)).section('.BTF') ?? new Uint8Array(0);
   const at = [
-    btfMember(section, 'outer', ['info', 'cpu']),
-    btfMember(section, 'outer', ['far', 'cpu']),
-    btfMember(section, 'inner', ['few']),
+    btfMember(section, budget, 'outer', ['info', 'cpu']),
+    btfMember(section, budget, 'outer', ['far', 'cpu']),
+    btfMember(section, budget, 'inner', ['few']),
   ];
   t.equal(at.join(' '), execFileSync(path).toString());
   for (const path of [['bits'], ['info', 'low'], ['info', 'high'], ['none'], ['first', 'cpu'], ['info', 'none'], []]) {
-    t.equal(btfMember(section, 'outer', path), undefined, path.join('.'));
+    t.equal(btfMember(section, budget, 'outer', path), undefined, path.join('.'));
   }
-  t.equal(btfMember(section, 'nothing', ['cpu']), undefined);
+  t.equal(btfMember(section, budget, 'nothing', ['cpu']), undefined);
 });
 
 t.test('a damaged section is an error of its own, whatever stands in it', async (t) => {
@@ -87,14 +90,14 @@ t.test('a damaged section is an error of its own, whatever stands in it', async 
       const damaged = section.slice();
       damaged[at] = value;
       try {
-        const functions = btfFunctions(damaged);
+        const functions = btfFunctions(damaged, budget);
         for (const name of names) functions(name);
-        btfMember(damaged, 'large', ['a']);
+        btfMember(damaged, budget, 'large', ['a']);
       } catch (error) {
         if (!(error instanceof RsptraceError)) t.fail(`${at}: ${error}`);
       }
     }
   }
-  t.throws(() => btfFunctions(section.slice(0, section.length - 1)), { code: 'BTF_DAMAGED' });
-  t.throws(() => btfFunctions(section.slice(0, 10)), { code: 'INPUT_TRUNCATED' });
+  t.throws(() => btfFunctions(section.slice(0, section.length - 1), budget), { code: 'BTF_DAMAGED' });
+  t.throws(() => btfFunctions(section.slice(0, 10), budget), { code: 'INPUT_TRUNCATED' });
 });

@@ -2,38 +2,42 @@ import fc from 'fast-check';
 import t from 'tap';
 import { CallStacks } from '../../src/probes/call-stacks.js';
 
+function enter<T>(stacks: CallStacks<T>, hart: number, returnAddress: bigint, stackPointer: number, payload: T) {
+  return stacks.enter({ hart }, { returnAddress, stackPointer, isCall: false }, payload);
+}
+
 t.test('a tail call ends with the call that it replaced, innermost first', async (t) => {
   const stacks = new CallStacks<string>();
-  stacks.enter(0, 10n, 1000, 'outer');
-  stacks.enter(0, 20n, 900, 'inner');
-  stacks.enter(0, 20n, 900, 'tail');
+  enter(stacks, 0, 10n, 1000, 'outer');
+  enter(stacks, 0, 20n, 900, 'inner');
+  enter(stacks, 0, 20n, 900, 'tail');
   t.ok(stacks.awaits(20n));
   t.strictSame(
-    stacks.endingAt(0, 20n, 900).map((call) => call.payload),
+    stacks.endingAt({ hart: 0 }, 20n, 900).map((call) => call.payload),
     ['tail', 'inner'],
   );
-  const { ended, lost } = stacks.leave(0, 20n, 900);
+  const { ended, lost } = stacks.leave({ hart: 0 }, 20n, 900);
   t.strictSame(
     ended.map((call) => call.payload),
     ['tail', 'inner'],
   );
   t.strictSame(lost, []);
   t.notOk(stacks.awaits(20n));
-  t.equal(stacks.enclosing(0, 900)?.payload, 'outer');
+  t.equal(stacks.enclosing({ hart: 0 }, 900)?.payload, 'outer');
 });
 
 t.test('a return address shared by a call that is not traced ends nothing', async (t) => {
   const stacks = new CallStacks<string>();
-  stacks.enter(0, 10n, 1000, 'a');
-  t.strictSame(stacks.leave(0, 10n, 800), { ended: [], lost: [] });
+  enter(stacks, 0, 10n, 1000, 'a');
+  t.strictSame(stacks.leave({ hart: 0 }, 10n, 800), { ended: [], lost: [] });
   t.ok(stacks.awaits(10n));
 });
 
 t.test('a call whose stack was taken over is lost', async (t) => {
   const stacks = new CallStacks<string>();
-  stacks.enter(0, 10n, 1000, 'outer');
-  stacks.enter(0, 20n, 900, 'unwound');
-  const { call, lost } = stacks.enter(0, 30n, 950, 'next');
+  enter(stacks, 0, 10n, 1000, 'outer');
+  enter(stacks, 0, 20n, 900, 'unwound');
+  const { call, lost } = enter(stacks, 0, 30n, 950, 'next');
   t.strictSame(
     lost.map((gone) => gone.payload),
     ['unwound'],
@@ -45,9 +49,9 @@ t.test('a call whose stack was taken over is lost', async (t) => {
 
 t.test('calls left open inside one that returns are lost', async (t) => {
   const stacks = new CallStacks<string>();
-  stacks.enter(0, 10n, 1000, 'outer');
-  stacks.enter(0, 20n, 900, 'inner');
-  const { ended, lost } = stacks.leave(0, 10n, 1000);
+  enter(stacks, 0, 10n, 1000, 'outer');
+  enter(stacks, 0, 20n, 900, 'inner');
+  const { ended, lost } = stacks.leave({ hart: 0 }, 10n, 1000);
   t.equal(ended[0]?.payload, 'outer');
   t.equal(lost[0]?.payload, 'inner');
   t.strictSame(stacks.clear(), []);
@@ -78,20 +82,20 @@ t.test('random programs: every return ends exactly its own calls, with the right
         const sp = (top?.sp ?? (threads[thread] as (typeof threads)[0]).sp) - frame * 16;
         if (what === 'call') {
           const ra = BigInt(1000 + site);
-          const { call, lost } = stacks.enter(hart, ra, sp, ++id);
+          const { call, lost } = enter(stacks, hart, ra, sp, ++id);
           if (lost.length > 0) return false;
           const parent = top && (top.tails.at(-1) ?? top.id);
           if (call.parent?.payload !== parent) return false;
           frames.push({ id, ra, sp, tails: [] });
           open++;
         } else if (what === 'tail' && top) {
-          const { lost } = stacks.enter(hart, top.ra, top.sp, ++id);
+          const { lost } = enter(stacks, hart, top.ra, top.sp, ++id);
           if (lost.length > 0) return false;
           top.tails.push(id);
           open++;
         } else if (what === 'return' && top) {
           frames.pop();
-          const { ended, lost } = stacks.leave(hart, top.ra, top.sp);
+          const { ended, lost } = stacks.leave({ hart }, top.ra, top.sp);
           const expected = [...top.tails.toReversed(), top.id];
           if (lost.length > 0 || ended.map((call) => call.payload).join() !== expected.join()) return false;
           open -= expected.length;

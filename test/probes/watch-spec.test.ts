@@ -130,6 +130,15 @@ t.test('places in a program', async (t) => {
     ],
   ];
   for (const [texts, memory, code] of refused) await t.rejects(find(memory, ...texts), { code }, texts.join(' '));
+  const misspelt: [text: string, hint: RegExp][] = [
+    ['watch:labkern::exec::POLS', /^nearest: labkern::exec::POLLS, /],
+    ['watch:exc::POLLS:rw', /^nearest: labkern::exec::POLLS, /],
+    ['watch:stats::CALS[labkern::exec::POLLS]', /^nearest: labkern::stats::CALLS/],
+    ['watch:labkern::exec::POLLS.nothing', /^its members: /],
+    ['watch:NOWHERE_AT_ALL', /^no static of the program has a name like it/],
+  ];
+  for (const [text, hint] of misspelt)
+    t.match(await find(nothing, text).catch((error: unknown) => error), { hint }, text);
   const heap = addr(0x8070_0000n);
   const set: MemoryReader = {
     read: async (_, length) =>

@@ -58,7 +58,13 @@ for (const { name, exact, until } of [
       name: string;
       args: { function: string; address: string; arguments?: string };
     }[];
-    const begun = records.filter(({ ph, cat }) => ph === 'B' && cat === 'call');
+    const begun = records.flatMap((record, i) => {
+      if (record.ph !== 'B' || record.cat !== 'call') return [];
+      // What it was given stands in the instant behind its begin.
+      const behind = records[i + 1];
+      const given = behind?.cat === 'detail' ? behind.args.arguments : undefined;
+      return [{ ...record, args: { ...record.args, arguments: given } }];
+    });
     const last = begun.findIndex((record) => record.name === until);
     const ours = begun.slice(0, last < 0 ? undefined : last);
     const addresses = new Map(ours.map((record) => [record.args.address, record.name]));

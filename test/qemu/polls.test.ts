@@ -82,8 +82,13 @@ t.test('--bt: who polls, through every inlined frame', async (t) => {
     ...qemuArgv('rv-o2'),
   ).ended;
   t.equal(status, 0);
-  const records = JSON.parse(readFileSync(trace, 'utf8')) as { ph: string; name: string; args?: { stack?: string } }[];
-  const stacks = records.filter(({ ph }) => ph === 'B').map(({ name, args }) => ({ name, stack: args?.stack ?? '' }));
+  const records = JSON.parse(readFileSync(trace, 'utf8')) as {
+    ph: string;
+    name: string;
+    args?: { at?: string; stack?: string };
+  }[];
+  const polls = records.filter(({ ph, args }) => ph === 'b' && args?.at !== undefined);
+  const stacks = polls.map(({ name, args }) => ({ name, stack: args?.stack ?? '' }));
   t.ok(stacks.length > 1000);
   for (const { name, stack } of stacks) {
     const frames = stack.split(' < ').map((frame) => frame.replace(/ at .*/, ''));
@@ -128,3 +133,24 @@ t.test('a white list traces what it names, and nothing else', async (t) => {
   const records = JSON.parse(readFileSync(trace, 'utf8')) as { ph: string; name?: string }[];
   t.equal(records.filter(({ ph, name }) => ph === 'B' && name === 'labkern::work::level3').length, 267);
 });
+
+t.test(
+  'a white list of one leaf: the same tasks poll it as when all is traced, and nothing else is told',
+  async (t) => {
+    const tasksOf = async (...probes: string[]): Promise<{ tasks: Map<string, number>; others: number }> => {
+      const { output } = await tracePolls(t, 'rv-o2', [], probes);
+      const { slices } = readPerfetto(children(protoc(readFileSync(output.trace)), 'packet'));
+      const polls = slices.filter(({ category }) => category === 'poll');
+      const leaves = polls.filter(({ name }) => name === 'labkern::work::leaf_io');
+      const tasks = new Map<string, number>();
+      for (const { args } of leaves) tasks.set(args.task ?? '', (tasks.get(args.task ?? '') ?? 0) + 1);
+      t.equal(leaves.length, 433, 'each poll is one slice');
+      return { tasks, others: polls.length - leaves.length };
+    };
+    const [alone, all] = [await tasksOf('-p', 'poll:leaf_io'), await tasksOf()];
+    t.ok(all.tasks.size > 3, [...all.tasks.keys()].join());
+    t.notOk(all.tasks.has('labkern::work::leaf_io'));
+    t.same(alone.tasks, all.tasks);
+    t.equal(alone.others, 0);
+  },
+);

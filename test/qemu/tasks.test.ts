@@ -1,6 +1,6 @@
 // `rsptrace tasks` against what gdb reads from the executor's own counters, on a stopped guest and on dumps of it.
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
@@ -129,6 +129,21 @@ t.test('a dump shows what the stopped guest shows: an ELF core, and a raw image 
   const fromRaw = await read('--core', raw, '--base', '0x80000000');
   const dumps = existsSync(core);
   if (dumps) t.strictSame((await read('--core', core)).map(shape), fromRaw.map(shape), 'the core, and the image');
+  const cut = join(folder, 'cut');
+  if (dumps) {
+    // Linux writes its cores without section headers, so that nothing else shows where they end.
+    const start = readFileSync(core).subarray(0, 1 << 20);
+    start.writeBigUInt64LE(0n, 0x28);
+    start.writeUInt16LE(0, 0x3c);
+    writeFileSync(cut, start);
+    const ran = await rsptrace('tasks', '--core', cut, elf).ended;
+    t.equal(ran.status, 1, ran.stdout);
+    t.match(ran.stderr, /ends after 1048576 of \d+ bytes.*\[CORE_TRUNCATED\]/);
+  }
+  writeFileSync(cut, readFileSync(raw).subarray(0, 1 << 16));
+  const other = await rsptrace('tasks', '--core', cut, '--base', '0x80000000', elf).ended;
+  t.equal(other.status, 1, other.stdout);
+  t.match(other.stderr, '[MEMORY_MISSING]');
   const live = await read('-r', qemu.socket);
   t.ok(live.length >= 8);
   t.strictSame(fromRaw.map(shape), live.map(shape), 'the image, and the guest');

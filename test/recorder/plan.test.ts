@@ -6,7 +6,7 @@ import { enginePlan, prepare } from '../../src/recorder/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 
 t.test('the same wishes are planned once, others anew', async (t) => {
-  const program = await prepare(elfPath('rv-o2'), [parseProbe('fn:**')]);
+  const program = await prepare(elfPath('rv-o2'), [parseProbe('fn:**'), parseProbe('poll:**')]);
   const plan = enginePlan(program, { wanted: 'target', values: false });
   t.equal(enginePlan(program, { wanted: 'target', values: false, stackDepth: undefined }), plan);
   const others = [
@@ -34,4 +34,9 @@ t.test('what has been looked at beforehand gives the same sites', async (t) => {
       );
     t.equal(told(planEngines(plan)), told(anew));
   }
+});
+
+t.test('stacks are refused where no poll is traced', async (t) => {
+  const program = await prepare(elfPath('rv-o2'), [parseProbe('fn:labkern::work::deep0')]);
+  t.throws(() => enginePlan(program, { stackDepth: 3 }), { code: 'STACKS_UNAVAILABLE', hint: /poll:GLOB/ });
 });

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { qemuArgv } from '../qemu/guests/guests.js';
 
 /** The built command, run as a user runs it. */
-const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
+export const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
 
 export interface Ran {
   readonly status: number | null;

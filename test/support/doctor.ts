@@ -136,6 +136,7 @@ export const doctorShape: Shape = {
         compared: 'number',
         same: 'number',
         absent: 'number',
+        elsewhere: 'number',
         problem: error,
         no_probes: error,
         scratch: optional({

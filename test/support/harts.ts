@@ -21,7 +21,7 @@ interface Output {
 /** What one hart's track tells. */
 interface Told {
   readonly calls: Map<string, number>;
-  readonly open: { readonly name: string; readonly call: number }[];
+  readonly open: { readonly name: string; readonly call: number; readonly args: Record<string, unknown> }[];
   last: number;
 }
 
@@ -32,27 +32,30 @@ async function readCalls(path: string): Promise<{ readonly harts: Map<number, To
   const wrong: string[] = [];
   for await (const line of createInterface({ input: createReadStream(path) })) {
     if (!line.startsWith('{')) continue;
-    const { ph, tid, name, ts, args } = JSON.parse(line.replace(/,$/, '')) as ChromeRecord;
+    const { ph, cat, tid, name, ts, args } = JSON.parse(line.replace(/,$/, '')) as ChromeRecord;
     if (name === 'thread_name') numbers.set(tid, Number(/^CPU#(\d+)$/.exec(String(args.name))?.[1]));
-    if (ph !== 'B' && ph !== 'E') continue;
+    if (ph !== 'B' && ph !== 'E' && cat !== 'detail') continue;
     const hart = numbers.get(tid) ?? -1;
     const told = harts.get(hart) ?? { calls: new Map<string, number>(), open: [], last: 0 };
     harts.set(hart, told);
     if (ts < told.last) wrong.push(`hart ${hart} goes back in time: ${line}`);
     told.last = ts;
-    if (ph === 'B') {
+    const around = told.open.at(-1);
+    if (cat === 'detail') {
+      if (around) Object.assign(around.args, args);
+      else wrong.push(`hart ${hart}, in no call: ${line}`);
+    } else if (ph === 'B') {
       const call = told.calls.get(name) ?? 0;
-      const around = told.open.at(-1);
-      if (args.arguments !== `call: ${call}, hart: ${hart}`) wrong.push(`hart ${hart}, call ${call}: ${line}`);
       // An interrupt may come anywhere, and ordinary calls nest in one way only.
       const expected = name === 'inner' ? around?.name === 'outer' && around.call === call : around?.name !== name;
       if (!expected) wrong.push(`hart ${hart}, in ${around?.name} ${around?.call}: ${line}`);
       told.calls.set(name, call + 1);
-      told.open.push({ name, call });
+      told.open.push({ name, call, args: {} });
     } else {
-      const { name: ended, call = 0 } = told.open.pop() ?? {};
+      const { name: ended, call = 0, args: seen = {} } = told.open.pop() ?? {};
+      if (seen.arguments !== `call: ${call}, hart: ${hart}`) wrong.push(`hart ${hart}, call ${call}: ${line}`);
       const result = ended === 'tick' ? call : 3 * call + hart + (ended === 'outer' ? 1 : 0);
-      if (ended !== name || args.returned !== String(result)) wrong.push(`hart ${hart}, ${ended} ${call}: ${line}`);
+      if (ended !== name || seen.returned !== String(result)) wrong.push(`hart ${hart}, ${ended} ${call}: ${line}`);
     }
   }
   return { harts, wrong };

@@ -13,7 +13,7 @@ export interface Output {
   readonly missing: number;
   readonly scratch: string | undefined;
   readonly probes: readonly { readonly engine: string; readonly why?: string }[];
-  readonly futures: readonly { readonly future: string; readonly polls: number; readonly lost: number }[];
+  readonly futures: readonly FutureRow[];
   readonly functions: readonly {
     readonly function: string;
     readonly calls: number;
@@ -22,6 +22,18 @@ export interface Output {
   }[];
   readonly counts: readonly { readonly function: string; readonly calls: number }[];
   readonly histograms: readonly { readonly argument: string; readonly buckets: readonly object[] }[];
+}
+
+export interface FutureRow {
+  readonly future: string;
+  readonly instance: string;
+  readonly polls: number;
+  readonly ready: number;
+  readonly pending: number;
+  readonly panicked: number;
+  readonly derived: number;
+  readonly lost: number;
+  readonly at_least: boolean;
 }
 
 export interface Traced {

@@ -1,9 +1,10 @@
 // Programs of this machine under a real gdbserver.
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import { type Addr, addr } from '../../src/base/addr.js';
+import { ElfFile } from '../../src/dwarf/index.js';
 import { type Running, scratchFolder, start } from './command.js';
 
 type Test = Parameters<typeof scratchFolder>[0];
@@ -32,30 +33,70 @@ export function compileReleased(t: Test, name: string, flags: readonly string[] 
   return program;
 }
 
+export interface Server extends Running {
+  readonly address: string;
+  /** Of the program. */
+  readonly pid: number;
+}
+
 /** gdbserver with a program, or attached to a process, listening at `address`; both are killed when the test ends. */
-export async function gdbserver(t: Test, ...what: readonly string[]): Promise<Running & { readonly address: string }> {
+export async function gdbserver(t: Test, ...what: readonly string[]): Promise<Server> {
   const [attach, rest] = what[0] === '--attach' ? [['--attach'], what.slice(1)] : [[], what];
-  const server = start('gdbserver', ['--once', ...attach, '127.0.0.1:0', ...rest]);
+  return listening(t, ['--once', ...attach, '127.0.0.1:0', ...rest]);
+}
+
+/** gdbserver that listens again when its client has gone. */
+export function lastingGdbserver(t: Test, ...what: readonly string[]): Promise<Server> {
+  return listening(t, ['127.0.0.1:0', ...what]);
+}
+
+async function listening(t: Test, words: readonly string[]): Promise<Server> {
+  const server = start('gdbserver', words);
   t.teardown(() => void server.process.kill('SIGKILL'));
   let text = '';
   server.process.stderr?.on('data', (piece: string) => {
     text += piece;
   });
   await server.shows('Listening on port');
-  return { ...server, address: `127.0.0.1:${/port (\d+)/.exec(text)?.[1]}` };
+  const [pid, port] = [/pid = (\d+)/, /port (\d+)/].map((pattern) => pattern.exec(text)?.[1]);
+  return { ...server, address: `127.0.0.1:${port}`, pid: Number(pid) };
 }
+
+/** How many bytes of a running process's code are not its file's. */
+export function changedCode(pid: number, program: string): number {
+  const elf = ElfFile.parse(readFileSync(program), program);
+  const maps = readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n');
+  const [, base] = /^([0-9a-f]+)-/.exec(maps.find((line) => line.endsWith(program)) ?? '') ?? [];
+  const memory = openSync(`/proc/${pid}/mem`, 'r');
+  let different = 0;
+  for (const { type, flags, address, fileSize } of elf.segments) {
+    if (type !== 1 || (flags & 1) === 0) continue;
+    const bytes = elf.bytesAt(address, fileSize) ?? new Uint8Array(1);
+    const there = new Uint8Array(bytes.length);
+    readSync(memory, there, 0, there.length, BigInt(`0x${base}`) + address);
+    for (const [i, byte] of bytes.entries()) if (there[i] !== byte) different++;
+  }
+  closeSync(memory);
+  return different;
+}
+
+/** What nm says of each program; one is compiled into a folder of its own and stays as it is. */
+const symbolsOf = new Map<string, readonly string[]>();
 
 /** The address that binutils give a symbol, before the program is loaded anywhere. */
 export function symbolOf(program: string, name: string): Addr {
-  const line = execFileSync('nm', ['-C', program], { encoding: 'utf8', maxBuffer: 64 << 20 })
-    .split('\n')
-    .find((each) => each.endsWith(` ${name}`));
+  let lines = symbolsOf.get(program);
+  lines ??= execFileSync('nm', ['-C', program], { encoding: 'utf8', maxBuffer: 64 << 20 }).split('\n');
+  symbolsOf.set(program, lines);
+  const line = lines.find((each) => each.endsWith(` ${name}`));
   if (line === undefined) throw new Error(`no ${name} in ${program}`);
   return addr(BigInt(`0x${line.split(' ')[0]}`));
 }
 
+type Committed = 'polls' | 'results-o0' | 'results-o2' | 'panics-o0' | 'panics-o2' | 'tokio';
+
 /** A committed Rust program of test/native, unpacked: position-independent, it counts its own polls. */
-export function pollsProgram(t: Test, name: 'polls' | 'results-o0' | 'results-o2' = 'polls'): string {
+export function pollsProgram(t: Test, name: Committed = 'polls'): string {
   const program = join(scratchFolder(t), name);
   const packed = readFileSync(join(import.meta.dirname, `../native/${name}.elf.br`));
   writeFileSync(program, brotliDecompressSync(packed), { mode: 0o755 });

@@ -33,7 +33,16 @@ export async function tracedQemu(t: Test, name: string, options: readonly string
   const folder = scratchFolder(t);
   const [text, monitor] = [join(folder, 'console'), join(folder, 'qmp')];
   const command = qemuArgv(name, ['-serial', `file:${text}`, '-qmp', `unix:${monitor},server=on,wait=off`]);
-  const record = ['--log', 'info', '--engine', 'target', '-o', join(folder, 'out.pftrace'), ...options];
+  const record = [
+    '--log',
+    'info',
+    '--engine',
+    'target',
+    '--keep-running',
+    '-o',
+    join(folder, 'out.pftrace'),
+    ...options,
+  ];
   const tracer = rsptrace('run', ...record, elfPath(name), '--', ...command);
   await tracer.shows('trampolines are installed');
   const { pid, socket } = childOf(tracer);

@@ -15,20 +15,29 @@ export interface PagingKernel {
   readonly command: readonly string[];
 }
 
-/** Assembles `kernels/ARCH.S`, which turns on Sv39, Sv48, Sv57 or 4- or 5-level paging. */
+/** Where the kernels lie: where all such kernels do, and where only five levels of tables reach. */
+export const NEAR_BASE = 0xffff_ffff_8000_0000n;
+export const FAR_BASE = 0xff10_ffff_8000_0000n;
+
+/** Assembles `kernels/ARCH.S`, which turns on Sv39, Sv48, Sv57 or 4- or 5-level paging; `USER` puts its stack into a page of user mode. */
 export function pagingKernel(
   t: { teardown: (fn: () => void) => void },
   arch: 'riscv64' | 'x86_64',
   levels: 3 | 4 | 5,
+  base = NEAR_BASE,
+  ...defined: readonly string[]
 ): PagingKernel {
   const folder = scratchFolder(t);
   const source = join(import.meta.dirname, 'kernels', arch);
   const elf = join(folder, 'kernel.elf');
   const object = join(folder, 'kernel.o');
   const prefix = arch === 'riscv64' ? 'riscv64-linux-gnu-' : '';
+  const symbols = [`LEVELS=${levels}`, `BASE=${base}`, ...defined.map((name) => `${name}=1`)];
+  const given = symbols.flatMap((symbol) => ['--defsym', symbol]);
   // The assembler's own debug info says that these functions take no arguments.
-  execFileSync(`${prefix}as`, ['-g', '--defsym', `LEVELS=${levels}`, '-o', object, `${source}.S`]);
-  execFileSync(`${prefix}ld`, ['--no-warn-mismatch', '-T', `${source}.ld`, '-o', elf, object], { stdio: 'pipe' });
+  execFileSync(`${prefix}as`, ['-g', ...given, '-o', object, `${source}.S`]);
+  const options = ['--no-warn-mismatch', '--defsym', `BASE=${base}`, '-T', `${source}.ld`];
+  execFileSync(`${prefix}ld`, [...options, '-o', elf, object], { stdio: 'pipe' });
   const command =
     arch === 'riscv64'
       ? ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-kernel', elf]

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { addr } from '../../src/base/addr.js';
 import type { FunctionRef, RootRef, TraceEvent } from '../../src/trace/index.js';
-import { futures, nanos } from './stories.js';
+import { futures, linked, nanos } from './stories.js';
 
 export const functions: readonly FunctionRef[] = ['main', 'k::work::leaf', 'k::work::add', 'isr'].map((name, i) => ({
   key: i + 1,
@@ -80,7 +80,7 @@ export function callStory(numbers: readonly number[]): CallStory {
     } else if (inner.lost) events.push({ type: 'poll-lost', ...at, ...poll });
     else events.push({ type: 'poll-end', ...at, ...poll, result: 'pending', state: undefined, chain: [] });
   }
-  return { events, calls };
+  return { events: linked(events), calls };
 }
 
 /** Stories of up to 150 steps. */

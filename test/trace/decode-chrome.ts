@@ -25,11 +25,12 @@ const MEMBERS: Record<string, string> = {
 
 /**
  * Checks each record against the Trace Event Format and pairs them as viewers do: B and E by thread, strictly nested; b and e
- * by cat and id, nested, ends with the name of the begin that they end. Times come back in nanoseconds.
+ * by cat and id, nested, ends with the name of the begin that they end, E also with its args. Times come back in nanoseconds.
  */
 export function readChrome(records: readonly ChromeRecord[]): Slice[] {
   const open = new Map<string, Slice[]>();
   const slices: Slice[] = [];
+  const began = new Map<Slice, object>();
   for (const record of records) {
     const { ph, ts, name, args } = record;
     const members = Object.keys(record).sort().join();
@@ -46,8 +47,17 @@ export function readChrome(records: readonly ChromeRecord[]): Slice[] {
     if (ph === 'E' || ph === 'e') {
       const slice = stack.pop();
       if (slice?.name !== name) throw new Error(`${ph} of ${name} on ${track} would end ${slice?.name}`);
+      if (ph === 'E' && JSON.stringify(args) !== JSON.stringify(began.get(slice)))
+        throw new Error(`other args at ${name}'s end`);
       slice.end = time;
       Object.assign(slice.args, texts);
+      continue;
+    }
+    // Of one call: it is told of the slice that it stands in.
+    if (ph === 'i' && record.cat === 'detail') {
+      const around = stack.at(-1);
+      if (around === undefined) throw new Error(`a detail, ${name}, of no slice on ${track}`);
+      Object.assign(around.args, texts);
       continue;
     }
     const isSlice = ph === 'B' || ph === 'b';
@@ -64,6 +74,7 @@ export function readChrome(records: readonly ChromeRecord[]): Slice[] {
     };
     slices.push(slice);
     if (isSlice) stack.push(slice);
+    if (ph === 'B') began.set(slice, args);
   }
   return slices;
 }

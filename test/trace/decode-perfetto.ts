@@ -79,6 +79,8 @@ export interface Slice {
   readonly depth: number;
   end: number | undefined;
   place: string | undefined;
+  /** Numbers of the flows that lead through it; of Perfetto alone. */
+  readonly flows?: readonly string[];
   readonly args: Record<string, string>;
 }
 
@@ -184,6 +186,7 @@ export function readPerfetto(packets: readonly Message[]): {
         depth: stack.length,
         end: type === 'TYPE_INSTANT' ? time : undefined,
         place: place && `${scalar(place, 'file_name')}:${scalar(place, 'line_number')}`,
+        flows: (event.flow_ids ?? []).map(String),
         args,
       };
       slices.push(slice);

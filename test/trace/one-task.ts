@@ -1,6 +1,6 @@
 import { addr } from '../../src/base/addr.js';
 import type { PollEnd, PollResult, StateRef, TraceEvent } from '../../src/trace/index.js';
-import { futures, link, nanos, returned, suspend0, suspend1, unresumed } from './stories.js';
+import { futures, link, linked, nanos, returned, suspend0, suspend1, unresumed } from './stories.js';
 
 export const root = { key: 7, future: futures[0], address: addr(0xffff_ffff_8041_2340n) };
 export const inner = addr(root.address + 0x20n);
@@ -17,7 +17,7 @@ const b = { root, future: futures[1], address: inner };
 const derived = { root, future: futures[2], address: inner };
 
 /** One task: a awaits b, pends, and is ready at its second poll, which hart 2 makes, unknown until then. */
-export const oneTask: TraceEvent[] = [
+export const oneTask: TraceEvent[] = linked([
   { type: 'poll-begin', ...a, hart: 0, time: nanos(0), depth: 0, state: unresumed },
   { type: 'state', ...a, hart: 0, time: nanos(100), from: unresumed, to: suspend0, derived: false },
   { type: 'poll-begin', ...b, hart: 0, time: nanos(200), depth: 1, state: undefined },
@@ -26,7 +26,7 @@ export const oneTask: TraceEvent[] = [
   { ...end(a, 0, 0, 0, 500, 'pending', suspend0), chain },
   { type: 'poll-begin', ...a, hart: 2, time: nanos(5_000_000_123), depth: 0, state: suspend0 },
   end(a, 2, 0, 5_000_000_123, 5_000_001_000, 'ready', returned),
-];
+]);
 
 function end(
   whose: typeof a | typeof b,

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { addr } from '../../src/base/addr.js';
 import type {
+  AnyBegin,
+  AnyEnd,
   AwaitLink,
   FutureRef,
   GuestNanos,
@@ -186,7 +188,33 @@ export function story(numbers: readonly number[]): Story {
       if (inner.result === 'ready' || inner.result === 'panicked' || take(8) === 0) slots[slot] = spawn(slot);
     }
   }
-  return { events, polls, instants };
+  return { events: linked(events), polls, instants };
+}
+
+/** The same events, and what each is around, and the begin of each end, by their depths: the last that began there is meant, where it is the same. */
+export function linked(events: readonly TraceEvent[]): TraceEvent[] {
+  const tracks = new Map<string, AnyBegin[]>();
+  return events.map((event) => {
+    if (!('depth' in event)) return event;
+    const { hart, thread, depth } = event;
+    const name = thread ? `thread ${thread.key}` : `hart ${hart}`;
+    const open = tracks.get(name) ?? [];
+    tracks.set(name, open);
+    if (event.type === 'poll-begin' || event.type === 'call-begin') {
+      const begin = { ...event, around: open.slice(0, depth).findLast((outer) => outer) };
+      open.length = Math.min(open.length, depth);
+      open[depth] = begin;
+      return begin;
+    }
+    const begin = open[depth];
+    open.length = Math.min(open.length, depth);
+    const isSame = begin && nameOf(begin) === nameOf(event) && begin.time === event.began;
+    return (isSame ? { ...event, begin } : event) as TraceEvent;
+  });
+}
+
+function nameOf(event: AnyBegin | AnyEnd): string {
+  return 'function' in event ? `${event.function.key}` : `${event.future.key} @${event.address}`;
 }
 
 /** Stories of up to 120 steps. */

@@ -7,7 +7,7 @@ import { ProtoBuffer } from '../../src/trace/writers/protobuf.js';
 import { readChrome } from './decode-chrome.js';
 import { children, packetEnds, readPerfetto, type Slice } from './decode-perfetto.js';
 import { inner, oneTask, root } from './one-task.js';
-import { futures, link, nanos, type Story, stories, suspend0, suspend1, trueWaits } from './stories.js';
+import { futures, link, linked, nanos, type Story, stories, suspend0, suspend1, trueWaits } from './stories.js';
 import { decode, parse, write } from './written.js';
 
 const fixed = { seed: 20_26, numRuns: 40 };
@@ -134,13 +134,16 @@ t.test('a Perfetto trace says what happened to one task', async (t) => {
   ]);
   t.same(of('hart 2'), [['poll', 'a', 5_000_000_123, 5_000_001_000, 0, 'src/a.rs:10']]);
   t.same(of('a @0xffffffff80412340'), [
-    ['poll', 'a', 0, 500, 0, 'src/a.rs:10'],
-    ['state', 'a: Suspend0', 100, 100, 1, 'src/a.rs:12'],
-    ['poll', 'b', 200, 400, 1, 'src/b.rs:20'],
-    ['derived', 'c::d', 300, 300, 2, 'src/c::d.rs:30'],
+    ['state', 'a: Suspend0', 100, 100, 0, 'src/a.rs:12'],
+    ['derived', 'c::d', 300, 300, 0, 'src/c::d.rs:30'],
     ['wait', 'waiting at src/c.rs:31', 500, 5_000_000_123, 0, 'src/c.rs:31'],
-    ['poll', 'a', 5_000_000_123, 5_000_001_000, 0, 'src/a.rs:10'],
   ]);
+  const flow = String(root.key);
+  t.same(
+    slices.map(({ name, flows }) => [name, ...(flows ?? [])]),
+    [['rsptrace'], ['a', flow], ['a: Suspend0'], ['b'], ['c::d'], ['waiting at src/c.rs:31', flow], ['a', flow]],
+    'from poll to wait to poll of the task, and not through what is inside',
+  );
   const instance = 'a::{async_fn_env#0}';
   const firstPoll = {
     address,
@@ -151,15 +154,14 @@ t.test('a Perfetto trace says what happened to one task', async (t) => {
     await_chain: 'b at src/b.rs:25 > c::d at src/c.rs:31 > timer::Sleep (Unresumed) > timer::Timer',
   };
   const onTask = slices.filter((slice) => nameOf(slice.track) === 'a @0xffffffff80412340');
-  t.same(onTask[0]?.args, firstPoll);
-  t.same(onTask[1]?.args, {
+  t.same(onTask[0]?.args, {
     address,
     instance,
     state_before: 'Unresumed',
     state_after: 'Suspend0 at src/a.rs:12',
     derived: 'false',
   });
-  t.same(onTask[3]?.args, {
+  t.same(onTask[1]?.args, {
     address: inner.toString(),
     instance: 'c::d<"\\é\n">::{async_fn_env#0}',
     result: 'pending',
@@ -205,10 +207,16 @@ t.test('a Chrome trace says what happened to one task', async (t) => {
   ]);
   t.same(slices.find(({ track, name }) => track === 'tid 1' && name === 'a')?.args, {
     future: 'a::{async_fn_env#0}',
+    at: 'src/a.rs:10',
+    task: 'a @0xffffffff80412340',
+    address: '0xffffffff80412340',
+    result: 'pending',
+  });
+  t.same(slices.find(({ track, name }) => track === 'future 0x7' && name === 'a')?.args, {
+    future: 'a::{async_fn_env#0}',
     address: '0xffffffff80412340',
     at: 'src/a.rs:10',
     state_before: 'Unresumed',
-    task: 'a @0xffffffff80412340',
     result: 'pending',
     state_after: 'Suspend0 at src/a.rs:12',
     await_chain: 'b at src/b.rs:25 > c::d at src/c.rs:31 > timer::Sleep (Unresumed) > timer::Timer',
@@ -265,7 +273,14 @@ t.test('whatever happens in the guest, both formats show each poll and each wait
         const tasks = new Map(
           [...tracks.keys()].filter((uuid) => Number(uuid) % 2 === 1).map((uuid) => [uuid, (Number(uuid) - 3) / 2]),
         );
-        assert.deepEqual(shown(slices, harts, tasks, 0), expected(told));
+        // One slice a poll, on its hart; what joins a task's polls are flows.
+        assert.deepEqual(shown(slices, harts, tasks, 0), { ...expected(told), tasks: [] });
+        const outermost = told.polls.filter(({ root, around }) => around.every((outer) => outer.root !== root));
+        const flowing = slices.filter(({ category, flows = [] }) => category === 'poll' && flows.length > 0);
+        assert.deepEqual(
+          flowing.map(({ name, begin, flows }) => [name, begin, ...(flows ?? [])].join(' ')).sort(),
+          outermost.map(({ future, begin, root }) => [future.future, begin, root.key].join(' ')).sort(),
+        );
         assert.equal(slices.filter(({ kind }) => kind === 'instant').length, told.instants.length + 1);
 
         const chrome = readChrome(parse(write('p.json', told.events)));
@@ -294,7 +309,7 @@ t.test('events that are missing cost the slices they are about, and nothing else
         const polls = (list: readonly Slice[]) =>
           list.filter(({ category, kind }) => category === 'poll' && kind === 'slice');
         const begins = events.filter(({ type }) => type === 'poll-begin').length;
-        assert.equal(polls(slices).length, 2 * begins);
+        assert.equal(polls(slices).length, begins);
         assert.equal(polls(chrome).length, begins);
       }),
       fixed,
@@ -308,18 +323,17 @@ t.test('a poll that the trace begins in the middle of leaves an instant, and its
   t.same(
     slices.map(({ kind, name, begin, end }) => [kind, name, begin, end]),
     [
-      ['instant', 'rsptrace', 0, 0],
-      ['instant', 'a', 500, 500],
+      ['instant', 'rsptrace', 500, 500],
       ['instant', 'a', 500, 500],
       ['slice', 'waiting at src/c.rs:31', 500, 5_000_000_123],
       ['slice', 'a', 5_000_000_123, undefined],
-      ['slice', 'a', 5_000_000_123, undefined],
     ],
+    'all begins with the first event',
   );
   t.same(
     readChrome(parse(write('tail.json', tail))).map(({ kind, name, begin, end }) => [kind, name, begin, end]),
     [
-      ['instant', 'rsptrace', 0, 0],
+      ['instant', 'rsptrace', 500, 500],
       ['slice', 'a @0xffffffff80412340', 500, undefined],
       ['instant', 'a', 500, 500],
       ['instant', 'a', 500, 500],
@@ -330,23 +344,18 @@ t.test('a poll that the trace begins in the middle of leaves an instant, and its
   );
 });
 
-t.test(
-  'a task polled by another hart while its last poll seems open: the old slice ends on the task alone',
-  async (t) => {
-    const late = { ...oneTask[5], time: nanos(5_000_000_500) } as TraceEvent;
-    const moved = [oneTask[0], oneTask[6], late, oneTask[7]].filter((event) => event !== undefined);
-    const { slices } = readPerfetto(decode(write('moved.pftrace', moved)));
-    t.same(
-      slices.slice(1).map(({ track, begin, end, args }) => [track, begin, end, args.result]),
-      [
-        ['17', 0, 5_000_000_123, 'lost'],
-        ['4', 0, 5_000_000_500, 'pending'],
-        ['17', 5_000_000_123, 5_000_001_000, 'ready'],
-        ['8', 5_000_000_123, 5_000_001_000, 'ready'],
-      ],
-    );
-  },
-);
+t.test('a task polled by another hart while its last poll seems open: each has its slice on its hart', async (t) => {
+  const late = { ...oneTask[5], time: nanos(5_000_000_500) } as TraceEvent;
+  const moved = [oneTask[0], oneTask[6], late, oneTask[7]].filter((event) => event !== undefined);
+  const { slices } = readPerfetto(decode(write('moved.pftrace', moved)));
+  t.same(
+    slices.slice(1).map(({ track, begin, end, args }) => [track, begin, end, args.result]),
+    [
+      ['4', 0, 5_000_000_500, 'pending'],
+      ['8', 5_000_000_123, 5_000_001_000, 'ready'],
+    ],
+  );
+});
 
 t.test('more names than a table holds are written in place', async (t) => {
   const events = Array.from({ length: 65_540 }, (_, i): TraceEvent => {
@@ -377,14 +386,14 @@ t.test(
     const events = told.flatMap(([, ...chain], i): TraceEvent[] => {
       const whose = { root: { key: i + 1, future, address: root.address }, future, address: root.address };
       const [began, time] = [nanos(i * 10), nanos(i * 10 + 5)];
-      return [
+      return linked([
         { type: 'poll-begin', ...whose, hart: 0, time: began, depth: 0, state: undefined },
         { type: 'poll-end', ...whose, hart: 0, depth: 0, began, time, result: 'pending', state: undefined, chain },
-      ];
+      ]);
     });
     const { slices, tracks } = readPerfetto(decode(write('roots.pftrace', events)));
     const polls = slices.filter(
-      ({ category, track }) => category === 'poll' && tracks.get(track)?.name?.startsWith('a @'),
+      ({ category, track }) => category === 'wait' && tracks.get(track)?.name?.startsWith('a @'),
     );
     t.same(
       polls.map(({ args }) => args.await_chain),

@@ -1,7 +1,6 @@
 import type { FrameState } from '../../src/arch/frame-state.js';
 import type { FrameModel } from '../../src/arch/index.js';
-import type { Addr } from '../../src/base/addr.js';
-import type { CallFrames, CodeAddress } from '../../src/dwarf/index.js';
+import type { CallFrames, ElfFile } from '../../src/dwarf/index.js';
 
 export interface Agreement {
   /** Functions and instructions that were compared. */
@@ -15,7 +14,6 @@ export interface Agreement {
 export function compare(options: {
   readonly cfi: CallFrames;
   readonly model: FrameModel;
-  readonly code: (start: Addr, length: number) => Uint8Array | undefined;
-  readonly fromCode: (code: CodeAddress) => Addr;
+  readonly elf: ElfFile;
 }): Agreement;
 export type { FrameState };

@@ -8,11 +8,11 @@ const MAX_EXAMPLES = 12;
  * Compares the CFA rule and the return address rule, as what they mean: two rules agree when they give the same number, be it
  * from another register or from another copy of it.
  */
-export function compare({ cfi, model, code, fromCode }) {
+export function compare({ cfi, model, elf }) {
   const result = { instructions: 0, agree: 0, causes: {}, confidence: {}, functions: 0 };
   for (const { low, high } of cfi.ranges()) {
-    const start = fromCode(low);
-    const bytes = code(start, high - low);
+    const start = elf.codes.fromCode(low);
+    const bytes = elf.bytesAt(start, high - low);
     if (bytes === undefined) continue;
     const first = cfi.rowAt(start);
     // A part that the compiler moved away begins in the middle of a function that is not known here.
@@ -24,7 +24,7 @@ export function compare({ cfi, model, code, fromCode }) {
     const frames = model.analyse([{ start, bytes }]);
     let before;
     for (let offset = 0; offset < high - low; offset++) {
-      const pc = fromCode(low + offset);
+      const pc = elf.codes.fromCode(low + offset);
       const state = frames.stateAt(pc);
       if (state === undefined) continue;
       const row = cfi.rowAt(pc);

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { architectureOf } from '../../src/arch/index.js';
-import { CallFrames, ElfFile, fromCode } from '../../src/dwarf/index.js';
+import { CallFrames, ElfFile } from '../../src/dwarf/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { compare } from './agreement.mjs';
 
@@ -20,7 +20,7 @@ for (const name of names) {
     if (arch === undefined) throw new Error('unknown architecture');
     await arch.prepare();
     const cfi = CallFrames.load(elf);
-    const found = compare({ cfi, model: arch.frames, code: (at, length) => elf.bytesAt(at, length), fromCode });
+    const found = compare({ cfi, model: arch.frames, elf });
     t.same(cfi.warnings, []);
     t.ok(found.functions >= 120, `${found.functions} functions compared`);
     t.ok(found.instructions >= 8900, `${found.instructions} instructions compared`);

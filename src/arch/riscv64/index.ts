@@ -2,6 +2,7 @@ import type { Architecture } from '../architecture.js';
 import { memoryAccess } from './access.js';
 import { addressSpaces } from './address-space.js';
 import { lengthOf } from './decode.js';
+import { belowFirmware } from './firmware.js';
 import { injectedCall } from './injected-call.js';
 import { frames } from './prologue.js';
 import { dwarfRegister } from './registers.js';
@@ -30,5 +31,6 @@ export const riscv64: Architecture = {
   probeCode,
   injectedCall,
   addressSpaces,
+  belowFirmware,
   prepare: async () => {},
 };

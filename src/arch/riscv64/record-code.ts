@@ -240,6 +240,8 @@ export function sourceValue(
     case 'control':
       assembler.emit(ld(T3, T0, from.offset));
       return T3;
+    case 'outer':
+      throw new RangeError('RISC-V has no words of a thread');
   }
 }
 

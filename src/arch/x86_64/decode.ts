@@ -1,5 +1,5 @@
 import { type Addr, addr } from '../../base/addr.js';
-import { RsptraceError } from '../../base/errors.js';
+import { partMissing, RsptraceError } from '../../base/errors.js';
 
 /**
  * Decodes any x86 instruction of 64-bit mode with Capstone 5.0 (capstone.h `cs_insn` and `cs_detail`; x86.h `cs_x86`, `cs_x86_op`,
@@ -69,9 +69,8 @@ export function prepare(): Promise<void> {
 }
 
 async function load(): Promise<void> {
-  const { Capstone, Const, loadCapstone } = await import('capstone-wasm');
   const module: object = {};
-  await loadCapstone(module);
+  const { Capstone, Const } = await loadInto(module);
   const { major, minor } = Capstone.version();
   if (major !== 5 || minor !== 0 || !isHeap(module)) {
     throw new RsptraceError('ARCH_DECODER', `Capstone ${major}.${minor} is installed, but only 5.0 is known to work`, {
@@ -92,6 +91,16 @@ async function load(): Promise<void> {
       return known;
     },
   };
+}
+
+async function loadInto(module: object): Promise<typeof import('capstone-wasm')> {
+  try {
+    const capstone = await import('capstone-wasm');
+    await capstone.loadCapstone(module);
+    return capstone;
+  } catch (cause) {
+    throw partMissing('capstone-wasm', 'x86_64 code cannot be decoded', cause);
+  }
 }
 
 function isHeap(module: object): module is Heap {

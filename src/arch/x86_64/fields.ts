@@ -10,7 +10,7 @@ type Load = RecordField & { readonly from: { readonly kind: 'load' } };
 export function writeFields(
   code: Assembler,
   fields: readonly RecordField[],
-  ring: Pick<RingGeometry, 'control'>,
+  ring: Pick<RingGeometry, 'control' | 'outer'>,
   stack: Stack,
 ): void {
   const groups = new Map<string, Load[]>();
@@ -31,6 +31,15 @@ export function controlWord({ control }: Pick<RingGeometry, 'control'>, offset: 
   return { at: addOffset(control, offset) };
 }
 
+/** The words of the open outer poll. */
+export function outerWords(ring: Pick<RingGeometry, 'control' | 'outer'>): {
+  readonly self: Place;
+  readonly plan: Place;
+} {
+  if (ring.outer) return { self: { fs: ring.outer.fs }, plan: { fs: ring.outer.fs + 8 } };
+  return { self: controlWord(ring, controlBlock.outer), plan: controlWord(ring, controlBlock.outerPlan) };
+}
+
 function isLoad(field: RecordField): field is Load {
   return field.from.kind === 'load';
 }
@@ -38,7 +47,7 @@ function isLoad(field: RecordField): field is Load {
 function writeField(
   code: Assembler,
   { at, size, from }: RecordField,
-  ring: Pick<RingGeometry, 'control'>,
+  ring: Pick<RingGeometry, 'control' | 'outer'>,
   stack: Stack,
 ): void {
   const to = { base: R11, offset: at };
@@ -70,6 +79,9 @@ function writeField(
         throw new RangeError(`The control block has no word at ${from.offset}`);
       }
       code.load(RAX, controlWord(ring, from.offset));
+      break;
+    case 'outer':
+      code.load(RAX, outerWords(ring).self);
       break;
     case 'load':
       throw new RangeError('Loads are written in groups');

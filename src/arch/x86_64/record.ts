@@ -1,8 +1,8 @@
 import { controlBlock, headFlag, type OuterCopy, type RecordField, type RingGeometry } from '../probe-code.js';
 import { type Assembler, Label } from './assembler.js';
-import { controlWord, writeFields } from './fields.js';
+import { controlWord, outerWords, writeFields } from './fields.js';
 import { R10, R11, RAX, RBX, RCX, RDX, RSI } from './registers.js';
-import { onStack, type Stack } from './stack.js';
+import { fetch, general, onStack, type Stack } from './stack.js';
 
 /**
  * Writes one record into the ring. All registers are the function's own but for those that were pushed:
@@ -45,7 +45,7 @@ export function writeRecord(code: Assembler, contents: Contents, stack: Stack): 
   check(contents);
   const labels = claim(code, ring);
   writeFields(code, fields, ring, stack);
-  if (outerCopy !== undefined) copyOuter(code, ring, outerCopy);
+  if (outerCopy !== undefined) copyOuter(code, ring, outerCopy, stack);
   commit(code);
   return labels;
 }
@@ -133,18 +133,33 @@ export function check({ ring, fields, outerCopy }: Contents): void {
 export const outerCopySteps = { beforeTime: false, closed: 3, listed: 9, each: 5 } as const;
 
 /** The last byte first. Another poll may open and end in between, but `outer` is not set before `outerPlan` belongs to it. */
-function copyOuter(code: Assembler, ring: RingGeometry, { at, room }: OuterCopy): void {
+function copyOuter(code: Assembler, ring: RingGeometry, { at, room, self }: OuterCopy, stack: Stack): void {
   const nothing = new Label();
   const next = new Label();
-  code.load(RAX, controlWord(ring, controlBlock.outer));
+  const outer = outerWords(ring);
+  code.load(RAX, outer.self);
   code.test(RAX, RAX);
   code.branch('e', nothing);
-  code.load(RDX, controlWord(ring, controlBlock.outerPlan));
+  code.load(RDX, outer.plan);
+  if (ring.outer) {
+    code.address(RSI, { at: ring.outer.plans.at });
+    code.move(RCX, RDX);
+    code.arithmetic('sub', RCX, RSI);
+    code.arithmetic('cmp', RCX, { constant: BigInt(ring.outer.plans.bytes) });
+    code.branch('ae', nothing);
+  }
   code.load(RCX, { base: RDX, offset: 0 }, 4);
   code.arithmetic('cmp', RCX, { constant: BigInt(room) }, 4);
   code.branch('a', nothing);
   code.test(RCX, RCX);
   code.branch('e', nothing);
+  if (self !== undefined && ring.outer) {
+    const pointer = fetch(code, general(self), stack, RSI);
+    if (pointer !== RSI) code.move(RSI, pointer);
+    code.arithmetic('sub', RSI, RAX);
+    code.arithmetic('cmp', RSI, { base: RDX, offset: 4, index: RCX, scale: 4 });
+    code.branch('ae', nothing);
+  }
   code.bind(next);
   code.load(RSI, { base: RDX, offset: 0, index: RCX, scale: 4 }, 4);
   code.load(RSI, { base: RAX, offset: 0, index: RSI }, 1);

@@ -17,7 +17,7 @@ import { calibration } from './calibration.js';
 import { compare } from './condition.js';
 import { countUp } from './count.js';
 import { ends } from './ends.js';
-import { controlWord } from './fields.js';
+import { controlWord, outerWords } from './fields.js';
 import { flush, pend, type Rarely, vanish } from './pending.js';
 import { jumpBytes, linuxProcess } from './process.js';
 import { type Contents, claimRarely, outerCopySteps, toPush, writeRecord } from './record.js';
@@ -144,25 +144,24 @@ function fillHook(code: Assembler, { exit, keep }: ReturnHook, stack: Stack): vo
 
 /** An interrupt's own trampolines see `outer` as 0, or with its own plan; they put back what they found. */
 function open(code: Assembler, ring: RingGeometry, { self, plan }: Nesting, stack: Stack, offset: number): void {
-  const outer = controlWord(ring, controlBlock.outer);
-  const outerPlan = controlWord(ring, controlBlock.outerPlan);
-  code.load(RAX, outer);
+  const outer = outerWords(ring);
+  code.load(RAX, outer.self);
   code.store({ base: RSP, offset }, RAX);
-  code.load(RAX, outerPlan);
+  code.load(RAX, outer.plan);
   code.store({ base: RSP, offset: offset + 8 }, RAX);
-  code.storeConstant(outer, 0n, 8);
+  code.storeConstant(outer.self, 0n, 8);
   code.constant(RAX, plan);
-  code.store(outerPlan, RAX);
-  code.store(outer, fetch(code, general(self), stack, RAX));
+  code.store(outer.plan, RAX);
+  code.store(outer.self, fetch(code, general(self), stack, RAX));
 }
 
 function close(code: Assembler, ring: RingGeometry, offset: number): void {
-  const outer = controlWord(ring, controlBlock.outer);
-  code.storeConstant(outer, 0n, 8);
+  const outer = outerWords(ring);
+  code.storeConstant(outer.self, 0n, 8);
   code.load(RAX, { base: RSP, offset: offset + 8 });
-  code.store(controlWord(ring, controlBlock.outerPlan), RAX);
+  code.store(outer.plan, RAX);
   code.load(RAX, { base: RSP, offset });
-  code.store(outer, RAX);
+  code.store(outer.self, RAX);
 }
 
 function writeOrWait(code: Assembler, contents: Contents, stack: Stack): Rarely {

@@ -12,6 +12,7 @@ export { ProvenScratch } from './proven-scratch.js';
 export { nanosPerInstruction } from './qemu-options.js';
 export type { PagingFacts } from './ram-piece.js';
 export { ResetVector } from './reset-vector.js';
+export { stackBelow } from './saved-thread.js';
 export {
   closeScratch,
   isRefusal,
@@ -21,6 +22,6 @@ export {
   type Scratch,
   type SharedMemory,
 } from './scratch.js';
-export { unavailable } from './system-calls.js';
+export { SystemCalls, unavailable } from './system-calls.js';
 export { textSlack } from './text-slack.js';
 export { untoldMemory } from './untold-memory.js';

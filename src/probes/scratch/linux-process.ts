@@ -122,12 +122,20 @@ class ProcessScratch implements Scratch {
   }
 
   async release(): Promise<void> {
+    await this.#unmap(this.#whole);
+  }
+
+  /** The pages without access around it stay, so that nobody's memory comes between. */
+  async releaseData(): Promise<void> {
+    await this.#unmap(this.data);
+  }
+
+  async #unmap({ address, size }: Region): Promise<void> {
     if (this.#released) return;
     this.#released = true;
     this.shared?.close();
     await this.bulk?.close();
     if (this.#session.state.kind === 'gone') return;
-    const { address, size } = this.#whole;
     const result = await this.calls.with((call) => call(SYS.munmap, address, size));
     if (result !== 0n) throw unavailable(`munmap answers ${result}`);
   }

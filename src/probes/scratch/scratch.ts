@@ -47,6 +47,8 @@ export interface Scratch {
   readonly own?: Region;
   /** Checks that nobody wrote to the guard pages around it; a sentence when somebody did. */
   verifyGuards(): Promise<string | undefined>;
+  /** Takes back the data alone, which no code that stays uses any more. */
+  releaseData?(): Promise<void>;
   /** Takes back what was mapped or changed, once nothing of ours can run there any more. The target is stopped. Harmless when called again. */
   release(): Promise<void>;
 }

@@ -15,6 +15,7 @@ import { pidOf, type RegisterBlock, type Session } from '../../rsp/index.js';
 import { AT, auxvAddress, readAuxv } from '../auxv.js';
 import { parseMaps } from '../process-maps.js';
 import { GDB_SIGNAL, linuxSignal } from './linux-signals.js';
+import { forgetThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
 
 /** Numbers of arch/x86/entry/syscalls/syscall_64.tbl in Linux. */
 export const SYS = {
@@ -42,6 +43,9 @@ const syscallInstruction = Uint8Array.of(0x0f, 0x05);
 const pageSize = 4096;
 /** How much of one mapping is searched for the instruction. */
 const searched = 1 << 20;
+const maskBytes = 8;
+/** KILL and STOP. */
+const unblockable = (1n << 8n) | (1n << 18n);
 const SIG_BLOCK = 0;
 const SIG_SETMASK = 2;
 /** All but those that an instruction itself raises (ILL, TRAP, BUS, FPE, SEGV, SYS): blocked, they would lose their handlers. */
@@ -71,8 +75,7 @@ export class SystemCalls {
    * Finds out whether the target is a process that can be asked, and where it has the instruction.
    * @throws RsptraceError `SCRATCH_UNAVAILABLE` where it is none, or may not be asked
    */
-  static async open(session: Session): Promise<SystemCalls> {
-    const hart = stoppedHart(session);
+  static async open(session: Session, hart = stoppedHart(session)): Promise<SystemCalls> {
     const pid = pidOf(hart);
     if (session.target.register('orig_rax')?.offsetInG === undefined || session.features.qemuStepBits !== undefined) {
       throw unavailable('the target is no x86_64 Linux process');
@@ -108,13 +111,42 @@ export class SystemCalls {
       throw unavailable('the system call instruction of the process is gone');
     }
     const before = await readRegisters(session, hart);
+    const stackPointer = before.register('rsp') ?? 0n;
+    if (!(await saveThread(session, hart, stackPointer))) throw unavailable('the stack of the thread has no room');
     const held: number[] = [];
     const call: SystemCall = (number, ...parameters) => this.#call(hart, held, number, parameters);
     try {
       return await this.#withoutSignals(before, held, call, () => body(call));
     } finally {
-      if (session.state.kind === 'idle') await restore(session, hart, before);
+      if (session.state.kind === 'idle') {
+        await restore(session, hart, before);
+        await forgetThread(session, hart, stackPointer);
+      }
     }
+  }
+
+  /**
+   * Puts back what an rsptrace that was killed had borrowed of a thread: its registers, and its signal mask.
+   * @returns false where nothing was borrowed
+   */
+  static async takeBack(session: Session, hart: string): Promise<boolean> {
+    const stackPointer = await takeBackThread(session, hart);
+    if (stackPointer === undefined) return false;
+    const [process, thread] = hart
+      .slice(1)
+      .split('.')
+      .map((part) => Number.parseInt(part, 16));
+    const status = await session.remoteFile(`/proc/${process}/task/${thread}/status`);
+    const text = status ? new TextDecoder('latin1').decode(status) : '';
+    const mask = BigInt(`0x${/^SigBlk:\s*([0-9a-f]{1,16})$/m.exec(text)?.[1] ?? '0'}`);
+    const wanted = blockedSignals & ~unblockable;
+    if ((mask & wanted) !== wanted) return true;
+    const calls = await SystemCalls.open(session, hart);
+    const old = addOffset(masksOf(stackPointer), maskBytes);
+    const before = await readRegisters(session, hart);
+    await calls.#call(hart, [], SYS.rt_sigprocmask, [SIG_SETMASK, old, 0, maskBytes]);
+    await restore(session, hart, before);
+    return true;
   }
 
   /**
@@ -161,22 +193,22 @@ export class SystemCalls {
   ): Promise<T> {
     const session = this.#session;
     const memory = session.memory();
-    // Below the red zone nothing is kept: a signal's frame would go there.
-    const masks = addr(((registers.register('rsp') ?? 0n) - 1024n) & ~15n);
-    const there = await memory.read(masks, 16);
+    const masks = masksOf(registers.register('rsp') ?? 0n);
+    const there = await memory.read(masks, 2 * maskBytes);
     if (there === undefined) throw unavailable('the stack of the thread cannot be read');
-    const mask = new Uint8Array(8);
-    new DataView(mask.buffer).setBigUint64(0, blockedSignals, true);
+    const mask = new Uint8Array(2 * maskBytes);
+    const view = new DataView(mask.buffer);
+    for (const at of [0, maskBytes]) view.setBigUint64(at, blockedSignals, true);
     if (!(await memory.write(masks, mask))) throw unavailable('the stub does not write memory');
-    const before = addOffset(masks, mask.length);
-    const blocked = await call(SYS.rt_sigprocmask, SIG_BLOCK, masks, before, mask.length);
+    const before = addOffset(masks, maskBytes);
+    const blocked = await call(SYS.rt_sigprocmask, SIG_BLOCK, masks, before, maskBytes);
     try {
       if (blocked !== 0n) throw unavailable(`rt_sigprocmask answers ${blocked}`);
       await sendAgain(call, held);
       return await body();
     } finally {
       if (session.state.kind === 'idle') {
-        if (blocked === 0n) await call(SYS.rt_sigprocmask, SIG_SETMASK, before, 0, mask.length);
+        if (blocked === 0n) await call(SYS.rt_sigprocmask, SIG_SETMASK, before, 0, maskBytes);
         await memory.write(masks, there);
       }
     }

@@ -69,10 +69,6 @@ export class Backlog {
     this.#next = 0;
   }
 
-  clear(): void {
-    for (let run = this.first; run; run = this.first) this.advance(run, run.end - run.start);
-  }
-
   #leave(buffer: ArrayBufferLike): void {
     const users = this.#shared.get(buffer);
     if (users === undefined) return;

@@ -56,16 +56,21 @@ export async function runOutOfPatches(
     await leavePatches(session, arch, patches);
     const inside = await interruptedInside(session, arch, patches, chained);
     if (inside.size === 0 || tries === mostTries) return inside;
-    const timer = setTimeout(() => void session.interrupt().catch(() => {}), 1);
-    let stop = await session.resume();
-    clearTimeout(timer);
-    // Processes stop for forks, whose children go, and for signals, which are theirs.
-    for (let more = mostTries; more > 0 && session.state.kind === 'idle' && stop.kind === 'signal'; more--) {
-      if (stop.reason === 'fork' && stop.child !== undefined) await session.letChildGo(stop.child);
-      const signal = programSignal(stop);
-      if (signal === undefined) break;
-      stop = await session.resume({ kind: 'step', hart: stop.hart ?? ANY_HART, signal });
-    }
+    await runForMoment(session, 1);
     if (session.state.kind !== 'idle') return inside;
+  }
+}
+
+/** Lets the target run for so long, in milliseconds, or to its next stop; it may have ended meanwhile. */
+export async function runForMoment(session: Session, ms: number): Promise<void> {
+  const timer = setTimeout(() => void session.interrupt().catch(() => {}), ms);
+  let stop = await session.resume();
+  clearTimeout(timer);
+  // Processes stop for forks, whose children go, and for signals, which are theirs.
+  for (let more = mostTries; more > 0 && session.state.kind === 'idle' && stop.kind === 'signal'; more--) {
+    if (stop.reason === 'fork' && stop.child !== undefined) await session.letChildGo(stop.child);
+    const signal = programSignal(stop);
+    if (signal === undefined) break;
+    stop = await session.resume({ kind: 'step', hart: stop.hart ?? ANY_HART, signal });
   }
 }

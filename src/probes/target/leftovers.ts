@@ -3,6 +3,8 @@ import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { ElfFile } from '../../dwarf/index.js';
 import type { Session } from '../../rsp/index.js';
+import { SystemCalls } from '../scratch/index.js';
+import { forgottenTraps } from './forgotten-traps.js';
 import { leavePatches } from './leave-patches.js';
 import { isMark, markBytes } from './room.js';
 
@@ -18,6 +20,10 @@ export interface Leftovers {
   readonly different: readonly Addr[];
   /** Functions whose code is not loaded or not mapped: all zero, or unreadable. */
   readonly absent: number;
+  /** Threads that have their own registers again, after a system call in the middle of which rsptrace was killed. */
+  readonly threads: readonly string[];
+  /** Where a server had kept breakpoints that it does not show. */
+  readonly traps: readonly Addr[];
 }
 
 /** The start of a function: what the ELF has there. */
@@ -33,6 +39,8 @@ interface Patched extends Start {
   readonly length: number;
 }
 
+/** Its length is what a breakpoint's removal is told of. */
+const int3 = Uint8Array.of(0xcc);
 /** Bytes at a function's start that are compared: a patch, and enough behind it to see that the ELF is the right one. */
 const compared = 16;
 /** Reads that go out in one write. */
@@ -46,6 +54,10 @@ const atOnce = 512;
  */
 export async function removeLeftovers(session: Session, arch: Architecture, elf: ElfFile): Promise<Leftovers> {
   const starts = functionStarts(elf);
+  const threads = await takeBackThreads(session);
+  const traps = await forgottenTraps(session, arch, elf);
+  const places = traps.places.map((address) => ({ address, expected: int3, size: 0 }));
+  await removeBreakpoints(session, arch, places);
   await removeBreakpoints(session, arch, await hartPlaces(session, arch));
   const found = await readAll(
     session,
@@ -78,7 +90,17 @@ export async function removeLeftovers(session: Session, arch: Architecture, elf:
     breakpoints: others.filter((_, i) => back(i)).map(({ address }) => address),
     different: others.filter((_, i) => !back(i)).map(({ address }) => address),
     absent,
+    threads,
+    traps: traps.seen ? traps.places : [],
   };
+}
+
+/** Threads of a process that were carrying system calls out for an rsptrace: they get their own registers back. */
+async function takeBackThreads(session: Session): Promise<readonly string[]> {
+  const threads: string[] = [];
+  if (session.target.register('orig_rax')?.offsetInG === undefined) return threads;
+  for (const { id } of await session.harts()) if (await SystemCalls.takeBack(session, id)) threads.push(id);
+  return threads;
 }
 
 /** Every function symbol's first bytes, each address once. */

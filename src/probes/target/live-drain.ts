@@ -1,3 +1,4 @@
+import type { Drain } from './drain.js';
 import type { TargetEngine } from './target-engine.js';
 
 /** How long the target runs unattended when the ring was nearly empty, in milliseconds. */
@@ -6,7 +7,7 @@ const idleMs = 1;
 const digestMs = 2;
 
 /** Reads the ring out of shared memory, again and again while the target runs. */
-export class LiveDrain {
+export class LiveDrain implements Drain {
   readonly #target: TargetEngine;
   readonly #onError: (thrown: unknown) => void;
   #timer: NodeJS.Timeout | undefined;
@@ -17,6 +18,18 @@ export class LiveDrain {
     this.#target = target;
     this.#onError = onError;
     this.#look();
+  }
+
+  runs(): () => void {
+    return () => {};
+  }
+
+  async handles(): Promise<boolean> {
+    return false;
+  }
+
+  async stopped(tells: boolean): Promise<void> {
+    await this.#target.drainStopped({ all: tells, pending: tells });
   }
 
   stop(): void {

@@ -58,8 +58,8 @@ export interface RecordSources {
   readonly hart: (FieldSource & { readonly kind: 'hart' }) | undefined;
   /** The register that holds the return address at an entry, where one does. */
   readonly returnRegister: string | undefined;
-  /** The address of the outer Future in the control block; undefined where harts would mix theirs up. */
-  readonly outer: (FieldSource & { readonly kind: 'control' }) | undefined;
+  /** The address of the outer Future; undefined where harts would mix theirs up. */
+  readonly outer: (FieldSource & { readonly kind: 'control' | 'outer' }) | undefined;
 }
 
 /** Bytes for what is copied out of an outer Future, whichever of these is one. */
@@ -158,7 +158,8 @@ function format(
       }
     }
   }
-  const outerCopy = outer && { at, room };
+  const self = outer?.kind === 'outer' ? reads[0]?.pointer : undefined;
+  const outerCopy = outer && { at, room, self };
   if (outerCopy) at += room;
   return { fields, outerCopy, size: at, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
 }
@@ -265,5 +266,5 @@ export class RecordReader implements RegisterReader, HitMemory {
 /** What `controlBlock.outerPlan` points to. */
 export function outerPlan(outer: PlannedReads): Uint8Array {
   const offsets = copiedOffsets(outer);
-  return new Uint8Array(Uint32Array.of(offsets.length, ...offsets).buffer);
+  return new Uint8Array(Uint32Array.of(offsets.length, ...offsets, outer.size, 0).buffer);
 }

@@ -1,4 +1,5 @@
 import { type Batch, isProcess, type Session, type SignalStop } from '../../rsp/index.js';
+import type { Drain } from './drain.js';
 import type { TargetEngine } from './target-engine.js';
 
 /** How long records are worked on between two looks at what the stub says, in milliseconds. */
@@ -17,7 +18,7 @@ const SIGINT = 2;
  * At a stop by a breakpoint QEMU throws all its translated code away (`tb_flush` in gdbstub.c's gdb_vm_state_change), which costs the target
  * milliseconds; at one by an interrupt it does not. So when a full ring has stopped it once, it is interrupted as often as the ring fills.
  */
-export class StoppedDrain {
+export class StoppedDrain implements Drain {
   /** An interrupt costs less there than a full ring's breakpoint does. */
   static gains({ features }: Session): boolean {
     return features.qemuStepBits !== undefined && !isProcess(features);
@@ -43,17 +44,17 @@ export class StoppedDrain {
     this.#onError = onError;
   }
 
-  /** See {@link Beside.runs}. */
   runs(): () => void {
     this.#due = performance.now() + (this.#delay ?? Number.POSITIVE_INFINITY);
     this.#immediate = setImmediate(() => this.#work());
-    return () => {
-      clearTimeout(this.#timer);
-      clearImmediate(this.#immediate);
-    };
+    return () => this.stop();
   }
 
-  /** See {@link Beside.handles}. */
+  stop(): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#immediate);
+  }
+
   async handles({ signal, reason }: SignalStop, resume: Batch): Promise<boolean> {
     if (!this.#interrupted || signal !== SIGINT || reason !== undefined) return false;
     this.#interrupted = false;
@@ -61,7 +62,6 @@ export class StoppedDrain {
     return true;
   }
 
-  /** See {@link Beside.stopped}. */
   stopped(tells: boolean): Promise<void> {
     return this.#drain(tells);
   }

@@ -1,5 +1,5 @@
-import { type Architecture, controlBlock, looksAtOnce, type ProbeCode } from '../../arch/index.js';
-import { type Addr, addOffset, hex } from '../../base/addr.js';
+import { type Architecture, controlBlock, looksAtOnce, type ProbeCode, type ProcessCode } from '../../arch/index.js';
+import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
 import { type Batch, insist, type Reply, type Session } from '../../rsp/index.js';
@@ -8,6 +8,8 @@ import type { CallTracer } from '../call-tracer.js';
 import type { Region, Scratch } from '../scratch/index.js';
 import { Backlog } from './backlog.js';
 import type { BriefCalls } from './brief-calls.js';
+import { interruptedInside } from './interrupted.js';
+import { runForMoment } from './leave-patches.js';
 import { Patches } from './patches.js';
 import { slotReader } from './record-format.js';
 import { layOutRing, type Piece, RingReader, unattended, type Write } from './ring.js';
@@ -41,9 +43,13 @@ export interface TargetEngineOptions {
   readonly time: RecordTime;
   /** The number of the hart that a record names. */
   readonly hartNumber: (word: bigint) => number;
-  /** One hart only: polls can read the Future around them. */
+  /** Records need not tell harts apart. */
+  readonly isOneHart: boolean;
+  /** Polls can read the Future around them: there is one hart only, or threads have words of their own for it. */
   readonly nests: boolean;
-  /** Calls that are not wanted. One hart only, which `nests`. */
+  /** Bytes from fs's base to these words. */
+  readonly outerWords?: number | undefined;
+  /** Calls that are not wanted. One hart only. */
   readonly brief?: BriefCalls | undefined;
   /** The program's functions keep frame pointers. */
   readonly chained?: boolean;
@@ -56,6 +62,8 @@ const vainStops = 1000;
 const mostAtStops = 4 << 20;
 /** Records that may wait in our own memory; past that the guest waits. */
 const mostBacklogBytes = 256 << 20;
+/** Calls that are open when a recording ends may take twice this to end, in milliseconds; the target runs in moments that double. */
+const longestMoment = 512;
 /** Records between two looks at the clock. */
 const digestedAtOnce = 256;
 
@@ -109,8 +117,10 @@ export class TargetEngine {
     this.#memory = memory;
     const layout = layOutRing(this.#control, this.#control, memory, slotShift);
     if (!layout) throw tooSmall(scratch.data.size);
-    const { geometry } = layout;
     const lists = { address: addOffset(this.#control, controlBlock.size), length: countersAt - controlBlock.size };
+    const plans = { at: lists.address, bytes: lists.length };
+    const outer = options.outerWords === undefined ? undefined : { fs: options.outerWords, plans };
+    const geometry = { ...layout.geometry, outer };
     const counters = { address: addOffset(this.#control, countersAt), length: record - countersAt };
     const code = { address: scratch.code.address, length: scratch.code.size - (options.reserved ?? 0) };
     const { near } = options;
@@ -127,7 +137,7 @@ export class TargetEngine {
     this.#lists = placed.lists;
     this.#counters = new TargetCounters(options.session, scratch, counters, placed);
     this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
-    this.#ring = new RingReader(layout, slotReader(options.nests));
+    this.#ring = new RingReader(layout, slotReader(options.isOneHart));
     this.#records = new ToldRecords(
       options,
       placed.patches.map(({ site }) => site),
@@ -291,14 +301,16 @@ export class TargetEngine {
    */
   digest(budgetMs: number): boolean {
     const end = performance.now() + budgetMs;
-    for (let run = this.#backlog.first; run && !this.#enough; run = this.#backlog.first) {
+    for (let run = this.#backlog.first; run; run = this.#backlog.first) {
       const { view, start } = run;
       const stop = Math.min(run.end, start + digestedAtOnce * this.#slot);
-      for (let at = start; at < stop && !this.#enough; at += this.#slot) this.#records.tell(view, at);
+      for (let at = start; at < stop; at += this.#slot) {
+        if (this.#enough) this.#records.count(view, at);
+        else this.#records.tell(view, at);
+      }
       this.#backlog.advance(run, stop - start);
       if (performance.now() > end) return true;
     }
-    if (this.#enough) this.#backlog.clear();
     return false;
   }
 
@@ -354,15 +366,58 @@ export class TargetEngine {
 
   /** No hart is in a trampoline, and no call will return through one: nothing of ours can run any more. The patches are out. */
   async idle(): Promise<boolean> {
-    const { session, arch } = this.#options;
     if (this.#records.open !== 0 || (await this.dropped()) > 0) return false;
+    return !(await this.#isInside());
+  }
+
+  /** As {@link idle}; calls that are open get a moment to end in. They write their last records, which are read. */
+  async becomesIdle(): Promise<boolean> {
+    const { session } = this.#options;
+    for (let moment = 1; !(await this.idle()); moment *= 2) {
+      if (moment > longestMoment) {
+        await writeAll(session, [unattended(this.#control, true)]);
+        return false;
+      }
+      // Makes room for the last records, and has their writers wait for it.
+      await this.#drainStopped({ all: true });
+      await runForMoment(session, moment);
+      if (session.state.kind !== 'idle') return false;
+      await this.#drainStopped({ all: true });
+    }
+    return true;
+  }
+
+  /**
+   * Where calls are still open: they return without a record from now on, so that only their trampolines' code is needed any more.
+   * @returns false where something is in the middle of that code, or it cannot be written
+   */
+  async mute(code: ProcessCode): Promise<boolean> {
+    if (await this.#isInside()) return false;
+    const batch = this.#options.session.batch();
+    const writes = [...this.#placement.hooks].map(([exit, { offset }]) =>
+      batch.writeMemory(addr(exit), code.bareExit(offset)),
+    );
+    await batch.send();
+    return writes.every(({ value }) => value);
+  }
+
+  /** A hart is in code of ours, or what an interrupt or a signal has interrupted there would go on in it. */
+  async #isInside(): Promise<boolean> {
+    const { session, arch } = this.#options;
     for (const { id } of await session.harts()) {
       const batch = session.batch(id);
       const pc = batch.readRegister(arch.pc);
       await batch.send();
-      if (pc.value === undefined || this.holds(pc.value)) return false;
+      if (pc.value === undefined || this.holds(pc.value)) return true;
     }
-    return true;
+    // An exit trampoline's own address is a return address, or was one.
+    const starts = [...this.#placement.hooks.keys()].sort((a, b) => (a < b ? -1 : 1));
+    const pieces = this.#placement.ranges.flatMap(({ address, length }) => {
+      const end = addOffset(address, length);
+      const cuts = [address as bigint, ...starts.filter((exit) => exit > address && exit < end), end as bigint];
+      return cuts.slice(1).map((to, i) => ({ address: addr(cuts[i] ?? to), length: Number(to - (cuts[i] ?? to)) }));
+    });
+    return (await interruptedInside(session, arch, pieces, this.#options.chained)).size > 0;
   }
 
   /** Records that found no room because nobody drained in time. */

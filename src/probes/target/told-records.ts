@@ -70,6 +70,12 @@ export class ToldRecords {
     this.#stackedBytes = Number(options.arch.stackPointerAfterReturn(0n));
   }
 
+  /** Only that a call has begun or ended: the record at an offset is not wanted. */
+  count(view: DataView, offset: number): void {
+    const id = view.getUint32(offset + recordOffset.id, true);
+    if (this.#carriers[id >>> 1]?.hooks) this.open += (id & 1) === 1 ? -1 : 1;
+  }
+
   /** The record at an offset. */
   tell(view: DataView, offset: number): void {
     const id = view.getUint32(offset + recordOffset.id, true);

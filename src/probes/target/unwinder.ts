@@ -2,7 +2,7 @@ import type { ProcessCode } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { ElfFile } from '../../dwarf/index.js';
 import type { Session } from '../../rsp/index.js';
-import { type Scratch, unavailable } from '../scratch/index.js';
+import { type Scratch, stackBelow, unavailable } from '../scratch/index.js';
 import { defined, loadedLibrary } from './loaded-library.js';
 
 /** What throws: without it nobody unwinds. */
@@ -11,8 +11,6 @@ const throws = '_Unwind_RaiseException';
 const registers = '__register_frame_info';
 const removes = '__deregister_frame_info';
 const objectBytes = 64;
-/** Below a thread's stack pointer, past the red zone and what `SystemCalls.with` keeps there. */
-const below = 2048n;
 
 interface Functions {
   readonly register: Addr;
@@ -83,7 +81,7 @@ export class ProcessUnwinder {
     if (!(await this.#session.memory().write(at, bytes))) throw unavailable('the stub does not write memory');
     const set: Record<string, bigint> = { [call.function]: address };
     for (const [i, value] of parameters.entries()) set[call.parameters[i] ?? ''] = value;
-    await calls.with(() => calls.run(at, breakpoint, set, below));
+    await calls.with(() => calls.run(at, breakpoint, set, stackBelow));
   }
 }
 

@@ -10,6 +10,7 @@ import {
   type Shape,
   Shapes,
 } from '../../dwarf/index.js';
+import { nearest } from '../glob.js';
 import { type WatchSpec, watchSizes, wrongSize } from './watch-spec.js';
 
 /** A place to watch, found. */
@@ -122,7 +123,40 @@ async function operandOf(
       hint: "watch an address: 'watch:0x80001000,8', or build with debug = 2",
     });
   }
-  return evaluateMemberExpr(expression, { shapes: new Shapes(debug), names: new ProgramNames(debug), memory });
+  const names = new ProgramNames(debug);
+  try {
+    return await evaluateMemberExpr(expression, { shapes: new Shapes(debug), names, memory });
+  } catch (error) {
+    throw withNearest(error, expression, names);
+  }
+}
+
+/** An error about a static that does not exist, with the names most like it. */
+function withNearest(error: unknown, expression: MemberExpr, names: ProgramNames): unknown {
+  if (!(error instanceof RsptraceError) || error.code !== 'EXPRESSION_NAME' || error.hint !== undefined) return error;
+  const missing = pathsIn(expression).filter((path) => names.statics(path).length === 0);
+  if (missing.length === 0) return error;
+  const known = names.staticPaths();
+  const near = missing.flatMap((path) => nearest(path, known));
+  const hint = near.length > 0 ? `nearest: ${[...new Set(near)].join(', ')}` : noneLike;
+  return new RsptraceError(error.code, error.message, { hint, cause: error });
+}
+
+const noneLike = "no static of the program has a name like it; an address is watched with 'watch:0x80001000,8'";
+
+function pathsIn(expression: MemberExpr): string[] {
+  switch (expression.kind) {
+    case 'path':
+      return [expression.path];
+    case 'number':
+      return [];
+    case 'index':
+      return [...pathsIn(expression.of), ...pathsIn(expression.index)];
+    case 'range':
+      return [expression.of, expression.from, expression.to].flatMap((part) => (part ? pathsIn(part) : []));
+    default:
+      return pathsIn(expression.of);
+  }
 }
 
 function number(size: number): Shape {

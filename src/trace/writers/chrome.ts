@@ -5,13 +5,19 @@
  *   M        metadata
  *   B E      slices of a hart, or of a stack: strictly nested
  *   b n e    nestable async: of a root Future (one `cat` + `id` each), of gaps
- *   i        instants of a hart or a stack: accesses of watched places, ends whose begin is unknown; of all: resets
+ *   i        instants of a hart or a stack: accesses of watched places, ends whose begin is unknown, `detail`s; of all: resets
  *   C        values of watched places
  *
  * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid` the hart's number + 1, since viewers take thread 0 as the idle
  * thread; of a stack from 100001. Objects that need the object form are not written.
+ *
+ * speedscope takes a slice's name and args for its frame, asks for the same args at its end, and sorts begins and ends by time
+ * apart from each other. So args of B and E hold what is the same for all calls of a function. What is of one call stands in
+ * an instant behind its begin and one before its end (cat `detail`). On one track no two B and E have one time: picoseconds,
+ * below the clock's resolution, keep their order (slice-times.ts).
  */
 import { hex } from '../../base/addr.js';
+import { visibleJson } from '../../base/visible.js';
 import type {
   CallBegin,
   CallEnd,
@@ -31,6 +37,7 @@ import type {
   TraceInfo,
   WatchHit,
 } from '../events.js';
+import type { Track } from '../open-calls.js';
 import type { OutputFile } from '../output-file.js';
 import {
   accessText,
@@ -47,6 +54,7 @@ import {
   threadText,
 } from '../text.js';
 import type { LaneWriter, LifeEnd } from './lanes.js';
+import { micros, SliceTimes } from './slice-times.js';
 
 /** Every async event of a root has this one category: viewers put `cat` + `id` on one track. */
 const ASYNC = 'future';
@@ -59,7 +67,11 @@ type Args = Record<string, string | number | boolean | undefined>;
 export class ChromeWriter implements LaneWriter {
   readonly #out: OutputFile;
   readonly #chains = new ChainTexts();
+  readonly #times = new SliceTimes();
   #state: 'before' | 'first' | 'more' | 'ended' = 'before';
+  /** What is told of the whole trace, until the time of its first event is known. */
+  #facts: Args | undefined;
+  #firstTime = 0 as GuestNanos;
 
   constructor(out: OutputFile) {
     this.#out = out;
@@ -71,14 +83,14 @@ export class ChromeWriter implements LaneWriter {
     this.#metadata('process_name', 0, { name: info.program });
     const clockText = clock.guest ? `guest clock ${clock.name}` : `clock ${clock.name}`;
     this.#metadata('process_labels', 0, { labels: `${info.arch}, ${clockText}` });
-    this.#record('i', 0 as GuestNanos, `"tid":1,"s":"g","cat":"trace","name":"rsptrace"`, {
+    this.#facts = {
       program: info.program,
       build_id: info.buildId,
       arch: info.arch,
       clock: clock.name,
       clock_resolution_ns: clock.resolutionNs,
       guest_clock: clock.guest,
-    });
+    };
   }
 
   hart(hart: HartInfo): void {
@@ -111,19 +123,23 @@ export class ChromeWriter implements LaneWriter {
       stack: event.stack && stackText(event.stack),
     };
     this.#async('b', event.root, event.hart, event.time, name, args);
-    this.#hart('B', event, event.time, { ...args, task: rootText(event.root) });
+    this.#hart('B', event, event.time, pollArgs(event));
+    const hart = event.thread && event.hart;
+    const task = rootText(event.root);
+    const { stack } = args;
+    this.#detail(trackOf(event), event.time, 'task', { task, address: hex(event.address), hart, stack });
   }
 
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void {
     const args = this.#endArgs(end);
     if (onRootLane) this.#async('e', begin.root, begin.hart, end.time, begin.future.future, args);
-    this.#hart('E', begin, end.time, args);
+    this.#pollOver(begin, end.time, end.result);
   }
 
   pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void {
     const args = { result: 'lost' };
     if (lanes !== 'hart') this.#async('e', begin.root, begin.hart, time, begin.future.future, args);
-    if (lanes !== 'root') this.#hart('E', begin, time, args);
+    if (lanes !== 'root') this.#pollOver(begin, time, 'lost');
   }
 
   orphanEnd(event: PollEnd | PollLost): void {
@@ -142,21 +158,27 @@ export class ChromeWriter implements LaneWriter {
   }
 
   callBegin(event: CallBegin): void {
-    this.#call('B', event, event.time, {
-      function: event.function.instance,
-      address: hex(event.function.address),
-      at: placeText(event.function),
-      arguments: argumentsText(event.arguments) || undefined,
-      hart: event.thread && event.hart,
-    });
+    this.#call('B', event, event.time, callArgs(event));
+    const text = argumentsText(event.arguments);
+    const hart = event.thread && event.hart;
+    if (text === '' && hart === undefined) return;
+    this.#detail(trackOf(event), event.time, text || `hart ${hart}`, { arguments: text || undefined, hart });
   }
 
   callEnd(begin: CallBegin, end: CallEnd): void {
-    this.#call('E', begin, end.time, { returned: end.result });
+    if (end.result !== undefined) {
+      this.#detail(trackOf(begin), end.time, `= ${end.result}`, { returned: end.result });
+    }
+    this.#call('E', begin, end.time, callArgs(begin));
   }
 
   callLost(begin: CallBegin, time: GuestNanos): void {
-    this.#call('E', begin, time, { result: 'lost' });
+    this.#detail(trackOf(begin), time, 'lost', { result: 'lost' });
+    this.#call('E', begin, time, callArgs(begin));
+  }
+
+  callCut(begin: CallBegin, time: GuestNanos): void {
+    this.#call('E', begin, time, callArgs(begin));
   }
 
   orphanReturn(event: CallEnd | CallLost): void {
@@ -224,10 +246,11 @@ export class ChromeWriter implements LaneWriter {
   }
 
   end(facts?: TraceFacts): void {
+    if (this.#state !== 'before' && this.#state !== 'ended') this.#tellFacts(this.#firstTime);
     if (facts) {
       this.#record(
         'i',
-        0 as GuestNanos,
+        this.#firstTime,
         `"tid":1,"s":"g","cat":"trace","name":"engines"`,
         Object.fromEntries(engineTexts(facts)),
       );
@@ -246,21 +269,32 @@ export class ChromeWriter implements LaneWriter {
   }
 
   #metadata(name: string, tid: number, args: Args): void {
-    this.#record('M', 0 as GuestNanos, `"tid":${tid},"name":${quote(name)}`, args);
+    this.#write('M', '0.000', `"tid":${tid},"name":${quote(name)}`, args);
   }
 
   #hart(phase: 'B' | 'E' | 'i', event: PollBegin | PollEnd | PollLost, time: GuestNanos, args: Args): void {
-    this.#onTrack(phase, event.hart + 1, time, 'poll', event.future.future, args);
+    this.#onTrack(phase, trackOf(event), time, 'poll', event.future.future, args);
   }
 
   #call(phase: 'B' | 'E' | 'i', event: CallBegin | CallEnd | CallLost, time: GuestNanos, args: Args): void {
-    const tid = event.thread ? FIRST_THREAD + event.thread.key : event.hart + 1;
-    this.#onTrack(phase, tid, time, 'call', event.function.name, args);
+    this.#onTrack(phase, trackOf(event), time, 'call', event.function.name, args);
+  }
+
+  #pollOver(begin: PollBegin, time: GuestNanos, result: string): void {
+    this.#detail(trackOf(begin), time, result, { result });
+    this.#hart('E', begin, time, pollArgs(begin));
+  }
+
+  /** Of one call, not of its function: belongs to the innermost slice that is open on the track. */
+  #detail(tid: number, time: GuestNanos, name: string, args: Args): void {
+    this.#onTrack('i', tid, time, 'detail', name, args);
   }
 
   #onTrack(phase: string, tid: number, time: GuestNanos, category: string, name: string, args: Args): void {
+    this.#tellFacts(time);
     const scope = phase === 'i' ? '"s":"t",' : '';
-    this.#record(phase, time, `"tid":${tid},${scope}"cat":"${category}","name":${quote(name)}`, args);
+    const ts = phase === 'i' ? this.#times.at(tid, time) : this.#times.next(tid, time);
+    this.#write(phase, ts, `"tid":${tid},${scope}"cat":"${category}","name":${quote(name)}`, args);
   }
 
   #async(phase: 'b' | 'n' | 'e', root: RootRef, hart: number, time: GuestNanos, name: string, args: Args): void {
@@ -268,19 +302,42 @@ export class ChromeWriter implements LaneWriter {
   }
 
   #record(phase: string, time: GuestNanos, fields: string, args: Args): void {
+    this.#tellFacts(time);
+    this.#write(phase, micros(time), fields, args);
+  }
+
+  /** At the time of the first event: at 0 there may be nothing else for long. */
+  #tellFacts(time: GuestNanos): void {
+    const facts = this.#facts;
+    if (facts === undefined) return;
+    this.#facts = undefined;
+    this.#firstTime = time;
+    this.#write('i', micros(time), `"tid":1,"s":"g","cat":"trace","name":"rsptrace"`, facts);
+  }
+
+  #write(phase: string, ts: string, fields: string, args: Args): void {
     const start = this.#state === 'first' ? '[\n' : ',\n';
     this.#state = 'more';
     this.#out.textRecord(
-      `${start}{"ph":"${phase}","ts":${micros(time)},"pid":1,${fields},"args":${JSON.stringify(args)}}`,
+      `${start}{"ph":"${phase}","ts":${ts},"pid":1,${fields},"args":${visibleJson(JSON.stringify(args))}}`,
     );
   }
 }
 
-function micros(time: GuestNanos): string {
-  const nanos = time % 1000;
-  return `${(time - nanos) / 1000}.${String(nanos).padStart(3, '0')}`;
+/** Of every poll of a type of Future. */
+function pollArgs({ future }: PollBegin): Args {
+  return { future: future.instance, at: placeText(future) };
+}
+
+/** Of every call of a function. */
+function callArgs({ function: { instance, address, ...place } }: CallBegin): Args {
+  return { function: instance, address: hex(address), at: placeText(place) };
+}
+
+function trackOf({ hart, thread }: Track): number {
+  return thread ? FIRST_THREAD + thread.key : hart + 1;
 }
 
 function quote(text: string): string {
-  return JSON.stringify(text);
+  return visibleJson(JSON.stringify(text));
 }

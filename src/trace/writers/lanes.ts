@@ -1,5 +1,6 @@
 import { AddressMap } from '../../base/address-map.js';
 import type {
+  AnyBegin,
   CallBegin,
   CallEnd,
   CallLost,
@@ -21,7 +22,7 @@ import type {
   TraceSink,
   WatchHit,
 } from '../events.js';
-import { type OpenCall, OpenCalls } from '../open-calls.js';
+import { isOnTrack, type OpenCall, OpenCalls } from '../open-calls.js';
 import { waitingState, waitText } from '../text.js';
 
 /** What is known of a poll besides its begin: which lanes it is still open on. */
@@ -49,9 +50,9 @@ export interface LaneWriter {
   lifeBegin(root: RootRef, time: GuestNanos): void;
   /** Its last poll ended, or another Future now lies where it lay (`dropped`). */
   lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void;
-  /** A slice on the hart's lane and one on the root's. */
-  pollBegin(event: PollBegin): void;
-  /** The end of `begin`'s slice on the hart's lane, and on the root's where `onRootLane`. */
+  /** A slice on the hart's lane, and one on the root's where the format has polls there. `isOutermost`: no other of this root's polls is open. */
+  pollBegin(event: PollBegin, isOutermost: boolean): void;
+  /** The end of `begin`'s slice on the hart's lane, and on the root's where it is open there: `onRootLane`. */
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void;
   /** The same for a poll of which only is known that it is over. `lanes` says on which its slice is still open. */
   pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void;
@@ -65,7 +66,9 @@ export interface LaneWriter {
   callEnd(begin: CallBegin, end: CallEnd): void;
   /** The end of a slice of which only is known that it is over. */
   callLost(begin: CallBegin, time: GuestNanos): void;
-  /** An end whose begin was not seen. There is no slice to end. */
+  /** The end of a slice whose call is on another stack, or over: its own end comes as one without a slice. */
+  callCut(begin: CallBegin, time: GuestNanos): void;
+  /** An end whose begin was not seen, or whose slice has been cut. There is no slice to end. */
   orphanReturn(event: CallEnd | CallLost): void;
   state(event: StateChange): void;
   derived(event: DerivedPoll): void;
@@ -101,11 +104,10 @@ export class Lanes implements TraceSink {
   readonly #lives = new AddressMap<Life>();
   /** Those that another one replaced while their polls were open, by the root's key. */
   readonly #replaced = new Map<number, Life>();
-  readonly #open: OpenCalls<LanePoll | LaneCall>;
+  readonly #open = new OpenCalls<LanePoll | LaneCall>();
 
   constructor(writer: LaneWriter) {
     this.#writer = writer;
-    this.#open = new OpenCalls((call, event) => this.#lose(call, event.time));
   }
 
   begin(info: TraceInfo): void {
@@ -140,10 +142,7 @@ export class Lanes implements TraceSink {
         this.#pollLost(event);
         break;
       case 'call-begin':
-        if (event.thread && this.#threads[event.thread.key] !== event.thread) {
-          this.#threads[event.thread.key] = event.thread;
-          this.#writer.thread(event.thread);
-        }
+        this.#starts(event);
         this.#open.begin({ begin: event });
         this.#writer.callBegin(event);
         break;
@@ -175,6 +174,7 @@ export class Lanes implements TraceSink {
 
   #pollBegin(event: PollBegin): void {
     const poll: LanePoll = { begin: event, onRootLane: true };
+    this.#starts(event);
     this.#open.begin(poll);
     const life = this.#life(event.root, event.time);
     // A Future is polled by one hart at a time: an older poll of it on another hart is over, whatever that hart says later.
@@ -186,10 +186,11 @@ export class Lanes implements TraceSink {
     }
     this.#stopWaiting(life, event.time);
     life.polls.push(poll);
-    this.#writer.pollBegin(event);
+    this.#writer.pollBegin(event, life.polls.length === 1);
   }
 
   #pollEnd(event: PollEnd): void {
+    this.#cutAfter(event.begin, event.time);
     const poll = pollOf(this.#open.end(event));
     const life = this.#life(poll?.begin.root ?? event.root, event.time);
     if (poll === undefined) {
@@ -211,6 +212,7 @@ export class Lanes implements TraceSink {
   }
 
   #pollLost(event: PollLost): void {
+    this.#cutAfter(event.begin, event.time);
     const poll = this.#open.end(event);
     if (poll !== undefined) {
       this.#lose(poll, event.time);
@@ -221,10 +223,29 @@ export class Lanes implements TraceSink {
   }
 
   #callEnd(event: CallEnd | CallLost): void {
+    this.#cutAfter(event.begin, event.time);
     const begin = this.#open.end(event)?.begin;
     if (begin?.type !== 'call-begin') this.#writer.orphanReturn(event);
     else if (event.type === 'call-end') this.#writer.callEnd(begin, event);
     else this.#writer.callLost(begin, event.time);
+  }
+
+  /** A slice begins on its track. */
+  #starts(begin: AnyBegin): void {
+    const { thread, around, time } = begin;
+    if (thread && this.#threads[thread.key] !== thread) {
+      this.#threads[thread.key] = thread;
+      this.#writer.thread(thread);
+    }
+    if (around && isOnTrack(around, begin)) this.#cutAfter(around, time);
+  }
+
+  /** Slices that began inside another, and are not inside what happens to that now, end: they are on another stack, or over. */
+  #cutAfter(begin: AnyBegin | undefined, time: GuestNanos): void {
+    for (const open of begin ? this.#open.takeAfter(begin) : []) {
+      if (open.begin.type === 'call-begin') this.#writer.callCut(open.begin, time);
+      else this.#lose(open, time);
+    }
   }
 
   #lose(open: LanePoll | LaneCall, time: GuestNanos): void {

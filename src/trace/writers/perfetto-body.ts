@@ -54,14 +54,6 @@ export function bytesOf({ words, length }: Body): Uint8Array {
   return new Uint8Array(words.buffer, words.byteOffset, length);
 }
 
-/** A body with another's fields behind its own. */
-export function joined(body: Body, more: Body): Body {
-  const bytes = new Uint8Array(body.length + more.length);
-  bytes.set(bytesOf(body));
-  bytes.set(bytesOf(more), body.length);
-  return { words: inWords(bytes, bytes.length), length: bytes.length, tails: [] };
-}
-
 /** The packet of an event with these fields alone, from behind its time; undefined where that is not worth it. */
 export function tailOf(type: EventType, track: number, body: Body): Tail | undefined {
   const { tails } = body;

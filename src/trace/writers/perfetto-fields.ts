@@ -25,6 +25,7 @@ export const TRACK_EVENT = {
   sourceLocation: 33,
   sourceLocationIid: 34,
   doubleCounterValue: 44,
+  flowIds: 47,
 };
 /** TrackEvent.Type. */
 export const EVENT = { sliceBegin: 1, sliceEnd: 2, instant: 3, counter: 4 } as const;

@@ -169,6 +169,14 @@ export class PerfettoSequence implements Annotations {
     return kept(packet);
   }
 
+  /** The body of an event that a flow leads through: to it from the last one of the same number, and on to the next. */
+  flowBody(flow: number): Body {
+    const packet = this.#packet;
+    packet.clear();
+    packet.fixed64(TRACK_EVENT.flowIds, flow);
+    return kept(packet);
+  }
+
   /** The name of an annotation as the field that gives it, for {@link ValueNotes}; it belongs into the next event. */
   nameField(name: string): Uint8Array {
     const field = new ProtoBuffer(64);

@@ -12,14 +12,12 @@ import type {
   StateRef,
 } from '../events.js';
 import { ChainTexts, stackText, stateText } from '../text.js';
-import { type Body, joined } from './perfetto-body.js';
+import type { Body } from './perfetto-body.js';
 import type { Annotations, PerfettoSequence } from './perfetto-packets.js';
 
 interface Begin {
   readonly state: StateRef | undefined;
-  readonly onRoot: Body;
-  /** The same, and which task it is. */
-  readonly onHart: Body;
+  readonly body: Body;
 }
 interface End {
   readonly chain: readonly AwaitLink[];
@@ -57,6 +55,8 @@ interface Kept {
 const keptShift = 12;
 /** Ways to begin, to end, ... that are kept of one Future; a list that is full begins anew. */
 const waysKept = 16;
+/** Tasks whose flows are kept, a power of two. */
+const flowsKept = 1024;
 
 /**
  * The bodies of events of polls. A Future is polled in the same few ways over and over: what was written of the last ones is found by
@@ -66,28 +66,37 @@ export class PollBodies {
   readonly #sequence: PerfettoSequence;
   readonly #chains = new ChainTexts();
   readonly #kept: (Kept | undefined)[] = new Array(1 << keptShift).fill(undefined);
+  readonly #flows: ({ readonly key: number; readonly body: Body } | undefined)[] = new Array(flowsKept).fill(undefined);
   #lost: Body | undefined;
 
   constructor(sequence: PerfettoSequence) {
     this.#sequence = sequence;
   }
 
-  begin(event: PollBegin): Begin {
+  begin(event: PollBegin): Body {
     const { begins } = this.#of(event);
     const { state, stack } = event;
-    if (!stack) for (const known of begins) if (known.state === state) return known;
+    if (!stack) for (const known of begins) if (known.state === state) return known.body;
     const { future, root } = event;
     const notes = this.#sequence.annotate();
     noteFuture(notes, event);
     noteState(notes, 'state_before', state);
     if (stack) notes.text('stack', stackText(stack));
-    const onRoot = this.#sequence.body({ category: 'poll', name: future.future, place: future });
-    this.#sequence.annotate();
     notes.text('task', root.future.future);
     notes.pointer('task_address', root.address);
-    const begin = { state, onRoot, onHart: joined(onRoot, this.#sequence.body()) };
-    if (!stack) keep(begins, begin);
-    return begin;
+    const body = this.#sequence.body({ category: 'poll', name: future.future, place: future });
+    if (!stack) keep(begins, { state, body });
+    return body;
+  }
+
+  /** What joins the polls of a task, on whichever hart, and its waits between them. */
+  flow({ key }: RootRef): Body {
+    const slot = key & (flowsKept - 1);
+    const known = this.#flows[slot];
+    if (known?.key === key) return known.body;
+    const body = this.#sequence.flowBody(key);
+    this.#flows[slot] = { key, body };
+    return body;
   }
 
   end(event: PollEnd): Body {

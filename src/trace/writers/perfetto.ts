@@ -1,13 +1,14 @@
 /*
  * The Perfetto trace of a recording. The packets' format, spec and field numbers: ./perfetto-packets.ts.
  *
- *   process   labkern                        one instant at 0: program, build id, architecture, clock; one a reset
- *     hart 0                                 a slice a poll and a slice a call of a function, nested by call
+ *   process   labkern                        one instant at the first event: program, build id, architecture, clock; one a reset
+ *     hart 0                                 a slice a poll and a slice a call of a function, nested by call; polls say which task's they are
  *     hart 1
  *     stack 0xff20000000014000               the calls of a thread that is known by its stack, not on its harts' tracks
  *     tasks
- *       labkern::work::chain_task @0x80412340   the same polls, and between them `waiting at FILE:LINE`;
- *                                               instants: state changes, derived polls
+ *       labkern::work::chain_task @0x80412340   `waiting at FILE:LINE`, from poll to poll; instants: state changes, derived polls
+ *
+ *   A flow leads through all polls of a task that stand in no other poll of it, and its waits between them.
  *
  *     labkern::exec::POLLS                   a counter, of each watched place that is a number; who accessed it, and how, is an
  *                                            instant on the hart's track
@@ -37,11 +38,13 @@ import type {
   WatchHit,
   WatchRef,
 } from '../events.js';
+import type { Track } from '../open-calls.js';
 import type { OutputFile } from '../output-file.js';
 import { accessText, doerText, engineTexts, gapText, resetText, rootText, stackText, threadText } from '../text.js';
 import type { LaneWriter } from './lanes.js';
+import type { Body } from './perfetto-body.js';
 import { CallBodies } from './perfetto-calls.js';
-import { CHILD_ORDERING, EVENT, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-fields.js';
+import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-fields.js';
 import { PerfettoSequence } from './perfetto-packets.js';
 import { PollBodies } from './perfetto-polls.js';
 
@@ -58,8 +61,7 @@ const GAPS_TRACK = 0x7fff_fffe;
 const watchTrack = (watch: WatchRef): number => GAPS_TRACK - 2 - 2 * watch.key;
 const hartTrack = (hart: number): number => 4 + 2 * hart;
 /** Where a call is told. */
-const callTrack = ({ hart, thread }: CallBegin | CallEnd | CallLost): number =>
-  thread ? threadTrack(thread) : hartTrack(hart);
+const callTrack = ({ hart, thread }: Track): number => (thread ? threadTrack(thread) : hartTrack(hart));
 const threadTrack = ({ key }: ThreadRef): number => FIRST_THREAD + 2 * key;
 const rootTrack = (root: RootRef): number => 3 + 2 * root.key;
 
@@ -70,6 +72,10 @@ export class PerfettoWriter implements LaneWriter {
   readonly #bodies: PollBodies;
   readonly #calls: CallBodies;
   #hasGaps = false;
+  /** Until it is told. */
+  #info: TraceInfo | undefined;
+  /** The time of the first event. */
+  #first = 0;
   readonly #watched = new Set<number>();
 
   constructor(out: OutputFile) {
@@ -101,6 +107,19 @@ export class PerfettoWriter implements LaneWriter {
       track.uint(TRACK_DESCRIPTOR.siblingOrderRank, TASKS_RANK);
       track.uint(TRACK_DESCRIPTOR.childOrdering, CHILD_ORDERING.chronological);
     });
+    this.#info = info;
+  }
+
+  /** Everything goes through here: what is said of the whole stands where the trace begins. */
+  #event(type: EventType, track: number, time: number, body?: Body, more?: Body): void {
+    if (this.#info) this.#tellInfo(this.#info, time);
+    this.#sequence.event(type, track, time, body, more);
+  }
+
+  #tellInfo(info: TraceInfo, time: number): void {
+    this.#info = undefined;
+    this.#first = time;
+    const { clock } = info;
     const notes = this.#sequence.annotate();
     notes.text('program', info.program);
     if (info.buildId !== undefined) notes.text('build_id', info.buildId);
@@ -109,7 +128,7 @@ export class PerfettoWriter implements LaneWriter {
     notes.text('clock_resolution_ns', String(clock.resolutionNs));
     notes.bool('guest_clock', clock.guest);
     const body = this.#sequence.body({ category: 'trace', name: 'rsptrace' });
-    this.#sequence.event(EVENT.instant, PROCESS_TRACK, 0, body);
+    this.#sequence.event(EVENT.instant, PROCESS_TRACK, time, body);
   }
 
   hart(hart: HartInfo): void {
@@ -142,65 +161,63 @@ export class PerfettoWriter implements LaneWriter {
     // A Perfetto track has no end of its own.
   }
 
-  pollBegin(event: PollBegin): void {
-    const { root, time } = event;
-    const { onRoot, onHart } = this.#bodies.begin(event);
-    this.#sequence.event(EVENT.sliceBegin, rootTrack(root), time, onRoot);
-    this.#sequence.event(EVENT.sliceBegin, hartTrack(event.hart), time, onHart);
+  pollBegin(event: PollBegin, isOutermost: boolean): void {
+    const body = this.#bodies.begin(event);
+    const flow = isOutermost ? this.#bodies.flow(event.root) : undefined;
+    this.#event(EVENT.sliceBegin, callTrack(event), event.time, body, flow);
   }
 
-  pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void {
-    const body = this.#bodies.end(end);
-    if (onRootLane) this.#sequence.event(EVENT.sliceEnd, rootTrack(begin.root), end.time, body);
-    this.#sequence.event(EVENT.sliceEnd, hartTrack(begin.hart), end.time, body);
+  pollEnd(begin: PollBegin, end: PollEnd): void {
+    this.#event(EVENT.sliceEnd, callTrack(begin), end.time, this.#bodies.end(end));
   }
 
   pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void {
-    const body = this.#bodies.lost();
-    if (lanes !== 'hart') this.#sequence.event(EVENT.sliceEnd, rootTrack(begin.root), time, body);
-    if (lanes !== 'root') this.#sequence.event(EVENT.sliceEnd, hartTrack(begin.hart), time, body);
+    if (lanes !== 'root') this.#event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.lost());
   }
 
   orphanEnd(event: PollEnd | PollLost): void {
-    const body = this.#bodies.orphan(event);
-    this.#sequence.event(EVENT.instant, rootTrack(event.root), event.time, body);
-    this.#sequence.event(EVENT.instant, hartTrack(event.hart), event.time, body);
+    this.#event(EVENT.instant, callTrack(event), event.time, this.#bodies.orphan(event));
   }
 
   waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void {
-    this.#sequence.event(EVENT.sliceBegin, rootTrack(end.root), end.time, this.#bodies.wait(end, name, at));
+    const body = this.#bodies.wait(end, name, at);
+    this.#event(EVENT.sliceBegin, rootTrack(end.root), end.time, body, this.#bodies.flow(end.root));
   }
 
   waitEnd(root: RootRef, time: GuestNanos): void {
-    this.#sequence.event(EVENT.sliceEnd, rootTrack(root), time);
+    this.#event(EVENT.sliceEnd, rootTrack(root), time);
   }
 
   callBegin(event: CallBegin): void {
     const body = this.#calls.begin(event);
     const more = this.#calls.besides(event);
-    this.#sequence.event(EVENT.sliceBegin, callTrack(event), event.time, body, more);
+    this.#event(EVENT.sliceBegin, callTrack(event), event.time, body, more);
   }
 
   callEnd(begin: CallBegin, end: CallEnd): void {
     const { result } = end;
     const body = result === undefined ? undefined : this.#calls.result(result);
-    this.#sequence.event(EVENT.sliceEnd, callTrack(begin), end.time, body);
+    this.#event(EVENT.sliceEnd, callTrack(begin), end.time, body);
   }
 
   callLost(begin: CallBegin, time: GuestNanos): void {
-    this.#sequence.event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.lost());
+    this.#event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.lost());
+  }
+
+  callCut(begin: CallBegin, time: GuestNanos): void {
+    this.#event(EVENT.sliceEnd, callTrack(begin), time);
   }
 
   orphanReturn(event: CallEnd | CallLost): void {
-    this.#sequence.event(EVENT.instant, callTrack(event), event.time, this.#calls.orphan(event));
+    this.#event(EVENT.instant, callTrack(event), event.time, this.#calls.orphan(event));
   }
 
   state(event: StateChange): void {
-    this.#sequence.event(EVENT.instant, rootTrack(event.root), event.time, this.#bodies.state(event));
+    this.#event(EVENT.instant, rootTrack(event.root), event.time, this.#bodies.state(event));
   }
 
   derived(event: DerivedPoll): void {
-    this.#sequence.event(EVENT.instant, rootTrack(event.root), event.time, this.#bodies.derived(event));
+    this.#event(EVENT.instant, rootTrack(event.root), event.time, this.#bodies.derived(event));
   }
 
   watch(event: WatchHit): void {
@@ -221,7 +238,7 @@ export class PerfettoWriter implements LaneWriter {
       name: `${watch.name}: ${accessText(event)}`,
       place: event.by,
     });
-    this.#sequence.event(EVENT.instant, hartTrack(event.hart), time, body);
+    this.#event(EVENT.instant, hartTrack(event.hart), time, body);
     if (event.number === undefined) return;
     if (!this.#watched.has(watch.key)) {
       this.#watched.add(watch.key);
@@ -233,7 +250,7 @@ export class PerfettoWriter implements LaneWriter {
         track.uint(TRACK_DESCRIPTOR.siblingOrderRank, TASKS_RANK - 2);
       });
     }
-    this.#sequence.event(EVENT.counter, watchTrack(watch), time, this.#sequence.counterBody(event.number));
+    this.#event(EVENT.counter, watchTrack(watch), time, this.#sequence.counterBody(event.number));
   }
 
   gap(event: Gap): void {
@@ -248,14 +265,14 @@ export class PerfettoWriter implements LaneWriter {
     }
     this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'gap', name: gapText });
-    this.#sequence.event(EVENT.sliceBegin, GAPS_TRACK, event.from, body);
-    this.#sequence.event(EVENT.sliceEnd, GAPS_TRACK, event.to);
+    this.#event(EVENT.sliceBegin, GAPS_TRACK, event.from, body);
+    this.#event(EVENT.sliceEnd, GAPS_TRACK, event.to);
   }
 
   reset({ time }: Reset): void {
     this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'reset', name: resetText });
-    this.#sequence.event(EVENT.instant, PROCESS_TRACK, time, body);
+    this.#event(EVENT.instant, PROCESS_TRACK, time, body);
   }
 
   flush(): void {
@@ -263,11 +280,12 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   end(facts?: TraceFacts): void {
+    if (this.#info) this.#tellInfo(this.#info, 0);
     if (facts) {
       const notes = this.#sequence.annotate();
       for (const [probe, engine] of engineTexts(facts)) notes.text(probe, engine);
       const body = this.#sequence.body({ category: 'trace', name: 'engines' });
-      this.#sequence.event(EVENT.instant, PROCESS_TRACK, 0, body);
+      this.#event(EVENT.instant, PROCESS_TRACK, this.#first, body);
     }
     this.#out.close();
   }

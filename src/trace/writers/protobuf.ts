@@ -69,6 +69,14 @@ export class ProtoBuffer {
     this.#length += 8;
   }
 
+  /** A fixed64 field. */
+  fixed64(field: number, value: number): void {
+    this.#room(18);
+    this.#varint((field << 3) | FIXED64);
+    new DataView(this.#bytes.buffer, this.#bytes.byteOffset).setBigUint64(this.#length, BigInt(value), true);
+    this.#length += 8;
+  }
+
   bool(field: number, value: boolean): void {
     this.uint(field, value ? 1 : 0);
   }

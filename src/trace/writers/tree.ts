@@ -9,7 +9,10 @@
 // Where threads are known by their stacks, `[ 0:12]` is thread 12 on hart 0, indented by its own calls.
 //
 // Written as events come; only the last begin waits for what comes after it.
+import { visible } from '../../base/visible.js';
 import type {
+  AnyBegin,
+  AnyEnd,
   CallBegin,
   HartInfo,
   PollBegin,
@@ -20,7 +23,7 @@ import type {
   TraceInfo,
   TraceSink,
 } from '../events.js';
-import { type AnyBegin, type AnyEnd, OpenCalls, type Track } from '../open-calls.js';
+import { OpenCalls, type Track } from '../open-calls.js';
 import type { OutputFile } from '../output-file.js';
 import {
   accessText,
@@ -45,7 +48,7 @@ interface Line {
 export class TreeWriter implements TraceSink {
   readonly #out: OutputFile;
   readonly #chains = new ChainTexts();
-  readonly #open = new OpenCalls<Line>((line, event) => this.#close(line, event.time, ' = lost'));
+  readonly #open = new OpenCalls<Line>();
   /** Begun, and nothing has happened since. */
   #pending: Line | undefined;
   readonly #threads = new Set<ThreadRef>();
@@ -56,13 +59,13 @@ export class TreeWriter implements TraceSink {
 
   begin({ program, arch, clock, harts }: TraceInfo): void {
     const clockText = clock.guest ? `guest clock ${clock.name}` : `clock ${clock.name}`;
-    this.#write(`# ${program}, ${arch}, ${clockText}\n`);
+    this.#write(`# ${program}, ${arch}, ${clockText}`);
     for (const hart of harts) this.hart(hart);
-    this.#write(`#${'TIME'.padStart(15)}${'DURATION'.padStart(12)}  HART\n`);
+    this.#write(`#${'TIME'.padStart(15)}${'DURATION'.padStart(12)}  HART`);
   }
 
   hart(hart: HartInfo): void {
-    this.#write(`# [${String(hart.number).padStart(2)}] is ${hart.name}\n`);
+    this.#write(`# [${String(hart.number).padStart(2)}] is ${hart.name}`);
   }
 
   event(event: TraceEvent): void {
@@ -92,11 +95,11 @@ export class TreeWriter implements TraceSink {
         break;
       case 'gap':
         this.#openPending();
-        this.#write(`# ${gapText}: ${timeText(event.to - event.from)}\n`);
+        this.#write(`# ${gapText}: ${timeText(event.to - event.from)}`);
         break;
       case 'reset':
         this.#openPending();
-        this.#write(`# ${resetText} at ${micros(event.time)} us\n`);
+        this.#write(`# ${resetText} at ${micros(event.time)} us`);
         break;
     }
   }
@@ -107,19 +110,19 @@ export class TreeWriter implements TraceSink {
 
   end(facts?: TraceFacts): void {
     this.#openPending();
-    for (const [probe, engine] of facts ? engineTexts(facts) : []) this.#write(`# ${probe}: ${engine}\n`);
+    for (const [probe, engine] of facts ? engineTexts(facts) : []) this.#write(`# ${probe}: ${engine}`);
     this.#out.close();
   }
 
   #begin(begin: CallBegin | PollBegin): void {
     this.#openPending();
-    const thread = begin.type === 'call-begin' ? begin.thread : undefined;
+    const { thread } = begin;
     if (thread && !this.#threads.has(thread)) {
       this.#threads.add(thread);
-      this.#write(`# [..:${thread.key}] is on ${threadText(thread)}\n`);
+      this.#write(`# [..:${thread.key}] is on ${threadText(thread)}`);
     }
-    // What this begin proves to be over is closed first.
-    const line = { begin, indent: this.#open.on(begin).filter((outer) => outer.begin.depth < begin.depth).length };
+    const around = this.#open.of(begin.around);
+    const line = { begin, indent: around ? around.indent + 1 : this.#open.on(begin).length };
     this.#open.begin(line);
     this.#pending = line;
   }
@@ -167,11 +170,11 @@ export class TreeWriter implements TraceSink {
     const spent = duration === undefined ? '' : timeText(duration);
     const left = `${micros(time).padStart(13)} us${spent.padStart(12)}`;
     const track = `${String(hart).padStart(2)}${thread ? `:${thread.key}` : ''}`;
-    this.#write(`${left}  [${track}]  ${'  '.repeat(indent)}${text.replaceAll('\n', ' ')}\n`);
+    this.#write(`${left}  [${track}]  ${'  '.repeat(indent)}${text}`);
   }
 
-  #write(text: string): void {
-    this.#out.textRecord(text);
+  #write(line: string): void {
+    this.#out.textRecord(`${visible(line)}\n`);
   }
 }
 

@@ -28,11 +28,18 @@ import { pagingKernel } from '../../support/tiny-kernels.js';
 const MIB = 2 ** 20;
 
 /** The proof, with the target running for so long in between. */
-async function provePrivate(scratch: Scratch, session: Session): Promise<string | undefined> {
+async function provePrivate(scratch: Scratch, session: Session, home?: Addr): Promise<string | undefined> {
   const proof = await beginPrivacyProof(scratch, session);
   const timer = setTimeout(() => void session.interrupt().catch(() => {}), 100);
-  const stop = await session.resume();
+  let stop = await session.resume();
   clearTimeout(timer);
+  if (home !== undefined) {
+    // It may stand in the firmware, from where the kernel's memory is not seen.
+    const breakpoint = { type: 1, address: home, kind: 1 } as const;
+    await session.insertBreakpoint(breakpoint);
+    stop = await session.resume();
+    await session.removeBreakpoint(breakpoint);
+  }
   return stop.kind === 'signal' ? proof.end() : undefined;
 }
 
@@ -227,7 +234,7 @@ for (const [arch, levels] of [
     const offset = arch === 'riscv64' ? 0xffff_ffff_0000_0000n : 0xffff_ffff_8000_0000n;
     t.match(scratch.data, { address: counter, size: 4096, physical: counter - offset });
     t.match(
-      await provePrivate(scratch, session),
+      await provePrivate(scratch, session, symbol('work')),
       new RegExp(`^somebody else writes to memory at 0x${counter.toString(16)}$`),
     );
     t.same(await session.memory().read(slack.address, slack.size), before, 'what was there is there again');

@@ -61,11 +61,14 @@ t.test('memory is used again', async (t) => {
     backlog.close(bytes);
     return bytes.buffer;
   };
+  const lookAtAll = () => {
+    for (let run = backlog.first; run; run = backlog.first) backlog.advance(run, run.end - run.start);
+  };
   const first = once();
   t.not(once(), first, 'not while something waits in it');
-  backlog.clear();
+  lookAtAll();
   t.equal(backlog.bytes, 0);
   const again = new Set([once(), once()]);
   t.ok(again.has(first));
-  backlog.clear();
+  lookAtAll();
 });

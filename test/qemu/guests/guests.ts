@@ -66,9 +66,10 @@ export function qemuArgv(name: string, extra: readonly string[] = []): [program:
   return [program, ...args, ...extra];
 }
 
-/** Absolute path of a source file, given as in the DWARF: 'src/work.rs' or '/labkern/src/work.rs'. */
+/** Absolute path of a source file, given as in the DWARF: '/labkern/src/work.rs', or 'src/work.rs' of `kern`. */
 export function sourcePath(file: string): string {
-  return join(DIR, 'kern', file.replace(/^\/labkern\//, ''));
+  const [, source = 'kern', path = file] = /^\/lab(\w+)\/(.*)$/.exec(file) ?? [];
+  return join(DIR, source, path);
 }
 
 /**

@@ -29,7 +29,9 @@ const commands = {
   },
   recipe(name) {
     const g = findGuest(name);
-    return [`${g.arch}/${g.mode}`, g.opt, ...Object.entries(g.env).map(([k, v]) => `${k}=${v}`), ...g.flags];
+    const vars = Object.entries(g.env).map(([k, v]) => `${k}=${v}`);
+    const embeds = (g.embeds ?? []).map((embedded) => `LAB_EMBED=${embedded}`);
+    return [`${g.arch}/${g.mode}`, g.opt, g.source ?? 'kern', g.main ?? 'main', ...vars, ...embeds, ...g.flags];
   },
   store(name, file, rustc) {
     const elf = readFileSync(file);

@@ -4,8 +4,13 @@ export interface Guest {
   /** What this guest is for, one sentence. */
   readonly purpose: string;
   readonly arch: 'riscv64' | 'x86_64';
-  /** Privilege mode: S (under OpenSBI) or M on riscv64, long mode on x86_64. */
-  readonly mode: 'S' | 'M' | 'long';
+  /** Folder that it is built from, `kern` where absent, and the file in its `src`, `main` where absent. */
+  readonly source?: string;
+  readonly main?: string;
+  /** Guests whose ELFs it holds, in the order of `LAB_EMBED_0`, `LAB_EMBED_1`, ... */
+  readonly embeds?: readonly string[];
+  /** Privilege mode: S (under OpenSBI) or M on riscv64, long mode on x86_64; U: a program that such a kernel runs. */
+  readonly mode: 'S' | 'M' | 'long' | 'U';
   readonly opt: '0' | '2';
   /** Sizes of the workload that differ from the default, as build-time variables: { LAB_ITERS: '20000' }. */
   readonly env: Readonly<Record<string, string>>;
@@ -16,7 +21,7 @@ export interface Guest {
   readonly mangling: 'v0' | 'legacy';
   readonly framePointers: boolean;
   readonly unwindTables: boolean;
-  /** argv to boot it with QEMU, program first; '{elf}' stands for the ELF's path. */
+  /** argv to boot it with QEMU, program first; '{elf}' stands for the ELF's path. Empty for a program. */
   readonly qemu: readonly string[];
   /** QEMU's exit status after a clean end. */
   readonly exit: number;

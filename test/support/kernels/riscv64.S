@@ -1,8 +1,9 @@
-# A supervisor-mode kernel that pages, in as few instructions as it takes. Linked at 0xffffffff80200000, loaded at 0x80200000.
-# LEVELS: 3, 4 or 5 (Sv39, Sv48, Sv57). It calls `work` and `outer` 1000 times, each time under the other of two root tables, which
+# A supervisor-mode kernel that pages, in as few instructions as it takes. Linked at BASE + 0x200000, loaded at 0x80200000.
+# LEVELS: 3, 4 or 5 (Sv39, Sv48, Sv57). BASE: 0xffffffff80000000, or another address of which only bits 48 to 63 differ. It calls `work` and `outer` 1000 times, each time under the other of two root tables, which
 # share the tables below them, prints how often `work` and `inner` came to run, and powers off.
         .option norvc
-        .equ    OFFSET, 0xffffffff00000000
+        .equ    OFFSET, BASE - 0x80000000
+        .cfi_sections .debug_frame
         .equ    TABLE, 0x01             # V
         .equ    CODE, 0xcb              # D A X R V
         .equ    DATA, 0xc7              # D A W R V
@@ -31,6 +32,19 @@ _start:
         add     t0, t0, t4
         bltu    t0, t2, 1b
 
+        .ifdef  USER                    # the stack is a page of user mode, which the kernel may use (SUM)
+        la      t0, level0
+        la      t1, stack - 4096
+        la      t2, _start
+        sub     t1, t1, t2
+        srli    t1, t1, 9
+        add     t0, t0, t1
+        ld      t1, 0(t0)
+        ori     t1, t1, 0x10
+        sd      t1, 0(t0)
+        li      t0, 1 << 18
+        csrs    sstatus, t0
+        .endif
         la      t0, level0              # 0xffffffff80200000 is entry 1 of level 1
         pte     t0, TABLE
         la      t1, level1
@@ -59,7 +73,7 @@ _start:
         pte     t0, TABLE
         la      s1, level4
         sd      t0, 0(s1)
-        li      t2, 511 * 8
+        li      t2, ((BASE >> 48) & 511) * 8
         add     t2, s1, t2
         sd      t0, 0(t2)
         .endif
@@ -135,46 +149,67 @@ print:  li      s6, 0x10000000          # s5 in four digits
         .balign 8
         .globl  work
         .type   work, @function
-work:   nop
+work:   .cfi_startproc
+        nop
         nop
         la      t0, counter
         ld      t1, 0(t0)
         addi    t1, t1, 1
         sd      t1, 0(t0)
         ret
+        .cfi_endproc
         .size   work, . - work
 
         .globl  outer
         .type   outer, @function
-outer:  nop                             # two, as compilers leave them for a patch: a jump may destroy t0
+outer:  .cfi_startproc
+        nop                             # two, as compilers leave them for a patch: a jump may destroy t0
         nop
         addi    sp, sp, -16
+        .cfi_def_cfa_offset 16
         sd      ra, 8(sp)
+        .cfi_offset ra, -8
         li      a0, 1
         call    inner
         li      a0, 1
         call    inner
         ld      ra, 8(sp)
+        .cfi_restore ra
         addi    sp, sp, 16
+        .cfi_def_cfa_offset 0
         ret
+        .cfi_endproc
         .size   outer, . - outer
 
         .globl  inner
         .type   inner, @function
-inner:  nop                             # calls itself a0 times
+inner:  .cfi_startproc
+        nop                             # calls itself a0 times, and the firmware at last
         nop
         addi    sp, sp, -16
+        .cfi_def_cfa_offset 16
         sd      ra, 8(sp)
+        .cfi_offset ra, -8
         la      t0, counter
         ld      t1, 8(t0)
         addi    t1, t1, 1
         sd      t1, 8(t0)
-        beqz    a0, 7f
+        beqz    a0, 8f
         addi    a0, a0, -1
         call    inner
 7:      ld      ra, 8(sp)
+        .cfi_restore ra
         addi    sp, sp, 16
+        .cfi_def_cfa_offset 0
         ret
+        .cfi_def_cfa_offset 16
+        .cfi_offset ra, -8
+8:      li      a7, 0x10                # sbi_get_spec_version
+        li      a6, 0
+        .globl  asks
+asks:   ecall
+        j       7b
+        .cfi_endproc
         .size   inner, . - inner
         .balign 4096
 text_end:

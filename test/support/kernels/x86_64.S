@@ -1,5 +1,6 @@
-# The same for x86-64, started by QEMU through its PVH note. Linked at 0xffffffff80100000, loaded at 0x100000. LEVELS: 4 or 5.
-        .equ    OFFSET, 0xffffffff80000000
+# The same for x86-64, started by QEMU through its PVH note. Linked at BASE + 0x100000, loaded at 0x100000. LEVELS: 4 or 5.
+        .equ    OFFSET, BASE
+        .cfi_sections .debug_frame
         .equ    TABLE, 0x03             # W P
         .equ    CODE, 0x61              # D A P
         .equ    DATA, 0x63              # D A W P, and bit 63
@@ -37,7 +38,7 @@ _start: mov     $(level0 - OFFSET + 256 * 8), %edi
         mov     $(level3 - OFFSET), %esi
         .if LEVELS == 5
         movl    $(level3 - OFFSET + TABLE), level4 - OFFSET
-        movl    $(level3 - OFFSET + TABLE), level4 - OFFSET + 511 * 8
+        movl    $(level3 - OFFSET + TABLE), level4 - OFFSET + ((BASE >> 48) & 511) * 8
         mov     $(level4 - OFFSET), %esi
         .endif
         mov     %esi, %ebp
@@ -64,8 +65,8 @@ _start: mov     $(level0 - OFFSET + 256 * 8), %edi
         .code64
 long:   movabs  $high, %rax
         jmp     *%rax
-high:   mov     $stack, %rsp
-        movq    $0, level2
+high:   lea     stack(%rip), %rsp
+        movq    $0, level2(%rip)
         mov     %ebp, %ebx              # one root
         mov     $(other - OFFSET), %ebp # and the other
         mov     %rbp, %cr3
@@ -78,9 +79,9 @@ settled:
         call    outer
         dec     %r12d
         jnz     3b
-        mov     counter, %eax
+        mov     counter(%rip), %eax
         call    print
-        mov     counter + 8, %eax
+        mov     counter + 8(%rip), %eax
         call    print
         mov     $0xf4, %dx
         xor     %eax, %eax
@@ -111,32 +112,46 @@ print:                                  # eax in four digits
         .balign 8
         .globl  work
         .type   work, @function
-work:   nopl    0(%rax, %rax)           # 5 bytes
-        incq    counter
+work:   .cfi_startproc
+        nopl    0(%rax, %rax)           # 5 bytes
+        incq    counter(%rip)
         ret
+        .cfi_endproc
         .size   work, . - work
 
         .globl  outer
         .type   outer, @function
-outer:  push    %rbx
+outer:  .cfi_startproc
+        push    %rbx
+        .cfi_def_cfa_offset 16
+        .cfi_offset rbx, -16
         mov     $1, %edi
         call    inner
         mov     $1, %edi
         call    inner
         pop     %rbx
+        .cfi_def_cfa_offset 8
+        .cfi_restore rbx
         ret
+        .cfi_endproc
         .size   outer, . - outer
 
         .globl  inner
         .type   inner, @function
-inner:  push    %rbx                    # calls itself edi times
-        incq    counter + 8
+inner:  .cfi_startproc
+        push    %rbx                    # calls itself edi times
+        .cfi_def_cfa_offset 16
+        .cfi_offset rbx, -16
+        incq    counter + 8(%rip)
         test    %edi, %edi
         jz      7f
         dec     %edi
         call    inner
 7:      pop     %rbx
+        .cfi_def_cfa_offset 8
+        .cfi_restore rbx
         ret
+        .cfi_endproc
         .size   inner, . - inner
         .balign 8
 gdt:    .quad   0, 0x00af9b000000ffff

@@ -3,17 +3,14 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { scratchFolder } from '../command.js';
+import { type InstructionCounts, instructionCounts } from '../instruction-counts.js';
 import { writeKernelElf } from './kernel-elf.js';
 
-export interface LinuxGuest {
+export interface LinuxGuest extends InstructionCounts {
   /** The kernel's ELF: code, symbols, BTF; no DWARF. */
   readonly elf: string;
   /** argv that boots it; `words` go behind the kernel's command line. */
   command(...words: string[]): string[];
-  /** QEMU's arguments for counting how often instructions are carried out, all the time or from one instruction to another. */
-  counting(addresses: readonly bigint[], span?: readonly [from: bigint, until: bigint]): string[];
-  /** What was counted, by address and CPU, when QEMU has ended. */
-  counts(): Map<bigint, readonly number[]>;
 }
 
 const root = resolve(import.meta.dirname, '../../..');
@@ -33,8 +30,6 @@ export function linuxGuest(
   execFileSync(`${prefix}as`, ['-o', file('init.o'), join(import.meta.dirname, `init-${arch}.s`)]);
   execFileSync(`${prefix}ld`, ['-o', file('init'), file('init.o')]);
   writeFileSync(file('initrd'), initialDisk(readFileSync(file('init'))));
-  const source = join(import.meta.dirname, 'fnlog.c');
-  execFileSync('gcc', ['-O2', '-shared', '-fPIC', '-o', file('fnlog.so'), source]);
   const machine = riscv ? ['qemu-system-riscv64', '-M', 'virt'] : ['qemu-system-x86_64'];
   return {
     elf: file('vmlinux'),
@@ -42,19 +37,7 @@ export function linuxGuest(
       ...[...machine, '-smp', `${harts}`, '-m', '256', '-nographic', '-nic', 'none', '-no-reboot'],
       ...['-kernel', image, '-initrd', file('initrd'), '-append', ['console=ttyS0 panic=-1', ...words].join(' ')],
     ],
-    counting: (addresses, span) => {
-      writeFileSync(file('addresses'), addresses.map((address) => `${address.toString(16)}\n`).join(''));
-      const [from, until] = (span ?? []).map((address) => address.toString(16));
-      const while_ = span === undefined ? '' : `,from=${from},until=${until}`;
-      return ['-plugin', `${file('fnlog.so')},addrs=${file('addresses')},out=${file('counts')}${while_}`];
-    },
-    counts: () =>
-      new Map(
-        [...readFileSync(file('counts'), 'latin1').matchAll(/^(\w+) (.*)$/gm)].map(([, address, counts = '']) => [
-          BigInt(`0x${address}`),
-          counts.split(' ').map(Number),
-        ]),
-      ),
+    ...instructionCounts(folder),
   };
 }
 

@@ -74,19 +74,18 @@ function readCalls(trace: string): { readonly told: Map<string, Told>; readonly 
   const wrong: string[] = [];
   for (const line of trace.split('\n')) {
     if (!line.startsWith('{')) continue;
-    const { ph, tid, name, args } = JSON.parse(line.replace(/,$/, '')) as ChromeRecord;
+    const { ph, cat, tid, name, args } = JSON.parse(line.replace(/,$/, '')) as ChromeRecord;
     const cpu = /^CPU#(\d+)$/.exec(String(args.name))?.[1];
     if (name === 'thread_name' && cpu !== undefined) cpus.set(tid - 1, Number(cpu));
-    if (ph !== 'B' && ph !== 'E') continue;
-    const { begun, lost } = told.get(name) ?? { begun: Array.from({ length: 8 }, () => 0), lost: 0 };
-    told.set(name, { begun, lost: lost + (args.result === 'lost' ? 1 : 0) });
     const track = tracks.get(tid) ?? [];
     tracks.set(tid, track);
-    if (ph === 'E') {
-      if (track.pop() !== name) wrong.push(line);
-      continue;
-    }
-    track.push(name);
+    if (ph === 'B') track.push(name);
+    if (ph === 'E' && track.pop() !== name) wrong.push(line);
+    const call = cat === 'detail' ? track.at(-1) : undefined;
+    if (call === undefined) continue;
+    const { begun, lost } = told.get(call) ?? { begun: Array.from({ length: 8 }, () => 0), lost: 0 };
+    told.set(call, { begun, lost: lost + (args.result === 'lost' ? 1 : 0) });
+    if (args.hart === undefined) continue;
     const on = cpus.get(Number(args.hart)) ?? -1;
     begun[on] = (begun[on] ?? 0) + 1;
   }

@@ -1,0 +1,105 @@
+import { RsptraceError } from './errors.js';
+
+/** Work that a file of any size may ask for, and each of its bytes on top. One unit takes some 30 ns: an entry of debug info read. */
+const WORK = 20_000_000;
+const WORK_PER_BYTE = 32;
+/** The same of memory, in bytes. */
+const MEMORY = 128 << 20;
+const MEMORY_PER_BYTE = 24;
+/** What an error takes that is thrown and caught. */
+const FAULT = 100;
+/** What one answer may take without being counted, see {@link Budget.answer}. */
+const FREE_ANSWER = 2000;
+
+/**
+ * What the reading of one file may cost, in proportion to its size. A few kilobytes can ask for hours: ten thousand functions may
+ * share one list of ranges, and names may repeat each other. Whoever reads charges first; past the budget all of them throw the
+ * same error, `ELF_TOO_COSTLY`. Real programs stay far below it: those that are compressed best use an eighth.
+ *
+ * Work is counted, not timed, so that the same file fails at the same place on every machine.
+ */
+export class Budget {
+  readonly #path: string;
+  readonly #size: number;
+  readonly #times: number;
+  #workLeft: number;
+  #bytesLeft: number;
+  #answering = false;
+  #over: RsptraceError | undefined;
+
+  /** `times`: how many times the usual budget, by default what the environment variable RSPTRACE_BUDGET says, else 1. */
+  constructor(path: string, size: number, times = fromEnvironment()) {
+    this.#path = path;
+    this.#size = size;
+    this.#times = times;
+    this.#workLeft = times * (WORK + size * WORK_PER_BYTE);
+    this.#bytesLeft = times * (MEMORY + size * MEMORY_PER_BYTE);
+  }
+
+  /** Charges work before it is done. `what` is being read: it stands in the error. */
+  spend(units: number, what: string): void {
+    this.#workLeft -= units;
+    if (!(this.#workLeft >= 0)) throw this.#tooCostly(what, 'work');
+  }
+
+  /** Charges what it costs to throw an error and go on behind it: a damaged file may hold millions of faults. */
+  fault(what: string): void {
+    this.spend(FAULT, what);
+  }
+
+  /** Charges memory before it is taken, or as soon as its size is known. */
+  hold(bytes: number, what: string): void {
+    this.#bytesLeft -= bytes;
+    if (!(this.#bytesLeft >= 0)) throw this.#tooCostly(what, 'memory');
+  }
+
+  /**
+   * Reads the answer to a question that comes with the target's events, not with the file's contents. Its first units are not
+   * counted, so that a recording of days does not use up what is there for the file.
+   */
+  answer<T>(read: () => T): T {
+    if (this.#answering) return read();
+    const before = this.#workLeft;
+    if (before < 0) return read();
+    this.#workLeft += FREE_ANSWER;
+    this.#answering = true;
+    try {
+      return read();
+    } finally {
+      this.#answering = false;
+      this.#workLeft = Math.min(before, this.#workLeft);
+    }
+  }
+
+  /** How much was used, as parts of all that may be. */
+  get used(): { readonly work: number; readonly memory: number } {
+    const work = this.#times * (WORK + this.#size * WORK_PER_BYTE);
+    const memory = this.#times * (MEMORY + this.#size * MEMORY_PER_BYTE);
+    return { work: 1 - Math.max(0, this.#workLeft) / work, memory: 1 - Math.max(0, this.#bytesLeft) / memory };
+  }
+
+  /** Always the first one: whoever goes on although it was thrown meets it again. */
+  #tooCostly(what: string, kind: 'work' | 'memory'): RsptraceError {
+    this.#workLeft = Number.NEGATIVE_INFINITY;
+    this.#over ??= new RsptraceError(
+      'ELF_TOO_COSTLY',
+      `reading ${what} of ${this.#path} takes more ${kind} than a file of ${sizeText(this.#size)} should need`,
+      {
+        hint:
+          'the file is damaged, or made to be slow to read: build it again from its source; ' +
+          `where you trust it, set RSPTRACE_BUDGET=${this.#times * 10} to allow ten times as much`,
+      },
+    );
+    return this.#over;
+  }
+}
+
+function sizeText(bytes: number): string {
+  if (bytes < 1024) return `${bytes} bytes`;
+  return bytes < 1 << 20 ? `${Math.round(bytes / 1024)} KiB` : `${Math.round(bytes / (1 << 20))} MiB`;
+}
+
+function fromEnvironment(): number {
+  const times = Number(process.env.RSPTRACE_BUDGET ?? 1);
+  return times > 0 && times < 1e6 ? times : 1;
+}

@@ -1,0 +1,24 @@
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+
+const HEAD = 64 * 1024;
+
+/** What a file begins with, and how long it is. */
+export interface FileHead {
+  readonly bytes: Uint8Array;
+  readonly size: number;
+}
+
+/** Undefined for what is no regular file, and for an empty one. */
+export function headOf(path: string): FileHead | undefined {
+  // Before it is opened: a pipe would wait for a writer.
+  if (!statSync(path).isFile()) return undefined;
+  const fd = openSync(path, 'r');
+  try {
+    const { size } = fstatSync(fd);
+    if (size === 0) return undefined;
+    const bytes = new Uint8Array(Math.min(HEAD, size));
+    return { bytes: bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, 0)), size };
+  } finally {
+    closeSync(fd);
+  }
+}

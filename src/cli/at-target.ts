@@ -1,0 +1,72 @@
+import { RsptraceError } from '../base/errors.js';
+import { neverRan, type Session } from '../rsp/index.js';
+import { endingSignals } from './ending-signals.js';
+
+/** A target that a command has connected to, or is about to. */
+export interface AtTarget {
+  readonly session: Session;
+  /** From here on the first signal ends a recording, which leaves the target by itself. */
+  recordingBegins(): void;
+}
+
+/**
+ * Connects, does `body`, and leaves the target as it was. Connecting stops the target, so from before it to the end a signal (Ctrl-C) leaves the
+ * target too: else it would stand for ever. While a file is being read the signal waits.
+ * @throws RsptraceError `INTERRUPTED` after a signal
+ */
+export async function atTarget<T>(open: () => Promise<Session>, body: (target: AtTarget) => Promise<T>): Promise<T> {
+  let signalled: NodeJS.Signals | undefined;
+  let session: Session | undefined;
+  let count = 0;
+  let recording = false;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    count++;
+    if (count === 2) process.stderr.write('rsptrace: leaving the target as it was; a third signal gives that up\n');
+    if (count > 2) {
+      release();
+      process.kill(process.pid, signal);
+    }
+    if (recording || count > 1) return;
+    signalled = signal;
+    // What the body still asks then fails.
+    if (session !== undefined) leave(session).catch(() => {});
+  };
+  const release = (): void => {
+    for (const signal of endingSignals) process.off(signal, onSignal);
+  };
+  for (const signal of endingSignals) process.on(signal, onSignal);
+  try {
+    await using opened = await open();
+    session = opened;
+    await pendingSignals();
+    if (signalled !== undefined) {
+      await leave(opened);
+      throw interrupted(signalled);
+    }
+    return await body({
+      session: opened,
+      recordingBegins: () => {
+        recording = true;
+      },
+    });
+  } catch (error) {
+    throw signalled === undefined ? error : interrupted(signalled);
+  } finally {
+    release();
+  }
+}
+
+/** A guest that was never started stands again; any other runs on. */
+async function leave(session: Session): Promise<void> {
+  if (await neverRan(session)) session.close();
+  else await session.detach();
+}
+
+/** A signal that came while this thread was busy is told of in the event loop's next turn. */
+function pendingSignals(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function interrupted(signal: NodeJS.Signals): RsptraceError {
+  return new RsptraceError('INTERRUPTED', `ended by ${signal} before it was done; the target goes on as it was`);
+}

@@ -1,0 +1,150 @@
+// What yargs would misunderstand, or blame on something else:
+//
+//   --foo k.elf    no such option: yargs gives it the ELF for its value, and misses the ELF
+//   runn k.elf     no such command: it would be the ELF
+//   --remote       its value is missing: yargs misses the ELF first
+//   --json=abc     takes no value: it would be false
+import { existsSync } from 'node:fs';
+import type { Argv } from 'yargs';
+import { RsptraceError } from '../base/errors.js';
+import { nearestWords } from '../base/nearest.js';
+
+const help = "try 'rsptrace --help'";
+
+type Arity = 'no value' | 'may have a value' | 'needs a value';
+
+/** The options of a command, aliases included. */
+export type KnownOptions = ReadonlyMap<string, Arity>;
+
+/** What is said of an option where it is declared, as far as it matters here. */
+interface Declaration {
+  readonly type?: string;
+  readonly alias?: string;
+  readonly requiresArg?: boolean;
+  readonly nargs?: number;
+}
+
+/** The options that a function declares for yargs. A yargs of our own to ask would take ten times as long. */
+export function declaredOptions(declare: (args: Argv) => unknown): KnownOptions {
+  const known = new Map<string, Arity>();
+  const add = (name: string, { type, alias, requiresArg, nargs }: Declaration): void => {
+    const needs = requiresArg || nargs !== undefined ? 'needs a value' : 'may have a value';
+    for (const one of [name, ...(alias ? [alias] : [])]) known.set(one, type === 'boolean' ? 'no value' : needs);
+  };
+  const listener = {
+    option: (name: string, declaration: Declaration) => {
+      add(name, declaration);
+      return listener;
+    },
+    positional: () => listener,
+    usage: () => listener,
+    check: () => listener,
+  };
+  declare(listener as unknown as Argv);
+  add('help', { type: 'boolean', alias: 'h' });
+  add('version', { type: 'boolean', alias: 'V' });
+  return known;
+}
+
+interface NamedOption {
+  readonly name: string;
+  /** With its dashes. */
+  readonly spelled: string;
+  /** What stands behind its `=`; null for one that is missing. */
+  readonly value: string | null | undefined;
+}
+
+/** A command line up to `--`. */
+interface Words {
+  readonly options: readonly NamedOption[];
+  /** The first that is neither an option nor the value of one. */
+  readonly first: string | undefined;
+}
+
+/**
+ * Throws `USAGE` for the first of these that there is. `commandNames`: those that can stand in the place of the ELF;
+ * `optionsFor`: the options of one, or of none.
+ */
+export function checkWords(
+  words: readonly string[],
+  commandNames: readonly string[],
+  optionsFor: (command: string | undefined) => KnownOptions,
+): void {
+  const { first } = split(words, union([undefined, ...commandNames].map(optionsFor)));
+  const command = first !== undefined && commandNames.includes(first) ? first : undefined;
+  const known = optionsFor(command);
+  const { options } = split(words, known);
+  const unknown = options.filter(({ name }) => !known.has(name));
+  if (unknown.length > 0) throw noOption(unknown, known);
+  for (const { name, spelled, value } of options) {
+    if (value === null) throw new RsptraceError('USAGE', `a value is missing behind ${spelled}`, { hint: help });
+    if (value !== undefined && known.get(name) === 'no value' && !/^(?:true|false)$/.test(value)) {
+      throw new RsptraceError('USAGE', `${spelled} takes no value, such as '${value}'`, {
+        hint: `write ${spelled} alone, or leave it away`,
+      });
+    }
+  }
+  if (command === undefined && first !== undefined && /^[a-z]+$/i.test(first) && !existsSync(first)) {
+    const near = nearestWords(first, commandNames);
+    throw new RsptraceError('USAGE', `there is neither a command nor a file '${first}'`, {
+      hint: near.length > 0 ? `nearest: ${near.join(', ')}` : help,
+    });
+  }
+}
+
+/** The options of all commands: each takes a value in all of them or in none, so the first word that is no value is found. */
+function union(all: readonly KnownOptions[]): KnownOptions {
+  return new Map(all.flatMap((known) => [...known]));
+}
+
+function split(words: readonly string[], known: KnownOptions): Words {
+  const options: NamedOption[] = [];
+  let first: string | undefined;
+  for (let i = 0; i < words.length && words[i] !== '--'; i++) {
+    const word = words[i] as string;
+    const found = longOption(word, known) ?? shortOptions(word, known);
+    const last = found?.at(-1);
+    if (found === undefined || last === undefined) {
+      first ??= word;
+      continue;
+    }
+    const arity = last.value === undefined ? known.get(last.name) : undefined;
+    const isBehind = /^(?!-\D)/s.test(words[i + 1] ?? '--');
+    options.push(...found.slice(0, -1), arity === 'needs a value' && !isBehind ? { ...last, value: null } : last);
+    if (arity !== undefined && arity !== 'no value' && isBehind) i++;
+  }
+  return { options, first };
+}
+
+function longOption(word: string, known: KnownOptions): NamedOption[] | undefined {
+  const found = /^--([^=]+)(?:=(.*))?$/s.exec(word);
+  if (!found) return undefined;
+  const [, text = '', value] = found;
+  const name = kebab(text);
+  return [{ name: known.has(name) ? name : name.replace(/^no-/, ''), spelled: `--${text}`, value }];
+}
+
+/** `-xy` is `-x -y`. A value may follow its letter where it does not begin with one: `-n100`. */
+function shortOptions(word: string, known: KnownOptions): NamedOption[] | undefined {
+  const text = /^-([^-\d].*)$/s.exec(word)?.[1];
+  if (text === undefined) return undefined;
+  const letters = /^[a-z]*/i.exec(text)?.[0] || text.slice(0, 1);
+  const value = text.slice(letters.length);
+  return [...letters].map((name, index) => {
+    const isLast = index === letters.length - 1;
+    return { name, spelled: `-${name}`, value: isLast && value !== '' && known.has(name) ? value : undefined };
+  });
+}
+
+/** yargs takes `--maxEvents` for `--max-events`. */
+function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+function noOption(unknown: readonly NamedOption[], known: KnownOptions): RsptraceError {
+  const names = [...known.keys()].filter((name) => name.length > 1);
+  const near = unknown.flatMap(({ name }) => nearestWords(name, names).map((one) => `--${one}`));
+  return new RsptraceError('USAGE', `there is no option ${unknown.map(({ spelled }) => spelled).join(' or ')}`, {
+    hint: near.length > 0 ? `nearest: ${[...new Set(near)].join(', ')}` : help,
+  });
+}

@@ -1,0 +1,170 @@
+// All files that a command reads or writes, compared with each other before any is opened for writing: by device and inode, so
+// that links and /dev/fd count, and by path where a file is not there yet.
+import { type BigIntStats, fstatSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { RsptraceError } from '../base/errors.js';
+import { parseRemote } from '../rsp/address.js';
+
+/** What of a command line names files. */
+export interface FileArguments {
+  readonly elf?: string | undefined;
+  readonly remote?: string | undefined;
+  readonly core?: string | undefined;
+  readonly 'debug-file'?: string | undefined;
+  readonly output?: string | undefined;
+  readonly 'record-wire'?: string | undefined;
+  readonly console?: string | undefined;
+  readonly svg?: string | undefined;
+  /** Of the QEMU that is started. */
+  readonly command?: readonly string[] | undefined;
+}
+
+/** Where the trace goes that no -o names. The one before it is kept. */
+export const defaultTrace = { path: 'rsptrace.pftrace', keepAs: '.old' } as const;
+
+interface NamedFile {
+  /** As a message names it: `-o out.json`, `the ELF k.elf`. */
+  readonly name: string;
+  /** What identifies the file, whatever its name; undefined for what cannot be destroyed by a write: devices. */
+  readonly identity: string | undefined;
+}
+
+interface Output extends NamedFile {
+  /** The option that names it; undefined for a standard stream. */
+  readonly option: string | undefined;
+}
+
+const MOST_LINKS = 40;
+
+/**
+ * Throws `OUTPUT_IS_INPUT` where writing would destroy what is read, `OUTPUT_TWICE` where two outputs would destroy each other.
+ * `found`: what is read besides, such as a debug file.
+ */
+export function checkFiles(args: FileArguments, found: readonly string[] = []): void {
+  const outputs = outputsOf(args);
+  const inputs = inputsOf(args, found);
+  for (const output of outputs) {
+    const input = inputs.find((one) => isSame(one, output));
+    if (input) throw isInput(output, input);
+  }
+  const all = [...outputs, ...streams(args)];
+  for (const [index, output] of outputs.entries()) {
+    const other = all.slice(index + 1).find((one) => isSame(one, output));
+    if (other) throw isTwice(output, other);
+  }
+  for (const stream of streams(args)) {
+    const input = stream.name === 'standard output' ? inputs.find((one) => isSame(one, stream)) : undefined;
+    if (input) throw isInput(stream, input);
+  }
+}
+
+function outputsOf(args: FileArguments): Output[] {
+  const named = (option: string, path: string | undefined): Output[] =>
+    path === undefined || path === '' ? [] : [{ option, name: `${option} ${path}`, identity: identityOf(path) }];
+  const { path, keepAs } = defaultTrace;
+  const kept = `${path}${keepAs}`;
+  return [
+    ...named('-o', args.output),
+    ...(args.output === path ? [{ option: '-o', name: `${kept}, the trace before`, identity: identityOf(kept) }] : []),
+    ...named('--record-wire', args['record-wire']),
+    ...named('--console', args.console),
+    ...named('--svg', args.svg),
+  ];
+}
+
+function inputsOf(args: FileArguments, found: readonly string[]): NamedFile[] {
+  const named = (what: string, path: string | undefined): NamedFile[] =>
+    path === undefined ? [] : [{ name: `${what} ${path}`, identity: identityOf(path) }];
+  return [
+    ...named('the ELF', args.elf),
+    ...named('--debug-file', args['debug-file']),
+    ...found.flatMap((path) => named('the debug file', path)),
+    ...named('--remote', remoteFile(args.remote)),
+    ...named('--core', args.core),
+    ...(args.command ?? []).flatMap(filesInWord).flatMap((path) => named("QEMU's file", path)),
+  ];
+}
+
+function remoteFile(remote: string | undefined): string | undefined {
+  if (remote === undefined) return undefined;
+  try {
+    const address = parseRemote(remote);
+    return address.kind === 'tcp' ? undefined : address.path;
+  } catch {
+    // It names no file, and the command will say what is wrong with it.
+    return undefined;
+  }
+}
+
+/** What a word of QEMU's command line may name: `disk.img`, `file=disk.img,if=virtio`, `file:out`. Commas in names are doubled. */
+function filesInWord(word: string): string[] {
+  const parts = word.split(/(?<!,),(?!,)/).map((part) => part.replaceAll(',,', ','));
+  return [word, ...parts.flatMap((part) => [part, part.replace(/^[^=]*=/, ''), part.replace(/^[^:]*:/, '')])].filter(
+    (path) => path !== '' && !path.includes('\0'),
+  );
+}
+
+/** Standard streams that lead into a file. */
+function streams(args: FileArguments): Output[] {
+  const one = (fd: number, name: string): Output[] => {
+    const identity = streamIdentity(fd);
+    return identity === undefined ? [] : [{ option: undefined, name, identity }];
+  };
+  // With --svg=FILE nothing else is written to stdout: --svg=/dev/stdout is how to send it there.
+  return [...(args.svg ? [] : one(1, 'standard output')), ...one(2, 'standard error')];
+}
+
+function streamIdentity(fd: number): string | undefined {
+  try {
+    const stat = fstatSync(fd, { bigint: true });
+    return stat.isFile() ? identity(stat) : undefined;
+  } catch {
+    // It is closed.
+    return undefined;
+  }
+}
+
+function isSame(one: NamedFile, other: NamedFile): boolean {
+  return one.identity !== undefined && one.identity === other.identity;
+}
+
+function identityOf(path: string): string | undefined {
+  try {
+    const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return stat ? identity(stat) : finalPath(path);
+  } catch {
+    // A folder on the way that cannot be searched, or is no folder: opening it will say so.
+    return finalPath(path);
+  }
+}
+
+function identity(stat: BigIntStats): string | undefined {
+  return stat.isCharacterDevice() ? undefined : `${stat.dev}:${stat.ino}`;
+}
+
+/** Where a file that is not there would be made: links are followed, also one that leads nowhere yet. */
+function finalPath(path: string): string {
+  let at = resolve(path);
+  for (let hops = 0; hops < MOST_LINKS; hops++) {
+    try {
+      at = join(realpathSync(dirname(at)), basename(at));
+      if (!lstatSync(at).isSymbolicLink()) return at;
+      at = resolve(dirname(at), readlinkSync(at));
+    } catch {
+      return at;
+    }
+  }
+  return at;
+}
+
+function isInput({ option, name }: Output, input: NamedFile): RsptraceError {
+  return new RsptraceError('OUTPUT_IS_INPUT', `${name} is also ${input.name}: writing it would destroy it`, {
+    hint: option === undefined ? 'send it into another file' : `name another file with ${option}`,
+  });
+}
+
+function isTwice({ option, name }: Output, other: Output): RsptraceError {
+  return new RsptraceError('OUTPUT_TWICE', `${name} is also ${other.name}: each would overwrite the other`, {
+    hint: `name another file with ${option}`,
+  });
+}

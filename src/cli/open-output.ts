@@ -1,0 +1,68 @@
+import { closeSync, fstatSync, ftruncateSync, writeSync } from 'node:fs';
+import { messageOf, RsptraceError } from '../base/errors.js';
+import { type FileHead, headOf } from '../base/file-head.js';
+import { abandon, type OpenedFile, openLocked } from '../base/locked-file.js';
+
+/** A file that an option names for writing. */
+export interface Output {
+  readonly option: string;
+  readonly path: string;
+  /** What it is for, as in `the console cannot be kept in ...`, and the code of that error. */
+  readonly failure: { readonly code: string; readonly sentence: string };
+  /** What an older file has to be, unless `isForced`; undefined where anything may be overwritten. */
+  readonly replaces?: { readonly what: string; readonly is: (head: FileHead) => boolean } | undefined;
+  readonly isForced?: boolean;
+}
+
+/** Opens a file that an option names, locked and emptied. Throws `OUTPUT_EXISTS`, `OUTPUT_IN_USE`, and the output's own code. */
+export function openOutput(output: Output): number {
+  const { path } = output;
+  let opened: OpenedFile | undefined;
+  try {
+    opened = openLocked(path, warn);
+    checkOlder(output);
+    if (fstatSync(opened.fd).isFile()) ftruncateSync(opened.fd, 0);
+    return opened.fd;
+  } catch (error) {
+    if (opened) abandon(path, opened);
+    throw error instanceof RsptraceError ? error : cannotWrite(output, error);
+  }
+}
+
+/** Writes a whole file. Throws as {@link openOutput}. */
+export function writeOutput(output: Output, text: string): void {
+  const fd = openOutput(output);
+  try {
+    writeAll(fd, Buffer.from(text));
+  } catch (error) {
+    throw cannotWrite(output, error);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Every byte: a write may take a part. Throws what the system says. */
+export function writeAll(fd: number, bytes: Uint8Array): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
+}
+
+/** Says that a file is not locked against a second rsptrace. */
+export function warn(message: string): void {
+  process.stderr.write(`rsptrace: ${message}\n`);
+}
+
+function checkOlder({ path, option, replaces, isForced = false }: Output): void {
+  if (replaces === undefined || isForced) return;
+  const head = headOf(path);
+  if (head === undefined || replaces.is(head)) return;
+  throw new RsptraceError('OUTPUT_EXISTS', `${path} is there already and is no ${replaces.what}`, {
+    hint: `name another file with ${option}, or have it overwritten with --force`,
+  });
+}
+
+function cannotWrite({ path, failure, option }: Output, error: unknown): RsptraceError {
+  return new RsptraceError(failure.code, `${failure.sentence} ${path}: ${messageOf(error)}`, {
+    hint: `name a file that can be written with ${option}`,
+    cause: error,
+  });
+}

@@ -1,0 +1,25 @@
+import type { Progress } from '../recorder/index.js';
+
+/** So long a guest may run without a hit before that is told, in milliseconds. */
+const silentMs = 5000;
+
+/** Says once, after some seconds in which no probe was hit, what is known of why. */
+export class Silence {
+  #timer: NodeJS.Timeout | undefined;
+
+  start(elf: string, progress: () => Progress): void {
+    this.#timer = setTimeout(() => {
+      const { hits, codeAbsent } = progress();
+      if (hits > 0) return;
+      const why = codeAbsent
+        ? `the target had nothing of ${elf} in its memory when it began: does it run that?`
+        : `the target has ${elf} in its memory, and has not come to what is probed`;
+      process.stderr.write(`rsptrace: no probe was hit in ${silentMs / 1000} s: ${why}\n`);
+    }, silentMs);
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}

@@ -1,0 +1,25 @@
+import type { Budget } from '../base/budget.js';
+
+/** Type names of deeply nested generic Rust code reach tens of kilobytes. */
+const MAX_TEXT = 0x1_0000;
+
+/** The same bytes as text that {@link textAt} reads from. */
+export function asText(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/**
+ * The zero-terminated UTF-8 text at an offset; undefined outside the bytes, or without an end. A longer one than any name is cut, and
+ * what it costs is charged: names of a damaged file may all point into one endless text. `what` it is stands in the budget's error.
+ */
+export function textAt(bytes: Buffer, offset: number, budget: Budget, what: string): string | undefined {
+  if (!(offset < bytes.length)) return undefined;
+  const end = bytes.indexOf(0, offset);
+  const length = (end < 0 ? bytes.length : end) - offset;
+  if (length > MAX_TEXT) budget.spend(length >> 8, what);
+  if (end < 0) return undefined;
+  budget.spend(1 + (Math.min(length, MAX_TEXT) >> 2), what);
+  return length > MAX_TEXT
+    ? `${bytes.toString('utf8', offset, offset + MAX_TEXT)}...`
+    : bytes.toString('utf8', offset, end);
+}

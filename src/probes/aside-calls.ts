@@ -1,0 +1,71 @@
+/** An open call that may be over: something else stood where its stack seemed to be. */
+export interface AsideCall {
+  readonly returnAddress: bigint;
+  readonly stackPointer: number;
+  /** How many calls began before it. */
+  readonly number: number;
+  /** Told as lost. It may return all the same, where it was told too early. */
+  wasLost: boolean;
+}
+
+/** More do not wait: the older half of them is given up. */
+const most = 16_384;
+
+/** Calls that may be over, or whose stack may come back: by stack pointer. */
+export class AsideCalls<C extends AsideCall> {
+  /** The lowest stack pointer first; of one, the innermost last. */
+  #calls: C[] = [];
+
+  get size(): number {
+    return this.#calls.length;
+  }
+
+  /** Gives those that there is no more room for, and which are not told as lost. */
+  add(call: C): readonly C[] {
+    this.#calls.splice(this.#firstFrom(call.stackPointer + 1), 0, call);
+    if (this.#calls.length <= most) return none;
+    const byAge = [...this.#calls].sort((a, b) => a.number - b.number);
+    const old = new Set(byAge.slice(0, most / 2));
+    this.#calls = this.#calls.filter((one) => !old.has(one));
+    return [...old].filter(({ wasLost }) => !wasLost);
+  }
+
+  remove(call: C): boolean {
+    const at = this.#calls.indexOf(call, this.#firstFrom(call.stackPointer));
+    if (at >= 0) this.#calls.splice(at, 1);
+    return at >= 0;
+  }
+
+  /** Those from one stack pointer up to another, without that. */
+  between(from: number, to: number): readonly C[] {
+    const first = this.#firstFrom(from);
+    let end = first;
+    while (end < this.#calls.length && (this.#calls[end] as C).stackPointer < to) end++;
+    return first === end ? none : this.#calls.slice(first, end);
+  }
+
+  /** The calls that a return ends, innermost first. */
+  endingAt(returnAddress: bigint, stackPointer: number): C[] {
+    const there = this.between(stackPointer, stackPointer + 1);
+    return there.filter((call) => call.returnAddress === returnAddress).reverse();
+  }
+
+  /** Takes out all. */
+  clear(): C[] {
+    const all = this.#calls;
+    this.#calls = [];
+    return all;
+  }
+
+  #firstFrom(stackPointer: number): number {
+    let [low, high] = [0, this.#calls.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#calls[middle] as C).stackPointer < stackPointer) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+const none: readonly never[] = [];

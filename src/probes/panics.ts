@@ -1,0 +1,51 @@
+import type { Addr } from '../base/addr.js';
+import type { ElfFile } from '../dwarf/index.js';
+import type { ReadPlan } from './read-plan.js';
+
+/** A function that runs when a panic has been caught, and at no other time. */
+export interface CatchProbe {
+  readonly address: Addr;
+  readonly size: number;
+  readonly name: string;
+}
+
+/**
+ * What `std::panic::catch_unwind` calls when it has caught something, straight from the function that it stands in: all calls that are
+ * deeper on this stack have been unwound. The second one is called by the first, or in its place where that is inlined. Names as
+ * symbols have them, legacy and v0, up to Rust 1.84 and from there on.
+ */
+const catches: readonly { readonly symbol: RegExp; readonly name: string }[] = [
+  { symbol: /3std9panicking(3try|12catch_unwind)7cleanup/, name: 'std::panicking::catch_unwind::cleanup' },
+  { symbol: /__rust_panic_cleanup$/, name: '__rust_panic_cleanup' },
+];
+
+/** Where polls that panic can be told from polls that are lost; none in a program that does not unwind. */
+export function catchProbes(elf: ElfFile): CatchProbe[] {
+  const found = new Map<bigint, CatchProbe>();
+  for (const { name: symbol, address, size } of elf.symbols) {
+    const known = catches.find((each) => each.symbol.test(symbol));
+    if (known && size > 0 && !found.has(address)) found.set(address, { address, size, name: known.name });
+  }
+  return [...found.values()];
+}
+
+/** Nothing but that it was called, and where the stack is. */
+export function planCatch({ address, size, name }: CatchProbe): ReadPlan {
+  return {
+    address,
+    codeSize: size,
+    name,
+    entryRegisters: [],
+    entryReads: [],
+    exit: { keep: [], registers: [], reads: [] },
+    outer: undefined,
+    readsOuter: false,
+    scratchIsFree: true,
+    needsStop: undefined,
+    returnStays: undefined,
+    when: [],
+    seesReturn: false,
+    count: undefined,
+    hasThreshold: false,
+  };
+}

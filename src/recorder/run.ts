@@ -1,0 +1,323 @@
+import { basename } from 'node:path';
+import { type Addr, hex } from '../base/addr.js';
+import { messageOf } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import {
+  type ClockReader,
+  changesItsCode,
+  Engines,
+  StopEngine,
+  verifyArchitecture,
+  verifyCode,
+  Watchpoints,
+} from '../probes/index.js';
+import { isRefusal } from '../probes/scratch/index.js';
+import type { Session, StopReply } from '../rsp/index.js';
+import type { ClockInfo } from '../trace/index.js';
+import { gapUntilNow, isLinkError } from './broken-link.js';
+import { addressesOf, isLoadedAlike } from './program.js';
+import type { Progress, RecordOptions } from './recording.js';
+import { Resets } from './resets.js';
+import { StopConditions } from './stop-conditions.js';
+import { TraceClock } from './trace-clock.js';
+import { buildTracers, type Tracers } from './tracers.js';
+import type { Verified } from './verify.js';
+
+/** How often buffered events reach the file, in milliseconds: what a SIGKILL may cost. */
+const flushMs = 200;
+
+/** One connection to the target, and what stops the target through it. */
+interface Connection {
+  readonly session: Session;
+  readonly engine: StopEngine;
+  readonly watches: Watchpoints;
+}
+
+/** One recording: arms the target, runs it, and connects anew or begins anew where the options ask for that. */
+export class Run {
+  readonly tracers: Tracers;
+  readonly engines: Engines;
+  readonly stopping: StopConditions;
+  readonly resets: Resets | undefined;
+  readonly #options: RecordOptions;
+  readonly #target: Verified;
+  readonly #clock: TraceClock;
+  #connection: Connection;
+  /** What the stop engines of earlier connections have done. */
+  #earlier = { stops: 0, ranNs: 0, foreignHits: 0 };
+
+  /** @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for and no probe can use it */
+  constructor(options: RecordOptions, target: Verified) {
+    this.#options = options;
+    this.#target = target;
+    const { logger = silent } = options;
+    this.tracers = buildTracers(options, target, (returnAddress) => this.engines.hooked(returnAddress));
+    this.#clock = new TraceClock(options, target, () => this.#earlier.ranNs + this.engine.runningTime());
+    this.stopping = new StopConditions(options, () => this.#interrupt(logger));
+    this.engines = this.#makeEngines();
+    this.resets = this.#makeResets(logger);
+    this.#connection = this.#connect(options.session, () => this.#firstClock());
+  }
+
+  get session(): Session {
+    return this.#connection.session;
+  }
+
+  get engine(): StopEngine {
+    return this.#connection.engine;
+  }
+
+  get watches(): Watchpoints {
+    return this.#connection.watches;
+  }
+
+  get progress(): Progress {
+    const { counting } = this.tracers;
+    const stops = this.#earlier.stops + this.engine.stops;
+    const { records } = this.engines;
+    return {
+      events: counting.count,
+      stops,
+      records,
+      hits: stops + records + counting.count,
+      codeAbsent: this.#target.isAbsent,
+      guestNs: counting.span,
+    };
+  }
+
+  /** Stops at a probe's address in other code. */
+  get foreignHits(): number {
+    return this.#earlier.foreignHits + this.engine.foreignHits;
+  }
+
+  /** Probes whose code is not in the target yet, by name. */
+  get notLoaded(): string[] {
+    const names = new Map(this.engines.choices.map(({ address, name }) => [address, name]));
+    return this.engine.waiting.map((address) => names.get(address) ?? hex(address));
+  }
+
+  /**
+   * Third phase: inserts a breakpoint at every probe.
+   * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
+   */
+  async arm(): Promise<void> {
+    await this.session.passSignals();
+    await this.resets?.watch();
+    await this.#insert();
+    if (this.engine.waiting.length === 0) return;
+    const { logger = silent } = this.#options;
+    logger.info({ waiting: this.notLoaded }, 'code that is not loaded yet: these probes are planted when it is');
+  }
+
+  /**
+   * Fourth phase: lets the target run until it ends or something stops the recording. What goes wrong is kept in {@link stopping}.
+   * @returns how the target ended, where it did
+   */
+  async toEnd(): Promise<StopReply | undefined> {
+    const { maxEvents = Number.POSITIVE_INFINITY } = this.#options;
+    const { stopping, engines } = this;
+    const { counting, sink } = this.tracers;
+    counting.onEvent = (count) => {
+      if (count < maxEvents) return;
+      stopping.stop('max-events');
+      engines.enough();
+    };
+    const flusher = setInterval(() => {
+      try {
+        sink.flush();
+      } catch (thrown) {
+        stopping.fail(thrown);
+      }
+    }, flushMs);
+    stopping.begin(this.#options);
+    this.#options.onStart?.(() => this.progress);
+    try {
+      return await this.#runConnected();
+    } catch (thrown) {
+      stopping.fail(thrown);
+      return undefined;
+    } finally {
+      clearInterval(flusher);
+      stopping[Symbol.dispose]();
+    }
+  }
+
+  /** The trace begins. */
+  begin(clock: ClockInfo): void {
+    const { elf, arch } = this.#target.program;
+    const harts = this.#target.harts.all();
+    this.tracers.sink.begin({ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, clock, harts });
+  }
+
+  /** Runs, and connects anew as often as the link breaks and events have come since it last did. */
+  async #runConnected(): Promise<StopReply | undefined> {
+    const { reconnect } = this.#options;
+    for (let eventsBefore = -1; ; ) {
+      const run = await this.engine.run().catch((thrown: unknown) => ({ kind: 'broken', thrown }) as const);
+      const ended = run.kind === 'guest-ended' ? run.stop : undefined;
+      const isBroken = run.kind === 'broken' ? isLinkError(run.thrown) : ended?.kind === 'gone';
+      const { count } = this.tracers.counting;
+      const wanted = isBroken && !this.stopping.met && count > eventsBefore;
+      if (!wanted || !reconnect || !(await this.#reconnect(reconnect))) {
+        if (run.kind === 'broken') throw run.thrown;
+        return ended;
+      }
+      if (this.stopping.met) return undefined;
+      eventsBefore = count;
+    }
+  }
+
+  /** Arms the target that was lost over another connection; false when it is not there any more. */
+  async #reconnect(reconnect: () => Promise<Session>): Promise<boolean> {
+    const { logger = silent } = this.#options;
+    const { program, code } = this.#target;
+    this.tracers.calls.finish();
+    await detach(this.session, logger);
+    this.#earlier.stops += this.engine.stops;
+    this.#earlier.foreignHits += this.engine.foreignHits;
+    this.#earlier.ranNs += this.engine.runningTime();
+    const before = this.engine.clock;
+    let session: Session;
+    try {
+      session = await reconnect();
+    } catch (thrown) {
+      logger.info({ error: messageOf(thrown) }, 'the target is not there any more');
+      return false;
+    }
+    verifyArchitecture(session, program.arch);
+    await verifyCode(session, program.elf, code);
+    const clock = before && (await this.#clock.find(session));
+    const { counting, output } = this.tracers;
+    if (clock) counting.event(await gapUntilNow(session, clock, before, output.time));
+    this.#connection = this.#connect(session, clock ? async () => clock : () => this.#firstClock());
+    await this.#insert();
+    return true;
+  }
+
+  /** Inserts all that a target gets which has not run. */
+  async #insert(): Promise<void> {
+    const { program, until, settlesAt } = this.#target;
+    const leftOut = new Set<Addr>(this.engines.leftOut);
+    await this.engine.arm(addressesOf(program).filter((address) => !leftOut.has(address)));
+    await this.watches.arm();
+    if (until !== undefined) await this.engine.pauseInProgram(until, () => this.stopping.stop('until'));
+    if (settlesAt !== undefined) await this.engine.pause(settlesAt, () => this.engines.settle());
+  }
+
+  /** The machine boots once more: what the old boot had still written goes to the trace. */
+  async #bootEnded(time: number | undefined): Promise<void> {
+    const { calls, output } = this.tracers;
+    await this.engines.restart(true);
+    calls.abandon();
+    this.engine.points.forget();
+    this.#target.words.forget();
+    if (time === undefined) return;
+    this.#clock.goOnFrom(output.time, time);
+    output.moveTo(time);
+  }
+
+  /** At the first hits: false as long as it is too early for trampolines. */
+  async #firstHit(inUserMode: boolean): Promise<boolean> {
+    const { words, plan, program, harts, isElsewhere } = this.#target;
+    const onError = (thrown: unknown): void => this.stopping.fail(thrown);
+    const done = await this.engines.arrive(this.engine, onError, inUserMode || isElsewhere);
+    // Before the first record is looked at: the target stands.
+    if (this.engines.scratch !== undefined && plan.hart && !isRefusal(plan.hart)) {
+      await words.learn(this.session, program.elf, plan.hart.how, (id) => harts.number(id));
+    }
+    return done;
+  }
+
+  async #firstClock(): Promise<ClockReader> {
+    const clock = await this.#clock.first(this.session);
+    this.begin(clock.info);
+    return clock;
+  }
+
+  #interrupt(logger: Logger): void {
+    // A wire that breaks here breaks `run` too, which tells it.
+    this.engine.stop().catch((thrown: unknown) => logger.debug({ error: String(thrown) }, 'could not interrupt'));
+  }
+
+  #makeEngines(): Engines {
+    const { session, logger = silent, scratch = {}, nanosPerInstruction, thresholdNs } = this.#options;
+    const { program, plan, harts, words, settlesAt, isProcess } = this.#target;
+    const { calls: tracer, tally } = this.tracers;
+    return new Engines({
+      ...plan,
+      settles: settlesAt !== undefined,
+      session,
+      tracer,
+      logger,
+      scratch,
+      elf: program.elf,
+      // At stops the time is the guest's own.
+      nanosPerInstruction: program.watches.length > 0 ? undefined : nanosPerInstruction,
+      thresholdNs,
+      counter: ({ code }) => this.#clock.counter(session, code.address),
+      hartNumber: (word) => words.number(word),
+      counted: (address, counts) => tally.add(address, counts),
+      ...(isProcess && {
+        inProcess: {
+          threadNumber: (id: string) => harts.number(id),
+          traceTime: (hostMs: number) => this.engine.runningTimeAt(hostMs),
+        },
+      }),
+    });
+  }
+
+  #makeResets(logger: Logger): Resets | undefined {
+    const { session, resetVector: vector, scratch } = this.#options;
+    const { counting, output } = this.tracers;
+    if (!vector) return undefined;
+    return new Resets({
+      session,
+      vector,
+      hidden: scratch?.hidden,
+      logger,
+      ended: (time) => this.#bootEnded(time),
+      emit: () => {
+        if (this.#clock.info) output.emit({ type: 'reset', time: output.time });
+      },
+      events: () => counting.count,
+      insert: () => this.#insert(),
+    });
+  }
+
+  #connect(session: Session, findClock: () => Promise<ClockReader>): Connection {
+    const { logger = silent, hardware, program: linked } = this.#options;
+    const { program, harts, code, places } = this.#target;
+    const { arch, elf } = program;
+    const { calls: tracer, spaces, watches: watchEvents } = this.tracers;
+    const tell: ConstructorParameters<typeof Watchpoints>[0]['tell'] = (access) => watchEvents.tell(access);
+    const watches = new Watchpoints({ session, arch, places, logger, tell });
+    const engine = new StopEngine({
+      session,
+      arch,
+      tracer,
+      spaces,
+      watches,
+      logger,
+      ...(hardware === undefined ? {} : { hardware }),
+      code: (address, length) => elf.bytesAt(address, length),
+      codeChanges: changesItsCode(elf),
+      hartNumber: (id) => harts.number(id),
+      isSameProgram: () => isLoadedAlike(session, linked.elf, elf, code),
+      resets: this.resets,
+      onFirstHit: (inUserMode) => this.#firstHit(inUserMode),
+      beside: this.engines,
+      onExec: () => this.engines.restart(),
+      findClock,
+    });
+    return { session, engine, watches };
+  }
+}
+
+/** Takes everything out of the target and lets it run on; where the wire is gone there is nothing left to do. */
+export async function detach(session: Session, logger: Logger): Promise<void> {
+  try {
+    await session.detach();
+  } catch (thrown) {
+    logger.warn({ error: String(thrown) }, 'could not detach: breakpoints may be left in the target');
+  }
+}

@@ -1,0 +1,70 @@
+import type { Addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { type ClockReader, counterScale, findClock, type RecordCounter, SteadyClock } from '../probes/index.js';
+import type { Session } from '../rsp/index.js';
+import type { ClockInfo, GuestNanos } from '../trace/index.js';
+import type { RecordOptions } from './recording.js';
+import type { Verified } from './verify.js';
+
+/** Ticks a second of riscv's `time` on QEMU's `virt` machine. */
+const defaultTimebaseHz = 10_000_000;
+
+/** The clock of a trace: found at the first stop, and the counter of records beside it. */
+export class TraceClock {
+  readonly #options: RecordOptions;
+  readonly #target: Verified;
+  /** How long the target has run, in nanoseconds of the host. */
+  readonly #running: () => number;
+  #steady: SteadyClock | undefined;
+
+  constructor(options: RecordOptions, target: Verified, running: () => number) {
+    this.#options = options;
+    this.#target = target;
+    this.#running = running;
+  }
+
+  /** What the trace says of it; undefined before the first stop. */
+  get info(): ClockInfo | undefined {
+    return this.#steady?.info;
+  }
+
+  /** The clock of the first connection. */
+  async first(session: Session): Promise<ClockReader> {
+    this.#steady = new SteadyClock(await this.find(session));
+    return this.#steady;
+  }
+
+  find(session: Session): Promise<ClockReader> {
+    const { clock, timebaseHz } = this.#options;
+    return findClock(session, this.#target.program.arch.name, this.#running, clock, timebaseHz);
+  }
+
+  /** The machine was reset, and its clock now says `time`: the trace's time goes on from `last`. */
+  goOnFrom(last: GuestNanos, time: number): void {
+    this.#steady?.goOnFrom(last, time);
+  }
+
+  /**
+   * What the ticks in records mean; `at`: memory of ours in the target.
+   * @throws RsptraceError `COUNTER_UNKNOWN` where trampolines would trap at reading it
+   */
+  async counter(session: Session, at: Addr): Promise<RecordCounter> {
+    const { arch } = this.#target.program;
+    const calibration = arch.probeCode?.calibration;
+    const steady = this.#steady;
+    if (calibration && steady) return counterScale(session, arch, calibration, steady, at);
+    const { clock = 'auto', nanosPerInstruction, timebaseHz = defaultTimebaseHz } = this.#options;
+    // Trampolines read the time CSR: on a hart that has none they would trap.
+    if (!this.#target.isProcess && steady?.info.guest === false && clock === 'auto') {
+      throw new RsptraceError('COUNTER_UNKNOWN', 'the target has no time counter that can be read', {
+        hint:
+          nanosPerInstruction === undefined
+            ? '--engine stop takes the time from the host'
+            : 'under -icount sleep=off a stop before the first timer moves the clock to the end of time: leave sleep=off out',
+      });
+    }
+    const nanosPerTick = 1e9 / timebaseHz;
+    const ahead = steady?.ahead ?? 0;
+    return { time: (ticks) => Math.round(ticks * nanosPerTick) + ahead, nanosPerTick };
+  }
+}

@@ -1,0 +1,90 @@
+import { type Addr, addOffset } from '../base/addr.js';
+import { silent } from '../base/logger.js';
+import {
+  type EngineName,
+  type EnginePlanOptions,
+  insideKernel,
+  resolveWatches,
+  unavailable,
+  verifyArchitecture,
+  verifyCode,
+  verifyPlace,
+  type WatchPlace,
+} from '../probes/index.js';
+import { isRefusal, pagingIsFinal } from '../probes/scratch/index.js';
+import { isProcess, neverRan } from '../rsp/index.js';
+import { HartNumbers, HartWords, hartName } from './harts.js';
+import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts } from './program.js';
+import type { RecordOptions } from './recording.js';
+
+/** A target that runs the program: what is known of both before anything is inserted. */
+export interface Verified {
+  /** With the addresses that it has in the target. */
+  readonly program: Program;
+  /** A process of Linux; else a machine. */
+  readonly isProcess: boolean;
+  /** Where the target's code was compared with the ELF's. */
+  readonly code: readonly Addr[];
+  /** None of that is in the target yet. */
+  readonly isAbsent: boolean;
+  /** Other code stands there now: the program runs in other address spaces than the one in use. */
+  readonly isElsewhere: boolean;
+  readonly plan: EnginePlanOptions;
+  readonly harts: HartNumbers;
+  readonly words: HartWords;
+  /** What is watched. */
+  readonly places: readonly WatchPlace[];
+  /** The recording ends there. */
+  readonly until: Addr | undefined;
+  /** Where the kernel's page table is its last one; undefined where it is already, or nothing tells. */
+  readonly settlesAt: Addr | undefined;
+}
+
+/**
+ * First phase: compares the target with the ELF, and decides what can be decided before anything is inserted.
+ * @throws RsptraceError `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`, `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`
+ */
+export async function verify(options: RecordOptions): Promise<Verified> {
+  const { session, logger = silent } = options;
+  verifyArchitecture(session, options.program.arch);
+  const program = await loadedProgram(options.program, session, logger);
+  const { arch, elf, debug } = program;
+  const until = options.until && addOffset(options.until, elf.loadBias);
+  // Over another connection nobody would know of what was written over the first.
+  const wanted: EngineName | undefined = options.reconnect ? 'stop' : options.engine;
+  const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until });
+  const code = codeToVerify(program);
+  await verifyPlace(session, arch, elf);
+  const { absent, elsewhere } = await verifyCode(session, elf, code);
+  // Its code would be patched in whatever address space is in use.
+  if (elsewhere.length > 0 && wanted === 'target') throw unavailable(insideKernel);
+  if (elsewhere.length > 0)
+    logger.info(
+      { places: elsewhere.length },
+      'other code is there now: hits count in the address spaces where the program runs',
+    );
+  const harts = new HartNumbers((await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) })));
+  const count = harts.all().length;
+  const specs = program.watches.map(({ spec }) => spec);
+  return {
+    program,
+    isProcess: isProcess(session.features),
+    code,
+    isAbsent: absent.length === code.length,
+    isElsewhere: elsewhere.length > 0,
+    plan: { ...plan, ...planHarts(program, session, count), process: isProcess(session.features) },
+    harts,
+    words: new HartWords(count),
+    places: await resolveWatches(specs, debug, session.memory()),
+    until,
+    settlesAt: await settlingPlace(options, program),
+  };
+}
+
+/** A machine whose kernel is still to run its first instruction has not set up its last page table yet. */
+async function settlingPlace({ session, scratch }: RecordOptions, { elf }: Program): Promise<Addr | undefined> {
+  const { hidden, given } = scratch ?? {};
+  const lastTable = pagingIsFinal(elf);
+  const begins = hidden ? !isRefusal(hidden) : !given && lastTable !== undefined && (await neverRan(session));
+  return begins ? lastTable : undefined;
+}

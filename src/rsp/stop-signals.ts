@@ -1,0 +1,45 @@
+/*
+ * Servers of Linux processes stop threads by signals. Where a thread stops for another reason in the same moment, the signal is still on its way, and does
+ * to a program that is left now what it does to any: a SIGINT of gdbserver ends it, a SIGSTOP of lldb-server stops it (state T).
+ *
+ *   /proc/PID/status            ShdPnd: sent to the process         gdbserver, after its interrupt
+ *   /proc/PID/task/TID/status   SigPnd: sent to the thread          lldb-server, at every stop of several threads
+ */
+
+const SIGINT = 2;
+const SIGSTOP = 19;
+
+/** What is read of the stub's machine: the text of a file of proc(5). */
+export type ReadProc = (path: string) => Promise<Uint8Array | undefined>;
+
+/** True where a SIGINT is on its way to a process, and not blocked: one that is would not come. */
+export async function interruptIsPending(read: ReadProc, pid: number): Promise<boolean> {
+  const mask = await maskReader(read, `/proc/${pid}/status`);
+  return (mask('ShdPnd') & ~mask('SigBlk') & bit(SIGINT)) !== 0n;
+}
+
+/** True where a SIGSTOP is on its way to one of these threads. */
+export async function stopIsPending(read: ReadProc, pid: number, threads: readonly number[]): Promise<boolean> {
+  for (const thread of threads) {
+    const mask = await maskReader(read, `/proc/${pid}/task/${thread}/status`);
+    if ((mask('SigPnd') & bit(SIGSTOP)) !== 0n) return true;
+  }
+  return false;
+}
+
+async function maskReader(read: ReadProc, path: string): Promise<(name: string) => bigint> {
+  const bytes = await read(path);
+  const text = bytes ? new TextDecoder('latin1').decode(bytes) : '';
+  return (name) => BigInt(`0x${new RegExp(`^${name}:\\s*([0-9a-f]{1,16})$`, 'm').exec(text)?.[1] ?? 0}`);
+}
+
+/** As the masks of proc(5) have it. */
+function bit(signal: number): bigint {
+  return 1n << BigInt(signal - 1);
+}
+
+/** The process that lldb-server debugs, by its answer to qProcessInfo; undefined for other stubs. */
+export function processOf(info: string): number | undefined {
+  const pid = /^pid:([0-9a-f]{1,8});/.exec(info)?.[1];
+  return pid === undefined ? undefined : Number.parseInt(pid, 16);
+}

@@ -1,0 +1,87 @@
+/**
+ * Where the time of polls and calls goes. Of each function, and each Future, at any time, whatever was lost, is still open, calls itself or
+ * went on on another hart:
+ *
+ *      calls = returned + lost + open
+ *      longest <= total <= sum of the times of all that returned
+ *      self <= total
+ *      average = that sum / returned, between the shortest and the longest
+ *
+ * What ends after what is around it was not inside it: it is on another stack.
+ */
+import type { AnyBegin, CallEnd, CallLost, FunctionRef, FutureRef, PollEnd, PollLost } from './events.js';
+import { OpenCalls } from './open-calls.js';
+
+interface TimedCall {
+  readonly begin: AnyBegin;
+  readonly around: TimedCall | undefined;
+  isOver: boolean;
+  /** Time of the calls directly inside that have returned. */
+  inside: number;
+  /** Time of calls of the same function or Future inside, as far as their total has it. */
+  counted: number;
+}
+
+/** What the end of a call adds. */
+export interface CallTime {
+  readonly time: number;
+  /** Without the calls inside. */
+  readonly self: number;
+  /** To the time that passed while the function, or a poll of the Future, ran. */
+  readonly total: number;
+}
+
+export class CallTimes {
+  readonly #open = new OpenCalls<TimedCall>();
+
+  begin(begin: AnyBegin): void {
+    const around = this.#open.of(begin.around);
+    this.#open.begin({ begin, around, isOver: false, inside: 0, counted: 0 });
+  }
+
+  /** Undefined where the begin was not seen. */
+  returned(event: PollEnd | CallEnd): CallTime | undefined {
+    const call = this.#open.end(event);
+    if (!call) return event.wasLost ? lateTime(event.time - event.began) : undefined;
+    call.isOver = true;
+    const time = event.time - call.begin.time;
+    const self = Math.max(0, time - call.inside);
+    // What has been counted inside may have turned out to be on another stack.
+    const total = Math.max(self, time - call.counted);
+    const outer = outerOfSame(call);
+    if (outer) outer.counted += total + call.counted;
+    // A poll hands on to the function around it what functions inside it took.
+    const { around, inside } = call;
+    if (around && !around.isOver) around.inside += call.begin.type === 'call-begin' ? time : inside;
+    return { time, self, total };
+  }
+
+  /** Its end was not seen. Whether its begin was. */
+  lost(event: PollLost | CallLost): boolean {
+    const call = this.#open.end(event);
+    if (!call) return false;
+    call.isOver = true;
+    const outer = outerOfSame(call);
+    if (outer) outer.counted += call.counted;
+    if (call.around && !call.around.isOver) call.around.inside += call.inside;
+    return true;
+  }
+}
+
+/** Of a call that was told as lost: what was inside it has gone to what is around it. */
+function lateTime(time: number): CallTime {
+  return { time, self: 0, total: time };
+}
+
+/** The nearest call of the same function around a call. */
+function outerOfSame(call: TimedCall): TimedCall | undefined {
+  const thing = thingOf(call.begin);
+  for (let outer = call.around; outer && !outer.isOver; outer = outer.around) {
+    if (thingOf(outer.begin) === thing) return outer;
+  }
+  return undefined;
+}
+
+function thingOf(begin: AnyBegin): FunctionRef | FutureRef {
+  return begin.type === 'call-begin' ? begin.function : begin.future;
+}

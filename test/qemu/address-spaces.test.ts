@@ -1,0 +1,136 @@
+// A kernel and two programs linked at the same addresses, in address spaces of their own: a hit counts only where the program's own code runs, and
+// what is not recorded goes on as if it were not traced. The witness is what the guest counts and computes.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { architectureNamed, standing, standingRegisters } from '../../src/arch/index.js';
+import { addr } from '../../src/base/addr.js';
+import { connect } from '../../src/rsp/index.js';
+import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+
+interface Output {
+  readonly end: string;
+  readonly foreign_hits: number;
+  readonly probes: readonly { readonly engine: string; readonly why?: string }[];
+  readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
+}
+
+interface Wanted {
+  readonly kernel: string;
+  /** What is traced: the kernel itself, or one of its programs. */
+  readonly program: 'kernel' | 'alpha' | 'beta';
+  readonly functions: readonly string[];
+  readonly engine?: string;
+  readonly harts?: number;
+}
+
+const programs = {
+  alpha: ['main', 'work', 'mix', 'twin', 'descend'],
+  beta: ['main', 'brew', 'stir', 'twin', 'simmer'],
+};
+const own = ['account', 'dispatch', 'pick', 'map_page'];
+
+function elfOf({ kernel, program }: Wanted): string {
+  return elfPath(program === 'kernel' ? kernel : `${kernel}-${program}`);
+}
+
+async function traced(t: Test, wanted: Wanted): Promise<{ output: Output; stderr: string; text: string }> {
+  const { kernel, program, functions, engine = 'stop', harts = 1 } = wanted;
+  const folder = scratchFolder(t);
+  const [trace, kept] = [join(folder, 'out.txt'), join(folder, 'console')];
+  const probes = functions.flatMap((name) => ['-p', `fn:${name}`]);
+  const args = ['run', '--json', '--engine', engine, ...probes, '-o', trace, '--console', kept, elfOf(wanted), '--'];
+  const { status, stdout, stderr } = await rsptrace(...args, ...qemuArgv(kernel, ['-smp', `${harts}`])).ended;
+  t.equal(status, 0, stderr.slice(-300));
+  const output = JSON.parse(stdout) as Output;
+  const lab = parseLab(readFileSync(kept, 'latin1'));
+  t.ok(lab.done, 'the guest has come to its end');
+  t.equal(lab.checksum, guest(kernel).checksum, 'it computed what it computes untraced');
+  const name = (path: string): string => path.split('::').at(-1) ?? path;
+  t.strictSame(
+    new Map(output.functions.map((row) => [name(row.function), row.calls])),
+    new Map(
+      output.functions.map((row) => [name(row.function), lab.stats.get(`${program}:${name(row.function)}`)?.calls]),
+    ),
+    "the guest's own counts",
+  );
+  t.equal(output.functions.length, functions.length);
+  // A program's `main` may end it where it stands.
+  for (const row of output.functions) if (name(row.function) !== 'main') t.equal(row.lost, 0, `${row.function}: lost`);
+  return { output, stderr, text: readFileSync(trace, 'utf8') };
+}
+
+for (const kernel of ['rv-spaces', 'x86-spaces']) {
+  t.test(`${kernel}: the kernel, whose addresses its programs have too`, async (t) => {
+    const { output, stderr } = await traced(t, { kernel, program: 'kernel', functions: own });
+    // Programs call or pass what stands at three of these addresses more than a hundred times.
+    t.ok(output.foreign_hits > 100, `${output.foreign_hits} foreign hits`);
+    t.match(stderr, new RegExp(`came to its probes' addresses ${output.foreign_hits} times`));
+  });
+
+  t.test(`${kernel}: the kernel, without stops`, async (t) => {
+    const { output } = await traced(t, { kernel, program: 'kernel', functions: own, engine: 'target' });
+    t.strictSame(new Set(output.probes.map(({ engine }) => engine)), new Set(['target']));
+  });
+
+  t.test(`${kernel}: a program that runs in two processes at once`, async (t) => {
+    const { output, text } = await traced(t, { kernel, program: 'alpha', functions: programs.alpha, engine: 'auto' });
+    for (const { engine, why } of output.probes) {
+      t.equal(engine, 'stop');
+      t.match(why, /runs in user mode, in a kernel that is not the program/);
+    }
+    const spaces = new Set([...text.matchAll(/is on stack 0x\w+ of space (0x\w+)/g)].map(([, root]) => root));
+    t.equal(spaces.size, 2, 'each process on a track of its own');
+  });
+
+  t.test(`${kernel}: a hart that runs a program is not taken to run the kernel`, (t) => inUserMode(t, kernel));
+}
+
+t.test('rv-spaces: the other program, in which a function is the same code at the same address', async (t) => {
+  const { output } = await traced(t, { kernel: 'rv-spaces', program: 'beta', functions: programs.beta });
+  t.ok(output.foreign_hits > 100, `${output.foreign_hits} foreign hits`);
+});
+
+t.test('rv-spaces: a program has no trampolines', async (t) => {
+  const args = ['--json', '--engine', 'target', '-p', 'fn:work', '-o', join(scratchFolder(t), 'out.txt')];
+  const { status, stdout } = await rsptrace('run', ...args, elfPath('rv-spaces-alpha'), '--', ...qemuArgv('rv-spaces'))
+    .ended;
+  t.not(status, 0);
+  t.match(JSON.parse(stdout), { error: { code: 'ENGINE_UNAVAILABLE', message: /in user mode, in a kernel/ } });
+});
+
+t.test('rv-spaces: three harts run the processes', async (t) => {
+  const { output } = await traced(t, { kernel: 'rv-spaces', program: 'alpha', functions: ['twin'], harts: 3 });
+  t.ok(output.foreign_hits > 0);
+});
+
+/** Stops in a program, at an address where the kernel has a function too. */
+async function inUserMode(t: Test, kernel: string): Promise<void> {
+  const { socket } = frozenGuest(t, kernel);
+  const remote = `unix:${socket}`;
+  const { arch: name } = guest(kernel);
+  const session = await connect(remote, { waitMs: 5000 });
+  const arch = architectureNamed(session.target.architecture ?? '');
+  const at = {
+    type: 1,
+    address: addr(name === 'riscv64' ? 0x80201200n : 0x201200n),
+    kind: name === 'riscv64' ? 2 : 1,
+  } as const;
+  await session.insertBreakpoint(at);
+  for (let tries = 0; tries < 100; tries++) {
+    await session.resume();
+    const batch = session.batch();
+    const registers = batch.readRegisters(standingRegisters(name).filter((one) => session.target.register(one)));
+    await batch.send();
+    if (standing(name, registers.value).privilege === 'user') break;
+    await session.stepOver('p01.01', [at]);
+  }
+  t.ok(arch);
+  await session.removeBreakpoint(at);
+  session.close();
+  const bt = async (elf: string): Promise<{ status: number | null; stdout: string }> =>
+    rsptrace('bt', '--json', '--remote', remote, elfPath(elf)).ended;
+  const stopped = JSON.parse((await bt(kernel)).stdout);
+  t.match(stopped.harts, [{ other_code: true, privilege: 'user', frames: [], end: { reason: 'other-code' } }]);
+}
