@@ -217,7 +217,7 @@ t.test('bad input: one sentence with a code, before the guest is touched', async
   await refused(t, 1, 'SCRATCH_NO_SYMBOL', '-r', nowhere, '-o', trace, '--scratch-symbol', 'none', elf);
   await refused(t, 1, 'UNTIL_NO_FUNCTION', '-r', nowhere, '-o', trace, '--until', 'none', elf);
   await refused(t, 2, 'RUN_NO_COMMAND', 'run', '-o', trace, elf);
-  await refused(t, 1, 'RUN_NOT_FOUND', 'run', '-o', trace, elf, '--', 'qemu-system-none');
+  await refused(t, 1, 'RUN_NOT_FOUND', 'run', '-o', trace, elf, '--', 'qemu-none');
   await refused(t, 2, 'RUN_HAS_STUB', 'run', '-o', trace, elf, '--', 'qemu-system-riscv64', '-s');
   t.equal(existsSync(trace), false, 'and no trace file is left behind');
 });
