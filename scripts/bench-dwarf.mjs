@@ -6,7 +6,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { DebugInfo, ElfFile } from '../dist/dwarf/index.js';
+import { DebugInfo } from '../dist/dwarf/index.js';
+import { ElfFile } from '../dist/elf/index.js';
 import { findGuest, unpack } from '../test/qemu/guests/store.mjs';
 
 const { values } = parseArgs({

@@ -8,7 +8,7 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { stateOf } from '../dist/dwarf/index.js';
+import { stateOf } from '../dist/futures/index.js';
 import { prepare } from '../dist/recorder/index.js';
 
 const root = resolve(import.meta.dirname, '..');

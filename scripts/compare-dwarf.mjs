@@ -3,7 +3,8 @@
 //   node scripts/compare-dwarf.mjs FILE        (after npm run build)
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { DebugInfo, DieCursor, DW_AT, DW_TAG, ElfFile, rangesOf } from '../dist/dwarf/index.js';
+import { DebugInfo, DieCursor, DW_AT, DW_TAG, rangesOf } from '../dist/dwarf/index.js';
+import { ElfFile } from '../dist/elf/index.js';
 
 const [path] = process.argv.slice(2);
 if (path === undefined) {

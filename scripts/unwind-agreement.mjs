@@ -5,7 +5,8 @@
 // Needs dist/ (npm run build) and, without arguments, the unpacked guests.
 import { basename } from 'node:path';
 import { architectureOf } from '../dist/arch/index.js';
-import { CallFrames, ElfFile } from '../dist/dwarf/index.js';
+import { CallFrames } from '../dist/dwarf/index.js';
+import { ElfFile } from '../dist/elf/index.js';
 import { findGuest, readManifest, unpack } from '../test/qemu/guests/store.mjs';
 import { compare } from '../test/unwind/agreement.mjs';
 

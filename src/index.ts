@@ -1,4 +1,4 @@
-/** The library's face: record a session, and the layers beneath it (`rsptrace/rsp`, `rsptrace/dwarf`, `rsptrace/unwind`, `rsptrace/trace`). */
+/** The library: record a session. The layers beneath it are entries of their own (`rsptrace/rsp`, `rsptrace/dwarf`, ...; see package.json). */
 export { type Addr, addr, hex } from './base/addr.js';
 export { RsptraceError } from './base/errors.js';
 export type { Logger } from './base/logger.js';

@@ -1,6 +1,8 @@
 // A QEMU with memory that its guest is not told of, as `rsptrace run` starts it, for benchmarks that look at events or moments themselves.
+
+import { isRefusal } from '../../dist/base/refusal.js';
 import { startQemu } from '../../dist/cli/qemu.js';
-import { HiddenMemory, isRefusal, planHiddenMemory } from '../../dist/probes/scratch/index.js';
+import { HiddenMemory, planHiddenMemory } from '../../dist/engines/index.js';
 import { connect } from '../../dist/rsp/index.js';
 
 /** It stands at its first instruction. `use` gets its session, the memory, its end, its console so far; QEMU is killed behind it. */

@@ -1,7 +1,8 @@
 // What a guest takes longer for its work when functions are armed that it never calls: QEMU with the same memory, from the moment at which all are
 // armed to QEMU's end, against the same without any. One function that is called once, early, is armed besides: at its call the trampolines are
 // installed, and without any the guest is stopped there once.
-import { parseProbe, planEngines } from '../../dist/probes/index.js';
+import { planEngines } from '../../dist/engines/index.js';
+import { parseProbe } from '../../dist/probes/index.js';
 import { enginePlan, prepare, record } from '../../dist/recorder/index.js';
 import { median } from '../bench-lib.mjs';
 import { labGuest, row, rsptrace } from './common.mjs';

@@ -1,9 +1,9 @@
 import type { Addr } from '../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
-import type { AddressSpaces } from './address-space.js';
-import type { FrameModel } from './frame-model.js';
-import type { InjectedCall } from './injected-call.js';
-import type { ProbeCode } from './probe-code.js';
+import type { FrameModel } from './frames/frame-model.js';
+import type { InjectedCall } from './inject/injected-call.js';
+import type { ProbeCode } from './inject/probe-code.js';
+import type { AddressSpaces } from './pages/address-space.js';
 
 /** What differs between the two architectures, and nothing else: one implementation a folder, the same file names in both. */
 export interface Architecture {
@@ -39,7 +39,7 @@ export interface Architecture {
   /** The stack pointer right after the function has returned, from the one at its first instruction. */
   stackPointerAfterReturn(atEntry: bigint): bigint;
   /** A way over the instruction at `pc` without a single-step, or undefined where only a step will do. */
-  resumeOver(code: Uint8Array, pc: Addr): ResumeOver | undefined;
+  emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined;
   /** What the instruction at the start of `code` is about to do with memory, where watchpoints stop before that. */
   memoryAccess?(code: Uint8Array, registers: RegisterReader): MemoryAccess | undefined;
   /** What unwinding needs. */
@@ -52,7 +52,7 @@ export interface Architecture {
   readonly addressSpaces: AddressSpaces;
   /** Firmware that runs below the kernel, on the same harts; undefined where there is none. */
   readonly belowFirmware?: BelowFirmware;
-  /** Loads what decoding needs beyond its own tables; once, before the first use of the folder's decoder. `resumeOver` does without. */
+  /** Loads what decoding needs beyond its own tables; once, before the first use of the folder's decoder. `emulate` does without. */
   prepare(): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ export interface Architecture {
  * One instruction carried out from outside: while the target stands at it, the client writes what the instruction would have
  * written, and moves the pc. Compiled once a breakpoint, run at every hit.
  */
-export interface ResumeOver {
+export interface EmulatedInstruction {
   /** The instruction as text, for logs and `--dry-run`. */
   readonly text: string;
   /** Bytes of length in the target. */

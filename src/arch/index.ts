@@ -14,11 +14,11 @@ export function architectureNamed(gdbName: string): Architecture | undefined {
   return all.find((architecture) => architecture.gdbNames.includes(gdbName));
 }
 
-export type { AddressSpace, AddressSpaces, LargePageTable, Mapping } from './address-space.js';
-export type { Architecture, Effects, ResumeOver } from './architecture.js';
-export { type CodePath, type Step, usualPath } from './code-path.js';
-export type { CodeRange, Confidence, FrameAt, FrameModel, FunctionFrames } from './frame-model.js';
-export type { InjectedCall } from './injected-call.js';
+export type { Architecture, Effects, EmulatedInstruction } from './architecture.js';
+export type { CodeRange, Confidence, FrameAt, FrameModel, FunctionFrames } from './frames/frame-model.js';
+export { type CodePath, type Step, usualPath } from './inject/code-path.js';
+export type { InjectedCall } from './inject/injected-call.js';
+export * from './inject/probe-code.js';
+export type { AddressSpace, AddressSpaces, LargePageTable, Mapping } from './pages/address-space.js';
 export { type Privilege, type Standing, standing, standingRegisters } from './privilege.js';
-export * from './probe-code.js';
 export { riscv64, x86_64 };

@@ -3,16 +3,10 @@ import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { DebugInfo, type ElfFile, formatValue, valueJson } from '../dwarf/index.js';
-import {
-  type HartStack,
-  hartStack,
-  type Libraries,
-  loadedElf,
-  loadedLibraries,
-  type OtherCode,
-  verifyArchitecture,
-} from '../probes/index.js';
+import { DebugInfo } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
+import { type HartStack, hartStack, type OtherCode } from '../engines/index.js';
+import { type Libraries, loadedElf, loadedLibraries, verifyArchitecture } from '../facts/index.js';
 import { connect, type Hart, neverRan, type Session } from '../rsp/index.js';
 import {
   type EndReason,
@@ -23,6 +17,7 @@ import {
   SourceFrames,
   Stacks,
 } from '../unwind/index.js';
+import { formatValue, valueJson } from '../values/index.js';
 import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
 import { ExitCode } from './failure.js';

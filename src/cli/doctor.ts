@@ -2,8 +2,9 @@ import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { jsonLine } from '../base/visible.js';
 import { type Diagnosis, diagnosisJson, diagnosisText, examine, type Subject } from '../doctor/index.js';
-import { ElfFile } from '../dwarf/index.js';
-import { loadedElf, parseProbe } from '../probes/index.js';
+import { ElfFile } from '../elf/index.js';
+import { loadedElf } from '../facts/index.js';
+import { parseProbe } from '../probes/index.js';
 import {
   addressesOf,
   architectureFor,

@@ -1,5 +1,5 @@
 import { hex } from '../base/addr.js';
-import { textTable } from '../report/text-table.js';
+import { textTable } from '../base/columns.js';
 import type { OwnTime, ProbeFact } from '../trace/index.js';
 
 /** For `--json`: one object a probe. */

@@ -3,7 +3,7 @@
 import { type BigIntStats, fstatSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
-import { parseRemote } from '../rsp/address.js';
+import { parseRemote } from '../rsp/index.js';
 
 /** What of a command line names files. */
 export interface FileArguments {

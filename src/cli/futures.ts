@@ -3,21 +3,21 @@ import type { FileHead } from '../base/file-head.js';
 import { silent } from '../base/logger.js';
 import { jsonLine, textLines } from '../base/visible.js';
 // By file: a command that answers at once loads no more than it needs.
-import { DebugInfo } from '../dwarf/debug-info.js';
-import type { ElfFile } from '../dwarf/elf.js';
-import { findFutures } from '../dwarf/futures.js';
-import type { FutureSet, FutureType } from '../dwarf/index.js';
-import { compileGlob, nearest } from '../probes/glob.js';
+import { DebugInfo } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
+import type { FutureSet, FutureType } from '../futures/index.js';
 import {
   FutureGraph,
   FutureNames,
+  findFutures,
   futuresDot,
   futuresJson,
   futuresSizes,
   futuresTable,
   futuresTree,
   graphSvg,
-} from '../report/index.js';
+} from '../futures/index.js';
+import { compileGlob, nearest } from '../probes/index.js';
 import { ExitCode } from './failure.js';
 import type { FuturesArguments } from './futures-options.js';
 import { openElf } from './open-elf.js';

@@ -1,6 +1,6 @@
 import type { Logger } from '../base/logger.js';
 // By file: a command that answers at once loads no more than it needs.
-import { ElfFile } from '../dwarf/elf.js';
+import { ElfFile } from '../elf/index.js';
 import { checkFiles, type FileArguments } from './files.js';
 import { type DebugFileArguments, debugFilesOf } from './options.js';
 

@@ -1,10 +1,10 @@
 import type { Argv } from 'yargs';
 import type { FileHead } from '../base/file-head.js';
 import type { Logger } from '../base/logger.js';
-import type { DebugFileOptions } from '../dwarf/debug-file.js';
-import { type ClockName, clockNames } from '../probes/clock-names.js';
-import { type EngineName, engineNames } from '../probes/engine-names.js';
-import { WireRecorder } from '../rsp/wire-log.js';
+import type { DebugFileOptions } from '../elf/index.js';
+import { type EngineName, engineNames } from '../engines/index.js';
+import { type ClockName, clockNames } from '../facts/index.js';
+import { WireRecorder } from '../rsp/index.js';
 import { defaultTrace } from './files.js';
 import { openOutput } from './open-output.js';
 

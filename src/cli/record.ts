@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
-import { ResetVector } from '../probes/scratch/index.js';
+import { ResetVector } from '../facts/index.js';
 import { connect, parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';

@@ -5,9 +5,9 @@ import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { demangle } from '../dwarf/index.js';
-import { compileGlob } from '../probes/glob.js';
-import { engineChoices, parseProbe, planEngines, type ScratchSources } from '../probes/index.js';
-import type { ResetVector } from '../probes/scratch/index.js';
+import { engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
+import type { ResetVector } from '../facts/index.js';
+import { compileGlob, parseProbe } from '../probes/index.js';
 import { type EnginePlanWishes, enginePlan, type Program, prepare, type Recording, record } from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import {

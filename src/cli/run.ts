@@ -2,16 +2,9 @@ import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { choosesItsPlace } from '../probes/index.js';
-import {
-  HiddenMemory,
-  isRefusal,
-  linuxStart,
-  nanosPerInstruction,
-  planHiddenMemory,
-  type Refusal,
-  ResetVector,
-} from '../probes/scratch/index.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
+import { HiddenMemory, linuxStart, planHiddenMemory } from '../engines/index.js';
+import { choosesItsPlace, nanosPerInstruction, ResetVector } from '../facts/index.js';
 import type { Recording } from '../recorder/index.js';
 import { connect, type Session, type WireRecorder } from '../rsp/index.js';
 import { ConsoleFile } from './console-file.js';

@@ -1,6 +1,6 @@
-import type { ElfFile } from '../dwarf/index.js';
-import type { ScratchSources } from '../probes/index.js';
-import { parseScratch, symbolMemory } from '../probes/scratch/index.js';
+import type { ElfFile } from '../elf/index.js';
+import type { ScratchSources } from '../engines/index.js';
+import { parseScratch, symbolMemory } from '../engines/index.js';
 
 /** The memory that the user names for trampolines. Throws `SCRATCH_SYNTAX`, `SCRATCH_NO_SYMBOL`. */
 export function givenScratchOf(

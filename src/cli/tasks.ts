@@ -5,8 +5,11 @@ import type { Logger } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { DebugInfo, type ElfFile, type FutureSet, findFutures, formatValue, valueJson } from '../dwarf/index.js';
-import { type HartStack, hartStack, isSeen, loadedElf, loadedLibraries, verifyArchitecture } from '../probes/index.js';
+import { DebugInfo } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
+import { type HartStack, hartStack, isSeen } from '../engines/index.js';
+import { loadedElf, loadedLibraries, verifyArchitecture } from '../facts/index.js';
+import { type FutureSet, findFutures } from '../futures/index.js';
 import { connect, type Session } from '../rsp/index.js';
 import {
   type AwaitNode,
@@ -20,6 +23,7 @@ import {
   writableRegions,
 } from '../tasks/index.js';
 import { type RunningPoll, runningPolls, Stacks } from '../unwind/index.js';
+import { formatValue, valueJson } from '../values/index.js';
 import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
 import { ExitCode } from './failure.js';

@@ -1,14 +1,9 @@
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { jsonLine, visible } from '../base/visible.js';
-import {
-  DebugInfo,
-  type DescribedMember,
-  type DescribedType,
-  describeType,
-  ElfFile,
-  ProgramNames,
-} from '../dwarf/index.js';
+import { DebugInfo } from '../dwarf/index.js';
+import { ElfFile } from '../elf/index.js';
+import { type DescribedMember, type DescribedType, describeType, ProgramNames } from '../values/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { type DebugFileArguments, debugFilesOf } from './options.js';

@@ -1,6 +1,6 @@
 import { hex } from '../base/addr.js';
+import { textTable } from '../base/columns.js';
 import type { Program } from '../recorder/index.js';
-import { textTable } from '../report/text-table.js';
 import type { WatchAccess, WatchRow } from '../trace/index.js';
 
 const words: Readonly<Record<WatchAccess, string>> = { r: 'reads', w: 'writes', rw: 'reads and writes' };

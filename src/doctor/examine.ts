@@ -1,8 +1,8 @@
 import { type Architecture, architectureNamed } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
-import type { ElfFile } from '../dwarf/index.js';
-import type { ScratchSources } from '../probes/index.js';
+import type { ElfFile } from '../elf/index.js';
+import type { ScratchSources } from '../engines/index.js';
 import { type Hart, isProcess, type Session } from '../rsp/index.js';
 import { type Advice, adviceFor } from './advice.js';
 import { type UsableClock, usableClocks } from './clocks.js';

@@ -1,19 +1,18 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import type { ElfFile } from '../dwarf/index.js';
+import { isRefusal } from '../base/refusal.js';
+import type { ElfFile } from '../elf/index.js';
 import {
-  type CodeCheck,
   type EnginePlanOptions,
   engineChoices,
+  findScratch,
   planEngines,
   processMemory,
   type ScratchSources,
-  verifyArchitecture,
-  verifyCode,
   whyProcessStops,
-} from '../probes/index.js';
-import { findScratch, isRefusal } from '../probes/scratch/index.js';
+} from '../engines/index.js';
+import { type CodeCheck, verifyArchitecture, verifyCode } from '../facts/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 

@@ -2,7 +2,8 @@
 // QEMU counts under -icount. Read while it stands, so that nothing stops it while it runs.
 
 import { type Addr, addOffset, hex } from '../base/addr.js';
-import { demangle, type ElfFile } from '../dwarf/index.js';
+import { demangle } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 
 /** Something that grows with the guest's work. */

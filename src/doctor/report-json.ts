@@ -1,6 +1,7 @@
 // The object of `rsptrace doctor --json`, version 1: docs/doctor.md.
 import { type Addr, hex } from '../base/addr.js';
-import { demangle, type ElfFile } from '../dwarf/index.js';
+import { demangle } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import type { Diagnosis } from './examine.js';
 import type { ProgramReport } from './program.js';
 import type { RoundTrip } from './round-trips.js';

@@ -1,7 +1,8 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
-import { findClock, StopEngine } from '../probes/index.js';
+import { StopEngine } from '../engines/index.js';
+import { findClock } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 
 /** How the guest is let run for a moment. */

@@ -11,7 +11,7 @@
  */
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import type { ElfFile } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import { type Counts, instructionMeter, type Meter, staticsMeter } from './progress.js';
 import { type RunContext, runGuest } from './runs.js';
 import type { Server } from './stub.js';
@@ -195,7 +195,7 @@ function shadowOf(arch: Architecture, elf: ElfFile, address: Addr): Addr | undef
     const at = addOffset(address, offset);
     if (at >> 12n !== address >> 12n) return undefined;
     const code = elf.bytesAt(at, 15);
-    const length = code && arch.resumeOver(code, at)?.length;
+    const length = code && arch.emulate(code, at)?.length;
     if (length === undefined) return undefined;
     if (length > 1) {
       const inside = addOffset(at, 1);

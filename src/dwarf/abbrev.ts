@@ -8,9 +8,9 @@
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, RsptraceError } from '../base/errors.js';
+import { U32Column } from '../base/growable.js';
 import { DW_FORM } from './constants.js';
 import { fixedSize, skipStep } from './form-sizes.js';
-import { U32Column } from './growable.js';
 
 /** The sizes that a unit's header sets, on which the sizes of forms depend. */
 export interface UnitFormat {

@@ -6,7 +6,7 @@
 // Refused, with a warning, and the other sets used: segment selectors, other versions, sets of no unit.
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
-import { type CodeAddress, signedWord } from './code-address.js';
+import { type CodeAddress, signedWord } from '../elf/index.js';
 import type { DebugInfo } from './debug-info.js';
 import type { Unit } from './unit.js';
 

@@ -11,9 +11,9 @@
 import { highHalf, lowHalf } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
+import type { ElfFile } from '../elf/index.js';
+import { type CodeAddress, signedWord } from '../elf/index.js';
 import { DW_EH_PE } from './cfi-codes.js';
-import { type CodeAddress, signedWord } from './code-address.js';
-import type { ElfFile } from './elf.js';
 
 export interface Cie {
   readonly codeAlign: number;

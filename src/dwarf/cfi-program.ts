@@ -6,9 +6,9 @@
 import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
 import type { CfaRule, RegisterRule, UnwindRow } from '../base/unwind-row.js';
+import { type CodeAddress, lastNotAbove } from '../elf/index.js';
 import { DW_CFA } from './cfi-codes.js';
 import type { Cie, Fde } from './cfi-entries.js';
-import { type CodeAddress, lastNotAbove } from './code-address.js';
 
 const MAX_REMEMBERED = 256;
 /** Rules in all rows of an FDE together: real ones stay below a few hundred. */

@@ -2,10 +2,10 @@ import { type Addr, hex } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import { isDamage, messageOf } from '../base/errors.js';
 import type { UnwindRow } from '../base/unwind-row.js';
+import type { ElfFile } from '../elf/index.js';
+import { type CodeAddress, type CodeSpace, lastNotAbove } from '../elf/index.js';
 import { CfiSection, type Fde } from './cfi-entries.js';
 import { CfiTable } from './cfi-program.js';
-import { type CodeAddress, type CodeSpace, lastNotAbove } from './code-address.js';
-import type { ElfFile } from './elf.js';
 
 /** Rows kept by address: more than any stack has, few enough to forget about. */
 const MAX_CACHED = 0x1_0000;

@@ -1,22 +1,27 @@
 import { type Addr, addr } from '../base/addr.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
+import {
+  type CodeAddress,
+  DwarfSections,
+  debugLink,
+  type ElfFile,
+  ET,
+  IntervalIndex,
+  IntervalList,
+  lastNotAbove,
+} from '../elf/index.js';
 import { AbbrevCache } from './abbrev.js';
 import { readAranges } from './aranges.js';
-import { type CodeAddress, lastNotAbove } from './code-address.js';
 import { DW_AT } from './constants.js';
-import { debugLink } from './debug-file.js';
 import { Die, type DieCursor } from './die.js';
-import { type ElfFile, ET } from './elf.js';
 import { type FileName, FileNames } from './file-names.js';
 import { functionName } from './function-names.js';
-import { IntervalIndex, IntervalList } from './intervals.js';
 import { LineTable } from './line.js';
 import { type LineHeader, readLineHeader } from './line-header.js';
 import { type NamedKind, NameIndex } from './name-index.js';
 import { linkageNameOf, qualifiedName, through } from './names.js';
 import { type AddressRange, rangesOf } from './ranges.js';
-import { DwarfSections } from './sections.js';
 import { type CodePlace, codePlace } from './source-stack.js';
 import { checkSplit, splitFileError } from './split-dwarf.js';
 import { staticAddress } from './static-address.js';

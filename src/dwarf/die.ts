@@ -1,6 +1,6 @@
 // Debugging information entries: DWARF 5, sections 2.3 and 7.5.2. An entry is an abbreviation code (uleb; 0 ends a list of
 // children) and the values of the attributes that its declaration names.
-import { type CodeAddress, NO_ADDRESS } from './code-address.js';
+import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
 import { DW_AT } from './constants.js';
 import { lebEnd, ulebAt } from './form-sizes.js';
 import {

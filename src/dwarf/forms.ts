@@ -3,10 +3,10 @@
 //
 // References into a supplementary file (ref_sup, strp_sup, GNU_ref_alt, GNU_strp_alt) are undefined: the file is not opened.
 import { RsptraceError } from '../base/errors.js';
-import type { CodeAddress } from './code-address.js';
+import type { CodeAddress } from '../elf/index.js';
+import { asText, textAt } from '../elf/index.js';
 import { DW_FORM } from './constants.js';
 import { lebEnd, u16At, u32At, ulebAt } from './form-sizes.js';
-import { asText, textAt } from './text-at.js';
 import type { Unit } from './unit.js';
 
 /** A form and where its value stands in the unit's section; `implicit` is implicit_const's value. */

@@ -8,10 +8,10 @@
 // embedded by clang (DW_LNCT_LLVM_source), sizes, times and MD5 sums are passed over.
 import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
+import type { DwarfSections } from '../elf/index.js';
 import { DW_FORM } from './constants.js';
 import { fixedSize, SKIP } from './form-sizes.js';
 import { DW_LNCT } from './list-codes.js';
-import type { DwarfSections } from './sections.js';
 
 export interface LineFile {
   readonly name: string;

@@ -4,10 +4,16 @@
 // VLIW op_index is followed (maximum_operations_per_instruction) and dropped: addresses only. Each opcode emits at most one
 // row, so the program's length bounds the table.
 import { ByteReader } from '../base/byte-reader.js';
-import { type CodeAddress, type CodeSpace, lastNotAbove, NO_ADDRESS } from './code-address.js';
-import type { ElfFile } from './elf.js';
-import { F64Column, U32Column } from './growable.js';
-import { IntervalIndex, IntervalList } from './intervals.js';
+import { F64Column, U32Column } from '../base/growable.js';
+import type { ElfFile } from '../elf/index.js';
+import {
+  type CodeAddress,
+  type CodeSpace,
+  IntervalIndex,
+  IntervalList,
+  lastNotAbove,
+  NO_ADDRESS,
+} from '../elf/index.js';
 import type { LineHeader } from './line-header.js';
 import { DW_LNE, DW_LNS } from './list-codes.js';
 

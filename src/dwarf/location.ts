@@ -3,7 +3,7 @@
 //
 // Expressions are handed on as bytes: expr.ts evaluates them.
 import { ByteReader } from '../base/byte-reader.js';
-import type { CodeAddress } from './code-address.js';
+import type { CodeAddress } from '../elf/index.js';
 import { DW_FORM } from './constants.js';
 import type { Die, DieCursor } from './die.js';
 import { lebEnd, ulebAt } from './form-sizes.js';

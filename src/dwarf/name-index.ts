@@ -1,8 +1,8 @@
+import { U32Column } from '../base/growable.js';
 import type { DebugInfo } from './debug-info.js';
 import { readDebugNames } from './debug-names.js';
 import type { Die } from './die.js';
 import { functionName, splitPath } from './function-names.js';
-import { U32Column } from './growable.js';
 import { hashText, KIND, type NameSink, scanNames } from './name-scan.js';
 import { nameOf, pathOf, stripGenerics } from './names.js';
 

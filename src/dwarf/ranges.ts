@@ -4,7 +4,7 @@
 // Every list is bounded by its section, and its entries are charged each time: functions of a damaged file may share one list.
 // Empty ranges, reversed ones and those outside every address space are left out; those of discarded functions (linkers leave 0, 1 or -1) are not: see ElfFile.isLoaded.
 import { ByteReader } from '../base/byte-reader.js';
-import type { CodeAddress } from './code-address.js';
+import type { CodeAddress } from '../elf/index.js';
 import { DW_AT, DW_FORM } from './constants.js';
 import type { Die, DieCursor } from './die.js';
 import { indexedAddress, readNumber } from './forms.js';

@@ -1,12 +1,11 @@
 import type { Addr } from '../base/addr.js';
-import type { CodeAddress } from './code-address.js';
+import type { CodeAddress, ElfSymbol } from '../elf/index.js';
 import { DW_AT, DW_TAG } from './constants.js';
 import type { DebugInfo, SourcePosition } from './debug-info.js';
 import type { Die } from './die.js';
 import { functionName } from './function-names.js';
 import { linkageNameOf } from './names.js';
 import { rangesOf } from './ranges.js';
-import type { ElfSymbol } from './symbols.js';
 
 /** One function of the source at an address: as many as the compiler inlined into each other there. */
 export interface SourceFunction {

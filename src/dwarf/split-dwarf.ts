@@ -3,9 +3,9 @@
 // makes), which hold what several files share. Neither kind of file is read: what is said here is what is missing, and how to
 // have it in one file.
 import { RsptraceError } from '../base/errors.js';
+import type { ElfFile } from '../elf/index.js';
 import { DW_AT, DW_UT } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
-import type { ElfFile } from './elf.js';
 import type { Unit } from './unit.js';
 
 const HINT =

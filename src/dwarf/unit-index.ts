@@ -1,8 +1,7 @@
-import { type CodeAddress, lastNotAbove } from './code-address.js';
+import { U32Column } from '../base/growable.js';
+import { type CodeAddress, IntervalIndex, IntervalList, lastNotAbove } from '../elf/index.js';
 import { DW_AT, DW_TAG } from './constants.js';
 import { Die, DieCursor } from './die.js';
-import { U32Column } from './growable.js';
-import { IntervalIndex, IntervalList } from './intervals.js';
 import type { Unit } from './unit.js';
 
 /** In columns. */

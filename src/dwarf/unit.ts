@@ -8,12 +8,11 @@
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, RsptraceError } from '../base/errors.js';
+import type { CodeSpace, DwarfSections } from '../elf/index.js';
 import type { AbbrevCache, AbbrevTable, UnitFormat } from './abbrev.js';
-import type { CodeSpace } from './code-address.js';
 import { DW_AT, DW_LANG, DW_UT } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import { Die } from './die.js';
-import type { DwarfSections } from './sections.js';
 
 export interface UnitHeader extends UnitFormat {
   /** Where the unit's header begins, in the one space of DIE offsets. */

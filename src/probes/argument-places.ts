@@ -1,16 +1,9 @@
 import type { Architecture } from '../arch/index.js';
 import { ByteReader } from '../base/byte-reader.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import {
-  type CodeAddress,
-  type Die,
-  DW_AT,
-  DW_OP,
-  evaluate,
-  type Location,
-  locationAt,
-  type Shape,
-} from '../dwarf/index.js';
+import { type Die, DW_AT, DW_OP, evaluate, type Location, locationAt } from '../dwarf/index.js';
+import type { CodeAddress } from '../elf/index.js';
+import type { Shape } from '../values/index.js';
 import { scalarsOf } from './scalar-layout.js';
 
 /** Where an argument lies when a function's first instruction is about to run, or a result when it has returned. */

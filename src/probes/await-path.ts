@@ -1,4 +1,4 @@
-import type { FutureState, FutureType, HeldFuture } from '../dwarf/index.js';
+import type { FutureState, FutureType, HeldFuture } from '../futures/index.js';
 
 /** A Future that lies inside another: where, and what it is. */
 export interface InnerFuture {

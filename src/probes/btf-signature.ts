@@ -1,5 +1,5 @@
 import type { Architecture } from '../arch/index.js';
-import { type BtfFunction, btfFunctions, type ElfFile } from '../dwarf/index.js';
+import { type BtfFunction, btfFunctions, type ElfFile } from '../elf/index.js';
 import type { ValuePlace } from './argument-places.js';
 import type { FunctionArgument } from './resolve-functions.js';
 

@@ -1,6 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import { CallFrames, type DebugInfo, type ElfFile } from '../dwarf/index.js';
+import { CallFrames, type DebugInfo } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import { Describer, type FunctionProbe } from './resolve-functions.js';
 
 /** What the program tells of code beyond a function's own instructions. Looked up when it is asked for. */

@@ -5,13 +5,13 @@ import {
   DieCursor,
   DW_TAG,
   demangle,
-  type ElfFile,
   functionName,
   linkageNameOf,
   nameOf,
   pathOf,
   stripGenerics,
 } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 
 /** A function with code of its own, under one of its names. */
 export interface NamedFunction {

@@ -1,4 +1,4 @@
-import type { FutureState, FutureType } from '../dwarf/index.js';
+import type { FutureState, FutureType } from '../futures/index.js';
 import type { InnerFuture, InnerPoll } from './await-path.js';
 import type { FutureLook, Running } from './reading.js';
 

@@ -1,6 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
-import type { ElfFile } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 
 /** Functions that are reached, or left, in another way than by a call and a return. */
 const byName: readonly { readonly name: RegExp; readonly reason: string }[] = [

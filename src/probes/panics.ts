@@ -1,5 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import type { ElfFile } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import type { ReadPlan } from './read-plan.js';
 
 /** A function that runs when a panic has been caught, and at no other time. */

@@ -1,7 +1,7 @@
 import type { Condition, IntegerIn } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import type { Shape } from '../dwarf/index.js';
+import type { Shape } from '../values/index.js';
 import type { ValuePlace } from './argument-places.js';
 
 /** `len > 100`: an argument by its name, compared with an integer. */

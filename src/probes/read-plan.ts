@@ -1,6 +1,6 @@
 import type { Condition, IntegerIn } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
-import type { FutureType } from '../dwarf/index.js';
+import type { FutureType } from '../futures/index.js';
 import type { ValuePlace } from './argument-places.js';
 import type { FunctionProbe } from './resolve-functions.js';
 import type { PollProbe } from './resolve-polls.js';

@@ -6,9 +6,9 @@ import {
   type FutureState,
   type FutureType,
   stateOf,
-} from '../dwarf/index.js';
+} from '../futures/index.js';
 import type { InnerFuture } from './await-path.js';
-import type { MemoryRequest } from './stop-engine.js';
+import type { MemoryRequest } from './tracer.js';
 
 /** An inner Future that is running or suspended, inlined, within its outer one's poll. */
 export interface Running extends InnerFuture {

@@ -1,19 +1,10 @@
 import type { Architecture, Condition } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import {
-  type DebugInfo,
-  type Die,
-  DW_AT,
-  DW_TAG,
-  type ElfFile,
-  linkageNameOf,
-  nameOf,
-  type Shape,
-  Shapes,
-  through,
-} from '../dwarf/index.js';
+import { type DebugInfo, type Die, DW_AT, DW_TAG, linkageNameOf, nameOf, through } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import type { FunctionRef } from '../trace/index.js';
+import { type Shape, Shapes } from '../values/index.js';
 import {
   type Convention,
   type Described,

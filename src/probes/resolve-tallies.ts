@@ -1,6 +1,7 @@
 import type { Architecture, IntegerIn } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
-import type { DebugInfo, ElfFile } from '../dwarf/index.js';
+import type { DebugInfo } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import { loopsToStart } from './code-facts.js';
 import { integerArgument } from './predicate.js';
 import type { ProbeSpec, ProbesByKind } from './probe-spec.js';

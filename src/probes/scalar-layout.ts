@@ -1,4 +1,4 @@
-import type { FieldShape, Shape } from '../dwarf/index.js';
+import type { FieldShape, Shape } from '../values/index.js';
 
 /** A part of a value that travels in a register of its own. */
 export interface Scalar {

@@ -37,7 +37,7 @@ export interface Reaction {
 }
 
 /** What is traced beside the stops, without any, and wants to know of them. */
-export interface Beside {
+export interface StopObserver {
   /** The target runs from now on until what this gives is called. It may interrupt the target meanwhile. */
   runs(): () => void;
   /** At a stop: true where it was asked for here, and all that it was wanted for is done, or in the batch that the target goes on with. */

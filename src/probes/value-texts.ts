@@ -1,6 +1,6 @@
 import { hex, lowHalf } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import { formatValue, type Shape, valueOfBytes } from '../dwarf/index.js';
+import { formatValue, type Shape, valueOfBytes } from '../values/index.js';
 import { bytesIn, type ValuePlace } from './argument-places.js';
 
 /** Texts of one place that are kept, one a hash. */

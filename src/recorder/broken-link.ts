@@ -1,5 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
-import type { ClockReader } from '../probes/index.js';
+import type { ClockReader } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import type { Gap, GuestNanos } from '../trace/index.js';
 

@@ -1,5 +1,5 @@
-import type { ElfFile } from '../dwarf/index.js';
-import type { HartSource } from '../probes/index.js';
+import type { ElfFile } from '../elf/index.js';
+import type { HartSource } from '../facts/index.js';
 import type { Hart, Session } from '../rsp/index.js';
 import type { HartInfo } from '../trace/index.js';
 

@@ -2,20 +2,18 @@ import { type Architecture, architectureOf } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import { type DebugFileOptions, DebugInfo, ElfFile, type FutureSet, findFutures } from '../dwarf/index.js';
+import { DebugInfo } from '../dwarf/index.js';
+import { type DebugFileOptions, ElfFile } from '../elf/index.js';
+import { type EngineName, type EnginePlanOptions, lookAtPlans } from '../engines/index.js';
+import { changesItsCode, hartSource, loadedElf, verifyCode } from '../facts/index.js';
+import { type FutureSet, findFutures } from '../futures/index.js';
 import {
   type AnyProbe,
   type CatchProbe,
   catchProbes,
-  changesItsCode,
   codeFacts,
-  type EngineName,
-  type EnginePlanOptions,
   type FunctionProbes,
-  hartSource,
   knownPlaces,
-  loadedElf,
-  lookAtPlans,
   mayInline,
   mergePlans,
   type PollProbes,
@@ -28,7 +26,6 @@ import {
   resolvePolls,
   resolveTallies,
   type TallyProbes,
-  verifyCode,
   type WatchPlace,
   type WatchSpec,
 } from '../probes/index.js';

@@ -1,8 +1,9 @@
 import type { Addr } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import type { ClockName, EngineName, FunctionOptions, ScratchSources } from '../probes/index.js';
-import type { ResetVector } from '../probes/scratch/index.js';
+import type { EngineName, ScratchSources } from '../engines/index.js';
+import type { ClockName, ResetVector } from '../facts/index.js';
+import type { FunctionOptions } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, OwnTime, ProbeFact, TallyRow, TraceSink, WatchRef } from '../trace/index.js';
 import type { Program } from './program.js';

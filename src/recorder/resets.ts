@@ -1,6 +1,7 @@
 import type { Logger } from '../base/logger.js';
-import type { ResetWatch } from '../probes/index.js';
-import { type HiddenMemory, isRefusal, type Refusal, type ResetVector } from '../probes/scratch/index.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
+import type { HiddenMemory, ResetWatch } from '../engines/index.js';
+import type { ResetVector } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 
 export interface ResetsOptions {

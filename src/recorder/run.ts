@@ -2,16 +2,9 @@ import { basename } from 'node:path';
 import { type Addr, hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import {
-  type ClockReader,
-  changesItsCode,
-  Engines,
-  StopEngine,
-  verifyArchitecture,
-  verifyCode,
-  Watchpoints,
-} from '../probes/index.js';
-import { isRefusal } from '../probes/scratch/index.js';
+import { isRefusal } from '../base/refusal.js';
+import { Engines, StopEngine, Watchpoints } from '../engines/index.js';
+import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from '../facts/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';

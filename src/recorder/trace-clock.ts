@@ -1,6 +1,7 @@
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { type ClockReader, counterScale, findClock, type RecordCounter, SteadyClock } from '../probes/index.js';
+import { counterScale, type RecordCounter } from '../engines/index.js';
+import { type ClockReader, findClock, SteadyClock } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
 import type { RecordOptions } from './recording.js';

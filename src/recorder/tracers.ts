@@ -1,3 +1,4 @@
+import { SpaceNumbers, stackBytes } from '../facts/index.js';
 import {
   Backtraces,
   type CallKind,
@@ -6,8 +7,6 @@ import {
   FunctionTracer,
   loopsToStart,
   PollTracer,
-  SpaceNumbers,
-  stackBytes,
   TallyTracer,
   WatchEvents,
 } from '../probes/index.js';

@@ -1,17 +1,9 @@
 import { type Addr, addOffset } from '../base/addr.js';
 import { silent } from '../base/logger.js';
-import {
-  type EngineName,
-  type EnginePlanOptions,
-  insideKernel,
-  resolveWatches,
-  unavailable,
-  verifyArchitecture,
-  verifyCode,
-  verifyPlace,
-  type WatchPlace,
-} from '../probes/index.js';
-import { isRefusal, pagingIsFinal } from '../probes/scratch/index.js';
+import { isRefusal } from '../base/refusal.js';
+import { type EngineName, type EnginePlanOptions, unavailable } from '../engines/index.js';
+import { insideKernel, pagingIsFinal, verifyArchitecture, verifyCode, verifyPlace } from '../facts/index.js';
+import { resolveWatches, type WatchPlace } from '../probes/index.js';
 import { isProcess, neverRan } from '../rsp/index.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
 import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts } from './program.js';

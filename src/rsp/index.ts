@@ -1,20 +1,18 @@
-export { formatRemote, parseRemote, type RemoteAddress } from './address.js';
-export { Batch } from './batch.js';
-export type { Breakpoint } from './batch-requests.js';
-export { type ConnectOptions, connect } from './connect.js';
-export type { KnownArchitecture } from './default-registers.js';
-export { isProcess, type StubFeatures } from './features.js';
-export { hexDigit } from './hex.js';
-export { insist } from './insist.js';
-export { type ListedLibrary, parseLibraryList } from './library-list.js';
-export { type MemoryRegion, regionOf } from './memory-map.js';
-export { neverRan } from './never-ran.js';
-export { packets } from './packets.js';
-export type { TargetMemory } from './paged-memory.js';
-export { RegisterBlock } from './registers.js';
-export type { Reply } from './request.js';
-export { ANY_HART, type Resume, type SessionState } from './run-control.js';
-export { type Hart, Session } from './session.js';
+export { Batch } from './session/batch.js';
+export type { Breakpoint } from './session/batch-requests.js';
+export { CoalescedReads } from './session/coalesced-reads.js';
+export { type ConnectOptions, connect } from './session/connect.js';
+export type { KnownArchitecture } from './session/default-registers.js';
+export { isProcess, type StubFeatures } from './session/features.js';
+export { type ListedLibrary, parseLibraryList } from './session/library-list.js';
+export { type MemoryRegion, regionOf } from './session/memory-map.js';
+export { neverRan } from './session/never-ran.js';
+export { packets } from './session/packets.js';
+export type { TargetMemory } from './session/paged-memory.js';
+export { RegisterBlock } from './session/registers.js';
+export type { Reply } from './session/request.js';
+export { ANY_HART, type Resume, type SessionState } from './session/run-control.js';
+export { type Hart, Session } from './session/session.js';
 export {
   parseStopReply,
   pidOf,
@@ -22,6 +20,9 @@ export {
   type SignalStop,
   type StopReason,
   type StopReply,
-} from './stop-reply.js';
-export { type RegisterDescription, TargetDescription } from './target-description.js';
-export { WireRecorder, wasLaunched } from './wire-log.js';
+} from './session/stop-reply.js';
+export { type RegisterDescription, TargetDescription } from './session/target-description.js';
+export { formatRemote, parseRemote, type RemoteAddress } from './wire/address.js';
+export { hexDigit } from './wire/hex.js';
+export { retry } from './wire/retry.js';
+export { WireRecorder, wasLaunched } from './wire/wire-log.js';

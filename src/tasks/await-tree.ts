@@ -9,7 +9,7 @@ import {
   liveFutures,
   type NextBlock,
   stateOf,
-} from '../dwarf/index.js';
+} from '../futures/index.js';
 
 /** A Future in memory, and those that it holds: what it awaits, the branches of a join or a select. */
 export interface AwaitNode {

@@ -1,6 +1,6 @@
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import type { FutureSet, FutureType } from '../dwarf/index.js';
+import type { FutureSet, FutureType } from '../futures/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
 import type { Region } from './memory-image.js';
 

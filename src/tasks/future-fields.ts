@@ -1,5 +1,6 @@
 import type { MemoryReader } from '../base/memory-reader.js';
-import { type DebugInfo, ObjectPlace, type Value, Values } from '../dwarf/index.js';
+import type { DebugInfo } from '../dwarf/index.js';
+import { ObjectPlace, type Value, Values } from '../values/index.js';
 import type { AwaitNode } from './await-tree.js';
 
 export interface FutureLocal {

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { type Addr, addr } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { ElfFile, ET } from '../dwarf/index.js';
+import { ElfFile, ET } from '../elf/index.js';
 
 /** A stretch of the target's memory. */
 export interface Region {

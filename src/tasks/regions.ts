@@ -1,5 +1,5 @@
 import { type Addr, addr } from '../base/addr.js';
-import type { ElfFile } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import type { Region } from './memory-image.js';
 
 const PT_LOAD = 1;

@@ -1,5 +1,6 @@
 import type { FrameModel } from '../arch/index.js';
-import { CallFrames, type CodeAddress, DebugInfo, type ElfFile } from '../dwarf/index.js';
+import { CallFrames, DebugInfo } from '../dwarf/index.js';
+import type { CodeAddress, ElfFile } from '../elf/index.js';
 import { CodeMap, type FunctionCode } from './code-map.js';
 import type { Found, Place, Unwinder, UnwinderName } from './frame.js';
 import { CodeFrames, cfiUnwinder, framePointerUnwinder, pick, prologueUnwinder } from './unwinders.js';

@@ -1,5 +1,6 @@
 import type { CodeRange } from '../arch/index.js';
-import { type CodeAddress, type DebugInfo, type ElfFile, lastNotAbove } from '../dwarf/index.js';
+import type { DebugInfo } from '../dwarf/index.js';
+import { type CodeAddress, type ElfFile, lastNotAbove } from '../elf/index.js';
 
 /** A function's code: its entry first, then the parts that the compiler put elsewhere. */
 export interface FunctionCode {

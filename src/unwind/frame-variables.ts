@@ -1,16 +1,8 @@
 import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import {
-  type DebugInfo,
-  DW_TAG,
-  type FrameAccess,
-  type FutureSet,
-  type FutureType,
-  placeOf,
-  type Value,
-  Values,
-  variablesAt,
-} from '../dwarf/index.js';
+import { type DebugInfo, DW_TAG } from '../dwarf/index.js';
+import type { FutureSet, FutureType } from '../futures/index.js';
+import { type FrameAccess, placeOf, type Value, Values, variablesAt } from '../values/index.js';
 import type { Frame } from './frame.js';
 
 /** A variable of one frame: of its function, or of one that is inlined there. */

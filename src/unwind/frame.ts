@@ -2,7 +2,7 @@ import type { Confidence } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { UnwindRow } from '../base/unwind-row.js';
-import type { CodeAddress } from '../dwarf/index.js';
+import type { CodeAddress } from '../elf/index.js';
 import type { CodeImage } from './code-image.js';
 
 /** How a frame is left: by call frame information, by the frame pointer, by what its function's code does. */

@@ -1,4 +1,5 @@
 // Stacks of a stopped hart: three unwinders behind one interface, and the chain that picks between them.
+
 export type { End, EndReason, Frame, FrameRegisters, Hooked, HookFrame, UnwinderName } from './frame.js';
 export { type FrameVariable, FrameVariables, type RunningPoll, runningPolls } from './frame-variables.js';
 export { type SourceFrame, SourceFrames } from './source-frames.js';

@@ -1,14 +1,6 @@
 import { type Addr, addr } from '../base/addr.js';
-import {
-  type DebugInfo,
-  type Die,
-  DW_AT,
-  DW_TAG,
-  demangle,
-  type ElfFile,
-  functionName,
-  rangesOf,
-} from '../dwarf/index.js';
+import { type DebugInfo, type Die, DW_AT, DW_TAG, demangle, functionName, rangesOf } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import type { Frame } from './frame.js';
 
 /** One function in the source: a frame has as many as were inlined into each other at its pc. */

@@ -1,7 +1,8 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
-import type { DebugInfo, ElfFile } from '../dwarf/index.js';
+import type { DebugInfo } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import { CodeImage, CodeImages } from './code-image.js';
 import type { End, Frame, Hooked, UnwinderName } from './frame.js';
 import { RegisterFile } from './registers.js';

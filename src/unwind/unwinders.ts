@@ -1,5 +1,6 @@
 import type { Confidence, FrameAt, FrameModel, FunctionFrames } from '../arch/index.js';
-import type { CallFrames, CodeAddress, CodeSpace } from '../dwarf/index.js';
+import type { CallFrames } from '../dwarf/index.js';
+import type { CodeAddress, CodeSpace } from '../elf/index.js';
 import type { CodeMap } from './code-map.js';
 import type { Found, Place, Unwinder } from './frame.js';
 

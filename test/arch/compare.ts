@@ -85,7 +85,7 @@ interface Prediction {
 
 /** The state after the effects are applied. Only registers that `reads` names are told, so that it must be complete. */
 function predict(architecture: Architecture, trial: Trial): Prediction | undefined {
-  const carried = architecture.resumeOver(trial.bytes, addr(trial.pc));
+  const carried = architecture.emulate(trial.bytes, addr(trial.pc));
   if (carried === undefined) throw new Error(`${trial.name} is not carried out`);
   if (carried.length !== trial.bytes.length) throw new Error(`${trial.name} has another length`);
   const known = { register: (name: string) => (carried.reads.includes(name) ? trial.registers.get(name) : undefined) };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { decode } from '../../src/arch/riscv64/decode.js';
-import { textOf } from '../../src/arch/riscv64/text.js';
+import { textOf } from '../../src/arch/riscv64/disassembly.js';
 import { addr } from '../../src/base/addr.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { disassemble, disassembleBytes, type Line } from './objdump.js';

@@ -5,7 +5,7 @@ import {
   headFlag,
   type RecordField,
   type RingGeometry,
-} from '../../src/arch/probe-code.js';
+} from '../../src/arch/inject/probe-code.js';
 import { decode } from '../../src/arch/riscv64/decode.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { addOffset } from '../../src/base/addr.js';

@@ -5,7 +5,7 @@ import {
   type Displaced,
   type FieldSource,
   type RecordField,
-} from '../../src/arch/probe-code.js';
+} from '../../src/arch/inject/probe-code.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { limits } from './buckets.js';
 import { random, values } from './random.js';

@@ -5,7 +5,7 @@ import {
   type EntryTrampoline,
   type FieldSource,
   type RecordField,
-} from '../../src/arch/probe-code.js';
+} from '../../src/arch/inject/probe-code.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { addr } from '../../src/base/addr.js';
 import { random } from './random.js';

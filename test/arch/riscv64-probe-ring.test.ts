@@ -1,5 +1,5 @@
 import t from 'tap';
-import { controlBlock, type Displaced, type RecordField } from '../../src/arch/probe-code.js';
+import { controlBlock, type Displaced, type RecordField } from '../../src/arch/inject/probe-code.js';
 import { decode } from '../../src/arch/riscv64/decode.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { random } from './random.js';

@@ -5,7 +5,7 @@ import {
   type ExitTrampoline,
   type PatchKind,
   type RingGeometry,
-} from '../../src/arch/probe-code.js';
+} from '../../src/arch/inject/probe-code.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { type Addr, addr } from '../../src/base/addr.js';
 import type { Machine } from './riscv64-machine.js';

@@ -18,7 +18,7 @@ const programs = {
   libc: '/lib/x86_64-linux-gnu/libc.so.6',
 };
 
-/** A line of objdump in the words of `resumeOver`, which knows but one nop and omits displacements of zero. */
+/** A line of objdump in the words of `emulate`, which knows but one nop and omits displacements of zero. */
 function expected({ mnemonic, operands }: Line): string {
   const op = mnemonic.replace(/^(repz|rex\.\w+) /, '');
   if (/(^| )nop$/.test(op) || (op === 'xchg' && operands === 'ax,ax')) return 'nop';
@@ -34,7 +34,7 @@ for (const [name, file] of Object.entries(programs)) {
     const wrong: object[] = [];
     let carriedOut = 0;
     for (const line of lines) {
-      const carried = x86_64.resumeOver(line.bytes, addr(line.address));
+      const carried = x86_64.emulate(line.bytes, addr(line.address));
       if (carried === undefined) continue;
       carriedOut++;
       const objdump = expected(line);

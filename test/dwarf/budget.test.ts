@@ -3,19 +3,12 @@
 import t from 'tap';
 import { Budget } from '../../src/base/budget.js';
 import { RsptraceError } from '../../src/base/errors.js';
-import {
-  CallFrames,
-  DebugInfo,
-  DieCursor,
-  demangle,
-  ElfFile,
-  findFutures,
-  ProgramNames,
-  rangesOf,
-  stripGenerics,
-} from '../../src/dwarf/index.js';
+import { CallFrames, DebugInfo, DieCursor, demangle, rangesOf, stripGenerics } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
+import { findFutures } from '../../src/futures/index.js';
+import { shortType } from '../../src/futures/short-names.js';
 import { namedFunctions } from '../../src/probes/function-names.js';
-import { shortType } from '../../src/report/short-names.js';
+import { ProgramNames } from '../../src/values/index.js';
 import { brokenSection, costlyElves, nested } from '../support/costly-elves.js';
 
 /** The code of what was thrown, or `read`. */

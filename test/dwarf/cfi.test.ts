@@ -8,7 +8,8 @@ import { riscv64, x86_64 } from '../../src/arch/index.js';
 import { addr } from '../../src/base/addr.js';
 import { Budget } from '../../src/base/budget.js';
 import type { RegisterRule, UnwindRow } from '../../src/base/unwind-row.js';
-import { CallFrames, ElfFile, evaluateCfi } from '../../src/dwarf/index.js';
+import { CallFrames, evaluateCfi } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 
 const dwarfNames = {

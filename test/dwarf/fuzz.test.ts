@@ -16,8 +16,6 @@ import {
   DieCursor,
   DW_AT,
   DW_TAG,
-  ElfFile,
-  findFutures,
   functionName,
   layoutOf,
   locationsOf,
@@ -25,6 +23,8 @@ import {
   sizeOf,
   typeName,
 } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
+import { findFutures } from '../../src/futures/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { run } from '../support/dwarfdump.js';
 import { damage, randomOf, type Sample, sampleOf } from '../support/mutations.js';

@@ -5,16 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import {
-  DebugInfo,
-  type Die,
-  DieCursor,
-  DW_AT,
-  DW_TAG,
-  ElfFile,
-  locationsOf,
-  rangesOf,
-} from '../../src/dwarf/index.js';
+import { DebugInfo, type Die, DieCursor, DW_AT, DW_TAG, locationsOf, rangesOf } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { dumpInfo, dumpLines, run } from '../support/dwarfdump.js';
 

@@ -4,16 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import {
-  DebugInfo,
-  type Die,
-  DW_AT,
-  DW_TAG,
-  ElfFile,
-  DW_FORM as F,
-  layoutOf,
-  typeName,
-} from '../../src/dwarf/index.js';
+import { DebugInfo, type Die, DW_AT, DW_TAG, DW_FORM as F, layoutOf, typeName } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { debugOf } from '../support/dwarf-debug.js';
 import { DwarfWriter } from '../support/dwarf-writer.js';

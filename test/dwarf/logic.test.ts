@@ -3,7 +3,6 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { CodeSpace } from '../../src/dwarf/code-address.js';
 import { splitPath } from '../../src/dwarf/function-names.js';
 import {
   DebugInfo,
@@ -13,7 +12,6 @@ import {
   DW_OP,
   DW_TAG,
   demangle,
-  ElfFile,
   type Evaluated,
   evaluate,
   evaluateAsync,
@@ -21,7 +19,9 @@ import {
   stripGenerics,
   type Unit,
 } from '../../src/dwarf/index.js';
-import { IntervalIndex, IntervalList } from '../../src/dwarf/intervals.js';
+import { CodeSpace } from '../../src/elf/code-address.js';
+import { ElfFile } from '../../src/elf/index.js';
+import { IntervalIndex, IntervalList } from '../../src/elf/intervals.js';
 import { DwarfWriter } from '../support/dwarf-writer.js';
 import { ByteWriter, writeElf } from '../support/elf-writer.js';
 

@@ -5,17 +5,8 @@ import { addr } from '../../src/base/addr.js';
 import { Budget } from '../../src/base/budget.js';
 import type { RsptraceError } from '../../src/base/errors.js';
 import { AbbrevCache } from '../../src/dwarf/abbrev.js';
-import {
-  DebugInfo,
-  type Die,
-  DW_AT,
-  DW_OP,
-  DW_TAG,
-  ElfFile,
-  DW_FORM as F,
-  sizeOf,
-  typeName,
-} from '../../src/dwarf/index.js';
+import { DebugInfo, type Die, DW_AT, DW_OP, DW_TAG, DW_FORM as F, sizeOf, typeName } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { debugOf, only } from '../support/dwarf-debug.js';
 import { type DieSpec, DwarfWriter } from '../support/dwarf-writer.js';
 import { ByteWriter, writeElf } from '../support/elf-writer.js';

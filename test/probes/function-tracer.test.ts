@@ -6,7 +6,7 @@ import { architectureNamed } from '../../src/arch/index.js';
 import { addr } from '../../src/base/addr.js';
 import type { FunctionProbe } from '../../src/probes/index.js';
 import { CallTracer, EventOutput, type FunctionOptions, FunctionTracer } from '../../src/probes/index.js';
-import type { Hit } from '../../src/probes/stop-engine.js';
+import type { Hit } from '../../src/probes/tracer.js';
 import type { CallEvent, TraceEvent } from '../../src/trace/index.js';
 
 const riscv = architectureNamed('riscv:rv64');

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { architectureOf } from '../../src/arch/index.js';
-import { ElfFile } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace } from '../support/command.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { ElfFile } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { parseProbe } from '../../src/probes/index.js';
 import { addressesOf, prepare } from '../../src/recorder/program.js';
 import { rsptrace, scratchFolder } from '../support/command.js';

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { ElfFile } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { detach } from '../support/detach.js';

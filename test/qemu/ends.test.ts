@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { ElfFile } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { connect, type Session } from '../../src/rsp/index.js';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';

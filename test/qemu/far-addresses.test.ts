@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { architectureOf } from '../../src/arch/index.js';
 import { addr, hex } from '../../src/base/addr.js';
-import { ElfFile } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { Stacks, StackWindow } from '../../src/unwind/index.js';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
 import { FAR_BASE, pagingKernel } from '../support/tiny-kernels.js';

@@ -19,7 +19,7 @@ async function stacksOf(t: Test, name: string, engine: 'auto' | 'stop'): Promise
   t.equal(parseLab(readFileSync(kept, 'latin1')).checksum, guest(name).checksum);
   const { probes: used } = JSON.parse(stdout) as { probes: { function: string; engine: string }[] };
   const hooked = used.filter(({ engine }) => engine === 'target').map((probe) => probe.function);
-  // Beside these, the Futures that hold the one that is asked for: they tell whose poll it is.
+  // StopObserver these, the Futures that hold the one that is asked for: they tell whose poll it is.
   const holders = ['chain_task', 'generic_task', 'joiner', 'spawn_all::{async_block#0}'].map(
     (f) => `labkern::work::${f}`,
   );

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { addr, hex } from '../../src/base/addr.js';
-import { ElfFile } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, type Ran, rsptrace, scratchFolder } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';

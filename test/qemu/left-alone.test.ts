@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { type Addr, hex } from '../../src/base/addr.js';
-import { ElfFile } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { connect } from '../../src/rsp/index.js';
 import { rsptrace } from '../support/command.js';
 import { checkLoaded, read } from '../support/loaded-bytes.js';

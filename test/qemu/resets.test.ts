@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { ElfFile } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { plainRun } from '../support/hidden.js';
 import { endsKernel, hartCounts, hartsKernel, type PagingKernel } from '../support/tiny-kernels.js';

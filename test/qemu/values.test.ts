@@ -4,9 +4,10 @@ import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { architectureOf } from '../../src/arch/index.js';
 import { type Addr, addr } from '../../src/base/addr.js';
+import { DebugInfo } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
+import { connect, type TargetMemory } from '../../src/rsp/index.js';
 import {
-  DebugInfo,
-  ElfFile,
   evaluateMemberExpr,
   type FrameAccess,
   formatValue,
@@ -19,8 +20,7 @@ import {
   Shapes,
   type Value,
   variablesAt,
-} from '../../src/dwarf/index.js';
-import { connect, type TargetMemory } from '../../src/rsp/index.js';
+} from '../../src/values/index.js';
 import { frozenGuest, scratchFolder } from '../support/command.js';
 import { asGdb, gdbPrint, typesIn } from '../support/gdb-values.js';
 import { elfPath, type Lab, parseLab, sourcePath } from './guests/guests.js';

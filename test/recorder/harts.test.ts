@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { ElfFile } from '../../src/dwarf/index.js';
+import type { ElfFile } from '../../src/elf/index.js';
 import { HartWords } from '../../src/recorder/harts.js';
 import { connect } from '../../src/rsp/index.js';
 import { FakeStub, riscv } from '../support/fake-stub.js';

@@ -1,7 +1,8 @@
 // What is planned of a program before there is a target.
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { parseProbe, planEngines } from '../../src/probes/index.js';
+import { planEngines } from '../../src/engines/index.js';
+import { parseProbe } from '../../src/probes/index.js';
 import { enginePlan, prepare } from '../../src/recorder/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 

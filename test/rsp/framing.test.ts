@@ -2,9 +2,9 @@ import { Buffer } from 'node:buffer';
 import fc from 'fast-check';
 import t from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
-import { formatRemote, parseRemote } from '../../src/rsp/address.js';
-import { MAX_PACKET, PacketReader, type PacketSink, PacketWriter } from '../../src/rsp/framing.js';
-import { decodeHex, hexToBytes, littleEndianBytes, littleEndianValue } from '../../src/rsp/hex.js';
+import { formatRemote, parseRemote } from '../../src/rsp/wire/address.js';
+import { MAX_PACKET, PacketReader, type PacketSink, PacketWriter } from '../../src/rsp/wire/framing.js';
+import { decodeHex, hexToBytes, littleEndianBytes, littleEndianValue } from '../../src/rsp/wire/hex.js';
 import { frame } from '../support/fake-stub.js';
 
 class Heard implements PacketSink {

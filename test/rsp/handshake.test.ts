@@ -8,9 +8,9 @@ import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { RsptraceError } from '../../src/base/errors.js';
 import { silent } from '../../src/base/logger.js';
-import { shakeHands } from '../../src/rsp/handshake.js';
 import { connect } from '../../src/rsp/index.js';
-import { Link } from '../../src/rsp/link.js';
+import { shakeHands } from '../../src/rsp/session/handshake.js';
+import { Link } from '../../src/rsp/wire/link.js';
 import { FakeStub, frame, riscv } from '../support/fake-stub.js';
 
 const _breakpoint = { type: 0, address: addr(0x80200000), kind: 4 } as const;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { RsptraceError } from '../../src/base/errors.js';
-import { parseMemoryMap, regionOf } from '../../src/rsp/memory-map.js';
+import { parseMemoryMap, regionOf } from '../../src/rsp/session/memory-map.js';
 
 // The example of the GDB manual, "Memory Map Format", with a region of each type.
 const MAP = `<?xml version="1.0"?>

@@ -4,7 +4,7 @@ import { EventEmitter, once } from 'node:events';
 import net from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
-import { openTransport } from '../../src/rsp/transport.js';
+import { openTransport } from '../../src/rsp/wire/transport.js';
 import { scratchFolder } from '../support/command.js';
 
 const CHUNK = 48 * 1024;

@@ -1,7 +1,7 @@
 // What `rsptrace doctor --json` must look like, as docs/doctor.md has it.
 import { readFileSync } from 'node:fs';
 import { architectureOf } from '../../src/arch/index.js';
-import { ElfFile } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { type Breakpoint, connect, type Session } from '../../src/rsp/index.js';
 import { rsptrace } from './command.js';
 import type { Shape } from './json-shape.js';

@@ -1,5 +1,6 @@
 // From a writer's units to what the engine reads of them.
-import { DebugInfo, type Die, DW_AT, DW_TAG, ElfFile, DW_FORM as F } from '../../src/dwarf/index.js';
+import { DebugInfo, type Die, DW_AT, DW_TAG, DW_FORM as F } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { type DieSpec, DwarfWriter, type UnitSpec } from './dwarf-writer.js';
 import type { SectionSpec } from './elf-writer.js';
 

@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import type { Value } from '../../src/dwarf/index.js';
+import type { Value } from '../../src/values/index.js';
 
 const setup = [
   'set pagination off',

@@ -8,7 +8,7 @@ import {
   liveAt,
   liveFutures,
   type NextBlock,
-} from '../../src/dwarf/index.js';
+} from '../../src/futures/index.js';
 
 export interface Place {
   readonly held: HeldFuture;

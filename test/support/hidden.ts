@@ -3,15 +3,11 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { type Architecture, architectureNamed, architectureOf } from '../../src/arch/index.js';
+import { isRefusal } from '../../src/base/refusal.js';
 import { startQemu } from '../../src/cli/qemu.js';
-import { ElfFile } from '../../src/dwarf/index.js';
-import {
-  HiddenMemory,
-  type HiddenMemoryPlan,
-  isRefusal,
-  planHiddenMemory,
-  ResetVector,
-} from '../../src/probes/scratch/index.js';
+import { ElfFile } from '../../src/elf/index.js';
+import { HiddenMemory, type HiddenMemoryPlan, planHiddenMemory } from '../../src/engines/index.js';
+import { ResetVector } from '../../src/facts/index.js';
 import { connect, type Session } from '../../src/rsp/index.js';
 import { scratchFolder } from './command.js';
 

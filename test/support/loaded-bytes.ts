@@ -1,7 +1,7 @@
 // The bytes of a target, against its ELF's.
 import type { Test } from 'tap';
 import { type Addr, addOffset, hex } from '../../src/base/addr.js';
-import type { ElfFile } from '../../src/dwarf/index.js';
+import type { ElfFile } from '../../src/elf/index.js';
 import type { Session } from '../../src/rsp/index.js';
 
 /** gABI, chapter 5. */

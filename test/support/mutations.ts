@@ -1,5 +1,5 @@
 // Damage to ELF files, from a seed: the same seed always makes the same damage, so a failure can be made again.
-import { ElfFile, type ElfSection } from '../../src/dwarf/index.js';
+import { ElfFile, type ElfSection } from '../../src/elf/index.js';
 
 /** Marsaglia's xorshift32: a number from 0 to below `limit`. */
 export type Random = (limit: number) => number;

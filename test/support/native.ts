@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync, readSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import { type Addr, addr } from '../../src/base/addr.js';
-import { ElfFile } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { type Running, scratchFolder, start } from './command.js';
 
 type Test = Parameters<typeof scratchFolder>[0];

@@ -1,6 +1,7 @@
-import type { FrameState } from '../../src/arch/frame-state.js';
+import type { FrameState } from '../../src/arch/frames/frame-state.js';
 import type { FrameModel } from '../../src/arch/index.js';
-import type { CallFrames, ElfFile } from '../../src/dwarf/index.js';
+import type { CallFrames } from '../../src/dwarf/index.js';
+import type { ElfFile } from '../../src/elf/index.js';
 
 export interface Agreement {
   /** Functions and instructions that were compared. */

@@ -1,6 +1,7 @@
 import t from 'tap';
 import { architectureOf } from '../../src/arch/index.js';
-import { CallFrames, ElfFile } from '../../src/dwarf/index.js';
+import { CallFrames } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { compare } from './agreement.mjs';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { type Architecture, architectureOf } from '../../src/arch/index.js';
 import { type Addr, addr, hex } from '../../src/base/addr.js';
-import { ElfFile } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { Stacks, StackWindow, type UnwinderName } from '../../src/unwind/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { frozenGuest, scratchFolder, start } from '../support/command.js';

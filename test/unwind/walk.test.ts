@@ -6,7 +6,8 @@ import { type Architecture, architectureOf } from '../../src/arch/index.js';
 import { decode } from '../../src/arch/riscv64/decode.js';
 import { type Addr, addOffset, addr, hex } from '../../src/base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../src/base/memory-reader.js';
-import { CallFrames, DebugInfo, ElfFile } from '../../src/dwarf/index.js';
+import { CallFrames, DebugInfo } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { SourceFrames, Stacks, StackWindow } from '../../src/unwind/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 

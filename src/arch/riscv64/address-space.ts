@@ -5,8 +5,8 @@
 //
 // Svnapot is read for 64 KiB. Not read: the hypervisor's second stage; MPRV, which no kernel leaves set.
 import { type Addr, addr } from '../../base/addr.js';
-import type { AddressSpaces } from '../address-space.js';
-import { type Entry, everything, identity, PageWalk, sizeAt } from '../page-walk.js';
+import type { AddressSpaces } from '../pages/address-space.js';
+import { type Entry, everything, identity, PageWalk, sizeAt } from '../pages/page-walk.js';
 
 const V = 1n;
 const R = 2n;

@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import { CodeBuffer } from '../code-buffer.js';
+import { CodeBuffer } from '../inject/code-buffer.js';
 import { branches, type CsrOp, csrs, type LoadOp, loads, type StoreOp, stores } from './opcodes.js';
 
 /**

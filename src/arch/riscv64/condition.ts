@@ -1,4 +1,4 @@
-import type { Condition } from '../probe-code.js';
+import type { Condition } from '../inject/probe-code.js';
 import { type Assembler, addiw, type Branch, type Label, slli, srai, srli, T0, T1 } from './assembler.js';
 import { original, registerNamed, type TrampolineFrame } from './trampoline-frame.js';
 

@@ -1,4 +1,4 @@
-import type { Counter } from '../probe-code.js';
+import type { Counter } from '../inject/probe-code.js';
 import { type Assembler, add, addi, amoaddD, slli, srli, T0, T1, T2 } from './assembler.js';
 import { extended } from './condition.js';
 import { original, registerNamed, type TrampolineFrame } from './trampoline-frame.js';

@@ -2,11 +2,11 @@ import type { Architecture } from '../architecture.js';
 import { memoryAccess } from './access.js';
 import { addressSpaces } from './address-space.js';
 import { lengthOf } from './decode.js';
+import { emulate } from './emulate.js';
 import { belowFirmware } from './firmware.js';
 import { injectedCall } from './injected-call.js';
 import { frames } from './prologue.js';
 import { dwarfRegister } from './registers.js';
-import { resumeOver } from './resume.js';
 import { probeCode } from './trampoline.js';
 
 /** 64-bit RISC-V, little-endian, as the RISC-V ELF psABI calls and numbers things. */
@@ -25,7 +25,7 @@ export const riscv64: Architecture = {
   breakpointKind: (code) => (lengthOf(code[0] ?? 0xff) === 2 ? 2 : 4),
   isBreakpoint: ([a, b, c, d]) => (a === 0x02 && b === 0x90) || (a === 0x73 && b === 0x00 && c === 0x10 && d === 0x00),
   stackPointerAfterReturn: (atEntry) => atEntry,
-  resumeOver,
+  emulate,
   memoryAccess,
   frames,
   probeCode,

@@ -4,7 +4,7 @@
 //   stub:  ld ra, 0(sp) ; ld a0, 8(sp) ; ld a1, 16(sp) ; addi sp, sp, 32
 //          auipc t1, entry ; jr t1               t1 is nobody's at a function's first instruction
 import { type Addr, addOffset, addr } from '../../base/addr.js';
-import type { InjectedCall } from '../injected-call.js';
+import type { InjectedCall } from '../inject/injected-call.js';
 import { addi, auipc, distance, jalr, ld, split, T1 } from './assembler.js';
 
 const [RA, SP, A0, A1] = [1, 2, 10, 11] as const;

@@ -1,10 +1,10 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { Displaced, FunctionEnd, Hop } from '../probe-code.js';
+import type { Displaced, FunctionExit, Hop } from '../inject/probe-code.js';
 import { Assembler, cAddiSp, cLdsp0, cSdsp0, T0 } from './assembler.js';
 import { decode } from './decode.js';
 
 /** The jump over a function's start, or one of its ends. */
-export function patch(displaced: Displaced | FunctionEnd, to: Addr): Uint8Array {
+export function patch(displaced: Displaced | FunctionExit, to: Addr): Uint8Array {
   const assembler = new Assembler(displaced.start);
   if (displaced.kind === 'near') assembler.jumpNear(to);
   else assembler.jumpFar(to, T0);

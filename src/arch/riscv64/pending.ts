@@ -1,6 +1,6 @@
 import type { Addr } from '../../base/addr.js';
-import { pendingOf, type TimeField, timeField } from '../pending-call.js';
-import { controlBlock, headFlag, type RingGeometry } from '../probe-code.js';
+import { pendingOf, type TimeField, timeField } from '../inject/pending-call.js';
+import { controlBlock, headFlag, type RingGeometry } from '../inject/probe-code.js';
 import {
   Assembler,
   addi,

@@ -1,7 +1,7 @@
-import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frame-analysis.js';
-import type { CodeRange, FrameModel } from '../frame-model.js';
-import type { FrameRules } from '../frame-rows.js';
-import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frame-state.js';
+import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
+import type { CodeRange, FrameModel } from '../frames/frame-model.js';
+import type { FrameRules } from '../frames/frame-rows.js';
+import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
 import { decode, type Instruction } from './decode.js';
 import { FP, RA, SP } from './registers.js';
 

@@ -6,7 +6,7 @@ import {
   type OuterCopy,
   type RecordField,
   type RingGeometry,
-} from '../probe-code.js';
+} from '../inject/probe-code.js';
 import {
   type Assembler,
   add,

@@ -1,9 +1,10 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { Displaced, PatchKind, Refusal } from '../probe-code.js';
+import type { Refusal } from '../../base/refusal.js';
+import type { Displaced, PatchKind } from '../inject/probe-code.js';
 import { Assembler, addi, branch, jalr, opposite, T0 } from './assembler.js';
 import { decode, type Instruction } from './decode.js';
+import { textOf } from './disassembly.js';
 import { RA, SP } from './registers.js';
-import { textOf } from './text.js';
 
 /**
  * Takes the first instructions out of a function, so that they can be carried out elsewhere. Of RISC-V instructions only auipc, branches

@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { Step } from '../code-path.js';
+import type { Step } from '../inject/code-path.js';
 import { decode } from './decode.js';
 import { timeCsrs } from './record-code.js';
 

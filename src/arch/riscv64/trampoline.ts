@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import { checkPends } from '../pending-call.js';
+import { checkPends } from '../inject/pending-call.js';
 import {
   controlBlock,
   type EndTrampoline,
@@ -8,11 +8,11 @@ import {
   type Nesting,
   type ProbeCode,
   type ReturnHook,
-} from '../probe-code.js';
+} from '../inject/probe-code.js';
 import { Assembler, addi, amoaddD, jalr, ld, nop, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
 import { check } from './condition.js';
 import { countUp } from './count.js';
-import { ends } from './ends.js';
+import { ends } from './exits.js';
 import { endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
 import { flush, pend, vanish } from './pending.js';
 import { checkRecord, claim, claimRarely, fillRecord, LINK, outerCopySteps } from './record-code.js';

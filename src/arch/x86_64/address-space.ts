@@ -5,8 +5,8 @@
 //
 // Refused: 32-bit and PAE paging. Not read: protection keys, shadow stacks; address bits beyond the machine's own are taken as they are.
 import type { Addr } from '../../base/addr.js';
-import type { AddressSpaces } from '../address-space.js';
-import { type Entry, everything, identity, PageWalk, sizeAt } from '../page-walk.js';
+import type { AddressSpaces } from '../pages/address-space.js';
+import { type Entry, everything, identity, PageWalk, sizeAt } from '../pages/page-walk.js';
 
 const P = 1n;
 const W = 2n;

@@ -1,5 +1,5 @@
 import { type Addr, addOffset, hex } from '../../base/addr.js';
-import { CodeBuffer } from '../code-buffer.js';
+import { CodeBuffer } from '../inject/code-buffer.js';
 import { type Condition, conditions } from './flags.js';
 import type { Size } from './operand.js';
 import { RSP } from './registers.js';

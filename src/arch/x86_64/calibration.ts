@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { CounterCalibration } from '../probe-code.js';
+import type { CounterCalibration } from '../inject/probe-code.js';
 
 /** Ticks a second of the ACPI PM timer (ACPI 6.5, 4.8.3.3), and the port where QEMU's and most PC machines have it. */
 const pmHz = 3_579_545;

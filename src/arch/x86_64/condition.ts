@@ -1,4 +1,4 @@
-import type { Condition } from '../probe-code.js';
+import type { Condition } from '../inject/probe-code.js';
 import type { Assembler, Label } from './assembler.js';
 import { numberOf } from './registers.js';
 

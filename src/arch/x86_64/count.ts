@@ -1,4 +1,4 @@
-import type { Counter } from '../probe-code.js';
+import type { Counter } from '../inject/probe-code.js';
 import { type Assembler, Label } from './assembler.js';
 import { RAX, RCX, RSP } from './registers.js';
 import { general } from './stack.js';

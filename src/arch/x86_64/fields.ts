@@ -1,5 +1,5 @@
 import { addOffset } from '../../base/addr.js';
-import { controlBlock, type RecordField, type RingGeometry } from '../probe-code.js';
+import { controlBlock, type RecordField, type RingGeometry } from '../inject/probe-code.js';
 import { type Assembler, Label, type Place } from './assembler.js';
 import { R11, RAX, RBX, RDX, RSP } from './registers.js';
 import { fetch, general, keptWord, type Stack } from './stack.js';

@@ -1,10 +1,10 @@
 import type { Architecture } from '../architecture.js';
 import { addressSpaces } from './address-space.js';
 import { prepare } from './decode.js';
+import { emulate } from './emulate.js';
 import { injectedCall } from './injected-call.js';
 import { frames } from './prologue.js';
 import { dwarfRegister } from './registers.js';
-import { resumeOver } from './resume.js';
 import { probeCode } from './trampoline.js';
 
 /** x86 in 64-bit mode, as the System V ABI's AMD64 supplement calls and numbers things. */
@@ -23,7 +23,7 @@ export const x86_64: Architecture = {
   breakpointKind: () => 1,
   isBreakpoint: (code) => code[0] === 0xcc,
   stackPointerAfterReturn: (atEntry) => BigInt.asUintN(64, atEntry + 8n),
-  resumeOver,
+  emulate,
   frames,
   probeCode,
   injectedCall,

@@ -4,7 +4,7 @@
 //   rsp at the call:  stub | rdi | rsi | - | the program's own return address
 //   stub:  mov rdi, [rsp] ; mov rsi, [rsp+8] ; lea rsp, [rsp+24] ; jmp entry
 import { addOffset, addr } from '../../base/addr.js';
-import type { InjectedCall } from '../injected-call.js';
+import type { InjectedCall } from '../inject/injected-call.js';
 
 const FRAME = 32;
 const taken = [0x48, 0x8b, 0x3c, 0x24, 0x48, 0x8b, 0x74, 0x24, 0x08, 0x48, 0x8d, 0x64, 0x24, 0x18, 0xe9];

@@ -1,6 +1,6 @@
 import type { Addr } from '../../base/addr.js';
-import { pendingOf, type TimeField, timeField } from '../pending-call.js';
-import { controlBlock, headFlag, type RingGeometry } from '../probe-code.js';
+import { pendingOf, type TimeField, timeField } from '../inject/pending-call.js';
+import { controlBlock, headFlag, type RingGeometry } from '../inject/probe-code.js';
 import { Assembler, Label } from './assembler.js';
 import { controlWord, readTime, writeFields } from './fields.js';
 import { CLAIM, type Contents, check, claim, claimRarely, commit, insideSegment, segmentOf } from './record.js';

@@ -1,5 +1,5 @@
 import type { Addr } from '../../base/addr.js';
-import { type ClockSample, controlBlock, type ProcessCode, type RingGeometry } from '../probe-code.js';
+import { type ClockSample, controlBlock, type ProcessCode, type RingGeometry } from '../inject/probe-code.js';
 import { Assembler, Label } from './assembler.js';
 import { controlWord } from './fields.js';
 import { R10, R11, R12, R13, RAX, RBX, RCX, RDI, RDX, RSI, RSP } from './registers.js';

@@ -1,9 +1,9 @@
 import type { Addr } from '../../base/addr.js';
 import { addOffset } from '../../base/addr.js';
-import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frame-analysis.js';
-import type { CodeRange, FrameModel } from '../frame-model.js';
-import type { FrameRules } from '../frame-rows.js';
-import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frame-state.js';
+import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
+import type { CodeRange, FrameModel } from '../frames/frame-model.js';
+import type { FrameRules } from '../frames/frame-rows.js';
+import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
 import { decode, type Instruction, type Operand } from './decode.js';
 import { name, textName } from './registers.js';
 

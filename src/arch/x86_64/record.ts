@@ -1,4 +1,4 @@
-import { controlBlock, headFlag, type OuterCopy, type RecordField, type RingGeometry } from '../probe-code.js';
+import { controlBlock, headFlag, type OuterCopy, type RecordField, type RingGeometry } from '../inject/probe-code.js';
 import { type Assembler, Label } from './assembler.js';
 import { controlWord, outerWords, writeFields } from './fields.js';
 import { R10, R11, RAX, RBX, RCX, RDX, RSI } from './registers.js';

@@ -1,5 +1,6 @@
 import { type Addr, addOffset, hex } from '../../base/addr.js';
-import type { Displaced, PatchKind, Refusal } from '../probe-code.js';
+import type { Refusal } from '../../base/refusal.js';
+import type { Displaced, PatchKind } from '../inject/probe-code.js';
 import { Assembler } from './assembler.js';
 import { decode, type Flow, type Instruction } from './decode.js';
 import { conditions } from './flags.js';

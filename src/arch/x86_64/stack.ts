@@ -1,4 +1,4 @@
-import type { LoadBase } from '../probe-code.js';
+import type { LoadBase } from '../inject/probe-code.js';
 import type { Assembler, Place } from './assembler.js';
 import { numberOf, RSP } from './registers.js';
 

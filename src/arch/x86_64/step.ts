@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { Step } from '../code-path.js';
+import type { Step } from '../inject/code-path.js';
 import { decode } from './decode.js';
 
 /** See `ProbeCode.step`. A call is stepped over. The decoder must be loaded (`prepare`). */

@@ -1,22 +1,22 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import { checkPends } from '../pending-call.js';
+import { checkPends } from '../inject/pending-call.js';
 import {
   controlBlock,
   type Displaced,
   type EndTrampoline,
   type EntryTrampoline,
   type ExitTrampoline,
-  type FunctionEnd,
+  type FunctionExit,
   type Nesting,
   type ProbeCode,
   type ReturnHook,
   type RingGeometry,
-} from '../probe-code.js';
+} from '../inject/probe-code.js';
 import { Assembler, Label } from './assembler.js';
 import { calibration } from './calibration.js';
 import { compare } from './condition.js';
 import { countUp } from './count.js';
-import { ends } from './ends.js';
+import { ends } from './exits.js';
 import { controlWord, outerWords } from './fields.js';
 import { flush, pend, type Rarely, vanish } from './pending.js';
 import { jumpBytes, linuxProcess } from './process.js';
@@ -201,7 +201,7 @@ function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint
   return { code: code.finish(), breakpoint };
 }
 
-function patch({ start }: Displaced | FunctionEnd, to: Addr): Uint8Array {
+function patch({ start }: Displaced | FunctionExit, to: Addr): Uint8Array {
   const code = new Assembler(start);
   code.jump(to);
   return code.finish();

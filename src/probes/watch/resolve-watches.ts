@@ -1,15 +1,15 @@
 import { type Addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
+import type { DebugInfo } from '../../dwarf/index.js';
 import {
-  type DebugInfo,
   evaluateMemberExpr,
   type MemberExpr,
   type Operand,
   ProgramNames,
   type Shape,
   Shapes,
-} from '../../dwarf/index.js';
+} from '../../values/index.js';
 import { nearest } from '../glob.js';
 import { type WatchSpec, watchSizes, wrongSize } from './watch-spec.js';
 

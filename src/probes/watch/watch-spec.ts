@@ -1,7 +1,7 @@
 import { type Addr, addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
-import { type MemberExpr, parseMemberExpr } from '../../dwarf/index.js';
 import type { WatchAccess } from '../../trace/index.js';
+import { type MemberExpr, parseMemberExpr } from '../../values/index.js';
 
 /** One `--probe watch:...`: a place in memory whose accesses are traced. */
 export interface WatchSpec {

@@ -1,7 +1,7 @@
 // Debian's Linux under a QEMU that somebody else has started, already running when rsptrace comes: memory of its own allocator.
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { ElfFile } from '../../../src/dwarf/index.js';
+import { ElfFile } from '../../../src/elf/index.js';
 import { connect } from '../../../src/rsp/index.js';
 import { rsptraceWithin, start } from '../command.js';
 import { linuxGuest } from './boot.js';

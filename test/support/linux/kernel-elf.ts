@@ -4,7 +4,7 @@
 //   x86_64   bzImage (Documentation/arch/x86/boot.rst): payload_offset at 0x248, payload_length at 0x24c behind the setup; here an
 //            ELF without symbols, packed by lz4 (Documentation/lz4 "legacy frame": 184c2102, then blocks, each with its length before it)
 import { writeFileSync } from 'node:fs';
-import { ElfFile } from '../../../src/dwarf/index.js';
+import { ElfFile } from '../../../src/elf/index.js';
 import { type KernelSymbol, kallsyms } from './kallsyms.js';
 
 interface Part {

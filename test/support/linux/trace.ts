@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { ElfFile } from '../../../src/dwarf/index.js';
+import { ElfFile } from '../../../src/elf/index.js';
 import type { ChromeRecord } from '../../trace/decode-chrome.js';
 import { rsptraceWithin } from '../command.js';
 import { plainRun } from '../hidden.js';

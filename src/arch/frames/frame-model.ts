@@ -1,0 +1,61 @@
+import type { Addr } from '../../base/addr.js';
+import type { UnwindRow } from '../../base/unwind-row.js';
+
+/** A stretch of code: a function, or one part of it. */
+export interface CodeRange {
+  readonly start: Addr;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * How far a row can be trusted. `sure`: every way to the instruction agrees, or the compiler says so. `likely`: no way to it is known (a
+ * jump table), or ways disagree; it is taken to have its function's usual frame. `guess`: nothing speaks for it but its neighbourhood.
+ */
+export type Confidence = 'sure' | 'likely' | 'guess';
+
+/** What code analysis knows of the frame at one instruction. */
+export type FrameAt =
+  | {
+      readonly kind: 'row';
+      readonly row: UnwindRow;
+      readonly confidence: Confidence;
+      /** The frame pointer register points at this frame, and the caller's is saved where convention has it. */
+      readonly framePointer: boolean;
+    }
+  /** The code has given itself a stack: it was entered by a reset or a jump, and nobody called it. */
+  | { readonly kind: 'bottom' }
+  /** The stack pointer cannot be followed. */
+  | { readonly kind: 'unknown' };
+
+/** The frames of one function, from its code alone. */
+export interface FunctionFrames {
+  /** The frame when the instruction at `pc` is about to run; undefined where the analysis has no instruction that begins there. */
+  at(pc: Addr): FrameAt | undefined;
+  /** The frame in the middle of a call that returns to `pc`. */
+  behindCall(pc: Addr): FrameAt | undefined;
+}
+
+/** Registers and conventions of one architecture, as unwinding needs them. Registers go by their DWARF numbers. */
+export interface FrameModel {
+  /** Registers 0 to this less one are the integer registers. */
+  readonly registerCount: number;
+  readonly stackPointer: number;
+  readonly framePointer: number;
+  /** The register that calls put the return address into, or the column that stands for it in memory. */
+  readonly returnAddress: number;
+  /** Integer registers that a function hands back as it found them. */
+  readonly preserved: readonly number[];
+  /** Registers beyond the integer ones that rows may speak of: DWARF number to target-description name. */
+  readonly special: ReadonlyMap<number, string>;
+  /** CFA at a function's first instruction, from the stack pointer. */
+  readonly cfaAtEntry: number;
+  /** A frame whose frame pointer is up: the CFA from it, the return address and the caller's frame pointer saved below the CFA. */
+  readonly framePointerRow: UnwindRow;
+  /** A function's first instruction. */
+  readonly entryRow: UnwindRow;
+  /**
+   * Follows a function's code from its first instruction, `ranges[0].start`. Other ranges are parts that the compiler moved away. On x86
+   * call `prepare` of the architecture first.
+   */
+  analyse(ranges: readonly CodeRange[]): FunctionFrames;
+}

@@ -1,0 +1,66 @@
+import { someBytes } from '../../base/some-bytes.js';
+
+/** Longer than what is put together at once, but for exceptions: then it grows. */
+const usual = 4096;
+
+/** Memory that was given back: thousands of trampolines are put together one after the other. */
+const spare: Uint8Array[] = [];
+
+/** Machine code in the making, little-endian. */
+export class CodeBuffer {
+  #bytes: Uint8Array = spare.pop() ?? new Uint8Array(usual);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  byte(value: number): void {
+    if (this.#length + 1 > this.#bytes.length) this.#grow(1);
+    this.#bytes[this.#length++] = value;
+  }
+
+  half(value: number): void {
+    this.byte(value);
+    this.byte(value >> 8);
+  }
+
+  word(value: number): void {
+    if (this.#length + 4 > this.#bytes.length) this.#grow(4);
+    this.setWord(this.#length, value);
+    this.#length += 4;
+  }
+
+  /** Overwrites what was put at an offset. */
+  setWord(at: number, value: number): void {
+    const bytes = this.#bytes;
+    bytes[at] = value;
+    bytes[at + 1] = value >> 8;
+    bytes[at + 2] = value >> 16;
+    bytes[at + 3] = value >> 24;
+  }
+
+  /** The bytes from `from` to before `end`. */
+  raw(bytes: Uint8Array, from: number, end: number): void {
+    if (this.#length + end - from > this.#bytes.length) this.#grow(end - from);
+    for (let at = from; at < end; at++) this.#bytes[this.#length++] = bytes[at] as number;
+  }
+
+  /** A copy of all; the buffer is empty again, and must not be used any more. */
+  finish(): Uint8Array {
+    const code = someBytes(this.#length);
+    for (let at = 0; at < code.length; at++) code[at] = this.#bytes[at] as number;
+    spare.push(this.#bytes);
+    this.#bytes = nothing;
+    this.#length = 0;
+    return code;
+  }
+
+  #grow(by: number): void {
+    const larger = new Uint8Array(Math.max(2 * this.#bytes.length, this.#length + by));
+    larger.set(this.#bytes);
+    this.#bytes = larger;
+  }
+}
+
+const nothing = new Uint8Array(0);

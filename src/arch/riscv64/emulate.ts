@@ -1,0 +1,138 @@
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import type { RegisterReader } from '../../base/memory-reader.js';
+import type { Effects, EmulatedInstruction } from '../architecture.js';
+import { bytesOf, isStackAddress, noLoad, noMemory, unsignedOf } from '../effects.js';
+import { compute, taken, withImmediate } from './arithmetic.js';
+import { decode, type Instruction } from './decode.js';
+import { textOf } from './disassembly.js';
+import type { LoadOp, StoreOp } from './opcodes.js';
+import { FP, integerName, SP } from './registers.js';
+
+/**
+ * Carries an instruction out by register and memory writes. Covered: integer arithmetic, jumps, branches, and loads and stores of the
+ * stack. Left to a single-step: CSRs, traps, fences, atomics, floating point, and accesses through other registers than sp and s0, since
+ * a device register must not be touched with another width or twice. Where s0 is not a frame pointer but holds some address, that is
+ * seen at the hit: an address outside the stack has no effects, so the caller steps.
+ */
+export function emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined {
+  const instruction = decode(code);
+  const carried = instruction && carry(instruction, pc);
+  return carried && { text: textOf(instruction, pc), length: instruction.length, ...carried };
+}
+
+type EmulatedEffects = Omit<EmulatedInstruction, 'text' | 'length'>;
+
+function carry(instruction: Instruction, pc: Addr): EmulatedEffects | undefined {
+  const next = addOffset(pc, instruction.length);
+  switch (instruction.form) {
+    case 'register': {
+      const operation = compute[instruction.op];
+      return from([instruction.rs1, instruction.rs2], (a, b) => write(instruction.rd, operation(a, b), next));
+    }
+    case 'immediate': {
+      const operation = compute[withImmediate[instruction.op]];
+      const b = BigInt.asUintN(64, BigInt(instruction.imm));
+      return from([instruction.rs1], (a) => write(instruction.rd, operation(a, b), next));
+    }
+    case 'upper': {
+      const value = addOffset(instruction.op === 'lui' ? addr(0) : pc, instruction.imm);
+      return from([], () => write(instruction.rd, value, next));
+    }
+    case 'jump': {
+      const target = addOffset(pc, instruction.imm);
+      return from([], () => write(instruction.rd, next, target));
+    }
+    case 'jump-register': {
+      const { rd, imm } = instruction;
+      return from([instruction.rs1], (base) => write(rd, next, BigInt.asUintN(64, base + BigInt(imm)) & ~1n));
+    }
+    case 'branch': {
+      const holds = taken[instruction.op];
+      const target = addOffset(pc, instruction.imm);
+      return from([instruction.rs1, instruction.rs2], (a, b) => write(0, 0n, holds(a, b) ? target : next));
+    }
+    case 'load':
+      return carryLoad(instruction, next);
+    case 'store':
+      return carryStore(instruction, next);
+    default:
+      return undefined;
+  }
+}
+
+/** Effects that follow from up to two source registers alone; x0 reads as zero. */
+function from(sources: readonly number[], effects: (a: bigint, b: bigint) => Effects): EmulatedEffects {
+  const [first = 0, second = 0] = sources;
+  return {
+    reads: [...new Set(sources)].filter((register) => register !== 0).map(integerName),
+    effects: (registers) => {
+      const a = read(registers, first);
+      const b = read(registers, second);
+      return a === undefined || b === undefined ? undefined : effects(a, b);
+    },
+  };
+}
+
+function read(registers: RegisterReader, number: number): bigint | undefined {
+  return number === 0 ? 0n : registers.register(integerName(number));
+}
+
+function write(rd: number, value: bigint, pc: bigint): Effects {
+  const moved = { name: 'pc', value: pc };
+  return { registers: rd === 0 ? [moved] : [{ name: integerName(rd), value }, moved], memory: noMemory };
+}
+
+const loadShapes: Readonly<Record<LoadOp, { readonly size: number; readonly signed: boolean }>> = {
+  lb: { size: 1, signed: true },
+  lh: { size: 2, signed: true },
+  lw: { size: 4, signed: true },
+  ld: { size: 8, signed: true },
+  lbu: { size: 1, signed: false },
+  lhu: { size: 2, signed: false },
+  lwu: { size: 4, signed: false },
+};
+const storeSizes: Readonly<Record<StoreOp, number>> = { sb: 1, sh: 2, sw: 4, sd: 8 };
+
+/** Where an access through sp or s0 goes; undefined when that is not the stack, or a register is not known. */
+function stackAddress(registers: RegisterReader, base: number, offset: number): Addr | undefined {
+  const sp = read(registers, SP);
+  const from = read(registers, base);
+  if (sp === undefined || from === undefined) return undefined;
+  const address = addr(from + BigInt(offset));
+  return base === SP || isStackAddress(address, sp) ? address : undefined;
+}
+
+const baseNames = (base: number): string[] => (base === SP ? ['sp'] : ['sp', integerName(base)]);
+
+function carryLoad(instruction: Instruction & { form: 'load' }, next: Addr): EmulatedEffects | undefined {
+  const { rd, rs1, imm, op } = instruction;
+  if (rs1 !== SP && rs1 !== FP) return undefined;
+  const { size, signed } = loadShapes[op];
+  return {
+    reads: baseNames(rs1),
+    load: (registers) => {
+      const address = stackAddress(registers, rs1, imm);
+      return address === undefined ? noLoad : { address, length: size };
+    },
+    effects: (registers, loaded) => {
+      if (loaded?.length !== size || stackAddress(registers, rs1, imm) === undefined) return undefined;
+      const value = unsignedOf(loaded);
+      return write(rd, signed ? BigInt.asUintN(64, BigInt.asIntN(8 * size, value)) : value, next);
+    },
+  };
+}
+
+function carryStore(instruction: Instruction & { form: 'store' }, next: Addr): EmulatedEffects | undefined {
+  const { rs1, rs2, imm, op } = instruction;
+  if (rs1 !== SP && rs1 !== FP) return undefined;
+  const size = storeSizes[op];
+  return {
+    reads: [...new Set([...baseNames(rs1), ...(rs2 === 0 ? [] : [integerName(rs2)])])],
+    effects: (registers) => {
+      const address = stackAddress(registers, rs1, imm);
+      const value = read(registers, rs2);
+      if (address === undefined || value === undefined) return undefined;
+      return { registers: [{ name: 'pc', value: next }], memory: [{ address, bytes: bytesOf(value, size) }] };
+    },
+  };
+}

@@ -1,0 +1,92 @@
+import { type Architecture, controlBlock } from '../arch/index.js';
+import type { Addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
+import type { HartSource } from '../facts/index.js';
+import type { CodeFacts, ReadPlan } from '../probes/index.js';
+import type { ProbeFact } from '../trace/index.js';
+import type { EngineName } from './engine-names.js';
+import { lookAtCode, type PatchVerdict } from './inject/patchable-code.js';
+import type { RecordSources } from './inject/record-format.js';
+import { planSites, type SitePlan } from './inject/sites.js';
+
+export interface EnginePlanOptions {
+  readonly arch: Architecture;
+  readonly wanted: EngineName;
+  readonly plans: readonly ReadPlan[];
+  /** The program's code, where the ELF has it. */
+  readonly bytesAt: (address: Addr, length: number) => Uint8Array | undefined;
+  readonly harts: number;
+  /** How trampolines tell several harts apart. */
+  readonly hart?: HartSource | Refusal | undefined;
+  /** Needed where functions' ends are to be patched. Without, the code changes as it runs, or nothing is known of it. */
+  readonly facts?: CodeFacts | undefined;
+  /** A process of Linux: threads come and go. */
+  readonly process?: boolean;
+  /** What {@link lookAtPlans} has seen already. */
+  readonly looks?: readonly PatchVerdict[] | undefined;
+}
+
+/** What there is to decide before the target is known; undefined where no probe can do without stops anyway. */
+export function lookAtPlans({
+  arch: { probeCode },
+  wanted,
+  plans,
+  bytesAt,
+  facts,
+}: Pick<EnginePlanOptions, 'arch' | 'wanted' | 'plans' | 'bytesAt' | 'facts'>): readonly PatchVerdict[] | undefined {
+  if (wanted === 'stop' || !probeCode) return undefined;
+  return lookAtCode(plans, (plan) => bytesAt(plan.address, plan.codeSize), probeCode, facts);
+}
+
+/** What the code alone tells of each probe's engine; whether there is memory for trampolines, only the target does. */
+export function planEngines(options: EnginePlanOptions): SitePlan {
+  const { arch, wanted, plans, hart, process = false } = options;
+  const { probeCode } = arch;
+  const none = (why: string): SitePlan => ({
+    sites: [],
+    refused: new Map(plans.map((_, index) => [index, why])),
+    slotShift: 0,
+  });
+  if (wanted === 'stop') return none('--engine stop');
+  if (!probeCode) return none(`trampolines for ${arch.name} are not known`);
+  if (process && !probeCode.process) return none(`trampolines for processes on ${arch.name} are not known`);
+  if (hart && isRefusal(hart)) return none(hart.refused);
+  const looks = options.looks ?? lookAtPlans(options) ?? [];
+  return planSites(plans, looks, process ? processSources : sourcesFor(arch, hart));
+}
+
+export function engineChoices(
+  { plans, wanted }: Pick<EnginePlanOptions, 'plans' | 'wanted'>,
+  refused: ReadonlyMap<number, string>,
+): readonly ProbeFact[] {
+  const instead = wanted === 'target' ? 'none' : 'stop';
+  return plans.map(({ name, address }, index) => {
+    const why = refused.get(index);
+    return { name, address, engine: why === undefined ? 'target' : instead, why };
+  });
+}
+
+const processSources: RecordSources = {
+  time: { kind: 'time', counter: 'tsc' },
+  hart: { kind: 'hart', how: 'fs' },
+  returnRegister: undefined,
+  outer: { kind: 'outer' },
+};
+
+function sourcesFor(arch: Architecture, hart: HartSource | undefined): RecordSources {
+  const riscv = arch.name === 'riscv64';
+  return {
+    time: { kind: 'time', counter: riscv ? 'time' : 'tsc' },
+    hart,
+    returnRegister: arch.returnAddress.in === 'register' ? arch.returnAddress.name : undefined,
+    outer: hart ? undefined : { kind: 'control', offset: controlBlock.outer },
+  };
+}
+
+/** The engine without stops was asked for by name. */
+export function unavailable(why: string | undefined): RsptraceError {
+  return new RsptraceError('ENGINE_UNAVAILABLE', `no probe can be carried out without stops: ${why}`, {
+    hint: '--engine auto uses breakpoints for what needs them',
+  });
+}

@@ -1,0 +1,35 @@
+import type { Addr } from '../base/addr.js';
+import type { Logger } from '../base/logger.js';
+import type { ElfFile } from '../elf/index.js';
+import type { CallTracer } from '../probes/index.js';
+import type { Session } from '../rsp/index.js';
+import type { EnginePlanOptions } from './engine-choice.js';
+import type { TraceTime } from './inject/process-clock.js';
+import type { RecordCounter } from './inject/record-dispatcher.js';
+import type { ScratchSources } from './memory/find-scratch.js';
+import type { Scratch } from './memory/scratch.js';
+
+export interface EnginesOptions extends EnginePlanOptions {
+  readonly session: Session;
+  readonly scratch: ScratchSources;
+  readonly elf: ElfFile;
+  /** Wait for {@link Engines.settle}: before that the program's page table is not its last one. */
+  readonly settles: boolean;
+  /** What the ticks of the records' counter mean; asked for at the first hit. */
+  readonly counter: (scratch: Scratch) => Promise<RecordCounter>;
+  /** The target's clock counts instructions, each of which takes so long. */
+  readonly nanosPerInstruction?: number | undefined;
+  /** Calls of functions that last less nanoseconds are not wanted. */
+  readonly thresholdNs?: number | undefined;
+  readonly tracer: CallTracer;
+  readonly hartNumber: (word: bigint) => number;
+  /** Takes what was counted in the target, by the address of the function; once for each program that ran. */
+  readonly counted: (address: Addr, counts: readonly number[]) => void;
+  /** A process of Linux, with what only the recording knows of it. */
+  readonly inProcess?: {
+    /** The number of a thread by the stub's name for it. */
+    readonly threadNumber: (id: string) => number;
+    readonly traceTime: TraceTime;
+  };
+  readonly logger?: Logger;
+}

@@ -1,0 +1,274 @@
+import type { ProbeCode } from '../arch/index.js';
+import type { Addr } from '../base/addr.js';
+import { messageOf, RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
+import { changesItsCode, insideKernel } from '../facts/index.js';
+import type { StopObserver } from '../probes/index.js';
+import type { Batch, SignalStop } from '../rsp/index.js';
+import type { OwnTime, ProbeFact } from '../trace/index.js';
+import type { HookFrame } from '../unwind/index.js';
+import { unavailable } from './engine-choice.js';
+import type { EnginesOptions } from './engines-options.js';
+import type { TrampolineOverhead } from './inject/overhead.js';
+import { processCode, processMemory, whyProcessStops } from './inject/process-memory.js';
+import { codeRoom } from './inject/sites.js';
+import { findThreadWords, type ThreadWords } from './inject/thread-words.js';
+import { Installed, type InstallRequest } from './installed.js';
+import type { Intercept } from './memory/guest-allocator.js';
+import { ProvenScratch } from './memory/proven-scratch.js';
+import type { Scratch } from './memory/scratch.js';
+import { ProbeChoices } from './probe-choices.js';
+import type { StopEngine } from './stop/stop-engine.js';
+import { StopWarning } from './stop/stop-warning.js';
+
+/** The life of the engine without stops in one program. */
+type State =
+  /** For the first hit; `settled`: the program's page table is its last one. */
+  | { readonly kind: 'waiting'; readonly settled: boolean }
+  | { readonly kind: 'installed'; readonly installed: Installed }
+  | { readonly kind: 'left' };
+
+/** What came of programs whose trampolines are gone. */
+interface Past {
+  readonly records: number;
+  readonly missing: number;
+  /** One has gone with what was in a ring that only a stop could read. */
+  readonly tailLost: boolean;
+  /** Records were read out of memory that is shared with the target, not through the stub. */
+  readonly pastWire: boolean;
+  /** Where the trampolines lay last. */
+  readonly source: string | undefined;
+  readonly time: TrampolineOverhead | undefined;
+}
+
+/**
+ * Chooses an engine for every probe and joins the two: the stop engine lets the guest run; where probes can do without stops, their
+ * trampolines are installed at the first hit, when the program runs and its memory is mapped as it will stay.
+ */
+export class Engines implements StopObserver {
+  readonly #options: EnginesOptions;
+  readonly #logger: Logger;
+  readonly #choices: ProbeChoices;
+  readonly #memory = new ProvenScratch();
+  readonly #warning: StopWarning;
+  #state: State;
+  #past: Past = {
+    records: 0,
+    missing: 0,
+    tailLost: false,
+    pastWire: false,
+    source: undefined,
+    time: undefined,
+  };
+
+  /** @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for and no probe can use it */
+  constructor(options: EnginesOptions) {
+    this.#options = options;
+    this.#logger = options.logger ?? silent;
+    this.#warning = new StopWarning(this.#logger);
+    this.#choices = new ProbeChoices(options);
+    this.#state = { kind: 'waiting', settled: !options.settles };
+  }
+
+  /** The program has come to where its page table stays as it is. */
+  settle(): void {
+    if (this.#state.kind === 'waiting') this.#state = { kind: 'waiting', settled: true };
+  }
+
+  /** Enough events: what has not been looked at yet is left out. */
+  enough(): void {
+    this.#installed?.enough();
+  }
+
+  /** As it stands: before the first hit what is planned, after it what is done. */
+  get choices(): readonly ProbeFact[] {
+    return this.#choices.facts;
+  }
+
+  /** Where no probe is, since it would stop the target and none may. */
+  get leftOut(): readonly Addr[] {
+    return this.choices.filter(({ engine }) => engine === 'none').map(({ address }) => address);
+  }
+
+  /** Where the ring and the trampolines lie, once they are installed. */
+  get scratch(): string | undefined {
+    return this.#installed?.scratch.source ?? this.#past.source;
+  }
+
+  get pastWire(): boolean {
+    return this.#past.pastWire || this.#installed?.scratch.shared !== undefined;
+  }
+
+  get tailLost(): boolean {
+    return this.#past.tailLost;
+  }
+
+  get records(): number {
+    return this.#past.records + (this.#installed?.records ?? 0);
+  }
+
+  /** What trampolines took and was taken out of durations; undefined where it is not known. */
+  get ownTime(): OwnTime | undefined {
+    return (this.#installed?.time ?? this.#past.time)?.facts;
+  }
+
+  /** What stands behind a return address that a trampoline has put in place of the original. */
+  hooked(returnAddress: bigint): HookFrame | undefined {
+    return this.#installed?.hooked(returnAddress);
+  }
+
+  /**
+   * At a hit: installs the trampolines and takes their probes' breakpoints out.
+   * @param inUserMode the program runs in a kernel that is not the program
+   * @returns false when it is too early in the program for that
+   */
+  async arrive(stops: StopEngine, onError: (thrown: unknown) => void, inUserMode = false): Promise<boolean> {
+    const { arch, inProcess } = this.#options;
+    const code = inProcess ? processCode(arch) : arch.probeCode;
+    const state = this.#state;
+    if (!code || this.#choices.plan.sites.length === 0) return true;
+    if (inUserMode) return this.#fallBack(insideKernel);
+    switch (state.kind) {
+      case 'waiting':
+        return state.settled && this.#install(code, stops, onError);
+      case 'installed':
+        await state.installed.patchWaiting(stops);
+        return state.installed.waiting === 0;
+      case 'left':
+        return true;
+    }
+  }
+
+  runs(): () => void {
+    return this.#installed?.runs() ?? (() => {});
+  }
+
+  async handles(stop: SignalStop, resume: Batch): Promise<boolean> {
+    return (await this.#installed?.handles(stop, resume)) ?? false;
+  }
+
+  /** What happened before a stop comes first, all of it where the stop itself `tells` of something. */
+  async stopped(tells: boolean): Promise<void> {
+    if (!this.#installed) return;
+    if (tells) this.#warning.stopped(() => this.choices);
+    await this.#installed.stopped(tells);
+  }
+
+  /**
+   * The process runs another program, or the machine was reset: tells what the old program had still written. A hit in the new one
+   * begins anew.
+   * @param sameRam the new program finds RAM as the old one left it, but for what is loaded
+   * @returns where the probes are that had trampolines
+   */
+  async restart(sameRam = false): Promise<readonly Addr[]> {
+    const installed = this.#installed;
+    this.#state = { kind: 'waiting', settled: !this.#options.settles };
+    this.#choices.restart();
+    this.#memory.forget();
+    if (!installed) return [];
+    this.#remember(installed, await installed.end(sameRam));
+    return installed.addresses;
+  }
+
+  /**
+   * The recording ends: reads what is left and, where the target still stands before us, takes the patches out.
+   * @returns records that are missing, because nobody drained in time or their writer never came back
+   */
+  async leave(standing: boolean): Promise<{ readonly missing: number }> {
+    const installed = this.#installed;
+    if (standing) await this.#memory.giveUp();
+    const unanswered = this.#memory.unanswered;
+    if (!installed && unanswered !== undefined && this.#options.wanted !== 'target') this.#fallBackTo(unanswered);
+    if (installed) {
+      this.#remember(installed, await (standing ? installed.leave() : installed.end()));
+    }
+    this.#state = { kind: 'left' };
+    return { missing: this.#past.missing };
+  }
+
+  get #installed(): Installed | undefined {
+    return this.#state.kind === 'installed' ? this.#state.installed : undefined;
+  }
+
+  #remember({ records, scratch, time, tailLost }: Installed, missing: number): void {
+    const past = this.#past;
+    this.#past = {
+      records: past.records + records,
+      missing: past.missing + missing,
+      tailLost: past.tailLost || tailLost,
+      pastWire: past.pastWire || scratch.shared !== undefined,
+      source: scratch.source,
+      time: time ?? past.time,
+    };
+  }
+
+  /** @returns false when it is too early in the program for that */
+  async #install(code: ProbeCode, stops: StopEngine, onError: (thrown: unknown) => void): Promise<boolean> {
+    const ready = await this.#prepare(stops);
+    if (ready === undefined) return false;
+    if (isRefusal(ready)) return this.#fallBack(ready.refused);
+    const installed = await this.#place({ ...ready, code, stops });
+    if (!installed) return true;
+    this.#state = { kind: 'installed', installed };
+    await installed.begin(stops, onError);
+    return installed.waiting === 0;
+  }
+
+  /** Undefined where that fails, and stops serve instead. */
+  async #place(ready: Pick<InstallRequest, 'scratch' | 'threads' | 'code' | 'stops'>): Promise<Installed | undefined> {
+    try {
+      const { time: earlierTime } = this.#past;
+      return await Installed.install({ ...ready, options: this.#options, choices: this.#choices, earlierTime });
+    } catch (thrown) {
+      this.#fallBackTo(messageOf(thrown));
+      if (this.#options.wanted === 'target' || !(thrown instanceof RsptraceError)) throw thrown;
+      return undefined;
+    }
+  }
+
+  /** What an installation needs of the target; undefined where it is too early. */
+  async #prepare(
+    stops: StopEngine,
+  ): Promise<{ readonly scratch: Scratch; readonly threads: ThreadWords | undefined } | Refusal | undefined> {
+    const { session, inProcess, elf } = this.#options;
+    const stopsOnly = inProcess && whyProcessStops(session);
+    if (stopsOnly) return { refused: stopsOnly };
+    const threads = inProcess && (await findThreadWords(session));
+    if (inProcess && threads === undefined) return undefined;
+    if (threads && isRefusal(threads)) return threads;
+    this.#choices.retry();
+    if (changesItsCode(elf)) await this.#choices.planAnew(session);
+    const [first] = this.#choices.plan.sites;
+    if (first === undefined) return { refused: this.#choices.why(0) ?? 'no function can be patched' };
+    const scratch = await this.#takeScratch(first.plan.address, stops);
+    return scratch === undefined || isRefusal(scratch) ? scratch : { scratch, threads };
+  }
+
+  /** Undefined where it is too early. */
+  #takeScratch(text: Addr, stops: StopEngine): Promise<Scratch | Refusal | undefined> {
+    const { session, arch, elf, inProcess, scratch } = this.#options;
+    const { plan } = this.#choices;
+    const process = inProcess && processMemory(plan);
+    const intercept: Intercept = (places, then) => stops.points.intercept(places, then);
+    const target = { session, arch, elf, text, process, intercept, logger: this.#logger };
+    const taken = this.#memory.take({ ...scratch, ...target, codeSize: codeRoom(plan.sites) });
+    return taken.catch((thrown: unknown) => {
+      this.#fallBackTo(messageOf(thrown));
+      throw thrown;
+    });
+  }
+
+  /** @returns true: that is how it stays */
+  #fallBack(why: string): true {
+    this.#fallBackTo(why);
+    if (this.#options.wanted === 'target') throw unavailable(why);
+    return true;
+  }
+
+  /** That is how it stays in this program. */
+  #fallBackTo(why: string): void {
+    this.#logger.info({ why }, 'no probe can do without stops');
+    this.#choices.refuseAll(why);
+  }
+}

@@ -1,0 +1,32 @@
+export { type EnginePlanOptions, engineChoices, lookAtPlans, planEngines, unavailable } from './engine-choice.js';
+export { type EngineName, engineNames } from './engine-names.js';
+export { Engines } from './engines.js';
+export { counterScale } from './inject/counter-rate.js';
+export { type Leftovers, removeLeftovers } from './inject/leftovers.js';
+export { processMemory, whyProcessStops } from './inject/process-memory.js';
+export type { RecordCounter } from './inject/record-dispatcher.js';
+export { findScratch, type ScratchRequest, type ScratchSources, slackOf } from './memory/find-scratch.js';
+export type { Intercept } from './memory/guest-allocator.js';
+export { HiddenMemory } from './memory/hidden-memory.js';
+export { linuxStart } from './memory/linux-start.js';
+export { type HiddenMemoryPlan, planHiddenMemory } from './memory/plan-hidden-memory.js';
+export { beginPrivacyProof } from './memory/prove-private.js';
+export { ProvenScratch } from './memory/proven-scratch.js';
+export type { PagingFacts } from './memory/ram-piece.js';
+export { accessTo } from './memory/region-access.js';
+export {
+  parseScratch,
+  type ReservedMemory,
+  reservedScratch,
+  sectionMemory,
+  symbolMemory,
+} from './memory/reserved-memory.js';
+export { stackBelow } from './memory/saved-thread.js';
+export { closeScratch, type MapRefusal, type Region, type Scratch, type SharedMemory } from './memory/scratch.js';
+export { SystemCalls } from './memory/system-calls.js';
+export { textSlack } from './memory/text-slack.js';
+export { unlistedRam } from './memory/unlisted-ram.js';
+export { type HartStack, hartStack, isSeen, type OtherCode } from './stop/hart-stack.js';
+export { StopEngine } from './stop/stop-engine.js';
+export type { EngineEnd, ResetWatch } from './stop/stop-engine-options.js';
+export { Watchpoints } from './stop/watchpoints.js';

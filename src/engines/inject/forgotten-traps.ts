@@ -1,0 +1,106 @@
+/*
+ * gdbserver keeps its breakpoints when its client goes, shows the program's own bytes where they stand, and leaves them in when it detaches: the program
+ * then dies of a SIGTRAP at the next one. Where they are:
+ *
+ *   on this machine   /proc/PID/mem has a trap instruction, and the stub shows another byte
+ *   elsewhere         it is asked to take one out wherever there may be one: at functions, and behind calls
+ */
+
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import type { Architecture } from '../../arch/index.js';
+import { type Addr, addOffset } from '../../base/addr.js';
+import type { ElfFile } from '../../elf/index.js';
+import { parseMaps } from '../../facts/index.js';
+import { pidOf, type Session } from '../../rsp/index.js';
+
+/** `int3`. */
+const trap = 0xcc;
+const page = 4096;
+/** Of a mapping, so much is read at once. */
+const chunk = 1 << 20;
+/** SHF_EXECINSTR. */
+const executable = 4;
+
+/** Places of breakpoints; `seen`: one stands at each of them, else one may. */
+export interface ForgottenTraps {
+  readonly places: readonly Addr[];
+  readonly seen: boolean;
+}
+
+/** Where breakpoints of a client that is gone stand, or may stand, in an x86_64 process. */
+export async function forgottenTraps(session: Session, arch: Architecture, elf: ElfFile): Promise<ForgottenTraps> {
+  const [first] = await session.harts();
+  const pid = Number.parseInt(pidOf(first?.id) ?? '', 16);
+  if (arch.name !== 'x86_64' || Number.isNaN(pid)) return { places: [], seen: true };
+  const maps = await session.remoteFile(`/proc/${pid}/maps`);
+  const there = maps && new TextDecoder('latin1').decode(maps);
+  const places = there && (await trapsHere(session, pid, there));
+  return places ? { places, seen: true } : { places: placesBehindCalls(elf), seen: false };
+}
+
+/** Undefined where the process is not one of this machine, or not ours to read. */
+async function trapsHere(session: Session, pid: number, maps: string): Promise<readonly Addr[] | undefined> {
+  let memory: number;
+  try {
+    // No two processes are laid out alike.
+    if (readFileSync(`/proc/${pid}/maps`, 'latin1') !== maps) return undefined;
+    memory = openSync(`/proc/${pid}/mem`, 'r');
+  } catch {
+    return undefined;
+  }
+  const found: Addr[] = [];
+  try {
+    for (const { start, end, permissions } of parseMaps(maps)) {
+      if (!permissions.includes('x')) continue;
+      for (let at = start; at < end; at = addOffset(at, chunk)) {
+        const bytes = readHere(memory, at, Math.min(chunk, Number(end - at)));
+        if (bytes) found.push(...(await hiddenTraps(session, at, bytes)));
+      }
+    }
+  } finally {
+    closeSync(memory);
+  }
+  return found;
+}
+
+function readHere(memory: number, at: Addr, length: number): Uint8Array | undefined {
+  const bytes = new Uint8Array(length);
+  try {
+    return readSync(memory, bytes, 0, length, at) === length ? bytes : undefined;
+  } catch {
+    // The kernel's own pages for programs cannot be read this way.
+    return undefined;
+  }
+}
+
+/** Traps in these bytes of the process that its stub does not show. */
+async function hiddenTraps(session: Session, start: Addr, bytes: Uint8Array): Promise<readonly Addr[]> {
+  const found: Addr[] = [];
+  for (let from = 0; from < bytes.length; from += page) {
+    const here = bytes.subarray(from, from + page);
+    if (!here.includes(trap)) continue;
+    const shown = await session.memory().read(addOffset(start, from), here.length);
+    for (const [i, byte] of here.entries())
+      if (byte === trap && shown && shown[i] !== trap) found.push(addOffset(start, from + i));
+  }
+  return found;
+}
+
+/** Functions' starts and all that a call may return to, by the bytes before it: too many do no harm. */
+function placesBehindCalls(elf: ElfFile): readonly Addr[] {
+  const places: Addr[] = [];
+  for (const { type, address } of elf.symbols) if (type === 'function') places.push(address);
+  for (const { address, size, flags } of elf.sections) {
+    const code = (flags & executable) !== 0 ? elf.bytesAt(address, size) : undefined;
+    if (code) for (let at = 2; at < code.length; at++) if (isBehindCall(code, at)) places.push(addOffset(address, at));
+  }
+  return places;
+}
+
+/** Intel SDM volume 2, CALL: e8 rel32; ff /2 with every form of its operand. */
+function isBehindCall(code: Uint8Array, at: number): boolean {
+  if (code[at - 5] === 0xe8) return true;
+  for (let length = 2; length <= 7; length++)
+    if (code[at - length] === 0xff && ((code[at - length + 1] ?? 0) & 0x38) === 0x10) return true;
+  return false;
+}

@@ -1,0 +1,264 @@
+import type { Architecture, ProbeCode } from '../../arch/index.js';
+import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
+import type { ElfFile } from '../../elf/index.js';
+import type { Session } from '../../rsp/index.js';
+import { SystemCalls } from '../memory/system-calls.js';
+import { isMark, markBytes } from './code-allocator.js';
+import { forgottenTraps } from './forgotten-traps.js';
+import { leavePatches } from './leave-patches.js';
+
+/** What an rsptrace that was killed had left in a target, and what became of it. */
+export interface Leftovers {
+  /** Functions of the ELF whose first bytes were compared. */
+  readonly compared: number;
+  /** Functions that jumped to a trampoline and have the ELF's bytes again. */
+  readonly restored: readonly Addr[];
+  /** Functions where the stub itself had kept a breakpoint, which is gone. */
+  readonly breakpoints: readonly Addr[];
+  /** Functions that differ from the ELF for another reason, and were left alone. */
+  readonly different: readonly Addr[];
+  /** Functions whose code is not loaded or not mapped: all zero, or unreadable. */
+  readonly absent: number;
+  /** Threads that have their own registers again, after a system call in the middle of which rsptrace was killed. */
+  readonly threads: readonly string[];
+  /** Where a server had kept breakpoints that it does not show. */
+  readonly traps: readonly Addr[];
+}
+
+/** The start of a function: what the ELF has there. */
+interface Start {
+  readonly address: Addr;
+  readonly expected: Uint8Array;
+  /** Bytes of the function; 0 where nothing tells. */
+  readonly size: number;
+}
+
+/** A function that jumps to a trampoline of ours. */
+interface Patched extends Start {
+  readonly length: number;
+}
+
+/** Its length is what a breakpoint's removal is told of. */
+const int3 = Uint8Array.of(0xcc);
+/** Bytes at a function's start that are compared: a patch, and enough behind it to see that the ELF is the right one. */
+const compared = 16;
+/** Reads that go out in one write. */
+const atOnce = 512;
+
+/**
+ * Takes out what an rsptrace has left that was killed: where a function jumps to a trampoline that bears our mark and this function's
+ * address, the ELF's bytes are put back. Every other difference is the program's own affair. The trampolines stay: calls that are open return
+ * through them. The target stands; breakpoints that its stub may have kept are taken out too, as far as can be known where they are.
+ * @throws RsptraceError `ELF_MISMATCH` where the target's code is another, `PATCH_REFUSED` where bytes cannot be put back
+ */
+export async function removeLeftovers(session: Session, arch: Architecture, elf: ElfFile): Promise<Leftovers> {
+  const starts = functionStarts(elf);
+  const threads = await takeBackThreads(session);
+  const traps = await forgottenTraps(session, arch, elf);
+  const places = traps.places.map((address) => ({ address, expected: int3, size: 0 }));
+  await removeBreakpoints(session, arch, places);
+  await removeBreakpoints(session, arch, await hartPlaces(session, arch));
+  const found = await readAll(
+    session,
+    starts.map(({ address, expected }) => [address, expected.length]),
+  );
+  const suspects: { readonly start: Start; readonly found: Uint8Array }[] = [];
+  let absent = 0;
+  for (const [i, start] of starts.entries()) {
+    const bytes = found[i];
+    if (!bytes || bytes.every((byte) => byte === 0)) absent++;
+    else if (!same(bytes, start.expected)) suspects.push({ start, found: bytes });
+  }
+  const patched = arch.probeCode ? await findPatched(session, arch.probeCode, suspects) : [];
+  const ours = new Set<Addr>(patched.map(({ address }) => address));
+  const others = suspects.map(({ start }) => start).filter(({ address }) => !ours.has(address));
+  // A kernel may have changed many a function itself, but hardly all.
+  if (patched.length === 0 && 10 * others.length > 9 * (starts.length - absent))
+    throw mismatch(others, starts.length - absent);
+  const ends = arch.probeCode ? await findEnds(session, arch.probeCode, elf, patched) : [];
+  await restore(session, arch, [...patched, ...ends]);
+  await removeBreakpoints(session, arch, others);
+  const now = await readAll(
+    session,
+    others.map(({ address, expected }) => [address, expected.length]),
+  );
+  const back = (index: number): boolean => same(now[index], others[index]?.expected);
+  return {
+    compared: starts.length - absent,
+    restored: patched.map(({ address }) => address),
+    breakpoints: others.filter((_, i) => back(i)).map(({ address }) => address),
+    different: others.filter((_, i) => !back(i)).map(({ address }) => address),
+    absent,
+    threads,
+    traps: traps.seen ? traps.places : [],
+  };
+}
+
+/** Threads of a process that were carrying system calls out for an rsptrace: they get their own registers back. */
+async function takeBackThreads(session: Session): Promise<readonly string[]> {
+  const threads: string[] = [];
+  if (session.target.register('orig_rax')?.offsetInG === undefined) return threads;
+  for (const { id } of await session.harts()) if (await SystemCalls.takeBack(session, id)) threads.push(id);
+  return threads;
+}
+
+/** Every function symbol's first bytes, each address once. */
+function functionStarts(elf: ElfFile): readonly Start[] {
+  const starts = new Map<Addr, Start>();
+  for (const { type, address, size } of elf.symbols) {
+    if (type !== 'function' || starts.has(address)) continue;
+    // A function at the end of its segment has fewer bytes; one of no size is as long as assembler is.
+    for (let length = Math.min(size || compared, compared); length > 0; length--) {
+      const expected = elf.bytesAt(address, length);
+      if (!expected) continue;
+      starts.set(address, { address, expected, size });
+      break;
+    }
+  }
+  return [...starts.values()];
+}
+
+/** Those that jump, perhaps by a hop, to a trampoline with our mark and their address, and are the ELF's behind the jump. */
+async function findPatched(
+  session: Session,
+  code: ProbeCode,
+  suspects: readonly { readonly start: Start; readonly found: Uint8Array }[],
+): Promise<readonly Patched[]> {
+  const jumps: { readonly start: Start; readonly length: number; readonly to: Addr }[] = [];
+  const lengths = code.patches.map(({ bytes }) => bytes).sort((a, b) => a - b);
+  for (const { start, found } of suspects) {
+    for (const length of lengths) {
+      const to = length > found.length ? undefined : code.patchTarget(found.subarray(0, length), start.address);
+      if (to === undefined) continue;
+      if (same(found.subarray(length), start.expected.subarray(length))) jumps.push({ start, length, to });
+      break;
+    }
+  }
+  const { hop } = code;
+  const heads = hop
+    ? await readAll(
+        session,
+        jumps.map(({ to }) => [to, hop.headBytes]),
+      )
+    : [];
+  const ends = jumps.map(({ to }, i) => {
+    const head = heads[i];
+    return (hop && head && hop.target(head, to)) ?? to;
+  });
+  const marks = await readAll(
+    session,
+    ends.map((end) => [addOffset(end, -markBytes), markBytes]),
+  );
+  return jumps
+    .filter(({ start }, i) => {
+      const mark = marks[i];
+      return mark !== undefined && isMark(mark) && markedFunction(mark) === start.address;
+    })
+    .map(({ start, length }) => ({ ...start, length }));
+}
+
+/** Jumps of ours at the ends of functions that jump at their starts, by their marks. */
+async function findEnds(
+  session: Session,
+  code: ProbeCode,
+  elf: ElfFile,
+  patched: readonly Patched[],
+): Promise<readonly Patched[]> {
+  const lengths = code.patches.map(({ bytes }) => bytes);
+  const found = await readAll(
+    session,
+    patched.map(({ address, size }) => [address, size]),
+  );
+  const suspects: { readonly start: Start; readonly found: Uint8Array }[] = [];
+  for (const [i, { address, size, length: taken }] of patched.entries()) {
+    const [now, expected] = [found[i], elf.bytesAt(address, size)];
+    if (!now || !expected || now.length !== size) continue;
+    // A jump may begin with bytes of the one that it replaces.
+    for (const length of lengths) {
+      for (let at = taken; at + length <= size; at++) {
+        const [is, was] = [now.subarray(at, at + length), expected.subarray(at, at + length)];
+        if (!same(is, was))
+          suspects.push({ start: { address: addOffset(address, at), expected: was, size: 0 }, found: is });
+      }
+    }
+  }
+  return findPatched(session, code, suspects);
+}
+
+function markedFunction(mark: Uint8Array): bigint {
+  return new DataView(mark.buffer, mark.byteOffset, markBytes).getBigUint64(8, true);
+}
+
+/** Puts the ELF's bytes back, and reads them to be sure. */
+async function restore(session: Session, arch: Architecture, patched: readonly Patched[]): Promise<void> {
+  if (patched.length === 0) return;
+  await leavePatches(session, arch, patched);
+  for (let from = 0; from < patched.length; from += atOnce) {
+    const batch = session.batch();
+    for (const { address, expected, length } of patched.slice(from, from + atOnce))
+      batch.writeMemory(address, expected.subarray(0, length));
+    await batch.send();
+  }
+  const now = await readAll(
+    session,
+    patched.map(({ address, expected }) => [address, expected.length]),
+  );
+  const failed = patched.find(({ expected }, i) => !same(now[i], expected));
+  if (!failed) return;
+  throw new RsptraceError('PATCH_REFUSED', `the code at ${hex(failed.address)} cannot be put back`, {
+    hint: 'is it writable to the stub? A restart of the target brings its own code back',
+  });
+}
+
+/** Where the harts stand: one may have met a breakpoint that nobody waits for any more. */
+async function hartPlaces(session: Session, arch: Architecture): Promise<readonly Start[]> {
+  const places: Start[] = [];
+  for (const { id } of await session.harts()) {
+    const batch = session.batch(id);
+    const pc = batch.readRegister(arch.pc);
+    await batch.send();
+    const code = pc.value === undefined ? undefined : await session.memory(id).read(addr(pc.value), 4);
+    if (pc.value !== undefined && code) places.push({ address: addr(pc.value), expected: code, size: 0 });
+  }
+  return places;
+}
+
+/** Asks the stub to take breakpoints out, of both types; where it has none it says so, and that is well. */
+async function removeBreakpoints(session: Session, arch: Architecture, places: readonly Start[]): Promise<void> {
+  for (let from = 0; from < places.length; from += atOnce) {
+    const batch = session.batch();
+    for (const { address, expected } of places.slice(from, from + atOnce)) {
+      const kind = arch.breakpointKind(expected);
+      for (const type of [0, 1] as const) batch.removeBreakpoint({ type, address, kind });
+    }
+    await batch.send();
+  }
+}
+
+async function readAll(
+  session: Session,
+  wanted: readonly (readonly [address: Addr, length: number])[],
+): Promise<readonly (Uint8Array | undefined)[]> {
+  const found: (Uint8Array | undefined)[] = [];
+  for (let from = 0; from < wanted.length; from += atOnce) {
+    const batch = session.batch();
+    const replies = wanted.slice(from, from + atOnce).map(([address, length]) => batch.readMemory(address, length));
+    await batch.send();
+    for (const { value } of replies) found.push(value);
+  }
+  return found;
+}
+
+function same(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
+  return a !== undefined && b !== undefined && a.length === b.length && a.every((byte, i) => byte === b[i]);
+}
+
+function mismatch(others: readonly Start[], all: number): RsptraceError {
+  const first = others[0]?.address ?? 0n;
+  return new RsptraceError(
+    'ELF_MISMATCH',
+    `the target does not run this ELF: ${others.length} of ${all} functions differ, first the one at ${hex(first)}`,
+    { hint: 'give the ELF that was traced' },
+  );
+}

@@ -1,0 +1,133 @@
+import type { Architecture } from '../../arch/index.js';
+import { hex } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
+import type { Logger } from '../../base/logger.js';
+import { CoalescedReads, retry, type Session } from '../../rsp/index.js';
+import { interruptedInside } from './interrupted.js';
+import { leavePatches, runOutOfPatches } from './leave-patches.js';
+import type { Piece } from './ring.js';
+import type { Patch, Site } from './sites.js';
+import { writeChecked } from './transfers.js';
+
+/** The jumps at the entries of probed functions, and at the ends of some: which are in, which still have to wait, and which cannot be. */
+export class Patches {
+  readonly #session: Session;
+  readonly #arch: Architecture;
+  readonly #logger: Logger;
+  readonly #chained: boolean;
+  #planted: readonly Patch[] = [];
+  #waiting: readonly Patch[];
+  #changed: readonly Site[] = [];
+
+  constructor(session: Session, arch: Architecture, all: readonly Patch[], logger: Logger, chained = false) {
+    this.#chained = chained;
+    this.#session = session;
+    this.#arch = arch;
+    this.#logger = logger;
+    this.#waiting = all;
+  }
+
+  get planted(): readonly Site[] {
+    return sitesOf(this.#planted);
+  }
+
+  /** Where the ends of functions are patched. */
+  get ends(): readonly Piece[] {
+    return piecesOf(this.#planted.filter(({ isEnd }) => isEnd));
+  }
+
+  /** How many functions wait for a later stop: what is interrupted now would go on in the middle of their bytes. */
+  get waiting(): number {
+    return sitesOf(this.#waiting).length;
+  }
+
+  /** Where the target's code is not the ELF's any more: left alone. */
+  get changed(): readonly Site[] {
+    return this.#changed;
+  }
+
+  /**
+   * Patches those functions that can be patched at this stop, each with all its ends; not those where `holdsStop` tells of a breakpoint at one. A timer that is faster than a stop would otherwise keep its handler, and what
+   * that has interrupted, where they are for ever.
+   * @returns the sites that were patched now
+   * @throws RsptraceError `PATCH_REFUSED`; then nothing is patched
+   */
+  async plant(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
+    const pieces = piecesOf(this.#waiting);
+    await leavePatches(this.#session, this.#arch, pieces);
+    const inside = await interruptedInside(this.#session, this.#arch, pieces, this.#chained);
+    const reads = new CoalescedReads(this.#session);
+    const blocked = new Set<Site>();
+    for (const [i, { site, address, isEnd }] of this.#waiting.entries())
+      if (inside.has(address) || (isEnd && holdsStop(pieces[i] as Piece))) blocked.add(site);
+    const free = this.#waiting
+      .filter(({ site }) => !blocked.has(site))
+      .map((patch) => ({ patch, now: reads.readMemory(patch.address, patch.original.length) }));
+    this.#waiting = this.#waiting.filter(({ site }) => blocked.has(site));
+    await reads.send();
+    const changed = new Set<Site>();
+    for (const { patch, now } of free) if (!now.value || !same(now.value, patch.original)) changed.add(patch.site);
+    const patches = free.map(({ patch }) => patch).filter(({ site }) => !changed.has(site));
+    this.#changed = [...this.#changed, ...changed];
+    const writes = patches.map(({ address, bytes }) => ({ address, bytes }));
+    this.#planted = [...this.#planted, ...patches];
+    const failed = await writeChecked(this.#session, writes).catch(async (thrown: unknown) => {
+      // Of what was lost some may be in.
+      if (this.#session.state.kind === 'idle') await this.remove();
+      throw thrown;
+    });
+    if (failed) {
+      await this.remove();
+      throw new RsptraceError('PATCH_REFUSED', `the code at ${hex(failed.address)} cannot be patched`, {
+        hint: 'is it in ROM or flash? --engine stop uses breakpoints instead',
+      });
+    }
+    return sitesOf(patches);
+  }
+
+  /**
+   * Takes all out, at a stop, over a wire that loses something too. The target may have ended meanwhile.
+   * @returns functions whose code the target had changed meanwhile, and that were left alone
+   */
+  async remove(): Promise<readonly Site[]> {
+    this.#waiting = [];
+    const foreign = await retry(this.#session, () => this.#takeOut(this.#planted));
+    this.#planted = [];
+    return foreign;
+  }
+
+  async #takeOut(patches: readonly Patch[]): Promise<readonly Site[]> {
+    const session = this.#session;
+    const doubtful = await runOutOfPatches(session, this.#arch, piecesOf(patches), this.#chained);
+    if (session.state.kind !== 'idle') return [];
+    const reads = new CoalescedReads(session);
+    const now = patches.map(({ address, bytes }) => reads.readMemory(address, bytes.length));
+    await reads.send();
+    const batch = session.batch();
+    const foreign = new Set<Site>();
+    for (const [i, { site, address, bytes, original }] of patches.entries()) {
+      const found = now[i]?.value;
+      if (found && same(found, bytes)) {
+        if (doubtful.has(address))
+          this.#logger.warn({ function: site.plan.name }, 'interrupted in its patch: left as it is');
+        else batch.writeMemory(address, original);
+      } else if (!found || !same(found, original)) foreign.add(site);
+    }
+    await batch.send();
+    for (const { plan } of foreign)
+      this.#logger.warn({ function: plan.name }, 'its code was changed by the target: left as it is');
+    return [...foreign];
+  }
+}
+
+function sitesOf(patches: readonly Patch[]): Site[] {
+  return [...new Set(patches.map(({ site }) => site))];
+}
+
+function piecesOf(patches: readonly Patch[]): Piece[] {
+  return patches.map(({ address, bytes }) => ({ address, length: bytes.length }));
+}
+
+function same(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}

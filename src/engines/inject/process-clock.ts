@@ -1,0 +1,46 @@
+import type { ClockSamples } from '../../arch/index.js';
+import type { Session } from '../../rsp/index.js';
+import type { Scratch } from '../memory/scratch.js';
+import { unavailable } from '../memory/system-calls.js';
+import type { RecordCounter } from './record-dispatcher.js';
+
+/** From a moment of the host, in milliseconds as `performance.now` counts them, to the nanoseconds that the trace counts. */
+export type TraceTime = (hostMs: number) => number;
+
+/**
+ * Finds out how the ticks of a process's counter become the trace's nanoseconds, by code that counts them against the kernel's clock for some
+ * milliseconds. On this machine that clock is ours too; for a process elsewhere the end of the counting is taken to be now.
+ * @throws RsptraceError `SCRATCH_UNAVAILABLE` where the process may not read its counter, `RSP_*`
+ */
+export async function processScale(
+  session: Session,
+  clock: ClockSamples,
+  scratch: Scratch,
+  traceTime: TraceTime,
+): Promise<RecordCounter> {
+  const { calls, code, data } = scratch;
+  if (!calls || data.size < clock.size) throw unavailable('it is no memory of a process');
+  const { bytes, breakpoint } = clock.code(code.address, data.address);
+  const memory = session.memory();
+  if (!(await memory.write(code.address, bytes))) throw unavailable('the stub does not write memory');
+  const began = performance.now();
+  await calls.with(() => calls.run(code.address, breakpoint));
+  const ended = performance.now();
+  const samples = await memory.read(data.address, clock.size);
+  await memory.write(data.address, new Uint8Array(clock.size));
+  const found = samples && clock.result(samples);
+  if (!found) throw unavailable('its time stamp counter does not go forward');
+  const [first, last] = found;
+  const msPerTick = Number(last.nanos - first.nanos) / Number(last.ticks - first.ticks) / 1e6;
+  const [start, end] = [first, last].map(({ nanos }) => hostMs(nanos)) as [number, number];
+  const atEnd = start >= began && end <= ended ? end : ended;
+  const endTicks = Number(last.ticks);
+  const time = (ticks: number): number => Math.round(traceTime(atEnd + (ticks - endTicks) * msPerTick));
+  return { time, nanosPerTick: msPerTick * 1e6 };
+}
+
+/** A moment of this machine's monotonic clock as `performance.now` would have told it. */
+function hostMs(nanos: bigint): number {
+  const now = performance.now();
+  return now - Number(process.hrtime.bigint() - nanos) / 1e6;
+}

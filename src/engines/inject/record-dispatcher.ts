@@ -1,0 +1,108 @@
+import type { Architecture } from '../../arch/index.js';
+import type { Addr } from '../../base/addr.js';
+import { AddressMap } from '../../base/address-map.js';
+import type { CallTracer, Moment } from '../../probes/index.js';
+import { OuterReadings, type Outers, RecordReader, recordOffset } from './record-format.js';
+import type { Site } from './sites.js';
+import { WordCache } from './word-cache.js';
+
+/** From a record's ticks to guest nanoseconds. */
+export type TimeScale = (ticks: number) => number;
+/** What the ticks of the records' counter mean. */
+export interface RecordCounter {
+  readonly time: TimeScale;
+  /** While the target runs. */
+  readonly nanosPerTick: number;
+}
+/** The same for the record of a probe's entry or exit. */
+export type RecordTime = (ticks: number, id: number, record: RecordReader) => number;
+
+export interface RecordDispatcherOptions {
+  readonly arch: Architecture;
+  readonly tracer: CallTracer;
+  readonly time: RecordTime;
+  /** The number of the hart that a record names. */
+  readonly hartNumber: (word: bigint) => number;
+}
+
+/** What reads the records of one site. */
+interface Carrier {
+  readonly address: Addr;
+  /** Its calls return through a trampoline. */
+  readonly hooks: boolean;
+  readonly entry: RecordReader;
+  readonly exit: RecordReader;
+  readonly outer: { readonly pointer: string; readonly readings: OuterReadings } | undefined;
+}
+
+function carrierOf({ plan, ends, entry, exit }: Site, words: WordCache, outers: Outers): Carrier {
+  const { address, outer, seesReturn } = plan;
+  return {
+    address,
+    // Of patched ends only tail jumps are hooked.
+    hooks: seesReturn && (ends?.some((way) => way.some(({ tail }) => tail !== undefined)) ?? true),
+    entry: new RecordReader(entry, words, outers),
+    exit: new RecordReader(exit, words, outers),
+    outer: outer && { pointer: outer.pointer, readings: new OuterReadings(outer.loads) },
+  };
+}
+
+/** Tells a tracer what each record holds, as the stop that it stands for would have. */
+export class RecordDispatcher {
+  readonly #options: RecordDispatcherOptions;
+  /** By the index of their sites. */
+  readonly #carriers: readonly (Carrier | undefined)[];
+  /** The Futures whose polls are open and may be read from inside. */
+  readonly #outers = new AddressMap<OuterReadings>();
+  /** How far a return raises the stack pointer. */
+  readonly #stackedBytes: number;
+  /** Calls whose entry was told of and whose exit was not. */
+  open = 0;
+
+  /** `sites`: those that have trampolines. */
+  constructor(options: RecordDispatcherOptions, sites: readonly Site[]) {
+    this.#options = options;
+    const last = sites.reduce((most, { index }) => Math.max(most, index), -1);
+    const byIndex: (Site | undefined)[] = new Array(last + 1).fill(undefined);
+    for (const site of sites) byIndex[site.index] = site;
+    const words = new WordCache();
+    this.#carriers = byIndex.map((site) => site && carrierOf(site, words, this.#outers));
+    this.#stackedBytes = Number(options.arch.stackPointerAfterReturn(0n));
+  }
+
+  /** Only that a call has begun or ended: the record at an offset is not wanted. */
+  count(view: DataView, offset: number): void {
+    const id = view.getUint32(offset + recordOffset.id, true);
+    if (this.#carriers[id >>> 1]?.hooks) this.open += (id & 1) === 1 ? -1 : 1;
+  }
+
+  /** The record at an offset. */
+  tell(view: DataView, offset: number): void {
+    const id = view.getUint32(offset + recordOffset.id, true);
+    const isExit = (id & 1) === 1;
+    const carrier = this.#carriers[id >>> 1];
+    if (!carrier) return;
+    const record = (isExit ? carrier.exit : carrier.entry).turn(view, offset);
+    const { tracer, time, hartNumber } = this.#options;
+    const { returnAddress } = record;
+    const moment: Moment = {
+      hart: hartNumber(record.hart),
+      pc: isExit ? returnAddress : carrier.address,
+      registers: record,
+      time: time(record.count(recordOffset.time), id, record),
+    };
+    if (isExit) {
+      if (carrier.hooks) this.open--;
+      tracer.returned(moment, record.stackPointer, record);
+      return;
+    }
+    if (carrier.hooks) this.open++;
+    if (carrier.outer) {
+      const self = record.register(carrier.outer.pointer);
+      if (self !== undefined && this.#outers.get(self) !== carrier.outer.readings) {
+        this.#outers.set(self, carrier.outer.readings);
+      }
+    }
+    tracer.entered(moment, returnAddress, record.stackPointer + this.#stackedBytes, record);
+  }
+}

@@ -1,0 +1,269 @@
+import type { FieldSource, OuterCopy, RecordField } from '../../arch/index.js';
+import type { Addr } from '../../base/addr.js';
+import type { AddressMap } from '../../base/address-map.js';
+import type { RegisterReader } from '../../base/memory-reader.js';
+import type { HitMemory, PlannedLoad, PlannedReads, Reading, ReadPlan } from '../../probes/index.js';
+import type { SlotReader } from './late-records.js';
+import { type PlacedLoad, RecordReadings } from './record-readings.js';
+import type { WordCache } from './word-cache.js';
+
+/**
+ * What lies where in a probe's records:
+ *
+ *      0 commit | 8 id (u32) | 12 small loads | 16 time | 24 stack pointer | 32 return address | 40 hart | registers | loads, the widest first | outer's bytes
+ *
+ * The word for the hart is there where harts are told apart. Small loads are the first ones of 4, 2, and 1 bytes that fit. Entry and exit records
+ * of one probe differ; the id tells which it is.
+ */
+export interface RecordFormat {
+  readonly fields: readonly RecordField[];
+  readonly outerCopy: OuterCopy | undefined;
+  /** Bytes used. */
+  readonly size: number;
+  /** Where the hart's word lies, where there is one. */
+  readonly hartAt: number | undefined;
+  readonly registers: ReadonlyMap<string, number>;
+  readonly blocks: readonly BlockFormat[];
+  /** Where the address of the open outer Future lies. */
+  readonly outerAt: number | undefined;
+}
+
+/** Memory behind one pointer: where the pointer is in the record, and where each load is. */
+interface BlockFormat {
+  readonly pointerAt: number;
+  readonly align: number;
+  readonly size: number;
+  readonly loads: readonly PlacedLoad[];
+}
+
+export const recordOffset = { id: 8, small: 12, time: 16, stackPointer: 24, returnAddress: 32, hart: 40 } as const;
+
+/** Where there is one hart only, records need not name it. */
+export function slotReader(isOneHart: boolean): SlotReader {
+  return {
+    hart(view, offset) {
+      const at = offset + recordOffset.hart;
+      return isOneHart ? 0 : view.getUint32(at, true) ^ view.getUint32(at + 4, true);
+    },
+    begins: (view, offset) => (view.getUint32(offset + recordOffset.id, true) & 1) === 0,
+  };
+}
+
+/** The most bytes that are copied out of an outer Future. */
+const mostOuter = 24;
+
+export interface RecordSources {
+  readonly time: FieldSource & { readonly kind: 'time' };
+  readonly hart: (FieldSource & { readonly kind: 'hart' }) | undefined;
+  /** The register that holds the return address at an entry, where one does. */
+  readonly returnRegister: string | undefined;
+  /** The address of the outer Future; undefined where harts would mix theirs up. */
+  readonly outer: (FieldSource & { readonly kind: 'control' | 'outer' }) | undefined;
+}
+
+/** Bytes for what is copied out of an outer Future, whichever of these is one. */
+export function outerRoom(plans: readonly ReadPlan[]): number {
+  return plans.reduce((most, { outer }) => Math.max(most, outer ? copiedOffsets(outer).length : 0), 0);
+}
+
+/** Every byte's offset; none where there are more than a record has room for. */
+function copiedOffsets(outer: PlannedReads): number[] {
+  const offsets = outer.loads.flatMap(({ offset, size }) => Array.from({ length: size }, (_, i) => offset + i));
+  return offsets.length <= mostOuter ? offsets : [];
+}
+
+/** The record of a probe's entry, which has `room` bytes for what is copied out of an outer Future. */
+export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, room: number): RecordFormat {
+  const words = plan.entryRegisters.map((name) => ({ name, from: { kind: 'register', name } as FieldSource }));
+  const base = (pointer: string) => ({ kind: 'register', name: pointer }) as const;
+  const entry = format(id, sources, words, plan.entryReads, base, plan.readsOuter ? room : 0);
+  if (sources.returnRegister === undefined) return entry;
+  const registers = new Map(entry.registers).set(sources.returnRegister, recordOffset.returnAddress);
+  return { ...entry, registers };
+}
+
+/** The record of its return; what the entry kept is found under its register's name, with a `kept:` before it. */
+export function exitFormat(plan: ReadPlan, id: number, sources: RecordSources): RecordFormat {
+  const { keep, registers, reads } = plan.exit;
+  const words = [
+    ...registers.map((name) => ({ name, from: { kind: 'register', name } as FieldSource })),
+    ...keep.map((name, index) => ({ name: keptName(name), from: { kind: 'kept', index } as FieldSource })),
+  ];
+  const base = (pointer: string) => ({ kind: 'kept', index: keep.indexOf(pointer) }) as const;
+  const kept = reads.map((read) => ({ ...read, pointer: keptName(read.pointer) }));
+  return format(id, sources, words, kept, (name) => base(name.slice(keptName('').length)), 0);
+}
+
+function keptName(register: string): string {
+  return `kept:${register}`;
+}
+
+function format(
+  id: number,
+  sources: RecordSources,
+  words: readonly { readonly name: string; readonly from: FieldSource }[],
+  reads: readonly PlannedReads[],
+  base: (pointer: string) => (FieldSource & { readonly kind: 'load' })['base'],
+  room: number,
+): RecordFormat {
+  const o = recordOffset;
+  const fields: RecordField[] = [
+    { at: o.id, size: 4, from: { kind: 'constant', value: BigInt(id) } },
+    { at: o.time, size: 8, from: sources.time },
+    { at: o.stackPointer, size: 8, from: { kind: 'stack-pointer' } },
+    { at: o.returnAddress, size: 8, from: { kind: 'return-address' } },
+  ];
+  if (sources.hart) fields.push({ at: o.hart, size: 8, from: sources.hart });
+  let at = sources.hart ? o.hart + 8 : o.hart;
+  const registers = new Map<string, number>();
+  for (const { name, from } of words) {
+    registers.set(name, at);
+    fields.push({ at, size: 8, from });
+    at += 8;
+  }
+  const outer = room > 0 ? sources.outer : undefined;
+  const outerAt = outer && at;
+  if (outer) {
+    fields.push({ at, size: 8, from: outer });
+    at += 8;
+  }
+  const blocks = reads.map(({ pointer, align, size, loads }) => {
+    const pointerAt = registers.get(pointer);
+    if (pointerAt === undefined) throw new RangeError(`${pointer} is not among the record's registers`);
+    return {
+      pointerAt,
+      align,
+      size,
+      base: base(pointer),
+      loads: [] as PlacedLoad[],
+      wanted: loads,
+    };
+  });
+  let small: number = o.small;
+  const place = (width: number): number => {
+    const isSmall = small + width <= o.time;
+    const placed = isSmall ? small : at;
+    if (isSmall) small += width;
+    else at += width;
+    return placed;
+  };
+  for (const width of [8, 4, 2, 1] as const) {
+    for (const { wanted, loads, base, align } of blocks) {
+      for (const load of wanted) {
+        if (load.size !== width) continue;
+        const placed = { ...load, at: place(width) };
+        loads.push(placed);
+        fields.push({ at: placed.at, size: width, from: { kind: 'load', base, offset: load.offset, align } });
+      }
+    }
+  }
+  const self = outer?.kind === 'outer' ? reads[0]?.pointer : undefined;
+  const outerCopy = outer && { at, room, self };
+  if (outerCopy) at += room;
+  return { fields, outerCopy, size: at, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
+}
+
+/** What is copied of outer Futures of one type, with a poll of its own in between. */
+export class OuterReadings {
+  /** Undefined where there are more places than a record has room for. */
+  readonly #readings: RecordReadings | undefined;
+
+  constructor(loads: readonly PlannedLoad[]) {
+    let at = 0;
+    const placed = loads.map((load): PlacedLoad => {
+      const place = { ...load, at };
+      at += load.size;
+      return place;
+    });
+    this.#readings = at > mostOuter ? undefined : new RecordReadings(placed);
+  }
+
+  read(view: DataView, copy: number, length: number): Reading | undefined {
+    return this.#readings?.read(view, copy, length);
+  }
+}
+
+/** Finds what is copied of the Future at an address, whose poll is open. */
+export type Outers = Pick<AddressMap<OuterReadings>, 'get'>;
+
+/** One record as registers and memory: what a stop would have answered. */
+export class RecordReader implements RegisterReader, HitMemory {
+  readonly #format: RecordFormat;
+  readonly #words: WordCache;
+  readonly #outers: Outers;
+  readonly #readings: readonly RecordReadings[];
+  /** A few names: comparing them costs less than a Map. */
+  readonly #names: readonly string[];
+  readonly #places: readonly number[];
+  #view: DataView = new DataView(new ArrayBuffer(0));
+  #offset = 0;
+
+  constructor(format: RecordFormat, words: WordCache, outers: Outers) {
+    this.#format = format;
+    this.#words = words;
+    this.#outers = outers;
+    this.#readings = format.blocks.map(({ loads }) => new RecordReadings(loads));
+    this.#names = [...format.registers.keys()];
+    this.#places = [...format.registers.values()];
+  }
+
+  /** Turns to the record at an offset; it is read until the next turn. */
+  turn(view: DataView, offset: number): this {
+    this.#view = view;
+    this.#offset = offset;
+    return this;
+  }
+
+  register(name: string): bigint | undefined {
+    const names = this.#names;
+    for (let i = 0; i < names.length; i++) if (names[i] === name) return this.word(this.#places[i] as number);
+    return undefined;
+  }
+
+  word(at: number): bigint {
+    return this.#words.at(this.#view, this.#offset + at);
+  }
+
+  /** A word as an unsigned number, exact below 2^53. */
+  count(at: number): number {
+    const view = this.#view;
+    const offset = this.#offset + at;
+    return view.getUint32(offset, true) + view.getUint32(offset + 4, true) * 2 ** 32;
+  }
+
+  /** Where the stack pointer is, see `stackNumber`. */
+  get stackPointer(): number {
+    const view = this.#view;
+    const offset = this.#offset + recordOffset.stackPointer;
+    return view.getUint32(offset, true) + view.getInt32(offset + 4, true) * 2 ** 32;
+  }
+
+  /** What tells harts apart; 0 where nothing does. */
+  get hart(): bigint {
+    const { hartAt } = this.#format;
+    return hartAt === undefined ? 0n : this.word(hartAt);
+  }
+
+  get returnAddress(): Addr {
+    return this.word(recordOffset.returnAddress) as Addr;
+  }
+
+  /** Memory as far as the record has it: the bytes that were planned, zeros between them. Undefined for any other place. */
+  at(address: Addr, length: number): Reading | undefined {
+    const { blocks, outerAt, outerCopy } = this.#format;
+    for (let i = 0; i < blocks.length; i++) {
+      const { pointerAt, align } = blocks[i] as BlockFormat;
+      if (this.word(pointerAt) !== address) continue;
+      if (address === 0n || this.#view.getUint32(this.#offset + pointerAt, true) % align !== 0) return undefined;
+      return this.#readings[i]?.read(this.#view, this.#offset, length);
+    }
+    if (outerAt === undefined || outerCopy === undefined || this.word(outerAt) !== address) return undefined;
+    return this.#outers.get(address)?.read(this.#view, this.#offset + outerCopy.at, length);
+  }
+}
+
+/** What `controlBlock.outerPlan` points to. */
+export function outerPlan(outer: PlannedReads): Uint8Array {
+  const offsets = copiedOffsets(outer);
+  return new Uint8Array(Uint32Array.of(offsets.length, ...offsets, outer.size, 0).buffer);
+}

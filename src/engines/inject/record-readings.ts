@@ -1,0 +1,93 @@
+import type { PlannedLoad } from '../../probes/index.js';
+import { Reading } from '../../probes/index.js';
+
+/** A load, and where it lies in what is kept of it. */
+export interface PlacedLoad extends PlannedLoad {
+  readonly at: number;
+}
+
+interface Kept {
+  readonly key: DataView;
+  readonly reading: Reading;
+}
+
+const slots = 1024;
+
+/**
+ * The bytes of an object as far as a record has them: what was planned in its places, zeros between. A Future is seen in few states,
+ * so what was made of the same loads before is given again; a table with one entry a hash keeps that bounded.
+ */
+export class RecordReadings {
+  readonly #loads: readonly PlacedLoad[];
+  /** Where the loads lie, without what is between them, which is not theirs and differs in every record. */
+  readonly #runs: readonly Run[];
+  readonly #length: number;
+  readonly #kept: (Kept | undefined)[] = new Array(slots).fill(undefined);
+
+  constructor(loads: readonly PlacedLoad[]) {
+    this.#loads = loads;
+    this.#runs = runsOf(loads);
+    this.#length = this.#runs.reduce((sum, { start, end }) => sum + end - start, 0);
+  }
+
+  /** The object of `length` bytes whose loads lie `base` bytes from the view's start. */
+  read(view: DataView, base: number, length: number): Reading {
+    const runs = this.#runs;
+    let hash = length;
+    for (let i = 0; i < runs.length; i++) {
+      const { start, end } = runs[i] as Run;
+      let at = base + start;
+      for (; at + 4 <= base + end; at += 4) hash = Math.imul(hash ^ (hash >>> 15) ^ view.getInt32(at), 0x0100_0193);
+      for (; at < base + end; at++) hash = Math.imul(hash ^ view.getUint8(at), 0x0100_0193);
+    }
+    const slot = (hash ^ (hash >>> 16)) & (slots - 1);
+    const kept = this.#kept[slot];
+    if (kept && kept.reading.bytes.length === length && this.#same(kept.key, view, base)) return kept.reading;
+    const bytes = new Uint8Array(length);
+    for (const { offset, size, at } of this.#loads) {
+      if (offset + size > length) continue;
+      for (let i = 0; i < size; i++) bytes[offset + i] = view.getUint8(base + at + i);
+    }
+    const reading = new Reading(bytes);
+    this.#kept[slot] = { key: this.#key(view, base), reading };
+    return reading;
+  }
+
+  #key(view: DataView, base: number): DataView {
+    const key = new Uint8Array(this.#length);
+    let length = 0;
+    for (const { start, end } of this.#runs) {
+      key.set(new Uint8Array(view.buffer, view.byteOffset + base + start, end - start), length);
+      length += end - start;
+    }
+    return new DataView(key.buffer);
+  }
+
+  #same(key: DataView, view: DataView, base: number): boolean {
+    const runs = this.#runs;
+    let i = 0;
+    for (let run = 0; run < runs.length; run++) {
+      const { start, end } = runs[run] as Run;
+      let at = base + start;
+      for (; at + 4 <= base + end; at += 4, i += 4) if (key.getInt32(i) !== view.getInt32(at)) return false;
+      for (; at < base + end; at++, i++) if (key.getUint8(i) !== view.getUint8(at)) return false;
+    }
+    return true;
+  }
+}
+
+/** Bytes of a record. */
+interface Run {
+  readonly start: number;
+  end: number;
+}
+
+function runsOf(loads: readonly PlacedLoad[]): readonly Run[] {
+  const runs: Run[] = [];
+  for (const { at, size } of [...loads].sort((a, b) => a.at - b.at)) {
+    const last = runs.at(-1);
+    if (last?.end === at) last.end += size;
+    else runs.push({ start: at, end: at + size });
+  }
+  return runs;
+}

@@ -1,0 +1,50 @@
+import type { Addr } from '../../base/addr.js';
+import type { Session } from '../../rsp/index.js';
+import type { Scratch } from '../memory/scratch.js';
+import type { Piece, Write } from './ring.js';
+import { counterBytes, type Placement } from './sites.js';
+
+/** The counters that trampolines count in, between the control block and the ring: read whole, and kept as they were last read. */
+export class TargetCounters {
+  readonly #session: Session;
+  readonly #scratch: Scratch;
+  readonly #piece: Piece;
+  readonly #placement: Pick<Placement, 'counters' | 'patches'>;
+  readonly #bytes: Uint8Array;
+
+  constructor(session: Session, scratch: Scratch, piece: Piece, placement: Pick<Placement, 'counters' | 'patches'>) {
+    this.#session = session;
+    this.#scratch = scratch;
+    this.#piece = piece;
+    this.#placement = placement;
+    this.#bytes = new Uint8Array(piece.length);
+  }
+
+  /** As they must be before the first trampoline runs. */
+  zeros(): readonly Write[] {
+    const { address, length } = this.#piece;
+    return length === 0 ? [] : [{ address, bytes: new Uint8Array(length) }];
+  }
+
+  /** Out of shared memory at any time, else while the target stands. Where they cannot be read they stay as they were. */
+  async read(): Promise<void> {
+    const { address, length } = this.#piece;
+    if (length === 0) return;
+    const { shared, data } = this.#scratch;
+    if (shared) shared.read(Number(address - data.address), this.#bytes);
+    else this.#bytes.set((await this.#session.memory().read(address, length)) ?? []);
+  }
+
+  /** By the address of the function. */
+  all(): ReadonlyMap<Addr, readonly number[]> {
+    const view = new DataView(this.#bytes.buffer);
+    const all = new Map<Addr, readonly number[]>();
+    for (const { site } of this.#placement.patches) {
+      const offset = this.#placement.counters.get(site.index);
+      if (offset === undefined) continue;
+      const word = (_: unknown, i: number): number => Number(view.getBigUint64(offset + counterBytes * i, true));
+      all.set(site.plan.address, Array.from({ length: site.counters }, word));
+    }
+    return all;
+  }
+}

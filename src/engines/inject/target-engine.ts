@@ -1,0 +1,449 @@
+import { type Architecture, controlBlock, looksAtOnce, type ProbeCode, type ProcessCode } from '../../arch/index.js';
+import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
+import { type Logger, silent } from '../../base/logger.js';
+import type { CallTracer } from '../../probes/index.js';
+import { type Batch, type Reply, retry, type Session } from '../../rsp/index.js';
+import type { HookFrame } from '../../unwind/index.js';
+import type { Region, Scratch } from '../memory/scratch.js';
+import { Backlog } from './backlog.js';
+import type { BriefCalls } from './brief-calls.js';
+import { interruptedInside } from './interrupted.js';
+import { runForMoment } from './leave-patches.js';
+import { Patches } from './patches.js';
+import { RecordDispatcher, type RecordTime } from './record-dispatcher.js';
+import { slotReader } from './record-format.js';
+import { layOutRing, type Piece, RingReader, unattended, type Write } from './ring.js';
+import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
+import { TargetCounters } from './target-counters.js';
+import {
+  controlWord,
+  joined,
+  lostRing,
+  queue,
+  readData,
+  readRing,
+  writeAll,
+  writeChecked,
+  writeData,
+} from './transfers.js';
+
+export interface TargetEngineOptions {
+  readonly session: Session;
+  readonly arch: Architecture;
+  readonly code: ProbeCode;
+  readonly sites: readonly Site[];
+  readonly slotShift: number;
+  readonly scratch: Scratch;
+  /** Bytes at the end of the scratch memory's code that are not for trampolines. */
+  readonly reserved?: number;
+  /** Executable zero bytes near the program's text, for hops. */
+  readonly near: Region | undefined;
+  readonly tracer: CallTracer;
+  readonly time: RecordTime;
+  /** The number of the hart that a record names. */
+  readonly hartNumber: (word: bigint) => number;
+  /** Records need not tell harts apart. */
+  readonly isOneHart: boolean;
+  /** Polls can read the Future around them: there is one hart only, or threads have words of their own for it. */
+  readonly nests: boolean;
+  /** Bytes from fs's base to these words. */
+  readonly outerWords?: number | undefined;
+  /** Calls that are not wanted. One hart only. */
+  readonly brief?: BriefCalls | undefined;
+  /** The program's functions keep frame pointers. */
+  readonly chained?: boolean;
+  readonly logger?: Logger;
+}
+
+/** Stops at a full ring that may make no room, before a writer gives up. Where the breakpoint is gone this is soon over. */
+const vainStops = 1000;
+/** Bytes of a ring in a process that is drained at stops: more only make each stop longer, and more be lost when the target ends. */
+const mostAtStops = 4 << 20;
+/** Records that may wait in our own memory; past that the guest waits. */
+const mostBacklogBytes = 256 << 20;
+/** Calls that are open when a recording ends may take twice this to end, in milliseconds; the target runs in moments that double. */
+const longestMoment = 512;
+/** Records between two looks at the clock. */
+const digestedAtOnce = 256;
+
+/** How a ring is read at a stop. */
+export interface StoppedRead {
+  /** A stop will be told of next, which what any hart has written comes before, although another hart may stand in the middle of an earlier record. */
+  readonly all?: boolean;
+  /** The call that pends is told of too. */
+  readonly pending?: boolean;
+  /** {@link TargetEngine.digest} is called for what is read. */
+  readonly later?: boolean;
+  /** What the target is to be told goes with what lets it run; where the ring cannot be read here, that is tried at another stop. */
+  readonly resume?: Batch | undefined;
+}
+
+/**
+ * The engine that does not stop: trampolines write what the read plans say into a ring in the target's memory, and the client
+ * reads it, out of shared memory while the target runs, or at the stops that a full ring makes. What a record holds answers
+ * what a tracer would ask for at a stop, so both engines tell the same events.
+ */
+export class TargetEngine {
+  readonly #options: TargetEngineOptions;
+  readonly #logger: Logger;
+  readonly #ring: RingReader;
+  readonly #placement: Placement;
+  readonly #lists: readonly Write[];
+  readonly #counters: TargetCounters;
+  readonly #control: Addr;
+  readonly #memory: Piece;
+  readonly #records: RecordDispatcher;
+  /** The control block's first words, as last read. */
+  readonly #headBytes = new Uint8Array(controlBlock.unattended + 8);
+  readonly #slot: number;
+  readonly #backlog = new Backlog();
+  #enough = false;
+  #looks: Write | undefined;
+  /** What the stub says to writes that went with the last resume. */
+  #told: readonly Reply<boolean>[] = [];
+  readonly #patches: Patches;
+
+  /** @throws RsptraceError `SCRATCH_TOO_SMALL` */
+  constructor(options: TargetEngineOptions) {
+    this.#options = options;
+    this.#logger = options.logger ?? silent;
+    const { scratch, sites, slotShift } = options;
+    this.#slot = 2 ** slotShift;
+    const { size: used, counters: countersAt, record } = controlRoom(sites, options.brief && this.#slot);
+    this.#control = scratch.data.address;
+    const size = scratch.shared || !scratch.calls ? scratch.data.size : Math.min(scratch.data.size, mostAtStops);
+    const memory = { address: addOffset(this.#control, used), length: size - used };
+    this.#memory = memory;
+    const layout = layOutRing(this.#control, this.#control, memory, slotShift);
+    if (!layout) throw tooSmall(scratch.data.size);
+    const lists = { address: addOffset(this.#control, controlBlock.size), length: countersAt - controlBlock.size };
+    const plans = { at: lists.address, bytes: lists.length };
+    const outer = options.outerWords === undefined ? undefined : { fs: options.outerWords, plans };
+    const geometry = { ...layout.geometry, outer };
+    const counters = { address: addOffset(this.#control, countersAt), length: record - countersAt };
+    const code = { address: scratch.code.address, length: scratch.code.size - (options.reserved ?? 0) };
+    const { near } = options;
+    // Slack that serves for the trampolines themselves is not free for hops, nor needs them.
+    const hops = near && near.address !== code.address ? [{ address: near.address, length: near.size }] : [];
+    const room = { code, near: hops };
+    const plain = { sites, code: options.code, room, geometry, lists, counters, nests: options.nests };
+    const brief = options.brief && { below: options.brief.below, record: addOffset(this.#control, record) };
+    let placed = placeSites({ ...plain, brief });
+    // It is longer code.
+    const without = brief && placed.refused.size > 0 ? placeSites(plain) : placed;
+    if (without.refused.size < placed.refused.size) placed = without;
+    this.#placement = placed;
+    this.#lists = placed.lists;
+    this.#counters = new TargetCounters(options.session, scratch, counters, placed);
+    this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
+    this.#ring = new RingReader(layout, slotReader(options.isOneHart));
+    this.#records = new RecordDispatcher(
+      options,
+      placed.patches.map(({ site }) => site),
+    );
+  }
+
+  /** Why sites that could be patched have no trampoline after all, by index. */
+  get refused(): ReadonlyMap<number, string> {
+    return this.#placement.refused;
+  }
+
+  /** Sites whose functions are patched. */
+  get sites(): readonly Site[] {
+    return this.#patches.planted;
+  }
+
+  /** Code of ours at the ends of functions. */
+  get ends(): readonly Piece[] {
+    return this.#patches.ends;
+  }
+
+  /** How many functions wait to be patched. */
+  get waiting(): number {
+    return this.#patches.waiting;
+  }
+
+  /** Sites whose code in the target is not the ELF's any more: they are not patched. */
+  get changed(): readonly Site[] {
+    return this.#patches.changed;
+  }
+
+  /** Where a full ring stops the target; undefined where it is drained while it runs. */
+  get breakpoint(): Addr | undefined {
+    return this.#options.scratch.shared ? undefined : this.#placement.breakpoint;
+  }
+
+  get placement(): Placement {
+    return this.#placement;
+  }
+
+  get records(): number {
+    return this.#ring.records;
+  }
+
+  /** What share of the ring was claimed between the last two drains. */
+  get filled(): number {
+    return this.#ring.filled;
+  }
+
+  /** Records that came later than their place in the order. */
+  get outOfOrder(): number {
+    return this.#ring.outOfOrder;
+  }
+
+  /** True for an address in a trampoline. */
+  holds(pc: bigint): boolean {
+    return this.#placement.ranges.some(({ address, length }) => pc >= address && pc < address + BigInt(length));
+  }
+
+  /**
+   * Writes the trampolines and the ring, reads them back, and then patches the functions, see {@link Patches.plant}. The target stands.
+   * `holdsStop`: a breakpoint of ours is in these bytes.
+   * @throws RsptraceError `SCRATCH_NOT_WRITABLE`, `PATCH_REFUSED`; then nothing is patched
+   */
+  async install(holdsStop: (piece: Piece) => boolean): Promise<void> {
+    const { scratch, code: probeCode } = this.#options;
+    // A second, once: a client that was killed must not hang the guest.
+    const [spins, looks] = scratch.shared ? [probeCode.spinsPerSecond, looksAtOnce] : [vainStops, 1];
+    const code = joined(this.#placement.code, this.#placement.ranges);
+    const writes = [...code, this.#ring.control(spins, looks), ...this.#lists, ...this.#counters.zeros()];
+    const lost = await writeChecked(this.#options.session, writes);
+    if (lost) {
+      throw new RsptraceError(
+        'SCRATCH_NOT_WRITABLE',
+        `the scratch memory at ${hex(lost.address)} does not keep what is written`,
+        {
+          hint: 'is it RAM, and mapped? --engine stop needs none',
+        },
+      );
+    }
+    await this.#patches.plant(holdsStop);
+  }
+
+  /** Patches functions that had to wait, see {@link Patches.plant}. */
+  async patchWaiting(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
+    return this.#patches.plant(holdsStop);
+  }
+
+  /** How often a full ring is looked at before its breakpoint stops the target; from the next {@link drainStopped} on. */
+  set looks(looks: number) {
+    const bytes = new Uint8Array(8);
+    new DataView(bytes.buffer).setBigUint64(0, BigInt(looks), true);
+    this.#looks = { address: addOffset(this.#control, controlBlock.looks), bytes };
+  }
+
+  /** Reads the ring out of shared memory, while the target runs; `all`: see {@link RingReader.accept}. */
+  drainLive(all = false): void {
+    const { shared, data } = this.#options.scratch;
+    // Segment by segment, as room comes: a guest that finds none for long gives us up.
+    const room = mostBacklogBytes - this.#backlog.bytes;
+    if (!shared || room <= 0) return;
+    const at = (address: Addr): number => Number(address - data.address);
+    shared.read(0, this.#headBytes);
+    const pieces = this.#ring.wanted(this.#head(), room);
+    const read = pieces.map(({ address, length }) => {
+      const bytes = this.#backlog.open(length);
+      shared.read(at(address), bytes);
+      return bytes;
+    });
+    const writes = this.#accept(read, all);
+    for (const bytes of read) this.#backlog.close(bytes);
+    for (const { address, bytes } of writes) shared.write(at(address), bytes);
+  }
+
+  /** Reads the ring while the target stands. */
+  async drainStopped(how: StoppedRead = {}): Promise<void> {
+    if (this.#patches.planted.length === 0) return;
+    await this.#drainStopped(how);
+    if (how.pending && (await this.flush())) await this.#drainStopped(how);
+  }
+
+  /** Moves the call that pends, as it was when the ring was read last, to the ring: nothing runs that writes. True where one did. */
+  async flush(): Promise<boolean> {
+    const { pending } = this.#placement.geometry;
+    if (!pending) return false;
+    const record = await readData(this.#options, { address: pending.record, length: this.#slot });
+    const writes = record ? this.#ring.flush(this.#head(), record) : [];
+    if (writes.length === 0) return false;
+    if (!(await writeData(this.#options, writes))) throw lostRing(this.#control);
+    return true;
+  }
+
+  async #drainStopped({ all = false, later = false, resume }: StoppedRead): Promise<void> {
+    if (this.#options.scratch.shared) {
+      this.#digestAll();
+      this.drainLive(all);
+      return this.#digestAll();
+    }
+    const { session, scratch } = this.#options;
+    const read = await readRing({ session, scratch, memory: this.#memory }, (head) => {
+      this.#headBytes.set(head);
+      return this.#ring.wanted(this.#head());
+    });
+    // Somewhere else than in the kernel its memory may not be seen.
+    if (!read && resume) return;
+    if (!read || this.#told.some((reply) => !reply.value)) throw lostRing(this.#control);
+    const writes = this.#accept(read, all);
+    this.#told = resume ? queue(resume, writes) : [];
+    const written = resume ? true : writeAll(session, writes);
+    // Where the digesting throws, nobody waits for it.
+    if (written !== true) written.catch(() => {});
+    // While the stub works on it.
+    if (!later || this.#backlog.bytes > mostBacklogBytes) this.#digestAll();
+    if (!(await written)) throw lostRing(this.#control);
+    await this.#counters.read();
+  }
+
+  /**
+   * Works out what drained records meant, for about this long, in milliseconds.
+   * @returns true while there is more
+   */
+  digest(budgetMs: number): boolean {
+    const end = performance.now() + budgetMs;
+    for (let run = this.#backlog.first; run; run = this.#backlog.first) {
+      const { view, start } = run;
+      const stop = Math.min(run.end, start + digestedAtOnce * this.#slot);
+      for (let at = start; at < stop; at += this.#slot) {
+        if (this.#enough) this.#records.count(view, at);
+        else this.#records.tell(view, at);
+      }
+      this.#backlog.advance(run, stop - start);
+      if (performance.now() > end) return true;
+    }
+    return false;
+  }
+
+  /** Nothing more is wanted of what was drained. */
+  enough(): void {
+    this.#enough = true;
+  }
+
+  #digestAll(): void {
+    while (this.digest(Number.POSITIVE_INFINITY));
+  }
+
+  /** The last records are in: hands on what still waits for its turn. Slots that were claimed and never written. */
+  async finish(reachable: boolean): Promise<number> {
+    const missing = this.#ring.finish(this.#keep);
+    this.#digestAll();
+    const { brief, tracer } = this.#options;
+    // Open calls have lasted until then.
+    const ended = brief && reachable && !this.#enough ? await controlWord(this.#options, controlBlock.ended) : 0;
+    if (brief && ended > 0) tracer.passed(brief.time(ended));
+    return missing;
+  }
+
+  /** What counters in the target have counted, by the address of the function: as it is now, or as it was at the last stop. */
+  async counted(reachable: boolean): Promise<ReadonlyMap<Addr, readonly number[]>> {
+    if (reachable) await this.#counters.read();
+    return this.#counters.all();
+  }
+
+  /** What stands behind a return address that is an exit trampoline's. */
+  hooked(returnAddress: bigint): HookFrame | undefined {
+    return this.#placement.hooks.get(returnAddress);
+  }
+
+  /**
+   * Takes the patches out, at a stop. Trampolines stay: calls that are open return through them, and they do no harm.
+   * @returns functions whose code the target had changed meanwhile, and that were left alone
+   */
+  async remove(): Promise<readonly Site[]> {
+    if (this.#patches.planted.length === 0) return [];
+    const { session } = this.#options;
+    const foreign = await this.#patches.remove();
+    if (session.state.kind !== 'idle') return [];
+    await retry(session, () => writeAll(session, [unattended(this.#control, true)]));
+    return foreign;
+  }
+
+  /** At a stop: reads what is left, and takes the patches out, whatever has come of the reading. */
+  async leave(): Promise<void> {
+    const read = (): Promise<void> => this.drainStopped({ pending: true });
+    await retry(this.#options.session, read).finally(() => this.remove());
+  }
+
+  /** No hart is in a trampoline, and no call will return through one: nothing of ours can run any more. The patches are out. */
+  async idle(): Promise<boolean> {
+    if (this.#records.open !== 0 || (await this.dropped()) > 0) return false;
+    return !(await this.#isInside());
+  }
+
+  /** As {@link idle}; calls that are open get a moment to end in. They write their last records, which are read. */
+  async becomesIdle(): Promise<boolean> {
+    const { session } = this.#options;
+    for (let moment = 1; !(await this.idle()); moment *= 2) {
+      if (moment > longestMoment) {
+        await writeAll(session, [unattended(this.#control, true)]);
+        return false;
+      }
+      // Makes room for the last records, and has their writers wait for it.
+      await this.#drainStopped({ all: true });
+      await runForMoment(session, moment);
+      if (session.state.kind !== 'idle') return false;
+      await this.#drainStopped({ all: true });
+    }
+    return true;
+  }
+
+  /**
+   * Where calls are still open: they return without a record from now on, so that only their trampolines' code is needed any more.
+   * @returns false where something is in the middle of that code, or it cannot be written
+   */
+  async mute(code: ProcessCode): Promise<boolean> {
+    if (await this.#isInside()) return false;
+    const batch = this.#options.session.batch();
+    const writes = [...this.#placement.hooks].map(([exit, { offset }]) =>
+      batch.writeMemory(addr(exit), code.bareExit(offset)),
+    );
+    await batch.send();
+    return writes.every(({ value }) => value);
+  }
+
+  /** A hart is in code of ours, or what an interrupt or a signal has interrupted there would go on in it. */
+  async #isInside(): Promise<boolean> {
+    const { session, arch } = this.#options;
+    for (const { id } of await session.harts()) {
+      const batch = session.batch(id);
+      const pc = batch.readRegister(arch.pc);
+      await batch.send();
+      if (pc.value === undefined || this.holds(pc.value)) return true;
+    }
+    // An exit trampoline's own address is a return address, or was one.
+    const starts = [...this.#placement.hooks.keys()].sort((a, b) => (a < b ? -1 : 1));
+    const pieces = this.#placement.ranges.flatMap(({ address, length }) => {
+      const end = addOffset(address, length);
+      const cuts = [address as bigint, ...starts.filter((exit) => exit > address && exit < end), end as bigint];
+      return cuts.slice(1).map((to, i) => ({ address: addr(cuts[i] ?? to), length: Number(to - (cuts[i] ?? to)) }));
+    });
+    return (await interruptedInside(session, arch, pieces, this.#options.chained)).size > 0;
+  }
+
+  /** Records that found no room because nobody drained in time. */
+  async dropped(): Promise<number> {
+    return controlWord(this.#options, controlBlock.dropped);
+  }
+
+  /** What the target must be told; that we are here too, where a writer that waited for long has given us up. */
+  #accept(read: readonly Uint8Array[], all: boolean): readonly Write[] {
+    const writes = this.#ring.accept(read, this.#keep, all);
+    if (this.#headBytes[controlBlock.unattended] !== 0) writes.push(unattended(this.#control, false));
+    if (this.#looks) writes.push(this.#looks);
+    this.#looks = undefined;
+    return writes;
+  }
+
+  #head(): number {
+    const view = new DataView(this.#headBytes.buffer);
+    return view.getUint32(0, true) + view.getUint32(4, true) * 2 ** 32;
+  }
+
+  readonly #keep = (view: DataView, start: number, end: number): void => this.#backlog.add(view, start, end);
+}
+
+function tooSmall(bytes: number): RsptraceError {
+  return new RsptraceError('SCRATCH_TOO_SMALL', `${bytes} bytes of scratch memory are no room for a ring`, {
+    hint: 'give at least 4 KiB for data, and about 300 bytes a probe for code',
+  });
+}

@@ -1,0 +1,356 @@
+import type { ProbeCode, ProcessCode } from '../arch/index.js';
+import { type Addr, addOffset } from '../base/addr.js';
+import { type Logger, silent } from '../base/logger.js';
+import { changesItsCode, runIntoKernel } from '../facts/index.js';
+import type { StopObserver } from '../probes/index.js';
+import { retry } from '../rsp/index.js';
+import type { HookFrame } from '../unwind/index.js';
+import { unavailable } from './engine-choice.js';
+import type { EnginesOptions } from './engines-options.js';
+import { briefCalls } from './inject/brief-calls.js';
+import { clearSlack } from './inject/clear-slack.js';
+import type { Drain } from './inject/drain.js';
+import { cleanChild } from './inject/forked-child.js';
+import { ProcessUnwinder, unwinderRoom } from './inject/libgcc-unwinder.js';
+import { LiveDrain } from './inject/live-drain.js';
+import { defined, loadedLibrary } from './inject/loaded-library.js';
+import { TrampolineOverhead } from './inject/overhead.js';
+import { processScale } from './inject/process-clock.js';
+import type { RecordCounter, RecordTime } from './inject/record-dispatcher.js';
+import type { Site } from './inject/sites.js';
+import { StoppedDrain } from './inject/stopped-drain.js';
+import { TargetEngine } from './inject/target-engine.js';
+import { type ThreadWords, withThreadWords } from './inject/thread-words.js';
+import { remembered } from './inject/word-cache.js';
+import { slackOf } from './memory/find-scratch.js';
+import { closeScratch, type Region, type Scratch } from './memory/scratch.js';
+import type { ProbeChoices } from './probe-choices.js';
+import type { StopEngine } from './stop/stop-engine.js';
+
+export interface InstallRequest {
+  readonly options: EnginesOptions;
+  readonly choices: ProbeChoices;
+  readonly code: ProbeCode;
+  readonly scratch: Scratch;
+  /** Of a process: how its threads are told apart. */
+  readonly threads: ThreadWords | undefined;
+  readonly stops: StopEngine;
+  /** What was taken out of the time of programs that the target ran before. */
+  readonly earlierTime: TrampolineOverhead | undefined;
+}
+
+/** Trampolines in the target, in one program that it runs: what reads their records, and what takes them out again. */
+export class Installed implements StopObserver {
+  readonly scratch: Scratch;
+  /** What trampolines take, where that is known and no probe stops the target. */
+  readonly time: TrampolineOverhead | undefined;
+  readonly #options: EnginesOptions;
+  readonly #choices: ProbeChoices;
+  readonly #target: TargetEngine;
+  readonly #unwinder: ProcessUnwinder | undefined;
+  /** Behind the program's text. */
+  readonly #slack: Region | undefined;
+  #drain: Drain | undefined;
+  #exiting = false;
+  #tailLost = false;
+
+  private constructor({ options, choices, scratch }: InstallRequest, parts: Parts) {
+    this.#options = options;
+    this.#choices = choices;
+    this.scratch = scratch;
+    this.time = parts.time;
+    this.#target = parts.target;
+    this.#unwinder = parts.unwinder;
+    this.#slack = parts.slack;
+  }
+
+  /**
+   * At a hit: writes trampolines and patches the functions.
+   * @throws RsptraceError `SCRATCH_*`, `PATCH_REFUSED`, `ENGINE_UNAVAILABLE`; then nothing is patched, and the memory is given back
+   */
+  static async install(request: InstallRequest): Promise<Installed> {
+    return new Installed(request, await placeTrampolines(request));
+  }
+
+  /** Takes the breakpoints of patched functions out, and reads the ring from now on. `onError` is given what throws meanwhile. */
+  async begin(stops: StopEngine, onError: (thrown: unknown) => void): Promise<void> {
+    const { session, elf, nanosPerInstruction, logger = silent } = this.#options;
+    const target = this.#target;
+    await this.#disarm(stops, target.sites);
+    if (target.breakpoint !== undefined) {
+      await stops.pause(target.breakpoint);
+      await this.#pauseAtExit(stops);
+      // Of what counts instructions two runs are alike; Linux may be in user mode, from where its memory is not seen.
+      const interrupts = nanosPerInstruction === undefined && !changesItsCode(elf) && StoppedDrain.gains(session);
+      this.#drain = new StoppedDrain(target, session, interrupts, onError);
+    } else {
+      this.#drain = new LiveDrain(target, onError);
+    }
+    const { waiting } = target;
+    logger.info({ probes: target.sites.length, waiting, scratch: this.scratch.source }, 'trampolines are installed');
+  }
+
+  /** Functions that are to be patched at a later hit. */
+  get waiting(): number {
+    return this.#target.waiting;
+  }
+
+  get records(): number {
+    return this.#target.records;
+  }
+
+  /** The target has gone, and with it what was in a ring that only a stop could read. */
+  get tailLost(): boolean {
+    return this.#tailLost;
+  }
+
+  /** Where the probes are that have trampolines. */
+  get addresses(): readonly Addr[] {
+    return this.#target.sites.map(({ plan: { address } }) => address);
+  }
+
+  enough(): void {
+    this.#target.enough();
+  }
+
+  hooked(returnAddress: bigint): HookFrame | undefined {
+    return this.#target.hooked(returnAddress);
+  }
+
+  runs(): () => void {
+    return this.#drain?.runs() ?? (() => {});
+  }
+
+  async handles(...args: Parameters<StopObserver['handles']>): Promise<boolean> {
+    return (await this.#drain?.handles(...args)) ?? false;
+  }
+
+  async stopped(tells: boolean): Promise<void> {
+    await this.#drain?.stopped(tells);
+  }
+
+  /** At a later hit: an interrupt had come in the middle of what a jump replaces. */
+  async patchWaiting(stops: StopEngine): Promise<void> {
+    const target = this.#target;
+    const sites = await target.patchWaiting((piece) => stops.points.areIn(piece));
+    noteChanged(target, this.#choices);
+    await this.#disarm(stops, sites);
+    const { logger = silent } = this.#options;
+    if (sites.length > 0) logger.info({ probes: sites.length, waiting: target.waiting }, 'more functions are patched');
+  }
+
+  /**
+   * The program has ended: reads what it has left.
+   * @param sameRam the next program finds RAM as this one left it, but for what is loaded
+   * @returns records that are missing
+   */
+  async end(sameRam = false): Promise<number> {
+    this.#drain?.stop();
+    this.#options.session.beforeChildGoes = undefined;
+    try {
+      return await this.#readOut();
+    } finally {
+      await closeScratch(this.scratch);
+      if (sameRam && this.#slack) await clearSlack(this.#options.session, this.#slack, this.#target.placement.code);
+    }
+  }
+
+  /**
+   * The recording ends while the target stands: reads what is left and takes the patches out.
+   * @returns records that are missing, because nobody drained in time or their writer never came back
+   */
+  async leave(): Promise<number> {
+    this.#drain?.stop();
+    const { session, arch, logger = silent } = this.#options;
+    try {
+      await retry(session, () => runIntoKernel(session, arch, logger));
+      if (session.state.kind !== 'idle') return await this.#readOut();
+      await this.#target.leave();
+      await this.#reportCounts(true);
+      const dropped = await retry(session, () => this.#putAway(logger));
+      return dropped + (await this.#target.finish(true));
+    } finally {
+      await closeScratch(this.scratch);
+    }
+  }
+
+  /** Reads what a program that has ended has left. How much is missing. */
+  async #readOut(): Promise<number> {
+    const target = this.#target;
+    const isShared = this.scratch.shared !== undefined;
+    while (target.digest(Number.POSITIVE_INFINITY));
+    target.drainLive();
+    if (isShared && (await target.flush())) target.drainLive();
+    this.#tailLost = !isShared && !this.#exiting;
+    await this.#reportCounts(isShared);
+    const dropped = isShared ? await target.dropped() : 0;
+    return dropped + (await target.finish(isShared));
+  }
+
+  /** What is left to do when the patches are out; may be done twice. How many records the target has dropped. */
+  async #putAway(logger: Logger): Promise<number> {
+    const { source: scratch } = this.scratch;
+    const dropped = await this.#target.dropped();
+    const touched = await this.scratch.verifyGuards();
+    if (touched !== undefined) logger.warn({ scratch }, touched);
+    const process = this.scratch.calls && this.#options.arch.probeCode?.process;
+    if (process ? await this.#target.becomesIdle() : await this.#target.idle()) {
+      await release(this.#unwinder, this.scratch);
+      return dropped;
+    }
+    logger.info({ scratch }, 'calls are still open: their trampolines stay, harmless');
+    const isIdle = this.#options.session.state.kind === 'idle';
+    if (process && isIdle && (await this.#target.mute(process))) await this.scratch.releaseData?.();
+    return dropped;
+  }
+
+  async #reportCounts(reachable: boolean): Promise<void> {
+    const all = await retry(this.#options.session, () => this.#target.counted(reachable));
+    for (const [address, counts] of all) this.#options.counted(address, counts);
+  }
+
+  /** Takes the breakpoints out of functions that have trampolines now, and of those that may have neither. */
+  async #disarm(stops: StopEngine, sites: readonly Site[]): Promise<void> {
+    stops.points.leaveToSteps(this.#target.ends);
+    const leftOut = this.#choices.facts.filter(({ engine }) => engine === 'none').map(({ address }) => address);
+    await stops.disarm([...sites.map(({ plan: { address } }) => address), ...leftOut]);
+  }
+
+  /** A process whose ring is read at stops only: the last one is where it calls `exit`. */
+  async #pauseAtExit(stops: StopEngine): Promise<void> {
+    if (!this.scratch.calls) return;
+    const { session, elf } = this.#options;
+    const library =
+      defined(elf, 'exit') === undefined && (await loadedLibrary(session, this.scratch, /\/(libc[.-]|ld-musl)/));
+    const exit = defined(library || elf, 'exit');
+    if (exit !== undefined)
+      await stops.pause(exit, () => {
+        this.#exiting = true;
+      });
+  }
+}
+
+/** What an installation has put into the target. */
+interface Parts {
+  readonly target: TargetEngine;
+  readonly time: TrampolineOverhead | undefined;
+  readonly unwinder: ProcessUnwinder | undefined;
+  readonly slack: Region | undefined;
+}
+
+/** Patches the functions; when that fails, the memory is given back. */
+async function placeTrampolines(request: InstallRequest): Promise<Parts> {
+  const { options, scratch } = request;
+  const { session } = options;
+  const placed: { unwinder?: ProcessUnwinder | undefined } = {};
+  try {
+    return await patchFunctions(request, placed);
+  } catch (thrown) {
+    if (session.state.kind === 'idle' && scratch.calls) await release(placed.unwinder, scratch);
+    await closeScratch(scratch);
+    throw thrown;
+  }
+}
+
+async function patchFunctions(
+  request: InstallRequest,
+  placed: { unwinder?: ProcessUnwinder | undefined },
+): Promise<Parts> {
+  const { options, choices, code, scratch, stops } = request;
+  const { session, arch, elf, logger = silent } = options;
+  const process = options.inProcess && code.process;
+  const { sites } = choices.plan;
+  const reserved = process ? unwinderRoom(process, sites.length) : 0;
+  const times = sites.some(({ counters }) => counters === 0) ? await recordTime(request) : undefined;
+  const slack = await slackOf({ session, arch, elf });
+  const target = new TargetEngine(engineOptions(request, { times, slack, reserved }));
+  for (const [index, why] of target.refused) choices.refuse(index, why);
+  times?.own?.learn(code, target.placement);
+  if (process) {
+    placed.unwinder = await ProcessUnwinder.find(session, elf, scratch, process);
+    const room = addOffset(scratch.code.address, scratch.code.size - reserved);
+    await placed.unwinder?.register(room, target.placement.hooks);
+  }
+  await target.install((piece) => stops.points.areIn(piece));
+  noteChanged(target, choices);
+  const [first] = sites;
+  if (target.sites.length + target.waiting === 0) throw unavailable(first && choices.why(first.index));
+  if (process) session.beforeChildGoes = (child) => cleanForked(options, child, target, process, logger);
+  return { target, time: times?.own, unwinder: placed.unwinder, slack };
+}
+
+interface Prepared {
+  readonly times: Times | undefined;
+  readonly slack: Region | undefined;
+  /** Bytes of code for the process's unwinder. */
+  readonly reserved: number;
+}
+
+function engineOptions(
+  { options, choices, code, scratch, threads }: InstallRequest,
+  { times, slack, reserved }: Prepared,
+): ConstructorParameters<typeof TargetEngine>[0] {
+  const { session, arch, elf, tracer, inProcess, thresholdNs, harts, logger } = options;
+  const { sites, slotShift } = choices.plan;
+  const isOneHart = harts === 1 && !inProcess;
+  const outerWords = threads?.free;
+  return {
+    session,
+    arch,
+    code,
+    sites: threads ? withThreadWords(sites, threads) : sites,
+    slotShift,
+    scratch,
+    reserved,
+    near: slack,
+    tracer,
+    time: times?.record ?? ((ticks) => ticks),
+    hartNumber:
+      inProcess && threads ? remembered((word) => inProcess.threadNumber(threads.id(word))) : options.hartNumber,
+    isOneHart,
+    nests: isOneHart || outerWords !== undefined,
+    outerWords,
+    // Which calls are brief without trampolines, only the client knows.
+    brief: times && isOneHart && !times.own ? briefCalls(thresholdNs, times.counter) : undefined,
+    chained: changesItsCode(elf),
+    ...(logger ? { logger } : {}),
+  };
+}
+
+interface Times {
+  readonly record: RecordTime;
+  readonly counter: RecordCounter;
+  /** Where it is known what trampolines take. */
+  readonly own: TrampolineOverhead | undefined;
+}
+
+async function recordTime({ options, choices, scratch, earlierTime }: InstallRequest): Promise<Times> {
+  const { session, arch, inProcess, nanosPerInstruction, wanted } = options;
+  const clock = arch.probeCode?.process?.clock;
+  const processTime = inProcess && clock && processScale(session, clock, scratch, inProcess.traceTime);
+  const counter = await (processTime || options.counter(scratch));
+  if (nanosPerInstruction === undefined || (wanted !== 'target' && !choices.allInject))
+    return { record: counter.time, counter, own: undefined };
+  const own = new TrampolineOverhead(nanosPerInstruction, earlierTime?.facts);
+  return { record: own.over(counter.time), counter, own };
+}
+
+function noteChanged(target: TargetEngine, choices: ProbeChoices): void {
+  for (const { index } of target.changed) choices.refuse(index, "its code in the target is not the ELF's any more");
+}
+
+async function cleanForked(
+  { session }: EnginesOptions,
+  child: string,
+  target: TargetEngine,
+  code: ProcessCode,
+  logger: Logger,
+): Promise<void> {
+  if (await cleanChild(session, child, target.placement, code)) return;
+  logger.warn({ child }, 'the child of a fork may still run trampolines');
+}
+
+async function release(unwinder: ProcessUnwinder | undefined, scratch: Scratch): Promise<void> {
+  await unwinder?.remove();
+  await scratch.release();
+}

@@ -1,0 +1,97 @@
+import type { Architecture } from '../../arch/index.js';
+import { type Addr, addr, hex } from '../../base/addr.js';
+import { isRefusal, type Refusal } from '../../base/refusal.js';
+import type { Session } from '../../rsp/index.js';
+import { hideInDeviceTree } from './hide-in-device-tree.js';
+import { hideInMemoryMap } from './hide-in-memory-map.js';
+import type { HiddenMemoryPlan } from './plan-hidden-memory.js';
+import { type PagingFacts, RamPiece } from './ram-piece.js';
+import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, type Scratch } from './scratch.js';
+
+/**
+ * RAM that the guest was not told of. It is there from the machine's start; {@link map} makes it usable for a kernel, at once where
+ * the kernel does not page, else when its final page table is in use.
+ */
+export class HiddenMemory {
+  /** Physical; both are multiples of 2 MiB. */
+  readonly start: Addr;
+  readonly size: number;
+  readonly #session: Session;
+  readonly #plan: HiddenMemoryPlan;
+  /** What is at offset 0 of the file. */
+  readonly #fileBase: Addr;
+  readonly #first: Found;
+  /** Why it could not be hidden after a reset. */
+  #lost: Refusal | undefined;
+
+  private constructor(session: Session, plan: HiddenMemoryPlan, found: Found) {
+    const start = alignUp(Number(found.start), LARGE_PAGE);
+    this.start = addr(start);
+    this.size = alignDown(Number(found.start) + found.size, LARGE_PAGE) - start;
+    this.#session = session;
+    this.#plan = plan;
+    this.#fileBase = found.fileBase;
+    this.#first = found;
+  }
+
+  /**
+   * Takes the RAM that the plan has added out of what the guest will read. The machine stands at its reset vector; an x86 one runs its firmware
+   * and then stands at the kernel's entry, its first instruction not executed.
+   */
+  static async reserve(session: Session, plan: HiddenMemoryPlan): Promise<HiddenMemory | Refusal> {
+    const found = await hide(session, plan, undefined);
+    return isRefusal(found) ? found : new HiddenMemory(session, plan, found);
+  }
+
+  /**
+   * To be called when the machine stands at its reset vector once more, nothing planted anywhere: hides the RAM again, which keeps its contents.
+   * QEMU has loaded the kernel anew, so nothing that was written to its code is left, and what {@link map} gave must be mapped again. Where the
+   * RAM cannot be hidden, {@link map} refuses from then on.
+   */
+  async hideAgain(): Promise<Refusal | undefined> {
+    const found = await hide(this.#session, this.#plan, this.#first);
+    const moved = !isRefusal(found) && found.start !== this.#first.start;
+    this.#lost = moved ? { refused: `the RAM to hide lies at ${hex(found.start)} now` } : asRefusal(found);
+    return this.#lost;
+  }
+
+  /** Makes the RAM usable for the kernel, see {@link RamPiece.map}. */
+  async map(arch: Architecture, facts: PagingFacts): Promise<Scratch | MapRefusal> {
+    if (this.#lost) return { ...this.#lost, later: false };
+    const { file, notShared } = this.#plan;
+    const piece = new RamPiece(this.#session, {
+      start: this.start,
+      size: this.size,
+      owned: true,
+      what: 'hidden RAM',
+      note: file === undefined ? `; not shared: ${notShared}` : ', shared through a file',
+      shared: ({ physical, size }) => file?.piece(Number(physical - this.#fileBase), size),
+    });
+    return piece.map(arch, facts);
+  }
+}
+
+function asRefusal(found: Found | Refusal): Refusal | undefined {
+  return isRefusal(found) ? found : undefined;
+}
+
+interface Found {
+  readonly start: Addr;
+  readonly size: number;
+  readonly fileBase: Addr;
+  /** Where QEMU writes the device tree at a reset. */
+  readonly original?: Addr;
+  /** The memory map that was written. */
+  readonly written?: Uint8Array;
+}
+
+/** `first` is what was found before the machine was reset. */
+async function hide(session: Session, plan: HiddenMemoryPlan, first: Found | undefined): Promise<Found | Refusal> {
+  const { machine, visible, hidden } = plan;
+  if (machine.kind === 'riscv-virt') {
+    const found = await hideInDeviceTree(session, visible, hidden, first?.original);
+    return isRefusal(found) ? found : { ...found, fileBase: found.ramBase };
+  }
+  const found = await hideInMemoryMap(session, machine.image, hidden, first?.written);
+  return isRefusal(found) ? found : { ...found, fileBase: addr(0) };
+}

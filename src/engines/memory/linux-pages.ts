@@ -1,0 +1,72 @@
+// Pages that Linux has given, mapped a second time, where trampolines can be: an entry of the table that maps the kernel's text, free until then,
+// leads to a table in the first of them.
+//
+//   entry  0      1 ...     behind them   then ...    the rest
+//          empty  code r-x  empty         data rw-    empty
+//
+// Every address space that has the kernel has that entry, so no fault is to be handled there, whatever becomes of Linux's own mapping of the pages. That one
+// stays as it is, writable and not executable.
+
+import type { Architecture } from '../../arch/index.js';
+import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
+import { isRefusal } from '../../base/refusal.js';
+import type { Session } from '../../rsp/index.js';
+import { enterBesideText, notApart } from './large-page-slots.js';
+import type { PagingFacts } from './ram-piece.js';
+import { currentAddressSpace, physicalOf } from './region-access.js';
+import { alignUp, type MapRefusal, PAGE, type Region, type Scratch } from './scratch.js';
+
+const ENTRIES = 512;
+const ENTRY = 8;
+/** At both ends, and between code and data. */
+const EMPTY = 3;
+
+/** Makes scratch memory of pages that lie at `block` for the kernel, which nobody uses. The target stands in the kernel's code. */
+export async function mapLinuxPages(
+  session: Session,
+  arch: Architecture,
+  block: Region,
+  { text, codeSize = 0 }: PagingFacts,
+): Promise<Scratch | MapRefusal> {
+  const no = (refused: string, later = false): MapRefusal => ({ refused, later });
+  const space = await currentAddressSpace(session, arch);
+  const memory = await session.physicalMemory();
+  if (isRefusal(space)) return { ...space, later: false };
+  if (memory === undefined || space.scheme === 'off') return no('the kernel does not page');
+  if (space.user) return no('the target stands in user mode', true);
+  const pages: Addr[] = [];
+  for (let at = 0; at + PAGE <= block.size && pages.length <= ENTRIES - EMPTY; at += PAGE) {
+    const page = await physicalOf(space, addOffset(block.address, at));
+    // Old kernels enter what is new into a task's page table when it is used first.
+    if (page === undefined) return no(`${hex(addOffset(block.address, at))} is not mapped here`, true);
+    pages.push(page);
+  }
+  const [table, ...rest] = pages;
+  if (table === undefined || rest.length < 2 || block.address % BigInt(PAGE) !== 0n) return no('it is no whole pages');
+  const codePages = Math.min(alignUp(Math.max(codeSize, 1), PAGE) / PAGE, rest.length >> 1);
+  const bytes = new Uint8Array(PAGE);
+  const view = new DataView(bytes.buffer);
+  for (const [index, page] of rest.entries()) {
+    const isCode = index < codePages;
+    const entry = space.pageEntry(page, isCode ? 'code' : 'data');
+    if (entry === undefined) return no(notApart);
+    view.setBigUint64((index + (isCode ? 1 : 2)) * ENTRY, entry, true);
+  }
+  await memory.write(table, bytes);
+  const kept = await memory.read(table, PAGE);
+  if (kept === undefined || Buffer.compare(kept, bytes) !== 0)
+    return no(`memory at ${hex(table)} does not keep what is written`);
+  const slot = await enterBesideText(session, arch, space, text, [space.tableEntry(table)]);
+  if (isRefusal(slot)) return { ...slot, later: false };
+  const page = (index: number): Addr => addr(addOffset(slot.address, index * PAGE));
+  return {
+    source: `at ${hex(block.address)}, ${block.size} bytes, mapped at ${hex(slot.address)}; Linux keeps them for it`,
+    owned: true,
+    code: { address: page(1), size: codePages * PAGE },
+    data: { address: page(codePages + 2), size: (rest.length - codePages) * PAGE },
+    shared: undefined,
+    // Around them nothing is mapped.
+    verifyGuards: async () => undefined,
+    release: async () => void (await slot.unmap()),
+  };
+}

@@ -1,0 +1,63 @@
+import { isRefusal, type Refusal } from '../../base/refusal.js';
+import { findScratch, type Known, type ScratchRequest, unusableScratch } from './find-scratch.js';
+import { beginPrivacyProof, type PrivacyProof } from './prove-private.js';
+import type { Scratch } from './scratch.js';
+
+/** How long the target must leave memory alone that is not surely nobody else's, in milliseconds. */
+const proofMs = 100;
+
+/** Memory for trampolines and the ring, found once, however often it is too early to use it. */
+export class ProvenScratch {
+  #found: Scratch | undefined;
+  #proof: { readonly scratch: Scratch; readonly until: number; readonly proof: PrivacyProof } | undefined;
+  #proved = false;
+  readonly #known: Known = {};
+
+  /**
+   * At a stop: the memory, or undefined where it is too early. Memory that is not surely nobody else's holds a pattern for a while first.
+   * @throws RsptraceError `SCRATCH_UNUSABLE` where something else writes to what the user named
+   */
+  async take(request: ScratchRequest): Promise<Scratch | Refusal | undefined> {
+    if (this.#known.allocator?.asking) return undefined;
+    if (this.#found === undefined) {
+      const found = await findScratch({ ...request, known: this.#known });
+      if (isRefusal(found)) return 'later' in found && found.later ? undefined : found;
+      this.#found = found;
+    }
+    const scratch = this.#found;
+    if (scratch.owned || this.#proved) return scratch;
+    if (!this.#proof) {
+      const proof = await beginPrivacyProof(scratch, request.session);
+      this.#proof = { scratch, until: performance.now() + proofMs, proof };
+    }
+    if (performance.now() < this.#proof.until) return undefined;
+    const { proof } = this.#proof;
+    this.#proof = undefined;
+    const wrong = await proof.end();
+    this.#proved = wrong === undefined;
+    if (wrong === undefined) return scratch;
+    await scratch.release();
+    if (request.given !== undefined) throw unusableScratch(scratch, wrong);
+    return { refused: `${scratch.source} cannot be used: ${wrong}` };
+  }
+
+  /** Why there is none so far: the program's allocator was asked and has not been called since. */
+  get unanswered(): string | undefined {
+    return this.#known.allocator?.unanswered;
+  }
+
+  /** The target runs another program, which asks anew for what the old one's allocator gave. */
+  forget(): void {
+    this.#found = undefined;
+    this.#proof = undefined;
+    this.#proved = false;
+    delete this.#known.allocator;
+  }
+
+  /** The recording ends: takes a pattern out that is still there. The target stands. */
+  async giveUp(): Promise<void> {
+    if (!this.#proof) return;
+    await this.#proof.proof.end();
+    await this.#proof.scratch.release();
+  }
+}

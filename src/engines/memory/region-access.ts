@@ -1,0 +1,92 @@
+import type { AddressSpace, Architecture } from '../../arch/index.js';
+import { type Addr, addOffset, hex } from '../../base/addr.js';
+import type { Refusal } from '../../base/refusal.js';
+import type { Session, TargetMemory } from '../../rsp/index.js';
+import { PAGE, type Region } from './scratch.js';
+
+/** A region as the client reads and writes it at a stop: by physical address where that is known, whatever the stopped hart can see. */
+export interface RegionAccess {
+  read(offset: number, length: number): Promise<Uint8Array | undefined>;
+  /** False when it was not taken; what was taken need not have been kept. */
+  write(offset: number, bytes: Uint8Array): Promise<boolean>;
+}
+
+export async function accessTo(session: Session, region: Region): Promise<RegionAccess> {
+  const physical = region.physical === undefined ? undefined : await session.physicalMemory();
+  const base = physical === undefined || region.physical === undefined ? region.address : region.physical;
+  const memory: TargetMemory = physical ?? session.memory();
+  return {
+    read: (offset, length) => memory.read(addOffset(base, offset), length),
+    write: (offset, bytes) => memory.write(addOffset(base, offset), bytes),
+  };
+}
+
+/** How the hart that stopped sees memory, read through the stub. */
+export async function currentAddressSpace(session: Session, arch: Architecture): Promise<AddressSpace | Refusal> {
+  const physical = await session.physicalMemory();
+  if (physical === undefined) return { refused: 'the stub gives no physical memory, so page tables cannot be read' };
+  const batch = session.batch();
+  const block = batch.readRegisters(arch.addressSpaces.registers.filter((name) => session.target.register(name)));
+  await batch.send();
+  return arch.addressSpaces.of(block.value, physical);
+}
+
+/** Checks that every page of a region lies at the right physical address and has the rights it needs in the kernel; why not, or undefined. */
+export async function checkMapped(
+  space: AddressSpace,
+  region: Required<Region>,
+  rights: 'code' | 'data',
+): Promise<string | undefined> {
+  for (let offset = 0; offset < region.size; ) {
+    const at = addOffset(region.address, offset);
+    const mapping = await space.translate(at);
+    if (mapping === undefined) return `0x${at.toString(16)} is not mapped`;
+    const inside = at - mapping.virtual;
+    if (mapping.physical + inside !== region.physical + BigInt(offset)) return `0x${at.toString(16)} is other memory`;
+    const allowed = !mapping.user && (rights === 'code' ? mapping.executable : mapping.writable);
+    if (!allowed) return `0x${at.toString(16)} is not ${rights === 'code' ? 'executable' : 'writable'} for the kernel`;
+    offset += mapping.size - Number(inside);
+  }
+  return undefined;
+}
+
+/** The physical address of a virtual one; undefined where it is not mapped. */
+export async function physicalOf(space: AddressSpace, address: Addr): Promise<Addr | undefined> {
+  const mapping = await space.translate(address);
+  return mapping === undefined ? undefined : addOffset(mapping.physical, address - mapping.virtual);
+}
+
+/** Bytes that nobody writes by chance, different for every place. */
+export function pattern(place: bigint, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  let state = Number((place ^ (place >> 32n)) & 0xffff_ffffn) ^ 0x9e37_79b9;
+  for (let at = 0; at < length; at++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    bytes[at] = state >>> 24;
+  }
+  return bytes;
+}
+
+export interface GuardPage {
+  /** For people: what a write to it means. */
+  readonly where: string;
+  readonly address: Addr;
+  read(): Promise<Uint8Array | undefined> | Uint8Array;
+  write(bytes: Uint8Array): Promise<boolean> | boolean;
+}
+
+/** Fills pages with a pattern; gives the check that it is still there: a sentence when it is not. */
+export async function plantGuards(pages: readonly GuardPage[]): Promise<(() => Promise<string | undefined>) | Refusal> {
+  const check = async (wrong: (page: GuardPage) => string): Promise<string | undefined> => {
+    for (const page of pages) {
+      const now = await page.read();
+      if (now === undefined) return `the guard page ${page.where} cannot be read`;
+      if (Buffer.compare(now, pattern(page.address, PAGE)) !== 0) return wrong(page);
+    }
+    return undefined;
+  };
+  for (const page of pages) await page.write(pattern(page.address, PAGE));
+  const lost = await check(({ address }) => `memory at ${hex(address)} does not keep what is written`);
+  if (lost !== undefined) return { refused: lost };
+  return () => check(({ where, address }) => `somebody wrote to the guard page ${where}, at ${hex(address)}`);
+}

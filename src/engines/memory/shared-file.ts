@@ -1,0 +1,81 @@
+import { closeSync, ftruncateSync, openSync, readSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { messageOf, RsptraceError } from '../../base/errors.js';
+import type { Refusal } from '../../base/refusal.js';
+import type { SharedMemory } from './scratch.js';
+
+/** Files that live in memory only. */
+const folder = '/dev/shm';
+
+/**
+ * A file in memory that a QEMU can have as its RAM. It has no name from the start, so that nothing is left behind however this
+ * process ends; QEMU finds it by our file descriptor.
+ */
+export class SharedFile implements Disposable {
+  readonly size: number;
+  readonly #fd: number;
+  #open = true;
+
+  private constructor(fd: number, size: number) {
+    this.#fd = fd;
+    this.size = size;
+  }
+
+  /** A file of zeros. Refused where there is no room for all of it: a full file system would kill the QEMU that writes to it. */
+  static create(size: number): SharedFile | Refusal {
+    const path = join(folder, `rsptrace-${process.pid}-${process.hrtime.bigint().toString(36)}`);
+    try {
+      const { bavail, bsize } = statfsSync(folder);
+      if (bavail * bsize < size) {
+        return {
+          refused: `${folder} has ${Math.floor((bavail * bsize) / 2 ** 20)} MiB left for ${size / 2 ** 20} MiB of RAM`,
+        };
+      }
+      const fd = openSync(path, 'wx+', 0o600);
+      rmSync(path);
+      ftruncateSync(fd, size);
+      return new SharedFile(fd, size);
+    } catch (error) {
+      return { refused: `no file can be made in ${folder}: ${messageOf(error)}` };
+    }
+  }
+
+  /** Where another process of the same user opens it while this one runs. */
+  get path(): string {
+    return `/proc/${process.pid}/fd/${this.#fd}`;
+  }
+
+  /** The piece at `offset` of the file; closing it leaves the file open. */
+  piece(offset: number, size: number): SharedMemory {
+    if (offset < 0 || size < 0 || offset + size > this.size) throw new RangeError('a piece outside the shared file');
+    let open = true;
+    const check = (at: number, length: number): void => {
+      if (!open || !this.#open) throw new RsptraceError('SCRATCH_CLOSED', 'The shared memory was closed');
+      if (at < 0 || at + length > size) throw new RangeError(`bytes ${at}..${at + length} of ${size} shared ones`);
+    };
+    return {
+      read: (at, into) => {
+        check(at, into.length);
+        for (let done = 0; done < into.length; ) {
+          const got = readSync(this.#fd, into, done, into.length - done, offset + at + done);
+          if (got === 0) throw new RsptraceError('SCRATCH_CLOSED', 'The shared memory has been cut off');
+          done += got;
+        }
+      },
+      write: (at, bytes) => {
+        check(at, bytes.length);
+        for (let done = 0; done < bytes.length; ) {
+          done += writeSync(this.#fd, bytes, done, bytes.length - done, offset + at + done);
+        }
+      },
+      close: () => {
+        open = false;
+      },
+    };
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#open) closeSync(this.#fd);
+    this.#open = false;
+  }
+}

@@ -1,0 +1,323 @@
+/*
+ * System calls that the target carries out for us, at a stop: arguments and number go into the registers of the thread that stopped, that
+ * thread alone is stepped over a `syscall` instruction which the process has anyway (any 0f 05 in executable memory will do, so no byte
+ * of code is changed), and all registers are put back.
+ *
+ *   rax number | rdi rsi rdx r10 r8 r9 arguments -> rax result | rcx r11 destroyed      System V ABI AMD64, A.2.1
+ *
+ * orig_rax is -1 meanwhile: there is no system call to be restarted, as there may be where the thread was stopped inside one of its own. It
+ * is put back in the end, and the kernel then restarts the right one.
+ */
+
+import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
+import { AT, auxvAddress, parseMaps, readAuxv } from '../../facts/index.js';
+import { pidOf, type RegisterBlock, type Session } from '../../rsp/index.js';
+import { GDB_SIGNAL, linuxSignal } from './linux-signals.js';
+import { forgetThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
+
+/** Numbers of arch/x86/entry/syscalls/syscall_64.tbl in Linux. */
+export const SYS = {
+  close: 3,
+  mmap: 9,
+  mprotect: 10,
+  munmap: 11,
+  rt_sigprocmask: 14,
+  getpid: 39,
+  ftruncate: 77,
+  gettid: 186,
+  tgkill: 234,
+  memfd_create: 319,
+} as const;
+
+/** Carries one call out; a result within [-4095, -1] is an errno, negated. */
+export type SystemCall = (number: number, ...parameters: readonly (bigint | number)[]) => Promise<bigint>;
+
+const argumentRegisters = ['rdi', 'rsi', 'rdx', 'r10', 'r8', 'r9'] as const;
+/** All that a call and its preparation may change. */
+const changedRegisters = ['rax', 'rcx', 'r11', ...argumentRegisters, 'rip', 'eflags', 'orig_rax'] as const;
+/** The code segment of 64-bit programs on Linux. */
+const userCode64 = 0x33n;
+const syscallInstruction = Uint8Array.of(0x0f, 0x05);
+const pageSize = 4096;
+/** How much of one mapping is searched for the instruction. */
+const searched = 1 << 20;
+const maskBytes = 8;
+/** KILL and STOP. */
+const unblockable = (1n << 8n) | (1n << 18n);
+const SIG_BLOCK = 0;
+const SIG_SETMASK = 2;
+/** All but those that an instruction itself raises (ILL, TRAP, BUS, FPE, SEGV, SYS): blocked, they would lose their handlers. */
+const blockedSignals = [4, 5, 7, 8, 11, 31].reduce(
+  (mask, signal) => mask & ~(1n << BigInt(signal - 1)),
+  2n ** 64n - 1n,
+);
+/** How long code of ours may run, in milliseconds. */
+const longestRunMs = 5000;
+/** Signals that may come before the instruction is carried out. */
+const stepTries = 100;
+
+/** Carries out system calls in the process of a session, whose target must stand still. Made by {@link SystemCalls.open}. */
+export class SystemCalls {
+  /** Of the process, as the kernel of the stub's machine numbers it. */
+  readonly pid: number;
+  readonly #session: Session;
+  readonly #instruction: Addr;
+
+  private constructor(session: Session, pid: number, instruction: Addr) {
+    this.#session = session;
+    this.pid = pid;
+    this.#instruction = instruction;
+  }
+
+  /**
+   * Finds out whether the target is a process that can be asked, and where it has the instruction.
+   * @throws RsptraceError `SCRATCH_UNAVAILABLE` where it is none, or may not be asked
+   */
+  static async open(session: Session, hart = stoppedHart(session)): Promise<SystemCalls> {
+    const pid = pidOf(hart);
+    if (session.target.register('orig_rax')?.offsetInG === undefined || session.features.qemuStepBits !== undefined) {
+      throw unavailable('the target is no x86_64 Linux process');
+    }
+    if (pid === undefined) throw unavailable('the stub does not say which process it debugs');
+    const registers = await readRegisters(session, hart);
+    if (registers.register('cs') !== userCode64) throw unavailable('the process does not run 64-bit code');
+    const number = Number.parseInt(pid, 16);
+    const status = await session.remoteFile(`/proc/${number}/status`);
+    if (status !== undefined && /^Seccomp:\s*[12]/m.test(new TextDecoder('latin1').decode(status))) {
+      throw unavailable(
+        'a seccomp filter watches the system calls of the process, and one that it does not know may end it',
+      );
+    }
+    if (status !== undefined && /^x86_Thread_features:.*\bshstk\b/m.test(new TextDecoder('latin1').decode(status))) {
+      throw unavailable('the process has shadow stacks, which do not allow return addresses to be changed');
+    }
+    const instruction = await findInstruction(session, number);
+    if (instruction === undefined) throw unavailable('no system call instruction was found in the process');
+    return new SystemCalls(session, number, instruction);
+  }
+
+  /**
+   * Lets `body` make calls, one after another, and puts the registers back, whatever happens. A signal that comes meanwhile is sent to
+   * the thread again, so that it sees it when it goes on.
+   * @throws RsptraceError `SCRATCH_UNAVAILABLE`, `RSP_*`
+   */
+  async with<T>(body: (call: SystemCall) => Promise<T>): Promise<T> {
+    const session = this.#session;
+    const hart = stoppedHart(session);
+    const there = await session.memory(hart).read(this.#instruction, syscallInstruction.length);
+    if (there === undefined || there[0] !== syscallInstruction[0] || there[1] !== syscallInstruction[1]) {
+      throw unavailable('the system call instruction of the process is gone');
+    }
+    const before = await readRegisters(session, hart);
+    const stackPointer = before.register('rsp') ?? 0n;
+    if (!(await saveThread(session, hart, stackPointer))) throw unavailable('the stack of the thread has no room');
+    const held: number[] = [];
+    const call: SystemCall = (number, ...parameters) => this.#call(hart, held, number, parameters);
+    try {
+      return await this.#withoutSignals(before, held, call, () => body(call));
+    } finally {
+      if (session.state.kind === 'idle') {
+        await restore(session, hart, before);
+        await forgetThread(session, hart, stackPointer);
+      }
+    }
+  }
+
+  /**
+   * Puts back what an rsptrace that was killed had borrowed of a thread: its registers, and its signal mask.
+   * @returns false where nothing was borrowed
+   */
+  static async takeBack(session: Session, hart: string): Promise<boolean> {
+    const stackPointer = await takeBackThread(session, hart);
+    if (stackPointer === undefined) return false;
+    const [process, thread] = hart
+      .slice(1)
+      .split('.')
+      .map((part) => Number.parseInt(part, 16));
+    const status = await session.remoteFile(`/proc/${process}/task/${thread}/status`);
+    const text = status ? new TextDecoder('latin1').decode(status) : '';
+    const mask = BigInt(`0x${/^SigBlk:\s*([0-9a-f]{1,16})$/m.exec(text)?.[1] ?? '0'}`);
+    const wanted = blockedSignals & ~unblockable;
+    if ((mask & wanted) !== wanted) return true;
+    const calls = await SystemCalls.open(session, hart);
+    const old = addOffset(masksOf(stackPointer), maskBytes);
+    const before = await readRegisters(session, hart);
+    await calls.#call(hart, [], SYS.rt_sigprocmask, [SIG_SETMASK, old, 0, maskBytes]);
+    await restore(session, hart, before);
+    return true;
+  }
+
+  /**
+   * Lets the thread that stopped run code of ours, alone, up to a breakpoint, and puts all of its registers back. To be called inside {@link with}.
+   * @param set registers that the code begins with
+   * @param below how far its stack begins below the thread's, aligned as for a call
+   * @throws RsptraceError `SCRATCH_UNAVAILABLE` where it stops elsewhere, `RSP_*`
+   */
+  async run(code: Addr, breakpoint: Addr, set: Readonly<Record<string, bigint>> = {}, below?: bigint): Promise<void> {
+    const session = this.#session;
+    const hart = stoppedHart(session);
+    const place = { type: 0, address: breakpoint, kind: 1 } as const;
+    const before = session.batch(hart);
+    const all = before.raw('g');
+    await before.send();
+    const rsp = (await readRegisters(session, hart)).register('rsp') ?? 0n;
+    const batch = session.batch(hart);
+    if (below !== undefined) batch.writeRegister('rsp', (rsp - below) & ~63n);
+    for (const [name, value] of Object.entries({ ...set, rip: code, orig_rax: addr(-1) }))
+      batch.writeRegister(name, value);
+    const planted = batch.insertBreakpoint(place);
+    await batch.send();
+    const timer = setTimeout(() => void session.interrupt().catch(() => {}), longestRunMs);
+    const stop = planted.value ? await session.resume({ kind: 'continue', hart }) : undefined;
+    clearTimeout(timer);
+    if (session.state.kind !== 'idle') throw unavailable('the process has ended');
+    const after = await readRegisters(session, hart);
+    const back = session.batch(hart);
+    back.removeBreakpoint(place);
+    const restored = back.raw(`G${all.value}`);
+    await back.send();
+    if (restored.value !== 'OK') throw unavailable('the stub does not write registers');
+    await readRegisters(session, hart);
+    const came = stop?.kind === 'signal' && stop.hart === hart && after.register('rip') === breakpoint;
+    if (!came) throw unavailable(`code of ours stopped at ${hex(after.register('rip') ?? 0n)}`);
+  }
+
+  /** Keeps signals away meanwhile. Those that came before that was done are sent again: they wait for the mask to be put back. */
+  async #withoutSignals<T>(
+    registers: RegisterBlock,
+    held: number[],
+    call: SystemCall,
+    body: () => Promise<T>,
+  ): Promise<T> {
+    const session = this.#session;
+    const memory = session.memory();
+    const masks = masksOf(registers.register('rsp') ?? 0n);
+    const there = await memory.read(masks, 2 * maskBytes);
+    if (there === undefined) throw unavailable('the stack of the thread cannot be read');
+    const mask = new Uint8Array(2 * maskBytes);
+    const view = new DataView(mask.buffer);
+    for (const at of [0, maskBytes]) view.setBigUint64(at, blockedSignals, true);
+    if (!(await memory.write(masks, mask))) throw unavailable('the stub does not write memory');
+    const before = addOffset(masks, maskBytes);
+    const blocked = await call(SYS.rt_sigprocmask, SIG_BLOCK, masks, before, maskBytes);
+    try {
+      if (blocked !== 0n) throw unavailable(`rt_sigprocmask answers ${blocked}`);
+      await sendAgain(call, held);
+      return await body();
+    } finally {
+      if (session.state.kind === 'idle') {
+        if (blocked === 0n) await call(SYS.rt_sigprocmask, SIG_SETMASK, before, 0, maskBytes);
+        await memory.write(masks, there);
+      }
+    }
+  }
+
+  async #call(hart: string, held: number[], number: number, parameters: readonly (bigint | number)[]): Promise<bigint> {
+    const session = this.#session;
+    await readRegisters(session, hart);
+    const batch = session.batch(hart);
+    const values: [string, bigint][] = [
+      ['rip', this.#instruction],
+      ['rax', BigInt(number)],
+      ['orig_rax', addr(-1)],
+    ];
+    parameters.forEach((value, index) => {
+      values.push([argumentRegisters[index] ?? '', BigInt.asUintN(64, BigInt(value))]);
+    });
+    const writes = values.map(([name, value]) => batch.writeRegister(name, value));
+    await batch.send();
+    if (!writes.every((reply) => reply.value)) throw unavailable('the stub does not write registers');
+    for (let tries = 0; tries < stepTries; tries++) {
+      const stop = await session.resume({ kind: 'step', hart });
+      if (stop.kind !== 'signal' || stop.hart !== hart) {
+        throw unavailable(`the process ended, or another thread stopped, in system call ${number}`);
+      }
+      const after = await readRegisters(session, hart);
+      if (stop.signal === GDB_SIGNAL.SYS) throw unavailable(`the process may not make system call ${number}`);
+      if (stop.signal !== GDB_SIGNAL.TRAP && stop.signal !== 0) held.push(stop.signal);
+      const at = after.register('rip');
+      if (at === addOffset(this.#instruction, syscallInstruction.length)) {
+        return BigInt.asIntN(64, after.register('rax') ?? 0n);
+      }
+      if (at !== this.#instruction) throw unavailable(`a step over a system call led to ${hex(at ?? 0n)}`);
+    }
+    throw unavailable('so many signals come that no system call gets through');
+  }
+}
+
+async function sendAgain(call: SystemCall, held: readonly number[]): Promise<void> {
+  if (held.length === 0) return;
+  const thread = await call(SYS.gettid);
+  const process = await call(SYS.getpid);
+  for (const each of held) {
+    const signal = linuxSignal(each);
+    if (signal !== undefined) await call(SYS.tgkill, process, thread, signal);
+  }
+}
+
+/** A result as an error: its errno, or undefined. */
+export function errnoOf(result: bigint): number | undefined {
+  return result < 0n && result >= -4095n ? Number(-result) : undefined;
+}
+
+export function unavailable(why: string): RsptraceError {
+  return new RsptraceError('SCRATCH_UNAVAILABLE', `no memory can be had in the target: ${why}`);
+}
+
+function stoppedHart(session: Session): string {
+  const { state } = session;
+  const hart = state.kind === 'idle' && state.stop.kind === 'signal' ? state.stop.hart : undefined;
+  if (hart === undefined) throw unavailable('the stub does not say which thread stands still');
+  return hart;
+}
+
+async function readRegisters(session: Session, hart: string): Promise<RegisterBlock> {
+  const batch = session.batch(hart);
+  const registers = batch.readRegisters();
+  await batch.send();
+  return registers.value;
+}
+
+async function restore(session: Session, hart: string, before: RegisterBlock): Promise<void> {
+  await readRegisters(session, hart);
+  const batch = session.batch(hart);
+  const writes = changedRegisters.map((name) => {
+    const value = before.register(name);
+    return value === undefined ? undefined : batch.writeRegister(name, value);
+  });
+  await batch.send();
+  if (writes.some((reply) => reply?.value === false)) {
+    throw new RsptraceError('RSP_WRITE_REFUSED', 'the stub refused to put the registers of a thread back', {
+      hint: 'the program may go wrong from here on',
+    });
+  }
+}
+
+async function findInstruction(session: Session, pid: number): Promise<Addr | undefined> {
+  const memory = session.memory();
+  const find = async (start: Addr, size: number): Promise<Addr | undefined> => {
+    let last = -1;
+    for (let offset = 0; offset < size; offset += pageSize) {
+      const bytes = await memory.read(addOffset(start, offset), pageSize);
+      if (bytes === undefined) return undefined;
+      if (last === 0x0f && bytes[0] === 0x05) return addOffset(start, offset - 1);
+      for (let at = bytes.indexOf(0x0f); at >= 0; at = bytes.indexOf(0x0f, at + 1)) {
+        if (bytes[at + 1] === 0x05) return addOffset(start, offset + at);
+      }
+      last = bytes[pageSize - 1] ?? -1;
+    }
+    return undefined;
+  };
+  // The kernel's own page of code for user programs asks it now and then.
+  const vdso = auxvAddress(await readAuxv(session), AT.SYSINFO_EHDR);
+  const inVdso = vdso && (await find(vdso, 4 * pageSize));
+  if (inVdso !== undefined) return inVdso;
+  const maps = await session.remoteFile(`/proc/${pid}/maps`);
+  for (const { start, end, permissions } of maps ? parseMaps(new TextDecoder('latin1').decode(maps)) : []) {
+    if (!permissions.startsWith('r-x')) continue;
+    const found = await find(start, Math.min(Number(end - start), searched));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

@@ -1,0 +1,63 @@
+import type { Architecture } from '../../arch/index.js';
+import { type Addr, addOffset, hex } from '../../base/addr.js';
+import { isRefusal, type Refusal } from '../../base/refusal.js';
+import type { ElfFile } from '../../elf/index.js';
+import { isLinux } from '../../facts/index.js';
+import type { Session } from '../../rsp/index.js';
+import { currentAddressSpace } from './region-access.js';
+import { alignUp, PAGE, type Region } from './scratch.js';
+
+const PT_LOAD = 1;
+const PF_X = 1;
+/** What code is aligned to. */
+const ALIGN = 16;
+
+/**
+ * The bytes between the end of the program's executable segment and the end of its last page: executable, in reach of the text, and used by
+ * nobody where they are zero in the target, no segment and no section begins there, and nothing is loaded. The largest such piece. Of
+ * Linux what is behind `_etext`: it gives the memory of its segments' ends away, or makes data of it, but never of the text's last page.
+ */
+export async function textSlack(session: Session, arch: Architecture, elf: ElfFile): Promise<Region | Refusal> {
+  const best = isLinux(elf) ? behindKernelText(elf) : behindSegments(elf);
+  if (best === undefined) return { refused: 'the text has no room behind it on its last page' };
+  const bytes = await session.memory().read(best.address, best.size);
+  if (bytes === undefined || bytes.some((byte) => byte !== 0)) {
+    return { refused: `the room behind the text, at ${hex(best.address)}, is not empty in the target` };
+  }
+  const space = await currentAddressSpace(session, arch);
+  const mapping = isRefusal(space) ? undefined : await space.translate(best.address);
+  if (mapping === undefined) return best;
+  if (!mapping.executable) return { refused: `the room behind the text, at ${hex(best.address)}, is not executable` };
+  return { ...best, physical: addOffset(mapping.physical, best.address - mapping.virtual) };
+}
+
+function behindKernelText(elf: ElfFile): Region | undefined {
+  const [end] = elf.symbols.named('_etext');
+  return end && restOfPage(end.address);
+}
+
+function behindSegments(elf: ElfFile): Region | undefined {
+  let best: Region | undefined;
+  for (const segment of elf.segments) {
+    if (segment.type !== PT_LOAD || (segment.flags & PF_X) === 0 || segment.memorySize === 0) continue;
+    const rest = restOfPage(addOffset(segment.address, segment.memorySize));
+    if (rest === undefined || rest.size <= (best?.size ?? 0)) continue;
+    const next = addOffset(rest.address, rest.size);
+    const taken = [...elf.segments.filter(({ type }) => type === PT_LOAD), ...elf.sections].some(
+      (each) => each !== segment && each.address < next && each.address + BigInt(sizeOf(each)) > rest.address,
+    );
+    if (!taken) best = rest;
+  }
+  return best;
+}
+
+/** What is left of the page in which something ends, undefined where that is nothing. */
+function restOfPage(end: Addr): Region | undefined {
+  const offset = Number(end & BigInt(PAGE - 1));
+  const start = alignUp(offset, ALIGN);
+  return start % PAGE === 0 ? undefined : { address: addOffset(end, start - offset), size: PAGE - start };
+}
+
+function sizeOf(part: { readonly memorySize: number } | { readonly size: number }): number {
+  return 'memorySize' in part ? part.memorySize : part.size;
+}

@@ -1,0 +1,71 @@
+import type { Addr } from '../base/addr.js';
+import type { Session } from '../rsp/index.js';
+import type { ProbeFact } from '../trace/index.js';
+import { engineChoices, planEngines, unavailable } from './engine-choice.js';
+import type { EnginesOptions } from './engines-options.js';
+import type { SitePlan } from './inject/sites.js';
+
+/** Which probes can do without stops, and why the others cannot. */
+export class ProbeChoices {
+  readonly #options: EnginesOptions;
+  /** What the program's code alone tells. */
+  readonly #planned: SitePlan;
+  #plan: SitePlan;
+  #why: Map<number, string>;
+
+  /** @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for and no probe can use it */
+  constructor(options: EnginesOptions) {
+    this.#options = options;
+    this.#planned = planEngines(options);
+    this.#plan = this.#planned;
+    this.#why = new Map(this.#planned.refused);
+    if (options.wanted === 'target' && this.#plan.sites.length === 0) throw unavailable(this.#why.get(0));
+  }
+
+  get plan(): SitePlan {
+    return this.#plan;
+  }
+
+  /** No probe stops the target. */
+  get allInject(): boolean {
+    return this.#why.size === 0;
+  }
+
+  get facts(): readonly ProbeFact[] {
+    return engineChoices(this.#options, this.#why);
+  }
+
+  /** The target runs another program: its code alone tells what can be patched. What is said of probes stays until it is installed. */
+  restart(): void {
+    this.#plan = this.#planned;
+  }
+
+  /** An installation begins: what was refused before is tried again. */
+  retry(): void {
+    this.#why = new Map(this.#planned.refused);
+  }
+
+  refuse(index: number, why: string): void {
+    this.#why.set(index, why);
+  }
+
+  /** No probe can do without stops; those that could not before keep their reason. */
+  refuseAll(why: string): void {
+    for (const index of this.#options.plans.keys()) if (!this.#why.has(index)) this.#why.set(index, why);
+  }
+
+  why(index: number): string | undefined {
+    return this.#why.get(index);
+  }
+
+  /** Plans with the code that stands in the target now. */
+  async planAnew(session: Session): Promise<void> {
+    const batch = session.batch();
+    const reads = this.#options.plans.map((plan) => ({ plan, reply: batch.readMemory(plan.address, plan.codeSize) }));
+    await batch.send();
+    const code = new Map(reads.map(({ plan, reply }) => [plan.address, reply.value]));
+    const bytesAt = (address: Addr, length: number): Uint8Array | undefined => code.get(address)?.subarray(0, length);
+    this.#plan = planEngines({ ...this.#options, bytesAt, looks: undefined });
+    for (const [index, why] of this.#plan.refused) this.#why.set(index, why);
+  }
+}

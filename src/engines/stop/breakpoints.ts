@@ -1,0 +1,298 @@
+import type { Architecture, EmulatedInstruction } from '../../arch/index.js';
+import { type Addr, addr, hex } from '../../base/addr.js';
+import type { RsptraceError } from '../../base/errors.js';
+import { type Logger, silent } from '../../base/logger.js';
+import type { KnownCode } from '../../facts/index.js';
+import type { Batch, Breakpoint, Reply, Session } from '../../rsp/index.js';
+import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
+import { DeferredBreakpoints } from './deferred-breakpoints.js';
+import { MemoryWrites } from './memory-writes.js';
+
+/** A place where the guest stops. */
+export interface Point {
+  breakpoint: Breakpoint;
+  over: EmulatedInstruction | undefined;
+  /** What `over` was made from. */
+  code: Uint8Array | undefined;
+  /** The target has been asked what stands there. */
+  seen: boolean;
+  /** True for a probe's own address: it stays inserted. */
+  permanent: boolean;
+  /** True while some open call returns here. */
+  awaited: boolean;
+  /** True where no probe is: the stop itself is what was wanted. */
+  pause: (() => void) | undefined;
+  intercept: Interception | undefined;
+  /** True where the breakpoint is in for `intercept` alone. */
+  borrowed: boolean;
+  /** By hart, or by address space (negative), its stack pointer: a step over this place ran into an interrupt or signal handler, and the same hit will be reported once more. */
+  readonly rearrivals: Map<number, bigint>;
+}
+
+export interface Interception {
+  readonly places: readonly Addr[];
+  /** Called at the first stop at any of them, once. */
+  readonly then: (hart: string | undefined, at: Addr) => Promise<void>;
+}
+
+/** A breakpoint whose insertion is on its way. */
+export interface Planted {
+  readonly point: Point;
+  readonly reply: Reply<boolean>;
+}
+
+/** Where the ELF does not tell of code, the target's memory is read. */
+export interface StopPointsOptions extends KnownCode {
+  readonly session: Session;
+  readonly arch: Architecture;
+  /** Hardware breakpoints everywhere, not only where software ones cannot be. */
+  readonly hardware?: boolean;
+  readonly logger?: Logger;
+}
+
+export interface CodePiece {
+  readonly address: Addr;
+  readonly length: number;
+}
+
+/** Longest instruction of the two architectures. */
+export const codeBytes = 16;
+
+/** Every place that has a breakpoint or had one: probes, which stay, and return addresses while a call is open that returns there. */
+export class Breakpoints {
+  readonly #options: StopPointsOptions;
+  readonly #session: Session;
+  readonly #types: BreakpointTypes;
+  readonly #logger: Logger;
+  readonly #points = new Map<bigint, Point>();
+  /** Where single-steps have to do. */
+  #stepped: readonly CodePiece[] = [];
+  readonly writes: MemoryWrites;
+  /** Probes whose code is not there yet. */
+  readonly late: DeferredBreakpoints;
+
+  constructor(options: StopPointsOptions) {
+    this.#options = options;
+    this.#session = options.session;
+    this.writes = new MemoryWrites(options.session);
+    this.#logger = options.logger ?? silent;
+    this.#types = new BreakpointTypes(options.session, options.hardware === true);
+    this.late = new DeferredBreakpoints(options);
+  }
+
+  at(pc: bigint): Point | undefined {
+    return this.#points.get(pc);
+  }
+
+  /** True where a stop means something. */
+  isWatched(pc: bigint): boolean {
+    const point = this.#points.get(pc);
+    return point !== undefined && (point.permanent || point.awaited);
+  }
+
+  /**
+   * Plants breakpoints that stay at these addresses, all in one write; where a trap instruction would be written into memory that does not hold
+   * the program's code yet, later.
+   * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
+   */
+  async arm(addresses: readonly Addr[], pause?: () => void): Promise<void> {
+    // Some stubs show their trap instructions when memory is read.
+    const fresh = addresses.filter((address) => !this.#points.get(address)?.permanent);
+    await this.armNow(this.#options.hardware ? fresh : await this.late.hold(fresh, pause));
+    if (pause) for (const address of addresses) this.#at(address, pause);
+  }
+
+  /** Plants those that have waited and whose code is there now. */
+  async plantLate(): Promise<void> {
+    const arrived = await this.late.take();
+    if (arrived.length === 0) return;
+    await this.armNow(arrived.map(({ address }) => address));
+    for (const { address, pause } of arrived) if (pause) this.#at(address, pause);
+    this.#logger.info({ probes: arrived.length, waiting: this.late.addresses.length }, 'code has been loaded: planted');
+    await this.late.prepare();
+  }
+
+  /** A breakpoint that stays, of no probe. */
+  async pause(address: Addr, pause: () => void): Promise<void> {
+    await this.armNow([address]);
+    this.#at(address, pause);
+  }
+
+  /** Breakpoints that come out again at the first stop at any of them, where they were none before. */
+  async intercept(places: readonly Addr[], then: Interception['then']): Promise<void> {
+    const interception: Interception = { places, then };
+    for (const place of places) {
+      const point = await this.of(place);
+      point.borrowed = !point.permanent;
+      point.intercept = interception;
+    }
+    await this.armNow(places);
+  }
+
+  /** Whether somebody has waited for a stop here; then the hart may stand elsewhere now. */
+  async intercepted(point: Point | undefined, hart: string | undefined): Promise<boolean> {
+    if (!point?.intercept) return false;
+    const { intercept, breakpoint } = point;
+    const borrowed = intercept.places.filter((place) => {
+      const one = this.#points.get(place);
+      if (one?.intercept !== intercept) return false;
+      one.intercept = undefined;
+      return one.borrowed;
+    });
+    await this.disarm(borrowed);
+    await intercept.then(hart, breakpoint.address);
+    return true;
+  }
+
+  #at(address: Addr, pause: () => void): void {
+    const point = this.#points.get(address);
+    if (point) point.pause = pause;
+  }
+
+  /** As {@link arm}, whatever stands there. */
+  async armNow(addresses: readonly Addr[]): Promise<void> {
+    const points: Point[] = [];
+    for (const address of addresses) {
+      const point = await this.of(address);
+      if (point.permanent) continue;
+      point.permanent = true;
+      points.push(point);
+    }
+    let refused = await this.#insert(points);
+    if (this.#types.fallBack(refused)) refused = await this.#insert(refused);
+    const hardware = points.filter(({ breakpoint }) => breakpoint.type === 1).length;
+    if (hardware > 0)
+      this.#logger.info({ hardware, software: points.length - hardware }, 'hardware breakpoints are used');
+    if (refused.length > 0) throw this.#refusal(refused, 'a probe');
+  }
+
+  /** Takes probes' breakpoints out again, all in one write. */
+  async disarm(addresses: readonly Addr[]): Promise<void> {
+    await this.late.drop(addresses);
+    const batch = this.#session.batch();
+    for (const address of addresses) {
+      const point = this.#points.get(address);
+      if (!point?.permanent || point.pause) continue;
+      point.permanent = false;
+      if (!point.awaited) batch.removeBreakpoint(point.breakpoint);
+    }
+    await batch.send();
+  }
+
+  /** Some point is in these bytes and in use. */
+  areIn(piece: CodePiece): boolean {
+    return [...this.#points].some(([at, { permanent, awaited }]) => (permanent || awaited) && isIn(at, piece));
+  }
+
+  /** What stands in these bytes is not what the ELF has, and is not carried out by us. */
+  leaveToSteps(pieces: readonly CodePiece[]): void {
+    this.#stepped = pieces;
+    for (const [at, point] of this.#points) if (pieces.some((piece) => isIn(at, piece))) toStep(point);
+  }
+
+  /** All are gone from the target; the addresses of those that were to stay, or wait. */
+  forget(): Addr[] {
+    const stayed = [...this.#points].filter(([, { permanent }]) => permanent).map(([address]) => addr(address));
+    this.#points.clear();
+    this.#stepped = [];
+    return [...stayed, ...this.late.forget()];
+  }
+
+  /** Puts into a batch what makes these places, and no longer those, ones where a return is awaited. */
+  plant(batch: Batch, watched: readonly Point[], unwatched: readonly Addr[]): Planted[] {
+    const inserts: Planted[] = [];
+    if (watched.some(({ breakpoint }) => breakpoint.type === 1)) this.late.giveWay(batch);
+    for (const point of watched) {
+      if (!point.awaited && !point.permanent) inserts.push({ point, reply: batch.insertBreakpoint(point.breakpoint) });
+      point.awaited = true;
+    }
+    for (const address of unwatched) {
+      const point = this.#points.get(address);
+      if (!point?.awaited) continue;
+      point.awaited = false;
+      if (point.permanent) continue;
+      batch.removeBreakpoint(point.breakpoint);
+      // Who comes back from a handler now is not stopped any more, and a later call that returns here is another one.
+      point.rearrivals.clear();
+    }
+    return inserts;
+  }
+
+  /** @throws RsptraceError `RSP_BREAKPOINT_REFUSED` when any of them was */
+  check(inserts: readonly Planted[]): void {
+    const refused = inserts.filter(({ reply }) => !reply.value).map(({ point }) => point);
+    if (refused.length > 0) throw this.#refusal(refused, 'a return address');
+  }
+
+  /** Whether the code at a point must be read at this stop. */
+  wantsCode({ seen }: Point): boolean {
+    return !seen || this.#options.codeChanges === true;
+  }
+
+  /** True when the program has changed the code at a point, or that cannot be told; it is carried out as it is now from then on. */
+  changed(point: Point, address: Addr, code: Uint8Array | undefined): boolean {
+    const { arch, codeChanges } = this.#options;
+    point.seen = true;
+    if (code !== undefined && point.code !== undefined && Buffer.compare(code, point.code) === 0) return false;
+    if (!codeChanges) {
+      // A step carries out whatever is there. Some stubs show their own breakpoints, here or behind.
+      const length = point.over?.length ?? 0;
+      if (code === undefined || length === 0 || arch.isBreakpoint(code)) return false;
+      if (Buffer.compare(code.subarray(0, length), point.code?.subarray(0, length) ?? code) === 0) return false;
+      this.#logger.info({ address: hex(address) }, 'the program has changed its code here');
+    }
+    point.code = code;
+    point.over = code && arch.emulate(code, address);
+    return true;
+  }
+
+  /** The point at an address, made where there is none. */
+  async of(address: Addr): Promise<Point> {
+    let point = this.#points.get(address);
+    if (!point) {
+      const { arch } = this.#options;
+      let code = this.#options.code(address, codeBytes);
+      code ??= await this.#session.memory().read(address, 4);
+      const bytes = code ?? new Uint8Array(4);
+      point = {
+        breakpoint: await this.#types.choose(address, arch.breakpointKind(bytes)),
+        over: code && arch.emulate(code, address),
+        code,
+        seen: false,
+        permanent: false,
+        awaited: false,
+        pause: undefined,
+        intercept: undefined,
+        borrowed: false,
+        rearrivals: new Map(),
+      };
+      if (this.#stepped.some((piece) => isIn(address, piece))) toStep(point);
+      this.#points.set(address, point);
+    }
+    return point;
+  }
+
+  /** Inserts the breakpoints of points, in one write; those that are refused. */
+  async #insert(points: readonly Point[]): Promise<Point[]> {
+    const batch = this.#session.batch();
+    if (points.some(({ breakpoint }) => breakpoint.type === 1)) this.late.giveWay(batch);
+    const inserted = points.map((point) => ({ point, reply: batch.insertBreakpoint(point.breakpoint) }));
+    await batch.send();
+    return inserted.filter(({ reply }) => !reply.value).map(({ point }) => point);
+  }
+
+  #refusal(points: readonly Point[], place: 'a probe' | 'a return address'): RsptraceError {
+    const refused = points.map(({ breakpoint }) => breakpoint);
+    return breakpointsRefused(refused, this.#session.breakpoints, place);
+  }
+}
+
+function isIn(at: bigint, { address, length }: CodePiece): boolean {
+  return at >= address && at < address + BigInt(length);
+}
+
+function toStep(point: Point): void {
+  point.over = undefined;
+  point.code = undefined;
+  point.seen = true;
+}

@@ -1,0 +1,209 @@
+import type { Architecture } from '../../arch/index.js';
+import type { Addr } from '../../base/addr.js';
+import { type CodeState, compareCode, type KnownCode } from '../../facts/index.js';
+import type { Batch, Breakpoint, Session } from '../../rsp/index.js';
+import { CoalescedReads } from '../../rsp/index.js';
+
+/** A probe whose code is not in the target yet. */
+interface Waiting {
+  /** In the target meanwhile, where it has one left: it writes nothing. */
+  hardware: Breakpoint | undefined;
+  /** See `Point`. */
+  readonly pause: (() => void) | undefined;
+}
+
+/** A probe whose code is there now. */
+export interface Arrived {
+  readonly address: Addr;
+  readonly pause: (() => void) | undefined;
+}
+
+export interface DeferredBreakpointsOptions extends KnownCode {
+  readonly session: Session;
+  readonly arch: Architecture;
+}
+
+/** So many of those that wait are looked at with each stop, one after the other. */
+const inTurn = 16;
+/** More hardware breakpoints than chips have: a target that takes so many is asked for no more. */
+const mostHardware = 16;
+/** How long the target runs until it is interrupted to look, in milliseconds: doubled each time that nothing has come. */
+const lookMs = { first: 100, last: 3200 };
+/** System calls that bring code: mmap, mprotect, mremap, pkey_mprotect (Linux, syscall_64.tbl and asm-generic/unistd.h). */
+const mappingCalls = { x86_64: [9, 10, 25, 329], riscv64: [222, 226, 216, 288] } as const;
+
+/**
+ * Probes that wait for their code, at stubs that write trap instructions: into memory that is something else yet, or is not there, they must
+ * not go. Whether the code has come is looked at with every stop, after system calls that map memory where the stub tells of these, else at
+ * interrupts that grow rare; and a hardware breakpoint waits in its place where the target has one.
+ */
+export class DeferredBreakpoints {
+  readonly #options: DeferredBreakpointsOptions;
+  readonly #waiting = new Map<Addr, Waiting>();
+  #next = 0;
+  #noHardware = false;
+  #fruitless = 0;
+  #catching = false;
+  #interrupted = false;
+
+  constructor(options: DeferredBreakpointsOptions) {
+    this.#options = options;
+  }
+
+  /** Those that wait. */
+  get addresses(): readonly Addr[] {
+    return [...this.#waiting.keys()];
+  }
+
+  /** Keeps those whose code is not there; gives the others, which can be planted. */
+  async hold(addresses: readonly Addr[], pause?: () => void): Promise<Addr[]> {
+    const { session } = this.#options;
+    const batch = new CoalescedReads(session);
+    const compared = addresses.map((address) => ({ address, state: compareCode(batch, this.#options, address) }));
+    if (compared.every(({ state }) => state === undefined) || !(await session.writesTraps())) return [...addresses];
+    await batch.send();
+    const there: Addr[] = [];
+    for (const { address, state } of compared) {
+      if (state === undefined || this.#isThere(state())) there.push(address);
+      else if (!this.#waiting.has(address)) this.#waiting.set(address, { hardware: undefined, pause });
+    }
+    return there;
+  }
+
+  /** Looks at some of them with a stop's own requests; what it gives says, once they are answered, whether any has come. */
+  ask(batch: Batch): () => boolean {
+    if (this.#waiting.size === 0) return () => false;
+    const all = [...this.#waiting];
+    const asked = new Set(all.filter(([, { hardware }]) => hardware).map(([address]) => address));
+    for (let i = 0; i < Math.min(inTurn, all.length); i++) {
+      const [address] = all[this.#next++ % all.length] ?? [];
+      if (address !== undefined) asked.add(address);
+    }
+    const states = [...asked].map((address) => compareCode(batch, this.#options, address));
+    return () => this.#interrupted || states.some((state) => state && this.#isThere(state()));
+  }
+
+  /** Looks at all of them, the target standing. Those that have come wait no more, and have no breakpoint yet. */
+  async take(): Promise<Arrived[]> {
+    if (this.#waiting.size === 0) return [];
+    const { session } = this.#options;
+    const batch = session.batch();
+    const compared = this.addresses.map((address) => ({ address, state: compareCode(batch, this.#options, address) }));
+    await batch.send();
+    const arrived = compared.filter(({ state }) => state && this.#isThere(state())).map(({ address }) => address);
+    this.#fruitless = arrived.length > 0 ? 0 : this.#fruitless + 1;
+    const pauses = arrived.map((address) => ({ address, pause: this.#waiting.get(address)?.pause }));
+    await this.drop(arrived);
+    return pauses;
+  }
+
+  /** They need not wait any more. */
+  async drop(addresses: readonly Addr[]): Promise<void> {
+    const batch = this.#options.session.batch();
+    for (const address of addresses) {
+      const hardware = this.#waiting.get(address)?.hardware;
+      if (hardware) batch.removeBreakpoint(hardware);
+      this.#waiting.delete(address);
+    }
+    await batch.send();
+    this.#noHardware &&= addresses.length === 0;
+    if (this.#waiting.size === 0) await this.quiet();
+  }
+
+  /** The program is gone; which of its probes waited. */
+  forget(): readonly Addr[] {
+    const { addresses } = this;
+    this.#waiting.clear();
+    this.#noHardware = false;
+    return addresses;
+  }
+
+  /** The hardware breakpoint of a probe that waits, at an address. */
+  guardAt(pc: Addr): Breakpoint | undefined {
+    return this.#waiting.get(pc)?.hardware;
+  }
+
+  /** The target is about to run for long: gives them the hardware breakpoints that are left, and has system calls told where some have none. */
+  async prepare(): Promise<void> {
+    const { session, arch, code } = this.#options;
+    while (!this.#noHardware) {
+      const bare = [...this.#waiting].filter(([, { hardware }]) => !hardware).slice(0, mostHardware);
+      if (bare.length === 0) break;
+      const batch = session.batch();
+      const tried = bare.map(([address, waiting]) => {
+        const kind = arch.breakpointKind(code(address, 4) ?? code(address, 2) ?? new Uint8Array(4));
+        const hardware: Breakpoint = { type: 1, address, kind };
+        return { waiting, hardware, reply: batch.insertBreakpoint(hardware) };
+      });
+      await batch.send();
+      for (const { waiting, hardware, reply } of tried) if (reply.value) waiting.hardware = hardware;
+      const guarded = [...this.#waiting.values()].filter(({ hardware }) => hardware).length;
+      this.#noHardware = guarded >= mostHardware || tried.some(({ reply }) => !reply.value);
+    }
+    await this.#catchCalls(this.#isBlind);
+  }
+
+  /** Others need the hardware breakpoints more. */
+  giveWay(batch: Batch): void {
+    this.#noHardware = true;
+    for (const waiting of this.#waiting.values()) {
+      if (waiting.hardware) batch.removeBreakpoint(waiting.hardware);
+      waiting.hardware = undefined;
+    }
+  }
+
+  /** While this is done in the target, no system call stops it. */
+  async undisturbed<T>(work: () => Promise<T>): Promise<T> {
+    await this.quiet();
+    const done = await work();
+    await this.prepare();
+    return done;
+  }
+
+  /** The target is going to be left. */
+  async quiet(): Promise<void> {
+    await this.#catchCalls(false);
+  }
+
+  /** The target runs from now on until what this gives is called: it is interrupted after a while, where that is the way to look. */
+  runs(): () => void {
+    this.#interrupted = false;
+    if (!this.#isBlind || this.#tellsOfCalls) return () => {};
+    const { session } = this.#options;
+    const look = (): void => {
+      if (session.state.kind !== 'running') return;
+      this.#interrupted = true;
+      // What breaks here breaks the run, which tells it.
+      session.interrupt().catch(() => {});
+    };
+    const timer = setTimeout(look, Math.min(lookMs.last, lookMs.first * 2 ** this.#fruitless));
+    return () => clearTimeout(timer);
+  }
+
+  /** The last stop may be one that was made to look. */
+  get hasInterrupted(): boolean {
+    return this.#interrupted;
+  }
+
+  /** Some would be missed. */
+  get #isBlind(): boolean {
+    for (const { hardware } of this.#waiting.values()) if (!hardware) return true;
+    return false;
+  }
+
+  get #tellsOfCalls(): boolean {
+    return this.#options.session.features.supported.get('QCatchSyscalls') === '+';
+  }
+
+  async #catchCalls(wanted: boolean): Promise<void> {
+    if (wanted === this.#catching || !this.#tellsOfCalls) return;
+    const { session, arch } = this.#options;
+    this.#catching = wanted;
+    await session.catchSystemCalls(wanted ? mappingCalls[arch.name] : []);
+  }
+
+  /** Code that a program changes itself differs here and there. */
+  #isThere(state: CodeState): boolean {
+    return state === 'same' || (state === 'different' && this.#options.codeChanges === true);
+  }
+}

@@ -1,0 +1,143 @@
+import { type AddressSpace, type Architecture, type Privilege, standing } from '../../arch/index.js';
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
+import type { ElfFile } from '../../elf/index.js';
+import { changesItsCode, isOwnPage } from '../../facts/index.js';
+import { isProcess, type Session } from '../../rsp/index.js';
+import type { Stack, StackOptions, Stacks } from '../../unwind/index.js';
+
+/** A stopped hart's stack. */
+export interface HartStack {
+  readonly stack: Stack;
+  readonly registers: RegisterReader;
+  /** The memory that the stack is in, as its code sees it. */
+  readonly memory: MemoryReader;
+  /** Where the hart stands in the firmware: the stack is that of the kernel below. */
+  readonly firmware: Addr | undefined;
+  /** The hart runs another program, of which this ELF tells nothing: there are no frames. */
+  readonly other: OtherCode | undefined;
+}
+
+export interface OtherCode {
+  readonly pc: Addr;
+  readonly privilege: Privilege | undefined;
+}
+
+/**
+ * Walks the stack of a hart. In the mode in which it stands the hart cannot read everything: not the kernel's stack
+ * from firmware, for example. The rest is read through its page tables, where the stub gives physical memory.
+ */
+export async function hartStack(
+  session: Session,
+  hart: string,
+  arch: Architecture,
+  stacks: Stacks,
+  options: StackOptions = {},
+): Promise<HartStack> {
+  const { belowFirmware, addressSpaces } = arch;
+  const batch = session.batch(hart);
+  const wanted = [...stacks.specialRegisters, ...addressSpaces.registers, ...(belowFirmware?.registers ?? [])];
+  const names = new Set(session.target.source === 'target.xml' ? wanted : []);
+  const block = batch.readRegisters([...names].filter((name) => session.target.register(name) !== undefined));
+  await batch.send();
+  const registers = block.value;
+  const direct = session.memory(hart);
+  const pc = registers.register(arch.pc);
+  const physical = async (): Promise<MemoryReader | undefined> => session.physicalMemory();
+  if (pc !== undefined && !stacks.isCode(pc)) {
+    // In machine mode addresses are physical.
+    const found = await belowFirmware?.find(registers, (await physical()) ?? direct);
+    if (found !== undefined) {
+      const firmware = addr(pc);
+      if (found.from === 'nowhere') return { stack: atFirmware, registers, memory: direct, firmware, other: undefined };
+      const memory = new SpaceMemory(arch, found.below, undefined, async () => (await physical()) ?? direct);
+      const stack = await stacks.unwind(found.below, memory, options);
+      const end = found.from === 'pc' ? atFirmware.end : stack.end;
+      return { stack: { frames: stack.frames, end }, registers: found.below, memory, firmware, other: undefined };
+    }
+  }
+  const memory = new SpaceMemory(arch, registers, direct, physical);
+  const other = await otherCode(session, hart, arch, stacks, registers);
+  const stack = other ? inOtherCode : await stacks.unwind(registers, memory, options);
+  return { stack, registers, memory, firmware: undefined, other };
+}
+
+/** Whether a hart runs a program that the ELF does not tell of: in user mode outside of its code, or other code at its addresses. */
+async function otherCode(
+  session: Session,
+  hart: string,
+  arch: Architecture,
+  stacks: Stacks,
+  registers: RegisterReader,
+): Promise<OtherCode | undefined> {
+  const pc = registers.register(arch.pc);
+  if (pc === undefined || isProcess(session.features)) return undefined;
+  const { privilege } = standing(arch.name, registers);
+  const { elf } = stacks;
+  const isSeen = stacks.isCode(pc)
+    ? changesItsCode(elf) ||
+      ((await isOwnPage(session.memory(hart), (at, length) => elf.bytesAt(at, length), addr(pc))) ?? true)
+    : privilege !== 'user';
+  return isSeen ? undefined : { pc: addr(pc), privilege };
+}
+
+/** Whether a program's code is in some memory, by the page where it begins. */
+export async function isSeen(elf: ElfFile, memory: MemoryReader): Promise<boolean> {
+  return (await isOwnPage(memory, (at, length) => elf.bytesAt(at, length), elf.entry)) ?? false;
+}
+
+const inOtherCode: Stack = { frames: [], end: { reason: 'other-code', complete: false } };
+const atFirmware: Stack = { frames: [], end: { reason: 'firmware', complete: false } };
+
+/** Memory as code with these registers has it: as the hart sees it just now, else through the page tables. */
+class SpaceMemory implements MemoryReader {
+  readonly #arch: Architecture;
+  readonly #registers: RegisterReader;
+  readonly #direct: MemoryReader | undefined;
+  readonly #physical: () => Promise<MemoryReader | undefined>;
+  #space: { readonly space: AddressSpace; readonly physical: MemoryReader } | undefined;
+  #isAsked = false;
+
+  constructor(
+    arch: Architecture,
+    registers: RegisterReader,
+    direct: MemoryReader | undefined,
+    physical: () => Promise<MemoryReader | undefined>,
+  ) {
+    this.#arch = arch;
+    this.#registers = registers;
+    this.#direct = direct;
+    this.#physical = physical;
+  }
+
+  async read(address: Addr, length: number): Promise<Uint8Array | undefined> {
+    return (await this.#direct?.read(address, length)) ?? this.#throughTables(address, length);
+  }
+
+  async #throughTables(address: Addr, length: number): Promise<Uint8Array | undefined> {
+    const known = await this.#tables();
+    if (known === undefined) return undefined;
+    const bytes = new Uint8Array(length);
+    for (let done = 0; done < length; ) {
+      const at = addOffset(address, done);
+      const leaf = await known.space.translate(at);
+      if (leaf === undefined) return undefined;
+      const inside = at - leaf.virtual;
+      const size = Math.min(length - done, leaf.size - Number(inside));
+      const piece = await known.physical.read(addOffset(leaf.physical, inside), size);
+      if (piece === undefined) return undefined;
+      bytes.set(piece, done);
+      done += size;
+    }
+    return bytes;
+  }
+
+  async #tables(): Promise<{ readonly space: AddressSpace; readonly physical: MemoryReader } | undefined> {
+    if (this.#isAsked) return this.#space;
+    this.#isAsked = true;
+    const physical = await this.#physical();
+    const space = physical && this.#arch.addressSpaces.of(this.#registers, physical);
+    if (physical && space && !('refused' in space)) this.#space = { space, physical };
+    return this.#space;
+  }
+}

@@ -1,0 +1,157 @@
+import { type Architecture, type Standing, standing, standingRegisters } from '../../arch/index.js';
+import type { Addr } from '../../base/addr.js';
+import type { RegisterReader } from '../../base/memory-reader.js';
+import { bytesKnown, isOwnPage, type KnownCode, pageBytes, SpaceNumbers } from '../../facts/index.js';
+import { isProcess, type Session } from '../../rsp/index.js';
+import { codeBytes } from './breakpoints.js';
+
+/** Spaces that are remembered; a kernel that runs thousands of processes uses their page tables again. */
+const mostSpaces = 1024;
+
+/** Of a hart that does not page, the registers that would tell are read at each stop of so many: each is a packet. */
+const bareStops = 16;
+const none: readonly string[] = [];
+
+/** What stands at a place where the target stopped. */
+export interface Found {
+  readonly pc: Addr;
+  code: Uint8Array | undefined;
+  readonly standing: Standing;
+}
+
+export interface HitChecksOptions extends KnownCode {
+  readonly session: Session;
+  readonly arch: Architecture;
+  readonly spaces?: SpaceNumbers | undefined;
+}
+
+/**
+ * Tells which hits are the program's. To a machine's stub a breakpoint is a virtual address, in every address space, and other programs have
+ * other code there. So at each stop the code there must be the program's: 16 bytes at the pc, and most of the page around them. The page is
+ * read once an address space, and again after other code was found in it.
+ */
+export class HitChecks {
+  readonly #options: HitChecksOptions;
+  /** Pages of the program by who runs there, `privilege:root`. */
+  readonly #pages = new Map<string, Set<bigint>>();
+  /** Code that differs from the ELF's, in a page that is the program's: it was changed there. */
+  readonly #changed = new Map<string, Uint8Array>();
+  readonly #code = new Map<bigint, Uint8Array | undefined>();
+  readonly #spaces: SpaceNumbers;
+  /** Who runs the program; what was found first. */
+  #runsAs: Standing['privilege'];
+  /** Hits by other code so far. */
+  foreign = 0;
+
+  /** The program runs without paging, as far as is known: there are no other address spaces. */
+  #isBare = false;
+  #bareStops = 0;
+  /** At this stop it was not asked whether that is still so. */
+  #skipped = false;
+  #standing: Standing = { privilege: undefined, root: undefined };
+
+  /** Undefined where one address space is all there is: a process. */
+  static for(options: HitChecksOptions): HitChecks | undefined {
+    return isProcess(options.session.features) ? undefined : new HitChecks(options);
+  }
+
+  private constructor(options: HitChecksOptions) {
+    this.#options = options;
+    this.#spaces = options.spaces ?? new SpaceNumbers();
+  }
+
+  /** What has to be read with the next stop's registers; undefined where that is all of them. */
+  ask(): readonly string[] | undefined {
+    const { session, arch } = this.#options;
+    this.#skipped = this.#isBare && ++this.#bareStops % bareStops !== 0;
+    if (!session.features.registerBlock) return undefined;
+    if (this.#skipped) return none;
+    return standingRegisters(arch.name).filter((name) => session.target.register(name) !== undefined);
+  }
+
+  /** The program runs in user mode, in a kernel that is not the program. */
+  get inUserMode(): boolean {
+    return this.#runsAs === 'user';
+  }
+
+  /** Who runs where the target stopped, from what {@link ask} has asked for. */
+  standing(registers: RegisterReader): Standing {
+    if (!this.#skipped) this.#standing = standing(this.#options.arch.name, registers);
+    return this.#standing;
+  }
+
+  /** The number of a program's address space; 0 in a kernel, which is in all of them. */
+  space({ privilege, root }: Standing): number {
+    return privilege === 'user' && root !== undefined ? this.#spaces.of(root) : 0;
+  }
+
+  /** Whose a hit is; `again` where all its registers have to be read first. May read memory. */
+  async whose(found: Found, hart: string | undefined): Promise<'own' | 'foreign' | 'again'> {
+    const { privilege, root } = found.standing;
+    const start = found.pc & -BigInt(pageBytes);
+    const pages = this.#pagesOf(`${privilege}:${root}`);
+    const same = this.#isSame(found);
+    if (same !== undefined && !(same && pages.has(start))) {
+      this.#isBare = false;
+      if (this.#skipped) return 'again';
+      const { session, code } = this.#options;
+      if (!((await isOwnPage(session.memory(hart), code, found.pc)) ?? same)) {
+        this.foreign++;
+        // Another program may have taken the place of ours.
+        pages.clear();
+        return 'foreign';
+      }
+      pages.add(start);
+      if (!same && found.code) this.#changed.set(placeOf(found), found.code);
+    } else if (same === undefined && privilege !== (this.#runsAs ?? privilege)) {
+      this.foreign++;
+      return 'foreign';
+    }
+    this.#runsAs ??= privilege;
+    this.#isBare = root === undefined && privilege !== 'user';
+    return 'own';
+  }
+
+  /**
+   * Whether the program's code is at a pc. Undefined where nothing can be compared: memory that was taken for code of ours, code that changes as it
+   * runs, or that can only be executed.
+   */
+  #isSame(found: Found): boolean | undefined {
+    const { code, pc } = found;
+    const known = this.#known(pc);
+    if (!known || this.#options.codeChanges || !code) return undefined;
+    const expected = (this.#changed.size > 0 && this.#changed.get(placeOf(found))) || known;
+    const length = Math.min(code.length, expected.length);
+    return Buffer.compare(code.subarray(0, length), expected.subarray(0, length)) === 0;
+  }
+
+  /** The ELF's code at a pc. */
+  #known(pc: Addr): Uint8Array | undefined {
+    if (!this.#code.has(pc)) this.#code.set(pc, bytesKnown(this.#options.code, pc, codeBytes));
+    return this.#code.get(pc);
+  }
+
+  #pagesOf(key: string): Set<bigint> {
+    let pages = this.#pages.get(key);
+    if (!pages) {
+      if (this.#pages.size >= mostSpaces) {
+        this.#pages.clear();
+        this.#changed.clear();
+      }
+      pages = new Set();
+      this.#pages.set(key, pages);
+    }
+    return pages;
+  }
+
+  /** Reads what stands at a pc, less where the next page is not there. */
+  async read(pc: Addr, hart: string | undefined): Promise<Uint8Array | undefined> {
+    const memory = this.#options.session.memory(hart);
+    const left = pageBytes - Number(pc % BigInt(pageBytes));
+    return (await memory.read(pc, codeBytes)) ?? (left < codeBytes ? memory.read(pc, left) : undefined);
+  }
+}
+
+function placeOf({ pc, standing: { privilege, root } }: Found): string {
+  return `${privilege}:${root}:${pc}`;
+}

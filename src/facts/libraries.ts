@@ -1,0 +1,161 @@
+/*
+ * The shared libraries of a Linux process, where it has them. Which they are:
+ *
+ *   qXfer:libraries-svr4   what the dynamic loader says, from its first call on
+ *   /proc/PID/maps         before that, and where the stub has no such list: files with code in them
+ *   AT_SYSINFO_EHDR        the vDSO, which is in no file: read from memory
+ *
+ * A library's file is read from this machine, if it is the one in the process's memory: by build id, else by ELF
+ * headers. Else it is read through the stub (`vFile`).
+ */
+
+import { existsSync } from 'node:fs';
+import { type Addr, addr } from '../base/addr.js';
+import { messageOf, RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import { type DebugFileOptions, ElfFile } from '../elf/index.js';
+import { isProcess, parseLibraryList, pidOf, type Session } from '../rsp/index.js';
+import { AT, auxvAddress, readAuxv } from './auxv.js';
+import { parseMaps } from './process-maps.js';
+
+export interface Libraries {
+  /** At the addresses where they were loaded. */
+  readonly loaded: readonly ElfFile[];
+  /** Those that the process has, and that could not be read. */
+  readonly missing: readonly { readonly name: string; readonly why: string }[];
+}
+
+export interface LibraryOptions extends Pick<DebugFileOptions, 'debugDirs'> {
+  readonly logger?: Logger;
+}
+
+/** One that the process has: `bias` where a list says it, else where its first byte lies. */
+interface Listed {
+  readonly name: string;
+  readonly bias?: Addr;
+  readonly start?: Addr;
+}
+
+const PT_LOAD = 1;
+const PAGE = 0x1000n;
+/** Bytes of headers that are compared where there is no build id. */
+const HEADERS = 512;
+/** Of the vDSO: two pages of code in the kernels of today. */
+const MOST_VDSO = 16 * 4096;
+
+/** The libraries of the process at a stub; none where it is no process. `program` is left out: it is known. */
+export async function loadedLibraries(
+  session: Session,
+  program: ElfFile,
+  options: LibraryOptions = {},
+): Promise<Libraries> {
+  const loaded: ElfFile[] = [];
+  const missing: { name: string; why: string }[] = [];
+  if (!isProcess(session.features)) return { loaded, missing };
+  const auxv = await readAuxv(session);
+  const vdso = auxvAddress(auxv, AT.SYSINFO_EHDR);
+  const known = [program];
+  if (vdso !== undefined) {
+    const elf = await vdsoAt(session.memory(), vdso);
+    if (elf !== undefined) loaded.push(elf);
+  }
+  for (const each of await listed(session)) {
+    try {
+      const elf = await open(session, each, options);
+      if (known.some((other) => overlap(other, elf))) continue;
+      known.push(elf);
+      loaded.push(elf);
+    } catch (error) {
+      if (!(error instanceof RsptraceError)) throw error;
+      if (error.code.startsWith('RSP_')) throw error;
+      missing.push({ name: each.name, why: messageOf(error) });
+    }
+  }
+  return { loaded, missing };
+}
+
+async function listed(session: Session): Promise<Listed[]> {
+  const list = await session.object('libraries-svr4');
+  const libraries = list === undefined ? [] : parseLibraryList(Buffer.from(list).toString('utf8'));
+  // The vDSO has a name and no file.
+  const files = libraries.filter(({ name }) => name.startsWith('/'));
+  return files.length > 0 ? files : mapped(session);
+}
+
+async function mapped(session: Session): Promise<Listed[]> {
+  const pid = await processOf(session);
+  const text = pid === undefined ? undefined : await session.remoteFile(`/proc/${pid}/maps`);
+  if (text === undefined) return [];
+  const starts = new Map<string, Addr>();
+  const withCode = new Set<string>();
+  for (const { path, start, permissions } of parseMaps(Buffer.from(text).toString('utf8'))) {
+    if (!path.startsWith('/')) continue;
+    if (!starts.has(path)) starts.set(path, start);
+    if (permissions[2] === 'x') withCode.add(path);
+  }
+  return [...starts].filter(([path]) => withCode.has(path)).map(([name, start]) => ({ name, start }));
+}
+
+async function processOf(session: Session): Promise<number | undefined> {
+  const [first] = await session.harts();
+  const pid = pidOf(first?.id);
+  return pid === undefined ? undefined : Number.parseInt(pid, 16);
+}
+
+/** @throws RsptraceError `LIBRARY_UNREADABLE`, or what {@link ElfFile.open} throws */
+async function open(session: Session, library: Listed, options: LibraryOptions): Promise<ElfFile> {
+  const memory = session.memory();
+  const { name } = library;
+  if (existsSync(name)) {
+    const elf = loadedAs(await ElfFile.open(name, { ...options, debugFile: undefined }), library);
+    if (await isThere(elf, memory)) return elf;
+  }
+  const pid = await processOf(session);
+  for (const path of [name, ...(pid === undefined ? [] : [`/proc/${pid}/root${name}`])]) {
+    const bytes = await session.remoteFile(path);
+    if (bytes === undefined) continue;
+    const elf = loadedAs(ElfFile.parse(bytes, name), library);
+    if (await isThere(elf, memory)) return elf;
+  }
+  throw new RsptraceError(
+    'LIBRARY_UNREADABLE',
+    existsSync(name)
+      ? 'the file of that name is another one than the process has loaded, and the stub does not give its own'
+      : 'there is no such file here, and the stub does not give its own',
+  );
+}
+
+function loadedAs(elf: ElfFile, { bias, start }: Listed): ElfFile {
+  if (bias !== undefined) return elf.loadedAt(bias);
+  const lowest = elf.segments.find(({ type }) => type === PT_LOAD)?.address ?? addr(0);
+  return elf.loadedAt(addr((start ?? addr(0)) - (lowest & ~(PAGE - 1n))));
+}
+
+/** The process's memory has this file's build id, or its headers, where this file would have been loaded. */
+async function isThere(elf: ElfFile, memory: MemoryReader): Promise<boolean> {
+  const note = elf.sections.find(({ name }) => name === '.note.gnu.build-id');
+  const first = elf.segments.find(({ type }) => type === PT_LOAD);
+  const [address, size] = note ? [note.address, note.size] : [first?.address, Math.min(HEADERS, first?.fileSize ?? 0)];
+  if (address === undefined || size === 0 || size > 4096) return false;
+  const [expected, found] = [elf.bytesAt(address, size), await memory.read(address, size)];
+  return expected !== undefined && found !== undefined && Buffer.compare(expected, found) === 0;
+}
+
+function overlap(a: ElfFile, b: ElfFile): boolean {
+  const [first, second] = [a, b].map((elf) => elf.segments.find(({ type }) => type === PT_LOAD)?.address);
+  return first !== undefined && first === second;
+}
+
+/** The ELF that the kernel maps into every process: as many of its pages as can be read. */
+async function vdsoAt(memory: MemoryReader, address: Addr): Promise<ElfFile | undefined> {
+  let bytes: Uint8Array | undefined;
+  for (let size = MOST_VDSO; size >= 4096 && bytes === undefined; size >>= 1) bytes = await memory.read(address, size);
+  if (bytes === undefined) return undefined;
+  try {
+    return ElfFile.parse(bytes, '[vdso]').loadedAt(address);
+  } catch (error) {
+    if (!(error instanceof RsptraceError)) throw error;
+    return undefined;
+  }
+}

@@ -1,0 +1,74 @@
+/*
+ * How far from its own addresses a position-independent program was loaded. A stub on Linux tells, from the first stop on:
+ *
+ *   qXfer:auxv   AT_ENTRY less the ELF's entry, AT_PHDR less the address of its program headers: both must agree
+ *   qOffsets     `Text=...`, where there is no auxiliary vector
+ *   /proc/PID/maps   where the ELF is not the program itself: a shared library, or a program run through its loader
+ */
+
+import { basename } from 'node:path';
+import type { Addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { type ElfFile, ET } from '../elf/index.js';
+import { pidOf, type Session } from '../rsp/index.js';
+import { AT, readAuxv } from './auxv.js';
+import { parseMaps } from './process-maps.js';
+
+const PT_LOAD = 1;
+const PT_PHDR = 6;
+const page = 0x1000n;
+
+/**
+ * The ELF with the addresses that it has in the target: itself, where it is not position-independent, or where nothing tells of processes
+ * (a kernel runs where it was linked for).
+ * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` when the stub's process does not have it loaded
+ */
+export async function loadedElf(session: Session, elf: ElfFile): Promise<ElfFile> {
+  if (elf.type !== ET.DYN) return elf;
+  const auxv = await readAuxv(session);
+  const bias =
+    (auxv && biasFromAuxv(auxv, elf)) ?? (await biasFromOffsets(session)) ?? (await biasFromMaps(session, elf));
+  if (bias !== undefined) return bias === 0n ? elf : elf.loadedAt(bias);
+  if (auxv === undefined) return elf;
+  throw new RsptraceError('LOAD_ADDRESS_UNKNOWN', `the process at the stub has not loaded ${elf.path}`, {
+    hint: 'give the program that runs there; one that a script or another program starts is not there yet at its first stop',
+  });
+}
+
+function biasFromAuxv(auxv: ReadonlyMap<number, bigint>, elf: ElfFile): bigint | undefined {
+  const entry = auxv.get(AT.ENTRY);
+  if (entry === undefined) return undefined;
+  const bias = entry - elf.entry;
+  const headers = elf.segments.find(({ type }) => type === PT_PHDR)?.address;
+  const loaded = auxv.get(AT.PHDR);
+  const agree = headers === undefined || loaded === undefined || loaded - headers === bias;
+  return agree && bias % page === 0n ? bias : undefined;
+}
+
+/** `Text=ADDR;Data=ADDR[;Bss=ADDR]`, or `TextSeg=ADDR`, which is no distance. */
+async function biasFromOffsets(session: Session): Promise<bigint | undefined> {
+  const batch = session.batch();
+  const reply = batch.raw('qOffsets');
+  await batch.send();
+  const [, text, data] = /^Text=([0-9a-f]{1,16});Data=([0-9a-f]{1,16})/i.exec(reply.value) ?? [];
+  return text === undefined || text !== data ? undefined : BigInt(`0x${text}`);
+}
+
+async function biasFromMaps(session: Session, elf: ElfFile): Promise<bigint | undefined> {
+  const [first] = await session.harts();
+  const pid = pidOf(first?.id);
+  const text = pid === undefined ? undefined : await session.remoteFile(`/proc/${Number.parseInt(pid, 16)}/maps`);
+  if (text === undefined) return undefined;
+  const name = basename(elf.path);
+  const mapping = parseMaps(new TextDecoder('latin1').decode(text)).find(({ path }) => basename(path) === name);
+  const lowest = lowestAddress(elf);
+  return mapping === undefined || lowest === undefined ? undefined : mapping.start - (lowest & ~(page - 1n));
+}
+
+function lowestAddress(elf: ElfFile): Addr | undefined {
+  let lowest: Addr | undefined;
+  for (const { type, address } of elf.segments) {
+    if (type === PT_LOAD && (lowest === undefined || address < lowest)) lowest = address;
+  }
+  return lowest;
+}

@@ -1,0 +1,89 @@
+import { type Architecture, architectureNamed } from '../arch/index.js';
+import { type Addr, addr, hex } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import type { ElfFile } from '../elf/index.js';
+import type { Session } from '../rsp/index.js';
+import { CoalescedReads } from '../rsp/index.js';
+import { type CodeState, compareCode, type KnownCode } from './code-compare.js';
+import { changesItsCode, landmarks } from './linux-kernel.js';
+import { mayRunElsewhere } from './other-spaces.js';
+
+/** What stands in the target where a probe goes, against what the ELF says. */
+export interface CodeCheck {
+  /** Same bytes. */
+  readonly same: readonly Addr[];
+  /** Not loaded or not mapped yet: unreadable or all zero. */
+  readonly absent: readonly Addr[];
+  /** Other code is there just now, but the program may run in an address space that is not in use. */
+  readonly elsewhere: readonly Addr[];
+}
+
+/**
+ * Compares the ELF's bytes with the target's at every address, in few packets. A probe on other code would stop the guest in the
+ * middle of something and read nonsense. A program that changes its own code may differ here and there; one that a kernel runs is seen only
+ * while it runs.
+ * @throws RsptraceError `ELF_MISMATCH` when any of them differs, of a program that changes its code most of them
+ */
+export async function verifyCode(session: Session, elf: ElfFile, addresses: readonly Addr[]): Promise<CodeCheck> {
+  const batch = new CoalescedReads(session);
+  const codeChanges = changesItsCode(elf);
+  const known: KnownCode = { code: (address, length) => elf.bytesAt(address, length), codeChanges };
+  const compared = addresses.map((address) => {
+    const state = compareCode(batch, known, address);
+    if (state) return { address, state };
+    throw new RsptraceError(
+      'ELF_DAMAGED',
+      `the ELF has no code at ${hex(address)}, where its debug info places a function`,
+    );
+  });
+  await batch.send();
+  const found: Record<CodeState, Addr[]> = { same: [], absent: [], different: [] };
+  for (const { address, state } of compared) found[state()].push(address);
+  const { same, absent, different } = found;
+  const [first] = different;
+  if (first !== undefined && !(codeChanges && same.length > different.length)) {
+    if (await mayRunElsewhere(session, elf)) return { same, absent, elsewhere: different };
+    throw new RsptraceError(
+      'ELF_MISMATCH',
+      `the target does not run this ELF: at ${different.length} of ${addresses.length} probes its code differs, first at ${hex(first)}`,
+      { hint: 'is it a build of another day, or loaded at another address?' },
+    );
+  }
+  return { same, absent, elsewhere: [] };
+}
+
+/** Both architectures' kernels run in the highest 2 GiB. */
+const kernelHalf = 0xffff_ffff_8000_0000n;
+
+/**
+ * A Linux that runs already may have chosen where (KASLR): then it executes code where kernels do, and what every Linux has is not where the ELF says.
+ * Of a CPU that is in a program just now, or at the begin of its boot, nothing can be told.
+ * @throws RsptraceError `KERNEL_MOVES`
+ */
+export async function verifyPlace(session: Session, arch: Architecture, elf: ElfFile): Promise<void> {
+  const places = landmarks(elf);
+  if (places.length === 0) return;
+  const batch = session.batch();
+  const pc = batch.readRegister(arch.pc);
+  const known: KnownCode = { code: (address, length) => elf.bytesAt(address, length), codeChanges: true };
+  const states = places.map((address) => compareCode(batch, known, address));
+  await batch.send();
+  if (pc.value === undefined || pc.value < kernelHalf || states.some((state) => state?.() !== 'absent')) return;
+  throw new RsptraceError(
+    'KERNEL_MOVES',
+    `this Linux runs at ${hex(addr(pc.value))}, where it chose to (KASLR), and none of its functions is where the ELF says`,
+    { hint: 'add nokaslr to its command line' },
+  );
+}
+
+/**
+ * Compares what the stub says it debugs with what the ELF is for; a stub that says nothing is believed.
+ * @throws RsptraceError `ARCH_MISMATCH`
+ */
+export function verifyArchitecture(session: Session, arch: Architecture): void {
+  const said = session.target.architecture;
+  if (said === undefined || arch.gdbNames.includes(said)) return;
+  throw new RsptraceError('ARCH_MISMATCH', `the ELF is for ${arch.name}, the stub's target is ${said}`, {
+    hint: architectureNamed(said) ? 'give the ELF that runs there' : 'is it the right port?',
+  });
+}

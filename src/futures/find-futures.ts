@@ -1,0 +1,202 @@
+import { type Addr, addOffset } from '../base/addr.js';
+import type { Budget } from '../base/budget.js';
+import type { U32Column } from '../base/growable.js';
+import type { DebugInfo, Die } from '../dwarf/index.js';
+import { DW_AT, evaluate, functionName, nameOf, qualifiedName, sizeOf } from '../dwarf/index.js';
+import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
+import { FutureEntry } from './entry.js';
+import { HeldFutures, outputOfDyn } from './held-futures.js';
+import type { FutureLookup } from './layout.js';
+import { isFuturePoll, pinTarget, pollTypeOf, readInlinedPoll, readPollFunction } from './poll-functions.js';
+import { FutureScan } from './scan.js';
+import type { FutureKind, FutureSet, FutureType } from './types.js';
+
+/**
+ * Every type of Future in the debug info. Compiler-made ones are known by the shape of their environment (a variant part with
+ * `Unresumed`), all others by a `poll` whose `self` is `Pin<&mut T>`. The same type has a DIE in each unit that uses it: types
+ * are one when full name and size are. What is damaged is left out with a warning.
+ */
+export function findFutures(debug: DebugInfo): FutureSet {
+  return new Futures(debug);
+}
+
+class Futures implements FutureSet, FutureLookup {
+  readonly warnings: readonly string[];
+  readonly budget: Budget;
+  readonly #debug: DebugInfo;
+  readonly #byKey = new Map<string, FutureEntry>();
+  readonly #byType = new Map<number, FutureEntry | undefined>();
+  readonly #byVtable = new Map<number, FutureEntry>();
+  readonly #byPoll = new Map<number, FutureEntry>();
+  readonly contents: FutureLookup['contents'] = new Map();
+  readonly held: HeldFutures;
+  readonly futureOf = (type: Die): FutureEntry | undefined => this.ofType(type);
+  #byOutput: Map<string, FutureEntry[]> | undefined;
+  #sorted: readonly FutureEntry[] | undefined;
+
+  constructor(debug: DebugInfo) {
+    this.#debug = debug;
+    this.warnings = debug.warnings;
+    this.budget = debug.elf.budget;
+    this.held = new HeldFutures(debug, this.futureOf);
+    const scan = new FutureScan(debug);
+    each(scan.environments, (offset) => this.#attempt(offset, (die) => this.#addEnvironment(die)));
+    const polls = this.#findPolls(scan);
+    for (const [offset, future] of polls) this.#attempt(offset, (fn) => this.#addPoll(future, fn));
+    each(scan.instances, (offset, i) => {
+      const future = polls.get(scan.instanceOrigin.at(i));
+      if (future !== undefined) this.#attempt(offset, (fn) => this.#addPoll(future, fn));
+    });
+    const names = new Map<number, string>();
+    each(scan.inlined, (offset, i) => {
+      const future = polls.get(scan.inlinedOrigin.at(i));
+      if (future === undefined) return;
+      this.#attempt(offset, (copy) => {
+        const into = scan.inlinedInto.at(i);
+        const around = debug.die(into);
+        if (around !== undefined && !names.has(into)) names.set(into, functionName(around));
+        const found = readInlinedPoll(debug, copy, names.get(into) ?? '?');
+        if (found !== undefined) future.inlined.push(found);
+      });
+    });
+    each(scan.vtables, (offset) => this.#attempt(offset, (die) => this.#addVtable(die)));
+  }
+
+  get all(): readonly FutureType[] {
+    this.#sorted ??= [...this.#byKey.values()].sort(
+      (a, b) => compare(a.future, b.future) || compare(a.instance, b.instance) || a.size - b.size,
+    );
+    return this.#sorted;
+  }
+
+  byPollAddress(address: Addr): FutureType | undefined {
+    return this.#byPoll.get(this.#debug.elf.codes.toCode(address));
+  }
+
+  byVtable(address: Addr): FutureType | undefined {
+    const known = this.#byVtable.get(this.#debug.elf.codes.toCode(address));
+    if (known !== undefined) return known;
+    // drop_in_place, size, align, then the trait's methods: poll is the first.
+    const word = this.#debug.elf.bytesAt(addOffset(address, 24), 8);
+    if (word === undefined) return undefined;
+    return this.#byPoll.get(
+      this.#debug.elf.codes.toCode(new DataView(word.buffer, word.byteOffset, 8).getBigUint64(0, true)),
+    );
+  }
+
+  behindDyn(typeName: string): readonly FutureType[] {
+    const output = outputOfDyn(typeName);
+    if (output === undefined) return [];
+    if (this.#byOutput === undefined) {
+      this.#byOutput = new Map();
+      for (const future of this.all as readonly FutureEntry[]) {
+        if (future.vtables.length === 0 || future.output === undefined) continue;
+        const known = this.#byOutput.get(future.output);
+        if (known === undefined) this.#byOutput.set(future.output, [future]);
+        else known.push(future);
+      }
+    }
+    return this.#byOutput.get(output) ?? [];
+  }
+
+  /** The Future of a type; the same type's DIE in another unit counts too. */
+  ofType(type: Die): FutureEntry | undefined {
+    if (!this.#byType.has(type.offset)) {
+      this.#byType.set(type.offset, this.#byKey.get(keyOf(qualifiedName(type), sizeOf(type) ?? 0)));
+    }
+    return this.#byType.get(type.offset);
+  }
+
+  #attempt(offset: number, read: (die: Die) => void): void {
+    const unit = this.#debug.unitAt(offset);
+    if (unit === undefined) return;
+    this.#debug.attempt(unit, () => {
+      const die = this.#debug.die(offset);
+      if (die !== undefined) read(die);
+    });
+  }
+
+  #addEnvironment(type: Die): void {
+    const kind = /^\{(async_fn|async_block|async_closure)_env#\d+\}/.exec(nameOf(type) ?? '')?.[1];
+    // Generators have the same shape, but nobody polls them.
+    if (kind !== undefined) this.#add(type, kind as FutureKind);
+  }
+
+  #add(type: Die, kind: FutureKind): FutureEntry {
+    const instance = qualifiedName(type);
+    const size = sizeOf(type) ?? 0;
+    const key = keyOf(instance, size);
+    let future = this.#byKey.get(key);
+    if (future === undefined) {
+      future = new FutureEntry(this.#debug, this, type, kind, instance, size);
+      this.#byKey.set(key, future);
+    }
+    this.#byType.set(type.offset, future);
+    return future;
+  }
+
+  /** The functions that are polls, by DIE offset: with code or abstract. */
+  #findPolls(scan: FutureScan): Map<number, FutureEntry> {
+    const targets = new Map<number, Die | undefined>();
+    const polls = new Map<number, FutureEntry>();
+    each(scan.functions, (offset, i) => {
+      const parameter = scan.firstParameter.at(i);
+      if (!targets.has(parameter)) {
+        targets.set(parameter, undefined);
+        this.#attempt(parameter, (type) => targets.set(parameter, pinTarget(type)));
+      }
+      const target = targets.get(parameter);
+      if (target === undefined) return;
+      this.#attempt(offset, (fn) => {
+        const made = this.ofType(target);
+        if (made !== undefined && made.kind !== 'impl') {
+          if (/^\{async_/.test(nameOf(fn) ?? '') && pollTypeOf(fn) !== undefined) polls.set(offset, made);
+        } else if (isFuturePoll(fn)) {
+          polls.set(offset, this.#add(target, 'impl'));
+        }
+        polls.get(offset)?.polledBy(fn);
+      });
+    });
+    return polls;
+  }
+
+  #addPoll(future: FutureEntry, fn: Die): void {
+    const poll = readPollFunction(this.#debug, fn);
+    if (poll === undefined) return;
+    const code = this.#debug.elf.codes.toCode(poll.address);
+    const other = this.#byPoll.get(code);
+    if (other === undefined) this.#byPoll.set(code, future);
+    else if (other !== future) {
+      this.#debug.warn(`${other.instance} and ${future.instance} have one poll function: the linker folded them`);
+    }
+    future.addPoll(code, poll);
+  }
+
+  #addVtable(variable: Die): void {
+    const code = addressOfStatic(variable);
+    const type = variable.follow(DW_AT.type)?.follow(DW_AT.containing_type);
+    const future = type && this.ofType(type);
+    if (future === undefined || !this.#debug.elf.isLoaded(code) || this.#byVtable.has(code)) return;
+    this.#byVtable.set(code, future);
+    future.vtables.push(this.#debug.elf.codes.fromCode(code));
+  }
+}
+
+function addressOfStatic(variable: Die): CodeAddress {
+  const expression = variable.block(DW_AT.location);
+  const found = expression && evaluate(expression, variable.unit, () => undefined);
+  const location = found !== undefined && 'pieces' in found ? found.pieces[0]?.location : undefined;
+  return location?.kind === 'memory' ? variable.unit.codes.toCode(location.address) : NO_ADDRESS;
+}
+
+function keyOf(name: string, size: number): string {
+  return `${size} ${name}`;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function each(column: U32Column, visit: (offset: number, row: number) => void): void {
+  for (let i = 0; i < column.length; i++) visit(column.at(i), i);
+}

@@ -1,0 +1,48 @@
+import type { HeldFuture, Hop, HopTarget, Place } from './types.js';
+
+/** What is found in a type, with places counted from its start; whoever holds the type says what role it has there. */
+export interface Found extends Omit<HeldFuture, 'role'> {
+  /** Behind a `&mut`: polled through it, but somebody else's. */
+  readonly borrowed: boolean;
+}
+
+/** At the start of its block, alone and always there. */
+export const HERE: Place = { offset: 0, repeats: [], guards: [] };
+
+/** DWARF names a tuple's fields `__0`, `__1`. */
+export function fieldName(name: string | undefined): string {
+  return name === undefined ? '?' : /^__\d+$/.test(name) ? name.slice(2) : name;
+}
+
+export function named(name: string, found: Found): Found {
+  const dot = found.path === '' || found.path.startsWith('[') ? '' : '.';
+  return { ...found, path: `${name}${dot}${found.path}` };
+}
+
+/** Changes the place that lies in the first block: the first pointer's, or the Future's own. */
+export function atFirst(found: Found, change: <P extends Place>(place: P) => P): Found {
+  const [first, ...rest] = found.hops;
+  if (first === undefined) return change(found);
+  return { ...found, hops: [change(first), ...rest] };
+}
+
+export function shifted<P extends Place>(place: P, by: number): P {
+  return {
+    ...place,
+    offset: place.offset + by,
+    guards: place.guards.map((guard) => ({ ...guard, offset: guard.offset + by })),
+  };
+}
+
+export function repeated<P extends Place>(place: P, count: number, stride: number): P {
+  return {
+    ...place,
+    repeats: [{ count, stride }, ...place.repeats],
+    guards: place.guards.map((guard) => ({ ...guard, repeats: guard.repeats + 1 })),
+  };
+}
+
+export function hopped(found: readonly Found[], pointer: number, to: HopTarget, borrowed = false): Found[] {
+  const hop: Hop = { ...HERE, offset: pointer, to };
+  return found.map((one) => ({ ...one, hops: [hop, ...one.hops], borrowed: borrowed || one.borrowed }));
+}

@@ -1,0 +1,30 @@
+export { awaitChain, type ChainLink, stateOf } from './await-chain.js';
+export { futuresDot } from './dot.js';
+export { findFutures } from './find-futures.js';
+export { type Dependency, dependenciesOf, FutureGraph, type FutureNode } from './graph.js';
+export { graphSvg } from './graph-svg.js';
+export { futuresJson } from './json.js';
+export { type LiveFuture, liveAt, liveFutures, type NextBlock } from './live-futures.js';
+export { FutureNames, shortType } from './short-names.js';
+export { type Blame, blameChain, blameOf } from './size-blame.js';
+export { futuresSizes } from './sizes.js';
+export { futuresTable } from './table.js';
+export { futuresTree } from './tree.js';
+export type {
+  Awaitee,
+  BoxedFuture,
+  FutureKind,
+  FutureSet,
+  FutureState,
+  FutureType,
+  Guard,
+  HeldFuture,
+  Hop,
+  HopTarget,
+  InlinedPoll,
+  Place,
+  PollFunction,
+  PollResultLayout,
+  Repeat,
+  StateLocal,
+} from './types.js';

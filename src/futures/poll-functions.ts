@@ -1,0 +1,86 @@
+import type { DebugInfo, Die } from '../dwarf/index.js';
+import {
+  DW_AT,
+  DW_TAG,
+  demangle,
+  layoutOf,
+  linkageNameOf,
+  locationAt,
+  nameOf,
+  plainRegister,
+  qualifiedName,
+  rangesOf,
+  sizeOf,
+  stripGenerics,
+  through,
+  typeName,
+} from '../dwarf/index.js';
+import { pollResultOf } from './layout.js';
+import type { InlinedPoll, PollFunction } from './types.js';
+
+/** The T of a parameter's type `Pin<&mut T>`; undefined for any other type, and where T has no size (`dyn Future`). */
+export function pinTarget(type: Die): Die | undefined {
+  if (type.tag !== DW_TAG.structure_type || !type.name?.startsWith('Pin<&mut ')) return undefined;
+  if (!qualifiedName(type).startsWith('core::pin::Pin<')) return undefined;
+  const pointer = layoutOf(type).members[0]?.type;
+  return pointer?.tag === DW_TAG.pointer_type ? pointer.follow(DW_AT.type) : undefined;
+}
+
+/** A function's result type, when it is `Poll<T>`. */
+export function pollTypeOf(fn: Die): Die | undefined {
+  const type = through(fn, (d) => d.follow(DW_AT.type));
+  return type !== undefined && qualifiedName(type).startsWith('core::task::poll::Poll<') ? type : undefined;
+}
+
+/**
+ * Whether a function whose first parameter is `Pin<&mut T>` is `<T as Future>::poll`. The mangled name tells the trait; without
+ * one, the shape has to do: `poll` in an impl block, from `&mut Context` to `Poll`.
+ */
+export function isFuturePoll(fn: Die): boolean {
+  if (stripGenerics(nameOf(fn) ?? '') !== 'poll') return false;
+  const scope = fn.unit.debug.indexOf(fn.unit).scopeOf(fn.offset);
+  if (!/^\{impl#\d+\}$/.test((scope && nameOf(scope)) ?? '') || pollTypeOf(fn) === undefined) return false;
+  const symbol = linkageNameOf(fn);
+  if (symbol !== undefined)
+    return /^<.* as core::future::future::Future>::poll$/.test(stripGenerics(demangle(symbol, fn.unit.budget)));
+  const [, context] = [...fn.children()].filter((d) => d.tag === DW_TAG.formal_parameter);
+  return context !== undefined && typeName(context.follow(DW_AT.type)).includes('core::task::wake::Context');
+}
+
+/** A poll function that exists out of line; undefined for one without code (abstract, or discarded by the linker). */
+export function readPollFunction(debug: DebugInfo, fn: Die): PollFunction | undefined {
+  const ranges = rangesOf(fn);
+  const entry = fn.code(DW_AT.entry_pc) ?? fn.lowPc;
+  const body = ranges.find((r) => entry >= r.low && entry < r.high) ?? ranges[0];
+  if (body === undefined || !debug.elf.isLoaded(body.low)) return undefined;
+  const parameter = [...fn.children()].find((d) => d.tag === DW_TAG.formal_parameter);
+  const location = parameter && locationAt(parameter, DW_AT.location, body.low);
+  const register = location && plainRegister(location);
+  const result = pollTypeOf(fn);
+  const { file, line } = debug.declarationOf(fn);
+  return {
+    address: debug.elf.codes.fromCode(body.low),
+    end: debug.elf.codes.fromCode(body.high),
+    symbol: linkageNameOf(fn),
+    declFile: file,
+    declLine: line,
+    self: register === undefined ? undefined : { register },
+    resultSize: sizeOf(result) ?? 0,
+    resultType: result,
+    result: result && pollResultOf(result),
+  };
+}
+
+/** An inlined copy: its first address and the call; undefined where the optimiser left no code of it. */
+export function readInlinedPoll(debug: DebugInfo, copy: Die, into: string): InlinedPoll | undefined {
+  const first = rangesOf(copy)[0];
+  const address = copy.code(DW_AT.entry_pc) ?? first?.low;
+  if (address === undefined || first === undefined || !debug.elf.isLoaded(address)) return undefined;
+  const file = copy.number(DW_AT.call_file);
+  return {
+    into,
+    address: debug.elf.codes.fromCode(address),
+    file: file === undefined ? undefined : debug.fileName(copy.unit, file)?.path,
+    line: copy.number(DW_AT.call_line),
+  };
+}

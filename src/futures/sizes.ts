@@ -1,0 +1,46 @@
+import { textTable } from '../base/columns.js';
+import { type FutureNames, shortType } from './short-names.js';
+import { blameChain, blameOf } from './size-blame.js';
+import { statesText } from './tree.js';
+import type { FutureType } from './types.js';
+
+/** Futures inside one another that a line shows. */
+const MAX_CHAIN = 6;
+
+/**
+ * The largest Future first, each with the state that makes it that large, the two largest members in that state (an argument that
+ * is kept beside its awaited copy shows there), and the Futures inside the largest, each in the one before.
+ */
+export function futuresSizes(futures: readonly FutureType[], names: FutureNames, color: boolean): string {
+  const sorted = [...futures].sort((a, b) => b.size - a.size);
+  const rows = sorted.map((future) => {
+    const blame = blameOf(future);
+    if (blame === undefined) return [String(future.size), names.of(future), '', '', '', '', '', ''];
+    const { state, member, next } = blame;
+    return [
+      String(future.size),
+      names.of(future),
+      String(member.size),
+      future.size === 0 ? '' : `${Math.round((100 * member.size) / future.size)} %`,
+      state === undefined ? '' : statesText([state]),
+      `${member.name}: ${shortType(member.type)}`,
+      next === undefined ? '' : `${next.name}: ${shortType(next.type)} ${next.size}`,
+      chainText(future, names),
+    ];
+  });
+  return textTable(
+    ['size>', 'future', 'bytes>', 'share>', 'state', 'largest member', 'next largest', 'inside the largest'],
+    rows,
+    color,
+  );
+}
+
+function chainText(future: FutureType, names: FutureNames): string {
+  const [first, ...rest] = blameChain(future);
+  if (first === undefined) return '';
+  // Where the member is that Future itself, its own column has told.
+  const chain = blameOf(future)?.member.size === first.size ? rest : [first, ...rest];
+  const shown = chain.slice(0, MAX_CHAIN).map((inner) => `${names.short(inner)} ${inner.size}`);
+  if (chain.length > MAX_CHAIN) shown.push('...');
+  return shown.join(' > ');
+}

@@ -1,0 +1,27 @@
+import { hex } from '../base/addr.js';
+import { textTable } from '../base/columns.js';
+import { placeText } from '../trace/index.js';
+import type { FutureNames } from './short-names.js';
+import type { FutureType } from './types.js';
+
+/** One line a Future: what it is, how large, in how many states it can be, at how many places it awaits, where it is polled. */
+export function futuresTable(futures: readonly FutureType[], names: FutureNames, color: boolean): string {
+  const rows = futures.map((future) => [
+    names.of(future),
+    future.kind,
+    String(future.size),
+    future.kind === 'impl' ? '-' : String(future.states.length),
+    future.kind === 'impl' ? '-' : String(future.states.filter((state) => state.awaitee !== undefined).length),
+    pollText(future),
+    placeText(future) ?? '',
+  ]);
+  const columns = ['future', 'kind', 'size>', 'states>', 'awaits>', 'poll', 'file:line'];
+  return textTable(columns, rows, color);
+}
+
+/** The address of its poll function; `inlined (3)` with the number of copies where it has none of its own. */
+export function pollText({ polls, inlined }: Pick<FutureType, 'polls' | 'inlined'>): string {
+  const [first, ...more] = polls;
+  if (first !== undefined) return `${hex(first.address)}${more.length > 0 ? ` +${more.length}` : ''}`;
+  return inlined.length > 0 ? `inlined (${inlined.length})` : 'none';
+}

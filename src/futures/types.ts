@@ -1,0 +1,190 @@
+import type { Addr } from '../base/addr.js';
+import type { Budget } from '../base/budget.js';
+import type { Die } from '../dwarf/index.js';
+
+export type FutureKind = 'async_fn' | 'async_block' | 'async_closure' | 'impl';
+
+/** One type of Future, a generic instance each. What costs time to read is read on first use. */
+export interface FutureType {
+  /**
+   * No generic arguments, no `{async_fn#0}`: `labkern::work::level3`, `labkern::work::Disk::seek`,
+   * `<labkern::work::Disk as labkern::work::BlockDev>::read`, `labkern::work::fib_box::{async_block#0}`,
+   * `labkern::work::device_task::{closure#0}`; of an `impl Future for T` the type, `labkern::futs::YieldN`.
+   */
+  readonly future: string;
+  /** The full type name as DWARF spells it, with generic arguments. */
+  readonly instance: string;
+  readonly kind: FutureKind;
+  /** The crate that it is written in. */
+  readonly crate: string;
+  /** Where it is declared: the line of `async fn`, of the block, or of `fn poll`. */
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  readonly size: number;
+  readonly align: number | undefined;
+  /** Of compiler-made Futures, in order of their numbers; empty for `impl`. */
+  readonly states: readonly FutureState[];
+  readonly discriminant: { readonly offset: number; readonly size: number } | undefined;
+  /** Poll functions that exist out of line, one an address. */
+  readonly polls: readonly PollFunction[];
+  readonly inlined: readonly InlinedPoll[];
+  /** Addresses of its vtables as `dyn Future`. */
+  readonly vtables: readonly Addr[];
+  /** What it is ready with, as DWARF spells the type; undefined where no poll function is in the debug info. */
+  readonly output: string | undefined;
+  /** Of `impl`: its own fields. Those of an enum are named with their variant: `Pending.0`. */
+  readonly fields: readonly StateLocal[];
+  /** Of `impl`: the Futures that it holds, whatever state it is in. */
+  readonly holds: readonly HeldFuture[];
+  /** Offset of the type's DIE. */
+  readonly typeOffset: number;
+}
+
+export interface FutureState {
+  /** The discriminant. */
+  readonly value: number;
+  /** `Unresumed`, `Returned`, `Panicked`, `Suspend0`, ... */
+  readonly name: string;
+  /** Where the await is (`Suspend*`), or the function's first and last line. */
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  readonly awaitee: Awaitee | undefined;
+  /** What the state keeps, the awaitee left out. */
+  readonly locals: readonly StateLocal[];
+  /** The Futures that it holds in this state, the awaitee first; none when it has returned. */
+  readonly holds: readonly HeldFuture[];
+}
+
+export interface StateLocal {
+  readonly name: string;
+  readonly type: string;
+  readonly offset: number;
+  readonly size: number;
+}
+
+export interface Awaitee {
+  readonly offset: number;
+  readonly size: number;
+  readonly typeName: string;
+  /** The awaited Future's type; undefined where its `impl Future` is not in the debug info. */
+  readonly future: FutureType | undefined;
+  /** Where what is awaited is a pointer to a Future. */
+  readonly box: BoxedFuture | undefined;
+}
+
+/** `Pin<Box<F>>`, `Box<F>`, `&mut F`, `Pin<&mut F>`, and the same of `dyn Future`. Offsets count from the awaitee's start. */
+export interface BoxedFuture {
+  readonly pointer: number;
+  /** Of `dyn Future`: where the vtable's address lies. */
+  readonly vtable: number | undefined;
+  readonly typeName: string;
+  readonly future: FutureType | undefined;
+}
+
+/**
+ * A Future that lies directly in another, at any depth of structs, enums, tuples and arrays but not inside a third Future; or
+ * that the other points to. `hops` lead from block to block of memory, the place itself lies in the last one.
+ */
+export interface HeldFuture extends Place {
+  /** `__awaitee` or a local of the state; what the Future was made with; a field of a Future written by hand. */
+  readonly role: 'awaitee' | 'local' | 'captured' | 'field';
+  /** `a.Pending.0`, `futures[*]`: from the holder. */
+  readonly path: string;
+  readonly size: number;
+  readonly typeName: string;
+  /** Undefined for a `dyn Future`, and for an awaitee whose `impl Future` is not in the debug info. */
+  readonly future: FutureType | undefined;
+  /** The pointers to follow, from the holder's own bytes on; none where it lies in place. */
+  readonly hops: readonly Hop[];
+  /** Of a `dyn Future`: where the vtable's address lies, counted from the last pointer. */
+  readonly vtable: number | undefined;
+  /** Nothing in memory tells whether it is (still) there: a local may have been moved out, a union holds something else. */
+  readonly maybe: boolean;
+}
+
+/** Where something lies in a block of memory. */
+export interface Place {
+  /** From the block's start; of the first one where it is repeated. */
+  readonly offset: number;
+  /** Arrays around it, the outermost first. */
+  readonly repeats: readonly Repeat[];
+  /** It is there only where all of these hold. */
+  readonly guards: readonly Guard[];
+}
+
+export interface Repeat {
+  readonly count: number;
+  readonly stride: number;
+}
+
+/** The discriminant of an enum around something, and what it must be. */
+export interface Guard {
+  /** From the block's start. */
+  readonly offset: number;
+  readonly size: number;
+  /** As unsigned numbers of `size` bytes, both ends included. */
+  readonly values: readonly { readonly low: bigint; readonly high: bigint }[];
+  /** True: it must be one of `values`; false: none of them (the variant that has a niche's other values). */
+  readonly within: boolean;
+  /** How many of the place's repeats, from the outermost, the discriminant takes part in. */
+  readonly repeats: number;
+}
+
+/** A pointer to follow; its own place is where the pointer lies. */
+export interface Hop extends Place {
+  readonly to: HopTarget;
+}
+
+export type HopTarget =
+  | { readonly kind: 'one' }
+  /** `Vec<T>`, `Box<[T]>`: elements of `stride` bytes, as many as the word at `length`, counted from the pointer, says. */
+  | { readonly kind: 'slice'; readonly length: number; readonly stride: number }
+  /** `FuturesUnordered<F>`: nodes linked by the pointer at `next` of each, until it is null. */
+  | { readonly kind: 'list'; readonly next: number };
+
+export interface PollFunction {
+  readonly address: Addr;
+  readonly end: Addr;
+  /** The mangled name. */
+  readonly symbol: string | undefined;
+  readonly declFile: string | undefined;
+  readonly declLine: number | undefined;
+  /** The DWARF register that holds `self` at the first instruction; undefined where only the calling convention tells. */
+  readonly self: { readonly register: number } | undefined;
+  /** Bytes of `Poll<T>`. */
+  readonly resultSize: number;
+  /** The type `Poll<T>`. */
+  readonly resultType: Die | undefined;
+  /** How to tell Ready from Pending in the bytes of `Poll<T>`; undefined where the type does not tell. */
+  readonly result: PollResultLayout | undefined;
+}
+
+export interface PollResultLayout {
+  readonly offset: number;
+  readonly size: number;
+  /** `value`: the discriminant as an unsigned number of `size` bytes. */
+  isReady(value: bigint): boolean;
+}
+
+/** A copy of a poll function inside another function. */
+export interface InlinedPoll {
+  /** The function that it was inlined into. */
+  readonly into: string;
+  readonly address: Addr;
+  /** The call: the await. */
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+}
+
+export interface FutureSet {
+  /** Ordered by name, then instance. */
+  readonly all: readonly FutureType[];
+  readonly warnings: readonly string[];
+  /** What reading the file that they are from may cost. */
+  readonly budget: Budget;
+  /** The Future that a `dyn Future` vtable is for, by the debug info or by the poll function that the vtable names. */
+  byVtable(address: Addr): FutureType | undefined;
+  byPollAddress(address: Addr): FutureType | undefined;
+  /** What a `dyn Future<Output=T>` may be: the Futures that have a vtable and are ready with a T. */
+  behindDyn(typeName: string): readonly FutureType[];
+}

@@ -1,0 +1,312 @@
+import type { Architecture } from '../../arch/index.js';
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import { AddressMap } from '../../base/address-map.js';
+import type { SpaceNumbers } from '../../facts/index.js';
+import type { AnyBegin, GuestNanos, TraceEvent, TraceSink } from '../../trace/index.js';
+import { Answers, type HitMemory } from '../reading.js';
+import type { Hit, MemoryRequest, Reaction, Tracer } from '../tracer.js';
+import { CallStacks, type OpenCall, type ReturnPlace, stackNumber } from './call-stacks.js';
+
+export type Call = OpenCall<TracedCall>;
+
+/** One place in a hart's execution: a stop there, or what a trampoline noted. */
+export type Moment = Omit<Hit, 'stackPointer'> & {
+  /** The address space: 0, or nothing, where there is one only. Calls of two spaces have nothing to do with each other. */
+  readonly space?: number | undefined;
+};
+
+/** Where a call that begins would stand. */
+export interface CallSite {
+  readonly returnAddress: Addr;
+  /** The stack pointer when the call has returned, see `stackNumber`. */
+  readonly stackPointer: number;
+  /** The innermost open call around it. */
+  readonly around: Call | undefined;
+  /** It comes from a trampoline, which functions that loop to their first instruction do not get: this is no turn of a loop. A stop may be one. */
+  readonly isCall: boolean;
+}
+
+/** What is kept of a call that is open, of whatever kind. */
+export interface TracedCall {
+  readonly kind: CallKind;
+  /** What was told of its begin. */
+  told?: AnyBegin | undefined;
+}
+
+/**
+ * One kind of things whose calls are traced: polls, functions. `began`, `ended` and `lost` may run while the guest runs again; the
+ * output's time is that of the hit.
+ */
+export interface CallKind {
+  /** Memory to read at an entry, with the innermost open call there. Undefined when nothing of this kind begins at the pc. */
+  entryReads(at: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined;
+  /** Whether both are calls of the same thing, which in one place follow each other. */
+  isSame?(one: TracedCall, other: TracedCall): boolean;
+  /** All is read. Undefined where nothing is to be told of this call, or nothing of this kind begins. */
+  begin(at: Moment, site: CallSite, memory: HitMemory): TracedCall | undefined;
+  began(call: Call, lost: readonly Call[]): void;
+  /** Memory to read when it returns. */
+  exitReads(call: Call): readonly MemoryRequest[];
+  /** It returns here: keeps what tells of it. */
+  returning(call: Call, at: Moment, memory: HitMemory): void;
+  ended(call: Call): void;
+  /** Its return was not seen. */
+  lost(call: Call, hart: number): void;
+  /** A panic went through it and was caught further out; where nothing is known of that, it is lost. */
+  panicked?(call: Call, hart: number): void;
+  /** The program is gone, and no call is open: what lay in its memory is not there any more. */
+  forget?(): void;
+}
+
+/** The innermost poll or call around this one that was emitted. */
+export function toldAround({ parent }: Call): AnyBegin | undefined {
+  for (let around = parent; around; around = around.parent) if (around.payload.told) return around.payload.told;
+  return undefined;
+}
+
+/** Where events go: keeps the guest's time from running backwards, and counts. */
+export class EventOutput {
+  readonly #sink: TraceSink;
+  #time = 0;
+  #events = 0;
+
+  constructor(sink: TraceSink) {
+    this.#sink = sink;
+  }
+
+  /** The time of the hit that is told of. */
+  get time(): GuestNanos {
+    return this.#time as GuestNanos;
+  }
+
+  /** Events given to the sink so far. */
+  get events(): number {
+    return this.#events;
+  }
+
+  /** A guest that sets its clock back must not turn durations negative. */
+  at(time: number): GuestNanos {
+    return Math.max(this.#time, time) as GuestNanos;
+  }
+
+  moveTo(time: number): void {
+    this.#time = this.at(time);
+  }
+
+  emit(event: TraceEvent): void {
+    this.#events++;
+    this.#sink.event(event);
+  }
+}
+
+export interface CallTracerOptions {
+  /** See {@link CallStacks}. */
+  readonly stackBytes?: number | undefined;
+  /** Functions that are called when a panic was caught. */
+  readonly catches?: readonly Addr[];
+  /** Names the address spaces of hits. */
+  readonly spaces?: SpaceNumbers;
+}
+
+/**
+ * Matches the entries of all that is traced with their returns, over one set of stacks, so that polls and functions nest in each
+ * other as they were called. A place that is both a poll and a function opens two calls, the first kind's around the second's, and
+ * one return ends both. It knows hits, not where they come from: those of stops are read in between (`wants`, `react`, `digest`),
+ * those of records have been read when they happened (`entered`, `returned`).
+ */
+export class CallTracer implements Tracer {
+  readonly #arch: Architecture;
+  readonly #output: EventOutput;
+  readonly #kinds: readonly CallKind[];
+  readonly #stacks: CallStacks<TracedCall>;
+  /** Where panics are caught. */
+  readonly #catches = new AddressMap<true>();
+  #undigested: { readonly time: number; readonly tell: () => void }[] = [];
+  /** What `wants` found out, for `react`. */
+  #wanted: readonly MemoryRequest[] = [];
+  #arrives = false;
+
+  constructor(
+    arch: Architecture,
+    output: EventOutput,
+    kinds: readonly CallKind[],
+    { stackBytes, catches = [], spaces }: CallTracerOptions = {},
+  ) {
+    for (const address of catches) this.#catches.set(address, true);
+    this.#stacks = new CallStacks(stackBytes, spaces);
+    this.#arch = arch;
+    this.#output = output;
+    this.#kinds = kinds;
+  }
+
+  wants(hit: Hit): readonly MemoryRequest[] {
+    const requests: MemoryRequest[] = [];
+    if (this.#stacks.awaits(hit.pc)) {
+      for (const call of this.#stacks.endingAt(hit, hit.pc, stackNumber(hit.stackPointer))) {
+        requests.push(...call.payload.kind.exitReads(call));
+      }
+    }
+    let arrives = false;
+    for (const kind of this.#kinds) {
+      const reads = kind.entryReads(hit, () => this.#stacks.enclosing(hit, this.#afterReturn(hit)));
+      if (!reads) continue;
+      requests.push(...reads);
+      arrives = true;
+    }
+    const stacked = this.#stackedReturn(hit);
+    if (arrives && stacked) requests.push(stacked);
+    this.#wanted = requests;
+    this.#arrives = arrives;
+    return requests;
+  }
+
+  react(hit: Hit, answers: readonly (Uint8Array | undefined)[]): Reaction {
+    const memory = new Answers(this.#wanted, answers);
+    const watch: Addr[] = [];
+    const unwatch: Addr[] = [];
+    if (this.#stacks.awaits(hit.pc)) {
+      const { ended, lost } = this.#stacks.leave(hit, hit.pc, stackNumber(hit.stackPointer));
+      for (const call of ended) call.payload.kind.returning(call, hit, memory);
+      if (ended.length > 0) this.#later(hit, () => this.#tellEnd(hit.hart, ended, lost));
+      for (const { returnAddress } of [...ended, ...lost]) this.#unwatchIfIdle(returnAddress, unwatch);
+    }
+    if (this.#catches.get(hit.pc)) {
+      const gone = this.#stacks.unwind(hit, this.#afterReturn(hit));
+      if (gone.length > 0) this.#later(hit, () => this.#tellPanic(hit.hart, gone));
+      for (const { returnAddress } of gone) this.#unwatchIfIdle(returnAddress, unwatch);
+    }
+    for (const { call, lost } of this.#arrivals(hit, memory)) {
+      this.#later(hit, () => this.#tellBegin(hit.hart, call, lost));
+      if (call) watch.push(call.returnAddress as Addr);
+      for (const gone of lost) this.#unwatchIfIdle(gone.returnAddress, unwatch);
+    }
+    // A call that began at a stop may have ended with one that a trampoline told of.
+    this.#unwatchIfIdle(hit.pc, unwatch);
+    return { watch, unwatch };
+  }
+
+  digest(): void {
+    const todo = this.#undigested;
+    this.#undigested = [];
+    for (const { time, tell } of todo) {
+      this.#output.moveTo(time);
+      tell();
+    }
+  }
+
+  /** An entry whose memory has been read. `stackPointer` is that of its return. */
+  entered(at: Moment, returnAddress: Addr, stackPointer: number, memory: HitMemory): void {
+    this.#output.moveTo(at.time);
+    if (this.#catches.get(at.pc)) this.#tellPanic(at.hart, this.#stacks.unwind(at, stackPointer));
+    let begins = false;
+    for (const kind of this.#kinds) {
+      const begun = this.#begin(kind, at, { returnAddress, stackPointer, isCall: true }, memory);
+      if (!begun) continue;
+      this.#tellBegin(at.hart, begun.call, begun.lost);
+      begins = true;
+    }
+    if (!begins) this.#tellLost(at.hart, this.#stacks.overwrite(at, stackPointer));
+  }
+
+  /** A return, to the moment's pc, whose memory has been read. */
+  returned(at: Moment, stackPointer: number, memory: HitMemory): void {
+    this.#output.moveTo(at.time);
+    const { ended, lost } = this.#stacks.leave(at, at.pc, stackPointer);
+    for (const call of ended) call.payload.kind.returning(call, at, memory);
+    this.#tellEnd(at.hart, ended, lost);
+  }
+
+  /** So late it is now, although nothing is told of. */
+  passed(time: number): void {
+    this.#output.moveTo(time);
+  }
+
+  /** The trace ends here: calls still open are reported as lost, each where it began. */
+  finish(): void {
+    this.digest();
+    for (const call of this.#stacks.clear()) call.payload.kind.lost(call, call.hart);
+  }
+
+  /** The program is gone: what was open will not return. */
+  abandon(): void {
+    this.finish();
+    for (const kind of this.#kinds) kind.forget?.();
+  }
+
+  /** What a stop begins, and which calls are gone therefore. */
+  #arrivals(hit: Hit, memory: HitMemory): { readonly call?: Call; readonly lost: readonly Call[] }[] {
+    const returnAddress = this.#arrives ? this.#returnAddress(hit, memory) : undefined;
+    if (returnAddress === undefined) return [];
+    const stackPointer = this.#afterReturn(hit);
+    const begun = this.#kinds.flatMap(
+      (kind) => this.#begin(kind, hit, { returnAddress, stackPointer, isCall: false }, memory) ?? [],
+    );
+    return begun.length > 0 ? begun : [{ lost: this.#stacks.overwrite(hit, stackPointer) }];
+  }
+
+  #begin(
+    kind: CallKind,
+    at: Moment,
+    { returnAddress, stackPointer, isCall }: ReturnPlace & { readonly returnAddress: Addr },
+    memory: HitMemory,
+  ): { readonly call: Call; readonly lost: readonly Call[] } | undefined {
+    const around = this.#stacks.enclosing(at, stackPointer);
+    const site: CallSite = { returnAddress, stackPointer, around, isCall };
+    const traced = kind.begin(at, site, memory);
+    if (!traced) return undefined;
+    const isAgain = (other: TracedCall): boolean => other.kind === kind && (kind.isSame?.(other, traced) ?? false);
+    return this.#stacks.enter(at, site, traced, isAgain);
+  }
+
+  #tellBegin(hart: number, call: Call | undefined, lost: readonly Call[]): void {
+    this.#tellLost(hart, lost);
+    call?.payload.kind.began(call, lost);
+  }
+
+  #tellEnd(hart: number, ended: readonly Call[], lost: readonly Call[]): void {
+    this.#tellLost(hart, lost);
+    for (const call of ended) call.payload.kind.ended(call);
+  }
+
+  #tellLost(hart: number, lost: readonly Call[]): void {
+    for (const call of lost) call.payload.kind.lost(call, hart);
+  }
+
+  #tellPanic(hart: number, gone: readonly Call[]): void {
+    for (const call of gone) {
+      const { kind } = call.payload;
+      if (kind.panicked) kind.panicked(call, hart);
+      else if (!call.wasLost) kind.lost(call, hart);
+    }
+  }
+
+  #later({ time }: Hit, tell: () => void): void {
+    this.#undigested.push({ time, tell });
+  }
+
+  #unwatchIfIdle(returnAddress: bigint, unwatch: Addr[]): void {
+    if (!this.#stacks.awaits(returnAddress)) unwatch.push(addr(returnAddress));
+  }
+
+  #afterReturn(hit: Hit): number {
+    return stackNumber(this.#arch.stackPointerAfterReturn(hit.stackPointer));
+  }
+
+  /** Where an entry finds its return address, when that is memory. */
+  #stackedReturn({ stackPointer }: Hit): MemoryRequest | undefined {
+    const where = this.#arch.returnAddress;
+    return where.in === 'stack' ? { address: addOffset(addr(stackPointer), where.offset), length: 8 } : undefined;
+  }
+
+  #returnAddress(hit: Hit, memory: HitMemory): Addr | undefined {
+    const where = this.#arch.returnAddress;
+    if (where.in === 'register') {
+      const value = hit.registers.register(where.name);
+      return value === undefined ? undefined : addr(value);
+    }
+    const stacked = this.#stackedReturn(hit);
+    const bytes = stacked && memory.at(stacked.address, stacked.length)?.bytes;
+    if (!bytes || bytes.length < 8) return undefined;
+    return addr(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
+  }
+}

@@ -1,0 +1,126 @@
+import type { Addr } from '../../base/addr.js';
+import type { PacketWriter } from '../wire/framing.js';
+import { packets } from './packets.js';
+import type { RegisterBlock } from './registers.js';
+import { type MemoryRequest, OkRequest, type Reply } from './request.js';
+import type { RunControl } from './run-control.js';
+import type { RegisterDescription } from './target-description.js';
+
+/**
+ * A breakpoint or watchpoint as Z and z packets name it: type 0 software, 1 hardware, kind as the architecture defines it; 2 stops at writes,
+ * 3 at reads, 4 at both, kind then being the number of bytes.
+ */
+export interface Breakpoint {
+  readonly type: 0 | 1 | 2 | 3 | 4;
+  readonly address: Addr;
+  readonly kind: number;
+}
+
+export function breakpointKey(breakpoint: Breakpoint): string {
+  return `${breakpoint.type}:${breakpoint.address.toString(16)}`;
+}
+
+/** Z or z; keeps the list of inserted ones true to the answers. */
+export class BreakpointRequest extends OkRequest {
+  readonly #breakpoint: Breakpoint;
+  readonly #inserted: Map<string, Breakpoint>;
+  readonly #what: 'insert' | 'remove';
+
+  constructor(packet: string, breakpoint: Breakpoint, inserted: Map<string, Breakpoint>, what: 'insert' | 'remove') {
+    super(packet);
+    this.#breakpoint = breakpoint;
+    this.#inserted = inserted;
+    this.#what = what;
+  }
+
+  override accept(bytes: Uint8Array, start: number, end: number): boolean {
+    super.accept(bytes, start, end);
+    if (this.value) {
+      if (this.#what === 'insert') this.#inserted.set(breakpointKey(this.#breakpoint), this.#breakpoint);
+      else this.#inserted.delete(breakpointKey(this.#breakpoint));
+    }
+    return true;
+  }
+
+  /** It may be inserted, whatever was taken for the answer. */
+  override lost(): void {
+    this.#inserted.set(breakpointKey(this.#breakpoint), this.#breakpoint);
+  }
+}
+
+const LETTER_G = 0x47;
+
+/** G with all that is changed until the batch is sent. */
+export class WriteBlockRequest extends OkRequest {
+  readonly #control: RunControl;
+  readonly #block: RegisterBlock;
+  readonly #values: ReadonlyMap<RegisterDescription, bigint>;
+  #sent: RegisterBlock | undefined;
+
+  constructor(control: RunControl, block: RegisterBlock, values: ReadonlyMap<RegisterDescription, bigint>) {
+    super('');
+    this.#control = control;
+    this.#block = block;
+    this.#values = values;
+  }
+
+  override get packet(): string {
+    return packets.writeRegisters(this.#block.changed(this.#values).hex);
+  }
+
+  override write(writer: PacketWriter): void {
+    const block = this.#block.changed(this.#values);
+    this.#sent = block;
+    if (block.complete) writer.hexPacket(LETTER_G, block.bytes);
+    else writer.packet(packets.writeRegisters(block.hex));
+  }
+
+  override accept(bytes: Uint8Array, start: number, end: number): boolean {
+    super.accept(bytes, start, end);
+    const last = this.#control.lastBlock;
+    if (this.value && last !== undefined && this.#sent !== undefined) {
+      this.#control.lastBlock = { hart: last.hart, block: this.#sent };
+    }
+    return true;
+  }
+}
+
+/** Memory that may have come in parts. */
+export class MemoryReply implements Reply<Uint8Array | undefined> {
+  readonly #bytes: Uint8Array;
+  readonly #parts: readonly MemoryRequest[];
+
+  constructor(bytes: Uint8Array, parts: readonly MemoryRequest[]) {
+    this.#bytes = bytes;
+    this.#parts = parts;
+  }
+
+  get errorText(): string | undefined {
+    return this.#parts.find((part) => part.errorText !== undefined)?.errorText;
+  }
+
+  get value(): Uint8Array | undefined {
+    let length = 0;
+    for (const part of this.#parts) length += part.value;
+    return length === this.#bytes.length ? this.#bytes : undefined;
+  }
+}
+
+/** True when every part is. */
+export class AllReply implements Reply<boolean> {
+  readonly #parts: readonly Reply<boolean>[];
+
+  constructor(parts: readonly Reply<boolean>[]) {
+    this.#parts = parts;
+  }
+
+  get errorText(): string | undefined {
+    return this.#parts.find((part) => part.errorText !== undefined)?.errorText;
+  }
+
+  get value(): boolean {
+    let all = true;
+    for (const part of this.#parts) all = part.value && all;
+    return all;
+  }
+}

@@ -1,0 +1,111 @@
+import { type Logger, silent } from '../../base/logger.js';
+import { formatRemote, parseRemote, type RemoteAddress } from '../wire/address.js';
+import { operationTimeouts, tooSlow } from '../wire/deadline.js';
+import type { Link } from '../wire/link.js';
+import { openReplay } from '../wire/replay.js';
+import { openTransport, type Transport, type TransportEvents } from '../wire/transport.js';
+import type { WireRecorder } from '../wire/wire-log.js';
+import type { KnownArchitecture } from './default-registers.js';
+import { askOver, shakeHands } from './handshake.js';
+import { packets } from './packets.js';
+import { RunControl } from './run-control.js';
+import { Session } from './session.js';
+
+export interface ConnectOptions {
+  /** Gets every packet, both ways, at level `trace`. */
+  readonly logger?: Logger;
+  /** How long the stub may take over one answer, in ms; 5000 by default. A run has no limit. */
+  readonly timeoutMs?: number;
+  /** How long one attempt to connect may take, in ms; 5000 by default. */
+  readonly connectTimeoutMs?: number;
+  /** How long to try again while nothing listens, in ms; 0 by default. For a stub that was just started. */
+  readonly waitMs?: number;
+  /** What the target prints through the stub (O packets, semihosting). The bytes are the receiver's. */
+  readonly onConsole?: (text: Uint8Array) => void;
+  /** What the registers are where the stub does not say. */
+  readonly expectedArchitecture?: KnownArchitecture;
+  /** Writes down every byte, both ways. Several connections one after the other may share it. */
+  readonly recordWire?: WireRecorder | undefined;
+}
+
+/**
+ * Connects to a stub and gets to know it; the target stands still afterwards. Throws `RSP_BAD_ADDRESS`, `RSP_CONNECT`,
+ * `RSP_TIMEOUT`, `RSP_CLOSED`, `RSP_PROTOCOL`, `RSP_BAD_XML`, `RSP_NO_PROGRAM`, `RSP_REPLAY_*`.
+ */
+export async function connect(address: string | RemoteAddress, options: ConnectOptions = {}): Promise<Session> {
+  const remote = typeof address === 'string' ? parseRemote(address) : address;
+  const logger = options.logger ?? silent;
+  const timeoutMs = options.timeoutMs ?? 5000;
+  const control = new RunControl(formatRemote(remote), logger, timeoutMs, options.onConsole);
+  const link = control.link;
+  const transport = await open(remote, link, options);
+  link.open(transport);
+  const mostMs = timeoutMs * operationTimeouts;
+  const deadline = setTimeout(() => link.close(tooSlow('telling what it is', mostMs)), mostMs);
+  try {
+    const greeting = await shakeHands(link, logger, options.expectedArchitecture);
+    logger.debug(
+      {
+        stub: transport.name,
+        architecture: greeting.target.architecture,
+        registers: greeting.target.registers.size,
+        packetSize: greeting.features.packetSize,
+        noAck: greeting.features.noAck,
+      },
+      'connected',
+    );
+    return new Session(link, control, greeting, logger);
+  } catch (error) {
+    await letGo(link);
+    throw error;
+  } finally {
+    clearTimeout(deadline);
+  }
+}
+
+async function open(
+  remote: RemoteAddress,
+  link: Link,
+  { recordWire: wire, connectTimeoutMs = 5000, waitMs = 0 }: ConnectOptions,
+): Promise<Transport> {
+  const events: TransportEvents = {
+    data(chunk, length) {
+      wire?.bytes('client', chunk, length);
+      link.data(chunk, length);
+    },
+    closed(error) {
+      wire?.closed('stub');
+      link.disconnected(error);
+    },
+  };
+  const transport =
+    remote.kind === 'replay'
+      ? openReplay(remote.path, events)
+      : await openTransport(remote, events, { connectTimeoutMs, waitMs });
+  if (wire === undefined) return transport;
+  wire.opened(transport.name);
+  return {
+    name: transport.name,
+    write(bytes) {
+      wire.bytes('stub', bytes, bytes.length);
+      return transport.write(bytes);
+    },
+    close() {
+      wire.closed('client');
+      transport.close();
+    },
+  };
+}
+
+/** Connecting has stopped the target: after a handshake that failed it is let go as well as can be without one. */
+async function letGo(link: Link): Promise<void> {
+  const ask = askOver(link);
+  try {
+    // QEMU's only process is 1, and it takes no D without one once it has agreed to multiprocess.
+    if ((await ask(packets.detach('1'))) !== 'OK') await ask(packets.detach(undefined));
+  } catch {
+    // The link is dead, and the error that led here says why.
+  } finally {
+    link.close();
+  }
+}

@@ -1,0 +1,145 @@
+import { RsptraceError } from '../../base/errors.js';
+import type { Logger } from '../../base/logger.js';
+import { protocolError } from '../wire/framing.js';
+import type { Link } from '../wire/link.js';
+import type { Probe } from '../wire/resync.js';
+import { defaultRegisters, type KnownArchitecture, knownArchitecture } from './default-registers.js';
+import { packetSizeOf, parseActions, parseSupported, type StubFeatures, transferObjects } from './features.js';
+import { packets } from './packets.js';
+import { type Request, TextRequest } from './request.js';
+import { parseStopReply, pidOf, type StopReply } from './stop-reply.js';
+import { readTargetXml, TargetDescription } from './target-description.js';
+import { readThreads } from './threads.js';
+import { readObject } from './transfer.js';
+
+/** What the handshake has found out. */
+export interface Greeting {
+  readonly features: StubFeatures;
+  readonly target: TargetDescription;
+  readonly stop: StopReply;
+  readonly harts: readonly string[];
+  readonly attached: boolean | undefined;
+}
+
+/** One question, answered as text. */
+export interface Ask {
+  (packet: string): Promise<string>;
+  /** How long one answer may take. */
+  readonly timeoutMs: number;
+}
+
+/** A way to ask single questions over a link. */
+export function askOver(link: Link): Ask {
+  const ask = async (packet: string): Promise<string> => {
+    const request = new TextRequest(packet);
+    await sendAll(link, [request]);
+    return request.value;
+  };
+  return Object.assign(ask, { timeoutMs: link.timeoutMs });
+}
+
+function sendAll(link: Link, requests: readonly Request<unknown>[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    link.send(requests, (error) => (error === undefined ? resolve() : reject(error)));
+  });
+}
+
+/**
+ * Gets to know a stub. The order is one that every stub stands: `?` before any qXfer (gdbserver 13 aborts otherwise), the
+ * description before single registers (QEMU 7.2 knows none before), `vCont?` last.
+ */
+export async function shakeHands(
+  link: Link,
+  logger: Logger,
+  expected: KnownArchitecture | undefined,
+): Promise<Greeting> {
+  const ask = askOver(link);
+  // Should the first question have to be asked twice, an answer without a PacketSize is not its second answer.
+  link.probes = [{ packet: packets.mustReplyEmpty, isAnswer: (text) => !text.includes('PacketSize=') }];
+  const supported = parseSupported(await ask(packets.supported));
+  const bySize: Probe = { packet: packets.supported, isAnswer: (text) => text.includes('PacketSize=') };
+  const probes = supported.has('PacketSize') ? [bySize] : [];
+  link.probes = probes;
+  const noAck = (await ask(packets.startNoAckMode)) === 'OK';
+  if (noAck) link.stopAcks();
+  const vPackets = (await ask(packets.mustReplyEmpty)) === '';
+
+  const stop = whyStopped(await ask(packets.whyStopped));
+  const packetSize = packetSizeOf(supported);
+  const transfer = transferObjects(supported);
+  const described = transfer.has('features')
+    ? await readTargetXml((annex) => readObject(ask, 'features', annex, packetSize))
+    : undefined;
+  const harts = await readThreads(ask, transfer.has('threads'), packetSize);
+  const vCont = vPackets ? parseActions(await ask(packets.actions)) : new Set<string>();
+  if (vCont.size > 0) {
+    link.probes = [...probes, { packet: packets.actions, isAnswer: (text) => text.startsWith('vCont;') }];
+  }
+  const multiprocess = supported.get('multiprocess') === '+';
+  const stopHart = stop.kind === 'signal' ? stop.hart : undefined;
+  const pid = multiprocess ? (pidOf(stopHart) ?? pidOf(harts[0])) : undefined;
+  const attached = { '1': true, '0': false }[await ask(packets.attached(pid))];
+
+  const target = await describe(ask, described, expected, logger);
+  const probeRegister = [...target.description.registers.values()].find(
+    (each) => each.name === 'pc' || each.name === 'rip',
+  );
+  const single = probeRegister === undefined ? '' : await ask(packets.readRegister(probeRegister.number));
+  const stepBits = await ask(packets.qemuStepBits);
+  const qemuStepBits = stepBits.startsWith('ENABLE=') ? stepBits : undefined;
+  return {
+    features: {
+      supported,
+      packetSize,
+      noAck,
+      multiprocess,
+      vCont,
+      swbreak: supported.get('swbreak') === '+',
+      hwbreak: supported.get('hwbreak') === '+',
+      transfer,
+      vPackets,
+      registerBlock: target.blockLength > 0,
+      singleRegister: isRegister(single),
+      // QEMU in user mode, by its step bits and the auxiliary vector; vgdb, which alone has no-ack mode and yet no vCont.
+      batches: !(qemuStepBits !== undefined && transfer.has('auxv')) && !(noAck && vCont.size === 0),
+      qemuStepBits,
+    },
+    target: target.description,
+    stop,
+    harts,
+    attached,
+  };
+}
+
+function whyStopped(text: string): StopReply {
+  const stop = parseStopReply(text);
+  if (stop === undefined) throw protocolError(`it answers "${text.slice(0, 60)}" to "?"`);
+  if (stop.kind === 'exited' || stop.kind === 'terminated' || stop.kind === 'no-resumed') {
+    throw new RsptraceError('RSP_NO_PROGRAM', 'The stub has no program to trace: it has ended, or was not started');
+  }
+  return stop;
+}
+
+async function describe(
+  ask: Ask,
+  described: Awaited<ReturnType<typeof readTargetXml>>,
+  expected: KnownArchitecture | undefined,
+  logger: Logger,
+): Promise<{ readonly description: TargetDescription; readonly blockLength: number }> {
+  const block = await ask(packets.readRegisters);
+  const blockLength = isRegister(block) ? block.length >> 1 : 0;
+  if (described !== undefined && described.registers.length > 0) {
+    const description = new TargetDescription(described.architecture, described.registers, blockLength, 'target.xml');
+    return { description, blockLength };
+  }
+  const known = knownArchitecture(described?.architecture) ?? expected;
+  logger.debug({ architecture: described?.architecture, assumed: known }, 'the stub does not describe its registers');
+  const specs = known === undefined ? [] : defaultRegisters(known);
+  const source = known === undefined ? 'none' : 'built-in';
+  return { description: new TargetDescription(described?.architecture, specs, blockLength, source), blockLength };
+}
+
+/** True for an answer of `g` or `p` that holds registers. */
+function isRegister(text: string): boolean {
+  return text.length >= 2 && text.length % 2 === 0 && /^(?:[0-9a-fA-F]{2}|xx)+$/.test(text);
+}

@@ -1,0 +1,155 @@
+import type { RegisterReader } from '../../base/memory-reader.js';
+import { bytesToHex, decodeHex, littleEndianBytes, littleEndianValue } from '../wire/hex.js';
+import { ascii, type RegisterRequest, type Reply, Request, unexpected } from './request.js';
+import type { RegisterDescription, TargetDescription } from './target-description.js';
+
+/** The registers of one hart at one stop: the bytes of `g`, decoded when somebody asks for one. */
+export class RegisterBlock implements RegisterReader {
+  /** In the order of `g`, little-endian; empty when the stub gave none. */
+  readonly bytes: Uint8Array;
+  readonly #target: TargetDescription;
+  readonly #view: DataView;
+  /** Non-zero where a byte is not available (`xx`). */
+  readonly #missing: Uint8Array | undefined;
+  /** Registers that are not in `g`, read one by one. */
+  readonly #singles: ReadonlyMap<string, bigint | undefined> | undefined;
+
+  constructor(
+    target: TargetDescription,
+    bytes: Uint8Array,
+    missing?: Uint8Array,
+    singles?: ReadonlyMap<string, bigint | undefined>,
+  ) {
+    this.bytes = bytes;
+    this.#target = target;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#missing = missing;
+    this.#singles = singles;
+  }
+
+  /** A register's value, unsigned; undefined when it is unknown, unavailable or was not read. */
+  register(name: string): bigint | undefined {
+    const register = this.#target.register(name);
+    return register === undefined ? undefined : this.value(register);
+  }
+
+  /** The same for a register that was looked up before. */
+  value(register: RegisterDescription): bigint | undefined {
+    const offset = register.offsetInG;
+    if (this.#singles?.has(register.name)) return this.#singles.get(register.name);
+    if (offset === undefined) return undefined;
+    const size = register.bits >> 3;
+    if (offset + size > this.bytes.length) return undefined;
+    if (this.#missing?.subarray(offset, offset + size).some((byte) => byte !== 0)) {
+      return undefined;
+    }
+    return size === 8 ? this.#view.getBigUint64(offset, true) : littleEndianValue(this.bytes, offset, size);
+  }
+
+  /** The same block with some registers changed; all of them must lie in `g`. */
+  changed(values: ReadonlyMap<RegisterDescription, bigint>): RegisterBlock {
+    const bytes = this.bytes.slice();
+    const missing = this.#missing?.slice();
+    for (const [register, value] of values) {
+      const offset = register.offsetInG ?? bytes.length;
+      const size = Math.min(register.bits >> 3, bytes.length - offset);
+      bytes.set(littleEndianBytes(value, size), offset);
+      missing?.fill(0, offset, offset + size);
+    }
+    return new RegisterBlock(this.#target, bytes, missing, this.#singles);
+  }
+
+  /** The same block and registers that are not in `g`. */
+  with(singles: ReadonlyMap<string, bigint | undefined>): RegisterBlock {
+    return new RegisterBlock(this.#target, this.bytes, this.#missing, singles);
+  }
+
+  /** True when every byte is available. */
+  get complete(): boolean {
+    return this.#missing === undefined;
+  }
+
+  /** The bytes as `G` takes them. */
+  get hex(): string {
+    const text = bytesToHex(this.bytes);
+    if (this.#missing === undefined) return text;
+    return Array.from(this.#missing, (gap, index) => (gap === 0 ? text.slice(2 * index, 2 * index + 2) : 'xx')).join(
+      '',
+    );
+  }
+}
+
+/** `g`. */
+export class BlockRequest extends Request<RegisterBlock> {
+  readonly #target: TargetDescription;
+  readonly #read: (block: RegisterBlock) => void;
+
+  /** `read` is told the block, so that `G` can be built from it. */
+  constructor(packet: string, target: TargetDescription, read: (block: RegisterBlock) => void) {
+    super(packet);
+    this.#target = target;
+    this.#read = read;
+  }
+
+  protected override decode(bytes: Uint8Array, start: number, end: number): RegisterBlock {
+    // The answer to something else has another length: one that changes is none of g.
+    if (end - start !== 2 * this.#target.blockLength) throw this.#damaged(bytes, start, end);
+    const into = new Uint8Array(this.#target.blockLength);
+    let missing: Uint8Array | undefined;
+    if (!decodeHex(bytes, start, end, into, 0)) missing = this.#withGaps(bytes, start, end, into);
+    const block = new RegisterBlock(this.#target, into, missing);
+    this.#read(block);
+    return block;
+  }
+
+  #withGaps(bytes: Uint8Array, start: number, end: number, into: Uint8Array): Uint8Array {
+    const missing = new Uint8Array(into.length);
+    for (let index = 0; index < into.length; index++) {
+      const at = start + 2 * index;
+      if (bytes[at] === 0x78 && bytes[at + 1] === 0x78) missing[index] = 1;
+      else if (!decodeHex(bytes, at, at + 2, into, index)) throw this.#damaged(bytes, start, end);
+    }
+    if (((end - start) & 1) !== 0) throw this.#damaged(bytes, start, end);
+    return missing;
+  }
+
+  #damaged(bytes: Uint8Array, start: number, end: number): Error {
+    return unexpected(this.packet, ascii(bytes, start, Math.min(end, start + 40)));
+  }
+
+  protected override failed(): RegisterBlock {
+    return new RegisterBlock(this.#target, new Uint8Array(0));
+  }
+}
+
+/** A block made of `g`, where there is one, and of registers read one by one. */
+export class AssembledBlock implements Reply<RegisterBlock> {
+  readonly #target: TargetDescription;
+  readonly #block: Reply<RegisterBlock> | undefined;
+  readonly #singles: ReadonlyMap<string, RegisterRequest>;
+  #made: RegisterBlock | undefined;
+
+  constructor(
+    target: TargetDescription,
+    block: Reply<RegisterBlock> | undefined,
+    singles: ReadonlyMap<string, RegisterRequest>,
+  ) {
+    this.#target = target;
+    this.#block = block;
+    this.#singles = singles;
+  }
+
+  get errorText(): string | undefined {
+    return (
+      this.#block?.errorText ?? [...this.#singles.values()].find((each) => each.errorText !== undefined)?.errorText
+    );
+  }
+
+  get value(): RegisterBlock {
+    if (this.#made === undefined) {
+      const block = this.#block?.value ?? new RegisterBlock(this.#target, new Uint8Array(0));
+      this.#made = block.with(new Map([...this.#singles].map(([name, request]) => [name, request.value])));
+    }
+    return this.#made;
+  }
+}

@@ -1,0 +1,241 @@
+import { Buffer } from 'node:buffer';
+import { RsptraceError } from '../../base/errors.js';
+import { type PacketWriter, protocolError } from '../wire/framing.js';
+import { decodeHex, hexToBytes, littleEndianValue } from '../wire/hex.js';
+
+/** What a request of a batch will have answered. What the target refuses (`E14`, an unknown packet) is a value. */
+export interface Reply<T> {
+  /** Throws `RSP_NOT_ANSWERED` before the answer has come. */
+  readonly value: T;
+  /** Why the value is undefined or false: the stub's words, or what this client knows. */
+  readonly errorText: string | undefined;
+}
+
+/** What a stub that does not know a packet has answered. */
+export const NOT_SUPPORTED = 'the stub does not support it';
+
+/** One packet that waits for one answer. The link calls {@link accept} or {@link refuse}, once. */
+export abstract class Request<T> implements Reply<T> {
+  errorText: string | undefined;
+  readonly #packet: string;
+  #value: T | undefined;
+  #answered = false;
+
+  constructor(packet: string) {
+    this.#packet = packet;
+  }
+
+  get packet(): string {
+    return this.#packet;
+  }
+
+  /** Frames {@link packet}. */
+  write(writer: PacketWriter): void {
+    writer.packet(this.packet);
+  }
+
+  get value(): T {
+    if (!this.#answered) throw notAnswered();
+    return this.#value as T;
+  }
+
+  /** True when a stop reply may be the answer. */
+  get takesStop(): boolean {
+    return false;
+  }
+
+  /** Takes the answer `bytes[start, end)`, valid during the call. False when the requests behind it in its batch are void. */
+  accept(bytes: Uint8Array, start: number, end: number): boolean {
+    if (end === start) this.errorText = NOT_SUPPORTED;
+    // "Enn", or "E.text" where error-message is known.
+    else if (bytes[start] === 0x45 && (end - start === 3 || bytes[start + 1] === 0x2e)) {
+      this.errorText = ascii(bytes, start, Math.min(end, start + 400));
+    }
+    this.#value = this.errorText === undefined ? this.decode(bytes, start, end) : this.failed();
+    this.#answered = true;
+    return true;
+  }
+
+  /** It was sent, and what came or comes as its answer is not to be believed. */
+  lost(): void {}
+
+  /** Answers without asking the stub, or in the place of an answer that means nothing. */
+  refuse(errorText: string): void {
+    this.errorText = errorText;
+    this.#value = this.failed();
+    this.#answered = true;
+  }
+
+  /** Text that the target prints while this is waited for; false when nobody here wants it. */
+  console(_text: Uint8Array): boolean {
+    return false;
+  }
+
+  protected settle(value: T): void {
+    this.#value = value;
+    this.#answered = true;
+  }
+
+  protected abstract decode(bytes: Uint8Array, start: number, end: number): T;
+  protected abstract failed(): T;
+}
+
+/** A reply that is there already: nothing was asked. */
+export function answered<T>(value: T, errorText?: string): Reply<T> {
+  return { value, errorText };
+}
+
+export function notAnswered(): RsptraceError {
+  return new RsptraceError('RSP_NOT_ANSWERED', 'The reply was read before the stub had answered');
+}
+
+/** The receive buffer of the last call: making a view costs more than what is read through it. */
+let received: Buffer<ArrayBufferLike> = Buffer.alloc(0);
+
+/** Bytes as latin-1 text. */
+export function ascii(bytes: Uint8Array, start: number, end: number): string {
+  if (received.buffer !== bytes.buffer) received = Buffer.from(bytes.buffer);
+  return received.toString('latin1', bytes.byteOffset + start, bytes.byteOffset + end);
+}
+
+/** Any answer, as text. */
+export class TextRequest extends Request<string> {
+  override get takesStop(): boolean {
+    return this.packet === '?';
+  }
+
+  override accept(bytes: Uint8Array, start: number, end: number): boolean {
+    this.settle(ascii(bytes, start, end));
+    return true;
+  }
+
+  protected override decode(bytes: Uint8Array, start: number, end: number): string {
+    return ascii(bytes, start, end);
+  }
+
+  protected override failed(): string {
+    return '';
+  }
+}
+
+/** `OK` or an error. */
+export class OkRequest extends Request<boolean> {
+  protected override decode(bytes: Uint8Array, start: number, end: number): boolean {
+    if (end - start === 2 && bytes[start] === 0x4f && bytes[start + 1] === 0x4b) return true;
+    throw unexpected(this.packet, ascii(bytes, start, Math.min(end, start + 40)));
+  }
+
+  protected override failed(): boolean {
+    return false;
+  }
+}
+
+/** Selects a hart: when that fails, the answers behind it would speak of another one. */
+export class SelectRequest extends OkRequest {
+  readonly #failed: () => void;
+
+  constructor(packet: string, failed: () => void) {
+    super(packet);
+    this.#failed = failed;
+  }
+
+  override accept(bytes: Uint8Array, start: number, end: number): boolean {
+    super.accept(bytes, start, end);
+    if (!this.value) this.#failed();
+    return this.value;
+  }
+}
+
+/** One register by `p`. */
+export class RegisterRequest extends Request<bigint | undefined> {
+  /** The bytes as they came, for a register block. */
+  bytes: Uint8Array | undefined;
+  readonly #size: number;
+
+  constructor(packet: string, size: number) {
+    super(packet);
+    this.#size = size;
+  }
+
+  protected override decode(bytes: Uint8Array, start: number, end: number): bigint | undefined {
+    if (bytes[start] === 0x78) {
+      this.errorText = 'the register is not available';
+      return undefined;
+    }
+    const length = (end - start) >> 1;
+    const into = new Uint8Array(length);
+    if (!decodeHex(bytes, start, end, into, 0))
+      throw unexpected(this.packet, ascii(bytes, start, Math.min(end, start + 40)));
+    // Shorter than described happens (lldb-server); longer is another register.
+    if (length > this.#size) {
+      this.errorText = `the stub answers ${length} bytes for a register of ${this.#size}`;
+      return undefined;
+    }
+    this.bytes = into;
+    return littleEndianValue(into, 0, length);
+  }
+
+  protected override failed(): undefined {
+    return undefined;
+  }
+}
+
+/** A piece of memory, decoded into its place in a larger one. Its value is the number of bytes that came. */
+export class MemoryRequest extends Request<number> {
+  readonly #into: Uint8Array;
+  readonly #offset: number;
+  readonly #length: number;
+
+  constructor(packet: string, into: Uint8Array, offset: number, length: number) {
+    super(packet);
+    this.#into = into;
+    this.#offset = offset;
+    this.#length = length;
+  }
+
+  protected override decode(bytes: Uint8Array, start: number, end: number): number {
+    const length = (end - start) >> 1;
+    if (length > this.#length || !decodeHex(bytes, start, end, this.#into, this.#offset)) {
+      throw unexpected(this.packet, ascii(bytes, start, Math.min(end, start + 40)));
+    }
+    return length;
+  }
+
+  protected override failed(): number {
+    return 0;
+  }
+}
+
+/** The most console output that one monitor command may leave. */
+const MOST_OUTPUT = 16 * 1024 * 1024;
+
+/** qRcmd: output comes as O packets, or as the answer. */
+export class MonitorRequest extends Request<string | undefined> {
+  readonly #output: Uint8Array[] = [];
+  #length = 0;
+
+  override console(text: Uint8Array): boolean {
+    this.#length += text.length;
+    if (this.#length > MOST_OUTPUT) throw protocolError('a monitor command prints without end');
+    this.#output.push(text);
+    return true;
+  }
+
+  protected override decode(bytes: Uint8Array, start: number, end: number): string {
+    const text = ascii(bytes, start, end);
+    if (text !== 'OK') {
+      const output = hexToBytes(text);
+      if (output === undefined) throw unexpected(this.packet, text.slice(0, 40));
+      this.#output.push(output);
+    }
+    return Buffer.concat(this.#output).toString('utf8');
+  }
+
+  protected override failed(): undefined {
+    return undefined;
+  }
+}
+
+export function unexpected(packet: string, answer: string): RsptraceError {
+  return protocolError(`it answers "${answer}" to "${packet.slice(0, 40)}"`);
+}

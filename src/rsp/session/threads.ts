@@ -1,0 +1,39 @@
+/*
+ * GDB manual, "General Query Packets" qfThreadInfo, and "Thread List Format" (qXfer:threads). At most 4096 harts are kept.
+ */
+
+import { protocolError } from '../wire/framing.js';
+import type { Ask } from './handshake.js';
+import { packets } from './packets.js';
+import { isThreadId } from './stop-reply.js';
+import { readObject } from './transfer.js';
+import { readXml } from './xml.js';
+
+const MOST_HARTS = 4096;
+
+/** The thread ids of a stub, as it spells them; empty when it has no threads. */
+export async function readThreads(ask: Ask, asObject: boolean, packetSize: number): Promise<string[]> {
+  const harts = new Set<string>();
+  const add = (id: string): void => {
+    if (!isThreadId(id)) throw protocolError(`"${id.slice(0, 40)}" is no thread id`);
+    harts.add(id);
+    if (harts.size > MOST_HARTS) throw protocolError(`it has more than ${MOST_HARTS} threads`);
+  };
+  const list = asObject ? await readObject(ask, 'threads', '', packetSize) : undefined;
+  if (list !== undefined) {
+    readXml(list, 'list of threads', {
+      open: ({ name, attributes }) => {
+        if (name === 'thread') add(attributes.get('id') ?? '');
+      },
+    });
+    return [...harts];
+  }
+  let answer = await ask(packets.firstThreads);
+  while (answer.startsWith('m')) {
+    const before = harts.size;
+    for (const id of answer.slice(1).split(',')) add(id);
+    if (harts.size === before) throw protocolError('it lists the same thread again and again');
+    answer = await ask(packets.moreThreads);
+  }
+  return [...harts];
+}

@@ -1,0 +1,109 @@
+/*
+ * XML 1.0 (fifth edition), the part that stubs send: elements, attributes, character data, comments, CDATA, processing
+ * instructions, a DOCTYPE without declarations of its own, the five named entities and character references.
+ * Refused: entity declarations, nesting beyond 32, tags that do not match.
+ */
+
+import { RsptraceError } from '../../base/errors.js';
+
+export interface XmlElement {
+  readonly name: string;
+  readonly attributes: ReadonlyMap<string, string>;
+  /** Character data directly inside, trimmed. */
+  readonly text: string;
+}
+
+/** Elements in document order: each is opened before its content and closed after it. */
+export interface XmlHandler {
+  open?(element: { readonly name: string; readonly attributes: ReadonlyMap<string, string> }, depth: number): void;
+  close?(element: XmlElement, depth: number): void;
+}
+
+const DEEPEST = 32;
+const NAME = /[A-Za-z_:][\w:.-]*/y;
+const ATTRIBUTE = /\s+([A-Za-z_:][\w:.-]*)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/y;
+const TAG_END = /\s*(\/?)>/y;
+const NAMED: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+
+/** Walks through a document; `what` names it in errors (`RSP_BAD_XML`). */
+export function readXml(text: string, what: string, handler: XmlHandler): void {
+  const open: { name: string; attributes: ReadonlyMap<string, string>; text: string }[] = [];
+  let at = 0;
+  const bad = (why: string): RsptraceError =>
+    new RsptraceError('RSP_BAD_XML', `The stub's ${what} is damaged at offset ${at}: ${why}`);
+  const after = (mark: string, from: number): number => {
+    const found = text.indexOf(mark, from);
+    if (found < 0) throw bad(`no "${mark}"`);
+    return found + mark.length;
+  };
+  const chars = (from: number, to: number): void => {
+    const top = open.at(-1);
+    if (top !== undefined) top.text += decodeEntities(text.slice(from, to), bad);
+  };
+  let roots = 0;
+  while (at < text.length) {
+    const tag = text.indexOf('<', at);
+    if (tag < 0) break;
+    chars(at, tag);
+    at = tag;
+    if (text.startsWith('<!--', at)) at = after('-->', at + 4);
+    else if (text.startsWith('<?', at)) at = after('?>', at);
+    else if (text.startsWith('<![CDATA[', at)) {
+      const end = after(']]>', at);
+      const top = open.at(-1);
+      if (top !== undefined) top.text += text.slice(at + 9, end - 3);
+      at = end;
+    } else if (text.startsWith('<!', at)) {
+      const end = after('>', at);
+      if (!text.startsWith('<!DOCTYPE', at) || text.slice(at, end).includes('[')) throw bad('a declaration');
+      at = end;
+    } else if (text.startsWith('</', at)) {
+      NAME.lastIndex = at + 2;
+      const name = NAME.exec(text)?.[0];
+      const element = open.pop();
+      if (element === undefined || element.name !== name) throw bad('a closing tag that closes nothing');
+      at = after('>', at);
+      handler.close?.({ ...element, text: element.text.trim() }, open.length);
+    } else {
+      NAME.lastIndex = at + 1;
+      const name = NAME.exec(text)?.[0];
+      if (name === undefined) throw bad('a tag without a name');
+      if (open.length >= DEEPEST) throw bad(`more than ${DEEPEST} elements in each other`);
+      if (open.length === 0 && roots++ > 0) throw bad('a second root element');
+      const attributes = new Map<string, string>();
+      let end = at + 1 + name.length;
+      for (;;) {
+        ATTRIBUTE.lastIndex = end;
+        const match = ATTRIBUTE.exec(text);
+        if (match === null) break;
+        attributes.set(match[1] as string, decodeEntities(match[2] ?? match[3] ?? '', bad));
+        end = ATTRIBUTE.lastIndex;
+      }
+      TAG_END.lastIndex = end;
+      const close = TAG_END.exec(text);
+      if (close === null) throw bad(`tag "${name}" does not end`);
+      at = TAG_END.lastIndex;
+      handler.open?.({ name, attributes }, open.length);
+      if (close[1] === '/') handler.close?.({ name, attributes, text: '' }, open.length);
+      else open.push({ name, attributes, text: '' });
+    }
+  }
+  at = text.length;
+  if (open.length > 0) throw bad(`"${open.at(-1)?.name}" is not closed`);
+  if (roots === 0) throw bad('no element');
+}
+
+function decodeEntities(text: string, bad: (why: string) => RsptraceError): string {
+  if (!text.includes('&')) return text;
+  return text.replace(/&([^;\s]{0,10};?)/g, (_, body: string) => {
+    const name = body.endsWith(';') ? body.slice(0, -1) : '';
+    const number = /^#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}))$/.exec(name);
+    if (number !== null) {
+      const code = number[1] === undefined ? Number(number[2]) : Number.parseInt(number[1], 16);
+      if (code > 0 && code <= 0x10ffff) return String.fromCodePoint(code);
+    }
+    const named = Object.hasOwn(NAMED, name) ? NAMED[name] : undefined;
+    if (named === undefined) throw bad(`the entity "&${body}" is not known`);
+    return named;
+  });
+}

@@ -1,0 +1,73 @@
+import { RsptraceError } from '../../base/errors.js';
+
+/** Bytes outside packets that are put up with after the last packet, and before the first. */
+const MOST_JUNK = 4096;
+const MOST_JUNK_AT_FIRST = 16;
+
+const CHECK_PORT = 'Check the port: it is the one after -gdb or --port of the stub';
+const ANOTHER_DEBUGGER =
+  'Another debugger may hold this stub, which serves one at a time; or what listens there is no GDB stub';
+
+/** Collects what the other side says outside packets, and finds words for who it is when it speaks no RSP. */
+export class ForeignPeer {
+  readonly #name: string;
+  #text = '';
+  #count = 0;
+  #known = false;
+
+  /** `name` is the address. */
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  /** A packet or an acknowledgement has come: it speaks the protocol. */
+  speaksRsp(): void {
+    this.#known = true;
+    this.#count = 0;
+  }
+
+  /** Takes `count` bytes that begin with `text`; the error once they are too many. */
+  hear(text: string, count: number): RsptraceError | undefined {
+    this.#count += count;
+    if (this.#text.length < 80) this.#text += text;
+    return this.#count > (this.#known ? MOST_JUNK : MOST_JUNK_AT_FIRST) ? this.#noStub() : undefined;
+  }
+
+  /** Bytes that make a server which waits for the end of a line say who it is; none for whom something is known of. */
+  knock(): readonly number[] {
+    return this.#known || this.#text !== '' ? [] : [0x0d, 0x0a, 0x0d, 0x0a];
+  }
+
+  /** What it means that nothing came in time; undefined when something had come before. */
+  silent(): RsptraceError | undefined {
+    if (this.#known) return undefined;
+    if (this.#text !== '') return this.#noStub();
+    return new RsptraceError('RSP_TIMEOUT', `${this.#name} takes the connection and says nothing`, {
+      hint: ANOTHER_DEBUGGER,
+    });
+  }
+
+  /** What it means that the connection was closed; undefined when something had come before. */
+  closed(): RsptraceError | undefined {
+    if (this.#known) return undefined;
+    if (this.#text !== '') return this.#noStub();
+    return new RsptraceError('RSP_CLOSED', `${this.#name} closes the connection without a word`, {
+      hint: ANOTHER_DEBUGGER,
+    });
+  }
+
+  #noStub(): RsptraceError {
+    if (/HTTP\/1|<!DOCTYPE html/i.test(this.#text)) {
+      return new RsptraceError('RSP_PROTOCOL', `What listens at ${this.#name} is a web server, not a GDB stub`, {
+        hint: CHECK_PORT,
+      });
+    }
+    const line = this.#text.split(/[\r\n]/).find((each) => each !== '') ?? '';
+    const said = line.slice(0, 60).replace(/[^\x20-\x7e]/g, '?');
+    return new RsptraceError(
+      'RSP_PROTOCOL',
+      `What listens at ${this.#name} does not speak the GDB protocol; it says "${said}"`,
+      { hint: CHECK_PORT },
+    );
+  }
+}

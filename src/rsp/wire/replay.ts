@@ -1,0 +1,196 @@
+import { Buffer } from 'node:buffer';
+import { messageOf, RsptraceError } from '../../base/errors.js';
+import type { Transport, TransportEvents } from './transport.js';
+import { type WireEntry, WireReader } from './wire-log.js';
+import { WireUnits } from './wire-units.js';
+
+/** What is handed to the client in one go: it may have more to say after each. */
+const MOST_AT_ONCE = 64 * 1024;
+
+/** A packet, a byte or a notification of a recording; `write` tells the client's writes apart. */
+interface Item {
+  readonly line: number;
+  readonly to: 'stub' | 'client' | 'nobody';
+  readonly unit: string;
+}
+
+/**
+ * Plays the stub's side of a recording. What the client sends is compared, packet by packet, with what was sent then; after
+ * each, what the stub said next comes back. Only the order is kept, not the time. Acknowledgements are not compared, and
+ * packets may be spread over writes in another way than they were: an answer comes once its own packet was sent.
+ */
+class Replay implements Transport {
+  readonly name: string;
+  readonly #events: TransportEvents;
+  readonly #reader: WireReader;
+  readonly #fromClient = new WireUnits();
+  readonly #recorded = { stub: new WireUnits(), client: new WireUnits() };
+  /** What the client has sent and the recording has not met yet. */
+  readonly #sent: string[] = [];
+  /** Entries of the recording that were read and not yet met. */
+  #items: Item[] = [];
+  /** Packets that were met and not yet answered. */
+  #owed = 0;
+  /** The recorded write that was met last. */
+  #write = 0;
+  #ended = false;
+  #state: 'open' | 'closed' = 'open';
+  #scheduled = false;
+
+  constructor(path: string, events: TransportEvents) {
+    this.name = `replay:${path}`;
+    this.#events = events;
+    this.#reader = new WireReader(path);
+    this.#schedule();
+  }
+
+  write(bytes: Uint8Array): boolean {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+    for (const unit of this.#fromClient.push(text)) if (unit !== '+') this.#sent.push(unit);
+    this.#schedule();
+    return true;
+  }
+
+  close(): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    this.#reader[Symbol.dispose]();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // Never from within a write: a socket would not answer there either.
+    setImmediate(() => {
+      this.#scheduled = false;
+      if (this.#state === 'open') this.#play();
+    });
+  }
+
+  #play(): void {
+    try {
+      const text = this.#answers();
+      if (text !== '') {
+        const bytes = Buffer.from(text, 'latin1');
+        this.#schedule();
+        this.#events.data(bytes, bytes.length);
+        return;
+      }
+      const item = this.#peek();
+      if (item?.to === 'nobody' && item.unit === 'stub') this.#end(undefined);
+      else if ((item === undefined || item.to === 'nobody') && (this.#sent.length > 0 || this.#owed > 0)) {
+        throw new RsptraceError('RSP_REPLAY_ENDED', `The recording ${this.#reader.path} ends here`, {
+          hint: 'it was cut off, or its client left; what came before was replayed',
+        });
+      }
+    } catch (error) {
+      this.#end(error instanceof Error ? error : new Error(messageOf(error)));
+    }
+  }
+
+  /** What the stub says now. */
+  #answers(): string {
+    let text = '';
+    while (text.length < MOST_AT_ONCE) {
+      const item = this.#peek();
+      if (item === undefined || item.to === 'nobody') break;
+      if (item.to === 'client') {
+        this.#items.shift();
+        text += this.#say(item);
+        continue;
+      }
+      const sent = this.#sent.shift();
+      if (sent === undefined) {
+        const early = this.#early(item);
+        if (early === undefined) break;
+        text += this.#say(early);
+        continue;
+      }
+      if (!same(sent, item.unit)) throw this.#diverged(sent, item);
+      this.#items.shift();
+      this.#write = item.line;
+      if (item.unit !== '\x03') this.#owed++;
+    }
+    return text;
+  }
+
+  #say({ unit }: Item): string {
+    if (isAnswer(unit) && this.#owed > 0) this.#owed--;
+    return unit;
+  }
+
+  /** The answer to what was sent, where the recorded write went on behind it and this client waits first. */
+  #early(next: Item): Item | undefined {
+    if (this.#owed === 0 || next.line !== this.#write || next.unit === '\x03') return undefined;
+    for (let index = 0; ; index++) {
+      while (index >= this.#items.length) if (!this.#readMore()) return undefined;
+      const item = this.#items[index] as Item;
+      if (item.to === 'nobody' || (item.to === 'stub' && item.line !== this.#write)) return undefined;
+      if (item.to === 'client') return this.#items.splice(index, 1)[0];
+    }
+  }
+
+  #peek(): Item | undefined {
+    while (this.#items.length === 0) if (!this.#readMore()) return undefined;
+    return this.#items[0];
+  }
+
+  #readMore(): boolean {
+    const entry = this.#ended ? undefined : this.#reader.read();
+    if (entry === undefined) {
+      this.#ended = true;
+      return false;
+    }
+    for (const item of this.#itemsOf(entry)) this.#items.push(item);
+    return true;
+  }
+
+  #itemsOf(entry: WireEntry): Item[] {
+    const { line } = entry;
+    if (entry.kind === 'open') return [];
+    if (entry.kind === 'closed') {
+      this.#ended = true;
+      const torn = this.#recorded.client.rest();
+      const last: Item = { line, to: 'nobody', unit: entry.by };
+      return torn === '' ? [last] : [{ line, to: 'client', unit: torn }, last];
+    }
+    const units = this.#recorded[entry.to].push(entry.text);
+    const wanted = entry.to === 'stub' ? units.filter((unit) => unit !== '+') : units;
+    return wanted.map((unit) => ({ line, to: entry.to, unit }));
+  }
+
+  #diverged(sent: string, item: Item): RsptraceError {
+    return new RsptraceError(
+      'RSP_REPLAY_DIVERGED',
+      `The replay leaves the recording at ${this.#reader.path}:${item.line}: "${show(sent)}" is sent, where "${show(item.unit)}" was`,
+      { hint: 'replay with the command, the options and the ELF of the recording' },
+    );
+  }
+
+  #end(error: Error | undefined): void {
+    this.close();
+    this.#events.closed(error);
+  }
+}
+
+/** Opens a recording as a stub. Throws `RSP_REPLAY_UNREADABLE`. */
+export function openReplay(path: string, events: TransportEvents): Transport {
+  return new Replay(path, events);
+}
+
+/** What a client says of itself in qSupported changes from version to version, and the answer is the recorded one anyway. */
+function same(sent: string, recorded: string): boolean {
+  return sent === recorded || (sent.startsWith('$qSupported:') && recorded.startsWith('$qSupported:'));
+}
+
+/** A packet that ends the wait for an answer: console output does not. */
+function isAnswer(unit: string): boolean {
+  return unit[0] === '$' && !/^\$O(?!K#)/.test(unit);
+}
+
+function show(unit: string): string {
+  const packet = /^\$(.*)#..$/s.exec(unit)?.[1] ?? unit;
+  return packet
+    .slice(0, 60)
+    .replace(/[^\x20-\x7e]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`);
+}

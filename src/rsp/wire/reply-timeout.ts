@@ -1,0 +1,74 @@
+import { operationTimeouts } from './deadline.js';
+
+/** What several answers at once may take beyond that, in time-outs for each that has come. */
+const EACH_ANSWER = 1 / 4;
+
+/** Tells when a stub has been silent for too long over what it was asked. One timer, however many questions. */
+export class ReplyTimeout {
+  readonly #elapsed: () => void;
+  readonly #timeoutMs: number;
+  /** The part of the time-out that may pass in silence. */
+  readonly #part: () => number;
+  readonly #waiting: () => boolean;
+  /** When the stub was last heard, or asked after silence. */
+  #since = 0;
+  /** When it last answered, or was asked after silence. */
+  #asked = 0;
+  /** When nothing was outstanding last, and how many answers have come since. */
+  #begun = 0;
+  #answers = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `elapsed` is called while `waiting` and `part` of the time-out has passed. */
+  constructor(timeoutMs: number, waiting: () => boolean, part: () => number, elapsed: () => void) {
+    this.#timeoutMs = timeoutMs;
+    this.#waiting = waiting;
+    this.#part = part;
+    this.#elapsed = elapsed;
+  }
+
+  /** Something was asked after silence. */
+  asked(): void {
+    this.#since = performance.now();
+    this.#asked = this.#since;
+    this.#begun = this.#since;
+    this.#answers = 0;
+    this.#timer ??= setTimeout(() => this.#look(), this.#timeoutMs * this.#part());
+  }
+
+  /** Bytes have come. */
+  heard(): void {
+    this.#since = performance.now();
+  }
+
+  /** They were an answer. */
+  answered(): void {
+    this.#asked = this.#since;
+    this.#answers++;
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #left(): number {
+    const now = performance.now();
+    // A stub that keeps saying that it works (empty O packets, notifications, an answer in drops) gets so many time-outs, and no more.
+    const most = this.#timeoutMs * operationTimeouts;
+    return Math.min(
+      this.#timeoutMs * this.#part() - (now - this.#since),
+      most - (now - this.#asked),
+      most + this.#timeoutMs * EACH_ANSWER * this.#answers - (now - this.#begun),
+    );
+  }
+
+  #look(): void {
+    // What has come while this thread was busy is read before silence is concluded.
+    setImmediate(() => {
+      this.#timer = undefined;
+      if (!this.#waiting()) return;
+      if (this.#left() <= 0) this.#elapsed();
+      if (this.#waiting()) this.#timer ??= setTimeout(() => this.#look(), Math.max(this.#left(), 1));
+    });
+  }
+}

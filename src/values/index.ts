@@ -1,0 +1,35 @@
+export { valueOfBytes } from './bytes.js';
+export { type DescribedMember, type DescribedType, describeType } from './described-types.js';
+export { type MemberExpr, parseMemberExpr } from './member-expr.js';
+export { type ExpressionScope, evaluateMemberExpr, type Operand } from './member-expr-eval.js';
+export { ObjectPlace, type PlacePart } from './object-place.js';
+export { formatValue, valueJson } from './print.js';
+export { type NamedDie, ProgramNames } from './program-names.js';
+export { Shapes } from './program-shapes.js';
+export { Values } from './program-values.js';
+export { type AddressNames, type ReadOptions, readValue } from './reader.js';
+export type {
+  DynShape,
+  EnumShape,
+  FieldShape,
+  Shape,
+  ShapeKind,
+  SharedView,
+  SliceShape,
+  StructShape,
+  UnionShape,
+  VariantShape,
+  View,
+} from './shape.js';
+export {
+  defaultLimits,
+  type FieldValue,
+  type PointerStyle,
+  type PointerValue,
+  type SequenceValue,
+  type StructValue,
+  type Value,
+  type ValueLimits,
+  type WrapperValue,
+} from './value.js';
+export { type FrameAccess, placeOf, type Variable, variablesAt } from './variables.js';

@@ -1,0 +1,140 @@
+import { addOffset, addr } from '../base/addr.js';
+import { ObjectPlace } from './object-place.js';
+import type { ValueReading } from './reader.js';
+import type { Shape, SharedView, View } from './shape.js';
+import type { Value } from './value.js';
+
+/** Reads a library type as what it holds. */
+export async function readView(reading: ValueReading, shape: Shape, view: View, place: ObjectPlace): Promise<Value> {
+  switch (view.kind) {
+    case 'through':
+      return reading.read(view.type(), place.inside(view.offset));
+    case 'vec':
+    case 'deque': {
+      const pointer = await reading.number(shape, place.inside(view.pointer));
+      if (typeof pointer !== 'bigint') return pointer;
+      const length = await reading.length(shape, place.inside(view.length));
+      if (typeof length !== 'number') return length;
+      const at = addr(pointer);
+      if (view.kind === 'vec') {
+        if (view.text) return reading.text(shape, at, length);
+        const read = (): Promise<Value> =>
+          reading.sequence(shape, 'Vec', view.element(), ObjectPlace.memory(at), length);
+        return reading.follow(shape, at, read);
+      }
+      return readDeque(reading, shape, view, place, ObjectPlace.memory(at), length);
+    }
+    case 'shared':
+      return readShared(reading, shape, view, place);
+    case 'guarded':
+      return readGuarded(reading, shape, view, place);
+  }
+}
+
+/** A ring: element i lies at (head + i) modulo the capacity. */
+async function readDeque(
+  reading: ValueReading,
+  shape: Shape,
+  view: View & { kind: 'deque' },
+  place: ObjectPlace,
+  buffer: ObjectPlace,
+  length: number,
+): Promise<Value> {
+  const element = view.element();
+  if (element.size === undefined) return { kind: 'invalid', type: shape.name, reason: 'elements of unknown size' };
+  const head = await reading.length(shape, place.inside(view.head));
+  if (typeof head !== 'number') return head;
+  const capacity = await reading.length(shape, place.inside(view.capacity));
+  if (typeof capacity !== 'number') return capacity;
+  const { size } = element;
+  if (size > 0 && (length > capacity || (head >= capacity && capacity > 0))) {
+    return { kind: 'invalid', type: shape.name, reason: `head ${head}, length ${length}, capacity ${capacity}` };
+  }
+  const placeOf = (i: number): ObjectPlace => buffer.inside(size === 0 ? 0 : ((head + i) % capacity) * size);
+  const read = (): Promise<Value> => reading.elements(shape, 'VecDeque', element, length, placeOf);
+  const { address } = buffer;
+  return address === undefined ? read() : reading.follow(shape, address, read);
+}
+
+const DANGLING = 0xffff_ffff_ffff_ffffn;
+/** What a live pointer's strong count, read as a signed number, never exceeds. */
+const MAX_COUNT = 1n << 62n;
+
+async function readShared(reading: ValueReading, shape: Shape, view: SharedView, place: ObjectPlace): Promise<Value> {
+  const type = shape.name;
+  const pointer = await reading.number(shape, place.inside(view.pointer));
+  if (typeof pointer !== 'bigint') return pointer;
+  const { name } = view;
+  if (name === 'Weak' && pointer === DANGLING) return { kind: 'wrapper', type, name, facts: [], value: undefined };
+  const at = addr(pointer);
+  const strong = await reading.number(shape, ObjectPlace.memory(addOffset(at, view.strong)));
+  if (typeof strong !== 'bigint') return strong;
+  const weak = await reading.number(shape, ObjectPlace.memory(addOffset(at, view.weak)));
+  if (typeof weak !== 'bigint') return weak;
+  // All strong pointers together hold one weak count.
+  const others = strong > 0n && weak > 0n ? weak - 1n : weak;
+  const facts = [
+    { name: 'strong', value: strong.toString() },
+    { name: 'weak', value: others.toString() },
+  ];
+  if (strong > MAX_COUNT) return { kind: 'invalid', type, reason: `strong count 0x${strong.toString(16)}` };
+  if (name === 'Weak' || strong === 0n) return { kind: 'wrapper', type, name, facts, value: undefined };
+  const { target } = view;
+  let value: Value | undefined;
+  switch (target.kind) {
+    case 'sized': {
+      const inner = target.type();
+      const where = addOffset(at, target.offset);
+      value = await reading.follow(inner, where, () => reading.read(inner, ObjectPlace.memory(where)));
+      break;
+    }
+    case 'slice': {
+      const length = await reading.length(shape, place.inside(target.length));
+      if (typeof length !== 'number') return length;
+      const element = target.element();
+      const where = addOffset(at, target.offset);
+      value = target.text
+        ? await reading.text(shape, where, length)
+        : await reading.sequence(shape, '', element, ObjectPlace.memory(where), length);
+      break;
+    }
+    case 'dyn': {
+      const vtable = await reading.number(shape, place.inside(target.vtable));
+      if (typeof vtable !== 'bigint') return vtable;
+      const concrete = reading.concrete(addr(vtable));
+      // drop_in_place, size, align: the first three words of every vtable.
+      const align = await reading.number(shape, ObjectPlace.memory(addr(vtable + 16n)));
+      if (concrete === undefined || typeof align !== 'bigint' || align > 1n << 29n) break;
+      const where = addOffset(at, afterCounts(Number(align)));
+      value = await reading.follow(concrete, where, () => reading.read(concrete, ObjectPlace.memory(where)));
+    }
+  }
+  return { kind: 'wrapper', type, name, facts, value };
+}
+
+/** Where what follows two counts begins. */
+function afterCounts(align: number): number {
+  const by = Math.max(align, 1);
+  return Math.ceil(16 / by) * by;
+}
+
+async function readGuarded(
+  reading: ValueReading,
+  shape: Shape,
+  view: View & { kind: 'guarded' },
+  place: ObjectPlace,
+): Promise<Value> {
+  const facts: { name: string; value: string }[] = [];
+  for (const { name, offset, size } of view.facts) {
+    const found = await reading.number(shape, place.inside(offset), size);
+    if (typeof found !== 'bigint') return found;
+    const count = BigInt.asIntN(64, found);
+    if (name !== 'borrow') {
+      if (count !== 0n) facts.push({ name, value: 'true' });
+    } else if (count !== 0n) facts.push({ name: 'borrowed', value: count < 0n ? 'mut' : count.toString() });
+  }
+  const value = await reading.read(view.type(), place.inside(view.offset));
+  // A RefCell that nobody borrows is what it holds.
+  if (view.name === 'RefCell' && facts.length === 0) return value;
+  return { kind: 'wrapper', type: shape.name, name: view.name, facts, value };
+}

@@ -1,0 +1,384 @@
+import { type Addr, addr } from '../base/addr.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import type { Die } from '../dwarf/index.js';
+import { littleEndian } from '../dwarf/index.js';
+import { readView } from './library-views.js';
+import { type Missing, ObjectPlace } from './object-place.js';
+import type { Shapes } from './program-shapes.js';
+import type { EnumShape, FieldShape, Shape } from './shape.js';
+import {
+  defaultLimits,
+  type FieldValue,
+  type PointerStyle,
+  type StructValue,
+  type Value,
+  type ValueLimits,
+} from './value.js';
+
+/** What a reader can be told about addresses. */
+export interface AddressNames {
+  /** What to call a function by its address. */
+  symbol?(address: Addr): string | undefined;
+  /** The concrete type that a vtable is for. */
+  concrete?(vtable: Addr): Die | undefined;
+}
+
+export interface ReadOptions extends AddressNames {
+  readonly limits?: Partial<ValueLimits>;
+  /** Library types as the fields that they are made of; pointers are not followed, but for slices and strings. */
+  readonly raw?: boolean;
+}
+
+/** Objects up to this size are read in one go. */
+const READ_AHEAD = 0x1_0000;
+const WORD = 8;
+
+/** Reads the value at a place. Throws only for damaged debug info; memory that cannot be read is part of the value. */
+export function readValue(
+  shapes: Shapes,
+  memory: MemoryReader,
+  shape: Shape,
+  place: ObjectPlace,
+  options: ReadOptions = {},
+): Promise<Value> {
+  return new ValueReading(shapes, memory, options).read(shape, place);
+}
+
+/** One reading: counts what it has read against its limits. */
+export class ValueReading {
+  readonly shapes: Shapes;
+  readonly limits: ValueLimits;
+  readonly names: AddressNames;
+  readonly #memory: MemoryReader;
+  readonly #raw: boolean;
+  #values: number;
+  #bytes: number;
+  #depth = 0;
+  /** Addresses and types of the pointers that are being followed. */
+  readonly #following = new Set<string>();
+
+  constructor(shapes: Shapes, memory: MemoryReader, options: ReadOptions) {
+    this.shapes = shapes;
+    this.limits = { ...defaultLimits, ...options.limits };
+    this.names = options;
+    this.#memory = memory;
+    this.#raw = options.raw ?? false;
+    this.#values = this.limits.values;
+    this.#bytes = this.limits.bytes;
+  }
+
+  async read(shape: Shape, at: ObjectPlace): Promise<Value> {
+    if (this.#depth >= this.limits.depth) return { kind: 'cut', type: shape.name, reason: 'depth' };
+    if (--this.#values < 0) return { kind: 'cut', type: shape.name, reason: 'size' };
+    this.#depth++;
+    try {
+      const { size } = shape;
+      const place = size !== undefined && size > 0 && size <= READ_AHEAD ? await this.ahead(at, size) : at;
+      return await this.#read(shape, place);
+    } finally {
+      this.#depth--;
+    }
+  }
+
+  /** The place with `size` bytes read ahead, as far as the limit on bytes allows. */
+  async ahead(place: ObjectPlace, size: number): Promise<ObjectPlace> {
+    if (place.isAtHand(size) || size > this.#bytes) return place;
+    this.#bytes -= size;
+    return place.readAhead(this.#memory, size);
+  }
+
+  /** `size` bytes; a value that says why where they are not to be had. */
+  async bytes(shape: Shape, place: ObjectPlace, size: number): Promise<Uint8Array | Value> {
+    if (!place.isAtHand(size)) {
+      if (size > this.#bytes) return { kind: 'cut', type: shape.name, reason: 'size' };
+      this.#bytes -= size;
+    }
+    const found = await place.read(this.#memory, size);
+    return found instanceof Uint8Array ? found : missingValue(shape, found);
+  }
+
+  /** An unsigned number. */
+  async number(shape: Shape, place: ObjectPlace, size = WORD): Promise<bigint | Value> {
+    const found = await this.bytes(shape, place, size);
+    return found instanceof Uint8Array ? littleEndian(found) : found;
+  }
+
+  async #read(shape: Shape, place: ObjectPlace): Promise<Value> {
+    const type = shape.name;
+    switch (shape.kind) {
+      case 'unit':
+        return { kind: 'struct', type, name: '', variant: undefined, form: 'tuple', fields: [] };
+      case 'integer':
+      case 'float':
+      case 'bool':
+      case 'char':
+      case 'enumeration': {
+        const bytes = await this.bytes(shape, place, shape.size ?? 0);
+        return bytes instanceof Uint8Array ? scalarValue(shape, bytes) : bytes;
+      }
+      case 'pointer': {
+        const address = await this.number(shape, place);
+        if (typeof address !== 'bigint') return address;
+        return this.#pointer(shape, shape.style, addr(address), shape.target());
+      }
+      case 'slice':
+        return this.#slice(shape, place);
+      case 'dyn':
+        return this.#dyn(shape, place);
+      case 'struct':
+      case 'union': {
+        const view = this.#raw ? undefined : shape.view();
+        if (view !== undefined) return readView(this, shape, view, place);
+        return this.#struct(shape, shape.short, shape.fields, place);
+      }
+      case 'enum':
+        return this.#enum(shape, place);
+      case 'array':
+        return this.#array(shape, place);
+      case 'opaque': {
+        if (shape.size === undefined) return { kind: 'invalid', type, reason: 'a type of unknown size' };
+        const bytes = await this.bytes(shape, place, Math.min(shape.size, this.limits.text));
+        return bytes instanceof Uint8Array ? { kind: 'bytes', type, bytes } : bytes;
+      }
+    }
+  }
+
+  async #fields(fields: readonly FieldShape[], place: ObjectPlace): Promise<FieldValue[]> {
+    const found: FieldValue[] = [];
+    for (const field of fields) {
+      // What remains would be cut, one by one.
+      if (this.#values <= 0 && found.length > 0) break;
+      found.push({ name: fieldName(field.name), value: await this.#field(field, place) });
+    }
+    return found;
+  }
+
+  async #field(field: FieldShape, place: ObjectPlace): Promise<Value> {
+    const shape = field.type();
+    if (field.bits === undefined) return this.read(shape, place.inside(field.offset));
+    const { offset, size } = field.bits;
+    if (!(size > 0 && size <= 64) || this.#values-- <= 0) return { kind: 'cut', type: shape.name, reason: 'size' };
+    const bytes = await this.bytes(shape, place.inside(field.offset), Math.ceil((offset + size) / 8));
+    if (!(bytes instanceof Uint8Array)) return bytes;
+    const bits = (littleEndian(bytes) >> BigInt(offset)) & ((1n << BigInt(size)) - 1n);
+    const signed = 'signed' in shape && shape.signed;
+    const wide = signed ? BigInt.asUintN((shape.size ?? 8) * 8, BigInt.asIntN(size, bits)) : bits;
+    return scalarValue(shape, wordBytes(wide, shape.size ?? 8));
+  }
+
+  async #struct(
+    shape: Shape,
+    name: string,
+    fields: readonly FieldShape[],
+    place: ObjectPlace,
+    variant?: string,
+  ): Promise<StructValue> {
+    const tuple = fields.length > 0 && fields.every((f) => /^__\d+$/.test(f.name));
+    const form = shape.kind === 'union' ? 'union' : tuple ? 'tuple' : 'named';
+    return { kind: 'struct', type: shape.name, name, variant, form, fields: await this.#fields(fields, place) };
+  }
+
+  async #enum(shape: Shape & EnumShape, place: ObjectPlace): Promise<Value> {
+    const { discriminant, variants } = shape;
+    let variant = variants.length === 1 ? variants[0] : undefined;
+    if (discriminant !== undefined) {
+      const value = await this.number(shape, place.inside(discriminant.offset), discriminant.size);
+      if (typeof value !== 'bigint') return value;
+      variant =
+        variants.find((v) => v.values?.some((r) => value >= r.low && value <= r.high)) ??
+        variants.find((v) => v.values === undefined);
+      if (variant === undefined) {
+        return { kind: 'invalid', type: shape.name, reason: `discriminant 0x${value.toString(16)}` };
+      }
+    }
+    if (variant === undefined) return { kind: 'invalid', type: shape.name, reason: 'an enum without variants' };
+    const name = shape.short === '' ? variant.name : `${shape.short}::${variant.name}`;
+    return this.#struct(shape, name, [...shape.fields, ...variant.fields()], place, variant.name);
+  }
+
+  async #array(shape: Shape & { kind: 'array' }, place: ObjectPlace): Promise<Value> {
+    const element = shape.element();
+    const { count } = shape;
+    if (count === undefined) return { kind: 'sequence', type: shape.name, name: '', length: 0, elements: [] };
+    if (!this.#raw && element.kind === 'integer' && element.character) return this.#characters(shape, place, count);
+    return this.sequence(shape, '', element, place, count);
+  }
+
+  /** A C array of characters, up to its zero; one without is an array of numbers. */
+  async #characters(shape: Shape & { kind: 'array' }, place: ObjectPlace, count: number): Promise<Value> {
+    const bytes = await this.bytes(shape, place, Math.min(count, this.limits.text));
+    if (!(bytes instanceof Uint8Array)) return bytes;
+    const end = bytes.indexOf(0);
+    if (end < 0) return this.sequence(shape, '', shape.element(), place, count);
+    return textValue(shape.name, bytes.subarray(0, end), end);
+  }
+
+  /** Elements one behind the other. */
+  async sequence(shape: Shape, name: string, element: Shape, place: ObjectPlace, length: number): Promise<Value> {
+    const size = element.size;
+    const shown = Math.min(length, this.limits.elements);
+    if (size === undefined && shown > 0) {
+      return { kind: 'invalid', type: shape.name, reason: 'elements of unknown size' };
+    }
+    const stride = size ?? 0;
+    const from = stride * shown <= READ_AHEAD ? await this.ahead(place, stride * shown) : place;
+    return this.elements(shape, name, element, length, (i) => from.inside(i * stride));
+  }
+
+  async elements(
+    shape: Shape,
+    name: string,
+    element: Shape,
+    length: number,
+    placeOf: (index: number) => ObjectPlace,
+  ): Promise<Value> {
+    const elements: Value[] = [];
+    const shown = Math.min(length, this.limits.elements);
+    for (let i = 0; i < shown && (i === 0 || this.#values > 0); i++)
+      elements.push(await this.read(element, placeOf(i)));
+    return { kind: 'sequence', type: shape.name, name, length, elements };
+  }
+
+  /** A string of `length` bytes, of which at most the limit is read. */
+  async text(shape: Shape, address: Addr, length: number): Promise<Value> {
+    const size = Math.min(length, this.limits.text);
+    if (size === 0) return textValue(shape.name, new Uint8Array(0), length);
+    const bytes = await this.bytes(shape, ObjectPlace.memory(address), size);
+    return bytes instanceof Uint8Array ? textValue(shape.name, bytes, length) : bytes;
+  }
+
+  async #slice(shape: Shape & { kind: 'slice' }, place: ObjectPlace): Promise<Value> {
+    const address = await this.number(shape, place.inside(shape.pointer));
+    if (typeof address !== 'bigint') return address;
+    const length = await this.length(shape, place.inside(shape.length));
+    if (typeof length !== 'number') return length;
+    const at = addr(address);
+    let target: Value | undefined;
+    if (shape.style !== 'raw') {
+      target = shape.text
+        ? await this.text(shape, at, length)
+        : await this.follow(shape, at, () => this.sequence(shape, '', shape.element(), ObjectPlace.memory(at), length));
+      if (target.kind === 'text') return target;
+    }
+    return this.pointerValue(shape, shape.style, at, target);
+  }
+
+  /** A length or count as the target keeps it; more than 2^53 is no length. */
+  async length(shape: Shape, place: ObjectPlace): Promise<number | Value> {
+    const length = await this.number(shape, place);
+    if (typeof length !== 'bigint') return length;
+    if (length > BigInt(Number.MAX_SAFE_INTEGER)) {
+      return { kind: 'invalid', type: shape.name, reason: `length 0x${length.toString(16)}` };
+    }
+    return Number(length);
+  }
+
+  async #dyn(shape: Shape & { kind: 'dyn' }, place: ObjectPlace): Promise<Value> {
+    const address = await this.number(shape, place.inside(shape.pointer));
+    if (typeof address !== 'bigint') return address;
+    const vtable = await this.number(shape, place.inside(shape.vtable));
+    if (typeof vtable !== 'bigint') return vtable;
+    const concrete = this.concrete(addr(vtable));
+    const at = addr(address);
+    const target =
+      concrete === undefined || this.#raw || shape.style === 'raw'
+        ? undefined
+        : await this.follow(concrete, at, () => this.read(concrete, ObjectPlace.memory(at)));
+    return {
+      ...this.pointerValue(shape, shape.style, at, target),
+      dyn: { trait: shape.trait, vtable: addr(vtable), concrete: concrete?.name },
+    };
+  }
+
+  /** The type behind a vtable. */
+  concrete(vtable: Addr): Shape | undefined {
+    const die = this.names.concrete?.(vtable);
+    return die === undefined ? undefined : this.shapes.of(die);
+  }
+
+  async #pointer(shape: Shape, style: PointerStyle, address: Addr, target: Shape | undefined): Promise<Value> {
+    const followed =
+      !this.#raw && target !== undefined && ['ref', 'mut', 'box'].includes(style) && target.size !== undefined
+        ? await this.follow(target, address, () => this.read(target, ObjectPlace.memory(address)))
+        : undefined;
+    return this.pointerValue(shape, style, address, followed);
+  }
+
+  /** Reads what a pointer points to, unless that is being read already. */
+  async follow(target: Shape, address: Addr, read: () => Promise<Value>): Promise<Value> {
+    const key = `${address} ${target.name}`;
+    if (this.#following.has(key)) return { kind: 'cut', type: target.name, reason: 'cycle' };
+    this.#following.add(key);
+    try {
+      return await read();
+    } finally {
+      this.#following.delete(key);
+    }
+  }
+
+  pointerValue(
+    shape: Shape,
+    style: PointerStyle,
+    address: Addr,
+    target: Value | undefined,
+  ): Value & { kind: 'pointer' } {
+    const symbol = style === 'fn' && address !== 0n ? this.names.symbol?.(address) : undefined;
+    return { kind: 'pointer', type: shape.name, style, address, target, dyn: undefined, symbol };
+  }
+}
+
+const utf8 = new TextDecoder('utf-8');
+
+function textValue(type: string, bytes: Uint8Array, length: number): Value {
+  return { kind: 'text', type, text: utf8.decode(bytes), length, cut: bytes.length < length };
+}
+
+function missingValue(shape: Shape, missing: Missing): Value {
+  if (missing.missing === 'optimized-out') return { kind: 'optimized-out', type: shape.name };
+  return { kind: 'unreadable', type: shape.name, address: missing.address, size: missing.size };
+}
+
+/** `__0` of a tuple is `0`, as Rust writes it. */
+export function fieldName(name: string): string {
+  return /^__\d+$/.test(name) ? name.slice(2) : name;
+}
+
+/** An integer's, float's, char's, bool's or C-like enum's value from its bytes. */
+export function scalarValue(shape: Shape, bytes: Uint8Array): Value {
+  const type = shape.name;
+  const bits = littleEndian(bytes);
+  switch (shape.kind) {
+    case 'bool':
+      if (bits > 1n) return { kind: 'invalid', type, reason: `0x${bits.toString(16)}` };
+      return { kind: 'bool', type, value: bits === 1n };
+    case 'char': {
+      const code = Number(bits);
+      if (code > 0x10_ffff || (code >= 0xd800 && code < 0xe000)) {
+        return { kind: 'invalid', type, reason: `0x${bits.toString(16)}` };
+      }
+      return { kind: 'char', type, value: String.fromCodePoint(code) };
+    }
+    case 'float': {
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+      const value = bytes.length === 4 ? view.getFloat32(0, true) : view.getFloat64(0, true);
+      return { kind: 'float', type, value, size: bytes.length };
+    }
+    case 'enumeration': {
+      const name = shape.names.get(bits);
+      const value = shape.signed ? BigInt.asIntN(bytes.length * 8, bits) : bits;
+      if (name === undefined) return { kind: 'invalid', type, reason: `discriminant ${value}` };
+      return { kind: 'enumerator', type, name, value };
+    }
+    case 'integer':
+      return { kind: 'integer', type, value: shape.signed ? BigInt.asIntN(bytes.length * 8, bits) : bits };
+    default:
+      return { kind: 'bytes', type, bytes };
+  }
+}
+
+/** A number as the target keeps it: little-endian, `size` bytes. */
+export function wordBytes(value: bigint, size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  for (let i = 0, rest = BigInt.asUintN(size * 8, value); i < size; i++, rest >>= 8n) bytes[i] = Number(rest & 0xffn);
+  return bytes;
+}

@@ -1,0 +1,142 @@
+import type { Die } from '../dwarf/index.js';
+import type { PointerStyle } from './value.js';
+
+/**
+ * What a reader has to know of a type: worked out once from its DIE (program-shapes.ts), used for every value. Types refer to each
+ * other by function, since they may hold pointers to themselves.
+ */
+export type Shape = {
+  /** As DWARF spells it, with namespaces and generic arguments. */
+  readonly name: string;
+  /** Bytes; undefined where it is not known (a declaration, an open array). */
+  readonly size: number | undefined;
+  /** Undefined for a type that an expression's cast made. */
+  readonly die: Die | undefined;
+} & ShapeKind;
+
+export type ShapeKind =
+  | { readonly kind: 'integer'; readonly signed: boolean; readonly character: boolean }
+  | { readonly kind: 'float' }
+  | { readonly kind: 'bool' }
+  | { readonly kind: 'char' }
+  | { readonly kind: 'unit' }
+  | { readonly kind: 'enumeration'; readonly names: ReadonlyMap<bigint, string>; readonly signed: boolean }
+  | { readonly kind: 'pointer'; readonly style: PointerStyle; readonly target: () => Shape | undefined }
+  | SliceShape
+  | DynShape
+  | StructShape
+  | UnionShape
+  | EnumShape
+  | { readonly kind: 'array'; readonly element: () => Shape; readonly count: number | undefined }
+  | { readonly kind: 'opaque' };
+
+export interface FieldShape {
+  /** As DWARF has it: `__0` of a tuple. */
+  readonly name: string;
+  readonly offset: number;
+  readonly bits: { readonly offset: number; readonly size: number } | undefined;
+  readonly type: () => Shape;
+}
+
+/** `&[T]`, `&str`, `*const [T]`, `Box<str>`: two words. */
+export interface SliceShape {
+  readonly kind: 'slice';
+  readonly style: PointerStyle;
+  readonly fields: readonly FieldShape[];
+  readonly pointer: number;
+  readonly length: number;
+  readonly text: boolean;
+  readonly element: () => Shape;
+}
+
+/** `&dyn Trait`, `Box<dyn Trait>`: two words. */
+export interface DynShape {
+  readonly kind: 'dyn';
+  readonly style: PointerStyle;
+  readonly fields: readonly FieldShape[];
+  readonly pointer: number;
+  readonly vtable: number;
+  readonly trait: string;
+}
+
+export interface StructShape {
+  readonly kind: 'struct';
+  readonly short: string;
+  readonly fields: readonly FieldShape[];
+  /** How a library type is understood, when its fields are what they are expected to be. */
+  readonly view: () => View | undefined;
+}
+
+export interface UnionShape {
+  readonly kind: 'union';
+  readonly short: string;
+  readonly fields: readonly FieldShape[];
+  readonly view: () => View | undefined;
+}
+
+export interface EnumShape {
+  readonly kind: 'enum';
+  /** Of a coroutine its name, which its states' names are put behind; else empty. */
+  readonly short: string;
+  readonly discriminant: { readonly offset: number; readonly size: number } | undefined;
+  /** Members that all variants share. */
+  readonly fields: readonly FieldShape[];
+  readonly variants: readonly VariantShape[];
+}
+
+export interface VariantShape {
+  readonly name: string;
+  /** Undefined for the variant of all other values. */
+  readonly values: readonly { readonly low: bigint; readonly high: bigint }[] | undefined;
+  readonly fields: () => readonly FieldShape[];
+}
+
+/** A library type, its shape verified. Offsets count from the start of the type. */
+export type View =
+  /** Nothing but what it holds: `Cell`, an atomic, `NonNull`, `Pin`. */
+  | { readonly kind: 'through'; readonly offset: number; readonly type: () => Shape }
+  | {
+      readonly kind: 'vec';
+      readonly pointer: number;
+      readonly length: number;
+      readonly element: () => Shape;
+      readonly text: boolean;
+    }
+  | {
+      readonly kind: 'deque';
+      readonly pointer: number;
+      readonly length: number;
+      readonly head: number;
+      readonly capacity: number;
+      readonly element: () => Shape;
+    }
+  | SharedView
+  | {
+      readonly kind: 'guarded';
+      readonly name: string;
+      readonly offset: number;
+      readonly type: () => Shape;
+      readonly facts: readonly { readonly name: string; readonly offset: number; readonly size: number }[];
+    };
+
+/** `Rc`, `Arc` and their `Weak`s: a pointer to two counts and a value, which may be unsized. */
+export interface SharedView {
+  readonly kind: 'shared';
+  readonly name: 'Rc' | 'Arc' | 'Weak';
+  readonly pointer: number;
+  /** Offsets from where it points. */
+  readonly strong: number;
+  readonly weak: number;
+  readonly target:
+    | { readonly kind: 'sized'; readonly offset: number; readonly type: () => Shape }
+    | {
+        readonly kind: 'slice';
+        /** From the start of the pointer itself. */
+        readonly length: number;
+        readonly text: boolean;
+        readonly offset: number;
+        readonly element: () => Shape;
+      }
+    /** `vtable`: from the start of the pointer itself. */
+    | { readonly kind: 'dyn'; readonly vtable: number; readonly trait: string };
+}

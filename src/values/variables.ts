@@ -1,0 +1,168 @@
+import type { Addr } from '../base/addr.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import type { DebugInfo, Die, Unit } from '../dwarf/index.js';
+import {
+  type Answer,
+  DW_AT,
+  DW_TAG,
+  evaluateAsync,
+  type Location,
+  littleEndian,
+  locationAt,
+  type Need,
+  nameOf,
+  rangesOf,
+  through,
+} from '../dwarf/index.js';
+import type { CodeAddress } from '../elf/index.js';
+import { ObjectPlace, type PlacePart } from './object-place.js';
+import { wordBytes } from './reader.js';
+
+/** A parameter or local variable that is in scope at an address. */
+export interface Variable {
+  readonly name: string;
+  readonly die: Die;
+  readonly type: Die | undefined;
+  readonly parameter: boolean;
+  /** The function that it belongs to: the one at the address, or one that is inlined there. */
+  readonly owner: Die;
+}
+
+/** What a frame can tell; what it cannot is undefined. Registers go by their DWARF numbers. */
+export interface FrameAccess {
+  readonly pc: Addr;
+  register(number: number): bigint | undefined;
+  /** The canonical frame address, from unwinding. */
+  cfa?(): Promise<bigint | undefined>;
+  /** What an expression was worth when the function was entered: asked of the caller. */
+  entryValue?(expression: Uint8Array, unit: Unit): Promise<bigint | undefined>;
+  /** The address of thread-local storage at an offset. */
+  threadLocal?(offset: bigint): Promise<bigint | undefined>;
+}
+
+const MAX_SCOPES = 256;
+
+/** The variables in scope at a code address, innermost scope first: a name that is shadowed comes later. */
+export function variablesAt(debug: DebugInfo, pc: Addr): Variable[] {
+  const fn = debug.functionAt(pc)?.die;
+  if (fn === undefined) return [];
+  return debug.attempt(fn.unit, () => scopesAt(fn, debug.elf.codes.toCode(pc))) ?? [];
+}
+
+function scopesAt(fn: Die, pc: CodeAddress): Variable[] {
+  const found: Variable[] = [];
+  let scope: Die | undefined = fn;
+  let owner = fn;
+  for (let depth = 0; scope !== undefined && depth < MAX_SCOPES; depth++) {
+    const here: Variable[] = [];
+    let inner: Die | undefined;
+    for (const child of scope.children()) {
+      switch (child.tag) {
+        case DW_TAG.formal_parameter:
+        case DW_TAG.variable: {
+          const name = nameOf(child);
+          const type = through(child, (d) => d.follow(DW_AT.type));
+          const parameter = child.tag === DW_TAG.formal_parameter;
+          if (name !== undefined) here.push({ name, die: child, type, parameter, owner });
+          break;
+        }
+        case DW_TAG.lexical_block:
+        case DW_TAG.inlined_subroutine:
+          if (rangesOf(child).some((r) => pc >= r.low && pc < r.high)) inner = child;
+      }
+    }
+    // Of two in one scope, the later declaration hides the earlier.
+    found.unshift(...here.reverse());
+    if (inner?.tag === DW_TAG.inlined_subroutine) owner = inner;
+    scope = inner;
+  }
+  return found;
+}
+
+/** Where a variable lies in a frame; undefined where its location does not say (optimized out there). Throws `DWARF_EXPRESSION`. */
+export async function placeOf(
+  variable: { readonly die: Die },
+  frame: FrameAccess | undefined,
+  memory: MemoryReader,
+): Promise<ObjectPlace | undefined> {
+  const { die } = variable;
+  const constant = die.locate(DW_AT.const_value);
+  if (constant !== undefined && !die.has(DW_AT.location)) {
+    const block = die.block(DW_AT.const_value);
+    return ObjectPlace.bytes(block ?? wordBytes(die.big(DW_AT.const_value) ?? 0n, 16));
+  }
+  const pc = frame === undefined ? Number.NaN : die.unit.codes.toCode(frame.pc);
+  const expression = locationAt(die, DW_AT.location, pc);
+  if (expression === undefined || expression.length === 0) return undefined;
+  const fn = frame && die.unit.debug.functionAt(frame.pc)?.die;
+  const found = await evaluateAsync(expression, die.unit, (need) => answer(need, die.unit, fn, frame, memory, 0));
+  if ('missing' in found) return undefined;
+  const parts = found.pieces.map(
+    ({ location, bitSize }): PlacePart => ({
+      size: bitSize === undefined ? Number.POSITIVE_INFINITY : bitSize / 8,
+      at: partAt(location, frame),
+    }),
+  );
+  // A piece of an odd number of bits: nothing that a compiler for these machines emits.
+  if (parts.some((p) => p.size !== Number.POSITIVE_INFINITY && !Number.isInteger(p.size))) return undefined;
+  return ObjectPlace.parts(parts);
+}
+
+function partAt(location: Location, frame: FrameAccess | undefined): PlacePart['at'] {
+  switch (location.kind) {
+    case 'memory':
+      return { address: location.address };
+    case 'register': {
+      const value = frame?.register(location.register);
+      return value === undefined ? undefined : { bytes: wordBytes(value, 8) };
+    }
+    case 'value':
+      return { bytes: wordBytes(location.value, 8) };
+    case 'bytes':
+      return { bytes: location.bytes };
+    case 'implicit-pointer':
+    case 'optimized-out':
+      return undefined;
+  }
+}
+
+const MAX_NESTING = 4;
+
+async function answer(
+  need: Need,
+  unit: Unit,
+  fn: Die | undefined,
+  frame: FrameAccess | undefined,
+  memory: MemoryReader,
+  nesting: number,
+): Promise<Answer> {
+  switch (need.kind) {
+    case 'register':
+      return frame?.register(need.register);
+    case 'memory': {
+      const bytes = await memory.read(need.address, need.size);
+      return bytes && littleEndian(bytes);
+    }
+    case 'cfa':
+      return frame?.cfa?.();
+    case 'entry-value':
+      return frame?.entryValue?.(need.expression, unit);
+    case 'tls':
+      return frame?.threadLocal?.(need.offset);
+    case 'object-address':
+      return undefined;
+    case 'frame-base': {
+      if (fn === undefined || frame === undefined || nesting >= MAX_NESTING) return undefined;
+      const expression = locationAt(fn, DW_AT.frame_base, fn.unit.codes.toCode(frame.pc));
+      if (expression === undefined) return undefined;
+      const found = await evaluateAsync(expression, fn.unit, (inner) =>
+        answer(inner, fn.unit, fn, frame, memory, nesting + 1),
+      );
+      const location = 'pieces' in found ? found.pieces[0]?.location : undefined;
+      // A frame base that is a register stands for what the register holds (DWARF 5, section 3.3.5).
+      if (location?.kind === 'register') return frame.register(location.register);
+      if (location?.kind === 'memory') return location.address;
+      return location?.kind === 'value' ? location.value : undefined;
+    }
+  }
+}

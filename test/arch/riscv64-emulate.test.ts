@@ -1,0 +1,176 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { riscv64 } from '../../src/arch/index.js';
+import { decode, type Instruction } from '../../src/arch/riscv64/decode.js';
+import { addr } from '../../src/base/addr.js';
+import { elfPath } from '../qemu/guests/guests.js';
+import { compare, type Trial } from './compare.js';
+import { disassemble } from './objdump.js';
+import { random, values } from './random.js';
+import { StepOracle } from './step-oracle.js';
+
+/** The order of QEMU's `g` packet: x0 to x31 by the names of its riscv-64bit-cpu.xml, then pc. */
+const order =
+  'zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6 pc'.split(' ');
+const machine = '-M virt -m 32M -bios none -display none -serial none -monitor none -S -gdb stdio'.split(' ');
+
+const CODE = 0x8010_0000n;
+const STACK = 0x8080_0000n;
+
+/** What an instruction is to the code under test: the op, and whether it came compressed. */
+function classOf({ op, compressed }: Instruction): string {
+  return compressed ? `c.${op}` : op;
+}
+
+/** Everything that must be carried out, by the manual's mnemonics; `c.` marks what has a compressed form. */
+const wanted = [
+  'add sub sll slt sltu xor srl sra or and addw subw sllw srlw sraw mul mulh mulhsu mulhu mulw div divu rem remu divw divuw remw remuw',
+  'addi slti sltiu xori ori andi slli srli srai addiw slliw srliw sraiw lui auipc jal jalr beq bne blt bge bltu bgeu',
+  'lb lh lw ld lbu lhu lwu sb sh sw sd',
+  'c.add c.sub c.xor c.or c.and c.addw c.subw c.addi c.addiw c.andi c.slli c.srli c.srai c.lui c.jal c.jalr c.beq c.bne c.lw c.ld c.sw c.sd',
+].flatMap((line) => line.split(' '));
+
+/** Encodings of every class: random words of the right opcodes, and what the guests' compiler wrote. */
+function encodings(perClass: number, next: () => number): Map<string, Uint8Array[]> {
+  const found = new Map<string, Uint8Array[]>(wanted.map((name) => [name, []]));
+  const offer = (bytes: Uint8Array, room: number): void => {
+    const instruction = decode(bytes);
+    const list = instruction && found.get(classOf(instruction));
+    if (list !== undefined && list.length < room && riscv64.emulate(bytes, addr(CODE)) !== undefined) list.push(bytes);
+  };
+  for (const name of ['rv-o0', 'rv-o2']) {
+    const unique = new Map(
+      disassemble('riscv64', elfPath(name)).map(({ bytes }) => [Buffer.from(bytes).toString('hex'), bytes]),
+    );
+    const all = [...unique.values()];
+    for (let left = all.length; left > 0; left--) {
+      const index = next() % left;
+      offer(all[index] as Uint8Array, perClass / 2);
+      all[index] = all[left - 1] as Uint8Array;
+    }
+  }
+  const opcodes = [0x03, 0x13, 0x17, 0x1b, 0x23, 0x33, 0x37, 0x3b, 0x63, 0x67, 0x6f];
+  for (let round = 0; round < 400 * perClass; round++) {
+    const opcode = opcodes[round % opcodes.length] as number;
+    let word = (next() & 0xffff_ff80) | opcode;
+    if (opcode === 0x33 || opcode === 0x3b)
+      word = (word & 0x1ff_ffff) | (([0, 1, 1, 0x20][next() & 3] as number) << 25);
+    if (opcode === 0x1b || (opcode === 0x13 && (next() & 1) === 0)) word &= 0x43ff_ffff;
+    // Loads and stores go through sp or s0.
+    if (opcode === 0x03 || opcode === 0x23) word = (word & ~(31 << 15)) | ((next() & 1 ? 2 : 8) << 15);
+    offer(Uint8Array.of(word, word >> 8, word >> 16, word >> 24), perClass);
+    const half = next();
+    if ((half & 3) !== 3) offer(Uint8Array.of(half, half >> 8), perClass);
+  }
+  return found;
+}
+
+t.test('carrying an instruction out leaves what QEMU leaves after a step', { timeout: 600_000 }, async (t) => {
+  const next = random(42);
+  const value = values(next);
+  const perClass = 240;
+  const trials: Trial[] = [];
+  const found = encodings(perClass, next);
+  for (const [name, list] of found) {
+    t.ok(list.length >= perClass / 4, `${name}: ${list.length} encodings`);
+    for (let index = 0; index < perClass; index++) {
+      const bytes = list[index % list.length] as Uint8Array;
+      const pc = CODE + BigInt(16 * (next() % 4096));
+      const registers = new Map(order.map((register) => [register, value()]));
+      const sp = STACK + BigInt(next() % 0x1_0000);
+      registers.set('zero', 0n).set('pc', pc).set('sp', sp);
+      // Where s0 is the base it points into the frame now and then elsewhere, where no effects are expected.
+      if (next() % 4 !== 0) registers.set('fp', sp + BigInt(next() % 4096));
+      // Equal operands, which random ones hardly ever are.
+      if (next() % 4 === 0)
+        for (const register of order.slice(10, 16)) registers.set(register, registers.get('a0') ?? 0n);
+      const memory = Uint8Array.from({ length: 32 }, next);
+      trials.push({ name, bytes, pc, registers, memory });
+    }
+  }
+  await using oracle = await StepOracle.start(
+    'qemu-system-riscv64',
+    machine,
+    order.map(() => 8),
+  );
+  const { carried, left, differences } = await compare(riscv64, oracle, order, trials);
+  t.same(differences.slice(0, 10), []);
+  t.ok(carried > 0.95 * trials.length, `${carried} carried out`);
+  t.ok(
+    left.every((name) => /^(c\.)?(l[bhwd]u?|s[bhwd])$/.test(name)) && left.length > 0,
+    'only accesses outside the stack are left to a step',
+  );
+});
+
+t.test('what must be stepped is refused', async (t) => {
+  const refused = {
+    'csrrw zero,mscratch,t0': '73900234',
+    ecall: '73000000',
+    ebreak: '73001000',
+    'c.ebreak': '0290',
+    wfi: '73005010',
+    mret: '73002030',
+    'fence rw,rw': '0f003003',
+    'fence.i': '0f100000',
+    'amoadd.w a6,a7,(a6)': '2f281801',
+    'lr.w.aq a3,(a0)': 'af260514',
+    'fld fa0,0(sp)': '07350100',
+    'c.fsdsp fs0,8(sp)': '22a4',
+    'lw a0,0(a0)': '03250500',
+    'sd a0,0(a1)': '23b0a500',
+    'c.ld a0,0(a1)': '8861',
+    illegal: '0000',
+  };
+  for (const [text, hex] of Object.entries(refused)) {
+    t.equal(riscv64.emulate(Buffer.from(hex, 'hex'), addr(CODE)), undefined, text);
+  }
+  t.equal(riscv64.emulate(Uint8Array.of(0x13), addr(CODE)), undefined, 'cut off');
+});
+
+t.test('a register that is not known means no effects', async (t) => {
+  const none = { register: () => undefined };
+  // ld ra,8(sp): c.ldsp.
+  const load = riscv64.emulate(Uint8Array.of(0xa2, 0x60), addr(CODE));
+  t.same(load?.reads, ['sp']);
+  t.equal(load?.load?.(none).length, 0);
+  t.equal(load?.effects(none, new Uint8Array(8)), undefined);
+  const known = { register: () => STACK };
+  t.same(load?.load?.(known), { address: STACK + 8n, length: 8 });
+  t.equal(load?.effects(known), undefined, 'nothing loaded');
+  // add a0,a1,a2
+  t.equal(riscv64.emulate(Uint8Array.of(0x33, 0x85, 0xc5, 0), addr(CODE))?.effects(none), undefined);
+  // sd ra,8(sp): c.sdsp
+  t.equal(riscv64.emulate(Uint8Array.of(0x06, 0xe4), addr(CODE))?.effects(none), undefined);
+});
+
+t.test('random bytes are carried out or not, and never throw', async (t) => {
+  const next = random(3);
+  const value = values(next);
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 8 }), (bytes) => {
+      const carried = riscv64.emulate(bytes, addr(CODE));
+      const registers = { register: () => value() };
+      const load = carried?.load?.(registers);
+      carried?.effects(registers, load && new Uint8Array(load.length));
+      carried?.effects(registers, new Uint8Array(3));
+    }),
+    { seed: 5, numRuns: 20_000 },
+  );
+  t.pass();
+});
+
+t.test('registers, kinds and conventions are those of the psABI', async (t) => {
+  t.equal(riscv64.dwarfRegister(1), 'ra');
+  t.equal(riscv64.dwarfRegister(8), 'fp');
+  t.equal(riscv64.dwarfRegister(31), 't6');
+  t.equal(riscv64.dwarfRegister(32), 'ft0');
+  t.equal(riscv64.dwarfRegister(42), 'fa0');
+  t.equal(riscv64.dwarfRegister(63), 'ft11');
+  t.equal(riscv64.dwarfRegister(96), 'v0');
+  for (const number of [-1, 64, 95, 128, 4096, 0.5]) t.equal(riscv64.dwarfRegister(number), undefined, String(number));
+  t.equal(riscv64.breakpointKind(Uint8Array.of(0x41, 0x11)), 2, 'c.addi sp,-16');
+  t.equal(riscv64.breakpointKind(Uint8Array.of(0x13, 0x01, 0x01, 0xfe)), 4, 'addi sp,sp,-32');
+  t.equal(riscv64.breakpointKind(new Uint8Array(0)), 4);
+  t.equal(riscv64.stackPointerAfterReturn(STACK), STACK);
+  await riscv64.prepare();
+});

@@ -1,0 +1,61 @@
+// A hart in an interrupt handler that has a stack of its own: what it has interrupted lies on the one before, where frame pointers lead.
+import t from 'tap';
+import { riscv64 } from '../../../src/arch/index.js';
+import { type Addr, addr } from '../../../src/base/addr.js';
+import { interruptedInside } from '../../../src/engines/inject/interrupted.js';
+import type { Session } from '../../../src/rsp/index.js';
+
+const patched = { address: addr(0xffff_ffff_8000_1000n), length: 8 };
+const inside = patched.address + 4n;
+const handler = addr(0xff20_0000_0001_0000n);
+const task = addr(0xff20_0000_0009_0000n);
+
+/** One hart, and words in pages of its memory. */
+function machine(words: ReadonlyMap<bigint, bigint>, registers: Readonly<Record<string, bigint>>): Session {
+  const pages = new Set([...words.keys()].map((address) => address / 4096n));
+  const read = async (from: Addr, length: number): Promise<Uint8Array | undefined> => {
+    const bytes = new Uint8Array(length);
+    const view = new DataView(bytes.buffer);
+    for (let at = 0; at < length; at += 8) {
+      const address = from + BigInt(at);
+      if (!pages.has(address / 4096n)) return undefined;
+      view.setBigUint64(at, words.get(address) ?? 0n, true);
+    }
+    return bytes;
+  };
+  const session: unknown = {
+    harts: async () => [{ id: '1' }],
+    target: { register: () => undefined },
+    batch: () => ({ readRegister: (name: string) => ({ value: registers[name] }), send: async () => {} }),
+    memory: () => ({ read }),
+  };
+  return session as Session;
+}
+
+/** A handler in a handler's softirq: two frames on its own stack, then that which has changed the stack. */
+const chain = new Map([
+  [handler + 0x130n, handler + 0x200n],
+  [handler + 0x1f0n, task + 0x100n],
+  [task + 0xf0n, 0x3fff_1234n],
+  [task + 0x108n, inside],
+]);
+const registers = { sp: handler + 0x100n, fp: handler + 0x140n };
+
+t.test('a word on the stack that was left', async (t) => {
+  const session = machine(chain, registers);
+  t.same([...(await interruptedInside(session, riscv64, [patched], true))], [patched.address]);
+  t.same([...(await interruptedInside(session, riscv64, [patched]))], [], 'only where there are frame pointers');
+});
+
+t.test('no chain is followed that does not begin on the stack, or leads out of the kernel', async (t) => {
+  for (const fp of [task + 0x100n, 0x3fff_1230n, handler + 0x141n]) {
+    const session = machine(chain, { ...registers, fp });
+    t.same([...(await interruptedInside(session, riscv64, [patched], true))], []);
+  }
+  const round = new Map([...chain, [handler + 0x1f0n, handler + 0x140n]]);
+  t.same(
+    [...(await interruptedInside(machine(round, registers), riscv64, [patched], true))],
+    [],
+    'a chain without an end',
+  );
+});
