@@ -1,5 +1,4 @@
 import { type Addr, addr } from '../base/addr.js';
-import { pidOf } from '../rsp/index.js';
 import { type GuestRun, pcsNow, type RunContext, runGuest } from './runs.js';
 import type { Server } from './stub.js';
 
@@ -122,21 +121,11 @@ export async function hitRate(context: RunContext, places: HitPlaces): Promise<H
 }
 
 /** Why the guest had better not be let run: nothing could stop it again. */
-export async function whyUnstoppable(
-  { session }: RunContext,
-  server: Server,
-  pid: string | undefined,
-): Promise<string | undefined> {
+export function whyUnstoppable({ session }: RunContext, server: Server): string | undefined {
   if (server.name === 'qemu-user') return 'QEMU in user mode hears no interrupt while its program runs';
-  const process = server.name === 'gdbserver' ? pidOf(pid) : undefined;
-  if (process === undefined) return undefined;
-  const number = Number.parseInt(process, 16);
-  const stat = await session.remoteFile(`/proc/${number}/stat`);
-  // proc(5): pid (comm) state ppid pgrp ...; comm may contain anything.
-  const [, , group] = /.*\) (.*)/s.exec(new TextDecoder('latin1').decode(stat))?.[1]?.split(' ') ?? [];
-  return group === undefined || Number(group) === number
-    ? undefined
-    : 'gdbserver interrupts a process group, and this process does not lead one: nothing could stop it again';
+  return session.interruptWay === 'never'
+    ? 'gdbserver interrupts a process group, and this process does not lead one: nothing could stop it again'
+    : undefined;
 }
 
 function mostHit(hits: ReadonlyMap<bigint, number>): Addr | undefined {

@@ -46,8 +46,8 @@ export class CallTimes {
     call.isOver = true;
     const time = event.time - call.begin.time;
     const self = Math.max(0, time - call.inside);
-    // What has been counted inside may have turned out to be on another stack.
-    const total = Math.max(self, time - call.counted);
+    // What has been counted inside may have turned out to be on another stack. A poll's `self` has the polls inside it.
+    const total = Math.max(call.begin.type === 'call-begin' ? self : 0, time - call.counted);
     const outer = outerOfSame(call);
     if (outer) outer.counted += total + call.counted;
     // A poll hands on to the function around it what functions inside it took.

@@ -108,8 +108,9 @@ function slices(trace: string): { wrong: string[]; slices: number; lost: number;
     if (ph === 'B') {
       track.push(name);
       told.slices++;
-      if (args.hart !== undefined) told.onStacks++;
     }
+    // The instant that tells what else is known of a call, on its track.
+    if (ph === 'i' && args.hart !== undefined) told.onStacks++;
     if (ph === 'E' && track.pop() !== name) told.wrong.push(line);
   }
   return told;

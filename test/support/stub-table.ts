@@ -84,7 +84,7 @@ const REST = `## What follows for rsptrace
   packets hangs it; it gets one packet at a time. It hears nothing while its program runs: where Ctrl-C or \`--duration\` has no
   effect, \`kill -INT\` the QEMU process.
 - **gdbserver --attach** interrupts the process group of the traced program. A program that does not lead one (started by a
-  script, not by a shell's prompt) cannot be interrupted: \`kill -INT\` it.
+  script, not by a shell's prompt) it cannot interrupt. On its own machine rsptrace sends that signal itself; from another one it says so.
 - **lldb-server** reports the system's own signal numbers (19 is SIGSTOP) and its PacketSize in decimal. A program that it has
   started prints through it; attach to one that runs to keep its output.
 - **vgdb** passes answers on through a socket with Nagle's algorithm, which delays all but the first of a batch by up to 40 ms:

@@ -50,7 +50,8 @@ export async function hartStack(
     if (found !== undefined) {
       const firmware = addr(pc);
       if (found.from === 'nowhere') return { stack: atFirmware, registers, memory: direct, firmware, other: undefined };
-      const memory = new SpaceMemory(arch, found.below, undefined, async () => (await physical()) ?? direct);
+      // So reads fail where there is no memory; by physical address QEMU answers zeros there.
+      const memory = new SpaceMemory(arch, found.below, undefined, async () => direct);
       const stack = await stacks.unwind(found.below, memory, options);
       const end = found.from === 'pc' ? atFirmware.end : stack.end;
       return { stack: { frames: stack.frames, end }, registers: found.below, memory, firmware, other: undefined };
@@ -137,7 +138,9 @@ class SpaceMemory implements MemoryReader {
     this.#isAsked = true;
     const physical = await this.#physical();
     const space = physical && this.#arch.addressSpaces.of(this.#registers, physical);
-    if (physical && space && !('refused' in space)) this.#space = { space, physical };
+    if (physical === undefined || space === undefined || 'refused' in space) return undefined;
+    // Without paging the hart has seen all that there is.
+    if (space.scheme !== 'off' || this.#direct === undefined) this.#space = { space, physical };
     return this.#space;
   }
 }

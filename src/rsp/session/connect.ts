@@ -54,7 +54,9 @@ export async function connect(address: string | RemoteAddress, options: ConnectO
       },
       'connected',
     );
-    return new Session(link, control, greeting, logger);
+    const session = new Session(link, control, greeting, logger);
+    await session.findInterruptWay();
+    return session;
   } catch (error) {
     await letGo(link);
     throw error;

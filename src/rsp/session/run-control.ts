@@ -57,8 +57,10 @@ export class RunControl implements LinkEvents {
   state: SessionState = { kind: 'gone', reason: undefined };
   /** The last answer to `g`, from which `G` can be built: only for this hart, only at this stop. */
   lastBlock: { readonly hart: string | undefined; readonly block: RegisterBlock } | undefined;
-  /** An interrupt was sent, and the target has stopped for another reason: the stub may still have a SIGINT for it. */
-  interruptOwed = false;
+  /** Stops the target where the stub cannot. */
+  interruptInstead: (() => void) | undefined;
+  /** Interrupts were sent. Each may be a SIGINT that is still on its way, also after a stop by another one. */
+  wasInterrupted = false;
   readonly link: Link;
   readonly #logger: Logger;
   readonly #timeoutMs: number;
@@ -148,8 +150,9 @@ export class RunControl implements LinkEvents {
     }
     if (state.kind === 'running') {
       this.state = { kind: 'interrupting' };
-      this.#sender.sendByte(packets.interrupt);
-      this.interruptOwed = true;
+      if (this.interruptInstead) this.interruptInstead();
+      else this.#sender.sendByte(packets.interrupt);
+      this.wasInterrupted = true;
       const waiting = this.#waiting;
       this.#interruptTimer = setTimeout(() => {
         // What has come while this thread was busy is read first.
@@ -164,7 +167,7 @@ export class RunControl implements LinkEvents {
     if (this.#waiting !== waiting) return;
     const hint =
       this.features !== undefined && isProcess(this.features)
-        ? 'Send a SIGINT to the traced process: QEMU in user mode does not listen while it runs, and gdbserver cannot stop one that does not lead its process group'
+        ? 'Send a SIGINT to the traced process: QEMU in user mode does not listen while it runs, and gdbserver on another machine cannot stop one that leads no process group'
         : 'The stub may be stuck; its program is left as it is';
     const error = new RsptraceError(
       'RSP_TIMEOUT',
@@ -255,7 +258,6 @@ export class RunControl implements LinkEvents {
       this.#waiting = undefined;
       clearTimeout(this.#interruptTimer);
       link.stopped();
-      if (stop.kind === 'signal' && stop.signal === 2) this.interruptOwed = false;
       this.#stoppedAt(stop);
       waiting.resolve(stop);
     }

@@ -15,8 +15,8 @@ import { PagedMemory, type TargetMemory } from './paged-memory.js';
 import { RemoteFile, readRemoteFile } from './remote-files.js';
 import { ANY_HART, type Resume, type RunControl, type SessionState } from './run-control.js';
 import { liftedForStep, stepWithout } from './step-over.js';
-import { pidOf, type StopReason, type StopReply } from './stop-reply.js';
-import { interruptIsPending, processOf, stopIsPending } from './stop-signals.js';
+import { pidOf, programSignal, type StopReason, type StopReply } from './stop-reply.js';
+import { type InterruptWay, interruptIsPending, interruptWay, processOf, stopIsPending } from './stop-signals.js';
 import type { TargetDescription } from './target-description.js';
 import { readThreads } from './threads.js';
 import { readObject, readObjectBytes } from './transfer.js';
@@ -42,6 +42,8 @@ export class Session implements AsyncDisposable {
   beforeChildGoes: ((child: string) => Promise<void>) | undefined;
   /** True when the stub was attached to a program that ran already; undefined where it does not say. */
   readonly attached: boolean | undefined;
+  /** How the target is stopped while it runs. */
+  interruptWay: InterruptWay = 'stub';
   readonly #link: Link;
   readonly #ask: Ask;
   readonly #control: RunControl;
@@ -114,6 +116,14 @@ export class Session implements AsyncDisposable {
    */
   interrupt(): Promise<StopReply> {
     return this.#control.interrupt();
+  }
+
+  /** Finds out how, where the stub is gdbserver; the target stands. */
+  async findInterruptWay(): Promise<void> {
+    const pid = Number.parseInt(pidOf(this.#control.stoppedHart) ?? '', 16);
+    if (Number.isNaN(pid) || !this.features.supported.has('QProgramSignals')) return;
+    this.interruptWay = await interruptWay((path) => this.remoteFile(path), pid);
+    if (this.interruptWay === 'signal') this.#control.interruptInstead = () => void process.kill(pid, 'SIGINT');
   }
 
   /**
@@ -355,15 +365,16 @@ export class Session implements AsyncDisposable {
     for (let stops = 0; stops < STOPS_BEFORE_INTERRUPT; stops++) {
       const { state } = this;
       if (state.kind !== 'idle' || state.stop.kind !== 'signal' || !(await this.#isInterruptPending())) return;
-      const { signal, reason, child } = state.stop;
+      const { reason, child } = state.stop;
       await this.#letGoOf(reason, child);
-      // A signal that came instead is the program's.
-      await this.resume({ kind: 'continue', ...(signal === 0 || signal === 5 ? {} : { signal }) });
+      // A signal that came instead is the program's; a SIGINT is an earlier interrupt of ours.
+      const signal = programSignal(state.stop);
+      await this.resume({ kind: 'continue', ...(signal === undefined ? {} : { signal }) });
     }
   }
 
   async #isInterruptPending(): Promise<boolean> {
-    const pid = this.#control.interruptOwed ? pidOf(this.#control.stoppedHart) : undefined;
+    const pid = this.#control.wasInterrupted ? pidOf(this.#control.stoppedHart) : undefined;
     return pid !== undefined && interruptIsPending((path) => this.remoteFile(path), Number.parseInt(pid, 16));
   }
 

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+
 /*
  * Servers of Linux processes stop threads by signals. Where a thread stops for another reason in the same moment, the signal is still on its way, and does
  * to a program that is left now what it does to any: a SIGINT of gdbserver ends it, a SIGSTOP of lldb-server stops it (state T).
@@ -11,6 +13,42 @@ const SIGSTOP = 19;
 
 /** What is read of the stub's machine: the text of a file of proc(5). */
 export type ReadProc = (path: string) => Promise<Uint8Array | undefined>;
+
+/**
+ * How a process under gdbserver is stopped while it runs. gdbserver sends a SIGINT to the process group of that id (`kill(-pid)`), which there is
+ * only where the process leads one: what a shell starts, not what `cargo run` or a script does.
+ *
+ *   stub    by the packet, as everywhere
+ *   signal  by a SIGINT of ours: the process runs on this machine
+ *   never   only a hit stops it
+ */
+export type InterruptWay = 'stub' | 'signal' | 'never';
+
+/** Says how; `stub` where the stub reads no files of proc(5). */
+export async function interruptWay(read: ReadProc, pid: number): Promise<InterruptWay> {
+  const there = await statOf(read, pid);
+  if (there === undefined || there.group === pid) return 'stub';
+  const bootId = '/proc/sys/kernel/random/boot_id';
+  const here: ReadProc = async (path) => {
+    try {
+      return readFileSync(path);
+    } catch {
+      return undefined;
+    }
+  };
+  const ours = await statOf(here, pid);
+  const [theirBoot, ourBoot] = await Promise.all([read(bootId), here(bootId)]);
+  const isSameBoot = theirBoot !== undefined && ourBoot !== undefined && Buffer.compare(theirBoot, ourBoot) === 0;
+  return isSameBoot && ours?.group === there.group && ours.started === there.started ? 'signal' : 'never';
+}
+
+/** proc(5), /proc/PID/stat: `pid (comm) state ppid pgrp ... starttime`; comm may contain anything. */
+async function statOf(read: ReadProc, pid: number): Promise<{ group: number; started: string } | undefined> {
+  const text = new TextDecoder('latin1').decode(await read(`/proc/${pid}/stat`));
+  const fields = /.*\) (.*)/s.exec(text)?.[1]?.split(' ') ?? [];
+  const [group, started] = [fields[2], fields[19]];
+  return group === undefined || started === undefined ? undefined : { group: Number(group), started };
+}
 
 /** True where a SIGINT is on its way to a process, and not blocked: one that is would not come. */
 export async function interruptIsPending(read: ReadProc, pid: number): Promise<boolean> {
