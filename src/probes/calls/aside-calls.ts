@@ -20,14 +20,14 @@ export class AsideCalls<C extends AsideCall> {
     return this.#calls.length;
   }
 
-  /** Gives those that there is no more room for, and which are not told as lost. */
+  /** Gives those that there is no more room for. */
   add(call: C): readonly C[] {
     this.#calls.splice(this.#firstFrom(call.stackPointer + 1), 0, call);
     if (this.#calls.length <= most) return none;
     const byAge = [...this.#calls].sort((a, b) => a.number - b.number);
     const old = new Set(byAge.slice(0, most / 2));
     this.#calls = this.#calls.filter((one) => !old.has(one));
-    return [...old].filter(({ wasLost }) => !wasLost);
+    return [...old];
   }
 
   remove(call: C): boolean {

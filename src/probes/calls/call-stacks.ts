@@ -145,9 +145,12 @@ export class CallStacks<T> {
     }
     while (parent && parent.stackPointer === stackPointer && isGone(parent, returnAddress, isAgain)) {
       stack.calls.pop();
-      this.#lose(parent);
-      lost ??= [];
-      lost.push(parent);
+      this.#unawait(parent);
+      if (!parent.wasLost) {
+        parent.wasLost = true;
+        lost ??= [];
+        lost.push(parent);
+      }
       parent = innermostOf(stack);
     }
     if (this.#places[hart]?.stack !== stack) this.#arrive(hart, space, stack);
@@ -195,7 +198,7 @@ export class CallStacks<T> {
     while (inner && ends(inner, returnAddress, stackPointer)) {
       stack.calls.pop();
       ended.push(inner);
-      if (inner.stops && !inner.wasLost) this.#unawait(inner);
+      this.#unawait(inner);
       if (inner.hart !== hart) this.#byStack = true;
       inner = innermostOf(stack);
     }
@@ -213,7 +216,7 @@ export class CallStacks<T> {
     const first = stack?.calls.findIndex((call) => call.stackPointer <= stackPointer) ?? -1;
     if (!stack || first < 0) return none;
     const gone = stack.calls.splice(first).reverse();
-    for (const call of gone) if (!call.wasLost) this.#unawait(call);
+    for (const call of gone) this.#unawait(call);
     this.#arrive(where.hart, space, stack);
     return gone;
   }
@@ -312,8 +315,12 @@ export class CallStacks<T> {
     const last = own && innermostOf(own);
     if (last && ends(last, returnAddress, stackPointer)) return own;
     if (own && firstEnding(own.calls, returnAddress, stackPointer) < own.calls.length) return own;
+    const endsThere = ({ calls }: Stack<Kept<T>>): boolean =>
+      firstEnding(calls, returnAddress, stackPointer) < calls.length;
     const there = space.stacks.holding(stackPointer);
-    return there && firstEnding(there.calls, returnAddress, stackPointer) < there.calls.length ? there : undefined;
+    if (there && endsThere(there)) return there;
+    // What came back to a stack may lie beside it, where calls of one stack were taken for those of two.
+    return space.stacks.all.find(endsThere);
   }
 
   /**
@@ -336,19 +343,22 @@ export class CallStacks<T> {
         above - call.stackPointer < surelyNear && !(call.hart !== hart && this.#places[call.hart]?.stack === stack);
       call.passed = Math.min(call.passed, above);
       if (bounds.isGiven || isNear) {
-        this.#lose(call);
-        lost.push(call);
+        if (!call.wasLost) lost.push(call);
+        call.wasLost = true;
         above = call.stackPointer;
       }
-      if (!bounds.isGiven) lost.push(...this.#setAside(space, call));
+      if (bounds.isGiven) this.#unawait(call);
+      else lost.push(...this.#setAside(space, call));
     }
     return lost.reverse();
   }
 
   #setAside(space: Space<T>, call: Kept<T>): readonly Kept<T>[] {
     const tooOld = space.aside.add(call);
-    for (const old of tooOld) this.#lose(old);
-    return tooOld;
+    for (const old of tooOld) this.#unawait(old);
+    const lost = tooOld.filter(({ wasLost }) => !wasLost);
+    for (const old of lost) old.wasLost = true;
+    return lost;
   }
 
   /** Of the calls set aside, those that something at this place proves to be gone. */
@@ -361,10 +371,12 @@ export class CallStacks<T> {
         this.#comesBack(space, hart, call);
         continue;
       }
-      if (isHere) aside.remove(call);
-      else if (call.hart !== hart || isApart(stacks, call.stackPointer, stackPointer)) continue;
+      if (isHere) {
+        aside.remove(call);
+        this.#unawait(call);
+      } else if (call.hart !== hart || isApart(stacks, call.stackPointer, stackPointer)) continue;
       if (call.wasLost) continue;
-      this.#lose(call);
+      call.wasLost = true;
       lost.push(call);
     }
     return lost;
@@ -420,11 +432,7 @@ export class CallStacks<T> {
     return this.#threads.at(space.number, Math.floor(location / surelyNear) * surelyNear);
   }
 
-  #lose(call: Kept<T>): void {
-    call.wasLost = true;
-    this.#unawait(call);
-  }
-
+  /** Of a call that is neither open nor aside any more. Until then its return may come, and tells what its stack is. */
   #unawait({ stops, returnAddress }: Kept<T>): void {
     if (!stops) return;
     const others = (this.#awaited.get(returnAddress) ?? 0) - 1;

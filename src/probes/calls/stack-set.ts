@@ -160,9 +160,9 @@ export function callsBelow<C extends Lying>({ calls }: Stack<C>, stackPointer: n
   return calls.splice(from);
 }
 
-/** Calls are open on both sides of it. */
+/** A call is open at it, as one that makes a tail call, or calls are open on both sides of it. */
 function isInside<C extends Lying>(stack: Stack<C>, stackPointer: number): boolean {
-  return (innermostOf(stack)?.stackPointer ?? stackPointer) < stackPointer;
+  return (innermostOf(stack)?.stackPointer ?? Number.POSITIVE_INFINITY) <= stackPointer;
 }
 
 /** From a place on a stack up to the nearest that is known to be on it. */

@@ -44,8 +44,31 @@ t.test('a call whose stack was taken over is lost', async (t) => {
   );
   t.equal(call.parent?.payload, 'outer');
   t.equal(call.depth, 1);
+  // It may have been on another stack that ends there: then its return comes at a stop, and must have one.
+  t.ok(stacks.awaits(20n));
+  const { ended } = stacks.leave({ hart: 1 }, 20n, 900);
+  t.strictSame(
+    ended.map(({ payload, wasLost }) => [payload, wasLost]),
+    [['unwound', true]],
+  );
   t.notOk(stacks.awaits(20n));
 });
+
+t.test(
+  'a tail call that another hart makes, which was on the stack below, is on the stack of the call that makes it',
+  async (t) => {
+    const stacks = new CallStacks<string>();
+    enter(stacks, 0, 10n, 0x212ff0, 'below');
+    enter(stacks, 2, 10n, 0x213ff0, 'outer');
+    enter(stacks, 2, 20n, 0x213f80, 'inner');
+    enter(stacks, 0, 20n, 0x213f80, 'tail');
+    const { ended } = stacks.leave({ hart: 0 }, 20n, 0x213f80);
+    t.strictSame(
+      ended.map((call) => call.payload),
+      ['tail', 'inner'],
+    );
+  },
+);
 
 t.test('calls left open inside one that returns are lost', async (t) => {
   const stacks = new CallStacks<string>();
