@@ -1,12 +1,17 @@
+import type { ErrorCode } from './error-codes.js';
+
+export { type ErrorCode, errorCodes, type OwnErrorCode } from './error-codes.js';
+
 /**
  * An error that a person can act on: a stable `code` (`RSP_TIMEOUT`, `ELF_NOT_ELF`, ...), one sentence, and, where one is
- * known, a `hint` that says what to do about it. The CLI prints exactly these and nothing else.
+ * known, a `hint` that says what to do about it. The CLI prints exactly these and nothing else. Who uses the library throws
+ * errors with codes of the form `name:CODE` ({@link OwnErrorCode}), for instance in a trace sink.
  */
 export class RsptraceError extends Error {
-  readonly code: string;
+  readonly code: ErrorCode;
   readonly hint: string | undefined;
 
-  constructor(code: string, message: string, options: { hint?: string; cause?: unknown } = {}) {
+  constructor(code: ErrorCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause });
     this.name = 'RsptraceError';
     this.code = code;

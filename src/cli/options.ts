@@ -227,7 +227,7 @@ export function reconnectOption<T>(args: Argv<T>) {
 export function wireRecorder(args: CommonArguments, logger: Logger, launches = false): WireRecorder | undefined {
   const path = args['record-wire'];
   if (path === undefined) return undefined;
-  const failure = { code: 'RSP_CANNOT_RECORD', sentence: 'The wire cannot be recorded in' };
+  const failure = { code: 'RSP_CANNOT_RECORD', sentence: 'The wire cannot be recorded in' } as const;
   const replaces = { what: 'recording of a wire', is: isWireRecording };
   const fd = openOutput({ option: '--record-wire', path, failure, replaces, isForced: args.force });
   return new WireRecorder(path, logger, launches, fd);
