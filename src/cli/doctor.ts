@@ -14,7 +14,7 @@ import {
   planHarts,
   prepare,
 } from '../recorder/index.js';
-import { connect, neverRan, type Session } from '../rsp/index.js';
+import { connect, type Session } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
 import { endingSignals } from './ending-signals.js';
 import { ExitCode, errorText } from './failure.js';
@@ -65,7 +65,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   let fresh = false;
   let found: Diagnosis;
   try {
-    fresh = await neverRan(session);
+    fresh = await (await session.stub()).neverRan();
     const harts = (await session.harts()).length;
     const subject = linked && (await loaded(linked, session, args, harts, logger));
     found = await examine({

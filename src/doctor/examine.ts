@@ -78,8 +78,10 @@ export async function examine(options: ExamineOptions): Promise<Diagnosis> {
   const { pc = addr(0), sp } = first ?? {};
   const kind = arch?.breakpointKind(new Uint8Array(4)) ?? 4;
   const abilities = await abilitiesOf(session, { code: pc, data: addr((sp || pc) & ~7n), kind });
-  const isQemu = server.name === 'qemu-system' || server.name === 'qemu-user';
-  const hardware = !isQemu && abilities.breakpoints.includes(1) ? await countHardware(session, pc, kind) : undefined;
+  const hardware =
+    !(await session.stub()).isQemu && abilities.breakpoints.includes(1)
+      ? await countHardware(session, pc, kind)
+      : undefined;
   let clocks = arch ? await usableClocks(session, arch, options.timebaseHz) : [];
   const page = (address: Addr): Addr => addr(address & ~0xfffn);
   const texts = subject?.addresses.slice(0, 1) ?? [];

@@ -13,6 +13,7 @@ export function diagnosisJson(found: Diagnosis): object {
     version: 1,
     stub: {
       server: server.name,
+      server_recognized_by: server.recognizedBy,
       server_version: server.version ?? null,
       accelerator: server.accelerator ?? null,
       supported: Object.fromEntries(features.supported),

@@ -1,5 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import { packets, type Session } from '../rsp/index.js';
+import type { Session } from '../rsp/index.js';
 
 /** How long one kind of request takes, in microseconds of the host. */
 export interface RoundTrip {
@@ -25,7 +25,7 @@ const enoughMs = 150;
 export async function roundTrips(session: Session, pages: readonly Addr[]): Promise<RoundTrips> {
   const smallest = await time(async () => {
     const batch = session.batch();
-    batch.raw(packets.mustReplyEmpty);
+    batch.ping();
     await batch.send();
   });
   const registers = await time(async () => {

@@ -210,10 +210,10 @@ function shadowOf(arch: Architecture, elf: ElfFile, address: Addr): Addr | undef
 async function writesTraps({ session, arch }: RunContext, address: Addr): Promise<boolean> {
   const batch = session.batch();
   const before = batch.readMemory(address, 4);
-  const where = `0,${address.toString(16)},${arch.breakpointKind(new Uint8Array(4))}`;
-  batch.raw(`Z${where}`);
+  const breakpoint = { type: 0, address, kind: arch.breakpointKind(new Uint8Array(4)) } as const;
+  batch.insertBreakpoint(breakpoint);
   const after = batch.readMemory(address, 4);
-  batch.raw(`z${where}`);
+  batch.removeBreakpoint(breakpoint);
   await batch.send();
   const [was, is] = [before.value, after.value];
   return was !== undefined && (is === undefined || was.some((byte, index) => byte !== is[index]));

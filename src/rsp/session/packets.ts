@@ -76,7 +76,10 @@ export const packets = {
   processInfo: 'qProcessInfo',
   passSignals: `QPassSignals:${passedSignals.map((signal) => signal.toString(16)).join(';')}`,
 
-  // Files of the stub's machine
+  sectionOffsets: 'qOffsets',
+
+  // Files of the stub's machine, as the process that it debugs sees them (0: as the stub does)
+  chooseFiles: 'vFile:setfs:0',
   openFile: (path: string) => `vFile:open:${Buffer.from(path, 'utf8').toString('hex')},0,0`,
   readFile: (file: number, count: number, offset: number) =>
     `vFile:pread:${file.toString(16)},${count.toString(16)},${offset.toString(16)}`,

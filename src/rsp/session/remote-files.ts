@@ -8,7 +8,7 @@ import { Buffer } from 'node:buffer';
 import { Deadline } from '../wire/deadline.js';
 import { protocolError } from '../wire/framing.js';
 import { hexNumber } from '../wire/hex.js';
-import type { Batch } from './batch.js';
+import { type Batch, raw } from './batch.js';
 import type { Ask } from './handshake.js';
 import { packets } from './packets.js';
 
@@ -63,7 +63,7 @@ export class RemoteFile {
   /** Undefined where the stub opens no files or not this one. */
   static async open(begin: () => Batch, path: string, packetSize: number): Promise<RemoteFile | undefined> {
     const batch = begin();
-    const opened = batch.raw(packets.openFile(path));
+    const opened = batch[raw](packets.openFile(path));
     await batch.send();
     const file = opened.value.startsWith('F') ? hexNumber(opened.value.slice(1)) : undefined;
     return file === undefined ? undefined : new RemoteFile(begin, file, packetSize);
@@ -77,7 +77,7 @@ export class RemoteFile {
       const replies: { readonly at: number; readonly reply: { readonly value: string } }[] = [];
       for (let at = done; at < length && replies.length < WINDOW; at += this.#piece) {
         const count = Math.min(this.#piece, length - at);
-        replies.push({ at, reply: batch.raw(packets.readFile(this.#file, count, offset + at)) });
+        replies.push({ at, reply: batch[raw](packets.readFile(this.#file, count, offset + at)) });
       }
       await batch.send();
       for (const { at, reply } of replies) {
@@ -97,7 +97,7 @@ export class RemoteFile {
     if (!this.#open) return;
     this.#open = false;
     const batch = this.#begin();
-    batch.raw(packets.closeFile(this.#file));
+    batch[raw](packets.closeFile(this.#file));
     await batch.send();
   }
 }

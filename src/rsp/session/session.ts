@@ -5,9 +5,9 @@ import type { Logger } from '../../base/logger.js';
 import { hexToBytes } from '../wire/hex.js';
 import type { Link } from '../wire/link.js';
 import { retry } from '../wire/retry.js';
-import { Batch, type BatchContext } from './batch.js';
+import { Batch, type BatchContext, raw } from './batch.js';
 import type { Breakpoint } from './batch-requests.js';
-import { isProcess, type StubFeatures } from './features.js';
+import type { StubFeatures } from './features.js';
 import type { Ask, Greeting } from './handshake.js';
 import { type MemoryRegion, parseMemoryMap } from './memory-map.js';
 import { packets } from './packets.js';
@@ -17,6 +17,7 @@ import { ANY_HART, type Resume, type RunControl, type SessionState } from './run
 import { liftedForStep, stepWithout } from './step-over.js';
 import { pidOf, type StopReason, type StopReply } from './stop-reply.js';
 import { interruptIsPending, processOf, stopIsPending } from './stop-signals.js';
+import { identifyStub, type Stub } from './stub.js';
 import type { TargetDescription } from './target-description.js';
 import { readThreads } from './threads.js';
 import { readObject, readObjectBytes } from './transfer.js';
@@ -52,8 +53,7 @@ export class Session implements AsyncDisposable {
   readonly #pids = new Set<string>();
   #leaving: Promise<void> | undefined;
   #hasPhysicalMemory: boolean | undefined;
-  #openOcd: boolean | undefined;
-  #traps: boolean | undefined;
+  #stub: Promise<Stub> | undefined;
 
   constructor(link: Link, control: RunControl, greeting: Greeting, logger: Logger) {
     this.features = greeting.features;
@@ -89,7 +89,7 @@ export class Session implements AsyncDisposable {
     const ids = await readThreads(this.#ask, this.features.transfer.has('threads'), this.features.packetSize);
     if (ids.length === 0) return [{ id: this.#control.stoppedHart ?? ANY_HART }];
     const batch = this.batch(ANY_HART);
-    const names = ids.map((id) => batch.raw(packets.threadExtraInfo(id)));
+    const names = ids.map((id) => batch[raw](packets.threadExtraInfo(id)));
     await batch.send();
     return ids.map((id, index) => {
       this.#see(id);
@@ -139,7 +139,7 @@ export class Session implements AsyncDisposable {
   async physicalMemory(): Promise<TargetMemory | undefined> {
     if (this.#hasPhysicalMemory === undefined) {
       const batch = this.batch(ANY_HART);
-      const replies = [true, false].map((on) => batch.raw(packets.qemuPhysicalMemory(on)));
+      const replies = [true, false].map((on) => batch[raw](packets.qemuPhysicalMemory(on)));
       await batch.send();
       this.#hasPhysicalMemory = replies.every((reply) => reply.value === 'OK');
     }
@@ -147,10 +147,10 @@ export class Session implements AsyncDisposable {
     // The mode is the stub's, not the batch's: it is turned on and off in the same write.
     const begin = (): Batch => {
       const batch = this.batch(ANY_HART);
-      batch.raw(packets.qemuPhysicalMemory(true));
+      batch[raw](packets.qemuPhysicalMemory(true));
       return batch;
     };
-    const end = (batch: Batch): void => void batch.raw(packets.qemuPhysicalMemory(false));
+    const end = (batch: Batch): void => void batch[raw](packets.qemuPhysicalMemory(false));
     return new PagedMemory(this.features.packetSize, begin, end);
   }
 
@@ -162,31 +162,12 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * True for OpenOCD. It shows the trap instructions that it has written when memory is read, and after a detach it leaves the target halted.
+   * Which server answers, found out once. OpenOCD alone is asked for it, when this is first called; of the others the
+   * handshake has told.
    */
-  async isOpenOcd(): Promise<boolean> {
-    const { features } = this;
-    this.#openOcd ??=
-      !(features.multiprocess || features.qemuStepBits !== undefined || isProcess(features)) &&
-      ((await this.monitor('version'))?.includes('Open On-Chip Debugger') ?? false);
-    return this.#openOcd;
-  }
-
-  /**
-   * True for a stub whose software breakpoints are trap instructions in the target's memory. Emulators (QEMU but for KVM, valgrind, Renode)
-   * look at the address instead, and take them where nothing is yet.
-   */
-  async writesTraps(): Promise<boolean> {
-    this.#traps ??= await this.#looksForTraps();
-    return this.#traps;
-  }
-
-  async #looksForTraps(): Promise<boolean> {
-    const { features } = this;
-    if (features.qemuStepBits !== undefined) return /\benabled\b/.test((await this.monitor('info kvm')) ?? '');
-    if (features.supported.has('t32extensions')) return false;
-    if (!isProcess(features) || features.vCont.size > 0) return true;
-    return !/\bvalgrind\b/i.test((await this.monitor('help')) ?? '');
+  stub(): Promise<Stub> {
+    this.#stub ??= identifyStub(this.features, (command) => this.monitor(command));
+    return this.#stub;
   }
 
   /** Has a Linux process stop at the entry and the return of these system calls; empty: of none. Only where the stub has `QCatchSyscalls`. */
@@ -224,7 +205,7 @@ export class Session implements AsyncDisposable {
 
   async #letGo(child: string): Promise<void> {
     const batch = this.batch(child);
-    for (const { type, address, kind } of this.breakpoints) batch.raw(packets.removeBreakpoint(type, address, kind));
+    for (const { type, address, kind } of this.breakpoints) batch[raw](packets.removeBreakpoint(type, address, kind));
     await batch.send();
     const answer = await this.#ask(packets.detach(pidOf(child)));
     if (answer !== 'OK') this.#logger.warn({ child, answer }, 'the child of a fork could not be let go');
@@ -296,10 +277,11 @@ export class Session implements AsyncDisposable {
       await this.#takeInterruptBack();
       await this.#takeStopsBack();
       if (this.state.kind !== 'idle') return;
-      if (await this.isOpenOcd()) await this.monitor('resume');
+      // After a detach OpenOCD leaves the target halted.
+      if ((await this.stub()).name === 'openocd') await this.monitor('resume');
       await retry(this, async () => {
         const last = this.batch(ANY_HART);
-        const said = this.#processes().map((pid) => last.raw(packets.detach(pid)));
+        const said = this.#processes().map((pid) => last[raw](packets.detach(pid)));
         await last.send();
         for (const reply of said)
           if (reply.value !== 'OK') this.#logger.warn({ answer: reply.value }, 'detaching failed');
@@ -322,7 +304,7 @@ export class Session implements AsyncDisposable {
   kill(): Promise<void> {
     this.#leaving ??= this.#leave(async () => {
       const batch = this.batch(ANY_HART);
-      for (const pid of this.#processes()) batch.raw(packets.kill(pid));
+      for (const pid of this.#processes()) batch[raw](packets.kill(pid));
       // The answer may be no more than the end of the connection.
       await batch.send().catch((error: unknown) => {
         if (!(error instanceof RsptraceError) || error.code !== 'RSP_CLOSED') throw error;
@@ -399,7 +381,7 @@ export class Session implements AsyncDisposable {
 
   async #answer(packet: string): Promise<string> {
     const batch = this.batch(ANY_HART);
-    const reply = batch.raw(packet);
+    const reply = batch[raw](packet);
     await batch.send();
     return reply.value;
   }
