@@ -47,8 +47,9 @@ const measures = [
 ];
 
 /**
- * Looks for an address that the guest passes often, and measures how many hits a second there are at it. Places that are wanted are
- * tried first; else functions, and single instructions, that the guest was seen in when it was interrupted a few times. In all about a second.
+ * Looks for an address that the guest passes often, and measures how many hits a second there are at it. Places that
+ * are wanted are tried first; else functions, and single instructions, that the guest was seen in when it was
+ * interrupted a few times. In all about a second.
  */
 export async function hitRate(context: RunContext, places: HitPlaces): Promise<HitReport> {
   let ranMs = 0;

@@ -21,7 +21,10 @@ const most = 50;
 /** A slow wire is asked less often; in milliseconds. */
 const enoughMs = 150;
 
-/** Asks each thing up to 50 times, one after the other; `pages` are addresses of which the first that can be read is read. */
+/**
+ * Asks each thing up to 50 times, one after the other; `pages` are addresses of which the first that can be read is
+ * read.
+ */
 export async function roundTrips(session: Session, pages: readonly Addr[]): Promise<RoundTrips> {
   const smallest = await time(async () => {
     const batch = session.batch();

@@ -1,4 +1,5 @@
-// Which server answers, and what it can do: what docs/stubs.md tells of the stubs that the tests know, asked of this one.
+// Which server answers, and what it can do: what docs/stubs.md tells of the stubs that the tests know, asked of this
+// one.
 import { type Addr, addOffset } from '../base/addr.js';
 import type { Breakpoint, MemoryRegion, Session, StubName } from '../rsp/index.js';
 
@@ -29,7 +30,10 @@ export interface StubAbilities {
   readonly fileTransfer: boolean;
 }
 
-/** Inserts a breakpoint of each type and takes it out in the same write, the target standing: `code` and `data` are addresses that may bear them. */
+/**
+ * Inserts a breakpoint of each type and takes it out in the same write, the target standing: `code` and `data` are
+ * addresses that may bear them.
+ */
 export async function abilitiesOf(
   session: Session,
   place: { readonly code: Addr; readonly data: Addr; readonly kind: number },

@@ -61,7 +61,9 @@ export interface TrampolineSubject {
   readonly plan: EnginePlanOptions;
 }
 
-/** The memory that a recording at this stub would use; made up where it has none. The target stands before and after it. */
+/**
+ * The memory that a recording at this stub would use; made up where it has none. The target stands before and after it.
+ */
 export async function targetScratch(
   session: Session,
   { elf, arch, plan }: TrampolineSubject,

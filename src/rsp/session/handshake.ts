@@ -45,8 +45,8 @@ function sendAll(link: Link, requests: readonly Request<unknown>[]): Promise<voi
 }
 
 /**
- * Gets to know a stub. The order is one that every stub stands: `?` before any qXfer (gdbserver 13 aborts otherwise), the
- * description before single registers (QEMU 7.2 knows none before), `vCont?` last.
+ * Gets to know a stub. The order is one that every stub stands: `?` before any qXfer (gdbserver 13 aborts otherwise),
+ * the description before single registers (QEMU 7.2 knows none before), `vCont?` last.
  */
 export async function shakeHands(
   link: Link,
@@ -100,7 +100,8 @@ export async function shakeHands(
       vPackets,
       registerBlock: target.blockLength > 0,
       singleRegister: isRegister(single),
-      // QEMU in user mode, by its step bits and the auxiliary vector; vgdb, which alone has no-ack mode and yet no vCont.
+      // QEMU in user mode, by its step bits and the auxiliary vector; vgdb, which alone has no-ack mode and yet no
+      // vCont.
       batches: !(qemuStepBits !== undefined && transfer.has('auxv')) && !(noAck && vCont.size === 0),
       qemuStepBits,
     },

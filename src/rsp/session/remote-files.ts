@@ -1,7 +1,8 @@
 /*
  * GDB manual, "Host I/O Packets": files of the machine that the stub runs on. Opened for reading only.
  *
- *   vFile:open:HEXPATH,0,0 -> F fd      vFile:pread:fd,count,offset -> F n;bytes      vFile:close:fd      errors: F-1,errno
+ *   vFile:open:HEXPATH,0,0 -> F fd           vFile:pread:fd,count,offset -> F n;bytes
+ *   vFile:close:fd                           errors: F-1,errno
  */
 
 import { Buffer } from 'node:buffer';
@@ -15,7 +16,10 @@ import { packets } from './packets.js';
 /** Shared libraries without debug info are smaller, and files of /proc by far. */
 const LARGEST_FILE = 128 * 1024 * 1024;
 
-/** The whole of a file on the stub's machine; undefined where the stub reads none or refuses this one. Throws `RSP_PROTOCOL`. */
+/**
+ * The whole of a file on the stub's machine; undefined where the stub reads none or refuses this one. Throws
+ * `RSP_PROTOCOL`.
+ */
 export async function readRemoteFile(ask: Ask, path: string, packetSize: number): Promise<Buffer | undefined> {
   const opened = await ask(packets.openFile(path));
   const file = opened.startsWith('F') ? hexNumber(opened.slice(1)) : undefined;
@@ -43,7 +47,10 @@ export async function readRemoteFile(ask: Ask, path: string, packetSize: number)
   }
 }
 
-/** Requests in one write: gdbserver takes longer for more (measured: 1, 4 and 28 of 9 KiB), as it answers each before it reads the next. */
+/**
+ * Requests in one write: gdbserver takes longer for more (measured: 1, 4 and 28 of 9 KiB), as it answers each before it
+ * reads the next.
+ */
 const WINDOW = 4;
 
 /** A file on the stub's machine that stays open. Nothing may be asked of it while the target runs. */

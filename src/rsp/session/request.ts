@@ -44,7 +44,10 @@ export abstract class Request<T> implements Reply<T> {
     return false;
   }
 
-  /** Takes the answer `bytes[start, end)`, valid during the call. False when the requests behind it in its batch are void. */
+  /**
+   * Takes the answer `bytes[start, end)`, valid during the call. False when the requests behind it in its batch are
+   * void.
+   */
   accept(bytes: Uint8Array, start: number, end: number): boolean {
     if (end === start) this.errorText = NOT_SUPPORTED;
     // "Enn", or "E.text" where error-message is known.

@@ -39,7 +39,10 @@ const MOMENT_MS = 2;
 export class Session implements AsyncDisposable {
   readonly features: StubFeatures;
   readonly target: TargetDescription;
-  /** Called before the child of a fork is let go, while it stands: takes out of it what it has inherited besides breakpoints. */
+  /**
+   * Called before the child of a fork is let go, while it stands: takes out of it what it has inherited besides
+   * breakpoints.
+   */
   beforeChildGoes: ((child: string) => Promise<void>) | undefined;
   /** True when the stub was attached to a program that ran already; undefined where it does not say. */
   readonly attached: boolean | undefined;
@@ -100,26 +103,26 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Sets the target going; resolves with the stop that ends the run (`gone` when the connection ends first). Rejects with
-   * `RSP_BAD_STATE` when it runs already, `RSP_PROTOCOL` when the stub answers with something else.
+   * Sets the target going; resolves with the stop that ends the run (`gone` when the connection ends first). Rejects
+   * with `RSP_BAD_STATE` when it runs already, `RSP_PROTOCOL` when the stub answers with something else.
    */
   resume(how: Resume = { kind: 'continue' }): Promise<StopReply> {
     return this.batch().resume(how);
   }
 
   /**
-   * Stops the target; resolves with the stop, as the pending resume does: whichever comes, be it a breakpoint that was
-   * hit in the same moment; gdbserver then stops once more with signal 2 after the next resume. When the target stands
-   * already, the stop that is known.
+   * Stops the target; resolves with the stop, as the pending resume does. That may be a breakpoint that was hit in the
+   * same moment: gdbserver then stops once more with signal 2 after the next resume. A target that stands already gives
+   * the stop that is known.
    */
   interrupt(): Promise<StopReply> {
     return this.#control.interrupt();
   }
 
   /**
-   * Runs one instruction of one hart that stands at inserted breakpoints, or before an access that is watched. A step may come back without
-   * having executed anything (an interrupt was pending, a watchpoint that is not among these): compare the pc. With a signal it is the first
-   * instruction of the handler, where there is any.
+   * Runs one instruction of one hart that stands at inserted breakpoints, or before an access that is watched. A step
+   * may come back without having executed anything (an interrupt was pending, a watchpoint that is not among these):
+   * compare the pc. With a signal it is the first instruction of the handler, where there is any.
    */
   stepOver(hart: string, over: Breakpoint | readonly Breakpoint[], signal?: number): Promise<StopReply> {
     const step: Resume = { kind: 'step', hart, ...(signal === undefined ? {} : { signal }) };
@@ -133,8 +136,9 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Memory by physical address, past all page tables; undefined where the stub has no such mode (QEMU's system emulators have).
-   * QEMU answers zeros for what is no memory, takes writes to ROM and to nowhere without keeping them, and gives flash commands.
+   * Memory by physical address, past all page tables; undefined where the stub has no such mode (QEMU's system
+   * emulators have). QEMU answers zeros for what is no memory, takes writes to ROM and to nowhere without keeping them,
+   * and gives flash commands.
    */
   async physicalMemory(): Promise<TargetMemory | undefined> {
     if (this.#hasPhysicalMemory === undefined) {
@@ -170,7 +174,10 @@ export class Session implements AsyncDisposable {
     return this.#stub;
   }
 
-  /** Has a Linux process stop at the entry and the return of these system calls; empty: of none. Only where the stub has `QCatchSyscalls`. */
+  /**
+   * Has a Linux process stop at the entry and the return of these system calls; empty: of none. Only where the stub has
+   * `QCatchSyscalls`.
+   */
   async catchSystemCalls(numbers: readonly number[]): Promise<void> {
     await this.#ask(packets.catchSystemCalls(numbers));
   }
@@ -181,8 +188,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Lets the child of a process that has just forked (`child` of a stop) run on by itself, without the breakpoints that it has inherited.
-   * The parent stays as it is.
+   * Lets the child of a process that has just forked (`child` of a stop) run on by itself, without the breakpoints that
+   * it has inherited. The parent stays as it is.
    */
   async letChildGo(child: string): Promise<void> {
     await this.beforeChildGoes?.(child);
@@ -190,7 +197,7 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * As {@link letChildGo}, of a vfork: the child runs in its parent's memory until it runs another program (`vforkdone`), so that the parent's trap
+   * As {@link letChildGo}, of a vfork. The child runs in its parent's memory until `vforkdone`, so the parent's trap
    * instructions have to come out, too.
    * @returns what came out
    */
@@ -262,8 +269,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Leaves the target as it was: stops it if it runs, removes every breakpoint, lets it run on, closes. Harmless when called
-   * again, and when the session has ended.
+   * Leaves the target as it was: stops it if it runs, removes every breakpoint, lets it run on, closes. Harmless when
+   * called again, and when the session has ended.
    */
   detach(): Promise<void> {
     this.#leaving ??= this.#leave(async () => {
@@ -330,8 +337,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * gdbserver interrupts by a SIGINT to the process. When a breakpoint was hit in the same moment, the signal is still on its way, and would end a
-   * program that is left now: it is let come, with no breakpoint inserted.
+   * gdbserver interrupts by a SIGINT to the process. When a breakpoint was hit in the same moment, the signal is still
+   * pending and would end a program that is left now. So the target runs, without breakpoints, until it has come.
    */
   async #takeInterruptBack(): Promise<void> {
     for (let stops = 0; stops < STOPS_BEFORE_INTERRUPT; stops++) {
@@ -349,7 +356,10 @@ export class Session implements AsyncDisposable {
     return pid !== undefined && interruptIsPending((path) => this.remoteFile(path), Number.parseInt(pid, 16));
   }
 
-  /** lldb-server stops threads by a SIGSTOP each, which it takes back from those alone that run. No breakpoint is inserted any more. */
+  /**
+   * lldb-server stops threads by a SIGSTOP each, which it takes back from those alone that run. No breakpoint is
+   * inserted any more.
+   */
   async #takeStopsBack(): Promise<void> {
     if (this.state.kind !== 'idle' || !this.features.supported.has('native-signals')) return;
     const pid = processOf(await this.#ask(packets.processInfo));

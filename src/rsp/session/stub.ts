@@ -47,8 +47,8 @@ export class Stub {
   }
 
   /**
-   * Whether its software breakpoints are trap instructions in the target's memory. Emulators (QEMU but for KVM, valgrind,
-   * Renode) compare addresses instead, and take a breakpoint where nothing is mapped yet.
+   * Whether its software breakpoints are trap instructions in the target's memory. Emulators (QEMU but for KVM,
+   * valgrind, Renode) compare addresses instead, and take a breakpoint where nothing is mapped yet.
    */
   async writesTraps(): Promise<boolean> {
     if (this.isQemu) return (await this.accelerator()) === 'kvm';
