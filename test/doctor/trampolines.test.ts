@@ -22,12 +22,17 @@ async function layouts(elf: string, at?: bigint): Promise<TrampolineReport> {
   return examineTrampolines({ elf: program.elf, arch: program.arch, plan }, scratch);
 }
 
-/** Capstone and objdump differ in spaces, in the base of small numbers, in `ptr`, and in how a jump names its target. */
+/**
+ * Capstone and objdump differ in spaces, in the base of small numbers, in negative distances, and in how a jump names
+ * its target.
+ */
 function x86Words(text: string): string {
   return text
     .toLowerCase()
     .replace(/\s*([+\-*,[\]])\s*/g, '$1')
     .replace(/\b(ds|ss):/g, '')
+    .replace(/\*1\b/g, '')
+    .replace(/rip\+(0xffffffff[0-9a-f]{8})/, (_, wide) => `rip-0x${(-BigInt.asIntN(64, BigInt(wide))).toString(16)}`)
     .replace(/(?<![\w.])(0x[0-9a-f]+|\d+)\b/g, (number) => BigInt(number).toString(16))
     .replace(/\+0\]/, ']');
 }
