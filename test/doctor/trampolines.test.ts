@@ -27,14 +27,18 @@ async function layouts(elf: string, at?: bigint): Promise<TrampolineReport> {
  * its target.
  */
 function x86Words(text: string): string {
-  return text
-    .toLowerCase()
-    .replace(/\s*([+\-*,[\]])\s*/g, '$1')
-    .replace(/\b(ds|ss):/g, '')
-    .replace(/\*1\b/g, '')
-    .replace(/rip\+(0xffffffff[0-9a-f]{8})/, (_, wide) => `rip-0x${(-BigInt.asIntN(64, BigInt(wide))).toString(16)}`)
-    .replace(/(?<![\w.])(0x[0-9a-f]+|\d+)\b/g, (number) => BigInt(number).toString(16))
-    .replace(/\+0\]/, ']');
+  return (
+    text
+      .toLowerCase()
+      .replace(/\s*([+\-*,[\]])\s*/g, '$1')
+      .replace(/\b(ds|ss):/g, '')
+      .replace(/\*1\b/g, '')
+      .replace(/rip\+(0xffffffff[0-9a-f]{8})/, (_, wide) => `rip-0x${(-BigInt.asIntN(64, BigInt(wide))).toString(16)}`)
+      .replace(/(?<![\w.])(0x[0-9a-f]+|\d+)\b/g, (number) => BigInt(number).toString(16))
+      .replace(/\+0\]/, ']')
+      // Padding, with prefixes that mean nothing there.
+      .replace(/^(?:(?:data16|cs) )*nop .*$/, 'nop')
+  );
 }
 
 function objdumpWords(machine: Machine, line: Line): string {
