@@ -1,6 +1,6 @@
 /** The library: record a session. The layers beneath it are entries of their own (`rsptrace/rsp`, `rsptrace/dwarf`, ...; see package.json). */
 export { type Addr, addr, hex } from './base/addr.js';
-export { RsptraceError } from './base/errors.js';
+export { type ErrorCode, errorCodes, type OwnErrorCode, RsptraceError } from './base/errors.js';
 export type { Logger } from './base/logger.js';
 export type { MemoryReader, RegisterReader } from './base/memory-reader.js';
 export { type AnyProbe, type ProbeSpec, parseProbe } from './probes/index.js';

@@ -32,8 +32,8 @@ export function highHalf(value: bigint): number {
 }
 
 /**
- * `to - from` in the target's 64-bit arithmetic, as a signed number: exact within +-2^53, rounded beyond. Makes no bigint, so it costs
- * little more than an addition.
+ * `to - from` in the target's 64-bit arithmetic, as a signed number: exact within +-2^53, rounded beyond. Makes no
+ * bigint, so it costs little more than an addition.
  */
 export function distance(from: bigint, to: bigint): number {
   wide[0] = from;

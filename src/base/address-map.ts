@@ -1,8 +1,8 @@
 import { lowHalf } from './addr.js';
 
 /**
- * A map by address. A Map hashes a bigint at ten times a number's cost, and the same addresses come again and again: the last one
- * of each hash is found without.
+ * A map by address. A Map hashes a bigint at ten times a number's cost. The same addresses come again and again, so the
+ * last one of each hash is kept apart.
  */
 export class AddressMap<T> {
   readonly #all = new Map<bigint, T>();
@@ -10,7 +10,10 @@ export class AddressMap<T> {
   readonly #keys: (bigint | undefined)[];
   readonly #values: (T | undefined)[];
 
-  /** `slots`: how many hashes there are, a power of two; as many as there are addresses that are asked for at one time, or so. */
+  /**
+   * `slots`: how many hashes there are, a power of two; as many as there are addresses that are asked for at one time,
+   * or so.
+   */
   constructor(slots = 1024) {
     this.#low = new Uint32Array(slots);
     this.#keys = new Array(slots).fill(undefined);

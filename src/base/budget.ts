@@ -1,6 +1,9 @@
 import { RsptraceError } from './errors.js';
 
-/** Work that a file of any size may ask for, and each of its bytes on top. One unit takes some 30 ns: an entry of debug info read. */
+/**
+ * Work that a file of any size may ask for, and each of its bytes on top. One unit takes some 30 ns: an entry of debug
+ * info read.
+ */
 const WORK = 20_000_000;
 const WORK_PER_BYTE = 32;
 /** The same of memory, in bytes. */
@@ -12,9 +15,10 @@ const FAULT = 100;
 const FREE_ANSWER = 2000;
 
 /**
- * What the reading of one file may cost, in proportion to its size. A few kilobytes can ask for hours: ten thousand functions may
- * share one list of ranges, and names may repeat each other. Whoever reads charges first; past the budget all of them throw the
- * same error, `ELF_TOO_COSTLY`. Real programs stay far below it: those that are compressed best use an eighth.
+ * What the reading of one file may cost, in proportion to its size. A few kilobytes can ask for hours: ten thousand
+ * functions may share one list of ranges, and names may repeat each other. Whoever reads charges first; past the budget
+ * all of them throw the same error, `ELF_TOO_COSTLY`. Real programs stay far below it: those that are compressed best
+ * use an eighth.
  *
  * Work is counted, not timed, so that the same file fails at the same place on every machine.
  */
@@ -27,7 +31,9 @@ export class Budget {
   #answering = false;
   #over: RsptraceError | undefined;
 
-  /** `times`: how many times the usual budget, by default what the environment variable RSPTRACE_BUDGET says, else 1. */
+  /**
+   * `times`: how many times the usual budget, by default what the environment variable RSPTRACE_BUDGET says, else 1.
+   */
   constructor(path: string, size: number, times = fromEnvironment()) {
     this.#path = path;
     this.#size = size;
@@ -54,8 +60,8 @@ export class Budget {
   }
 
   /**
-   * Reads the answer to a question that comes with the target's events, not with the file's contents. Its first units are not
-   * counted, so that a recording of days does not use up what is there for the file.
+   * Reads the answer to a question that comes with the target's events, not with the file's contents. Its first units
+   * are not counted, so that a recording of days does not use up what is there for the file.
    */
   answer<T>(read: () => T): T {
     if (this.#answering) return read();

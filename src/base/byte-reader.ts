@@ -96,7 +96,10 @@ export class ByteReader {
     return high * 0x1_0000_0000 + this.#view.getUint32(at, true);
   }
 
-  /** Unsigned LEB128 as a number; more than 2^53 throws `INPUT_RANGE`. Use {@link uleb64} for values, this for sizes and codes. */
+  /**
+   * Unsigned LEB128 as a number; more than 2^53 throws `INPUT_RANGE`. Use {@link uleb64} for values, this for sizes and
+   * codes.
+   */
   uleb(): number {
     const start = this.offset;
     let byte = this.u8();

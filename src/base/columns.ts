@@ -1,6 +1,9 @@
 import { visible } from './visible.js';
 
-/** Columns of text under a title line; a title that ends in `>` is of numbers, set flush right. Each line ends in a newline. */
+/**
+ * Columns of text under a title line; a title that ends in `>` is of numbers, set flush right. Each line ends in a
+ * newline.
+ */
 export function textTable(titles: readonly string[], rows: readonly (readonly string[])[], color: boolean): string {
   const cells = rows.map((row) => row.map(visible));
   const right = titles.map((title) => title.endsWith('>'));

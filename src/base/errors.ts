@@ -1,12 +1,17 @@
+import type { ErrorCode } from './error-codes.js';
+
+export { type ErrorCode, errorCodes, type OwnErrorCode } from './error-codes.js';
+
 /**
- * An error that a person can act on: a stable `code` (`RSP_TIMEOUT`, `ELF_NOT_ELF`, ...), one sentence, and, where one is
- * known, a `hint` that says what to do about it. The CLI prints exactly these and nothing else.
+ * An error that a person can act on: a stable `code` (`RSP_TIMEOUT`, ...) and one sentence. Where one is known, a
+ * `hint` says what to do about it. The CLI prints exactly these and nothing else. Who uses the library throws errors
+ * with codes of the form `name:CODE` ({@link OwnErrorCode}), for instance in a trace sink.
  */
 export class RsptraceError extends Error {
-  readonly code: string;
+  readonly code: ErrorCode;
   readonly hint: string | undefined;
 
-  constructor(code: string, message: string, options: { hint?: string; cause?: unknown } = {}) {
+  constructor(code: ErrorCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause });
     this.name = 'RsptraceError';
     this.code = code;
@@ -15,8 +20,8 @@ export class RsptraceError extends Error {
 }
 
 /**
- * The error for a part of our own installation that cannot be loaded: a package that a bundle or a pruned container has left out.
- * Never fewer results instead: nobody would know.
+ * The error for a part of our own installation that cannot be loaded: a package that a bundle or a pruned container has
+ * left out. Never fewer results instead: nobody would know.
  */
 export function partMissing(name: string, consequence: string, cause: unknown): RsptraceError {
   return new RsptraceError(
@@ -27,8 +32,8 @@ export function partMissing(name: string, consequence: string, cause: unknown): 
 }
 
 /**
- * Whether a part of a file cannot be read, so that the rest of it may be used with a warning. Any other error (the file is too costly
- * to read, a part of ours is missing) is about all of it.
+ * Whether a part of a file cannot be read, so that the rest of it may be used with a warning. Any other error (the file
+ * is too costly to read, a part of ours is missing) is about all of it.
  */
 export function isDamage(error: unknown): error is RsptraceError {
   return error instanceof RsptraceError && /^(?:INPUT_|DWARF_|ELF_DAMAGED$)/.test(error.code);
@@ -43,7 +48,10 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whatever was thrown. A defect of our own must not keep us from leaving the target as it was: it is told like any other error. */
+/**
+ * Whatever was thrown. A defect of our own must not keep us from leaving the target as it was: it is told like any
+ * other error.
+ */
 export function toError(thrown: unknown): RsptraceError {
   if (thrown instanceof RsptraceError) return thrown;
   const wanted = /^Cannot find (?:package|module) '([^']+)'/.exec(messageOf(thrown))?.[1];

@@ -1,5 +1,5 @@
-// Files that one process at a time writes. Node has no flock(2), so flock(1) of util-linux or busybox takes the lock on an
-// open file of ours: it belongs to the open file, not to flock(1), and is gone when we are, even killed.
+// Files that one process at a time writes. Node has no flock(2), so flock(1) of util-linux or busybox takes the lock on
+// an open file of ours: it belongs to the open file, not to flock(1), and is gone when we are, even killed.
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, fstatSync, openSync, statSync, unlinkSync } from 'node:fs';
 import { RsptraceError } from './errors.js';
@@ -27,8 +27,8 @@ export function openUntouched(path: string): OpenedFile {
 }
 
 /**
- * The same for a file that no other process holds so. Only regular files are locked. Where flock(1) cannot be had, `warn` is
- * told and the file is not locked. Throws `OUTPUT_IN_USE`, or what the system says.
+ * The same for a file that no other process holds so. Only regular files are locked. Where flock(1) cannot be had,
+ * `warn` is told and the file is not locked. Throws `OUTPUT_IN_USE`, or what the system says.
  */
 export function openLocked(path: string, warn: (message: string) => void): OpenedFile {
   for (let tries = 0; tries < MOST_TRIES; tries++) {

@@ -1,14 +1,17 @@
 import type { Addr } from './addr.js';
 
 /**
- * Where bytes of the target come from: a live stub, an ELF's own segments, a dump, a recording. What cannot be read is a
- * value, not an exception: `undefined` when any of the bytes is unmapped.
+ * Where bytes of the target come from: a live stub, an ELF's own segments, a dump, a recording. What cannot be read is
+ * a value, not an exception: `undefined` when any of the bytes is unmapped.
  */
 export interface MemoryReader {
   read(address: Addr, length: number): Promise<Uint8Array | undefined>;
 }
 
-/** The registers of one hart at one stop, by the stub's own names (`a0`, `rdi`, `time`); unknown or unavailable is `undefined`. */
+/**
+ * The registers of one hart at one stop, by the stub's own names (`a0`, `rdi`, `time`); unknown or unavailable is
+ * `undefined`.
+ */
 export interface RegisterReader {
   register(name: string): bigint | undefined;
 }

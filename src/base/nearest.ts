@@ -1,6 +1,6 @@
 /**
- * The words most like one that is not known, for "did you mean": nearest first, at most `count`. A word is like another that it
- * begins with, and like one from which at most a third of its letters differ.
+ * The words most like one that is not known, for "did you mean": nearest first, at most `count`. A word is like another
+ * that it begins with, and like one from which at most a third of its letters differ.
  */
 export function nearestWords(wanted: string, words: Iterable<string>, count = 3): string[] {
   const most = Math.ceil(wanted.length / 3);

@@ -1,13 +1,15 @@
 /**
- * How the caller of one frame is found, valid for some range of instructions: what call frame information says and what code
- * analysis finds out. Registers go by their DWARF numbers, CSRs of RISC-V included (4096 and up).
+ * How the caller of one frame is found, valid for some range of instructions: what call frame information says and what
+ * code analysis finds out. Registers go by their DWARF numbers, CSRs of RISC-V included (4096 and up).
  */
 export interface UnwindRow {
   /** The canonical frame address: a number that stays the same for the whole life of the frame. */
   readonly cfa: CfaRule;
   /** The register (or the column without one) whose value in the caller is where the caller goes on. */
   readonly returnAddress: number;
-  /** What is known of the caller's registers. One that is not listed has the same value; the stack pointer is the CFA. */
+  /**
+   * What is known of the caller's registers. One that is not listed has the same value; the stack pointer is the CFA.
+   */
   readonly registers: ReadonlyMap<number, RegisterRule>;
   /** The caller was interrupted: it goes on at the return address itself, not behind a call. */
   readonly interrupted: boolean;

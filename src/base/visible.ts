@@ -1,9 +1,12 @@
-// Text from elsewhere (names in an ELF, in a target's memory, from a stub) that a person is to see. A terminal obeys control
-// characters, a newline forges a line of ours, and marks of direction show text in another order than it has.
+// Text from elsewhere (names in an ELF, in a target's memory, from a stub) that a person is to see. A terminal obeys
+// control characters, a newline forges a line of ours, and marks of direction show text in another order than it has.
 
 /** What most text is made of. */
 const PLAIN = /^[ -~]*$/;
-/** Unicode's "other" characters (control, format, surrogate, private, unassigned) and its separators of lines and paragraphs. */
+/**
+ * Unicode's "other" characters (control, format, surrogate, private, unassigned) and its separators of lines and
+ * paragraphs.
+ */
 const HIDDEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 /** Of these, what JSON.stringify leaves as it is and a terminal does not. */
 const HIDDEN_IN_JSON = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;

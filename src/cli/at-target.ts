@@ -1,5 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
-import { neverRan, type Session } from '../rsp/index.js';
+import type { Session } from '../rsp/index.js';
 import { endingSignals } from './ending-signals.js';
 
 /** A target that a command has connected to, or is about to. */
@@ -58,7 +58,7 @@ export async function atTarget<T>(open: () => Promise<Session>, body: (target: A
 
 /** A guest that was never started stands again; any other runs on. */
 async function leave(session: Session): Promise<void> {
-  if (await neverRan(session)) session.close();
+  if (await (await session.stub()).neverRan()) session.close();
   else await session.detach();
 }
 

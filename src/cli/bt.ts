@@ -7,7 +7,7 @@ import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type HartStack, hartStack, type OtherCode } from '../engines/index.js';
 import { type Libraries, loadedElf, loadedLibraries, verifyArchitecture } from '../facts/index.js';
-import { connect, type Hart, neverRan, type Session } from '../rsp/index.js';
+import { connect, type Hart, type Session } from '../rsp/index.js';
 import {
   type EndReason,
   type Frame,
@@ -95,7 +95,7 @@ async function printStacks(
     if (reader) for (const frame of stack.frames) variables.set(frame, await reader.of(frame));
     found.push({ hart, stack, firmware, other, variables });
   }
-  if (await neverRan(session)) session.close();
+  if (await (await session.stub()).neverRan()) session.close();
   else await session.detach();
   process.stdout.write(
     args.json ? jsonLine(asJson(args, found, sources, libraries)) : asText(found, sources, libraries),

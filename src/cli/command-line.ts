@@ -40,7 +40,7 @@ const options = {
       }),
   bt: (args: Argv) => elfOption(backtraceOptions(remoteOption(args))),
   detach: (args: Argv) => elfOption(commonOptions(remoteOption(args))),
-  doctor: (args: Argv) => doctorOptions(remoteOption(args)),
+  doctor: (args: Argv) => doctorOptions(args),
   tasks: (args: Argv) => tasksOptions(args),
   types: (args: Argv) =>
     elfOption(debugFileOptions(args), 'A program with debug info')

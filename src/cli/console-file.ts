@@ -11,7 +11,7 @@ export class ConsoleFile implements Disposable {
   constructor(path: string | undefined) {
     this.#path = path ?? '';
     if (path === undefined) return;
-    const failure = { code: 'CONSOLE_CANNOT_WRITE', sentence: 'the console cannot be kept in' };
+    const failure = { code: 'CONSOLE_CANNOT_WRITE', sentence: 'the console cannot be kept in' } as const;
     this.#fd = openOutput({ option: '--console', path, failure });
   }
 

@@ -1,9 +1,9 @@
 import type { Argv } from 'yargs';
-import { commonOptions, count, last } from './options.js';
+import { commonOptions, count, last, optionalRemote } from './options.js';
 
 /** What `rsptrace doctor` takes beside the stub. */
 export function doctorOptions<T>(args: Argv<T>) {
-  return commonOptions(args)
+  return optionalRemote(commonOptions(args))
     .positional('elf', { type: 'string', describe: 'The ELF that should run there' })
     .option('probe', {
       alias: 'p',
@@ -38,6 +38,11 @@ export function doctorOptions<T>(args: Argv<T>) {
       default: '10000000',
       coerce: (text: string) => count('--timebase')(text) as number,
       describe: "Ticks a second of riscv's time register",
+    })
+    .option('trampolines', {
+      type: 'boolean',
+      default: false,
+      describe: 'Show the code that would be written for each probe; without --remote from the ELF alone',
     })
     .option('run', {
       type: 'boolean',

@@ -14,7 +14,7 @@ import {
   planHarts,
   prepare,
 } from '../recorder/index.js';
-import { connect, neverRan, type Session } from '../rsp/index.js';
+import { connect, type Session } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
 import { endingSignals } from './ending-signals.js';
 import { ExitCode, errorText } from './failure.js';
@@ -22,10 +22,12 @@ import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
 import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
 import { givenScratchOf } from './scratch-options.js';
+import { usageError } from './usage-error.js';
 
 export interface DoctorArguments extends CommonArguments {
   readonly elf: string | undefined;
-  readonly remote: string;
+  readonly remote: string | undefined;
+  readonly trampolines: boolean;
   readonly probe: readonly string[];
   readonly bt: number | undefined;
   readonly scratch: string | undefined;
@@ -41,7 +43,10 @@ type Linked =
 
 /** `rsptrace doctor --remote ADDR [kernel.elf]`: what can be done here, and how fast. Gives the exit status. */
 export async function doctor(args: DoctorArguments): Promise<number> {
-  if (args.remote.startsWith('replay:')) {
+  if (args.trampolines) return (await import('./trampolines.js')).showTrampolines(args);
+  const { remote } = args;
+  if (remote === undefined) throw usageError('Missing required arguments: remote');
+  if (remote.startsWith('replay:')) {
     throw new RsptraceError('USAGE', 'doctor measures times, which a recording of the wire cannot repeat', {
       hint: 'give --remote a stub',
     });
@@ -55,7 +60,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   const onSignal = (): void => stopper.abort();
   // Before the connection: that stops the target.
   for (const signal of endingSignals) process.once(signal, onSignal);
-  const session = await connect(args.remote, {
+  const session = await connect(remote, {
     logger,
     timeoutMs: args.timeout,
     ...(linked ? { expectedArchitecture: architectureFor(linked.elf).name } : {}),
@@ -65,7 +70,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   let fresh = false;
   let found: Diagnosis;
   try {
-    fresh = await neverRan(session);
+    fresh = await (await session.stub()).neverRan();
     const harts = (await session.harts()).length;
     const subject = linked && (await loaded(linked, session, args, harts, logger));
     found = await examine({

@@ -1,4 +1,4 @@
-import { type RsptraceError, toError } from '../base/errors.js';
+import { type ErrorCode, type RsptraceError, toError } from '../base/errors.js';
 import { jsonLine, textLines } from '../base/visible.js';
 
 export const ExitCode = {
@@ -10,7 +10,7 @@ export const ExitCode = {
 } as const;
 
 /** What the command line alone shows to be wrong, whatever its files hold and its target answers. docs/record.md tells them. */
-const usageCodes: ReadonlySet<string> = new Set([
+const usageCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'USAGE',
   'EXPRESSION_SYNTAX',
   'OUTPUT_IS_INPUT',
@@ -25,7 +25,7 @@ const usageCodes: ReadonlySet<string> = new Set([
 
 /** An error as `--json` shows it. */
 export interface ErrorJson {
-  readonly code: string;
+  readonly code: ErrorCode;
   readonly message: string;
   readonly hint?: string;
 }

@@ -80,7 +80,7 @@ function select(set: FutureSet, { elf, glob }: FuturesArguments): readonly Futur
 function svgOutput(path: string, isForced: boolean): Output {
   const is = ({ bytes }: FileHead): boolean =>
     /^\s*<(?:\?xml|!DOCTYPE svg|svg)\b/.test(Buffer.from(bytes).toString('latin1'));
-  const failure = { code: 'OUTPUT_CANNOT_WRITE', sentence: 'the graph cannot be written to' };
+  const failure = { code: 'OUTPUT_CANNOT_WRITE', sentence: 'the graph cannot be written to' } as const;
   return { option: '--svg', path, failure, replaces: { what: 'SVG', is }, isForced };
 }
 

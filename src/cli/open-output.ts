@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, ftruncateSync, writeSync } from 'node:fs';
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { type ErrorCode, messageOf, RsptraceError } from '../base/errors.js';
 import { type FileHead, headOf } from '../base/file-head.js';
 import { abandon, type OpenedFile, openLocked } from '../base/locked-file.js';
 
@@ -8,7 +8,7 @@ export interface Output {
   readonly option: string;
   readonly path: string;
   /** What it is for, as in `the console cannot be kept in ...`, and the code of that error. */
-  readonly failure: { readonly code: string; readonly sentence: string };
+  readonly failure: { readonly code: ErrorCode; readonly sentence: string };
   /** What an older file has to be, unless `isForced`; undefined where anything may be overwritten. */
   readonly replaces?: { readonly what: string; readonly is: (head: FileHead) => boolean } | undefined;
   readonly isForced?: boolean;

@@ -93,7 +93,7 @@ export function commonOptions<T>(args: Argv<T>) {
       requiresArg: true,
       coerce: last<(typeof logLevels)[number]>,
       default: 'warn' as const,
-      describe: 'Log to stderr as JSON lines; trace shows every packet',
+      describe: 'Log to stderr as JSON lines; trace shows every packet and every record of the ring',
     });
 }
 
@@ -204,15 +204,21 @@ export function recordingOptions<T>(args: Argv<T>) {
     });
 }
 
+const remote = {
+  alias: 'r',
+  type: 'string',
+  requiresArg: true,
+  coerce: last<string>,
+  describe: 'The stub: :1234, host:1234, the path of a unix socket, or replay:FILE',
+} as const;
+
 export function remoteOption<T>(args: Argv<T>) {
-  return args.option('remote', {
-    alias: 'r',
-    type: 'string',
-    requiresArg: true,
-    coerce: last<string>,
-    demandOption: true,
-    describe: 'The stub: :1234, host:1234, the path of a unix socket, or replay:FILE',
-  });
+  return args.option('remote', { ...remote, demandOption: true });
+}
+
+/** For a command that can do something without a stub. */
+export function optionalRemote<T>(args: Argv<T>) {
+  return args.option('remote', remote);
 }
 
 export function reconnectOption<T>(args: Argv<T>) {
@@ -227,7 +233,7 @@ export function reconnectOption<T>(args: Argv<T>) {
 export function wireRecorder(args: CommonArguments, logger: Logger, launches = false): WireRecorder | undefined {
   const path = args['record-wire'];
   if (path === undefined) return undefined;
-  const failure = { code: 'RSP_CANNOT_RECORD', sentence: 'The wire cannot be recorded in' };
+  const failure = { code: 'RSP_CANNOT_RECORD', sentence: 'The wire cannot be recorded in' } as const;
   const replaces = { what: 'recording of a wire', is: isWireRecording };
   const fd = openOutput({ option: '--record-wire', path, failure, replaces, isForced: args.force });
   return new WireRecorder(path, logger, launches, fd);

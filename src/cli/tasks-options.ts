@@ -1,18 +1,11 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
-import { commonOptions, last } from './options.js';
+import { commonOptions, last, optionalRemote } from './options.js';
 
 /** What `rsptrace tasks` takes. */
 export function tasksOptions<T>(args: Argv<T>) {
-  return commonOptions(args)
+  return optionalRemote(commonOptions(args))
     .positional('elf', { type: 'string', demandOption: true, describe: 'The ELF that runs there, with debug info' })
-    .option('remote', {
-      alias: 'r',
-      type: 'string',
-      requiresArg: true,
-      coerce: last<string>,
-      describe: 'The stub: :1234, host:1234, the path of a unix socket, or replay:FILE',
-    })
     .option('core', {
       type: 'string',
       requiresArg: true,

@@ -12,7 +12,10 @@ export interface UsableClock extends ClockInfo {
   readonly chosen: boolean;
 }
 
-/** The clocks that answer at this stop, the best one first. On x86 the firmware or the kernel has to start some of them first. */
+/**
+ * The clocks that answer at this stop, the best one first. On x86 the firmware or the kernel has to start some of them
+ * first.
+ */
 export async function usableClocks(session: Session, arch: Architecture, timebaseHz: number): Promise<UsableClock[]> {
   const found: UsableClock[] = [];
   for (const option of clockNames) {

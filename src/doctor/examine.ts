@@ -63,8 +63,8 @@ const mostHarts = 64;
 const sampledHarts = 8;
 
 /**
- * Finds out what a stub and its target are and can do, and how fast. The target stands before and after it; it runs for about a second, where
- * it may, with breakpoints that are all out again at the end.
+ * Finds out what a stub and its target are and can do, and how fast. The target stands before and after it. Where it
+ * may, it runs for about a second, with breakpoints that are all removed at the end.
  */
 export async function examine(options: ExamineOptions): Promise<Diagnosis> {
   const { session, logger, fresh, subject, signal } = options;
@@ -78,8 +78,10 @@ export async function examine(options: ExamineOptions): Promise<Diagnosis> {
   const { pc = addr(0), sp } = first ?? {};
   const kind = arch?.breakpointKind(new Uint8Array(4)) ?? 4;
   const abilities = await abilitiesOf(session, { code: pc, data: addr((sp || pc) & ~7n), kind });
-  const isQemu = server.name === 'qemu-system' || server.name === 'qemu-user';
-  const hardware = !isQemu && abilities.breakpoints.includes(1) ? await countHardware(session, pc, kind) : undefined;
+  const hardware =
+    !(await session.stub()).isQemu && abilities.breakpoints.includes(1)
+      ? await countHardware(session, pc, kind)
+      : undefined;
   let clocks = arch ? await usableClocks(session, arch, options.timebaseHz) : [];
   const page = (address: Addr): Addr => addr(address & ~0xfffn);
   const texts = subject?.addresses.slice(0, 1) ?? [];
@@ -155,8 +157,8 @@ async function hartReports(
 }
 
 /**
- * Where the guest may pass: its probes, else its functions. Only where the ELF's code is loaded: elsewhere a trap instruction that a stub
- * writes would be overwritten, and what stood there before put back over the code. QEMU's translator writes none.
+ * Where the guest may pass: its probes, else its functions. Only where the ELF's code is loaded. Elsewhere loading
+ * would overwrite a trap instruction, and taking it out would overwrite the code. QEMU's translator writes none.
  */
 function placesFor({ elf, addresses }: Subject, { same }: ProgramReport, server: Server): readonly Addr[] {
   const translated = server.name === 'qemu-system' && server.accelerator !== 'kvm';

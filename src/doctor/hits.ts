@@ -46,8 +46,9 @@ const measures = [
 ];
 
 /**
- * Looks for an address that the guest passes often, and measures how many hits a second there are at it. Places that are wanted are
- * tried first; else functions, and single instructions, that the guest was seen in when it was interrupted a few times. In all about a second.
+ * Looks for an address that the guest passes often, and measures how many hits a second there are at it. Places that
+ * are wanted are tried first; else functions, and single instructions, that the guest was seen in when it was
+ * interrupted a few times. In all about a second.
  */
 export async function hitRate(context: RunContext, places: HitPlaces): Promise<HitReport> {
   let ranMs = 0;
@@ -61,9 +62,7 @@ export async function hitRate(context: RunContext, places: HitPlaces): Promise<H
   /** `passed`: what it came past in the run that may have been its last. */
   const over = (during: string, passed: GuestRun['hits']): string | undefined => {
     if (!ended) return context.signal.aborted ? 'interrupted' : undefined;
-    const total = [...passed.values()].reduce((sum, count) => sum + count, 0);
-    const known = `hits until then: ${total}, places: ${passed.size}`;
-    return `the guest ended after it had run for ${Math.ceil(ranMs)} ms, ${during} (${known}), so no rate can be told`;
+    return `the guest ended after it had run for ${Math.ceil(ranMs)} ms, ${during} (${passedText(passed)}), so no rate can be told`;
   };
   const searching = 'while a place that it passes often was searched for';
   const none = (why: string): HitReport => ({ rate: undefined, why, ranMs, stands: !ended });
@@ -103,21 +102,25 @@ export async function hitRate(context: RunContext, places: HitPlaces): Promise<H
     );
   }
   for (const limits of measures) {
-    const { hits, tookMs, ranMs: guestMs } = await run([best], limits);
-    const count = hits.get(best) ?? 0;
-    if (count >= 2) {
-      const rate = {
-        address: best,
-        hits: count,
-        perSecond: (count * 1000) / tookMs,
-        guestUs: (guestMs * 1000) / count,
-      };
-      return { rate, why: undefined, ranMs, stands: !ended };
-    }
-    const why = over('while hits were counted at one place', hits);
+    const done = await run([best], limits);
+    const rate = rateOf(best, done);
+    if (rate) return { rate, why: undefined, ranMs, stands: !ended };
+    const why = over('while hits were counted at one place', done.hits);
     if (why !== undefined) return none(why);
   }
   return none('the guest did not come past the same place again');
+}
+
+function passedText(passed: GuestRun['hits']): string {
+  const total = [...passed.values()].reduce((sum, count) => sum + count, 0);
+  return `hits until then: ${total}, places: ${passed.size}`;
+}
+
+/** What a run tells of the rate at an address; undefined where it was passed only once. */
+function rateOf(address: Addr, { hits: passed, tookMs, ranMs }: GuestRun): HitReport['rate'] {
+  const hits = passed.get(address) ?? 0;
+  if (hits < 2) return undefined;
+  return { address, hits, perSecond: (hits * 1000) / tookMs, guestUs: (ranMs * 1000) / hits };
 }
 
 /** Why the guest had better not be let run: nothing could stop it again. */

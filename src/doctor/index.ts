@@ -5,3 +5,11 @@ export type { ProgramReport, Subject } from './program.js';
 export { diagnosisJson } from './report-json.js';
 export { diagnosisText } from './report-text.js';
 export { abilitiesOf, type StubAbilities } from './stub.js';
+export {
+  examineTrampolines,
+  madeUpScratch,
+  type TrampolineReport,
+  type TrampolineSubject,
+  targetScratch,
+} from './trampolines.js';
+export { trampolinesJson, trampolinesText } from './trampolines-report.js';

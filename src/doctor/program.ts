@@ -59,7 +59,10 @@ export type ScratchReport =
 /** An empty .eh_frame of a linker's making. */
 const emptyFrames = 100;
 
-/** Compares the program with the target, chooses its probes' engines and looks for scratch memory, which a process maps and lets go again. */
+/**
+ * Compares the program with the target, chooses its probes' engines and looks for scratch memory, which a process maps
+ * and lets go again.
+ */
 export async function examineProgram(
   session: Session,
   subject: Subject,

@@ -1,5 +1,5 @@
-// How fast the guest gets on, told by what it counts itself: words of its own statics that only ever grow, or the instructions that
-// QEMU counts under -icount. Read while it stands, so that nothing stops it while it runs.
+// How fast the guest gets on, told by what it counts itself: words of its own statics that only ever grow, or the
+// instructions that QEMU counts under -icount. Read while it stands, so that nothing stops it while it runs.
 
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import { demangle } from '../dwarf/index.js';
@@ -53,8 +53,8 @@ export async function instructionMeter(session: Session): Promise<Meter | undefi
 }
 
 /**
- * Words of the program's statics that grew in each of the intervals that `next` lets pass. Undefined when there are none, or the
- * statics cannot be read at this stop. `next` gives false when the guest has ended.
+ * Words of the program's statics that grew in each of the intervals that `next` lets pass. Undefined when there are
+ * none, or the statics cannot be read at this stop. `next` gives false when the guest has ended.
  */
 export async function staticsMeter(
   session: Session,
@@ -143,7 +143,9 @@ function growth(views: readonly DataView[], offset: number): number[] {
     .map((view, i) => (view.getUint32(offset, true) - (views[i]?.getUint32(offset, true) ?? 0)) >>> 0);
 }
 
-/** It grew each time, by a number that is no accident, and of the same kind: the host may have let the guest run more or less. */
+/**
+ * It grew each time, by no accident, and alike: the host may have let the guest run more or less.
+ */
 function isCounting(grown: readonly number[]): boolean {
   const [least, largest] = [Math.min(...grown), Math.max(...grown)];
   return least >= 10 && largest < 2 ** 31 && largest < 100 * least;

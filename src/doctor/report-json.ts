@@ -5,31 +5,14 @@ import type { ElfFile } from '../elf/index.js';
 import type { Diagnosis } from './examine.js';
 import type { ProgramReport } from './program.js';
 import type { RoundTrip } from './round-trips.js';
+import type { SlowDown } from './slow-down.js';
 
 export function diagnosisJson(found: Diagnosis): object {
-  const { server, session, abilities, hardware, arch, harts, times, hits, slowDown } = found;
-  const { features, target } = session;
+  const { session, arch, harts, times, slowDown } = found;
+  const { target } = session;
   return {
     version: 1,
-    stub: {
-      server: server.name,
-      server_version: server.version ?? null,
-      accelerator: server.accelerator ?? null,
-      supported: Object.fromEntries(features.supported),
-      packet_size: features.packetSize,
-      no_ack: features.noAck,
-      batches: features.batches,
-      vcont: [...features.vCont],
-      breakpoints: abilities.breakpoints,
-      hardware_breakpoints: hardware ?? null,
-      registers_by: [...(features.registerBlock ? ['g'] : []), ...(features.singleRegister ? ['p'] : [])],
-      threads_by: abilities.threads,
-      files: abilities.fileTransfer,
-      attached: session.attached ?? null,
-      memory_map:
-        abilities.memoryMap?.map(({ type, start, length }) => ({ type, start: hex(start), length: hex(length) })) ??
-        null,
-    },
+    stub: stubJson(found),
     target: {
       architecture: target.architecture ?? null,
       arch: arch?.name ?? null,
@@ -38,21 +21,7 @@ export function diagnosisJson(found: Diagnosis): object {
       never_started: found.fresh,
     },
     hart_count: found.hartCount,
-    harts: harts.map(({ id, name, pc, mode, paging, registers }) => ({
-      id,
-      name: name ?? null,
-      pc: pc === undefined ? null : hex(pc),
-      function: pc === undefined ? null : (placeName(found.elf, pc) ?? null),
-      mode: mode ?? null,
-      paging: paging
-        ? {
-            scheme: paging.scheme,
-            root: paging.root === undefined ? null : hex(paging.root),
-            asid: paging.asid ?? null,
-          }
-        : null,
-      registers: registers.map((each) => ({ name: each.name, value: hex(each.value), meaning: each.meaning })),
-    })),
+    harts: harts.map((hart) => hartJson(hart, found.elf)),
     clocks: found.clocks.map(({ name, option, resolutionNs, guest, chosen }) => ({
       name,
       option,
@@ -65,28 +34,75 @@ export function diagnosisJson(found: Diagnosis): object {
       registers: timeJson(times.registers),
       memory_4k: times.page ? timeJson(times.page) : null,
     },
-    hits: {
-      per_second: hits.rate ? tenth(hits.rate.perSecond) : null,
-      hits: hits.rate?.hits ?? null,
-      address: hits.rate ? hex(hits.rate.address) : null,
-      function: hits.rate ? (placeName(found.elf, hits.rate.address) ?? null) : null,
-      ran_ms: tenth(hits.ranMs),
-      guest_ended: !hits.stands || slowDown?.stands === false,
-      ...(hits.why === undefined ? {} : { why: hits.why }),
-    },
+    hits: hitsJson(found),
     program: found.program ? programJson(found.program) : null,
-    slow_down: slowDown
-      ? {
-          ratio: slowDown.ratio === undefined ? null : Number(slowDown.ratio.toPrecision(3)),
-          breakpoints: slowDown.breakpoints,
-          measured: slowDown.measured,
-          by: slowDown.by ?? null,
-          counter: slowDown.counter ?? null,
-          counters: slowDown.counters,
-          ...(slowDown.why === undefined ? {} : { why: slowDown.why }),
-        }
-      : null,
+    slow_down: slowDown ? slowDownJson(slowDown) : null,
     advice: found.advice,
+  };
+}
+
+function stubJson({ server, session, abilities, hardware }: Diagnosis): object {
+  const { features } = session;
+  return {
+    server: server.name,
+    server_recognized_by: server.recognizedBy,
+    server_version: server.version ?? null,
+    accelerator: server.accelerator ?? null,
+    supported: Object.fromEntries(features.supported),
+    packet_size: features.packetSize,
+    no_ack: features.noAck,
+    batches: features.batches,
+    vcont: [...features.vCont],
+    breakpoints: abilities.breakpoints,
+    hardware_breakpoints: hardware ?? null,
+    registers_by: [...(features.registerBlock ? ['g'] : []), ...(features.singleRegister ? ['p'] : [])],
+    threads_by: abilities.threads,
+    files: abilities.fileTransfer,
+    attached: session.attached ?? null,
+    memory_map:
+      abilities.memoryMap?.map(({ type, start, length }) => ({ type, start: hex(start), length: hex(length) })) ?? null,
+  };
+}
+
+function hartJson(
+  { id, name, pc, mode, paging, registers }: Diagnosis['harts'][number],
+  elf: Diagnosis['elf'],
+): object {
+  const root = paging?.root === undefined ? null : hex(paging.root);
+  return {
+    id,
+    name: name ?? null,
+    pc: pc === undefined ? null : hex(pc),
+    function: pc === undefined ? null : (placeName(elf, pc) ?? null),
+    mode: mode ?? null,
+    paging: paging ? { scheme: paging.scheme, root, asid: paging.asid ?? null } : null,
+    registers: registers.map((each) => ({ name: each.name, value: hex(each.value), meaning: each.meaning })),
+  };
+}
+
+function hitsJson({ hits, slowDown, elf }: Diagnosis): object {
+  const { rate, ranMs, stands, why } = hits;
+  return {
+    per_second: rate ? tenth(rate.perSecond) : null,
+    hits: rate?.hits ?? null,
+    address: rate ? hex(rate.address) : null,
+    function: rate ? (placeName(elf, rate.address) ?? null) : null,
+    ran_ms: tenth(ranMs),
+    guest_ended: !stands || slowDown?.stands === false,
+    ...(why === undefined ? {} : { why }),
+  };
+}
+
+function slowDownJson(slowDown: SlowDown): object {
+  const { ratio, breakpoints, measured, by, counter, counters, why } = slowDown;
+  return {
+    ratio: ratio === undefined ? null : Number(ratio.toPrecision(3)),
+    breakpoints,
+    measured,
+    by: by ?? null,
+    counter: counter ?? null,
+    counters,
+    ...(why === undefined ? {} : { why }),
   };
 }
 

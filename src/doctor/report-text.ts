@@ -1,19 +1,20 @@
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
 import { textLines } from '../base/visible.js';
+import type { StubName } from '../rsp/index.js';
 import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';
 import { placeName } from './report-json.js';
 import type { RoundTrip } from './round-trips.js';
 import { dearRatio } from './slow-down.js';
-import type { ServerName } from './stub.js';
 
-const titles: Readonly<Record<ServerName, string>> = {
+const titles: Readonly<Record<StubName, string>> = {
   'qemu-system': 'QEMU',
   'qemu-user': 'QEMU in user mode',
   gdbserver: 'gdbserver',
   'lldb-server': 'lldb-server',
   valgrind: "valgrind's gdbserver",
+  rr: 'rr',
   openocd: 'OpenOCD',
   renode: 'Renode',
   unknown: 'a stub that does not tell what it is',

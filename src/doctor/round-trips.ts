@@ -1,5 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import { packets, type Session } from '../rsp/index.js';
+import type { Session } from '../rsp/index.js';
 
 /** How long one kind of request takes, in microseconds of the host. */
 export interface RoundTrip {
@@ -21,11 +21,14 @@ const most = 50;
 /** A slow wire is asked less often; in milliseconds. */
 const enoughMs = 150;
 
-/** Asks each thing up to 50 times, one after the other; `pages` are addresses of which the first that can be read is read. */
+/**
+ * Asks each thing up to 50 times, one after the other; `pages` are addresses of which the first that can be read is
+ * read.
+ */
 export async function roundTrips(session: Session, pages: readonly Addr[]): Promise<RoundTrips> {
   const smallest = await time(async () => {
     const batch = session.batch();
-    batch.raw(packets.mustReplyEmpty);
+    batch.ping();
     await batch.send();
   });
   const registers = await time(async () => {

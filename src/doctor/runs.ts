@@ -38,8 +38,8 @@ export interface RunLimits {
 const codeBytes = 16;
 
 /**
- * Lets the guest run with breakpoints at `addresses`, which are carried out as a recording carries them out, with nothing read. They
- * are out again when this returns.
+ * Lets the guest run with breakpoints at `addresses`, which are carried out as a recording carries them out, with
+ * nothing read. They are out again when this returns.
  */
 export async function runGuest(
   { session, arch, logger, bytesAt, signal }: RunContext,

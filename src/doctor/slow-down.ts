@@ -1,13 +1,14 @@
 /*
  * What breakpoints cost a guest that hits none of them.
  *
- * QEMU's translator runs code one instruction at a time, unchained, on every page that bears a breakpoint, and looks through the whole
- * list whenever it looks up code (QEMU, accel/tcg/cpu-exec.c, check_for_breakpoints). That does not depend on where on the page a breakpoint lies. So
- * for each breakpoint of the set another is inserted on the same page where no instruction begins: the guest is as slow as with the set
- * itself, and never stops. Where a breakpoint is a trap instruction in the code, it costs nothing until it is reached, and is not tried: it would
- * change an instruction in the middle.
+ * On a page with a breakpoint QEMU's translator runs code one instruction at a time, unchained. Whenever it looks up
+ * code, it searches the whole list (QEMU, accel/tcg/cpu-exec.c, check_for_breakpoints). That does not depend on where
+ * on the page a breakpoint lies. So each breakpoint of the set is replaced by one on the same page where no instruction
+ * begins. The guest is as slow as with the set itself, and never stops. A breakpoint that is a trap instruction costs
+ * nothing until it is reached. It is not tried, because it would change an instruction in the middle.
  *
- * How fast the guest is: see progress.ts. Both speeds are measured in turns, since guests do not do the same all the time.
+ * How fast the guest is: see progress.ts. Both speeds are measured in turns, since guests do not do the same all the
+ * time.
  */
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
@@ -22,7 +23,10 @@ export interface SlowDown {
   /** Breakpoints of the set, and how many of them took part. */
   readonly breakpoints: number;
   readonly measured: number;
-  /** What told the speed: `instructions`, `counters`, or `hits`, which include what a stop costs: the guest itself is slowed at least so much. */
+  /**
+   * What told the speed: `instructions`, `counters`, or `hits`, which include what a stop costs: the guest itself is
+   * slowed at least so much.
+   */
   readonly by: 'instructions' | 'counters' | 'hits' | undefined;
   /** The counter whose slow-down it is, and how many there were. */
   readonly counter: string | undefined;
@@ -46,7 +50,10 @@ const scales = [1, 6];
 /** Speeds that differ by less are the same: a counter that follows time, not work, or no slow-down. */
 const sameWithin = 0.03;
 
-/** Measures for a set of addresses, each with a breakpoint while a recording runs. `meter` is an address that the guest passes. */
+/**
+ * Measures for a set of addresses, each with a breakpoint while a recording runs. `meter` is an address that the guest
+ * passes.
+ */
 export async function slowDown(
   context: RunContext,
   elf: ElfFile,
@@ -171,8 +178,8 @@ class Speeds {
 }
 
 /**
- * The median over the counters that the set slows. Counters that keep their speed follow the timer, not the guest's work, where there are others; where
- * all keep it, the guest does.
+ * The median over the counters that the set slows. Counters that keep their speed follow the timer, not the guest's
+ * work, where there are others; where all keep it, the guest does.
  */
 function typicalSlowDown(
   meter: Meter,
@@ -210,10 +217,10 @@ function shadowOf(arch: Architecture, elf: ElfFile, address: Addr): Addr | undef
 async function writesTraps({ session, arch }: RunContext, address: Addr): Promise<boolean> {
   const batch = session.batch();
   const before = batch.readMemory(address, 4);
-  const where = `0,${address.toString(16)},${arch.breakpointKind(new Uint8Array(4))}`;
-  batch.raw(`Z${where}`);
+  const breakpoint = { type: 0, address, kind: arch.breakpointKind(new Uint8Array(4)) } as const;
+  batch.insertBreakpoint(breakpoint);
   const after = batch.readMemory(address, 4);
-  batch.raw(`z${where}`);
+  batch.removeBreakpoint(breakpoint);
   await batch.send();
   const [was, is] = [before.value, after.value];
   return was !== undefined && (is === undefined || was.some((byte, index) => byte !== is[index]));

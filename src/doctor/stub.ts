@@ -1,20 +1,12 @@
-// Which server answers, and what it can do: what docs/stubs.md tells of the stubs that the tests know, asked of this one.
+// Which server answers, and what it can do: what docs/stubs.md tells of the stubs that the tests know, asked of this
+// one.
 import { type Addr, addOffset } from '../base/addr.js';
-import { isProcess, type MemoryRegion, type Session } from '../rsp/index.js';
+import type { Breakpoint, MemoryRegion, Session, StubName } from '../rsp/index.js';
 
-export type ServerName =
-  | 'qemu-system'
-  | 'qemu-user'
-  | 'gdbserver'
-  | 'lldb-server'
-  | 'valgrind'
-  | 'openocd'
-  | 'renode'
-  | 'unknown';
-
-/** Which server it is, as far as it can be told. */
+/** Which server answers, with what it says of itself. */
 export interface Server {
-  readonly name: ServerName;
+  readonly name: StubName;
+  readonly recognizedBy: string;
   /** In its own words; undefined where it does not tell (gdbserver, lldb-server, valgrind, QEMU in user mode). */
   readonly version: string | undefined;
   /** QEMU alone: `kvm`, or `tcg` where it says that KVM is not in use. */
@@ -22,26 +14,9 @@ export interface Server {
 }
 
 export async function identify(session: Session): Promise<Server> {
-  const { features } = session;
-  const server = (name: ServerName, version?: string): Server => ({ name, version, accelerator: undefined });
-  if (features.qemuStepBits !== undefined) {
-    if (isProcess(features)) return { ...server('qemu-user'), accelerator: 'tcg' };
-    const kvm = await session.monitor('info kvm');
-    const accelerator = kvm === undefined ? undefined : /\benabled\b/.test(kvm) ? 'kvm' : 'tcg';
-    return { ...server('qemu-system', firstLine(await session.monitor('info version'))), accelerator };
-  }
-  if (features.supported.has('t32extensions')) return server('renode');
-  if (features.supported.has('qEcho') || features.supported.has('native-signals')) return server('lldb-server');
-  if (features.supported.has('QProgramSignals')) return server('gdbserver');
-  if (await session.isOpenOcd()) return server('openocd', firstLine(await session.monitor('version')));
-  const help = isProcess(features) ? await session.monitor('help') : undefined;
-  return server(help !== undefined && /\bvalgrind\b/i.test(help) ? 'valgrind' : 'unknown');
-}
-
-/** QEMU puts no space before its package's version. */
-function firstLine(text: string | undefined): string | undefined {
-  const line = text?.split(/[\r\n]/).find((each) => each.trim() !== '');
-  return line?.trim().replace(/^(\d[\d.]*)(?=[A-Za-z])/, '$1 ');
+  const stub = await session.stub();
+  const { name, recognizedBy } = stub;
+  return { name, recognizedBy, accelerator: await stub.accelerator(), version: await stub.version() };
 }
 
 /** What a stub takes and tells. */
@@ -55,27 +30,31 @@ export interface StubAbilities {
   readonly fileTransfer: boolean;
 }
 
-/** Inserts a breakpoint of each type and takes it out in the same write, the target standing: `code` and `data` are addresses that may bear them. */
+/**
+ * Inserts a breakpoint of each type and takes it out in the same write, the target standing: `code` and `data` are
+ * addresses that may bear them.
+ */
 export async function abilitiesOf(
   session: Session,
   place: { readonly code: Addr; readonly data: Addr; readonly kind: number },
 ): Promise<StubAbilities> {
   const batch = session.batch();
-  const tried = [0, 1, 2, 3, 4].map((type) => {
-    const where = type < 2 ? `${place.code.toString(16)},${place.kind}` : `${place.data.toString(16)},8`;
-    const reply = batch.raw(`Z${type},${where}`);
-    batch.raw(`z${type},${where}`);
+  const tried = ([0, 1, 2, 3, 4] as const).map((type) => {
+    const where = type < 2 ? { address: place.code, kind: place.kind } : { address: place.data, kind: 8 };
+    const breakpoint: Breakpoint = { type, ...where };
+    const reply = batch.insertBreakpoint(breakpoint);
+    batch.removeBreakpoint(breakpoint);
     return { type, reply };
   });
-  const first = batch.raw('qfThreadInfo');
-  const files = batch.raw('vFile:setfs:0');
+  const first = batch.listsThreads();
+  const files = batch.servesFiles();
   await batch.send();
   const { transfer } = session.features;
   return {
-    breakpoints: tried.filter(({ reply }) => reply.value === 'OK').map(({ type }) => type),
-    threads: transfer.has('threads') ? 'qXfer' : first.value.startsWith('m') ? 'qf' : 'none',
+    breakpoints: tried.filter(({ reply }) => reply.value).map(({ type }) => type),
+    threads: transfer.has('threads') ? 'qXfer' : first.value ? 'qf' : 'none',
     memoryMap: transfer.has('memory-map') ? await session.memoryRegions() : undefined,
-    fileTransfer: files.value.startsWith('F'),
+    fileTransfer: files.value,
   };
 }
 

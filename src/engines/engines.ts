@@ -68,6 +68,8 @@ export class Engines implements StopObserver {
     this.#logger = options.logger ?? silent;
     this.#warning = new StopWarning(this.#logger);
     this.#choices = new ProbeChoices(options);
+    for (const { name: probe, engine, why } of this.#choices.facts)
+      this.#logger.trace({ probe, engine, why }, 'engine chosen');
     this.#state = { kind: 'waiting', settled: !options.settles };
   }
 

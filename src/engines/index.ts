@@ -1,10 +1,13 @@
 export { type EnginePlanOptions, engineChoices, lookAtPlans, planEngines, unavailable } from './engine-choice.js';
 export { type EngineName, engineNames } from './engine-names.js';
 export { Engines } from './engines.js';
+export { isMark } from './inject/code-allocator.js';
 export { counterScale } from './inject/counter-rate.js';
 export { type Leftovers, removeLeftovers } from './inject/leftovers.js';
-export { processMemory, whyProcessStops } from './inject/process-memory.js';
+export { processCode, processMemory, whyProcessStops } from './inject/process-memory.js';
 export type { RecordCounter } from './inject/record-dispatcher.js';
+export { codeRoom, type Patch, type SitePlan, type Trampoline } from './inject/sites.js';
+export { layOutTrampolines } from './inject/trampoline-layout.js';
 export { findScratch, type ScratchRequest, type ScratchSources, slackOf } from './memory/find-scratch.js';
 export type { Intercept } from './memory/guest-allocator.js';
 export { HiddenMemory } from './memory/hidden-memory.js';

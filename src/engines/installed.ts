@@ -81,7 +81,8 @@ export class Installed implements StopObserver {
       await stops.pause(target.breakpoint);
       await this.#pauseAtExit(stops);
       // Of what counts instructions two runs are alike; Linux may be in user mode, from where its memory is not seen.
-      const interrupts = nanosPerInstruction === undefined && !changesItsCode(elf) && StoppedDrain.gains(session);
+      const interrupts =
+        nanosPerInstruction === undefined && !changesItsCode(elf) && (await StoppedDrain.gains(session));
       this.#drain = new StoppedDrain(target, session, interrupts, onError);
     } else {
       this.#drain = new LiveDrain(target, onError);

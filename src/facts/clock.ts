@@ -1,5 +1,6 @@
+import { addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { type Batch, hexDigit, isProcess, type Reply, type Session } from '../rsp/index.js';
+import { type Batch, isProcess, type Session } from '../rsp/index.js';
 import type { ClockInfo } from '../trace/index.js';
 import type { ClockName } from './clock-names.js';
 
@@ -77,21 +78,21 @@ async function riscvTime(session: Session, timebaseHz: number): Promise<ClockRea
   }
   const [base] = bases;
   if (base === undefined || bases.size !== 1) return undefined;
-  const packet = `p${(base + 0xc01).toString(16)}`;
+  const number = base + 0xc01;
   const first = session.batch();
-  const answer = first.raw(packet);
+  const answer = first.readNumberedRegister(number);
   await first.send();
-  const ticks = littleEndian(answer.value);
+  const ticks = exact(answer.value);
   // OpenOCD answers with zeros for a CSR that the hart does not have; under QEMU's -icount time may truly be 0.
-  if (ticks === undefined || (ticks === 0 && session.features.qemuStepBits === undefined)) return undefined;
+  if (ticks === undefined || (ticks === 0 && !(await session.stub()).isQemu)) return undefined;
   const nanosPerTick = 1e9 / timebaseHz;
   let last = 0;
   return {
     info: { name: 'riscv-time', resolutionNs: nanosPerTick, guest: true },
     request(batch) {
-      const reply = batch.raw(packet);
+      const reply = batch.readNumberedRegister(number);
       return () => {
-        const ticks = littleEndian(reply.value);
+        const ticks = exact(reply.value);
         if (ticks !== undefined) last = Math.round(ticks * nanosPerTick);
         return last;
       };
@@ -99,31 +100,27 @@ async function riscvTime(session: Session, timebaseHz: number): Promise<ClockRea
   };
 }
 
-const hpetPeriod = 0xfed00004n;
-const hpetConfig = 0xfed00010n;
-const hpetCounter = 0xfed000f0n;
+const hpetPeriod = addr(0xfed00004n);
+const hpetConfig = addr(0xfed00010n);
+const hpetCounter = addr(0xfed000f0n);
 
 async function hpet(session: Session): Promise<ClockReader | undefined> {
   const first = session.batch();
-  const on = first.raw('Qqemu.PhyMemMode:1');
-  const [period, config, counter] = [hpetPeriod, hpetConfig, hpetCounter].map((address, i) =>
-    first.raw(`m${address.toString(16)},${i === 0 ? 4 : 8}`),
-  ) as [Reply<string>, Reply<string>, Reply<string>];
-  first.raw('Qqemu.PhyMemMode:0');
+  const period = first.readPhysicalMemory(hpetPeriod, 4);
+  const config = first.readPhysicalMemory(hpetConfig, 8);
+  const counter = first.readPhysicalMemory(hpetCounter, 8);
   await first.send();
   const femtos = littleEndian(period.value);
   const enabled = littleEndian(config.value);
   // The specification's bounds for the period: more than 0, at most 100 ns.
-  if (on.value !== 'OK' || !femtos || femtos > 100_000_000 || !enabled || enabled % 2 === 0) return undefined;
+  if (!femtos || femtos > 100_000_000 || !enabled || enabled % 2 === 0) return undefined;
   if (littleEndian(counter.value) === undefined) return undefined;
   const nanosPerTick = femtos / 1e6;
   let last = 0;
   return {
     info: { name: 'x86-hpet', resolutionNs: nanosPerTick, guest: true },
     request(batch) {
-      batch.raw('Qqemu.PhyMemMode:1');
-      const reply = batch.raw(`m${hpetCounter.toString(16)},8`);
-      batch.raw('Qqemu.PhyMemMode:0');
+      const reply = batch.readPhysicalMemory(hpetCounter, 8);
       return () => {
         const ticks = littleEndian(reply.value);
         if (ticks !== undefined) last = Math.round(ticks * nanosPerTick);
@@ -179,15 +176,15 @@ function intervals(running: RunningTime): ClockReader {
   };
 }
 
-/** The number in a reply to `p` or `m`, or undefined where it is an error, unavailable, or past 2^53. */
-function littleEndian(reply: string): number | undefined {
-  if (reply.length === 0 || reply.length > 16 || reply.length % 2 !== 0) return undefined;
+function littleEndian(bytes: Uint8Array | undefined): number | undefined {
+  if (bytes === undefined) return undefined;
   let value = 0;
-  for (let i = reply.length - 2; i >= 0; i -= 2) {
-    const high = hexDigit(reply.charCodeAt(i));
-    const low = hexDigit(reply.charCodeAt(i + 1));
-    if (high < 0 || low < 0) return undefined;
-    value = value * 256 + high * 16 + low;
-  }
+  for (let i = bytes.length - 1; i >= 0; i--) value = value * 256 + (bytes[i] ?? 0);
   return Number.isSafeInteger(value) ? value : undefined;
+}
+
+/** The value, or undefined where there is none or it is past 2^53. */
+function exact(value: bigint | undefined): number | undefined {
+  const number = Number(value ?? Number.NaN);
+  return Number.isSafeInteger(number) ? number : undefined;
 }

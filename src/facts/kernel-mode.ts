@@ -15,7 +15,7 @@ const moment = 200;
  * kernel: to where traps lead (`stvec`). Where that cannot be had it stands somewhere else. The target may have ended meanwhile.
  */
 export async function runIntoKernel(session: Session, arch: Architecture, logger: Logger = silent): Promise<void> {
-  if (arch.name !== 'riscv64' || session.features.qemuStepBits === undefined) return;
+  if (arch.name !== 'riscv64' || !(await session.stub()).isQemu) return;
   for (let tries = 0; tries < mostTries; tries++) {
     const batch = session.batch();
     const replies = ['priv', 'satp', 'stvec'].map((name) =>

@@ -45,13 +45,12 @@ function biasFromAuxv(auxv: ReadonlyMap<number, bigint>, elf: ElfFile): bigint |
   return agree && bias % page === 0n ? bias : undefined;
 }
 
-/** `Text=ADDR;Data=ADDR[;Bss=ADDR]`, or `TextSeg=ADDR`, which is no distance. */
 async function biasFromOffsets(session: Session): Promise<bigint | undefined> {
   const batch = session.batch();
-  const reply = batch.raw('qOffsets');
+  const reply = batch.sectionOffsets();
   await batch.send();
-  const [, text, data] = /^Text=([0-9a-f]{1,16});Data=([0-9a-f]{1,16})/i.exec(reply.value) ?? [];
-  return text === undefined || text !== data ? undefined : BigInt(`0x${text}`);
+  const { text, data } = reply.value ?? {};
+  return text === data ? text : undefined;
 }
 
 async function biasFromMaps(session: Session, elf: ElfFile): Promise<bigint | undefined> {

@@ -1,7 +1,7 @@
 import { architectureOf, standing, standingRegisters } from '../arch/index.js';
 import { addr } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
-import { isProcess, neverRan, type Session } from '../rsp/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
 
 /** Why a program inside a kernel has no trampolines. */
 export const insideKernel =
@@ -26,7 +26,7 @@ export async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<b
   if (privilege === 'user') return true;
   if (isKernel(elf)) return false;
   // An x86 that does not page yet runs no 64-bit program: it is at its boot.
-  return arch.name === 'x86_64' || root !== undefined || privilege === 'firmware' || neverRan(session);
+  return arch.name === 'x86_64' || root !== undefined || privilege === 'firmware' || (await session.stub()).neverRan();
 }
 
 /** Whether a program has instructions that only kernels have, or lies where only they do. */

@@ -4,7 +4,7 @@ import { isRefusal } from '../base/refusal.js';
 import { type EngineName, type EnginePlanOptions, unavailable } from '../engines/index.js';
 import { insideKernel, pagingIsFinal, verifyArchitecture, verifyCode, verifyPlace } from '../facts/index.js';
 import { resolveWatches, type WatchPlace } from '../probes/index.js';
-import { isProcess, neverRan } from '../rsp/index.js';
+import { isProcess } from '../rsp/index.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
 import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts } from './program.js';
 import type { RecordOptions } from './recording.js';
@@ -83,6 +83,8 @@ export async function verify(options: RecordOptions): Promise<Verified> {
 async function settlingPlace({ session, scratch }: RecordOptions, { elf }: Program): Promise<Addr | undefined> {
   const { hidden, given } = scratch ?? {};
   const lastTable = pagingIsFinal(elf);
-  const begins = hidden ? !isRefusal(hidden) : !given && lastTable !== undefined && (await neverRan(session));
+  const begins = hidden
+    ? !isRefusal(hidden)
+    : !given && lastTable !== undefined && (await (await session.stub()).neverRan());
   return begins ? lastTable : undefined;
 }

@@ -6,11 +6,9 @@ export type { KnownArchitecture } from './session/default-registers.js';
 export { isProcess, type StubFeatures } from './session/features.js';
 export { type ListedLibrary, parseLibraryList } from './session/library-list.js';
 export { type MemoryRegion, regionOf } from './session/memory-map.js';
-export { neverRan } from './session/never-ran.js';
-export { packets } from './session/packets.js';
 export type { TargetMemory } from './session/paged-memory.js';
 export { RegisterBlock } from './session/registers.js';
-export type { Reply } from './session/request.js';
+export type { Reply, SectionOffsets } from './session/request.js';
 export { ANY_HART, type Resume, type SessionState } from './session/run-control.js';
 export { type Hart, Session } from './session/session.js';
 export {
@@ -21,6 +19,7 @@ export {
   type StopReason,
   type StopReply,
 } from './session/stop-reply.js';
+export { Stub, type StubName } from './session/stub.js';
 export { type RegisterDescription, TargetDescription } from './session/target-description.js';
 export { formatRemote, parseRemote, type RemoteAddress } from './wire/address.js';
 export { hexDigit } from './wire/hex.js';

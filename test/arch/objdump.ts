@@ -23,13 +23,14 @@ export function disassemble(machine: Machine, file: string): Line[] {
   return run(machine, ['-d', file]);
 }
 
-/** Plain bytes as code at address 0. */
-export function disassembleBytes(machine: Machine, bytes: Uint8Array): Line[] {
+/** Plain bytes as code at an address. */
+export function disassembleBytes(machine: Machine, bytes: Uint8Array, start = 0n): Line[] {
   const folder = mkdtempSync(join(tmpdir(), 'rsptrace-arch-'));
   try {
     const file = join(folder, 'code.bin');
     writeFileSync(file, bytes);
-    return run(machine, ['-D', '-b', 'binary', '-m', rawNames[machine], file]);
+    const place = `--adjust-vma=0x${start.toString(16)}`;
+    return run(machine, ['-D', '-b', 'binary', place, '-m', rawNames[machine], file]);
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -109,3 +109,39 @@ for (const [name, page] of [
     },
   );
 }
+
+interface LogLine {
+  readonly msg: string;
+  readonly probe?: string;
+  readonly at?: string;
+  readonly hart?: number;
+  readonly ticks?: number;
+  readonly engine?: string;
+  readonly why?: string;
+  readonly source?: string;
+}
+
+t.test('--log trace shows every record of the ring, and what was decided before', async (t) => {
+  const deepest = 'labkern::work::deep0';
+  const options = ['--json', '--engine', 'target', '--log', 'trace', '-p', `fn:${deepest}`, '-p', 'fn:memcmp'];
+  const { stderr, kept } = await run(t, 'rv-o2', options);
+  const lines = stderr.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line) as LogLine] : []));
+  const { stats } = parseLab(readFileSync(kept, 'latin1'));
+  const calls = stats.get('deep_calls')?.calls;
+  const records = lines.filter(({ msg }) => msg === 'record');
+  for (const end of ['entry', 'return'])
+    t.equal(records.filter(({ probe, at }) => probe === deepest && at === end).length, calls, end);
+  const ticks = records.map((record) => record.ticks ?? Number.NaN);
+  t.ok(
+    ticks.every((tick, i) => i === 0 || tick >= (ticks[i - 1] ?? 0)),
+    'in the order of the clock',
+  );
+  const said = (message: string): LogLine[] => lines.filter(({ msg }) => msg === message);
+  t.match(
+    said('engine chosen').filter(({ probe }) => probe === 'memcmp'),
+    [{ engine: 'none', why: /^a branch/ }],
+  );
+  t.match(said('scratch memory found'), [{ source: 'hidden RAM' }]);
+  t.match(said('trampoline'), [{ probe: deepest }]);
+  t.match(said('patch inserted'), [{ probe: deepest }]);
+});

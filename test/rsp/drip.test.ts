@@ -1,6 +1,8 @@
 // A stub whose answers come in drops, each of them in time: what takes several answers has an end of its own.
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { addr } from '../../src/base/addr.js';
 import { connect } from '../../src/rsp/index.js';
 import { FakeStub, riscv, type Script } from '../support/fake-stub.js';
 
@@ -55,6 +57,6 @@ t.test('many answers at once', async (t) => {
   await using stub = await FakeStub.start(riscv, { 'm*': slow });
   const session = await connect(`unix:${stub.path}`, { timeoutMs });
   const batch = session.batch();
-  for (let i = 0; i < 200; i++) batch.raw(`m${i.toString(16)},1`);
+  for (let i = 0; i < 200; i++) batch.readMemory(addr(i), 1);
   await t.rejects(batch.send(), { code: 'RSP_TIMEOUT' });
 });

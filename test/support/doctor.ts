@@ -74,7 +74,8 @@ export const doctorShape: Shape = {
     version: 'number',
     stub: {
       fields: {
-        server: /^(qemu-system|qemu-user|gdbserver|lldb-server|valgrind|openocd|renode|unknown)$/,
+        server: /^(qemu-system|qemu-user|gdbserver|lldb-server|valgrind|rr|openocd|renode|unknown)$/,
+        server_recognized_by: 'string',
         server_version: optional('string'),
         accelerator: optional(/^(tcg|kvm)$/),
         supported: { or: [{ list: 'string' }, { fields: {} }] },

@@ -136,6 +136,8 @@ async function scenario(
     if (ended) t.match(ended.stdout, outputOf(program), 'it ends with its own output');
     if (ended && server.hidesStatus !== true) t.equal(ended.status, STATUS, 'and with its own status');
   }
+  // Nothing is asked any more: it was found out before, or the handshake has told.
+  t.equal((await session.stub()).name, server.stub, 'which server it is');
   return {
     stub: server.name,
     version: versionOf(server.binary),

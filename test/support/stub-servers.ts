@@ -4,6 +4,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import type { StubName } from '../../src/rsp/index.js';
 import { type Ran, type Running, scratchFolder, start } from './command.js';
 import { assemble, type CountedArch, type CountedOptions, type CountedProgram } from './counted-program.js';
 import { Board, IDCODE, ROM } from './riscv-hart/board.js';
@@ -27,6 +28,8 @@ export interface StartedStub {
 export interface StubServer {
   /** As the table calls it. */
   readonly name: string;
+  /** What `session.stub()` is to say. */
+  readonly stub: StubName;
   /** The program whose version counts. */
   readonly binary: string;
   /** An address where nothing is. */
@@ -62,6 +65,7 @@ export function qemuSystem(arch: CountedArch, smp: number, binary = `qemu-system
   const options = { arch, place: 'machine', harts: arch === 'riscv64' ? smp : 1 } as const;
   return {
     name: `qemu-system-${arch} -smp ${smp}`,
+    stub: 'qemu-system',
     binary,
     unmapped: arch === 'riscv64' ? 0x4000_0000_0000n : 0x40_0000_0000n,
     program: options,
@@ -83,6 +87,7 @@ function qemuUser(arch: CountedArch): StubServer {
   const options = { arch, place: 'process' } as const;
   return {
     name: `qemu-${arch} -g`,
+    stub: 'qemu-user',
     binary: `qemu-${arch}`,
     unmapped: 0x10n,
     deaf: true,
@@ -98,12 +103,13 @@ function qemuUser(arch: CountedArch): StubServer {
 }
 
 /** gdbserver and lldb-server: they start the program, or attach to one that waits. */
-function native(name: string, binary: string, how: 'start' | 'attach'): StubServer {
+function native(name: 'gdbserver' | 'lldb-server', binary: string, how: 'start' | 'attach'): StubServer {
   const lldb = name === 'lldb-server';
   const attach = how === 'attach';
   const options = { arch: 'x86_64', place: 'process', waits: attach } as const;
   return {
     name: `${name}${attach ? ' --attach' : ''}`,
+    stub: name,
     binary,
     unmapped: 0x10n,
     // It signals the process group that the program would lead, had a shell started it.
@@ -129,6 +135,7 @@ function native(name: string, binary: string, how: 'start' | 'attach'): StubServ
 
 const vgdb: StubServer = {
   name: 'valgrind, through vgdb',
+  stub: 'valgrind',
   binary: 'valgrind',
   unmapped: 0x10n,
   program: { arch: 'x86_64', place: 'process' },
@@ -147,6 +154,7 @@ const vgdb: StubServer = {
 /** Debian's OpenOCD, at a simulated board behind its remote_bitbang adapter. */
 const openocd: StubServer = {
   name: 'OpenOCD, a JTAG hart',
+  stub: 'openocd',
   binary: 'openocd',
   unmapped: 0x4000_0000n,
   program: { arch: 'riscv64', place: 'machine' },

@@ -412,4 +412,13 @@ export interface ProbeCode {
   /** The instruction at an offset of code that stands at `start`, for `usualPath`; undefined behind its end. */
   step(code: Uint8Array, start: Addr, offset: number): Step | undefined;
   readonly outerCopySteps: CopySteps;
+  /** Every instruction of code that stands at `start`, for a person. What does not decode appears as data. */
+  disassemble(code: Uint8Array, start: Addr): readonly AssemblyLine[];
+}
+
+/** One instruction as text: `addi sp,sp,-16` on RISC-V (no aliases), Intel syntax on x86. */
+export interface AssemblyLine {
+  readonly address: Addr;
+  readonly bytes: Uint8Array;
+  readonly text: string;
 }

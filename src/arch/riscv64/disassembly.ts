@@ -1,5 +1,6 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { Instruction } from './decode.js';
+import type { AssemblyLine } from '../inject/probe-code.js';
+import { decode, type Instruction } from './decode.js';
 import { floatName, integerText as x } from './registers.js';
 
 /**
@@ -46,6 +47,20 @@ export function textOf(instruction: Instruction, pc: Addr): string {
     case 'unknown':
       return `.${Math.min(instruction.length, 4)}byte ${hex(instruction.bits)}`;
   }
+}
+
+/** See `ProbeCode.disassemble`. */
+export function disassemble(code: Uint8Array, start: Addr): readonly AssemblyLine[] {
+  const lines: AssemblyLine[] = [];
+  for (let offset = 0; offset < code.length; ) {
+    const instruction = decode(code, offset);
+    const length = instruction?.length ?? code.length - offset;
+    const address = addOffset(start, offset);
+    const text = instruction ? textOf(instruction, address) : '.byte';
+    lines.push({ address, bytes: code.slice(offset, offset + length), text });
+    offset += length;
+  }
+  return lines;
 }
 
 const shifts: ReadonlySet<string> = new Set(['slli', 'srli', 'srai', 'slliw', 'srliw', 'sraiw']);

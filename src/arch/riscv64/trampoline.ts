@@ -12,6 +12,7 @@ import {
 import { Assembler, addi, amoaddD, jalr, ld, nop, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
 import { check } from './condition.js';
 import { countUp } from './count.js';
+import { disassemble } from './disassembly.js';
 import { ends } from './exits.js';
 import { endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
 import { flush, pend, vanish } from './pending.js';
@@ -275,5 +276,6 @@ export const probeCode: ProbeCode = {
   hookedReturnOffset: () => 0,
   hookFrameBytes: hookFrameSize,
   step,
+  disassemble,
   outerCopySteps,
 };

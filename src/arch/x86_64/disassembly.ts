@@ -1,6 +1,21 @@
+import { type Addr, addOffset } from '../../base/addr.js';
+import type { AssemblyLine } from '../inject/probe-code.js';
+import { decode } from './decode.js';
 import type { Memory } from './encoding.js';
 import type { Operand, Size } from './operand.js';
 import { name, textName } from './registers.js';
+
+/** See `ProbeCode.disassemble`; in Capstone's words. The decoder must be loaded (`prepare`). */
+export function disassemble(code: Uint8Array, start: Addr): readonly AssemblyLine[] {
+  const lines: AssemblyLine[] = [];
+  for (let offset = 0; offset < code.length; ) {
+    const address = addOffset(start, offset);
+    const { length, text } = decode(code, address, offset) ?? { length: 1, text: '.byte' };
+    lines.push({ address, bytes: code.slice(offset, offset + length), text });
+    offset += length;
+  }
+  return lines;
+}
 
 /** Operands as `objdump -d -M intel` prints them: `QWORD PTR [rsp+0x8]`, `0xfffffffffffffff0`. */
 export function operandText(operand: Operand): string {

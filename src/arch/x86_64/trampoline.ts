@@ -16,6 +16,7 @@ import { Assembler, Label } from './assembler.js';
 import { calibration } from './calibration.js';
 import { compare } from './condition.js';
 import { countUp } from './count.js';
+import { disassemble } from './disassembly.js';
 import { ends } from './exits.js';
 import { controlWord, outerWords } from './fields.js';
 import { flush, pend, type Rarely, vanish } from './pending.js';
@@ -231,6 +232,7 @@ export const probeCode: ProbeCode = {
   hookedReturnOffset,
   hookFrameBytes: hookBytes,
   step,
+  disassemble,
   outerCopySteps,
   calibration,
   process: linuxProcess,

@@ -82,7 +82,17 @@ export class Patches {
         hint: 'is it in ROM or flash? --engine stop uses breakpoints instead',
       });
     }
+    if (this.#logger.isLevelEnabled('trace')) this.#trace(patches, blocked, changed);
     return sitesOf(patches);
+  }
+
+  #trace(inserted: readonly Patch[], blocked: ReadonlySet<Site>, changed: ReadonlySet<Site>): void {
+    for (const { site, address, isEnd, bytes, original } of inserted) {
+      const bytesNow = { bytes: bytesToHex(bytes), instead_of: bytesToHex(original) };
+      this.#logger.trace({ probe: site.plan.name, address: hex(address), isEnd, ...bytesNow }, 'patch inserted');
+    }
+    for (const { plan } of blocked) this.#logger.trace({ probe: plan.name }, 'patch waits: its bytes are interrupted');
+    for (const { plan } of changed) this.#logger.trace({ probe: plan.name }, 'no patch: the code there has changed');
   }
 
   /**
@@ -118,6 +128,10 @@ export class Patches {
       this.#logger.warn({ function: plan.name }, 'its code was changed by the target: left as it is');
     return [...foreign];
   }
+}
+
+function bytesToHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
 }
 
 function sitesOf(patches: readonly Patch[]): Site[] {

@@ -1,5 +1,5 @@
 import type { Architecture } from '../../arch/index.js';
-import type { Addr } from '../../base/addr.js';
+import { type Addr, hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
 import type { CallTracer, Moment } from '../../probes/index.js';
 import { OuterReadings, type Outers, RecordReader, recordOffset } from './record-format.js';
@@ -25,8 +25,21 @@ export interface RecordDispatcherOptions {
   readonly hartNumber: (word: bigint) => number;
 }
 
+/** A record as a log shows it. */
+export interface RecordText {
+  readonly probe: string;
+  readonly at: 'entry' | 'return';
+  readonly hart: number;
+  /** Of the target's counter. */
+  readonly ticks: number;
+  readonly sp: string;
+  readonly return_address: string;
+  readonly words: Readonly<Record<string, string>>;
+}
+
 /** What reads the records of one site. */
 interface Carrier {
+  readonly name: string;
   readonly address: Addr;
   /** Its calls return through a trampoline. */
   readonly hooks: boolean;
@@ -36,8 +49,9 @@ interface Carrier {
 }
 
 function carrierOf({ plan, ends, entry, exit }: Site, words: WordCache, outers: Outers): Carrier {
-  const { address, outer, seesReturn } = plan;
+  const { name, address, outer, seesReturn } = plan;
   return {
+    name,
     address,
     // Of patched ends only tail jumps are hooked.
     hooks: seesReturn && (ends?.some((way) => way.some(({ tail }) => tail !== undefined)) ?? true),
@@ -74,6 +88,24 @@ export class RecordDispatcher {
   count(view: DataView, offset: number): void {
     const id = view.getUint32(offset + recordOffset.id, true);
     if (this.#carriers[id >>> 1]?.hooks) this.open += (id & 1) === 1 ? -1 : 1;
+  }
+
+  /** What the record at an offset holds, for a log: words by register, as hex. */
+  describe(view: DataView, offset: number): RecordText | undefined {
+    const id = view.getUint32(offset + recordOffset.id, true);
+    const isExit = (id & 1) === 1;
+    const carrier = this.#carriers[id >>> 1];
+    if (!carrier) return undefined;
+    const record = (isExit ? carrier.exit : carrier.entry).turn(view, offset);
+    return {
+      probe: carrier.name,
+      at: isExit ? 'return' : 'entry',
+      hart: this.#options.hartNumber(record.hart),
+      ticks: record.count(recordOffset.time),
+      sp: hex(record.word(recordOffset.stackPointer)),
+      return_address: hex(record.returnAddress),
+      words: record.texts(),
+    };
   }
 
   /** The record at an offset. */

@@ -1,5 +1,5 @@
 import type { FieldSource, OuterCopy, RecordField } from '../../arch/index.js';
-import type { Addr } from '../../base/addr.js';
+import { type Addr, hex } from '../../base/addr.js';
 import type { AddressMap } from '../../base/address-map.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import type { HitMemory, PlannedLoad, PlannedReads, Reading, ReadPlan } from '../../probes/index.js';
@@ -218,6 +218,11 @@ export class RecordReader implements RegisterReader, HitMemory {
     const names = this.#names;
     for (let i = 0; i < names.length; i++) if (names[i] === name) return this.word(this.#places[i] as number);
     return undefined;
+  }
+
+  /** Every register that is in the record, as hex. */
+  texts(): Record<string, string> {
+    return Object.fromEntries(this.#names.map((name, i) => [name, hex(this.word(this.#places[i] as number))]));
   }
 
   word(at: number): bigint {

@@ -91,6 +91,19 @@ export interface Patch {
   readonly original: Uint8Array;
 }
 
+/** What was laid out for one probe. */
+export interface Trampoline {
+  readonly site: Site;
+  readonly displaced: Displaced;
+  /** The jump that its patch leads to, where the trampoline itself is out of the patch's reach. */
+  readonly hop: Write | undefined;
+  readonly entry: Write;
+  /** Where the return is hooked. */
+  readonly exit: Write | undefined;
+  /** Code for the function's ends, where these are patched. */
+  readonly ends: readonly Write[];
+}
+
 export interface CodeRoom {
   /** Where trampolines go. */
   readonly code: Piece;
@@ -102,6 +115,7 @@ export interface CodeRoom {
 export interface Placement {
   readonly code: readonly Write[];
   readonly patches: readonly Patch[];
+  readonly trampolines: readonly Trampoline[];
   /** Where code of ours lies. */
   readonly ranges: readonly Piece[];
   readonly breakpoint: Addr;
@@ -142,6 +156,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   const { sites, code, room, lists: listRoom, nests } = options;
   const writes: Write[] = [];
   const patches: Patch[] = [];
+  const trampolines: Trampoline[] = [];
   const refused = new Map<number, string>();
   const hooks = new Map<bigint, HookFrame>();
   const exits = new Map<number, Addr>();
@@ -220,18 +235,22 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
       refused.set(index, 'the scratch memory for code is full');
       continue;
     }
-    if (hop && hopAt !== undefined) writes.push({ address: hopAt, bytes: hop.encode(displaced, hopAt, start) });
+    const hopCode = hop && hopAt !== undefined && { address: hopAt, bytes: hop.encode(displaced, hopAt, start) };
+    if (hopCode) writes.push(hopCode);
     if (nested && listAt !== undefined) lists.push({ address: listAt, bytes: nested.list });
     if (countAt !== undefined) counters.set(index, Number(countAt - options.counters.address));
-    if (exitAt !== undefined && exitCode) {
-      writes.push({ address: exitAt, bytes: exitCode });
-      exits.set(index, exitAt);
+    const exit = exitAt !== undefined && exitCode ? { address: exitAt, bytes: exitCode } : undefined;
+    if (exit) {
+      writes.push(exit);
+      exits.set(index, exit.address);
       const kept = plan.exit.keep.length;
       const size = code.hookFrameBytes(kept, nesting !== undefined);
-      hooks.set(exitAt, { offset: code.hookedReturnOffset(kept), size });
+      hooks.set(exit.address, { offset: code.hookedReturnOffset(kept), size });
     }
     writes.push({ address: entryAt, bytes: mark(plan.address) });
-    writes.push({ address: start, bytes: entryCode });
+    const entry = { address: start, bytes: entryCode };
+    writes.push(entry);
+    trampolines.push({ site, displaced, hop: hopCode || undefined, entry, exit, ends: placed?.writes ?? [] });
     const original = site.code.subarray(0, displaced.patchLength);
     patches.push({ site, address: plan.address, isEnd: false, bytes: code.patch(displaced, hopAt ?? start), original });
     if (placed) {
@@ -243,6 +262,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   return {
     code: writes,
     patches,
+    trampolines,
     ranges,
     breakpoint: wait.breakpoint,
     geometry,

@@ -1,4 +1,4 @@
-import { type Batch, isProcess, type Session, type SignalStop } from '../../rsp/index.js';
+import type { Batch, Session, SignalStop } from '../../rsp/index.js';
 import type { Drain } from './drain.js';
 import type { TargetEngine } from './target-engine.js';
 
@@ -20,8 +20,8 @@ const SIGINT = 2;
  */
 export class StoppedDrain implements Drain {
   /** An interrupt costs less there than a full ring's breakpoint does. */
-  static gains({ features }: Session): boolean {
-    return features.qemuStepBits !== undefined && !isProcess(features);
+  static async gains(session: Session): Promise<boolean> {
+    return (await session.stub()).name === 'qemu-system';
   }
 
   readonly #target: TargetEngine;

@@ -13,9 +13,10 @@ import { runForMoment } from './leave-patches.js';
 import { Patches } from './patches.js';
 import { RecordDispatcher, type RecordTime } from './record-dispatcher.js';
 import { slotReader } from './record-format.js';
-import { layOutRing, type Piece, RingReader, unattended, type Write } from './ring.js';
-import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
+import { type Piece, RingReader, unattended, type Write } from './ring.js';
+import type { Placement, Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
+import { layOutTrampolines } from './trampoline-layout.js';
 import {
   controlWord,
   joined,
@@ -108,36 +109,20 @@ export class TargetEngine {
   constructor(options: TargetEngineOptions) {
     this.#options = options;
     this.#logger = options.logger ?? silent;
-    const { scratch, sites, slotShift } = options;
+    const { scratch, slotShift } = options;
     this.#slot = 2 ** slotShift;
-    const { size: used, counters: countersAt, record } = controlRoom(sites, options.brief && this.#slot);
-    this.#control = scratch.data.address;
     const size = scratch.shared || !scratch.calls ? scratch.data.size : Math.min(scratch.data.size, mostAtStops);
-    const memory = { address: addOffset(this.#control, used), length: size - used };
-    this.#memory = memory;
-    const layout = layOutRing(this.#control, this.#control, memory, slotShift);
+    const regions = { code: scratch.code, data: { address: scratch.data.address, size } };
+    const layout = layOutTrampolines({ ...options, scratch: regions, briefBelow: options.brief?.below });
     if (!layout) throw tooSmall(scratch.data.size);
-    const lists = { address: addOffset(this.#control, controlBlock.size), length: countersAt - controlBlock.size };
-    const plans = { at: lists.address, bytes: lists.length };
-    const outer = options.outerWords === undefined ? undefined : { fs: options.outerWords, plans };
-    const geometry = { ...layout.geometry, outer };
-    const counters = { address: addOffset(this.#control, countersAt), length: record - countersAt };
-    const code = { address: scratch.code.address, length: scratch.code.size - (options.reserved ?? 0) };
-    const { near } = options;
-    // Slack that serves for the trampolines themselves is not free for hops, nor needs them.
-    const hops = near && near.address !== code.address ? [{ address: near.address, length: near.size }] : [];
-    const room = { code, near: hops };
-    const plain = { sites, code: options.code, room, geometry, lists, counters, nests: options.nests };
-    const brief = options.brief && { below: options.brief.below, record: addOffset(this.#control, record) };
-    let placed = placeSites({ ...plain, brief });
-    // It is longer code.
-    const without = brief && placed.refused.size > 0 ? placeSites(plain) : placed;
-    if (without.refused.size < placed.refused.size) placed = without;
+    const { control, memory, placement: placed } = layout;
+    this.#control = control;
+    this.#memory = memory;
     this.#placement = placed;
     this.#lists = placed.lists;
-    this.#counters = new TargetCounters(options.session, scratch, counters, placed);
+    this.#counters = new TargetCounters(options.session, scratch, layout.counters, placed);
     this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
-    this.#ring = new RingReader(layout, slotReader(options.isOneHart));
+    this.#ring = new RingReader(layout.ring, slotReader(options.isOneHart));
     this.#records = new RecordDispatcher(
       options,
       placed.patches.map(({ site }) => site),
@@ -204,6 +189,7 @@ export class TargetEngine {
    */
   async install(holdsStop: (piece: Piece) => boolean): Promise<void> {
     const { scratch, code: probeCode } = this.#options;
+    if (this.#logger.isLevelEnabled('trace')) this.#traceTrampolines();
     // A second, once: a client that was killed must not hang the guest.
     const [spins, looks] = scratch.shared ? [probeCode.spinsPerSecond, looksAtOnce] : [vainStops, 1];
     const code = joined(this.#placement.code, this.#placement.ranges);
@@ -219,6 +205,16 @@ export class TargetEngine {
       );
     }
     await this.#patches.plant(holdsStop);
+  }
+
+  #traceTrampolines(): void {
+    const at = (write: Write | undefined): string | undefined => write && hex(write.address);
+    for (const { site, displaced, hop, entry, exit } of this.#placement.trampolines) {
+      const { name: probe } = site.plan;
+      const { kind: patch, length: displacedBytes } = displaced;
+      const places = { hop: at(hop), entry: at(entry), exit: at(exit) };
+      this.#logger.trace({ probe, address: hex(site.plan.address), patch, displacedBytes, ...places }, 'trampoline');
+    }
   }
 
   /** Patches functions that had to wait, see {@link Patches.plant}. */
@@ -301,9 +297,12 @@ export class TargetEngine {
    */
   digest(budgetMs: number): boolean {
     const end = performance.now() + budgetMs;
+    // Asked once for all that is drained: a record costs nothing more where nobody looks.
+    const isTraced = !this.#enough && this.#logger.isLevelEnabled('trace');
     for (let run = this.#backlog.first; run; run = this.#backlog.first) {
       const { view, start } = run;
       const stop = Math.min(run.end, start + digestedAtOnce * this.#slot);
+      if (isTraced) this.#traceRecords(view, start, stop);
       for (let at = start; at < stop; at += this.#slot) {
         if (this.#enough) this.#records.count(view, at);
         else this.#records.tell(view, at);
@@ -312,6 +311,13 @@ export class TargetEngine {
       if (performance.now() > end) return true;
     }
     return false;
+  }
+
+  #traceRecords(view: DataView, start: number, stop: number): void {
+    for (let at = start; at < stop; at += this.#slot) {
+      const record = this.#records.describe(view, at);
+      if (record) this.#logger.trace(record, 'record');
+    }
   }
 
   /** Nothing more is wanted of what was drained. */

@@ -60,26 +60,36 @@ const SHF_EXECINSTR = 4;
 export async function findScratch(request: ScratchRequest): Promise<Scratch | Refusal | MapRefusal> {
   const { session, arch, elf, text, hidden, given, codeSize } = request;
   const mapped = given === undefined && request.process ? await processScratch(request, request.process) : undefined;
-  if (mapped !== undefined && !isRefusal(mapped)) return mapped;
+  if (mapped !== undefined && !isRefusal(mapped)) return tried(request, 'memory mapped into the process', mapped);
   const pages = turnsPagingOn(elf, arch);
   const named = given ?? sectionMemory(elf);
   const constant = given && !given.owned ? constantIn(elf, given) : undefined;
   if (given && constant !== undefined)
     return unusable(`${given.name} cannot be used: the program's ${constant} lies there`, given);
   if (named !== undefined) {
-    const scratch = await reservedScratch(session, arch, named, { pages, slack: await slackOf(request), codeSize });
+    const options = { pages, slack: await slackOf(request), codeSize };
+    const scratch = tried(request, named.name, await reservedScratch(session, arch, named, options));
     if (isRefusal(scratch)) return scratch.later ? scratch : unusable(scratch.refused, given);
     return scratch;
   }
-  if (mapped !== undefined) return mapped;
-  if (hidden !== undefined && !isRefusal(hidden)) return hidden.map(arch, { text, pages, codeSize });
+  if (mapped !== undefined) return tried(request, 'memory mapped into the process', mapped);
+  if (hidden !== undefined && !isRefusal(hidden))
+    return tried(request, 'hidden RAM', await hidden.map(arch, { text, pages, codeSize }));
+  tried(request, 'hidden RAM', hidden);
   const { known = {} } = request;
-  known.untold ??= await unlistedRam(session, elf);
+  known.untold ??= tried(request, 'RAM that the guest is not told of', await unlistedRam(session, elf));
   if (!isRefusal(known.untold)) return known.untold.map(arch, { text, pages });
   known.allocator ??= new GuestAllocator(session, arch, elf, request.logger);
-  return (
-    (await known.allocator.scratch({ text, pages, codeSize }, request.intercept)) ?? hidden ?? { refused: nothing }
-  );
+  const allocated = await known.allocator.scratch({ text, pages, codeSize }, request.intercept);
+  return tried(request, "the program's allocator", allocated) ?? hidden ?? { refused: nothing };
+}
+
+/** Logs what came of one source of memory. */
+function tried<T extends object | undefined>({ logger }: ScratchRequest, source: string, found: T): T {
+  const refused = found !== undefined && isRefusal(found) ? found.refused : undefined;
+  if (refused !== undefined) logger?.trace({ source, refused }, 'scratch memory refused');
+  else logger?.trace({ source }, found === undefined ? 'scratch memory: no such source here' : 'scratch memory found');
+  return found;
 }
 
 async function processScratch(

@@ -48,7 +48,7 @@ export async function enterBesideText(
 ): Promise<MappedSlots | Refusal> {
   const { length: count } = entries;
   const memory = await session.physicalMemory();
-  if (memory === undefined || session.features.qemuStepBits === undefined) {
+  if (memory === undefined || !(await session.stub()).isQemu) {
     return { refused: 'page tables are changed only under QEMU, which forgets no translation that was never there' };
   }
   const table = await space.largePageTable(text);

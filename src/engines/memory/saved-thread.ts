@@ -61,9 +61,9 @@ export async function takeBackThread(session: Session, hart: string): Promise<bi
     const found = findRecord(bytes, from);
     if (!found) return undefined;
     const back = session.batch(hart);
-    const done = back.raw(`G${Buffer.from(found.registers).toString('hex')}`);
+    const done = back.writeRegisters(Buffer.from(found.registers).toString('hex'));
     await back.send();
-    if (done.value !== 'OK') return undefined;
+    if (!done.value) return undefined;
     await forgetThread(session, hart, found.stackPointer);
     return found.stackPointer;
   }

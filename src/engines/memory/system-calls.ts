@@ -76,7 +76,7 @@ export class SystemCalls {
    */
   static async open(session: Session, hart = stoppedHart(session)): Promise<SystemCalls> {
     const pid = pidOf(hart);
-    if (session.target.register('orig_rax')?.offsetInG === undefined || session.features.qemuStepBits !== undefined) {
+    if (session.target.register('orig_rax')?.offsetInG === undefined || (await session.stub()).isQemu) {
       throw unavailable('the target is no x86_64 Linux process');
     }
     if (pid === undefined) throw unavailable('the stub does not say which process it debugs');
@@ -159,7 +159,7 @@ export class SystemCalls {
     const hart = stoppedHart(session);
     const place = { type: 0, address: breakpoint, kind: 1 } as const;
     const before = session.batch(hart);
-    const all = before.raw('g');
+    const all = before.readRegisters();
     await before.send();
     const rsp = (await readRegisters(session, hart)).register('rsp') ?? 0n;
     const batch = session.batch(hart);
@@ -175,9 +175,9 @@ export class SystemCalls {
     const after = await readRegisters(session, hart);
     const back = session.batch(hart);
     back.removeBreakpoint(place);
-    const restored = back.raw(`G${all.value}`);
+    const restored = back.writeRegisters(all.value.hex);
     await back.send();
-    if (restored.value !== 'OK') throw unavailable('the stub does not write registers');
+    if (!restored.value) throw unavailable('the stub does not write registers');
     await readRegisters(session, hart);
     const came = stop?.kind === 'signal' && stop.hart === hart && after.register('rip') === breakpoint;
     if (!came) throw unavailable(`code of ours stopped at ${hex(after.register('rip') ?? 0n)}`);

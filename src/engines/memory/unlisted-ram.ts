@@ -24,7 +24,7 @@ const virtRom = 'riscv_virt_board.mrom';
  */
 export async function unlistedRam(session: Session, elf: ElfFile): Promise<RamPiece | Refusal> {
   const none = (why: string): Refusal => ({ refused: `no RAM is known that the guest is not told of: ${why}` });
-  if (session.features.qemuStepBits === undefined) return none('the stub is not that of a machine of QEMU');
+  if ((await session.stub()).name !== 'qemu-system') return none('the stub is not that of a machine of QEMU');
   const physical = await session.physicalMemory();
   const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
   if (physical === undefined || tree.length === 0) return none('QEMU does not say where its RAM is');

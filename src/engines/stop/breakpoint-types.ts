@@ -26,7 +26,8 @@ export class BreakpointTypes {
     this.#regions ??= await this.#session.memoryRegions();
     const region = regionOf(this.#regions, address);
     if (region !== undefined && region.type !== 'ram') return hardware;
-    return (await this.#session.isOpenOcd()) && !(await this.#sticks(software)) ? hardware : software;
+    const { name } = await this.#session.stub();
+    return name === 'openocd' && !(await this.#sticks(software)) ? hardware : software;
   }
 
   /** Makes hardware breakpoints of software ones that were refused; false when there are none. From here on there are no others. */

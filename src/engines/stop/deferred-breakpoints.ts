@@ -60,7 +60,8 @@ export class DeferredBreakpoints {
     const { session } = this.#options;
     const batch = new CoalescedReads(session);
     const compared = addresses.map((address) => ({ address, state: compareCode(batch, this.#options, address) }));
-    if (compared.every(({ state }) => state === undefined) || !(await session.writesTraps())) return [...addresses];
+    if (compared.every(({ state }) => state === undefined) || !(await (await session.stub()).writesTraps()))
+      return [...addresses];
     await batch.send();
     const there: Addr[] = [];
     for (const { address, state } of compared) {

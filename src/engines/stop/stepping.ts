@@ -99,7 +99,7 @@ export class Stepper {
       }
       if (isNew) {
         touched.push({ point, old: earlier[point.index], pc: addr(pc), exact: false });
-        if (this.#session.features.qemuStepBits !== undefined) this.#owing = hart;
+        if ((await this.#session.stub()).isQemu) this.#owing = hart;
       }
       const stackPointer = registers.value.register(this.#arch.sp) ?? 0n;
       const wentFar = pc < at.pc || pc > addOffset(at.pc, codeBytes);

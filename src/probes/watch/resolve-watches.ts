@@ -1,5 +1,5 @@
 import { type Addr, hex } from '../../base/addr.js';
-import { RsptraceError } from '../../base/errors.js';
+import { type ErrorCode, RsptraceError } from '../../base/errors.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import type { DebugInfo } from '../../dwarf/index.js';
 import {
@@ -177,6 +177,6 @@ function overlap(one: WatchPlace, other: WatchPlace): RsptraceError {
   );
 }
 
-function isCode(error: unknown, code: string): boolean {
+function isCode(error: unknown, code: ErrorCode): boolean {
   return error instanceof RsptraceError && error.code === code;
 }

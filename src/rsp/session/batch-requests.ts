@@ -7,8 +7,8 @@ import type { RunControl } from './run-control.js';
 import type { RegisterDescription } from './target-description.js';
 
 /**
- * A breakpoint or watchpoint as Z and z packets name it: type 0 software, 1 hardware, kind as the architecture defines it; 2 stops at writes,
- * 3 at reads, 4 at both, kind then being the number of bytes.
+ * A breakpoint or watchpoint as Z and z packets name it. Type 0 is software, 1 hardware: `kind` is as the architecture
+ * defines it. Type 2 stops at writes, 3 at reads, 4 at both: `kind` is the number of bytes.
  */
 export interface Breakpoint {
   readonly type: 0 | 1 | 2 | 3 | 4;

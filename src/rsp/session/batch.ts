@@ -6,13 +6,16 @@ import { packets } from './packets.js';
 import { AssembledBlock, BlockRequest, type RegisterBlock } from './registers.js';
 import {
   answered,
+  BeginsRequest,
   MemoryRequest,
   MonitorRequest,
   NOT_SUPPORTED,
+  OffsetsRequest,
   OkRequest,
   RegisterRequest,
   type Reply,
   type Request,
+  type SectionOffsets,
   TextRequest,
 } from './request.js';
 import type { Resume, RunControl } from './run-control.js';
@@ -26,6 +29,9 @@ export interface BatchContext {
   readonly target: TargetDescription;
   readonly inserted: Map<string, Breakpoint>;
 }
+
+/** The name of {@link Batch}'s door for packets as text, which the face of this folder does not export. */
+export const raw = Symbol('raw');
 
 /** The most one batch reads or writes in one request. */
 const LARGEST_TRANSFER = 16 * 1024 * 1024;
@@ -41,9 +47,9 @@ export function writeLimit(packetSize: number): number {
 }
 
 /**
- * Requests of one hart that go out in one write, perhaps with the resume as the last packet. Each method returns the reply
- * that will be there once {@link send} or {@link resume} has resolved. What the target refuses is a value (undefined,
- * false), with {@link Reply.errorText}. A batch is sent once.
+ * Requests of one hart that go out in one write, perhaps with the resume as the last packet. Each method returns the
+ * reply that will be there once {@link send} or {@link resume} has resolved. What the target refuses is a value
+ * (undefined, false), with {@link Reply.errorText}. A batch is sent once.
  */
 export class Batch {
   readonly #context: BatchContext;
@@ -61,7 +67,10 @@ export class Batch {
     this.#hart = hart;
   }
 
-  /** All registers in `g`, and those of `names` that are not in it, one by one; without `g` the named ones only (or all). */
+  /**
+   * All registers in `g`, and those of `names` that are not in it, one by one; without `g` the named ones only (or
+   * all).
+   */
   readRegisters(names?: readonly string[]): Reply<RegisterBlock> {
     const { target, features, control } = this.#context;
     const hart = this.#hart ?? control.stoppedHart;
@@ -194,12 +203,69 @@ export class Batch {
     return this.#add(new MonitorRequest(packets.monitor(command)));
   }
 
-  /** Any packet that does not set the target going: its answer as latin-1 text, `''` where it is not known. */
-  raw(packet: string): Reply<string> {
+  /**
+   * One register by its number, for one that the target description leaves out; undefined where the stub does not give
+   * it.
+   */
+  readNumberedRegister(number: number): Reply<bigint | undefined> {
+    return this.#add(new RegisterRequest(packets.readRegister(number), 8));
+  }
+
+  /**
+   * Writes all registers in one packet: the text that {@link RegisterBlock.hex} gave. Read the registers anew after it.
+   */
+  writeRegisters(hex: string): Reply<boolean> {
+    return this.#add(new OkRequest(packets.writeRegisters(hex)));
+  }
+
+  /**
+   * At most a packet of memory by physical address; undefined where the stub has no such mode (QEMU's machines have).
+   */
+  readPhysicalMemory(address: Addr, length: number): Reply<Uint8Array | undefined> {
+    const on = this.#add(new OkRequest(packets.qemuPhysicalMemory(true)));
+    const memory = this.readMemory(address, length);
+    const off = this.#add(new OkRequest(packets.qemuPhysicalMemory(false)));
+    return {
+      get value() {
+        return on.value && off.value ? memory.value : undefined;
+      },
+      get errorText() {
+        return on.errorText ?? memory.errorText;
+      },
+    };
+  }
+
+  /** How far a process's sections are from where they were linked; undefined where the stub does not say. */
+  sectionOffsets(): Reply<SectionOffsets | undefined> {
+    return this.#add(new OffsetsRequest(packets.sectionOffsets));
+  }
+
+  /** The shortest question there is; every stub answers it, with nothing. */
+  ping(): void {
+    this[raw](packets.mustReplyEmpty);
+  }
+
+  /** Whether the stub lists its threads in the old way, by `qfThreadInfo`. */
+  listsThreads(): Reply<boolean> {
+    return this.#add(new BeginsRequest(packets.firstThreads, 'm'));
+  }
+
+  /** Whether the stub gives files of its machine. */
+  servesFiles(): Reply<boolean> {
+    return this.#add(new BeginsRequest(packets.chooseFiles, 'F'));
+  }
+
+  /**
+   * Any packet that does not set the target going: its answer as latin-1 text, `''` where it is not known. Its name
+   * does not leave this folder: from outside, what a stub can be asked stands above.
+   */
+  [raw](packet: string): Reply<string> {
     return this.#add(new TextRequest(packet));
   }
 
-  /** Sends everything. Rejects with `RSP_BAD_STATE` while the target runs, `RSP_TIMEOUT`, `RSP_CLOSED`, `RSP_PROTOCOL`. */
+  /**
+   * Sends everything. Rejects with `RSP_BAD_STATE` while the target runs, `RSP_TIMEOUT`, `RSP_CLOSED`, `RSP_PROTOCOL`.
+   */
   send(): Promise<void> {
     const refusal = this.#begin();
     if (refusal !== undefined) return Promise.reject(refusal);
@@ -213,8 +279,9 @@ export class Batch {
   }
 
   /**
-   * Sends everything and sets the target going, in one write, whatever the answers will be. Resolves with the stop that ends the run, `gone` when the
-   * connection ends first; the replies are there then, and as soon as {@link answered} has resolved.
+   * Sends everything and sets the target going, in one write, whatever the answers will be. Resolves with the stop that
+   * ends the run, `gone` when the connection ends first. The replies are there as soon as {@link answered} has
+   * resolved.
    */
   resume(how: Resume = { kind: 'continue' }): Promise<StopReply> {
     const refusal = this.#begin();

@@ -19,7 +19,10 @@ class Wanted implements Reply<Uint8Array | undefined> {
   }
 }
 
-/** Reads of thousands of small pieces of code in few packets; of a batch's own reads none is made more than was asked for. */
+/**
+ * Reads of thousands of small pieces of code in few packets; of a batch's own reads none is made more than was asked
+ * for.
+ */
 export class CoalescedReads {
   readonly #session: Session;
   readonly #wanted: Wanted[] = [];

@@ -1,7 +1,7 @@
 /*
- * GDB manual, "File-I/O Remote Protocol Extension". A target that prints through the debugger (semihosting) gets its output
- * through: write to descriptors 1 and 2. Everything else, files above all, is refused with ENOSYS; nothing of the host is
- * ever opened.
+ * GDB manual, "File-I/O Remote Protocol Extension". A target that prints through the debugger (semihosting) gets its
+ * output through: write to descriptors 1 and 2. Everything else, files above all, is refused with ENOSYS; nothing of
+ * the host is ever opened.
  */
 
 import { addr } from '../../base/addr.js';

@@ -45,8 +45,8 @@ function sendAll(link: Link, requests: readonly Request<unknown>[]): Promise<voi
 }
 
 /**
- * Gets to know a stub. The order is one that every stub stands: `?` before any qXfer (gdbserver 13 aborts otherwise), the
- * description before single registers (QEMU 7.2 knows none before), `vCont?` last.
+ * Gets to know a stub. The order is one that every stub stands: `?` before any qXfer (gdbserver 13 aborts otherwise),
+ * the description before single registers (QEMU 7.2 knows none before), `vCont?` last.
  */
 export async function shakeHands(
   link: Link,
@@ -76,15 +76,11 @@ export async function shakeHands(
     link.probes = [...probes, { packet: packets.actions, isAnswer: (text) => text.startsWith('vCont;') }];
   }
   const multiprocess = supported.get('multiprocess') === '+';
-  const stopHart = stop.kind === 'signal' ? stop.hart : undefined;
-  const pid = multiprocess ? (pidOf(stopHart) ?? pidOf(harts[0])) : undefined;
+  const pid = multiprocess ? pidAt(stop, harts) : undefined;
   const attached = { '1': true, '0': false }[await ask(packets.attached(pid))];
 
   const target = await describe(ask, described, expected, logger);
-  const probeRegister = [...target.description.registers.values()].find(
-    (each) => each.name === 'pc' || each.name === 'rip',
-  );
-  const single = probeRegister === undefined ? '' : await ask(packets.readRegister(probeRegister.number));
+  const singleRegister = await readsSingly(ask, target.description);
   const stepBits = await ask(packets.qemuStepBits);
   const qemuStepBits = stepBits.startsWith('ENABLE=') ? stepBits : undefined;
   return {
@@ -99,8 +95,9 @@ export async function shakeHands(
       transfer,
       vPackets,
       registerBlock: target.blockLength > 0,
-      singleRegister: isRegister(single),
-      // QEMU in user mode, by its step bits and the auxiliary vector; vgdb, which alone has no-ack mode and yet no vCont.
+      singleRegister,
+      // QEMU in user mode, by its step bits and the auxiliary vector; vgdb, which alone has no-ack mode and yet no
+      // vCont.
       batches: !(qemuStepBits !== undefined && transfer.has('auxv')) && !(noAck && vCont.size === 0),
       qemuStepBits,
     },
@@ -109,6 +106,16 @@ export async function shakeHands(
     harts,
     attached,
   };
+}
+
+/** Whether the stub answers `p`, tried with the program counter. */
+async function readsSingly(ask: Ask, { registers }: TargetDescription): Promise<boolean> {
+  const pc = [...registers.values()].find(({ name }) => name === 'pc' || name === 'rip');
+  return pc !== undefined && isRegister(await ask(packets.readRegister(pc.number)));
+}
+
+function pidAt(stop: StopReply, harts: readonly string[]): string | undefined {
+  return pidOf(stop.kind === 'signal' ? stop.hart : undefined) ?? pidOf(harts[0]);
 }
 
 function whyStopped(text: string): StopReply {

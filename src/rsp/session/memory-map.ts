@@ -1,6 +1,6 @@
 /*
- * GDB manual, "Memory Map Format": <memory type start length>. Properties are passed over. Refused: more than 4096 regions,
- * numbers beyond 64 bits. Types that are not known count as RAM.
+ * GDB manual, "Memory Map Format": <memory type start length>. Properties are passed over. Refused: more than 4096
+ * regions, numbers beyond 64 bits. Types that are not known count as RAM.
  */
 
 import { type Addr, addr } from '../../base/addr.js';

@@ -11,11 +11,12 @@ interface Job {
 }
 
 /**
- * Sends the packets of a batch singly, each when the one before it is answered, for two stubs that cannot take them at once:
+ * Sends the packets of a batch singly, each when the one before it is answered, for two stubs that cannot take them at
+ * once:
  *
- * - QEMU in user mode reads what has come, answers the first packet, and then waits for its acknowledgement from the socket,
- *   although that stands in what it has read already: it would wait for ever.
- * - vgdb passes answers on through a socket with Nagle's algorithm, so that the second of two waits up to 40 ms for the delayed
+ * - QEMU in user mode reads all that has come and answers the first packet. Then it waits on the socket for an
+ *   acknowledgement that it has already read: for ever.
+ * - vgdb forwards answers through a socket with Nagle's algorithm. The second of two waits up to 40 ms for the delayed
  *   ACK of the first, far longer than the round trips that a batch saves.
  */
 export class OneByOne {

@@ -3,8 +3,8 @@ import type { Addr } from '../../base/addr.js';
 import { bytesToHex, littleEndianHex } from '../wire/hex.js';
 
 /**
- * Signals, as the protocol numbers them, that a Linux process sees without a stop: all but INT and TRAP, which debuggers live on, and those that stop
- * jobs (STOP, TSTP, TTIN, TTOU).
+ * Signals that a Linux process gets without a stop, as the protocol numbers them. All but INT and TRAP, which debuggers
+ * need, and those that stop jobs (STOP, TSTP, TTIN, TTOU).
  */
 const passedSignals = Array.from({ length: 78 }, (_, index) => index + 1).filter(
   (n) => ![2, 5, 17, 18, 21, 22].includes(n),
@@ -51,7 +51,8 @@ export const packets = {
   // QEMU: m and M take physical addresses until it is turned off again
   qemuPhysicalMemory: (on: boolean) => `Qqemu.PhyMemMode:${on ? 1 : 0}`,
 
-  // Breakpoints: type 0 software, 1 hardware; kind is the length of the trap instruction. Watchpoints: 2 write, 3 read, 4 both; kind is their length
+  // Breakpoints: type 0 software, 1 hardware; kind is the length of the trap instruction. Watchpoints: 2 write, 3 read,
+  // 4 both; kind is their length
   insertBreakpoint: (type: number, address: Addr, kind: number) =>
     `Z${type},${address.toString(16)},${kind.toString(16)}`,
   removeBreakpoint: (type: number, address: Addr, kind: number) =>
@@ -76,7 +77,10 @@ export const packets = {
   processInfo: 'qProcessInfo',
   passSignals: `QPassSignals:${passedSignals.map((signal) => signal.toString(16)).join(';')}`,
 
-  // Files of the stub's machine
+  sectionOffsets: 'qOffsets',
+
+  // Files of the stub's machine, as the process that it debugs sees them (0: as the stub does)
+  chooseFiles: 'vFile:setfs:0',
   openFile: (path: string) => `vFile:open:${Buffer.from(path, 'utf8').toString('hex')},0,0`,
   readFile: (file: number, count: number, offset: number) =>
     `vFile:pread:${file.toString(16)},${count.toString(16)},${offset.toString(16)}`,

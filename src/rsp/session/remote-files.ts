@@ -1,21 +1,25 @@
 /*
  * GDB manual, "Host I/O Packets": files of the machine that the stub runs on. Opened for reading only.
  *
- *   vFile:open:HEXPATH,0,0 -> F fd      vFile:pread:fd,count,offset -> F n;bytes      vFile:close:fd      errors: F-1,errno
+ *   vFile:open:HEXPATH,0,0 -> F fd           vFile:pread:fd,count,offset -> F n;bytes
+ *   vFile:close:fd                           errors: F-1,errno
  */
 
 import { Buffer } from 'node:buffer';
 import { Deadline } from '../wire/deadline.js';
 import { protocolError } from '../wire/framing.js';
 import { hexNumber } from '../wire/hex.js';
-import type { Batch } from './batch.js';
+import { type Batch, raw } from './batch.js';
 import type { Ask } from './handshake.js';
 import { packets } from './packets.js';
 
 /** Shared libraries without debug info are smaller, and files of /proc by far. */
 const LARGEST_FILE = 128 * 1024 * 1024;
 
-/** The whole of a file on the stub's machine; undefined where the stub reads none or refuses this one. Throws `RSP_PROTOCOL`. */
+/**
+ * The whole of a file on the stub's machine; undefined where the stub reads none or refuses this one. Throws
+ * `RSP_PROTOCOL`.
+ */
 export async function readRemoteFile(ask: Ask, path: string, packetSize: number): Promise<Buffer | undefined> {
   const opened = await ask(packets.openFile(path));
   const file = opened.startsWith('F') ? hexNumber(opened.slice(1)) : undefined;
@@ -43,7 +47,10 @@ export async function readRemoteFile(ask: Ask, path: string, packetSize: number)
   }
 }
 
-/** Requests in one write: gdbserver takes longer for more (measured: 1, 4 and 28 of 9 KiB), as it answers each before it reads the next. */
+/**
+ * Requests in one write: gdbserver takes longer for more (measured: 1, 4 and 28 of 9 KiB), as it answers each before it
+ * reads the next.
+ */
 const WINDOW = 4;
 
 /** A file on the stub's machine that stays open. Nothing may be asked of it while the target runs. */
@@ -63,7 +70,7 @@ export class RemoteFile {
   /** Undefined where the stub opens no files or not this one. */
   static async open(begin: () => Batch, path: string, packetSize: number): Promise<RemoteFile | undefined> {
     const batch = begin();
-    const opened = batch.raw(packets.openFile(path));
+    const opened = batch[raw](packets.openFile(path));
     await batch.send();
     const file = opened.value.startsWith('F') ? hexNumber(opened.value.slice(1)) : undefined;
     return file === undefined ? undefined : new RemoteFile(begin, file, packetSize);
@@ -77,7 +84,7 @@ export class RemoteFile {
       const replies: { readonly at: number; readonly reply: { readonly value: string } }[] = [];
       for (let at = done; at < length && replies.length < WINDOW; at += this.#piece) {
         const count = Math.min(this.#piece, length - at);
-        replies.push({ at, reply: batch.raw(packets.readFile(this.#file, count, offset + at)) });
+        replies.push({ at, reply: batch[raw](packets.readFile(this.#file, count, offset + at)) });
       }
       await batch.send();
       for (const { at, reply } of replies) {
@@ -97,7 +104,7 @@ export class RemoteFile {
     if (!this.#open) return;
     this.#open = false;
     const batch = this.#begin();
-    batch.raw(packets.closeFile(this.#file));
+    batch[raw](packets.closeFile(this.#file));
     await batch.send();
   }
 }

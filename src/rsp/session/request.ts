@@ -44,7 +44,10 @@ export abstract class Request<T> implements Reply<T> {
     return false;
   }
 
-  /** Takes the answer `bytes[start, end)`, valid during the call. False when the requests behind it in its batch are void. */
+  /**
+   * Takes the answer `bytes[start, end)`, valid during the call. False when the requests behind it in its batch are
+   * void.
+   */
   accept(bytes: Uint8Array, start: number, end: number): boolean {
     if (end === start) this.errorText = NOT_SUPPORTED;
     // "Enn", or "E.text" where error-message is known.
@@ -127,6 +130,43 @@ export class OkRequest extends Request<boolean> {
 
   protected override failed(): boolean {
     return false;
+  }
+}
+
+/** Whether the answer begins as it does for a stub that knows the packet. */
+export class BeginsRequest extends Request<boolean> {
+  readonly #letter: string;
+
+  constructor(packet: string, letter: string) {
+    super(packet);
+    this.#letter = letter;
+  }
+
+  protected override decode(bytes: Uint8Array, start: number): boolean {
+    return bytes[start] === this.#letter.charCodeAt(0);
+  }
+
+  protected override failed(): boolean {
+    return false;
+  }
+}
+
+/** Distances of a process's sections from where they were linked. */
+export interface SectionOffsets {
+  readonly text: bigint;
+  readonly data: bigint;
+}
+
+/** qOffsets: `Text=ADDR;Data=ADDR[;Bss=ADDR]`, or `TextSeg=ADDR`, which is no distance. */
+export class OffsetsRequest extends Request<SectionOffsets | undefined> {
+  protected override decode(bytes: Uint8Array, start: number, end: number): SectionOffsets | undefined {
+    const said = ascii(bytes, start, end);
+    const [, text, data] = /^Text=([0-9a-f]{1,16});Data=([0-9a-f]{1,16})/i.exec(said) ?? [];
+    return text === undefined ? undefined : { text: BigInt(`0x${text}`), data: BigInt(`0x${data}`) };
+  }
+
+  protected override failed(): undefined {
+    return undefined;
   }
 }
 

@@ -113,7 +113,9 @@ export class RunControl implements LinkEvents {
     }
   }
 
-  /** Sends requests for `hart` (undefined: the stopped one) and perhaps the resume, in one write. The state was checked. */
+  /**
+   * Sends requests for `hart` (undefined: the stopped one) and perhaps the resume, in one write. The state was checked.
+   */
   send(
     hart: string | undefined,
     requests: readonly Request<unknown>[],
@@ -162,7 +164,10 @@ export class RunControl implements LinkEvents {
     return this.#waiting.promise;
   }
 
-  /** Either the target does not stop, or the word that it has was lost: then the stub answers questions, and can be left in order. */
+  /**
+   * Either the target does not stop, or the word that it has was lost: then the stub answers questions, and can be left
+   * in order.
+   */
   #interruptLost(waiting: Waiting): void {
     if (this.#waiting !== waiting) return;
     const hint =

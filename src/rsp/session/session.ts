@@ -5,9 +5,9 @@ import type { Logger } from '../../base/logger.js';
 import { hexToBytes } from '../wire/hex.js';
 import type { Link } from '../wire/link.js';
 import { retry } from '../wire/retry.js';
-import { Batch, type BatchContext } from './batch.js';
+import { Batch, type BatchContext, raw } from './batch.js';
 import type { Breakpoint } from './batch-requests.js';
-import { isProcess, type StubFeatures } from './features.js';
+import type { StubFeatures } from './features.js';
 import type { Ask, Greeting } from './handshake.js';
 import { type MemoryRegion, parseMemoryMap } from './memory-map.js';
 import { packets } from './packets.js';
@@ -17,6 +17,7 @@ import { ANY_HART, type Resume, type RunControl, type SessionState } from './run
 import { liftedForStep, stepWithout } from './step-over.js';
 import { pidOf, programSignal, type StopReason, type StopReply } from './stop-reply.js';
 import { type InterruptWay, interruptIsPending, interruptWay, processOf, stopIsPending } from './stop-signals.js';
+import { identifyStub, type Stub } from './stub.js';
 import type { TargetDescription } from './target-description.js';
 import { readThreads } from './threads.js';
 import { readObject, readObjectBytes } from './transfer.js';
@@ -38,7 +39,10 @@ const MOMENT_MS = 2;
 export class Session implements AsyncDisposable {
   readonly features: StubFeatures;
   readonly target: TargetDescription;
-  /** Called before the child of a fork is let go, while it stands: takes out of it what it has inherited besides breakpoints. */
+  /**
+   * Called before the child of a fork is let go, while it stands: takes out of it what it has inherited besides
+   * breakpoints.
+   */
   beforeChildGoes: ((child: string) => Promise<void>) | undefined;
   /** True when the stub was attached to a program that ran already; undefined where it does not say. */
   readonly attached: boolean | undefined;
@@ -54,8 +58,7 @@ export class Session implements AsyncDisposable {
   readonly #pids = new Set<string>();
   #leaving: Promise<void> | undefined;
   #hasPhysicalMemory: boolean | undefined;
-  #openOcd: boolean | undefined;
-  #traps: boolean | undefined;
+  #stub: Promise<Stub> | undefined;
 
   constructor(link: Link, control: RunControl, greeting: Greeting, logger: Logger) {
     this.features = greeting.features;
@@ -91,7 +94,7 @@ export class Session implements AsyncDisposable {
     const ids = await readThreads(this.#ask, this.features.transfer.has('threads'), this.features.packetSize);
     if (ids.length === 0) return [{ id: this.#control.stoppedHart ?? ANY_HART }];
     const batch = this.batch(ANY_HART);
-    const names = ids.map((id) => batch.raw(packets.threadExtraInfo(id)));
+    const names = ids.map((id) => batch[raw](packets.threadExtraInfo(id)));
     await batch.send();
     return ids.map((id, index) => {
       this.#see(id);
@@ -102,17 +105,17 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Sets the target going; resolves with the stop that ends the run (`gone` when the connection ends first). Rejects with
-   * `RSP_BAD_STATE` when it runs already, `RSP_PROTOCOL` when the stub answers with something else.
+   * Sets the target going; resolves with the stop that ends the run (`gone` when the connection ends first). Rejects
+   * with `RSP_BAD_STATE` when it runs already, `RSP_PROTOCOL` when the stub answers with something else.
    */
   resume(how: Resume = { kind: 'continue' }): Promise<StopReply> {
     return this.batch().resume(how);
   }
 
   /**
-   * Stops the target; resolves with the stop, as the pending resume does: whichever comes, be it a breakpoint that was
-   * hit in the same moment; gdbserver then stops once more with signal 2 after the next resume. When the target stands
-   * already, the stop that is known.
+   * Stops the target; resolves with the stop, as the pending resume does. That may be a breakpoint that was hit in the
+   * same moment: gdbserver then stops once more with signal 2 after the next resume. A target that stands already gives
+   * the stop that is known.
    */
   interrupt(): Promise<StopReply> {
     return this.#control.interrupt();
@@ -121,15 +124,15 @@ export class Session implements AsyncDisposable {
   /** Finds out how, where the stub is gdbserver; the target stands. */
   async findInterruptWay(): Promise<void> {
     const pid = Number.parseInt(pidOf(this.#control.stoppedHart) ?? '', 16);
-    if (Number.isNaN(pid) || !this.features.supported.has('QProgramSignals')) return;
+    if (Number.isNaN(pid) || (await this.stub()).name !== 'gdbserver') return;
     this.interruptWay = await interruptWay((path) => this.remoteFile(path), pid);
     if (this.interruptWay === 'signal') this.#control.interruptInstead = () => void process.kill(pid, 'SIGINT');
   }
 
   /**
-   * Runs one instruction of one hart that stands at inserted breakpoints, or before an access that is watched. A step may come back without
-   * having executed anything (an interrupt was pending, a watchpoint that is not among these): compare the pc. With a signal it is the first
-   * instruction of the handler, where there is any.
+   * Runs one instruction of one hart that stands at inserted breakpoints, or before an access that is watched. A step
+   * may come back without having executed anything (an interrupt was pending, a watchpoint that is not among these):
+   * compare the pc. With a signal it is the first instruction of the handler, where there is any.
    */
   stepOver(hart: string, over: Breakpoint | readonly Breakpoint[], signal?: number): Promise<StopReply> {
     const step: Resume = { kind: 'step', hart, ...(signal === undefined ? {} : { signal }) };
@@ -143,13 +146,14 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Memory by physical address, past all page tables; undefined where the stub has no such mode (QEMU's system emulators have).
-   * QEMU answers zeros for what is no memory, takes writes to ROM and to nowhere without keeping them, and gives flash commands.
+   * Memory by physical address, past all page tables; undefined where the stub has no such mode (QEMU's system
+   * emulators have). QEMU answers zeros for what is no memory, takes writes to ROM and to nowhere without keeping them,
+   * and gives flash commands.
    */
   async physicalMemory(): Promise<TargetMemory | undefined> {
     if (this.#hasPhysicalMemory === undefined) {
       const batch = this.batch(ANY_HART);
-      const replies = [true, false].map((on) => batch.raw(packets.qemuPhysicalMemory(on)));
+      const replies = [true, false].map((on) => batch[raw](packets.qemuPhysicalMemory(on)));
       await batch.send();
       this.#hasPhysicalMemory = replies.every((reply) => reply.value === 'OK');
     }
@@ -157,10 +161,10 @@ export class Session implements AsyncDisposable {
     // The mode is the stub's, not the batch's: it is turned on and off in the same write.
     const begin = (): Batch => {
       const batch = this.batch(ANY_HART);
-      batch.raw(packets.qemuPhysicalMemory(true));
+      batch[raw](packets.qemuPhysicalMemory(true));
       return batch;
     };
-    const end = (batch: Batch): void => void batch.raw(packets.qemuPhysicalMemory(false));
+    const end = (batch: Batch): void => void batch[raw](packets.qemuPhysicalMemory(false));
     return new PagedMemory(this.features.packetSize, begin, end);
   }
 
@@ -172,34 +176,18 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * True for OpenOCD. It shows the trap instructions that it has written when memory is read, and after a detach it leaves the target halted.
+   * Which server answers, found out once. OpenOCD alone is asked for it, when this is first called; of the others the
+   * handshake has told.
    */
-  async isOpenOcd(): Promise<boolean> {
-    const { features } = this;
-    this.#openOcd ??=
-      !(features.multiprocess || features.qemuStepBits !== undefined || isProcess(features)) &&
-      ((await this.monitor('version'))?.includes('Open On-Chip Debugger') ?? false);
-    return this.#openOcd;
+  stub(): Promise<Stub> {
+    this.#stub ??= identifyStub(this.features, (command) => this.monitor(command));
+    return this.#stub;
   }
 
   /**
-   * True for a stub whose software breakpoints are trap instructions in the target's memory. Emulators (QEMU but for KVM, valgrind, Renode)
-   * look at the address instead, and take them where nothing is yet.
+   * Has a Linux process stop at the entry and the return of these system calls; empty: of none. Only where the stub has
+   * `QCatchSyscalls`.
    */
-  async writesTraps(): Promise<boolean> {
-    this.#traps ??= await this.#looksForTraps();
-    return this.#traps;
-  }
-
-  async #looksForTraps(): Promise<boolean> {
-    const { features } = this;
-    if (features.qemuStepBits !== undefined) return /\benabled\b/.test((await this.monitor('info kvm')) ?? '');
-    if (features.supported.has('t32extensions')) return false;
-    if (!isProcess(features) || features.vCont.size > 0) return true;
-    return !/\bvalgrind\b/i.test((await this.monitor('help')) ?? '');
-  }
-
-  /** Has a Linux process stop at the entry and the return of these system calls; empty: of none. Only where the stub has `QCatchSyscalls`. */
   async catchSystemCalls(numbers: readonly number[]): Promise<void> {
     await this.#ask(packets.catchSystemCalls(numbers));
   }
@@ -210,8 +198,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Lets the child of a process that has just forked (`child` of a stop) run on by itself, without the breakpoints that it has inherited.
-   * The parent stays as it is.
+   * Lets the child of a process that has just forked (`child` of a stop) run on by itself, without the breakpoints that
+   * it has inherited. The parent stays as it is.
    */
   async letChildGo(child: string): Promise<void> {
     await this.beforeChildGoes?.(child);
@@ -219,7 +207,7 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * As {@link letChildGo}, of a vfork: the child runs in its parent's memory until it runs another program (`vforkdone`), so that the parent's trap
+   * As {@link letChildGo}, of a vfork. The child runs in its parent's memory until `vforkdone`, so the parent's trap
    * instructions have to come out, too.
    * @returns what came out
    */
@@ -234,7 +222,7 @@ export class Session implements AsyncDisposable {
 
   async #letGo(child: string): Promise<void> {
     const batch = this.batch(child);
-    for (const { type, address, kind } of this.breakpoints) batch.raw(packets.removeBreakpoint(type, address, kind));
+    for (const { type, address, kind } of this.breakpoints) batch[raw](packets.removeBreakpoint(type, address, kind));
     await batch.send();
     const answer = await this.#ask(packets.detach(pidOf(child)));
     if (answer !== 'OK') this.#logger.warn({ child, answer }, 'the child of a fork could not be let go');
@@ -291,8 +279,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Leaves the target as it was: stops it if it runs, removes every breakpoint, lets it run on, closes. Harmless when called
-   * again, and when the session has ended.
+   * Leaves the target as it was: stops it if it runs, removes every breakpoint, lets it run on, closes. Harmless when
+   * called again, and when the session has ended.
    */
   detach(): Promise<void> {
     this.#leaving ??= this.#leave(async () => {
@@ -306,10 +294,11 @@ export class Session implements AsyncDisposable {
       await this.#takeInterruptBack();
       await this.#takeStopsBack();
       if (this.state.kind !== 'idle') return;
-      if (await this.isOpenOcd()) await this.monitor('resume');
+      // After a detach OpenOCD leaves the target halted.
+      if ((await this.stub()).name === 'openocd') await this.monitor('resume');
       await retry(this, async () => {
         const last = this.batch(ANY_HART);
-        const said = this.#processes().map((pid) => last.raw(packets.detach(pid)));
+        const said = this.#processes().map((pid) => last[raw](packets.detach(pid)));
         await last.send();
         for (const reply of said)
           if (reply.value !== 'OK') this.#logger.warn({ answer: reply.value }, 'detaching failed');
@@ -332,7 +321,7 @@ export class Session implements AsyncDisposable {
   kill(): Promise<void> {
     this.#leaving ??= this.#leave(async () => {
       const batch = this.batch(ANY_HART);
-      for (const pid of this.#processes()) batch.raw(packets.kill(pid));
+      for (const pid of this.#processes()) batch[raw](packets.kill(pid));
       // The answer may be no more than the end of the connection.
       await batch.send().catch((error: unknown) => {
         if (!(error instanceof RsptraceError) || error.code !== 'RSP_CLOSED') throw error;
@@ -358,8 +347,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * gdbserver interrupts by a SIGINT to the process. When a breakpoint was hit in the same moment, the signal is still on its way, and would end a
-   * program that is left now: it is let come, with no breakpoint inserted.
+   * gdbserver interrupts by a SIGINT to the process. When a breakpoint was hit in the same moment, the signal is still
+   * pending and would end a program that is left now. So the target runs, without breakpoints, until it has come.
    */
   async #takeInterruptBack(): Promise<void> {
     for (let stops = 0; stops < STOPS_BEFORE_INTERRUPT; stops++) {
@@ -378,7 +367,10 @@ export class Session implements AsyncDisposable {
     return pid !== undefined && interruptIsPending((path) => this.remoteFile(path), Number.parseInt(pid, 16));
   }
 
-  /** lldb-server stops threads by a SIGSTOP each, which it takes back from those alone that run. No breakpoint is inserted any more. */
+  /**
+   * lldb-server stops threads by a SIGSTOP each, which it takes back from those alone that run. No breakpoint is
+   * inserted any more.
+   */
   async #takeStopsBack(): Promise<void> {
     if (this.state.kind !== 'idle' || !this.features.supported.has('native-signals')) return;
     const pid = processOf(await this.#ask(packets.processInfo));
@@ -410,7 +402,7 @@ export class Session implements AsyncDisposable {
 
   async #answer(packet: string): Promise<string> {
     const batch = this.batch(ANY_HART);
-    const reply = batch.raw(packet);
+    const reply = batch[raw](packet);
     await batch.send();
     return reply.value;
   }

@@ -15,7 +15,9 @@ export function liftedForStep(
   return breakpoints.filter((each) => inserted.has(breakpointKey(each)) && !stays(each));
 }
 
-/** Takes breakpoints out, steps, and inserts them again. Throws `RSP_BREAKPOINT` where the stub does not take one again. */
+/**
+ * Takes breakpoints out, steps, and inserts them again. Throws `RSP_BREAKPOINT` where the stub does not take one again.
+ */
 export async function stepWithout(
   session: Session,
   lifted: readonly Breakpoint[],

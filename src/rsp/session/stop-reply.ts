@@ -1,6 +1,6 @@
 /*
- * GDB manual, "Stop Reply Packets": S, T, W, X, N, w. Keys of T that are hex numbers are expedited registers; keys that are
- * not known are passed over, as the manual asks. Non-stop notifications are not used by this client.
+ * GDB manual, "Stop Reply Packets": S, T, W, X, N, w. Keys of T that are hex numbers are expedited registers; keys that
+ * are not known are passed over, as the manual asks. Non-stop notifications are not used by this client.
  */
 
 import { type Addr, addr } from '../../base/addr.js';
@@ -93,7 +93,10 @@ export function isThreadId(text: string): boolean {
   return THREAD_ID.test(text);
 }
 
-/** The signal that a stop is about, when it is the program's: traps and interrupts are the debugger's own, and so are illegal instructions at breakpoints. */
+/**
+ * The signal that a stop is about, when it is the program's. Traps, interrupts and illegal instructions at breakpoints
+ * are the debugger's own.
+ */
 export function programSignal(stop: StopReply): number | undefined {
   return stop.kind !== 'signal' || [0, 2, 4, 5].includes(stop.signal) ? undefined : stop.signal;
 }
@@ -187,7 +190,10 @@ function parseT(text: string): SignalStop | undefined {
   };
 }
 
-/** lldb-server's description of a watchpoint's stop, in hex: the watched address, the trigger's number and what was accessed there, in decimal. */
+/**
+ * lldb-server's description of a watchpoint's stop, in hex: the watched address, the trigger's number and what was
+ * accessed there, in decimal.
+ */
 function watchedAddress(description: string): Addr | undefined {
   const text = textOf(description);
   const [, watched] = /^(\d{1,20}) \d{1,4} \d{1,20}$/.exec(text ?? '') ?? [];

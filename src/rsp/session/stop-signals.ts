@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 
 /*
- * Servers of Linux processes stop threads by signals. Where a thread stops for another reason in the same moment, the signal is still on its way, and does
- * to a program that is left now what it does to any: a SIGINT of gdbserver ends it, a SIGSTOP of lldb-server stops it (state T).
+ * Servers of Linux processes stop threads by signals. A thread may stop for another reason in the same moment; then the
+ * signal is still pending. It would hit a program that is left now: a SIGINT of gdbserver ends it, a SIGSTOP of
+ * lldb-server stops it (state T).
  *
  *   /proc/PID/status            ShdPnd: sent to the process         gdbserver, after its interrupt
  *   /proc/PID/task/TID/status   SigPnd: sent to the thread          lldb-server, at every stop of several threads

@@ -1,5 +1,6 @@
 /*
- * GDB manual, "General Query Packets" qfThreadInfo, and "Thread List Format" (qXfer:threads). At most 4096 harts are kept.
+ * GDB manual, "General Query Packets" qfThreadInfo, and "Thread List Format" (qXfer:threads). At most 4096 harts are
+ * kept.
  */
 
 import { protocolError } from '../wire/framing.js';

@@ -1,6 +1,6 @@
 /*
- * GDB manual, "General Query Packets", qXfer: an object read in pieces, `m` data when there is more, `l` data at its end.
- * Refused: objects beyond 4 MiB or 16384 pieces, pieces that are empty without being the last.
+ * GDB manual, "General Query Packets", qXfer: an object read in pieces, `m` data when there is more, `l` data at its
+ * end. Refused: objects beyond 4 MiB or 16384 pieces, pieces that are empty without being the last.
  */
 
 import { Buffer } from 'node:buffer';

@@ -70,15 +70,7 @@ export function readXml(text: string, what: string, handler: XmlHandler): void {
       if (name === undefined) throw bad('a tag without a name');
       if (open.length >= DEEPEST) throw bad(`more than ${DEEPEST} elements in each other`);
       if (open.length === 0 && roots++ > 0) throw bad('a second root element');
-      const attributes = new Map<string, string>();
-      let end = at + 1 + name.length;
-      for (;;) {
-        ATTRIBUTE.lastIndex = end;
-        const match = ATTRIBUTE.exec(text);
-        if (match === null) break;
-        attributes.set(match[1] as string, decodeEntities(match[2] ?? match[3] ?? '', bad));
-        end = ATTRIBUTE.lastIndex;
-      }
+      const { attributes, end } = readAttributes(text, at + 1 + name.length, bad);
       TAG_END.lastIndex = end;
       const close = TAG_END.exec(text);
       if (close === null) throw bad(`tag "${name}" does not end`);
@@ -91,6 +83,21 @@ export function readXml(text: string, what: string, handler: XmlHandler): void {
   at = text.length;
   if (open.length > 0) throw bad(`"${open.at(-1)?.name}" is not closed`);
   if (roots === 0) throw bad('no element');
+}
+
+/** The attributes from an offset on, and where they end. */
+function readAttributes(
+  text: string,
+  from: number,
+  bad: (why: string) => RsptraceError,
+): { readonly attributes: ReadonlyMap<string, string>; readonly end: number } {
+  const attributes = new Map<string, string>();
+  for (let end = from; ; end = ATTRIBUTE.lastIndex) {
+    ATTRIBUTE.lastIndex = end;
+    const match = ATTRIBUTE.exec(text);
+    if (match === null) return { attributes, end };
+    attributes.set(match[1] as string, decodeEntities(match[2] ?? match[3] ?? '', bad));
+  }
 }
 
 function decodeEntities(text: string, bad: (why: string) => RsptraceError): string {

@@ -5,11 +5,10 @@ const PLUS = 0x2b;
 /**
  * The acknowledgements of both sides.
  *
- * What this side owes rides along in front of the next packet; within a write, the one for an answer that is yet to come
- * stands between the packets. So a stub that insists finds each in its place, and no byte is left to be sent once the target
- * runs, which would stop it in QEMU.
+ * What this side owes goes in front of the next packet; within a write, between the packets. So a stub that insists
+ * finds each in its place. No byte is left to be sent once the target runs: it would stop QEMU.
  *
- * What the stub acknowledges is counted: a stub acknowledges a packet before it answers it, so an answer without an
+ * What the stub acknowledges is counted. It acknowledges a packet before it answers it, so an answer without an
  * acknowledgement belongs to nothing that was asked.
  */
 export class Acks {

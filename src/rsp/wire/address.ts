@@ -13,8 +13,8 @@ const HOST_PORT = /^(?:tcp:)?(?:\[([0-9a-fA-F:.%\w]+)\]|([\w.-]*)):(\d{1,5})$/;
 const LONGEST_PATH = 107;
 
 /**
- * Reads an address: `:1234`, `host:1234`, `[::1]:1234`, each also with `tcp:` before it, `unix:/path`, `/path`, `./path`,
- * `replay:FILE`. Throws `RSP_BAD_ADDRESS` for anything else.
+ * Reads an address: `:1234`, `host:1234`, `[::1]:1234`, each also with `tcp:` before it, `unix:/path`, `/path`,
+ * `./path`, `replay:FILE`. Throws `RSP_BAD_ADDRESS` for anything else.
  */
 export function parseRemote(text: string): RemoteAddress {
   if (/^replay:./.test(text)) return { kind: 'replay', path: text.slice(7) };

@@ -1,6 +1,8 @@
 import { RsptraceError } from '../../base/errors.js';
 
-/** Where one answer may take a time-out, what takes several may take so many: one that comes in drops is no progress. */
+/**
+ * Where one answer may take a time-out, what takes several may take so many: one that comes in drops is no progress.
+ */
 export const operationTimeouts = 12;
 /** And one more for each so many bytes that have come. */
 const bytesATimeout = 64 * 1024;

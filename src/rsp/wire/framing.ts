@@ -30,7 +30,8 @@ const leastRun = 32;
 const mostWords = 256;
 
 /**
- * The bytes from `at` on that are 0x30 to 0x6f, as hex digits are: they end nothing and mean themselves. In words, four at a time.
+ * The bytes from `at` on that are 0x30 to 0x6f, as hex digits are: they end nothing and mean themselves. In words, four
+ * at a time.
  * @returns how many there are (a multiple of four) in the bits from 8 on, and the sum of them modulo 256 below
  */
 function plainRun(view: DataView, at: number, end: number): number {
@@ -40,7 +41,8 @@ function plainRun(view: DataView, at: number, end: number): number {
   let next = at;
   for (; next <= last; next += 4) {
     const word = view.getInt32(next, true);
-    // Of the lowest byte that is another, one of the two has its highest bit set: below 0x30 and from 0xb0 on the first, from 0x70 to 0xef the second.
+    // Of the lowest byte that is another, one of the two has its highest bit set: below 0x30 and from 0xb0 on the
+    // first, from 0x70 to 0xef the second.
     if ((((word - 0x3030_3030) | (word + 0x1010_1010)) & 0x8080_8080) !== 0) break;
     even += word & 0x00ff_00ff;
     odd += (word >>> 8) & 0x00ff_00ff;

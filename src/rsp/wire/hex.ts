@@ -12,7 +12,10 @@ for (let value = 0; value < 16; value++) {
   DIGITS[digit.toUpperCase().charCodeAt(0)] = value;
 }
 
-/** The byte that two digits are, by both as they lie in memory; -1 where they are none. 128 KiB that save half of the time of {@link decodeHex}. */
+/**
+ * The byte that two digits are, by both as they lie in memory; -1 where they are none. 128 KiB that save half of the
+ * time of {@link decodeHex}.
+ */
 const BYTES = new Int16Array(1 << 16).fill(-1);
 for (const [first, high] of DIGITS.entries()) {
   if (high < 0) continue;
@@ -26,7 +29,10 @@ export function hexDigit(code: number | undefined): number {
   return code === undefined ? -1 : (DIGITS[code] ?? -1);
 }
 
-/** Decodes `from[start, end)` into `into` at `at`; false (with `into` partly written) when it is not whole hex or does not fit. */
+/**
+ * Decodes `from[start, end)` into `into` at `at`; false (with `into` partly written) when it is not whole hex or does
+ * not fit.
+ */
 export function decodeHex(from: Uint8Array, start: number, end: number, into: Uint8Array, at: number): boolean {
   const length = end - start;
   if ((length & 1) !== 0 || at + (length >> 1) > into.length) return false;

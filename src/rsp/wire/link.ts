@@ -17,8 +17,8 @@ import type { Transport } from './transport.js';
  *
  *   one write:   + $Hgp01.02# + $g# + $m80200000,40# + $vCont;c:p1.-1#
  *
- * An answer cannot be told from another by its looks. So after a packet was sent twice, a time-out, or anything that cannot
- * be, nothing is believed until a question with an unmistakable answer (qSupported) was answered:
+ * An answer cannot be told from another by its looks. A packet that was sent twice, a timeout, or an impossible answer
+ * breaks the sequence. Then nothing is believed until a question with an unmistakable answer (qSupported) was answered:
  *
  *   asking --lost, target stands--> probing --its answer--> asking
  *      '-----lost, target runs----> adrift --a stop--> probing          no probe is answered --> dead
@@ -145,7 +145,9 @@ export class Link implements PacketSink {
     this.#out.bytes([byte]);
   }
 
-  /** All that is outstanding fails with `error`. The target stands, it is thought: if it answers nothing, the link ends. */
+  /**
+   * All that is outstanding fails with `error`. The target stands, it is thought: if it answers nothing, the link ends.
+   */
   recover(error: RsptraceError): void {
     if (this.#dead) return;
     this.#resumed = undefined;
@@ -211,7 +213,8 @@ export class Link implements PacketSink {
   nak(): void {
     if (this.#dead || !this.#acks.needed) return;
     this.#logger.debug({}, 'the stub asks again');
-    // What came along with a rejection that was acted on was said before that. A packet that was acknowledged is not rejected any more.
+    // What came along with a rejection that was acted on was said before that. A packet that was acknowledged is not
+    // rejected any more.
     if (this.#way.search !== undefined || this.#rejected || !this.#acks.unheard) return;
     this.#rejected = true;
     if (this.#again?.whenRejected === true) {
@@ -298,7 +301,10 @@ export class Link implements PacketSink {
     }
   }
 
-  /** O packets: output of the target, or of the request that is waited for. OpenOCD sends empty ones to say that it lives. */
+  /**
+   * O packets: output of the target, or of the request that is waited for. OpenOCD sends empty ones to say that it
+   * lives.
+   */
   #console(bytes: Uint8Array, start: number, end: number, request: Request<unknown> | undefined): boolean {
     const text = hexToBytes(ascii(bytes, start + 1, end));
     if (text === undefined) return false;
@@ -336,7 +342,9 @@ export class Link implements PacketSink {
     if (this.#tries === MOST_TRIES) this.#out.bytes(this.#stranger.knock());
   }
 
-  /** How much of the time-out silence is nothing to act on: until the next retransmission, the next probe, or the end. */
+  /**
+   * How much of the time-out silence is nothing to act on: until the next retransmission, the next probe, or the end.
+   */
   #part(): number {
     if (this.#way.search !== undefined) return 1 / this.#way.probes.length;
     const tries = this.#again?.afterSilence === true ? this.#tries : MOST_TRIES;

@@ -43,7 +43,10 @@ export class Outgoing {
     this.#transport = undefined;
   }
 
-  /** Sends requests in one write, and `resume` as the last packet. `answersBefore`: an answer is still to come when the first is read. */
+  /**
+   * Sends requests in one write, and `resume` as the last packet. `answersBefore`: an answer is still to come when the
+   * first is read.
+   */
   batch(requests: readonly Request<unknown>[], resume: string | undefined, answersBefore: boolean): void {
     if (this.#transport === undefined) return;
     this.#begin();

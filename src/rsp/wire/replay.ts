@@ -15,9 +15,9 @@ interface Item {
 }
 
 /**
- * Plays the stub's side of a recording. What the client sends is compared, packet by packet, with what was sent then; after
- * each, what the stub said next comes back. Only the order is kept, not the time. Acknowledgements are not compared, and
- * packets may be spread over writes in another way than they were: an answer comes once its own packet was sent.
+ * Plays the stub's side of a recording. What the client sends is compared, packet by packet, with what was sent then;
+ * after each, what the stub said next comes back. Only the order is kept, not the time. Acknowledgements are not
+ * compared, and packets may be spread over writes in another way. An answer comes once its own packet was sent.
  */
 class Replay implements Transport {
   readonly name: string;
@@ -178,7 +178,10 @@ export function openReplay(path: string, events: TransportEvents): Transport {
   return new Replay(path, events);
 }
 
-/** What a client says of itself in qSupported changes from version to version, and the answer is the recorded one anyway. */
+/**
+ * What a client says of itself in qSupported changes from version to version, and the answer is the recorded one
+ * anyway.
+ */
 function same(sent: string, recorded: string): boolean {
   return sent === recorded || (sent.startsWith('$qSupported:') && recorded.startsWith('$qSupported:'));
 }

@@ -53,7 +53,8 @@ export class ReplyTimeout {
 
   #left(): number {
     const now = performance.now();
-    // A stub that keeps saying that it works (empty O packets, notifications, an answer in drops) gets so many time-outs, and no more.
+    // A stub that keeps saying that it works (empty O packets, notifications, an answer in drops) gets so many
+    // time-outs, and no more.
     const most = this.#timeoutMs * operationTimeouts;
     return Math.min(
       this.#timeoutMs * this.#part() - (now - this.#since),

@@ -15,9 +15,9 @@ interface Search {
 }
 
 /**
- * How a link finds its place in the sequence of answers again. A stub answers in order: behind the answer to the question
- * that was asked last, and that nothing else looks like, no earlier answer is to come. So each probe is asked once, whatever is
- * said to be rejected meanwhile: of a storm of NAKs nobody knows what they are about, and the next probe comes soon enough.
+ * How a link finds its place in the sequence of answers again. A stub answers in order: an unmistakable answer to the
+ * last question means that no earlier answer is to come. Each probe is asked once, because nobody knows what a storm of
+ * NAKs is about; the next probe comes soon enough.
  */
 export class Resync {
   probes: readonly Probe[] = [];

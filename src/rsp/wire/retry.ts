@@ -9,7 +9,8 @@ const firstPauseMs = 10;
 const mostSilences = 2;
 
 /**
- * Asks again what may be asked twice when its answers are lost, and the link has found back into their sequence.
+ * Asks again when answers are lost and the link has found its place in their sequence. Only for what may be asked
+ * twice.
  * @param ask told whether all of it or a part may be done already
  */
 export async function retry<T>(

@@ -102,8 +102,8 @@ function openOnce(address: SocketAddress, events: TransportEvents, timeoutMs: nu
 }
 
 /**
- * Writes past the stream, which costs more than the write itself; how many bytes the kernel took. What is left, and any error, is the
- * stream's to deal with: also where this Node does not say which descriptor its socket has.
+ * Writes past the stream, which costs more than the write itself; how many bytes the kernel took. What is left, and any
+ * error, is the stream's to deal with: also where this Node does not say which descriptor its socket has.
  */
 function writeNow(socket: net.Socket, bytes: Uint8Array): number {
   if (socket.writableLength > 0) return 0;

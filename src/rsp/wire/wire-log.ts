@@ -1,15 +1,15 @@
 /*
  * Wire recordings, as docs/wire.md has them: UTF-8 text, one JSON object a line.
  *
- *   {"rsptrace_wire":1}                                        the first line: the version; and "launched":true where the client had
+ *   {"rsptrace_wire":1} the first line: the version; and "launched":true where the client had
  *                                                              started the target itself
  *   {"t":0,"event":"open","remote":"localhost:1234"}           a connection stands
  *   {"t":0.213,"to":"stub","text":"+$qSupported:...#c6"}       bytes as characters U+0000 to U+00FF, one each
  *   {"t":0.871,"to":"client","text":"+$PacketSize=1000...#ab"}
  *   {"t":9.1,"event":"closed","by":"stub"}                     or "client"
  *
- * `t` is milliseconds since the recording began. Fields that are not known are passed over. Refused: other versions, lines
- * beyond 16 MiB, lines that are none of these. A last line without its line feed was cut off and is left out.
+ * `t` is milliseconds since the recording began. Fields that are not known are passed over. Refused: other versions,
+ * lines beyond 16 MiB, lines that are none of these. A last line without its line feed was cut off and is left out.
  */
 
 import { Buffer } from 'node:buffer';
@@ -28,7 +28,9 @@ const VERSION = 1;
 const LONGEST_LINE = 16 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
-/** Writes down what passes over a wire, line by line as it comes, so that a tracer that is killed leaves a recording. */
+/**
+ * Writes down what passes over a wire, line by line as it comes, so that a tracer that is killed leaves a recording.
+ */
 export class WireRecorder implements Disposable {
   readonly path: string;
   readonly #logger: Logger;
@@ -36,8 +38,8 @@ export class WireRecorder implements Disposable {
   #fd: number | undefined;
 
   /**
-   * Empties or makes the file, or takes `open`, which is empty; `RSP_CANNOT_RECORD` when that fails. `launched`: the client
-   * starts the target itself.
+   * Empties or makes the file, or takes `open`, which is empty; `RSP_CANNOT_RECORD` when that fails. `launched`: the
+   * client starts the target itself.
    */
   constructor(path: string, logger: Logger = silent, launched = false, open?: number) {
     this.path = path;

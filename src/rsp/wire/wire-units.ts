@@ -2,8 +2,8 @@
 const LONGEST = 4 * 1024 * 1024;
 
 /**
- * Cuts one direction of a wire into what it is made of, whatever the chunks it came in: whole packets with frame and sum
- * (`$g#67`), notifications (`%...#..`), single `+`, `-` and `\x03`, and runs of anything else. Works on latin-1 text.
+ * Cuts one direction of a wire into units, whatever the chunks it came in. A unit is a whole packet with frame and sum
+ * (`$g#67`), a notification (`%...#..`), a single `+`, `-` or `\x03`, or a run of anything else. Works on latin-1 text.
  */
 export class WireUnits {
   #rest = '';

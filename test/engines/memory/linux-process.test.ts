@@ -51,9 +51,9 @@ function textOf(pid: number, program: string): Region {
 
 async function allRegisters(session: Session): Promise<string> {
   const batch = session.batch();
-  const block = batch.raw('g');
+  const block = batch.readRegisters();
   await batch.send();
-  return block.value;
+  return block.value.hex;
 }
 
 function permissionsAt(pid: number, region: Region): string {
@@ -85,7 +85,7 @@ async function runs(session: Session, scratch: Scratch): Promise<bigint | undefi
   const stop = await jump.resume();
   const after = session.batch();
   const rax = after.readRegister('rax');
-  after.raw(`G${before}`);
+  after.writeRegisters(before);
   await after.send();
   return stop.kind === 'signal' && stop.signal === 5 ? rax.value : undefined;
 }

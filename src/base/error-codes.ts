@@ -1,0 +1,461 @@
+/**
+ * Every code that an error of rsptrace can have: what it means, and the way out. docs/errors.md is made from this table
+ * (`scripts/error-docs.mjs --write`). A code stays what it is, because scripts of users compare it.
+ */
+export const errorCodes = {
+  ARCH_DECODER: {
+    means: 'The x86 decoder, Capstone, is of a version that is not known to work, or was used before it was loaded.',
+    remedy: 'Install rsptrace with its own packages: `npm ci`. In the library, await `arch.prepare()` first.',
+  },
+  ARCH_MISMATCH: {
+    means: "The ELF is for another architecture than the stub's target.",
+    remedy: 'Give the ELF that runs there, or look whether it is the right port.',
+  },
+  ARCH_UNSUPPORTED: {
+    means: 'The ELF is for an architecture that rsptrace does not know.',
+    remedy: 'Give an ELF for riscv64 or x86_64.',
+  },
+  BTF_DAMAGED: {
+    means: "The kernel's section `.BTF`, which describes its types, cannot be read.",
+    remedy: 'Take a kernel file that was not cut off, or one without BTF.',
+  },
+  CLOCK_UNAVAILABLE: {
+    means: 'The clock that `--clock` names cannot be read on this target.',
+    remedy: 'Take `--clock auto`, or one of those that the error lists.',
+  },
+  CONSOLE_CANNOT_WRITE: {
+    means: "The file for the guest's console output cannot be written.",
+    remedy: 'Name a file that can be written with `--console`.',
+  },
+  CORE_NOT_CORE: {
+    means: 'The dump is not an ELF core file.',
+    remedy: 'For a raw image of RAM say where it begins: `--base 0x80000000`.',
+  },
+  CORE_TRUNCATED: {
+    means: 'The core file ends before all of the memory that it lists.',
+    remedy: "Dump again: look at the disk's room and at `ulimit -c`.",
+  },
+  CORE_UNREADABLE: {
+    means: 'The dump cannot be opened or read.',
+    remedy: 'Look at the path and at who may read the file.',
+  },
+  COUNTER_UNKNOWN: {
+    means: "The engine without stops cannot read the target's time counter, or cannot find out its rate.",
+    remedy: 'Take `--engine stop`, which reads the time at each stop.',
+  },
+  DEBUG_FILE_MISMATCH: {
+    means: 'The file of `--debug-file` does not belong to this ELF.',
+    remedy: 'Give the debug file of the same build: compare `readelf -n` of the two.',
+  },
+  DWARF_ADDRESS_SIZE: {
+    means: 'A part of the debug info has addresses that are not of 8 bytes.',
+    remedy: 'Give a program that was built for 64 bits.',
+  },
+  DWARF_CFI: {
+    means: 'Call frame information is damaged, or of a kind that rsptrace does not read.',
+    remedy: 'Build the program again; its stacks are walked by other means meanwhile.',
+  },
+  DWARF_DAMAGED: {
+    means: 'A part of the debug info contradicts itself.',
+    remedy: 'Build the program again. If the file is whole (`llvm-dwarfdump --verify`), report it.',
+  },
+  DWARF_EXPRESSION: {
+    means: 'A DWARF expression, which says where a value lies, is damaged.',
+    remedy: 'Build the program again. If the file is whole, report it.',
+  },
+  DWARF_MISSING: {
+    means: 'The ELF has no debug info.',
+    remedy:
+      'Put `debug = 2` and `strip = false` under `[profile.release]` in Cargo.toml, and do not run strip on the file.',
+  },
+  DWARF_NO_OFFSETS: {
+    means: 'The index `.debug_names` leads to units, not to entries, so it cannot be used.',
+    remedy: 'Nothing: the names are read without the index. Leave the index out of the build to lose the warning.',
+  },
+  DWARF_RELOCATABLE: {
+    means: 'The file is an object file that is not linked yet.',
+    remedy: 'Give the linked kernel or program.',
+  },
+  DWARF_SPLIT: {
+    means: 'The debug info lies in separate .dwo files, which rsptrace does not read.',
+    remedy: 'Build with `split-debuginfo = "off"`, and give the linked program.',
+  },
+  DWARF_TOO_LARGE: {
+    means: 'The ELF has more than 4 GiB of debug info.',
+    remedy: 'Build with `debug = 1`, or leave crates out of the debug info.',
+  },
+  DWARF_UNKNOWN_FORM: {
+    means: 'A part of the debug info encodes a value in a form that rsptrace does not know.',
+    remedy: 'Build with DWARF 5 or 4: `-C dwarf-version=5`. Report the form.',
+  },
+  DWARF_VERSION: {
+    means: 'A part of the debug info is of a version of DWARF that rsptrace does not read.',
+    remedy: 'Build with DWARF 5 or 4: `-C dwarf-version=5`.',
+  },
+  ELF_BIG_ENDIAN: {
+    means: 'The ELF is big-endian.',
+    remedy: 'Give a little-endian program: no big-endian architecture is supported.',
+  },
+  ELF_CHANGED: {
+    means: 'The file changed while it was being read.',
+    remedy: 'Start again once the build is done.',
+  },
+  ELF_DAMAGED: {
+    means: 'A table or section of the ELF lies outside the file, or contradicts another one.',
+    remedy: 'Link the program again. Look whether the copy is whole.',
+  },
+  ELF_MISMATCH: {
+    means: "The target's code differs from the ELF's.",
+    remedy: 'Give the ELF of exactly the build that runs, and say where it is loaded if it was moved.',
+  },
+  ELF_NOT_64: {
+    means: 'The ELF is of 32 bits.',
+    remedy: 'Give a 64-bit program.',
+  },
+  ELF_NOT_ELF: {
+    means: 'The file is not an ELF.',
+    remedy: 'Give the linked kernel or program with its debug info, not a flat binary made by objcopy.',
+  },
+  ELF_NOT_FOUND: {
+    means: 'There is no such file.',
+    remedy: 'Look at the path.',
+  },
+  ELF_TOO_COSTLY: {
+    means: 'Reading the file takes more work or memory than a file of its size should need.',
+    remedy: 'Build it again from its source. `RSPTRACE_BUDGET=10` allows ten times as much.',
+  },
+  ELF_UNREADABLE: {
+    means: 'The ELF cannot be opened or read.',
+    remedy: 'Look at who may read the file.',
+  },
+  ENGINE_UNAVAILABLE: {
+    means: '`--engine target` was asked for, and no probe can do without stops.',
+    remedy: 'Take `--engine auto`, which uses breakpoints where it has to.',
+  },
+  EXPRESSION_MEMORY: {
+    means: 'The memory that the expression leads to cannot be read.',
+    remedy: 'Look at the pointers on the way: one may be null, freed, or not set yet.',
+  },
+  EXPRESSION_NAME: {
+    means: 'The expression names a variable, member or type that is not there.',
+    remedy: 'Take one of the names that the error lists, or see `rsptrace types`.',
+  },
+  EXPRESSION_OPTIMIZED_OUT: {
+    means: 'The compiler keeps the variable no longer at this address.',
+    remedy: 'Ask where it still lives, or build with less optimisation.',
+  },
+  EXPRESSION_SYNTAX: {
+    means: 'The expression cannot be parsed.',
+    remedy: 'Write `self.header.id`, `(*p).next`, `a[3]`, `&x`, `p as *const T`, or `crate::module::STATIC`.',
+  },
+  EXPRESSION_TYPE: {
+    means: 'The expression does something that its type does not allow, such as an index into an integer.',
+    remedy: 'Look at the type with `rsptrace types`.',
+  },
+  FDT_DAMAGED: {
+    means: "The device tree in the target's memory cannot be read.",
+    remedy: 'Start the machine again. `--engine stop` needs no device tree.',
+  },
+  FUTURES_NONE: {
+    means: 'The program has no Future that its debug info tells of.',
+    remedy: 'Give an ELF that was built from Rust with async code and `debug = 2`.',
+  },
+  FUTURES_NO_MATCH: {
+    means: 'No Future matches the glob.',
+    remedy: 'Take one of the nearest names, or list all without a glob.',
+  },
+  INPUT_RANGE: {
+    means: 'A number in the file is too large to be an offset or a size.',
+    remedy: 'The file is damaged: build or copy it again.',
+  },
+  INPUT_TRUNCATED: {
+    means: 'A section ends before what it promises.',
+    remedy: 'The file is damaged: build or copy it again.',
+  },
+  INTERNAL: {
+    means: 'A defect of rsptrace, not of your program.',
+    remedy: 'Report it with the output of `RSPTRACE_STACK=1`.',
+  },
+  INTERRUPTED: {
+    means: 'A signal came before anything was recorded. The target goes on as it was.',
+    remedy: 'Start again.',
+  },
+  KERNEL_MOVES: {
+    means: 'Linux chose at random where it runs (KASLR), so no address of the ELF holds.',
+    remedy: 'Add `nokaslr` to its command line.',
+  },
+  LIBRARY_UNREADABLE: {
+    means: 'A shared library of the process can be read neither from the stub nor from this machine.',
+    remedy: "Copy the process's own file to the same path here. Its frames are walked without it meanwhile.",
+  },
+  LOAD_ADDRESS_UNKNOWN: {
+    means: 'The process at the stub has not loaded this program.',
+    remedy: 'Give the program that runs there. A process that waits for its interpreter is traced from its start on.',
+  },
+  MEMORY_MISSING: {
+    means: 'Nothing of the memory that the program writes to is in the target or the dump.',
+    remedy: 'Look whether the ELF runs there, and whether `--base` is right.',
+  },
+  OUTPUT_CANNOT_WRITE: {
+    means: 'The output file cannot be written.',
+    remedy: 'Name a file in a directory that you may write to.',
+  },
+  OUTPUT_EXISTS: {
+    means: 'A file of that name is there, and it is no older output of rsptrace.',
+    remedy: 'Name another file, or have it overwritten with `--force`.',
+  },
+  OUTPUT_IN_USE: {
+    means: 'Another rsptrace is writing this file.',
+    remedy: 'Name another file, or wait until that one has ended.',
+  },
+  OUTPUT_IS_INPUT: {
+    means: 'An output file is also an input: writing it would destroy it.',
+    remedy: 'Name another output file.',
+  },
+  OUTPUT_TWICE: {
+    means: 'Two outputs go to the same file.',
+    remedy: 'Give each its own file.',
+  },
+  PAGE_TABLES_TOO_LARGE: {
+    means: "The walk through the target's page tables found more of them than any kernel has.",
+    remedy: 'Stop the target where its page tables are set up. `--engine stop` walks none.',
+  },
+  PART_MISSING: {
+    means: 'A package of rsptrace, or a file of it, cannot be loaded.',
+    remedy: 'Install rsptrace with all its packages (`npm ci`), or put the part into the bundle.',
+  },
+  PATCH_REFUSED: {
+    means: 'Code in the target cannot be changed or put back, or a hart does not leave it.',
+    remedy: 'Take `--engine stop`, which patches nothing. A restart of the target brings its own code back.',
+  },
+  PROBE_CONDITION: {
+    means: "No function that matches has what the probe's condition looks at.",
+    remedy: 'See the reason in the error: name an argument that the function has.',
+  },
+  PROBE_INLINED: {
+    means: 'The compiler inlined every function that matches, so nothing calls it.',
+    remedy: 'Probe the function that its code went into, or add `#[inline(never)]`.',
+  },
+  PROBE_NO_FUTURES: {
+    means: 'A poll probe was given, and the program has no Future that its debug info tells of.',
+    remedy: 'Give an ELF that was built from Rust with async code and `debug = 2`.',
+  },
+  PROBE_NO_MATCH: {
+    means: 'No function matches the probe.',
+    remedy: 'Take one of the nearest names in the error.',
+  },
+  PROBE_SYNTAX: {
+    means: 'The probe cannot be parsed.',
+    remedy: 'See docs/record.md for how probes are written.',
+  },
+  PROBE_UNSAFE: {
+    means: 'What matches must not be probed, because the target would break.',
+    remedy: "Leave it out: `-p '!fn:NAME'`.",
+  },
+  PROGRAM_NOT_SEEN: {
+    means: 'No hart runs the program or has it in its address space.',
+    remedy: 'Look again, or stop the machine where the program runs.',
+  },
+  RING_LOST: {
+    means: "The ring in the target's memory can no longer be reached.",
+    remedy: 'The target unmapped or overwrote it: reserve memory with `--scratch`, or take `--engine stop`.',
+  },
+  RSP_BAD_ADDRESS: {
+    means: 'What was given is not the address of a stub.',
+    remedy: 'Write `host:port`, `:port`, or the path of a unix socket.',
+  },
+  RSP_BAD_REQUEST: {
+    means: 'The library was asked for something that no packet can carry.',
+    remedy: "Ask for less at once: the session's memory goes piece by piece.",
+  },
+  RSP_BAD_STATE: {
+    means: 'The library was used in the wrong order: for instance, the target was asked while it runs.',
+    remedy: 'Interrupt the target first. Send a batch once.',
+  },
+  RSP_BAD_XML: {
+    means: "The stub's description of its registers, memory or threads cannot be used.",
+    remedy: 'Record the wire with `--record-wire` and report it; a newer stub may do better.',
+  },
+  RSP_BREAKPOINT: {
+    means: 'The stub does not take a breakpoint again that was out for one step.',
+    remedy: 'Take fewer breakpoints: narrow `--probe`.',
+  },
+  RSP_BREAKPOINT_REFUSED: {
+    means: 'The stub refused a breakpoint.',
+    remedy: 'Narrow `--probe`, or take `--hw` where the code is not in RAM yet.',
+  },
+  RSP_CANNOT_RECORD: {
+    means: 'The wire cannot be recorded in the file.',
+    remedy: 'Name a file that can be written with `--record-wire`.',
+  },
+  RSP_CLOSED: {
+    means: 'The stub closed the connection, or the session has ended.',
+    remedy: 'Look whether the target still runs. `--reconnect` goes on when it answers again.',
+  },
+  RSP_CONNECT: {
+    means: 'No connection to the stub.',
+    remedy: 'Start the stub, and look at the port. The error says what the system said.',
+  },
+  RSP_NOT_ANSWERED: {
+    means: 'The library read a reply before the stub had answered.',
+    remedy: "Await the batch's `send()` first.",
+  },
+  RSP_NO_PROGRAM: {
+    means: 'The stub has no program: it has ended, or was not started.',
+    remedy: 'Start the program at the stub.',
+  },
+  RSP_NO_TARGET_DESCRIPTION: {
+    means: 'The stub does not describe its registers, and the one asked for is not among those that are always there.',
+    remedy: 'Take a stub that describes them: QEMU, gdbserver, OpenOCD.',
+  },
+  RSP_PROTOCOL: {
+    means: 'What answers does not speak the GDB remote serial protocol, or broke it.',
+    remedy: 'Look at the port. On a noisy line lower the speed.',
+  },
+  RSP_REPLAY_DIVERGED: {
+    means: 'The replay asks for something else than the recording has.',
+    remedy: 'Replay with the command, the options and the ELF of the recording.',
+  },
+  RSP_REPLAY_ENDED: {
+    means: 'The recording of the wire ends here.',
+    remedy: 'It was cut off, or its client left: record it again.',
+  },
+  RSP_REPLAY_UNREADABLE: {
+    means: 'The file is not a recording of the wire.',
+    remedy: 'Give a file that `--record-wire` has written.',
+  },
+  RSP_TIMEOUT: {
+    means: 'The stub did not answer in time.',
+    remedy: 'Look whether the target hangs. A slow probe or a slow link needs a longer `--timeout`.',
+  },
+  RSP_WRITE_REFUSED: {
+    means: 'The stub refused to write a register, so the program may have gone wrong.',
+    remedy: 'Start the target again, and leave the function out of `--probe`.',
+  },
+  RUN_EXITED: {
+    means: 'The program to run ended before the guest was started.',
+    remedy: 'See its last lines in the error.',
+  },
+  RUN_HAS_STUB: {
+    means: 'The command line of QEMU asks for a stub, and `rsptrace run` adds its own.',
+    remedy: 'Leave `-s` or `-gdb` out, or start QEMU yourself and use `--remote`.',
+  },
+  RUN_KILLED: {
+    means: 'A signal ended the program while it was traced.',
+    remedy: 'Look who killed it: the system may be short of memory.',
+  },
+  RUN_NOT_FOUND: {
+    means: 'The program to run is not installed, or cannot be started.',
+    remedy: 'Install it; the error names the Debian package of a QEMU.',
+  },
+  RUN_NO_COMMAND: {
+    means: '`rsptrace run` was given no command.',
+    remedy:
+      'Put it behind `--`: `rsptrace run kernel.elf -- qemu-system-riscv64 -M virt -nographic -kernel kernel.elf`.',
+  },
+  SCRATCH_CLOSED: {
+    means: 'The memory shared with QEMU was closed or cut off.',
+    remedy: 'QEMU has ended, or its file was truncated: start it again.',
+  },
+  SCRATCH_NOT_WRITABLE: {
+    means: 'The scratch memory does not keep what is written to it.',
+    remedy: 'Name RAM that is mapped, or take `--engine stop`, which needs none.',
+  },
+  SCRATCH_NO_SYMBOL: {
+    means: 'The program has no static that `--scratch-symbol` names.',
+    remedy: 'Make it a static with `#[unsafe(no_mangle)]` and `#[used]`.',
+  },
+  SCRATCH_SYNTAX: {
+    means: 'The value of `--scratch` is not ADDR,SIZE.',
+    remedy: 'Write it as in `--scratch 0x87000000,1M`.',
+  },
+  SCRATCH_TOO_SMALL: {
+    means: 'The scratch memory has no room for a ring.',
+    remedy: 'Give at least 4 KiB for data, and about 300 bytes a probe for code.',
+  },
+  SCRATCH_UNAVAILABLE: {
+    means: 'The target offers no memory that nobody else owns.',
+    remedy: 'Name some with `--scratch` or `--scratch-symbol`, or take `--engine stop`.',
+  },
+  SCRATCH_UNUSABLE: {
+    means: 'The memory that the user named for the engine cannot be used.',
+    remedy: 'See the reason in the error, or take `--engine stop`.',
+  },
+  STACKS_UNAVAILABLE: {
+    means: '`--bt` records who polls, and no poll is traced.',
+    remedy: "Add `--probe 'poll:GLOB'`, or leave `--bt` out.",
+  },
+  STDOUT_CANNOT_WRITE: {
+    means: 'Standard output cannot be written.',
+    remedy: 'Send it to a disk with room.',
+  },
+  SVG_FAILED: {
+    means: 'Graphviz cannot draw the graph.',
+    remedy: 'Take `--dot`, and draw it with another Graphviz.',
+  },
+  SVG_TOO_LARGE: {
+    means: 'The graph has too many Futures to draw.',
+    remedy: 'Name some of them with a glob, or take `--dot`.',
+  },
+  TARGET_RESTARTED: {
+    means: 'The target was started anew while the link was broken.',
+    remedy: 'Start the recording again.',
+  },
+  TARGET_STUCK: {
+    means: 'A single step does not move the target, or it keeps stopping where no probe is.',
+    remedy:
+      'Leave the function that the error names out of `--probe`, or start the machine by itself and use `--remote`.',
+  },
+  TRACE_CANNOT_WRITE: {
+    means: 'The trace file cannot be opened for writing.',
+    remedy: 'Name a file that can be written with `-o`.',
+  },
+  TRACE_UNKNOWN_FORMAT: {
+    means: 'No trace format goes by the extension of the file.',
+    remedy: 'Take one of the extensions that the error lists.',
+  },
+  TRACE_WRITE_FAILED: {
+    means: 'The trace cannot be written any further, for instance because the disk is full.',
+    remedy: 'Make room. What was written before is kept and can be opened.',
+  },
+  TYPE_UNKNOWN: {
+    means: 'The program has no type of that name.',
+    remedy: 'Write the name as Rust does: `exec::Task`, `Vec<u8>`.',
+  },
+  UNTIL_NO_FUNCTION: {
+    means: '`--until` names no function of the program.',
+    remedy: 'Give its symbol, or its path with `*` for what you do not know.',
+  },
+  USAGE: {
+    means: 'An option, a value or a command on the command line is wrong.',
+    remedy: 'See `rsptrace COMMAND --help`.',
+  },
+  WATCH_NOT_YET: {
+    means: 'Pointers lead to the watched place, and the program has not set them yet.',
+    remedy: 'Attach with `--remote` when the program has run, or watch the pointer itself.',
+  },
+  WATCH_NO_PLACE: {
+    means: 'What is to be watched is a value, not a place in memory.',
+    remedy: 'Say how long it is (`watch:0x80001000,8`), or what type lies there.',
+  },
+  WATCH_OVERLAP: {
+    means: 'Two watched places share bytes.',
+    remedy: 'For reads and writes one is enough: `watch:NAME:rw`.',
+  },
+  WATCH_REFUSED: {
+    means: 'The stub refused a watchpoint.',
+    remedy: 'Watch fewer or smaller places: hardware has few watchpoints, and some stubs have none.',
+  },
+  WATCH_SIZE: {
+    means: 'The watched place has a size that no watchpoint covers.',
+    remedy: 'Watch 1, 2, 4 or 8 bytes: a member, or ADDRESS,SIZE.',
+  },
+} as const satisfies Record<string, { readonly means: string; readonly remedy: string }>;
+
+/**
+ * A code of a program or plug-in that uses the library, such as `my-runtime:NO_TASKS`: its own name, a colon, its own
+ * code. No code of rsptrace has a colon, so the two never meet.
+ */
+export type OwnErrorCode = `${string}:${string}`;
+
+export type ErrorCode = keyof typeof errorCodes | OwnErrorCode;

@@ -1,0 +1,74 @@
+import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import { jsonLine } from '../base/visible.js';
+import {
+  examineTrampolines,
+  madeUpScratch,
+  type TrampolineReport,
+  type TrampolineSubject,
+  targetScratch,
+  trampolinesJson,
+  trampolinesText,
+} from '../doctor/index.js';
+import { planEngines } from '../engines/index.js';
+import { verifyArchitecture } from '../facts/index.js';
+import { parseProbe } from '../probes/index.js';
+import { enginePlan, loadedProgram, type Program, planHarts, prepare } from '../recorder/index.js';
+import { connect, isProcess, type Session } from '../rsp/index.js';
+import { atTarget } from './at-target.js';
+import { showConsole } from './console-output.js';
+import type { DoctorArguments } from './doctor.js';
+import { ExitCode } from './failure.js';
+import { checkFiles } from './files.js';
+import { createLogger } from './logging.js';
+import { debugFilesOf, wireRecorder } from './options.js';
+import { givenScratchOf } from './scratch-options.js';
+
+/** `rsptrace doctor --trampolines kernel.elf`: the code that a recording would write. Gives the exit status. */
+export async function showTrampolines(args: DoctorArguments): Promise<number> {
+  if (args.elf === undefined) {
+    throw new RsptraceError('USAGE', '--trampolines shows code for a program, and no ELF is given', {
+      hint: 'rsptrace doctor --trampolines kernel.elf',
+    });
+  }
+  const logger = createLogger(args.log);
+  const program = await prepare(args.elf, args.probe.map(parseProbe), logger, debugFilesOf(args));
+  checkFiles(args, program.elf.debugFiles);
+  const report =
+    args.remote === undefined ? fromElf(args, program) : await fromTarget(args, args.remote, program, logger);
+  process.stdout.write(args.json ? jsonLine(trampolinesJson(report)) : trampolinesText(report));
+  return ExitCode.recorded;
+}
+
+/** What tells a program that an operating system loads: the path of its dynamic linker (gABI, chapter 5). */
+const PT_INTERP = 3;
+
+function fromElf(args: DoctorArguments, program: Program): TrampolineReport {
+  const { elf, arch } = program;
+  const process = elf.segments.some(({ type }) => type === PT_INTERP);
+  const plan = { ...enginePlan(program, { stackDepth: args.bt }), process };
+  const { given } = givenScratchOf(args, elf);
+  const why = 'without --remote no target says where memory is free';
+  return examineTrampolines({ elf, arch, plan }, madeUpScratch(elf, planEngines(plan), why, given?.address));
+}
+
+/** Laid out where a recording would. The target stands meanwhile; nothing of the code is written. */
+function fromTarget(args: DoctorArguments, remote: string, linked: Program, logger: Logger): Promise<TrampolineReport> {
+  const open = (): Promise<Session> =>
+    connect(remote, {
+      logger,
+      timeoutMs: args.timeout,
+      expectedArchitecture: linked.arch.name,
+      onConsole: showConsole,
+      recordWire: wireRecorder(args, logger),
+    });
+  return atTarget(open, async ({ session }) => {
+    const program = await loadedProgram(linked, session, logger);
+    const { elf, arch } = program;
+    verifyArchitecture(session, arch);
+    const harts = (await session.harts()).length;
+    const wanted = { ...enginePlan(program, { stackDepth: args.bt }), process: isProcess(session.features) };
+    const subject: TrampolineSubject = { elf, arch, plan: { ...wanted, ...planHarts(program, session, harts) } };
+    return examineTrampolines(subject, await targetScratch(session, subject, givenScratchOf(args, elf)));
+  });
+}

@@ -1,0 +1,152 @@
+import type { Architecture, AssemblyLine } from '../arch/index.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
+import { isRefusal } from '../base/refusal.js';
+import type { ElfFile } from '../elf/index.js';
+import {
+  codeRoom,
+  type EnginePlanOptions,
+  findScratch,
+  isMark,
+  layOutTrampolines,
+  type Patch,
+  planEngines,
+  processCode,
+  processMemory,
+  type Region,
+  type ScratchSources,
+  type SitePlan,
+  slackOf,
+  type Trampoline,
+} from '../engines/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
+
+/** Memory that trampolines are laid out in, to be looked at. */
+export interface ShownScratch {
+  /** Where it comes from; of a made-up one why it is made up. */
+  readonly source: string;
+  readonly madeUp: boolean;
+  readonly code: Region;
+  readonly data: Region;
+  /** Executable zero bytes behind the text, for hops. */
+  readonly near: Region | undefined;
+}
+
+/** A piece of code that would be written. */
+export interface CodePart {
+  readonly part: 'patch' | 'hop' | 'entry' | 'exit' | 'end' | 'patch at end';
+  readonly address: Addr;
+  readonly lines: readonly AssemblyLine[];
+}
+
+/** One probe's layout, or why it has none. */
+export interface ProbeLayout {
+  readonly name: string;
+  readonly address: Addr;
+  readonly why: string | undefined;
+  readonly patch: { readonly kind: string; readonly length: number; readonly hop: boolean } | undefined;
+  /** The instructions that the patch overwrites, as the ELF has them. */
+  readonly displaced: readonly AssemblyLine[];
+  readonly parts: readonly CodePart[];
+}
+
+export interface TrampolineReport {
+  readonly scratch: ShownScratch;
+  readonly probes: readonly ProbeLayout[];
+}
+
+/** A program with its probes, as `examine` takes it. */
+export interface TrampolineSubject {
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  readonly plan: EnginePlanOptions;
+}
+
+/**
+ * The memory that a recording at this stub would use; made up where it has none. The target stands before and after it.
+ */
+export async function targetScratch(
+  session: Session,
+  { elf, arch, plan }: TrampolineSubject,
+  sources: ScratchSources,
+): Promise<ShownScratch> {
+  const planned = planEngines(plan);
+  const text = planned.sites[0]?.plan.address ?? elf.entry;
+  const process = isProcess(session.features) ? processMemory(planned) : undefined;
+  const near = await slackOf({ session, arch, elf });
+  const codeSize = codeRoom(planned.sites);
+  const found = await findScratch({ ...sources, session, arch, elf, text, process, codeSize });
+  if (isRefusal(found)) return { ...madeUpScratch(elf, planned, found.refused), near };
+  const { source, code, data } = found;
+  await found.release();
+  found.shared?.close();
+  return { source, madeUp: false, code, data, near };
+}
+
+const alignment = 0x20_0000n;
+const pageBytes = 0x1000;
+const ringBytes = 0x10_0000;
+
+/** Memory at `at`, else behind the program's last byte, where the target does not say what is free. */
+export function madeUpScratch(elf: ElfFile, { sites }: SitePlan, why: string, at?: Addr): ShownScratch {
+  const ends = elf.segments.map(({ address, memorySize }) => address + BigInt(memorySize));
+  const last = ends.reduce((most, end) => (end > most ? end : most), 0n);
+  const code = at ?? addr(BigInt.asUintN(64, (last + alignment) & ~(alignment - 1n)));
+  const size = Math.ceil(codeRoom(sites) / pageBytes) * pageBytes;
+  const data = { address: addOffset(code, size), size: ringBytes };
+  return { source: `made up: ${why}`, madeUp: true, code: { address: code, size }, data, near: undefined };
+}
+
+/** Lays out what would be written for every probe; the target is not touched. */
+export function examineTrampolines(subject: TrampolineSubject, scratch: ShownScratch): TrampolineReport {
+  const { arch, plan } = subject;
+  const planned = planEngines(plan);
+  const code = plan.process ? processCode(arch) : arch.probeCode;
+  const { sites, slotShift } = planned;
+  const isOneHart = plan.harts === 1 && !plan.process;
+  const layout =
+    code && sites.length > 0
+      ? layOutTrampolines({ code, sites, slotShift, scratch, near: scratch.near, nests: isOneHart })
+      : undefined;
+  const noRoom = layout ? undefined : 'the scratch memory has no room for a ring';
+  const placement = layout?.placement;
+  const probes = plan.plans.map(({ name, address }, index): ProbeLayout => {
+    const why = planned.refused.get(index) ?? placement?.refused.get(index) ?? noRoom;
+    const trampoline = placement?.trampolines.find(({ site }) => site.index === index);
+    const none = { name, address, why, patch: undefined, displaced: [], parts: [] };
+    if (!code || !placement || !trampoline) return none;
+    const patches = placement.patches.filter(({ site }) => site.index === index);
+    const { displaced, hop, site } = trampoline;
+    return {
+      ...none,
+      patch: { kind: displaced.kind, length: displaced.patchLength, hop: hop !== undefined },
+      displaced: code.disassemble(site.code.subarray(0, displaced.length), address),
+      parts: partsOf(trampoline, patches, code.disassemble),
+    };
+  });
+  return { scratch, probes };
+}
+
+function partsOf(
+  { hop, entry, exit, ends }: Trampoline,
+  patches: readonly Patch[],
+  disassemble: (code: Uint8Array, start: Addr) => readonly AssemblyLine[],
+): CodePart[] {
+  type Written = { readonly address: Addr; readonly bytes: Uint8Array };
+  const shown = (part: CodePart['part'], written: readonly (Written | undefined)[]): CodePart[] =>
+    written.flatMap((one) => (one ? [{ part, address: one.address, lines: disassemble(one.bytes, one.address) }] : []));
+  const code = ends.filter(({ bytes }) => !isMark(bytes));
+  return [
+    ...shown(
+      'patch',
+      patches.filter(({ isEnd }) => !isEnd),
+    ),
+    ...shown('hop', [hop]),
+    ...shown('entry', [entry]),
+    ...shown('exit', [exit]),
+    ...shown(
+      'patch at end',
+      patches.filter(({ isEnd }) => isEnd),
+    ),
+    ...shown('end', code),
+  ];
+}

@@ -1,0 +1,71 @@
+import { controlBlock, type ProbeCode, type RingGeometry } from '../../arch/index.js';
+import { type Addr, addOffset } from '../../base/addr.js';
+import type { Region } from '../memory/scratch.js';
+import { layOutRing, type Piece, type RingLayout, type Write } from './ring.js';
+import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
+
+export interface LayoutOptions {
+  readonly code: ProbeCode;
+  readonly sites: readonly Site[];
+  readonly slotShift: number;
+  /** Where trampolines go, and where the ring goes. */
+  readonly scratch: { readonly code: Region; readonly data: Region };
+  /** Bytes at the end of the scratch memory's code that are not for trampolines. */
+  readonly reserved?: number | undefined;
+  /** Executable zero bytes near the program's text, for hops. */
+  readonly near: Region | undefined;
+  /** Polls can read the Future around them. */
+  readonly nests: boolean;
+  /** Bytes from fs's base to the words of the open outer poll. */
+  readonly outerWords?: number | undefined;
+  /** Calls that last less than so many ticks are not wanted. */
+  readonly briefBelow?: bigint | undefined;
+}
+
+/** Where everything of the engine lies in the scratch memory: code in `code`, in `data` control block | lists | counters | record | ring. */
+export interface TrampolineLayout {
+  readonly control: Addr;
+  /** The ring's memory. */
+  readonly memory: Piece;
+  readonly ring: RingLayout;
+  readonly counters: Piece;
+  readonly placement: Placement & { readonly lists: readonly Write[] };
+}
+
+/** Divides the scratch memory and builds every byte of code; touches nothing. Undefined where there is no room for a ring. */
+export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | undefined {
+  const { scratch, sites, slotShift, near } = options;
+  const control = scratch.data.address;
+  const pendingBytes = options.briefBelow === undefined ? undefined : 2 ** slotShift;
+  const { size: used, counters: countersAt, record } = controlRoom(sites, pendingBytes);
+  const memory = { address: addOffset(control, used), length: scratch.data.size - used };
+  const ring = layOutRing(control, control, memory, slotShift);
+  if (!ring) return undefined;
+  const lists = { address: addOffset(control, controlBlock.size), length: countersAt - controlBlock.size };
+  const counters = { address: addOffset(control, countersAt), length: record - countersAt };
+  const code = { address: scratch.code.address, length: scratch.code.size - (options.reserved ?? 0) };
+  // Slack that serves for the trampolines themselves is not free for hops, nor needs them.
+  const hops = near && near.address !== code.address ? [{ address: near.address, length: near.size }] : [];
+  const geometry = withOuterWords(ring.geometry, options.outerWords, lists);
+  const plain = {
+    sites,
+    code: options.code,
+    room: { code, near: hops },
+    geometry,
+    lists,
+    counters,
+    nests: options.nests,
+  };
+  const { briefBelow: below } = options;
+  const brief = below === undefined ? undefined : { below, record: addOffset(control, record) };
+  const placed = placeSites({ ...plain, brief });
+  // Code that lets calls pend is longer: where some do not fit, none pends.
+  const without = brief && placed.refused.size > 0 ? placeSites(plain) : placed;
+  const placement = without.refused.size < placed.refused.size ? without : placed;
+  return { control, memory, ring, counters, placement };
+}
+
+function withOuterWords(geometry: RingGeometry, fs: number | undefined, lists: Piece): RingGeometry {
+  if (fs === undefined) return { ...geometry, outer: undefined };
+  return { ...geometry, outer: { fs, plans: { at: lists.address, bytes: lists.length } } };
+}

@@ -1,0 +1,100 @@
+// `rsptrace doctor --trampolines`: what it prints of code is what objdump says of the same bytes.
+import t from 'tap';
+import { addr } from '../../src/base/addr.js';
+import {
+  examineTrampolines,
+  madeUpScratch,
+  type TrampolineReport,
+  type trampolinesJson,
+} from '../../src/doctor/index.js';
+import { planEngines } from '../../src/engines/index.js';
+import { parseProbe } from '../../src/probes/index.js';
+import { enginePlan, prepare } from '../../src/recorder/index.js';
+import { disassemble, disassembleBytes, type Line, type Machine } from '../arch/objdump.js';
+import { expected as riscvWords } from '../arch/riscv64-words.js';
+import { elfPath } from '../qemu/guests/guests.js';
+import { rsptrace } from '../support/command.js';
+
+async function layouts(elf: string, at?: bigint): Promise<TrampolineReport> {
+  const program = await prepare(elf, [parseProbe('poll:**'), parseProbe('fn:labkern::exec::*')]);
+  const plan = enginePlan(program);
+  const scratch = madeUpScratch(program.elf, planEngines(plan), 'nothing runs', at === undefined ? at : addr(at));
+  return examineTrampolines({ elf: program.elf, arch: program.arch, plan }, scratch);
+}
+
+/**
+ * Capstone and objdump differ in spaces, in the base of small numbers, in negative distances, and in how a jump names
+ * its target.
+ */
+function x86Words(text: string): string {
+  return (
+    text
+      .toLowerCase()
+      .replace(/\s*([+\-*,[\]])\s*/g, '$1')
+      .replace(/\b(ds|ss):/g, '')
+      .replace(/\*1\b/g, '')
+      .replace(/rip\+(0xffffffff[0-9a-f]{8})/, (_, wide) => `rip-0x${(-BigInt.asIntN(64, BigInt(wide))).toString(16)}`)
+      .replace(/(?<![\w.])(0x[0-9a-f]+|\d+)\b/g, (number) => BigInt(number).toString(16))
+      .replace(/\+0\]/, ']')
+      // Padding, with prefixes that mean nothing there.
+      .replace(/^(?:(?:data16|cs) )*nop .*$/, 'nop')
+  );
+}
+
+function objdumpWords(machine: Machine, line: Line): string {
+  // Without symbols objdump marks targets as hex.
+  if (machine === 'riscv64') return riscvWords(line).replace(/^(jal|b\w+) (.*)0x/, '$1 $2');
+  const jumps = /^(?:j\w+|call)$/.test(line.mnemonic) && /^[0-9a-f]+$/.test(line.operands);
+  return x86Words(`${line.mnemonic} ${jumps ? '0x' : ''}${line.operands}`.trim());
+}
+
+const cases = [
+  ['riscv64', 'rv-o2', undefined],
+  ['riscv64', 'rv-o0', 0x8070_0000n],
+  ['x86_64', 'x86-o2', undefined],
+  ['x86_64', 'x86-o0', undefined],
+] as const;
+
+for (const [machine, guest, at] of cases) {
+  t.test(`${guest}: displaced instructions and trampolines as objdump reads them`, async (t) => {
+    const elf = elfPath(guest);
+    const { probes, scratch } = await layouts(elf, at);
+    const words = (text: string): string => (machine === 'riscv64' ? text : x86Words(text));
+    const inElf = new Map(disassemble(machine, elf).map((line) => [line.address, objdumpWords(machine, line)]));
+    const laid = probes.filter(({ patch }) => patch !== undefined);
+    t.ok(laid.length > 3, `${laid.length} of ${probes.length} have trampolines`);
+    t.ok(scratch.madeUp);
+    const parts: string[] = [];
+    for (const { name, address, patch, displaced, parts: code } of laid) {
+      for (const line of displaced) t.equal(words(line.text), inElf.get(line.address), `${name}: displaced`);
+      const bytes = displaced.reduce((sum, line) => sum + line.bytes.length, 0);
+      t.ok(displaced[0]?.address === address && bytes >= (patch?.length ?? 0), 'whole instructions under the patch');
+      for (const { part, address: start, lines } of code) {
+        parts.push(part);
+        const objdump = disassembleBytes(machine, Buffer.concat(lines.map((line) => line.bytes)), start);
+        const printed = lines.map((line) => [line.address, words(line.text)]);
+        t.strictSame(
+          printed,
+          objdump.map((line) => [line.address, objdumpWords(machine, line)]),
+          `${name}: ${part}`,
+        );
+      }
+    }
+    t.ok(parts.includes('entry') && parts.includes('exit'), [...new Set(parts)].join());
+    for (const { name, why, patch } of probes) t.ok(patch !== undefined || why !== undefined, `${name}: ${why}`);
+  });
+}
+
+t.test('the command, from the ELF alone', async (t) => {
+  const words = ['doctor', '--trampolines', '-p', 'fn:labkern::exec::poll_task'];
+  const { status, stdout } = await rsptrace(...words, '--json', elfPath('rv-o2')).ended;
+  t.equal(status, 0);
+  const found = JSON.parse(stdout) as ReturnType<typeof trampolinesJson>;
+  t.match(found, { version: 1, scratch: { made_up: true }, probes: [{ name: 'labkern::exec::poll_task', why: null }] });
+  const text = await rsptrace(...words, '--scratch', '0x87000000,1M', elfPath('rv-o2')).ended;
+  t.match(text.stdout, /^memory: made up: without --remote/);
+  t.match(text.stdout, /trampoline of the entry, 0x870/);
+  const without = await rsptrace('doctor', '--trampolines').ended;
+  t.equal(without.status, 2);
+  t.match(without.stderr, /no ELF is given \[USAGE\]/);
+});
