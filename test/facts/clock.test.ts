@@ -1,5 +1,6 @@
 // The guest's clocks, on real QEMUs, each against another way to read the same hardware.
 import t, { type Test } from 'tap';
+import { riscv64, x86_64 } from '../../src/arch/index.js';
 import { findClock } from '../../src/facts/clock.js';
 import { connect, type Session } from '../../src/rsp/index.js';
 import { frozenGuest } from '../support/command.js';
@@ -29,7 +30,7 @@ const number = (hex: string): bigint => Buffer.from(hex, 'hex').readBigUInt64LE(
 
 t.test('riscv: the time CSR, whose number follows from other CSRs, is mtime', async (t) => {
   const session = await attach(t, 'rv-o2-long');
-  const clock = await findClock(session, 'riscv64', () => 0);
+  const clock = await findClock(session, riscv64, () => 0);
   t.same(clock.info, { name: 'riscv-time', resolutionNs: 100, guest: true });
   for (let i = 0; i < 3; i++) {
     await runFor(session, 50);
@@ -39,10 +40,10 @@ t.test('riscv: the time CSR, whose number follows from other CSRs, is mtime', as
     await batch.send();
     t.equal(time(), Number(number(mtime.value)) * 100, 'in nanoseconds of a 10 MHz clock');
   }
-  const slower = await findClock(session, 'riscv64', () => 0, 'time', 1_000_000);
+  const slower = await findClock(session, riscv64, () => 0, 'time', 1_000_000);
   t.equal(await read(session, slower), 10 * (await read(session, clock)), '--timebase');
   await t.rejects(
-    findClock(session, 'riscv64', () => 0, 'hpet'),
+    findClock(session, riscv64, () => 0, 'hpet'),
     { code: 'CLOCK_UNAVAILABLE' },
   );
 });
@@ -53,9 +54,9 @@ t.test('riscv: what QEMU in user mode has for a time CSR is the ticks of its hos
   const { address } = await server.start(t, 2);
   const session = await connect(address, { waitMs: 10_000 });
   t.teardown(() => session.close());
-  t.same((await findClock(session, 'riscv64', () => 0)).info.guest, false);
+  t.same((await findClock(session, riscv64, () => 0)).info.guest, false);
   await t.rejects(
-    findClock(session, 'riscv64', () => 0, 'time'),
+    findClock(session, riscv64, () => 0, 'time'),
     { code: 'CLOCK_UNAVAILABLE' },
   );
 });
@@ -70,9 +71,9 @@ t.test('OpenOCD: a hart without a time CSR, for which it answers zeros', async (
   const answer = batch.raw(`p${session.target.register('time')?.number.toString(16)}`);
   await batch.send();
   t.equal(answer.value, '0'.repeat(16), 'no error');
-  t.same((await findClock(session, 'riscv64', () => 0)).info.guest, false);
+  t.same((await findClock(session, riscv64, () => 0)).info.guest, false);
   await t.rejects(
-    findClock(session, 'riscv64', () => 0, 'time'),
+    findClock(session, riscv64, () => 0, 'time'),
     { code: 'CLOCK_UNAVAILABLE', hint: /others here: intervals$/ },
   );
 });
@@ -81,7 +82,7 @@ t.test('x86: the ACPI PM timer, across the wraps of its 24 bits', async (t) => {
   const session = await attach(t, 'x86-o2-long');
   let ran = 0;
   await runFor(session, 500);
-  const clock = await findClock(session, 'x86_64', () => ran);
+  const clock = await findClock(session, x86_64, () => ran);
   t.equal(clock.info.name, 'x86-acpi-pm');
   const first = await read(session, clock);
   t.equal(await read(session, clock), first, 'stands still while the guest is stopped');
@@ -98,7 +99,7 @@ t.test('x86: HPET only where the guest has started it, and then in its own ticks
   const session = await attach(t, 'x86-o2-long');
   await runFor(session, 500);
   await t.rejects(
-    findClock(session, 'x86_64', () => 0, 'hpet'),
+    findClock(session, x86_64, () => 0, 'hpet'),
     { code: 'CLOCK_UNAVAILABLE' },
   );
   const start = session.batch();
@@ -107,7 +108,7 @@ t.test('x86: HPET only where the guest has started it, and then in its own ticks
   start.raw('Qqemu.PhyMemMode:0');
   await start.send();
   t.equal(written.value, 'OK');
-  const clock = await findClock(session, 'x86_64', () => 0);
+  const clock = await findClock(session, x86_64, () => 0);
   t.equal(clock.info.name, 'x86-hpet');
   t.equal(clock.info.resolutionNs, 10, "QEMU's HPET runs at 100 MHz");
   await runFor(session, 100);
@@ -123,7 +124,7 @@ t.test('x86: HPET only where the guest has started it, and then in its own ticks
 t.test('without a clock of the guest, the time that it ran', async (t) => {
   const session = await attach(t, 'rv-o2');
   let ran = 5;
-  const clock = await findClock(session, 'riscv64', () => ran, 'intervals');
+  const clock = await findClock(session, riscv64, () => ran, 'intervals');
   t.equal(clock.info.guest, false);
   t.equal(await read(session, clock), 5);
   ran = 1e9;

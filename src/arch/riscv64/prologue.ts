@@ -51,6 +51,9 @@ const rules: FrameRules = {
 
 export const frames: FrameModel = {
   registerCount: 32,
+  // zero, gp, tp.
+  fixed: [0, 3, 4],
+  frameRecord: { framePointer: 'fp', below: 16 },
   stackPointer: SP,
   framePointer: FP,
   returnAddress: RA,
