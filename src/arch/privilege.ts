@@ -21,6 +21,12 @@ export interface PrivilegeModel {
   isKernelCode(code: Uint8Array): boolean;
   /** Registers that hold where a trap will return to; none where the stack holds it. */
   readonly trapRegisters: readonly string[];
+  /**
+   * Frame records of kernels that chain their stacks by frame pointers. `below`: the caller's frame pointer is saved so
+   * many bytes below the address in `framePointer`. The chain leads from an interrupt handler's stack to the one
+   * before.
+   */
+  readonly frameRecord?: { readonly framePointer: string; readonly below: number };
   /** How a hart comes into its kernel; undefined where stubs show the kernel's memory in user mode, too. */
   readonly kernelEntry?: {
     readonly registers: readonly string[];

@@ -8,12 +8,10 @@ import type { ClockName } from './clock-names.js';
  * The guest's clock, read with the other registers of a hit. A clock that stands still while the guest is stopped leaves the
  * tracer's own cost out of durations (all of it under QEMU's `-icount`; without it QEMU lets some host time leak in at stops).
  *
- * - a register that counts time: its number follows from those of others that the target description lists. Not
- *   read of a
- *   process: QEMU in user mode answers with the host's own ticks, of unknown frequency.
- * - HPET: main counter at 0xfed000f0, its period in femtoseconds at 0xfed00004 (IA-PC HPET 1.0a, 2.3). Used only
- *   where the
- *   guest has started it: starting it is the guest's business.
+ * - a register that counts time: its number follows from those of others that the target description lists.
+ *   Not read of a process: QEMU in user mode answers with the host's own ticks, of unknown frequency.
+ * - HPET: main counter at 0xfed000f0, its period in femtoseconds at 0xfed00004 (IA-PC HPET 1.0a, 2.3).
+ *   Used only where the guest has started it: starting it is the guest's business.
  * - ACPI PM timer: port 0x608 of QEMU's machines, 24 bits at 3.579545 MHz (ACPI 6.5, 4.8.3.3), read with `monitor i`.
  * - running intervals: the host's time while the guest ran. Always there.
  *

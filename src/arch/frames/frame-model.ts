@@ -56,12 +56,6 @@ export interface FrameModel {
   /** A function's first instruction. */
   readonly entryRow: UnwindRow;
   /**
-   * Frame records of kernels that chain their stacks by frame pointers. `below`: the caller's frame pointer is saved so
-   * many bytes below the address in `framePointer`. The chain leads from an interrupt handler's stack to the one
-   * before.
-   */
-  readonly frameRecord?: { readonly framePointer: string; readonly below: number };
-  /**
    * Follows a function's code from its first instruction, `ranges[0].start`. Other ranges are parts that the compiler
    * moved away. Call `prepare` of the architecture first.
    */

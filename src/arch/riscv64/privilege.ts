@@ -29,6 +29,8 @@ export const privilege: PrivilegeModel = {
     return false;
   },
   trapRegisters: ['sepc', 'mepc'],
+  // psABI, "Frame Pointer Convention".
+  frameRecord: { framePointer: 'fp', below: 16 },
   kernelEntry: {
     registers: ['priv', 'satp', 'stvec'],
     find(registers) {

@@ -53,7 +53,6 @@ export const frames: FrameModel = {
   registerCount: 32,
   // zero, gp, tp.
   fixed: [0, 3, 4],
-  frameRecord: { framePointer: 'fp', below: 16 },
   stackPointer: SP,
   framePointer: FP,
   returnAddress: RA,

@@ -37,7 +37,7 @@ export async function interruptedInside(
   for (const { id } of await session.harts()) {
     const batch = session.batch(id);
     const stackPointer = batch.readRegister(arch.sp);
-    const record = chained ? arch.frames?.frameRecord : undefined;
+    const record = chained ? arch.privilege?.frameRecord : undefined;
     const framePointer = record && batch.readRegister(record.framePointer);
     const traps = (arch.privilege?.trapRegisters ?? []).flatMap((name) =>
       session.target.register(name) === undefined ? [] : [batch.readRegister(name)],
