@@ -145,7 +145,7 @@ function wide(code: Uint8Array, symbols: readonly { name: string; address: bigin
   });
 }
 
-async function boot(t: Test, { image }: Guest): Promise<Session> {
+async function boot(t: Test, { image }: Guest): Promise<{ session: Session; socket: string }> {
   const socket = join(scratchFolder(t), 'gdb');
   const loader = `loader,file=${image},addr=${base},force-raw=on`;
   const args = ['-M', 'virt', '-nographic', '-bios', 'none', '-device', loader];
@@ -156,7 +156,7 @@ async function boot(t: Test, { image }: Guest): Promise<Session> {
     qemu.process.kill('SIGKILL');
     await qemu.ended;
   });
-  return session;
+  return { session, socket };
 }
 
 class Events implements TraceSink {
@@ -191,14 +191,15 @@ t.test('with the bare minimum calls are recorded, one stop each', async (t) => {
   const guest = assemble(t);
   const program = await prepare(guest.elf, [parseProbe('fn:work'), parseProbe('fn:leaf')]);
   t.equal(program.arch, rv32);
-  const session = await boot(t, guest);
+  const { session, socket } = await boot(t, guest);
   t.equal(session.target.architecture, 'riscv:rv32');
   const sink = new Events();
   const recording = await record({ session, program, sink, until: addr(guest.done) });
   t.match(recording, { end: 'until', error: undefined, missing: 0, records: 0 });
   t.same([sink.arch, sink.clock], ['riscv32', 'running-intervals'], 'no clock of the guest is known');
 
-  const counted = await session.memory().read(addr(counters), 8);
+  await using again = await connect(socket);
+  const counted = await again.memory().read(addr(counters), 8);
   const [count, sum] = new Uint32Array(Uint8Array.from(counted ?? []).buffer);
   t.same([count, sum], [calls, 190], 'as the guest has it, 0 + 1 + ... + 19');
   const begins = (name: string) =>
@@ -223,7 +224,7 @@ t.test('what is not supported is said', async (t) => {
   registerArchitecture(rv32);
   const guest = assemble(t);
   const program = await prepare(guest.elf, [parseProbe('fn:work')]);
-  const session = await boot(t, guest);
+  const { session } = await boot(t, guest);
   const refusal = async (options: Partial<RecordOptions>) => {
     const sink = new Events();
     const { end, error } = await record({ session, program, sink, until: addr(guest.done), ...options });
