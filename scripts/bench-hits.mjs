@@ -68,7 +68,7 @@ async function entry({ start, program, address }) {
     code: (at, length) => program.elf.bytesAt(at, length),
     hartNumber: () => 0,
     isSameProgram: async () => true,
-    findClock: () => findClock(session, program.arch.name, () => engine.runningTime(), 'intervals'),
+    findClock: () => findClock(session, program.arch, () => engine.runningTime(), 'intervals'),
     tracer: {
       wants({ registers }) {
         registers.register(first);

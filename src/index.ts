@@ -1,9 +1,11 @@
 /** The library: record a session. The layers beneath it are entries of their own (`rsptrace/rsp`, `rsptrace/dwarf`, ...; see package.json). */
+export { type Architecture, architectures, registerArchitecture } from './arch/index.js';
 export { type Addr, addr, hex } from './base/addr.js';
 export { type ErrorCode, errorCodes, type OwnErrorCode, RsptraceError } from './base/errors.js';
 export type { Logger } from './base/logger.js';
 export type { MemoryReader, RegisterReader } from './base/memory-reader.js';
+export { connect, type TargetOptions as ConnectOptions } from './facts/index.js';
 export { type AnyProbe, type ProbeSpec, parseProbe } from './probes/index.js';
 export { type Program, type Progress, prepare, type Recording, type RecordOptions, record } from './recorder/index.js';
-export { type ConnectOptions, connect, type Session } from './rsp/index.js';
+export type { Session } from './rsp/index.js';
 export { openTrace, Summary, summaryJson, summaryTable, type TraceEvent, type TraceSink, tee } from './trace/index.js';

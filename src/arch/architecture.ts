@@ -1,101 +1,72 @@
-import type { Addr } from '../base/addr.js';
-import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
+import type { CallingConvention } from './calls.js';
+import type { GuestClock } from './clock.js';
 import type { FrameModel } from './frames/frame-model.js';
 import type { InjectedCall } from './inject/injected-call.js';
 import type { ProbeCode } from './inject/probe-code.js';
+import type { InstructionModel } from './instructions.js';
+import type { LinuxModel } from './linux.js';
 import type { AddressSpaces } from './pages/address-space.js';
+import type { PrivilegeModel } from './privilege.js';
+import type { RegisterDefaults, RegisterModel } from './registers.js';
+import type { ResetModel } from './reset.js';
+import type { SystemRegisters } from './system-registers.js';
 
-/** What differs between the two architectures, and nothing else: one implementation a folder, the same file names in both. */
-export interface Architecture {
-  readonly name: 'riscv64' | 'x86_64';
-  /** `e_machine` of an ELF for it (gABI, chapter 4): 243 or 62. */
+/**
+ * An architecture: all that differs between processors. ELFs are read as 64-bit and little-endian only.
+ *
+ * To add one, make a folder beside `riscv64`, and put its object into the list of `index.ts`. A program that uses the
+ * library hands the object to `registerArchitecture` instead. Members can be added one after the other:
+ *
+ *   bare minimum: to record with the stop engine
+ *       Identity, RegisterModel, CallingConvention and InstructionModel, without what is optional there.
+ *       `emulate` may return undefined: the instruction under a breakpoint is then single-stepped.
+ *       C functions with structs as parameters: `aggregates`. Compiler helpers: `irregularFunctions`.
+ *       Position-independent programs: the type of relative relocations in `elf/relocations.ts`.
+ *   to read registers of a stub without target.xml: `registerDefaults`
+ *   to support unwinding (`bt`, `tasks`, `--bt`), and to find trap handlers that must not be probed: `frames`
+ *   to read the guest's clock: `clocks`. Else times are those of the host while the guest ran.
+ *   to tell user mode, kernel and firmware apart: `privilege`
+ *   to support page tables (stacks of interrupted kernels, memory for trampolines): `addressSpaces`
+ *   to support the engine without stops
+ *       on machines: `probeCode`, `privilege` and `addressSpaces`
+ *       in Linux processes: `probeCode.process` and `linux.systemCalls`
+ *       in memory of the guest's own allocator: `injectedCall`
+ *   to record on when the machine is reset: `reset`
+ *   to decode system registers in `doctor`: `systemRegisters`
+ *   to see a Linux process map code without interrupting it, and to take a gdbserver's breakpoints out: `linux`
+ *
+ * A missing member means "not supported". Code that needs the member says so, and never assumes another architecture's.
+ */
+export interface Architecture extends Identity, RegisterModel, CallingConvention, InstructionModel, Capabilities {}
+
+/** An architecture with every capability. */
+export type CompleteArchitecture = Architecture & Required<Capabilities>;
+
+/** By which names an architecture goes. */
+export interface Identity {
+  /** As QEMU's programs have it (`qemu-system-NAME`), and traces. */
+  readonly name: string;
+  /** `e_machine` of an ELF for it (gABI, chapter 4). */
   readonly elfMachine: number;
   /** What stubs call it in target.xml's `<architecture>`. */
   readonly gdbNames: readonly string[];
-  /** Names of the registers every stop needs, as target descriptions spell them. */
-  readonly pc: string;
-  readonly sp: string;
-  /** Registers that hold where a trap will return to, as target descriptions spell them; none where the stack holds it. */
-  readonly trapRegisters: readonly string[];
-  /**
-   * Whether a watchpoint stops before the access or after it: RISC-V's triggers before (Debug Specification, `mcontrol.timing` 0, as debuggers
-   * set it), x86's debug registers after (Intel SDM volume 3, 18.2.4). QEMU's stubs do the same.
-   */
-  readonly watchStops: 'before' | 'after';
-  /** Integer argument registers in order (psABI calling conventions, which rustc's own ABI shares for scalars). */
-  readonly arguments: readonly string[];
-  /** Registers that carry the first and the second scalar of a result. */
-  readonly results: readonly [string, string];
-  /** The register with this DWARF number (psABI DWARF mapping), by its target-description name. */
-  dwarfRegister(number: number): string | undefined;
-  /** The `kind` field of Z0/z0 for the instruction at the start of `code`: 2 for a compressed RISC-V one, else 4; 1 on x86. */
-  breakpointKind(code: Uint8Array): number;
-  /** Code begins with the instruction that software breakpoints are: ebreak, int3. */
-  isBreakpoint(code: Uint8Array): boolean;
-  /** Where the return address lies when a function's first instruction is about to run. */
-  readonly returnAddress:
-    | { readonly in: 'register'; readonly name: string }
-    | { readonly in: 'stack'; readonly offset: number };
-  /** The stack pointer right after the function has returned, from the one at its first instruction. */
-  stackPointerAfterReturn(atEntry: bigint): bigint;
-  /** A way over the instruction at `pc` without a single-step, or undefined where only a step will do. */
-  emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined;
-  /** What the instruction at the start of `code` is about to do with memory, where watchpoints stop before that. */
-  memoryAccess?(code: Uint8Array, registers: RegisterReader): MemoryAccess | undefined;
+}
+
+/** What an architecture need not have, see {@link Architecture}. */
+export interface Capabilities {
+  readonly registerDefaults?: RegisterDefaults;
   /** What unwinding needs. */
-  readonly frames: FrameModel;
+  readonly frames?: FrameModel;
+  /** Where the guest's time can be read, the best first. */
+  readonly clocks?: readonly GuestClock[];
+  readonly privilege?: PrivilegeModel;
+  /** How page tables are read. */
+  readonly addressSpaces?: AddressSpaces;
   /** Machine code that notes events inside the target. */
   readonly probeCode?: ProbeCode;
   /** Calls of the program's functions that it does not make itself. */
-  readonly injectedCall: InjectedCall;
-  /** How page tables are read. */
-  readonly addressSpaces: AddressSpaces;
-  /** Firmware that runs below the kernel, on the same harts; undefined where there is none. */
-  readonly belowFirmware?: BelowFirmware;
-  /** Loads what decoding needs beyond its own tables; once, before the first use of the folder's decoder. `emulate` does without. */
-  prepare(): Promise<void>;
-}
-
-/**
- * One instruction carried out from outside: while the target stands at it, the client writes what the instruction would have
- * written, and moves the pc. Compiled once a breakpoint, run at every hit.
- */
-export interface EmulatedInstruction {
-  /** The instruction as text, for logs and `--dry-run`. */
-  readonly text: string;
-  /** Bytes of length in the target. */
-  readonly length: number;
-  /** The registers that `load` and `effects` ask for, by their target-description names. */
-  readonly reads: readonly string[];
-  /** What must be read from memory before `effects` can tell (a load, a `ret`); length 0 when it cannot be carried out at this hit. */
-  load?(registers: RegisterReader): { readonly address: Addr; readonly length: number };
-  /** What the instruction does, the new pc included; undefined when a register it needs is not known. */
-  effects(registers: RegisterReader, loaded?: Uint8Array): Effects | undefined;
-}
-
-/** What a hart in firmware has interrupted. */
-export interface BelowFirmware {
-  /** The registers that {@link find} wants, by their target-description names. */
-  readonly registers: readonly string[];
-  /** Undefined for a hart that is not in firmware. `nowhere`: nothing was interrupted; `pc`: of its registers only where it goes on is known. */
-  find(
-    registers: RegisterReader,
-    physical: MemoryReader,
-  ): Promise<
-    { readonly from: 'nowhere' } | { readonly from: 'pc' | 'registers'; readonly below: RegisterReader } | undefined
-  >;
-}
-
-/** Memory that one instruction reads, writes, or both. */
-export interface MemoryAccess {
-  readonly address: Addr;
-  /** In bytes. */
-  readonly length: number;
-  readonly reads: boolean;
-  readonly writes: boolean;
-}
-
-export interface Effects {
-  readonly registers: readonly { readonly name: string; readonly value: bigint }[];
-  readonly memory: readonly { readonly address: Addr; readonly bytes: Uint8Array }[];
+  readonly injectedCall?: InjectedCall;
+  readonly reset?: ResetModel;
+  readonly systemRegisters?: SystemRegisters;
+  readonly linux?: LinuxModel;
 }

@@ -1,5 +1,5 @@
 import { type Addr, addr } from '../base/addr.js';
-import type { Effects } from './architecture.js';
+import type { Effects } from './instructions.js';
 
 export const noMemory: Effects['memory'] = [];
 

@@ -1,8 +1,39 @@
+import { RsptraceError } from '../base/errors.js';
 import type { Architecture } from './architecture.js';
 import { riscv64 } from './riscv64/index.js';
 import { x86_64 } from './x86_64/index.js';
 
-const all: readonly Architecture[] = [riscv64, x86_64];
+const all: Architecture[] = [riscv64, x86_64];
+
+/** Every architecture that is known: rsptrace's own, and those that were registered. */
+export function architectures(): readonly Architecture[] {
+  return all;
+}
+
+/**
+ * Adds an architecture, for the whole process. Call it before `prepare` and `connect`. Adding the same object again
+ * does nothing.
+ * @throws RsptraceError `ARCH_KNOWN` where another one has the same name, `elfMachine`, or one of its `gdbNames`
+ */
+export function registerArchitecture(architecture: Architecture): void {
+  if (all.includes(architecture)) return;
+  const same = all.find(
+    ({ name, elfMachine, gdbNames }) =>
+      name === architecture.name ||
+      elfMachine === architecture.elfMachine ||
+      gdbNames.some((each) => architecture.gdbNames.includes(each)),
+  );
+  if (same) {
+    throw new RsptraceError(
+      'ARCH_KNOWN',
+      `the architecture ${architecture.name} cannot be told from ${same.name}, which is known`,
+      {
+        hint: 'give it a name, an e_machine and names of gdb that no other has',
+      },
+    );
+  }
+  all.push(architecture);
+}
 
 /** The architecture of an ELF's `e_machine`, or undefined for one that is not supported. */
 export function architectureOf(elfMachine: number): Architecture | undefined {
@@ -14,11 +45,24 @@ export function architectureNamed(gdbName: string): Architecture | undefined {
   return all.find((architecture) => architecture.gdbNames.includes(gdbName));
 }
 
-export type { Architecture, Effects, EmulatedInstruction } from './architecture.js';
+export type { Architecture, Capabilities, CompleteArchitecture, Identity } from './architecture.js';
+export type { AggregatePassing, CallingConvention } from './calls.js';
+export type { CounterRegister, GuestClock } from './clock.js';
 export type { CodeRange, Confidence, FrameAt, FrameModel, FunctionFrames } from './frames/frame-model.js';
 export { type CodePath, type Step, usualPath } from './inject/code-path.js';
 export type { InjectedCall } from './inject/injected-call.js';
 export * from './inject/probe-code.js';
+export type { Effects, EmulatedInstruction, InstructionModel, MemoryAccess } from './instructions.js';
+export type { LinuxCall, LinuxModel, SystemCallModel } from './linux.js';
 export type { AddressSpace, AddressSpaces, LargePageTable, Mapping } from './pages/address-space.js';
-export { type Privilege, type Standing, standing, standingRegisters } from './privilege.js';
+export {
+  type BelowFirmware,
+  type Privilege,
+  type PrivilegeModel,
+  type Standing,
+  unknownStanding,
+} from './privilege.js';
+export type { RegisterDefaults, RegisterModel } from './registers.js';
+export type { ResetModel, ResetVectorAt } from './reset.js';
+export type { Paging, SystemRegister, SystemRegisters, SystemState } from './system-registers.js';
 export { riscv64, x86_64 };

@@ -1,6 +1,7 @@
-import type { RegisterReader } from '../base/memory-reader.js';
+import type { Addr } from '../base/addr.js';
+import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 
-/** Who runs on a hart: a program, the kernel, or on riscv the firmware below it. */
+/** Who runs on a hart: a program, the kernel, or the firmware below it. */
 export type Privilege = 'user' | 'kernel' | 'firmware';
 
 /** Where a hart stands, as far as its registers tell. */
@@ -10,40 +11,47 @@ export interface Standing {
   readonly root: bigint | undefined;
 }
 
-const names = {
-  riscv64: ['priv', 'satp'],
-  x86_64: ['cs', 'cr0', 'cr3'],
-} as const;
-
-/** What {@link standing} reads, of what a target may have. */
-export function standingRegisters(architecture: keyof typeof names): readonly string[] {
-  return names[architecture];
+/** The levels at which programs, kernels and firmware run. */
+export interface PrivilegeModel {
+  /** What {@link standing} reads, of what a target may have. */
+  readonly registers: readonly string[];
+  /** Tells who runs on a hart and in which address space. */
+  standing(registers: RegisterReader): Standing;
+  /** Whether code has instructions that only kernels have. */
+  isKernelCode(code: Uint8Array): boolean;
+  /** Registers that hold where a trap will return to; none where the stack holds it. */
+  readonly trapRegisters: readonly string[];
+  /**
+   * Frame records of kernels that chain their stacks by frame pointers. `below`: the caller's frame pointer is saved so
+   * many bytes below the address in `framePointer`. The chain leads from an interrupt handler's stack to the one
+   * before.
+   */
+  readonly frameRecord?: { readonly framePointer: string; readonly below: number };
+  /** How a hart comes into its kernel; undefined where stubs show the kernel's memory in user mode, too. */
+  readonly kernelEntry?: {
+    readonly registers: readonly string[];
+    /** Where traps lead; undefined where the hart is in its kernel, or does not page. */
+    find(registers: RegisterReader): Addr | undefined;
+  };
+  /** Firmware that runs below the kernel, on the same harts; undefined where there is none. */
+  readonly belowFirmware?: BelowFirmware;
 }
 
-/**
- * Tells who runs on a hart and in which address space. In firmware (riscv machine mode) addresses are physical, so there is no root.
- *
- *   riscv64  priv: 0 user, 1 supervisor, 3 machine, 4 more below a hypervisor (as QEMU and OpenOCD number it) | satp: 63:60 mode, 43:0 page
- *   x86_64   cs: 1:0 the current level | cr0: 31 PG, 0 PE | cr3: 51:12 root
- */
-export function standing(architecture: keyof typeof names, registers: RegisterReader): Standing {
-  return architecture === 'riscv64' ? onRiscv(registers) : onX86(registers);
+/** What a hart in firmware has interrupted. */
+export interface BelowFirmware {
+  /** The registers that {@link find} wants, by their target-description names. */
+  readonly registers: readonly string[];
+  /**
+   * Undefined for a hart that is not in firmware. `nowhere`: nothing was interrupted; `pc`: of its registers only
+   * where it goes on is known.
+   */
+  find(
+    registers: RegisterReader,
+    physical: MemoryReader,
+  ): Promise<
+    { readonly from: 'nowhere' } | { readonly from: 'pc' | 'registers'; readonly below: RegisterReader } | undefined
+  >;
 }
 
-function onRiscv(registers: RegisterReader): Standing {
-  const priv = registers.register('priv');
-  const privilege =
-    priv === undefined ? undefined : (['user', 'kernel', 'kernel', 'firmware'] as const)[Number(priv & 3n)];
-  const satp = privilege === 'firmware' ? undefined : registers.register('satp');
-  const pages = satp !== undefined && satp >> 60n !== 0n;
-  return { privilege, root: pages ? (satp & ((1n << 44n) - 1n)) << 12n : undefined };
-}
-
-function onX86(registers: RegisterReader): Standing {
-  const [cs, cr0, cr3] = names.x86_64.map((name) => registers.register(name));
-  // In real mode the low bits of a segment are part of its address.
-  const isReal = cr0 !== undefined && (cr0 & 1n) === 0n;
-  const privilege = cs === undefined ? undefined : !isReal && (cs & 3n) === 3n ? 'user' : 'kernel';
-  const pages = cr3 !== undefined && (cr0 === undefined || ((cr0 >> 31n) & 1n) === 1n);
-  return { privilege, root: pages ? cr3 & 0x000f_ffff_ffff_f000n : undefined };
-}
+/** {@link Standing} of an architecture whose levels are not known. */
+export const unknownStanding: Standing = { privilege: undefined, root: undefined };

@@ -7,6 +7,10 @@ export const errorCodes = {
     means: 'The x86 decoder, Capstone, is of a version that is not known to work, or was used before it was loaded.',
     remedy: 'Install rsptrace with its own packages: `npm ci`. In the library, await `arch.prepare()` first.',
   },
+  ARCH_KNOWN: {
+    means: 'An architecture was registered that cannot be told from one that is known.',
+    remedy: 'Give it a name, an e_machine and names of gdb that no other has.',
+  },
   ARCH_MISMATCH: {
     means: "The ELF is for another architecture than the stub's target.",
     remedy: 'Give the ELF that runs there, or look whether it is the right port.',

@@ -1,13 +1,19 @@
-import { type Architecture, architectureOf } from '../arch/index.js';
+import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type HartStack, hartStack, type OtherCode } from '../engines/index.js';
-import { type Libraries, loadedElf, loadedLibraries, verifyArchitecture } from '../facts/index.js';
-import { connect, type Hart, type Session } from '../rsp/index.js';
+import {
+  architectureFor,
+  connect,
+  type Libraries,
+  loadedElf,
+  loadedLibraries,
+  verifyArchitecture,
+} from '../facts/index.js';
+import type { Hart, Session } from '../rsp/index.js';
 import {
   type EndReason,
   type Frame,
@@ -43,14 +49,7 @@ interface ShownHart extends Pick<HartStack, 'stack' | 'firmware' | 'other'> {
 export async function backtrace(args: BacktraceArguments): Promise<number> {
   const logger = createLogger(args.log);
   const linked = await openElf(args, logger);
-  const arch = architectureOf(linked.machine);
-  if (arch === undefined) {
-    throw new RsptraceError(
-      'ARCH_UNSUPPORTED',
-      `${args.elf} is for an architecture (e_machine ${linked.machine}) that rsptrace does not know`,
-      { hint: 'riscv64 (243) and x86_64 (62) are supported' },
-    );
-  }
+  const arch = architectureFor(linked);
   await arch.prepare();
   const load = (elf: ElfFile): DebugInfo | undefined =>
     elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;

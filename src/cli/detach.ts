@@ -1,12 +1,10 @@
-import { architectureOf } from '../arch/index.js';
 import { hex } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
 import { plural } from '../base/plural.js';
 import { jsonLine } from '../base/visible.js';
 import { ElfFile } from '../elf/index.js';
 import { type Leftovers, removeLeftovers } from '../engines/index.js';
-import { loadedElf, verifyArchitecture } from '../facts/index.js';
-import { connect, type Session } from '../rsp/index.js';
+import { architectureFor, connect, loadedElf, verifyArchitecture } from '../facts/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
 import { atTarget } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
@@ -21,14 +19,7 @@ export interface DetachArguments extends CommonArguments {
 export async function detach(args: DetachArguments): Promise<number> {
   const logger = createLogger(args.log);
   const linked = await ElfFile.open(args.elf, { ...debugFilesOf(args), logger });
-  const arch = architectureOf(linked.machine);
-  if (arch === undefined) {
-    throw new RsptraceError(
-      'ARCH_UNSUPPORTED',
-      `${args.elf} is for an architecture (e_machine ${linked.machine}) that rsptrace does not know`,
-      { hint: 'riscv64 (243) and x86_64 (62) are supported' },
-    );
-  }
+  const arch = architectureFor(linked);
   await arch.prepare();
   const open = (): Promise<Session> =>
     connect(args.remote, {
@@ -40,6 +31,9 @@ export async function detach(args: DetachArguments): Promise<number> {
   return atTarget(open, async ({ session }) => {
     verifyArchitecture(session, arch);
     const elf = await loadedElf(session, linked);
+    const isOfServer = isProcess(session.features) && session.features.qemuStepBits === undefined;
+    if (isOfServer && !arch.linux?.forgottenTraps)
+      logger.warn({ arch: arch.name }, 'breakpoints that the server may have kept are not looked for: not known how');
     const leftovers = await removeLeftovers(session, arch, elf);
     await session.detach();
     process.stdout.write(args.json ? jsonLine(asJson(args, elf, leftovers)) : asText(leftovers));

@@ -3,18 +3,10 @@ import type { Logger } from '../base/logger.js';
 import { jsonLine } from '../base/visible.js';
 import { type Diagnosis, diagnosisJson, diagnosisText, examine, type Subject } from '../doctor/index.js';
 import { ElfFile } from '../elf/index.js';
-import { loadedElf } from '../facts/index.js';
+import { architectureFor, connect, loadedElf } from '../facts/index.js';
 import { parseProbe } from '../probes/index.js';
-import {
-  addressesOf,
-  architectureFor,
-  enginePlan,
-  loadedProgram,
-  type Program,
-  planHarts,
-  prepare,
-} from '../recorder/index.js';
-import { connect, type Session } from '../rsp/index.js';
+import { addressesOf, enginePlan, loadedProgram, type Program, planHarts, prepare } from '../recorder/index.js';
+import type { Session } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
 import { endingSignals } from './ending-signals.js';
 import { ExitCode, errorText } from './failure.js';

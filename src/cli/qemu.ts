@@ -166,6 +166,8 @@ class ConsolePipe {
   }
 }
 
+/** Debian's package with a QEMU; `qemu-system` has all of them. */
 function packageOf(program: string): string {
-  return /x86_64|i386/.test(program) ? 'qemu-system-x86' : 'qemu-system-misc';
+  if (/-(x86_64|i386)$/.test(program)) return 'qemu-system-x86';
+  return /-riscv(32|64)$/.test(program) ? 'qemu-system-misc' : 'qemu-system';
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
-import { ResetVector } from '../facts/index.js';
-import { connect, parseRemote, type Session, wasLaunched } from '../rsp/index.js';
+import { connect, ResetVector } from '../facts/index.js';
+import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
 import { type RecordingArguments, wireRecorder } from './options.js';
@@ -33,7 +33,9 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
     const reconnect = args.reconnect && remote.kind !== 'replay' ? () => openAgain(open) : undefined;
     return await atTarget(open, async ({ session, recordingBegins }) => {
       // What `rsptrace run` has recorded is played back to what it asked.
-      const resetVector = wasLaunched(remote) ? await ResetVector.find(session, prepared.program.arch) : undefined;
+      const resetVector = wasLaunched(remote)
+        ? await ResetVector.find(session, prepared.program.arch, prepared.logger)
+        : undefined;
       recordingBegins();
       const recording = await recordSession(prepared, session, { reconnect, resetVector });
       if (recording.end === 'guest-ended' && recording.stop?.kind === 'gone') {

@@ -1,4 +1,4 @@
-import { type Architecture, architectureOf } from '../arch/index.js';
+import type { Architecture } from '../arch/index.js';
 import { type Addr, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
@@ -8,9 +8,9 @@ import { jsonLine, textLines } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type HartStack, hartStack, isSeen } from '../engines/index.js';
-import { loadedElf, loadedLibraries, verifyArchitecture } from '../facts/index.js';
+import { architectureFor, connect, loadedElf, loadedLibraries, verifyArchitecture } from '../facts/index.js';
 import { type FutureSet, findFutures } from '../futures/index.js';
-import { connect, type Session } from '../rsp/index.js';
+import type { Session } from '../rsp/index.js';
 import {
   type AwaitNode,
   deadStack,
@@ -70,10 +70,7 @@ export async function showTasks(args: TasksArguments): Promise<number> {
     await look(known, image, [], []);
     return ExitCode.recorded;
   }
-  const arch = architectureOf(linked.machine);
-  if (!arch) {
-    throw new RsptraceError('ARCH_UNSUPPORTED', `${args.elf} is for an architecture that rsptrace does not know`);
-  }
+  const arch = architectureFor(linked);
   using wire = wireRecorder(args, logger);
   const open = (): Promise<Session> =>
     connect(args.remote as string, {

@@ -21,7 +21,7 @@ export async function usableClocks(session: Session, arch: Architecture, timebas
   for (const option of clockNames) {
     if (option === 'auto') continue;
     try {
-      const { info } = await findClock(session, arch.name, () => 0, option, timebaseHz);
+      const { info } = await findClock(session, arch, () => 0, option, timebaseHz);
       found.push({ ...info, option, chosen: found.length === 0 });
     } catch (error) {
       if (!(error instanceof RsptraceError && error.code === 'CLOCK_UNAVAILABLE')) throw error;

@@ -1,4 +1,4 @@
-import { type Architecture, architectureNamed } from '../arch/index.js';
+import { type Architecture, architectureNamed, type SystemState } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import type { ElfFile } from '../elf/index.js';
@@ -12,7 +12,6 @@ import { type RoundTrips, roundTrips } from './round-trips.js';
 import type { RunContext } from './runs.js';
 import { type SlowDown, slowDown } from './slow-down.js';
 import { abilitiesOf, countHardware, identify, type Server, type StubAbilities } from './stub.js';
-import { type SystemState, systemRegisterNames, systemState } from './system-registers.js';
 
 export interface HartReport extends SystemState {
   readonly id: string;
@@ -72,6 +71,8 @@ export async function examine(options: ExamineOptions): Promise<Diagnosis> {
   const named = architectureNamed(session.target.architecture ?? '');
   const arch = named ?? (session.target.architecture === undefined ? subject?.arch : undefined);
   await arch?.prepare();
+  if (arch && !arch.systemRegisters && !isProcess(session.features))
+    logger.warn({ arch: arch.name }, 'modes and paging are not told: system registers are not known');
   const all = await session.harts();
   const harts = await hartReports(session, arch, all.slice(0, mostHarts));
   const [first] = harts;
@@ -134,7 +135,7 @@ async function hartReports(
   harts: readonly Hart[],
 ): Promise<HartReport[]> {
   const reports: HartReport[] = [];
-  const wanted = arch ? systemRegisterNames(arch).filter((name) => session.target.register(name)) : [];
+  const wanted = (arch?.systemRegisters?.names ?? []).filter((name) => session.target.register(name));
   for (const { id, name } of harts) {
     const batch = session.batch(id);
     const reply = batch.readRegisters(wanted);
@@ -144,7 +145,7 @@ async function hartReports(
       return value === undefined ? undefined : addr(value);
     };
     // A process has no such registers of its own, even where its stub shows some.
-    const system = arch && !isProcess(session.features) ? systemState(arch, reply.value) : undefined;
+    const system = isProcess(session.features) ? undefined : arch?.systemRegisters?.state(reply.value);
     reports.push({
       ...(system ?? { mode: undefined, paging: undefined, registers: [] }),
       id,

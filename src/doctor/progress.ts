@@ -1,6 +1,7 @@
 // How fast the guest gets on, told by what it counts itself: words of its own statics that only ever grow, or the
 // instructions that QEMU counts under -icount. Read while it stands, so that nothing stops it while it runs.
 
+import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import { demangle } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
@@ -35,18 +36,19 @@ const mostCounters = 64;
 const word = 4;
 
 /** Instructions, where the stub's own count of them stands still while the guest stands: under QEMU's -icount. */
-export async function instructionMeter(session: Session): Promise<Meter | undefined> {
-  if (session.target.register('minstret') === undefined) return undefined;
+export async function instructionMeter(session: Session, arch: Architecture): Promise<Meter | undefined> {
+  const counter = arch.systemRegisters?.instructionCounter;
+  if (counter === undefined || session.target.register(counter) === undefined) return undefined;
   const ask = async (): Promise<bigint | undefined> => {
     const batch = session.batch();
-    const reply = batch.readRegister('minstret');
+    const reply = batch.readRegister(counter);
     await batch.send();
     return reply.value;
   };
   const [first, second, third] = [await ask(), await ask(), await ask()];
   if (first === undefined || first === 0n || first !== second || second !== third) return undefined;
   return {
-    counters: [{ name: 'minstret', address: undefined }],
+    counters: [{ name: counter, address: undefined }],
     read: async () => [Number(BigInt.asUintN(52, (await ask()) ?? 0n))],
     since: (before, now) => (now[0] ?? 0) - (before[0] ?? 0),
   };

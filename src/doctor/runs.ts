@@ -57,7 +57,7 @@ export async function runGuest(
     code: (address, length) => known.get(address)?.subarray(0, length) ?? bytesAt(address, length),
     hartNumber: () => 0,
     isSameProgram: async () => true,
-    findClock: () => findClock(session, arch.name, () => 0, 'intervals'),
+    findClock: () => findClock(session, arch, () => 0, 'intervals'),
     tracer: {
       wants: () => [],
       react({ pc }) {

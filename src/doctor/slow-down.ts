@@ -119,7 +119,7 @@ async function byMeter({ context, elf, shadows }: Set, scale: number): Promise<F
       await run(pauses.shift() ?? turnMs);
       return stands;
     });
-  const meter = (await instructionMeter(session)) ?? (await counted());
+  const meter = (await instructionMeter(session, context.arch)) ?? (await counted());
   if (!stands) return 'ended';
   if (meter === undefined) return undefined;
   const speeds = [new Speeds(meter), new Speeds(meter)] as const;
@@ -197,7 +197,7 @@ function typicalSlowDown(
 
 /** An address on the page of a breakpoint, in the middle of an instruction. */
 function shadowOf(arch: Architecture, elf: ElfFile, address: Addr): Addr | undefined {
-  if (arch.name === 'riscv64') return addOffset(address, 1);
+  if (arch.codeAlignment > 1) return addOffset(address, 1);
   for (let offset = 0; offset < 32; ) {
     const at = addOffset(address, offset);
     if (at >> 12n !== address >> 12n) return undefined;

@@ -1,8 +1,7 @@
-import { type Architecture, controlBlock } from '../arch/index.js';
+import { type Architecture, controlBlock, type HartSource, type ProbeCode } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
-import type { HartSource } from '../facts/index.js';
 import type { CodeFacts, ReadPlan } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { EngineName } from './engine-names.js';
@@ -50,10 +49,11 @@ export function planEngines(options: EnginePlanOptions): SitePlan {
   });
   if (wanted === 'stop') return none('--engine stop');
   if (!probeCode) return none(`trampolines for ${arch.name} are not known`);
-  if (process && !probeCode.process) return none(`trampolines for processes on ${arch.name} are not known`);
+  const missing = process ? missingForProcess(arch) : missingForMachine(arch);
+  if (missing !== undefined) return none(missing);
   if (hart && isRefusal(hart)) return none(hart.refused);
   const looks = options.looks ?? lookAtPlans(options) ?? [];
-  return planSites(plans, looks, process ? processSources : sourcesFor(arch, hart));
+  return planSites(plans, looks, process ? processSources(probeCode) : sourcesFor(arch, probeCode, hart));
 }
 
 export function engineChoices(
@@ -67,19 +67,34 @@ export function engineChoices(
   });
 }
 
-const processSources: RecordSources = {
-  time: { kind: 'time', counter: 'tsc' },
-  hart: { kind: 'hart', how: 'fs' },
-  returnRegister: undefined,
-  outer: { kind: 'outer' },
-};
+function missingForProcess({ name, probeCode, linux }: Architecture): string | undefined {
+  if (!probeCode?.process) return `trampolines for processes on ${name} are not known`;
+  return linux?.systemCalls ? undefined : `system calls on ${name} are not known`;
+}
 
-function sourcesFor(arch: Architecture, hart: HartSource | undefined): RecordSources {
-  const riscv = arch.name === 'riscv64';
+function missingForMachine({ name, privilege, addressSpaces }: Architecture): string | undefined {
+  if (!privilege) return `what runs in user mode on ${name} is not known`;
+  return addressSpaces ? undefined : `page tables on ${name} are not known`;
+}
+
+function processSources({ counter, process }: ProbeCode): RecordSources {
   return {
-    time: { kind: 'time', counter: riscv ? 'time' : 'tsc' },
+    time: { kind: 'time', counter },
+    hart: process?.thread,
+    returnRegister: undefined,
+    outer: { kind: 'outer' },
+  };
+}
+
+function sourcesFor(
+  { returnAddress }: Architecture,
+  { counter }: ProbeCode,
+  hart: HartSource | undefined,
+): RecordSources {
+  return {
+    time: { kind: 'time', counter },
     hart,
-    returnRegister: arch.returnAddress.in === 'register' ? arch.returnAddress.name : undefined,
+    returnRegister: returnAddress.in === 'register' ? returnAddress.name : undefined,
     outer: hart ? undefined : { kind: 'control', offset: controlBlock.outer },
   };
 }

@@ -1,3 +1,4 @@
+import type { Architecture, CounterRegister, GuestClock } from '../arch/index.js';
 import { addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Batch, isProcess, type Session } from '../rsp/index.js';
@@ -8,13 +9,14 @@ import type { ClockName } from './clock-names.js';
  * The guest's clock, read with the other registers of a hit. A clock that stands still while the guest is stopped leaves the
  * tracer's own cost out of durations (all of it under QEMU's `-icount`; without it QEMU lets some host time leak in at stops).
  *
- * - riscv `time`: CSR 0xc01 (Privileged ISA, Zicntr). Stubs number CSRs consecutively, so its number follows from that of any
- *   CSR that the target description lists. Not of a process: QEMU in user mode answers with the host's own ticks, of no known frequency.
- *   Many small harts have no such CSR, their memory-mapped `mtime` is where no two boards have it.
- * - x86 HPET: main counter at 0xfed000f0, its period in femtoseconds at 0xfed00004 (IA-PC HPET 1.0a, 2.3). Used only where the
- *   guest has started it: starting it is the guest's business.
- * - x86 ACPI PM timer: port 0x608 of QEMU's machines, 24 bits at 3.579545 MHz (ACPI 6.5, 4.8.3.3), read with `monitor i`.
+ * - a register that counts time: its number follows from those of others that the target description lists.
+ *   Not read of a process: QEMU in user mode answers with the host's own ticks, of unknown frequency.
+ * - HPET: main counter at 0xfed000f0, its period in femtoseconds at 0xfed00004 (IA-PC HPET 1.0a, 2.3).
+ *   Used only where the guest has started it: starting it is the guest's business.
+ * - ACPI PM timer: port 0x608 of QEMU's machines, 24 bits at 3.579545 MHz (ACPI 6.5, 4.8.3.3), read with `monitor i`.
  * - running intervals: the host's time while the guest ran. Always there.
+ *
+ * Which of the first three there can be, the architecture says.
  */
 export interface ClockReader {
   readonly info: ClockInfo;
@@ -26,30 +28,27 @@ export interface ClockReader {
 export type RunningTime = () => number;
 
 /**
- * Finds the best clock that answers now. On x86 call it at the first hit, not at reset: firmware has to set the timers up.
+ * Finds the best clock that answers now. Call it at the first hit, not at reset: firmware may have to set timers up.
  * @throws RsptraceError `CLOCK_UNAVAILABLE` when `wanted` names one that does not answer
  */
 export async function findClock(
   session: Session,
-  arch: 'riscv64' | 'x86_64',
+  arch: Architecture,
   running: RunningTime,
   wanted: ClockName = 'auto',
   timebaseHz = 10_000_000,
 ): Promise<ClockReader> {
-  const candidates: [ClockName, () => Promise<ClockReader | undefined>][] =
-    arch === 'riscv64'
-      ? [['time', () => riscvTime(session, timebaseHz)]]
-      : [
-          ['hpet', () => hpet(session)],
-          ['acpi-pm', () => acpiPm(session, running)],
-        ];
+  const candidates: [ClockName, () => Promise<ClockReader | undefined>][] = (arch.clocks ?? []).map((clock) => [
+    clock.kind,
+    () => readerOf(clock, session, running, timebaseHz),
+  ]);
   candidates.push(['intervals', async () => intervals(running)]);
   for (const [name, find] of candidates) {
     if (wanted !== 'auto' && wanted !== name) continue;
     const clock = await find();
     if (clock) return clock;
   }
-  throw new RsptraceError('CLOCK_UNAVAILABLE', `the clock '${wanted}' cannot be read on this ${arch} target`, {
+  throw new RsptraceError('CLOCK_UNAVAILABLE', `the clock '${wanted}' cannot be read on this ${arch.name} target`, {
     hint: `--clock auto takes the best that can be read; others here: ${candidates
       .map(([name]) => name)
       .filter((name) => name !== wanted)
@@ -57,40 +56,48 @@ export async function findClock(
   });
 }
 
-/** CSRs whose numbers are architectural; two that agree on one base prove how the stub numbers CSRs. */
-const knownCsrs: readonly [string, number][] = [
-  ['time', 0xc01],
-  ['cycle', 0xc00],
-  ['satp', 0x180],
-  ['sepc', 0x141],
-  ['stvec', 0x105],
-  ['mepc', 0x341],
-  ['mtvec', 0x305],
-  ['misa', 0x301],
-];
+async function readerOf(
+  clock: GuestClock,
+  session: Session,
+  running: RunningTime,
+  timebaseHz: number,
+): Promise<ClockReader | undefined> {
+  switch (clock.kind) {
+    case 'time':
+      return counterRegister(clock, session, timebaseHz);
+    case 'hpet':
+      return hpet(session, clock.label);
+    case 'acpi-pm':
+      return acpiPm(session, running, clock.label);
+  }
+}
 
-async function riscvTime(session: Session, timebaseHz: number): Promise<ClockReader | undefined> {
+async function counterRegister(
+  { label, number, numbered }: CounterRegister,
+  session: Session,
+  timebaseHz: number,
+): Promise<ClockReader | undefined> {
   if (isProcess(session.features)) return undefined;
   const bases = new Set<number>();
-  for (const [name, csr] of knownCsrs) {
+  for (const [name, own] of numbered) {
     const register = session.target.register(name);
-    if (register) bases.add(register.number - csr);
+    if (register) bases.add(register.number - own);
   }
   const [base] = bases;
   if (base === undefined || bases.size !== 1) return undefined;
-  const number = base + 0xc01;
+  const place = base + number;
   const first = session.batch();
-  const answer = first.readNumberedRegister(number);
+  const answer = first.readNumberedRegister(place);
   await first.send();
   const ticks = exact(answer.value);
-  // OpenOCD answers with zeros for a CSR that the hart does not have; under QEMU's -icount time may truly be 0.
+  // OpenOCD answers with zeros for a register that the hart does not have; under QEMU's -icount time may truly be 0.
   if (ticks === undefined || (ticks === 0 && !(await session.stub()).isQemu)) return undefined;
   const nanosPerTick = 1e9 / timebaseHz;
   let last = 0;
   return {
-    info: { name: 'riscv-time', resolutionNs: nanosPerTick, guest: true },
+    info: { name: label, resolutionNs: nanosPerTick, guest: true },
     request(batch) {
-      const reply = batch.readNumberedRegister(number);
+      const reply = batch.readNumberedRegister(place);
       return () => {
         const ticks = exact(reply.value);
         if (ticks !== undefined) last = Math.round(ticks * nanosPerTick);
@@ -104,7 +111,7 @@ const hpetPeriod = addr(0xfed00004n);
 const hpetConfig = addr(0xfed00010n);
 const hpetCounter = addr(0xfed000f0n);
 
-async function hpet(session: Session): Promise<ClockReader | undefined> {
+async function hpet(session: Session, label: string): Promise<ClockReader | undefined> {
   const first = session.batch();
   const period = first.readPhysicalMemory(hpetPeriod, 4);
   const config = first.readPhysicalMemory(hpetConfig, 8);
@@ -118,7 +125,7 @@ async function hpet(session: Session): Promise<ClockReader | undefined> {
   const nanosPerTick = femtos / 1e6;
   let last = 0;
   return {
-    info: { name: 'x86-hpet', resolutionNs: nanosPerTick, guest: true },
+    info: { name: label, resolutionNs: nanosPerTick, guest: true },
     request(batch) {
       const reply = batch.readPhysicalMemory(hpetCounter, 8);
       return () => {
@@ -133,7 +140,7 @@ async function hpet(session: Session): Promise<ClockReader | undefined> {
 const pmHz = 3_579_545;
 const pmWrap = 0x100_0000;
 
-async function acpiPm(session: Session, running: RunningTime): Promise<ClockReader | undefined> {
+async function acpiPm(session: Session, running: RunningTime, label: string): Promise<ClockReader | undefined> {
   const parse = (text: string | undefined): number | undefined => {
     const found = text === undefined ? null : /=\s*(0x[0-9a-f]+)/i.exec(text);
     const value = found ? Number(found[1]) : Number.NaN;
@@ -146,7 +153,7 @@ async function acpiPm(session: Session, running: RunningTime): Promise<ClockRead
   let lastRaw = first;
   let lastRunning = running();
   return {
-    info: { name: 'x86-acpi-pm', resolutionNs: 1e9 / pmHz, guest: true },
+    info: { name: label, resolutionNs: 1e9 / pmHz, guest: true },
     request(batch) {
       const reply = batch.monitor('i /w 0x608');
       return () => {

@@ -1,4 +1,4 @@
-import { architectureOf, standing, standingRegisters } from '../arch/index.js';
+import { architectureOf } from '../arch/index.js';
 import { addr } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
@@ -17,47 +17,28 @@ const kernelHalf = 1n << 63n;
  */
 export async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<boolean> {
   const arch = architectureOf(elf.machine);
-  if (!arch || isProcess(session.features)) return false;
-  const names = standingRegisters(arch.name).filter((name) => session.target.register(name) !== undefined);
+  const levels = arch?.privilege;
+  if (!levels || isProcess(session.features)) return false;
+  const names = levels.registers.filter((name) => session.target.register(name) !== undefined);
   const batch = session.batch();
   const registers = batch.readRegisters(session.features.registerBlock ? names : undefined);
   await batch.send();
-  const { privilege, root } = standing(arch.name, registers.value);
+  const { privilege, root } = levels.standing(registers.value);
   if (privilege === 'user') return true;
   if (isKernel(elf)) return false;
-  // An x86 that does not page yet runs no 64-bit program: it is at its boot.
-  return arch.name === 'x86_64' || root !== undefined || privilege === 'firmware' || (await session.stub()).neverRan();
+  // What does not page yet is at its boot, where every program pages.
+  const isPaging = arch.addressSpaces?.turnedOnBy === 'always' || root !== undefined || privilege === 'firmware';
+  return isPaging || (await session.stub()).neverRan();
 }
 
 /** Whether a program has instructions that only kernels have, or lies where only they do. */
 export function isKernel(elf: ElfFile): boolean {
-  const arch = architectureOf(elf.machine)?.name;
+  const levels = architectureOf(elf.machine)?.privilege;
   for (const { type, flags, address, fileSize } of elf.segments) {
     if (type !== PT_LOAD || (flags & executable) === 0) continue;
     if (address >= kernelHalf) return true;
     const code = elf.bytesAt(addr(address), fileSize);
-    if (code && (arch === 'riscv64' ? returnsFromTraps(code) : setsUpPaging(code))) return true;
+    if (code && levels?.isKernelCode(code)) return true;
   }
   return false;
-}
-
-/** riscv64: `sret` or `mret`. */
-function returnsFromTraps(code: Uint8Array): boolean {
-  const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
-  for (let at = 0; at + 4 <= code.length; at += 2) {
-    const word = view.getUint32(at, true);
-    if (word === 0x10200073 || word === 0x30200073) return true;
-  }
-  return false;
-}
-
-/** x86_64: both `mov cr3, register` and `lgdt` or `lidt` of memory. One of them may be a constant by chance. */
-function setsUpPaging(code: Uint8Array): boolean {
-  let [hasRoot, hasTable] = [false, false];
-  for (let at = code.indexOf(0x0f); at >= 0 && at + 2 < code.length; at = code.indexOf(0x0f, at + 1)) {
-    const [opcode, operand = 0] = [code[at + 1], code[at + 2]];
-    hasRoot ||= opcode === 0x22 && operand >= 0xd8 && operand <= 0xdf;
-    hasTable ||= opcode === 0x01 && operand < 0xc0 && ((operand >> 3) & 7) >> 1 === 1;
-  }
-  return hasRoot && hasTable;
 }

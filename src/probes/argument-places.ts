@@ -47,10 +47,11 @@ export interface Placed {
 }
 
 /**
- * The integer part of the calling conventions: RISC-V ELF psABI, "Integer Calling Convention"; System V ABI, AMD64 supplement,
- * section 3.2.3; rustc_ty_utils/src/abi.rs for rustc's own, in which each scalar has a register and a block of bytes above one word is
- * passed by address. Behind a floating-point argument nothing is known: whether it takes one of the integer registers depends
- * on the target's float ABI. `resultInMemory`: the first register holds the address of the result; undefined where that is not known.
+ * The integer part of the calling conventions: the platform's as {@link Architecture} says, that of RISC-V's and
+ * AMD64's psABI; and rustc_ty_utils/src/abi.rs for rustc's own, in which each scalar has a register and a block of
+ * bytes above one word is passed by address. Behind a floating-point argument nothing is known: whether it takes one
+ * of the integer registers depends on the target's float ABI. `resultInMemory`: the first register holds the address
+ * of the result; undefined where that is not known.
  */
 export function placeArguments(
   arch: Architecture,
@@ -58,6 +59,7 @@ export function placeArguments(
   types: readonly Shape[],
   resultInMemory: boolean | undefined,
 ): Placed {
+  const { aggregates } = arch;
   let used = resultInMemory === false ? 0 : 1;
   let known = resultInMemory !== undefined;
   let stack = false;
@@ -94,15 +96,18 @@ export function placeArguments(
       if (type.kind === 'integer' || size <= WORD) return words(bytesInWords(size));
       return byAddress();
     }
-    if (size <= 2 * WORD) {
-      // On x86 such a struct lies in registers as a whole or not at all.
-      if (arch.name === 'x86_64' && used + Math.ceil(size / WORD) > arch.arguments.length) {
-        stack = true;
-        return unavailable;
-      }
-      return words(bytesInWords(size));
+    if (aggregates === undefined && !scalarKinds.has(type.kind)) {
+      known = false;
+      stack = true;
+      return unavailable;
     }
-    if (arch.name === 'riscv64') return byAddress();
+    if (size <= 2 * WORD) {
+      const fits = used + Math.ceil(size / WORD) <= arch.arguments.length;
+      if (fits || aggregates?.maySplit) return words(bytesInWords(size));
+      stack = true;
+      return unavailable;
+    }
+    if (aggregates?.large === 'by-address') return byAddress();
     stack = true;
     return unavailable;
   });
@@ -224,6 +229,8 @@ function bytesInWords(size: number): { offset: number; size: number }[] {
 function isStackPointer(arch: Architecture, op: number): boolean {
   return op >= DW_OP.breg0 && op <= DW_OP.breg31 && arch.dwarfRegister(op - DW_OP.breg0) === arch.sp;
 }
+
+const scalarKinds: ReadonlySet<Shape['kind']> = new Set(['integer', 'bool', 'char', 'enumeration', 'pointer']);
 
 function holdsFloat(type: Shape, depth = 0): boolean {
   if (depth > 16) return true;

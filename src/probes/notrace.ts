@@ -5,10 +5,8 @@ import type { ElfFile } from '../elf/index.js';
 /** Functions that are reached, or left, in another way than by a call and a return. */
 const byName: readonly { readonly name: RegExp; readonly reason: string }[] = [
   { name: /\.cold(\.\d+)?$/, reason: 'the cold part of a function: jumped to, not called' },
-  { name: /^__riscv_(save|restore)_\d+$/, reason: 'part of a prologue: called with another return register' },
   { name: /^OUTLINED_FUNCTION_\d+$/, reason: 'outlined code: called with another return register' },
   { name: /^(_?mcount|__fentry__)$/, reason: "a profiler's hook: called before a function has a frame" },
-  { name: /^__x86_(indirect|return)_thunk/, reason: 'a thunk: jumped to in place of a return or a jump' },
 ];
 
 /** Sections whose code Linux itself forbids to probe (include/linux/compiler_types.h, `noinstr`; asm-generic/kprobes.h). */
@@ -33,7 +31,8 @@ export class NoTrace {
   /** `symbol`: as the symbol table spells it. */
   reason(symbol: string | undefined, address: Addr, size: number): string | undefined {
     if (address === this.#elf.entry) return 'the entry point of the program: it has no caller, and no stack yet';
-    const named = symbol === undefined ? undefined : byName.find(({ name }) => name.test(symbol));
+    const irregular = [...byName, ...(this.#arch.irregularFunctions ?? [])];
+    const named = symbol === undefined ? undefined : irregular.find(({ name }) => name.test(symbol));
     if (named) return named.reason;
     const section = this.#elf.sections.find(
       (one) =>
@@ -46,11 +45,14 @@ export class NoTrace {
     return this.#entryReason(address, size);
   }
 
-  /** A handler that the hardware enters has no return address where a call would leave one. */
+  /**
+   * A handler that the hardware enters has no return address where a call leaves one. Without `frames` it is not
+   * found.
+   */
   #entryReason(address: Addr, size: number): string | undefined {
     const bytes = size === 0 ? undefined : this.#elf.bytesAt(address, Math.min(size, mostCode));
     if (bytes === undefined) return size === 0 ? undefined : `the ELF has no code at ${hex(address)}`;
-    const frame = this.#arch.frames.analyse([{ start: address, bytes }]).at(address);
+    const frame = this.#arch.frames?.analyse([{ start: address, bytes }]).at(address);
     if (frame?.kind === 'bottom') return 'it makes its own stack: entered by a reset or a jump, not by a call';
     if (frame?.kind === 'row' && frame.row.interrupted) return 'a trap handler: entered by the hardware, not by a call';
     return undefined;

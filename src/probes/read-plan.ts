@@ -130,11 +130,9 @@ export function planFunction(probe: FunctionProbe, values: boolean, general: Rea
     needsStop:
       foreign !== undefined
         ? `a value lies in ${foreign} (--no-args leaves values out)`
-        : /^__riscv_(save|restore)_/.test(ref.name)
-          ? 'it does not return like a function'
-          : size === 0
-            ? 'the size of its code is not known'
-            : undefined,
+        : size === 0
+          ? 'the size of its code is not known'
+          : undefined,
     returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
     // Of several lists one must hold: that is decided when the record is read.
     when: conditions.length === 1 ? (conditions[0] ?? []) : [],

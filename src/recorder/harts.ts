@@ -1,5 +1,5 @@
+import type { HartSource } from '../arch/index.js';
 import type { ElfFile } from '../elf/index.js';
-import type { HartSource } from '../facts/index.js';
 import type { Hart, Session } from '../rsp/index.js';
 import type { HartInfo } from '../trace/index.js';
 
@@ -56,10 +56,15 @@ export class HartWords {
   }
 
   /** Learns whose word is which, while all harts stand. One that is not up yet may have another word later. */
-  async learn(session: Session, elf: ElfFile, how: HartSource['how'], number: (id: string) => number): Promise<void> {
+  async learn(
+    session: Session,
+    elf: ElfFile,
+    outside: HartSource['outside'],
+    number: (id: string) => number,
+  ): Promise<void> {
     const harts = await session.harts();
     const numbers = harts.map(({ id }) => number(id));
-    const words = await wordsOf(session, elf, how, harts);
+    const words = await wordsOf(session, elf, outside, harts);
     this.#hints = new Map();
     for (const [index, word] of words.entries()) {
       const hart = numbers[index];
@@ -98,19 +103,17 @@ export class HartWords {
 async function wordsOf(
   session: Session,
   elf: ElfFile,
-  how: HartSource['how'],
+  outside: HartSource['outside'],
   harts: readonly Hart[],
 ): Promise<(bigint | undefined)[]> {
-  switch (how) {
-    case 'tp':
-      return registerOfEach(session, harts, 'tp');
-    case 'mhartid':
-      return registerOfEach(session, harts, 'mhartid');
+  switch (outside?.kind) {
+    case 'register':
+      return registerOfEach(session, harts, outside.name);
+    case 'linux-cpu':
+      return linuxCpus(session, elf, await registerOfEach(session, harts, outside.hartRegister));
     case 'apic':
       return apicsOf(session, harts.length);
-    case 'at-tp':
-      return linuxCpus(session, elf, await registerOfEach(session, harts, 'mhartid'));
-    case 'fs':
+    case undefined:
       return [];
   }
 }

@@ -1,6 +1,5 @@
 export {
   addressesOf,
-  architectureFor,
   type EnginePlanWishes,
   enginePlan,
   loadedProgram,

@@ -1,11 +1,11 @@
-import { type Architecture, architectureOf } from '../arch/index.js';
+import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { DebugInfo } from '../dwarf/index.js';
 import { type DebugFileOptions, ElfFile } from '../elf/index.js';
 import { type EngineName, type EnginePlanOptions, lookAtPlans } from '../engines/index.js';
-import { changesItsCode, hartSource, loadedElf, verifyCode } from '../facts/index.js';
+import { architectureFor, changesItsCode, hartSource, loadedElf, verifyCode } from '../facts/index.js';
 import { type FutureSet, findFutures } from '../futures/index.js';
 import {
   type AnyProbe,
@@ -68,17 +68,6 @@ export async function prepare(
   debugFiles: DebugFileOptions = {},
 ): Promise<Program> {
   return understand(await ElfFile.open(path, { ...debugFiles, logger }), specs, logger);
-}
-
-/** The architecture that an ELF is for. Throws `ARCH_UNSUPPORTED`. */
-export function architectureFor(elf: ElfFile): Architecture {
-  const arch = architectureOf(elf.machine);
-  if (arch) return arch;
-  throw new RsptraceError(
-    'ARCH_UNSUPPORTED',
-    `${elf.path} is for an architecture (e_machine ${elf.machine}) that rsptrace does not know`,
-    { hint: 'riscv64 (243) and x86_64 (62) are supported' },
-  );
 }
 
 async function understand(elf: ElfFile, specs: readonly AnyProbe[], logger: Logger): Promise<Program> {
@@ -179,7 +168,8 @@ function planAll(
       hint: "add --probe 'poll:GLOB', or leave --bt out",
     });
   }
-  const general = generalRegisters(arch);
+  // Those that trampolines can record.
+  const general = new Set(arch.generalRegisters);
   const plans = mergePlans([
     ...(polls?.probes.probes ?? []).map((probe) =>
       planPoll(probe, arch.results, mayInline, probe.isAround ? undefined : stackDepth),
@@ -207,10 +197,4 @@ export function planHarts(
 ): Pick<EnginePlanOptions, 'harts' | 'hart'> {
   const several = harts > 1 && !isProcess(session.features);
   return { harts, hart: several ? hartSource(arch, elf, debug, harts) : undefined };
-}
-
-/** Registers that hold integers, those that trampolines can record. */
-function generalRegisters(arch: Architecture): ReadonlySet<string> {
-  const numbers = Array.from({ length: arch.name === 'riscv64' ? 32 : 16 }, (_, number) => arch.dwarfRegister(number));
-  return new Set(numbers.filter((name) => name !== undefined));
 }

@@ -216,7 +216,7 @@ export class Run {
     const done = await this.engines.arrive(this.engine, onError, inUserMode || isElsewhere);
     // Before the first record is looked at: the target stands.
     if (this.engines.scratch !== undefined && plan.hart && !isRefusal(plan.hart)) {
-      await words.learn(this.session, program.elf, plan.hart.how, (id) => harts.number(id));
+      await words.learn(this.session, program.elf, plan.hart.outside, (id) => harts.number(id));
     }
     return done;
   }

@@ -7,7 +7,7 @@ import type { ClockInfo, GuestNanos } from '../trace/index.js';
 import type { RecordOptions } from './recording.js';
 import type { Verified } from './verify.js';
 
-/** Ticks a second of riscv's `time` on QEMU's `virt` machine. */
+/** Ticks a second of the time counter of QEMU's `virt` machine. */
 const defaultTimebaseHz = 10_000_000;
 
 /** The clock of a trace: found at the first stop, and the counter of records beside it. */
@@ -37,7 +37,7 @@ export class TraceClock {
 
   find(session: Session): Promise<ClockReader> {
     const { clock, timebaseHz } = this.#options;
-    return findClock(session, this.#target.program.arch.name, this.#running, clock, timebaseHz);
+    return findClock(session, this.#target.program.arch, this.#running, clock, timebaseHz);
   }
 
   /** The machine was reset, and its clock now says `time`: the trace's time goes on from `last`. */

@@ -61,6 +61,11 @@ export async function verify(options: RecordOptions): Promise<Verified> {
       { places: elsewhere.length },
       'other code is there now: hits count in the address spaces where the program runs',
     );
+  if (!isProcess(session.features) && !arch.privilege)
+    logger.warn(
+      { arch: arch.name },
+      'who runs on a hart is not known: hits by other programs are told by their code only',
+    );
   const harts = new HartNumbers((await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) })));
   const count = harts.all().length;
   const specs = program.watches.map(({ spec }) => spec);

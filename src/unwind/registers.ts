@@ -40,17 +40,15 @@ export class RegisterFile {
   readonly kept: readonly boolean[];
   readonly #names = new Map<string, number>();
 
-  constructor(arch: Architecture) {
-    this.model = arch.frames;
-    const { registerCount, returnAddress, special, preserved } = this.model;
+  constructor(arch: Architecture, model: FrameModel) {
+    this.model = model;
+    const { registerCount, returnAddress, special, preserved, fixed } = this.model;
     for (let number = 0; number <= Math.max(registerCount - 1, returnAddress); number++) {
       const name = arch.dwarfRegister(number);
       if (name !== undefined) this.#names.set(name, number);
     }
     for (const [number, name] of special) this.#names.set(name, number);
-    // Registers that belong to a thread or a program stay what they are (zero, gp and tp of RISC-V).
-    const global = new Set(['zero', 'gp', 'tp'].map((name) => this.#names.get(name)));
-    this.kept = Array.from({ length: registerCount }, (_, n) => preserved.includes(n) || global.has(n));
+    this.kept = Array.from({ length: registerCount }, (_, n) => preserved.includes(n) || fixed.includes(n));
   }
 
   /** What unwinding asks of a stopped hart beyond its integer registers. */

@@ -1,5 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
@@ -26,7 +27,10 @@ export interface StackOptions {
 
 /** The bytes of stack that are read at once at first. Frames of async code are large: a poll of 2 KiB is nothing special. */
 const FIRST = 8192;
-/** Under the stack pointer lies what a leaf function of x86-64 may use without moving it (the red zone, 128 bytes). */
+/**
+ * Under the stack pointer lies what a leaf function may use without moving it (the red zone of AMD64's ABI, 128
+ * bytes).
+ */
 const BELOW = 128;
 
 /** Walks stacks of one program. What it learns about the code is kept from one stack to the next. */
@@ -37,14 +41,21 @@ export class Stacks {
   readonly #file: RegisterFile;
   readonly #images: CodeImages;
 
-  /** On x86 the architecture has to be prepared. `libraries` are where they were loaded. Throws `ELF_DAMAGED`. */
+  /**
+   * The architecture has to be prepared. `libraries` are where they were loaded. Throws `ELF_DAMAGED`,
+   * `ARCH_UNSUPPORTED`.
+   */
   constructor(elf: ElfFile, arch: Architecture, debug?: DebugInfo, libraries: readonly ElfFile[] = []) {
     this.elf = elf;
     this.#arch = arch;
-    this.#file = new RegisterFile(arch);
+    const { frames } = arch;
+    if (!frames) {
+      throw new RsptraceError('ARCH_UNSUPPORTED', `stacks on ${arch.name} cannot be walked: its frames are not known`);
+    }
+    this.#file = new RegisterFile(arch, frames);
     this.#images = new CodeImages(
-      CodeImage.program(elf, arch.frames, debug),
-      libraries.map((library) => CodeImage.library(library, arch.frames)),
+      CodeImage.program(elf, frames, debug),
+      libraries.map((library) => CodeImage.library(library, frames)),
     );
   }
 

@@ -1,7 +1,7 @@
 // Page tables: what QEMU's own monitor shows of a machine that pages, and tables that no machine should have.
 import fc from 'fast-check';
 import t from 'tap';
-import type { AddressSpace, Architecture, Mapping } from '../../src/arch/index.js';
+import type { AddressSpace, CompleteArchitecture, Mapping } from '../../src/arch/index.js';
 import { riscv64, x86_64 } from '../../src/arch/index.js';
 import { type Addr, addOffset, addr } from '../../src/base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../src/base/memory-reader.js';
@@ -11,7 +11,7 @@ import { scratchFolder, start } from '../support/command.js';
 import { programOf } from '../support/hidden.js';
 import { pagingKernel } from '../support/tiny-kernels.js';
 
-async function spaceOf(session: Session, arch: Architecture): Promise<AddressSpace> {
+async function spaceOf(session: Session, arch: CompleteArchitecture): Promise<AddressSpace> {
   const physical = await session.physicalMemory();
   if (physical === undefined) throw new Error('QEMU gives no physical memory');
   const batch = session.batch();
@@ -86,7 +86,7 @@ for (const [arch, levels, scheme] of [
   const what = levels === 0 ? 'the guest of x86-o2' : 'a kernel of 4 KiB pages';
   t.test(`${scheme}: ${what}, as QEMU's monitor shows it`, async (t) => {
     const socket = `${scratchFolder(t)}/gdb`;
-    const kernel = levels === 0 ? undefined : pagingKernel(t, arch.name, levels);
+    const kernel = levels === 0 ? undefined : pagingKernel(t, arch === riscv64 ? 'riscv64' : 'x86_64', levels);
     const [program = '', ...args] = kernel?.command ?? qemuArgv('x86-o2');
     const qemu = start(program, [...args, '-S', '-gdb', `unix:${socket},server=on,wait=off`]);
     t.teardown(() => void qemu.process.kill('SIGKILL'));
@@ -144,13 +144,13 @@ function registers(values: Record<string, bigint>): RegisterReader {
   return { register: (name) => values[name] };
 }
 
-const modes: [string, Architecture, Record<string, bigint>][] = [
-  ...[8n, 9n, 10n].map((mode): [string, Architecture, Record<string, bigint>] => [
+const modes: [string, CompleteArchitecture, Record<string, bigint>][] = [
+  ...[8n, 9n, 10n].map((mode): [string, CompleteArchitecture, Record<string, bigint>] => [
     `satp mode ${mode}`,
     riscv64,
     { satp: mode << 60n, priv: 1n },
   ]),
-  ...[0n, 0x1000n].map((cr4): [string, Architecture, Record<string, bigint>] => [
+  ...[0n, 0x1000n].map((cr4): [string, CompleteArchitecture, Record<string, bigint>] => [
     `cr4 ${cr4}`,
     x86_64,
     { cr0: 1n << 31n, cr3: 0n, cr4, efer: 0xd00n, cs: 8n },
@@ -158,7 +158,7 @@ const modes: [string, Architecture, Record<string, bigint>][] = [
 ];
 
 /** An entry that leads to one of the pages, with flags as they come. */
-function entry(arch: Architecture): fc.Arbitrary<bigint> {
+function entry(arch: CompleteArchitecture): fc.Arbitrary<bigint> {
   return fc
     .tuple(fc.nat(PAGES), fc.nat(0xff), fc.boolean(), fc.bigInt(0n, (1n << 64n) - 1n))
     .map(([page, flags, high, wild]) => {
@@ -218,7 +218,7 @@ function show(_: string, value: unknown): unknown {
 
 t.test('what cannot be told is said', async (t) => {
   const memory = machine([]);
-  const why = (arch: Architecture, values: Record<string, bigint>): string => {
+  const why = (arch: CompleteArchitecture, values: Record<string, bigint>): string => {
     const space = arch.addressSpaces.of(registers(values), memory);
     return 'refused' in space ? space.refused : space.scheme;
   };

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import { type Architecture, type FrameAt, riscv64, x86_64 } from '../../src/arch/index.js';
+import { type CompleteArchitecture, type FrameAt, riscv64, x86_64 } from '../../src/arch/index.js';
 import { addOffset, addr } from '../../src/base/addr.js';
 
 /**
@@ -12,7 +12,7 @@ import { addOffset, addr } from '../../src/base/addr.js';
  * above the frame pointer; a second part tells where the return address is: `_ra` in its register, `_at_M` at CFA - M. `none_...` has no
  * frame that could be told, `bottom_...` is code that nobody called.
  */
-function check(t: Test, arch: Architecture, source: string): void {
+function check(t: Test, arch: CompleteArchitecture, source: string): void {
   const { bytes, labels } = assemble(arch, source);
   const start = addr(0x10000);
   const frames = arch.frames.analyse([{ start, bytes }]);
@@ -23,7 +23,7 @@ function check(t: Test, arch: Architecture, source: string): void {
   t.ok(labels.length > 0);
 }
 
-function describe(arch: Architecture, found: FrameAt | undefined): string {
+function describe(arch: CompleteArchitecture, found: FrameAt | undefined): string {
   const { stackPointer, framePointer } = arch.frames;
   if (found?.kind !== 'row') return found?.kind === 'bottom' ? 'bottom' : 'none';
   const { cfa, registers, returnAddress, interrupted } = found.row;
@@ -44,7 +44,7 @@ function describe(arch: Architecture, found: FrameAt | undefined): string {
   return `${interrupted ? 'trap_' : ''}${base}_${cfa.offset}_${back}${sp.replace('-', 'm')}`;
 }
 
-function assemble(arch: Architecture, source: string): { bytes: Uint8Array; labels: [string, number][] } {
+function assemble(arch: CompleteArchitecture, source: string): { bytes: Uint8Array; labels: [string, number][] } {
   const folder = mkdtempSync(join(tmpdir(), 'rsptrace-prologue-'));
   try {
     const prefix = arch.name === 'riscv64' ? 'riscv64-linux-gnu-' : '';

@@ -1,5 +1,6 @@
 // The guest's clocks, on real QEMUs, each against another way to read the same hardware.
 import t, { type Test } from 'tap';
+import { riscv64, x86_64 } from '../../src/arch/index.js';
 import { addr } from '../../src/base/addr.js';
 import { findClock } from '../../src/facts/clock.js';
 import { connect, type Session } from '../../src/rsp/index.js';
@@ -30,7 +31,7 @@ const number = (bytes: Uint8Array | undefined): bigint => Buffer.from(bytes ?? [
 
 t.test('riscv: the time CSR, whose number follows from other CSRs, is mtime', async (t) => {
   const session = await attach(t, 'rv-o2-long');
-  const clock = await findClock(session, 'riscv64', () => 0);
+  const clock = await findClock(session, riscv64, () => 0);
   t.same(clock.info, { name: 'riscv-time', resolutionNs: 100, guest: true });
   for (let i = 0; i < 3; i++) {
     await runFor(session, 50);
@@ -40,10 +41,10 @@ t.test('riscv: the time CSR, whose number follows from other CSRs, is mtime', as
     await batch.send();
     t.equal(time(), Number(number(mtime.value)) * 100, 'in nanoseconds of a 10 MHz clock');
   }
-  const slower = await findClock(session, 'riscv64', () => 0, 'time', 1_000_000);
+  const slower = await findClock(session, riscv64, () => 0, 'time', 1_000_000);
   t.equal(await read(session, slower), 10 * (await read(session, clock)), '--timebase');
   await t.rejects(
-    findClock(session, 'riscv64', () => 0, 'hpet'),
+    findClock(session, riscv64, () => 0, 'hpet'),
     { code: 'CLOCK_UNAVAILABLE' },
   );
 });
@@ -54,9 +55,9 @@ t.test('riscv: what QEMU in user mode has for a time CSR is the ticks of its hos
   const { address } = await server.start(t, 2);
   const session = await connect(address, { waitMs: 10_000 });
   t.teardown(() => session.close());
-  t.same((await findClock(session, 'riscv64', () => 0)).info.guest, false);
+  t.same((await findClock(session, riscv64, () => 0)).info.guest, false);
   await t.rejects(
-    findClock(session, 'riscv64', () => 0, 'time'),
+    findClock(session, riscv64, () => 0, 'time'),
     { code: 'CLOCK_UNAVAILABLE' },
   );
 });
@@ -71,9 +72,9 @@ t.test('OpenOCD: a hart without a time CSR, for which it answers zeros', async (
   const answer = batch.readRegister('time');
   await batch.send();
   t.equal(answer.value, 0n, 'no error');
-  t.same((await findClock(session, 'riscv64', () => 0)).info.guest, false);
+  t.same((await findClock(session, riscv64, () => 0)).info.guest, false);
   await t.rejects(
-    findClock(session, 'riscv64', () => 0, 'time'),
+    findClock(session, riscv64, () => 0, 'time'),
     { code: 'CLOCK_UNAVAILABLE', hint: /others here: intervals$/ },
   );
 });
@@ -82,7 +83,7 @@ t.test('x86: the ACPI PM timer, across the wraps of its 24 bits', async (t) => {
   const session = await attach(t, 'x86-o2-long');
   let ran = 0;
   await runFor(session, 500);
-  const clock = await findClock(session, 'x86_64', () => ran);
+  const clock = await findClock(session, x86_64, () => ran);
   t.equal(clock.info.name, 'x86-acpi-pm');
   const first = await read(session, clock);
   t.equal(await read(session, clock), first, 'stands still while the guest is stopped');
@@ -99,12 +100,12 @@ t.test('x86: HPET only where the guest has started it, and then in its own ticks
   const session = await attach(t, 'x86-o2-long');
   await runFor(session, 500);
   await t.rejects(
-    findClock(session, 'x86_64', () => 0, 'hpet'),
+    findClock(session, x86_64, () => 0, 'hpet'),
     { code: 'CLOCK_UNAVAILABLE' },
   );
   const physical = await session.physicalMemory();
   t.ok(await physical?.write(addr(0xfed00010n), Uint8Array.of(1, 0, 0, 0, 0, 0, 0, 0)));
-  const clock = await findClock(session, 'x86_64', () => 0);
+  const clock = await findClock(session, x86_64, () => 0);
   t.equal(clock.info.name, 'x86-hpet');
   t.equal(clock.info.resolutionNs, 10, "QEMU's HPET runs at 100 MHz");
   await runFor(session, 100);
@@ -120,7 +121,7 @@ t.test('x86: HPET only where the guest has started it, and then in its own ticks
 t.test('without a clock of the guest, the time that it ran', async (t) => {
   const session = await attach(t, 'rv-o2');
   let ran = 5;
-  const clock = await findClock(session, 'riscv64', () => ran, 'intervals');
+  const clock = await findClock(session, riscv64, () => ran, 'intervals');
   t.equal(clock.info.guest, false);
   t.equal(await read(session, clock), 5);
   ran = 1e9;

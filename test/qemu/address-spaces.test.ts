@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { architectureNamed, standing, standingRegisters } from '../../src/arch/index.js';
+import { architectureNamed, riscv64, x86_64 } from '../../src/arch/index.js';
 import { addr } from '../../src/base/addr.js';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
@@ -110,6 +110,7 @@ async function inUserMode(t: Test, kernel: string): Promise<void> {
   const { socket } = frozenGuest(t, kernel);
   const remote = `unix:${socket}`;
   const { arch: name } = guest(kernel);
+  const { privilege } = name === 'riscv64' ? riscv64 : x86_64;
   const session = await connect(remote, { waitMs: 5000 });
   const arch = architectureNamed(session.target.architecture ?? '');
   const at = {
@@ -121,9 +122,9 @@ async function inUserMode(t: Test, kernel: string): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {
     await session.resume();
     const batch = session.batch();
-    const registers = batch.readRegisters(standingRegisters(name).filter((one) => session.target.register(one)));
+    const registers = batch.readRegisters(privilege.registers.filter((one) => session.target.register(one)));
     await batch.send();
-    if (standing(name, registers.value).privilege === 'user') break;
+    if (privilege.standing(registers.value).privilege === 'user') break;
     await session.stepOver('p01.01', [at]);
   }
   t.ok(arch);

@@ -22,7 +22,7 @@ async function words(tp: readonly number[]): Promise<HartWords> {
   const session = await connect(stub.path);
   const known = new HartWords(4);
   // Only Linux asks the ELF.
-  await known.learn(session, {} as ElfFile, 'tp', (id) => Number(id.at(-1)) - 1);
+  await known.learn(session, {} as ElfFile, { kind: 'register', name: 'tp' }, (id) => Number(id.at(-1)) - 1);
   session.close();
   return known;
 }

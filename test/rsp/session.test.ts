@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
+import { knownArchitectures } from '../../src/facts/index.js';
 import { connect } from '../../src/rsp/index.js';
 import { FakeStub, riscv, type Script } from '../support/fake-stub.js';
 import { open } from './open.js';
@@ -282,7 +283,10 @@ t.test('a stub without p and P: out of g, and one G for all changes', async (t) 
 
 t.test('a stub without target.xml', async (t) => {
   const nothing: Script = { 'qSupported*': 'PacketSize=1000' };
-  const { stub, session } = await open(nothing, { expectedArchitecture: 'riscv64' });
+  const { stub, session } = await open(nothing, {
+    architectures: knownArchitectures(),
+    expectedArchitecture: 'riscv64',
+  });
   await using _ = stub;
   t.equal(session.target.source, 'built-in');
   const batch = session.batch();

@@ -40,7 +40,7 @@ export async function countingEngine(
     code: options.code ?? (() => undefined),
     isSameProgram: async () => true,
     hartNumber: (id) => Math.max(0, harts.indexOf(id ?? '')),
-    findClock: () => findClock(session, arch.name, () => engine.runningTime(), 'auto'),
+    findClock: () => findClock(session, arch, () => engine.runningTime(), 'auto'),
     tracer: {
       wants: () => [],
       react: ({ hart, pc }) => {

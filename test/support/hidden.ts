@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { type Architecture, architectureNamed, architectureOf } from '../../src/arch/index.js';
+import { type Architecture, architectureOf, architectures } from '../../src/arch/index.js';
 import { isRefusal } from '../../src/base/refusal.js';
 import { startQemu } from '../../src/cli/qemu.js';
 import { ElfFile } from '../../src/elf/index.js';
@@ -36,7 +36,7 @@ export async function hiddenMachine(t: Test, command: readonly string[]): Promis
     clearTimeout(killer);
     plan[Symbol.dispose]();
   });
-  const arch = architectureNamed(plan.machine.kind === 'pc' ? 'i386:x86-64' : 'riscv:rv64');
+  const arch = architectures().find(({ name }) => name === plan.machine.emulates);
   const vector = arch && (await ResetVector.find(session, arch));
   if (vector === undefined) throw new Error('the machine does not stand at its reset vector');
   const hidden = await HiddenMemory.reserve(session, plan);

@@ -126,7 +126,7 @@ async function record(
     // The short guests see some forty ticks in all.
     SHARE: name.endsWith('-long') ? '0.2' : '0.05',
     TICK: hex(tickOf(elf)),
-    REGISTERS: registerNames[arch.name],
+    REGISTERS: arch.name === 'riscv64' ? registerNames.riscv64 : registerNames.x86_64,
     SEED: String(seed),
   };
   const script = join(import.meta.dirname, 'gdb-stacks.py');

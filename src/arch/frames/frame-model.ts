@@ -45,6 +45,8 @@ export interface FrameModel {
   readonly returnAddress: number;
   /** Integer registers that a function hands back as it found them. */
   readonly preserved: readonly number[];
+  /** Integer registers that no function changes: constants, and those that belong to a thread or a program. */
+  readonly fixed: readonly number[];
   /** Registers beyond the integer ones that rows may speak of: DWARF number to target-description name. */
   readonly special: ReadonlyMap<number, string>;
   /** CFA at a function's first instruction, from the stack pointer. */
@@ -54,8 +56,8 @@ export interface FrameModel {
   /** A function's first instruction. */
   readonly entryRow: UnwindRow;
   /**
-   * Follows a function's code from its first instruction, `ranges[0].start`. Other ranges are parts that the compiler moved away. On x86
-   * call `prepare` of the architecture first.
+   * Follows a function's code from its first instruction, `ranges[0].start`. Other ranges are parts that the compiler
+   * moved away. Call `prepare` of the architecture first.
    */
   analyse(ranges: readonly CodeRange[]): FunctionFrames;
 }

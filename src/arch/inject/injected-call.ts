@@ -1,6 +1,6 @@
 import type { Addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import type { Effects } from '../architecture.js';
+import type { Effects } from '../instructions.js';
 
 /** Has a hart that stands at a function's first instruction call that function once for us before its own call of it. */
 export interface InjectedCall {

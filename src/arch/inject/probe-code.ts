@@ -109,12 +109,14 @@ export type FieldSource =
   | { readonly kind: 'return-address' }
   | { readonly kind: 'kept'; readonly index: number }
   | { readonly kind: 'constant'; readonly value: bigint }
-  | { readonly kind: 'time'; readonly counter: 'time' | 'cycle' | 'tsc' }
+  | { readonly kind: 'time'; readonly counter: string }
   /**
-   * Which hart or thread: riscv `mhartid` (M-mode only), `tp`, or the 32 bits so many bytes above it; x86 the number of the processor's APIC, 0
-   * to 255, or the word so many bytes above fs's base, 0 unless given (threads of a psABI runtime).
+   * Which hart or thread it is. `how` is one of the architecture's ways:
+   *
+   *   riscv  `mhartid` (M-mode only) | `tp` | `at-tp`: the 32 bits at tp + `offset`
+   *   x86    `apic`: the number of the processor's APIC, 0 to 255 | `fs`: the word at fs's base + `offset`, 0 unless given
    */
-  | { readonly kind: 'hart'; readonly how: 'mhartid' | 'tp' | 'at-tp' | 'apic' | 'fs'; readonly offset?: number }
+  | { readonly kind: 'hart'; readonly how: string; readonly offset?: number }
   /**
    * Memory at a pointer: all-ones where the pointer is null or not a multiple of `align`. Only pointers that are references by the
    * program's own types may be given: a wild load faults in the target.
@@ -124,6 +126,25 @@ export type FieldSource =
   | { readonly kind: 'control'; readonly offset: number }
   /** The address of the Future whose poll is open in this thread, or 0: the first of {@link OuterWords}. */
   | { readonly kind: 'outer' };
+
+/** The word by which a trampoline tells its hart, and where the client finds the same word. */
+export type HartSource = FieldSource & {
+  readonly kind: 'hart';
+  /** Where the client reads that word of a stopped hart; undefined where it cannot. */
+  readonly outside?:
+    | { readonly kind: 'register'; readonly name: string }
+    /** The number that Linux gave the CPU whose hart's number is in the register. */
+    | { readonly kind: 'linux-cpu'; readonly hartRegister: string }
+    /** The number of the processor's APIC. */
+    | { readonly kind: 'apic' };
+};
+
+/** What has to be known of a guest to choose a {@link HartSource}. */
+export interface HartsOfGuest {
+  readonly count: number;
+  /** Only of a Linux kernel: the offset of the CPU's number in a task; undefined where neither BTF nor DWARF has it. */
+  readonly cpuInTask?: (() => number | undefined) | undefined;
+}
 
 export type LoadBase =
   | { readonly kind: 'register'; readonly name: string }
@@ -326,6 +347,8 @@ export interface ClockSample {
 
 /** What trampolines in a process of Linux need besides. */
 export interface ProcessCode {
+  /** How threads are told apart. */
+  readonly thread: HartSource;
   /** As {@link ProbeCode.wait}, but it sleeps between two looks: who drains wants the processor. */
   wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
   /** How often it sleeps before it gives up: some seconds, so that a client that is starved of time is not given up. */
@@ -401,7 +424,11 @@ export interface ProbeCode {
   flush(at: Addr, ring: Omit<RingGeometry, 'wait'>): Uint8Array;
   /** Passes of the wait routine's breakpoint in about a second, on an emulator, with {@link looksAtOnce} before each. */
   readonly spinsPerSecond: number;
-  /** How to find the rate of the counter that records have; undefined where the platform tells it. */
+  /** The counter that records have for their time, as {@link FieldSource} names it. */
+  readonly counter: string;
+  /** How the harts of a machine can be told apart, all through the program's life; refused in words for a person. */
+  hartSource(guest: HartsOfGuest): HartSource | Refusal;
+  /** How to find the rate of {@link counter}; undefined where the platform tells it. */
   readonly calibration?: CounterCalibration;
   /** Undefined where processes are not supported. */
   readonly process?: ProcessCode;

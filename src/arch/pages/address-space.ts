@@ -25,8 +25,8 @@ export interface LargePageTable {
 
 /** How one hart sees memory at one stop. Tables that were read are not read again: what is written to them later does not show. */
 export interface AddressSpace {
-  /** `off` where addresses are physical. */
-  readonly scheme: 'off' | 'sv39' | 'sv48' | 'sv57' | '4-level' | '5-level';
+  /** `off` where addresses are physical, else as the specification names it. */
+  readonly scheme: string;
   /** Whether the hart runs in user mode: its page table is then a process's, which need not hold the kernel. */
   readonly user: boolean;
   /** The leaf through which an address goes; undefined where it is not mapped, or its path is not what the architecture allows. */
@@ -46,6 +46,7 @@ export interface AddressSpace {
   tableEntry(physical: Addr): bigint;
 }
 
+/** How page tables are read: tables of 512 entries of 8 bytes, as `page-walk.ts` walks them. */
 export interface AddressSpaces {
   /** The registers that {@link of} wants, by their target-description names. */
   readonly registers: readonly string[];
@@ -54,4 +55,8 @@ export interface AddressSpaces {
    * known, or a paging mode is not supported.
    */
   of(registers: RegisterReader, physical: MemoryReader): AddressSpace | { readonly refused: string };
+  /** Whether code can turn paging on; `always`: no kernel of this architecture runs without. */
+  readonly turnedOnBy: 'always' | ((code: Uint8Array) => boolean);
+  /** Bits of an entry that the processor may set: accessed and dirty. */
+  readonly hardwareBits: bigint;
 }

@@ -1,6 +1,6 @@
 import { addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import type { MemoryAccess } from '../architecture.js';
+import type { MemoryAccess } from '../instructions.js';
 import { decode } from './decode.js';
 import { integerName } from './registers.js';
 

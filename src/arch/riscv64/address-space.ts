@@ -17,6 +17,8 @@ const G = 32n;
 const A = 64n;
 const D = 128n;
 const N = 1n << 63n;
+/** The CSR's number. */
+const SATP = 0x180;
 const MACHINE = 3n;
 const VIRTUAL = 4n;
 
@@ -60,7 +62,25 @@ export const addressSpaces: AddressSpaces = {
       tableEntry,
     };
   },
+  turnedOnBy: writesSatp,
+  hardwareBits: A | D,
 };
+
+/**
+ * Finds csrrw/csrrs/csrrc[i] of satp at every two bytes. Data that looks like one only delays the start of
+ * trampolines.
+ */
+function writesSatp(code: Uint8Array): boolean {
+  const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
+  for (let at = 0; at + 4 <= code.length; at += 2) {
+    const word = view.getUint32(at, true);
+    // imm[31:20] = CSR | rs1 or uimm [19:15] | funct3 [14:12] | rd [11:7] | 1110011
+    if ((word & 0x7f) !== 0x73 || word >>> 20 !== SATP) continue;
+    // funct3 0 and 4 are no CSR instructions; rs1 x0 and uimm 0 write zero (csrrw) or nothing (csrrs, csrrc).
+    if ((word & 0x3000) !== 0 && (word & 0xf_8000) !== 0) return true;
+  }
+  return false;
+}
 
 const inner = { readable: true, writable: true, executable: true, user: true } as const;
 

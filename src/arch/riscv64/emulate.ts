@@ -1,7 +1,7 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import type { Effects, EmulatedInstruction } from '../architecture.js';
 import { bytesOf, isStackAddress, noLoad, noMemory, unsignedOf } from '../effects.js';
+import type { Effects, EmulatedInstruction } from '../instructions.js';
 import { compute, taken, withImmediate } from './arithmetic.js';
 import { decode, type Instruction } from './decode.js';
 import { textOf } from './disassembly.js';

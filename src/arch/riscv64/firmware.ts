@@ -9,7 +9,7 @@
 // an ecall.
 import { addr } from '../../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
-import type { BelowFirmware } from '../architecture.js';
+import type { BelowFirmware } from '../privilege.js';
 import { dwarfRegister } from './registers.js';
 
 const MACHINE = 3n;

@@ -1,36 +1,52 @@
-import type { Architecture } from '../architecture.js';
+import type { CompleteArchitecture } from '../architecture.js';
 import { memoryAccess } from './access.js';
 import { addressSpaces } from './address-space.js';
+import { clocks } from './clocks.js';
 import { lengthOf } from './decode.js';
 import { emulate } from './emulate.js';
-import { belowFirmware } from './firmware.js';
 import { injectedCall } from './injected-call.js';
+import { linux } from './linux.js';
+import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
-import { dwarfRegister } from './registers.js';
+import { dwarfRegister, generalRegisters, registerDefaults } from './registers.js';
+import { reset } from './reset.js';
+import { systemRegisters } from './system-registers.js';
 import { probeCode } from './trampoline.js';
 
 /** 64-bit RISC-V, little-endian, as the RISC-V ELF psABI calls and numbers things. */
-export const riscv64: Architecture = {
+export const riscv64: CompleteArchitecture = {
   name: 'riscv64',
   elfMachine: 243,
   gdbNames: ['riscv:rv64', 'riscv64'],
   pc: 'pc',
   sp: 'sp',
-  trapRegisters: ['sepc', 'mepc'],
-  watchStops: 'before',
+  generalRegisters,
+  dwarfRegister,
+  registerDefaults,
   arguments: ['a0', 'a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7'],
   results: ['a0', 'a1'],
   returnAddress: { in: 'register', name: 'ra' },
-  dwarfRegister,
-  breakpointKind: (code) => (lengthOf(code[0] ?? 0xff) === 2 ? 2 : 4),
-  isBreakpoint: ([a, b, c, d]) => (a === 0x02 && b === 0x90) || (a === 0x73 && b === 0x00 && c === 0x10 && d === 0x00),
   stackPointerAfterReturn: (atEntry) => atEntry,
+  aggregates: { maySplit: true, large: 'by-address' },
+  irregularFunctions: [
+    { name: /^__riscv_(save|restore)_\d+$/, reason: 'part of a prologue: called with another return register' },
+  ],
+  codeAlignment: 2,
+  breakpointKind: (code) => (lengthOf(code[0] ?? 0xff) === 2 ? 2 : 4),
+  // c.ebreak, ebreak.
+  isBreakpoint: ([a, b, c, d]) => (a === 0x02 && b === 0x90) || (a === 0x73 && b === 0x00 && c === 0x10 && d === 0x00),
   emulate,
+  // Debug Specification: `mcontrol.timing` is 0, as debuggers set it.
+  watchStops: 'before',
   memoryAccess,
+  prepare: async () => {},
   frames,
+  clocks,
+  privilege,
+  addressSpaces,
   probeCode,
   injectedCall,
-  addressSpaces,
-  belowFirmware,
-  prepare: async () => {},
+  reset,
+  systemRegisters,
+  linux,
 };

@@ -51,6 +51,8 @@ const rules: FrameRules = {
 
 export const frames: FrameModel = {
   registerCount: 32,
+  // zero, gp, tp.
+  fixed: [0, 3, 4],
   stackPointer: SP,
   framePointer: FP,
   returnAddress: RA,

@@ -225,7 +225,7 @@ export function sourceValue(
       assembler.loadConstant(T3, from.value);
       return T3;
     case 'time':
-      if (from.counter === 'tsc') throw new RangeError('RISC-V has no tsc');
+      if (from.counter !== 'time' && from.counter !== 'cycle') throw new RangeError(`RISC-V has no ${from.counter}`);
       assembler.emit(csr('csrrs', T3, timeCsrs[from.counter], 0));
       return T3;
     case 'hart':

@@ -1,3 +1,5 @@
+import type { RegisterDefaults } from '../registers.js';
+
 /**
  * RISC-V ELF psABI: "Register Convention" (names), "DWARF Register Numbers". x8 is `fp` in every stub's target description and `s0` in
  * every assembler: the first name is the one used towards a stub, the second only in text. CSRs (DWARF 4096 to 8191) have no fixed names.
@@ -9,6 +11,15 @@ const float =
   'ft0 ft1 ft2 ft3 ft4 ft5 ft6 ft7 fs0 fs1 fa0 fa1 fa2 fa3 fa4 fa5 fa6 fa7 fs2 fs3 fs4 fs5 fs6 fs7 fs8 fs9 fs10 fs11 ft8 ft9 ft10 ft11'.split(
     ' ',
   );
+
+/** x0 to x31. */
+export const generalRegisters: readonly string[] = integer;
+
+/** gdb's own order (gdb/riscv-tdep.h): x0 to x31, pc. */
+export const registerDefaults: RegisterDefaults = {
+  layout: [...integer, 'pc'].map((name) => ({ name, bits: 64 })),
+  aliases: integer.map((name, number) => (name === 'fp' ? ['fp', 's0', 'x8'] : [name, `x${number}`])),
+};
 
 export const RA = 1;
 export const SP = 2;

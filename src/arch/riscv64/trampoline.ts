@@ -1,10 +1,13 @@
 import { type Addr, addOffset } from '../../base/addr.js';
+import type { Refusal } from '../../base/refusal.js';
 import { checkPends } from '../inject/pending-call.js';
 import {
   controlBlock,
   type EndTrampoline,
   type EntryTrampoline,
   type ExitTrampoline,
+  type HartSource,
+  type HartsOfGuest,
   type Nesting,
   type ProbeCode,
   type ReturnHook,
@@ -255,6 +258,15 @@ function beginsWithNops(code: Uint8Array): boolean {
 }
 
 /** RISC-V's part of tracing inside the target. */
+/** `mhartid` is for M-mode only: kernels keep what tells harts apart in `tp`, Linux its task. */
+function hartSource({ cpuInTask }: HartsOfGuest): HartSource | Refusal {
+  if (!cpuInTask) return { kind: 'hart', how: 'tp', outside: { kind: 'register', name: 'tp' } };
+  const offset = cpuInTask();
+  if (offset === undefined)
+    return { refused: 'neither BTF nor DWARF tells where a task of this Linux has the number of its CPU' };
+  return { kind: 'hart', how: 'at-tp', offset, outside: { kind: 'linux-cpu', hartRegister: 'mhartid' } };
+}
+
 export const probeCode: ProbeCode = {
   patches: [
     { kind: 'near', bytes: patchLengths.near, reach: 2 ** 20 - LONGEST },
@@ -273,6 +285,8 @@ export const probeCode: ProbeCode = {
   wait,
   flush,
   spinsPerSecond: 500_000,
+  counter: 'time',
+  hartSource,
   hookedReturnOffset: () => 0,
   hookFrameBytes: hookFrameSize,
   step,

@@ -58,6 +58,8 @@ export const addressSpaces: AddressSpaces = {
       tableEntry,
     };
   },
+  turnedOnBy: 'always',
+  hardwareBits: A | D,
 };
 
 function decodeWith(entry: bigint, level: number, noExecute: boolean): Entry | undefined {

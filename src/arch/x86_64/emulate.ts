@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { EmulatedInstruction } from '../architecture.js';
+import type { EmulatedInstruction } from '../instructions.js';
 import {
   arithmetic,
   branch,

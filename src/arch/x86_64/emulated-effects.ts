@@ -1,7 +1,7 @@
 import { type Addr, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import type { Effects, EmulatedInstruction } from '../architecture.js';
 import { bytesOf, noLoad, noMemory, unsignedOf } from '../effects.js';
+import type { Effects, EmulatedInstruction } from '../instructions.js';
 import { hex, memoryText, operandText } from './disassembly.js';
 import type { Encoding, ModRm } from './encoding.js';
 import { type ArithmeticOp, conditions, holds, operate } from './flags.js';

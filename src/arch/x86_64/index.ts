@@ -1,32 +1,52 @@
-import type { Architecture } from '../architecture.js';
+import type { CompleteArchitecture } from '../architecture.js';
 import { addressSpaces } from './address-space.js';
 import { prepare } from './decode.js';
 import { emulate } from './emulate.js';
 import { injectedCall } from './injected-call.js';
+import { linux } from './linux.js';
+import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
-import { dwarfRegister } from './registers.js';
+import { dwarfRegister, generalRegisters, registerDefaults } from './registers.js';
+import { reset } from './reset.js';
+import { systemRegisters } from './system-registers.js';
 import { probeCode } from './trampoline.js';
 
 /** x86 in 64-bit mode, as the System V ABI's AMD64 supplement calls and numbers things. */
-export const x86_64: Architecture = {
+export const x86_64: CompleteArchitecture = {
   name: 'x86_64',
   elfMachine: 62,
   gdbNames: ['i386:x86-64', 'x86_64', 'x86-64'],
   pc: 'rip',
   sp: 'rsp',
-  trapRegisters: [],
-  watchStops: 'after',
+  generalRegisters,
+  dwarfRegister,
+  registerDefaults,
   arguments: ['rdi', 'rsi', 'rdx', 'rcx', 'r8', 'r9'],
   results: ['rax', 'rdx'],
   returnAddress: { in: 'stack', offset: 0 },
-  dwarfRegister,
-  breakpointKind: () => 1,
-  isBreakpoint: (code) => code[0] === 0xcc,
   stackPointerAfterReturn: (atEntry) => BigInt.asUintN(64, atEntry + 8n),
+  aggregates: { maySplit: false, large: 'on-stack' },
+  irregularFunctions: [
+    { name: /^__x86_(indirect|return)_thunk/, reason: 'a thunk: jumped to in place of a return or a jump' },
+  ],
+  codeAlignment: 1,
+  breakpointKind: () => 1,
+  // int3.
+  isBreakpoint: (code) => code[0] === 0xcc,
   emulate,
+  // Intel SDM volume 3, 18.2.4.
+  watchStops: 'after',
+  prepare,
   frames,
+  clocks: [
+    { kind: 'hpet', label: 'x86-hpet' },
+    { kind: 'acpi-pm', label: 'x86-acpi-pm' },
+  ],
+  privilege,
+  addressSpaces,
   probeCode,
   injectedCall,
-  addressSpaces,
-  prepare,
+  reset,
+  systemRegisters,
+  linux,
 };

@@ -1,7 +1,7 @@
 import { type Addr, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import type { Effects } from '../architecture.js';
 import { bytesOf, isStackAddress, noMemory, unsignedOf } from '../effects.js';
+import type { Effects } from '../instructions.js';
 import type { Encoding, Memory, ModRm } from './encoding.js';
 import { name, RBP, RSP } from './registers.js';
 

@@ -153,6 +153,7 @@ function clockResult(bytes: Uint8Array): readonly [first: ClockSample, last: Clo
 
 /** Trampolines in ring 3 on Linux. */
 export const linuxProcess: ProcessCode = {
+  thread: { kind: 'hart', how: 'fs' },
   wait,
   spins: 50_000,
   bareExit,

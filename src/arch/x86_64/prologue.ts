@@ -65,6 +65,7 @@ const decoder: FrameDecoder<Instruction> = {
 const rules: FrameRules = { numbers: Array.from({ length: 17 }, (_, index) => index), longestCall: 8 };
 
 export const frames: FrameModel = {
+  fixed: [],
   registerCount: 16,
   stackPointer: RSP,
   framePointer: RBP,

@@ -1,3 +1,5 @@
+import type { RegisterDefaults } from '../registers.js';
+
 /**
  * System V ABI, AMD64 supplement, figure 3.36 "DWARF Register Number Mapping", by the names that target descriptions use. General
  * registers also in the order that instructions number them (Intel SDM volume 2, table 3-1), which is not DWARF's.
@@ -18,6 +20,31 @@ const dwarf: readonly (string | undefined)[] = [
   'fs_base',
   'gs_base',
 ];
+
+export const generalRegisters: readonly string[] = numbered;
+
+/** gdb's own order (gdb/features/i386/64bit-core.xml, 64bit-sse.xml). */
+export const registerDefaults: RegisterDefaults = {
+  layout: [
+    ...sized('rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip'.split(' '), 64),
+    ...sized('eflags cs ss ds es fs gs'.split(' '), 32),
+    ...sized(
+      Array.from({ length: 8 }, (_, index) => `st${index}`),
+      80,
+    ),
+    ...sized('fctrl fstat ftag fiseg fioff foseg fooff fop'.split(' '), 32),
+    ...sized(
+      Array.from({ length: 16 }, (_, index) => `xmm${index}`),
+      128,
+    ),
+    ...sized(['mxcsr'], 32),
+  ],
+  aliases: [],
+};
+
+function sized(names: readonly string[], bits: number): { readonly name: string; readonly bits: number }[] {
+  return names.map((name) => ({ name, bits }));
+}
 
 export const RAX = 0;
 export const RCX = 1;

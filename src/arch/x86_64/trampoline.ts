@@ -1,4 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
+import type { Refusal } from '../../base/refusal.js';
 import { checkPends } from '../inject/pending-call.js';
 import {
   controlBlock,
@@ -7,6 +8,8 @@ import {
   type EntryTrampoline,
   type ExitTrampoline,
   type FunctionExit,
+  type HartSource,
+  type HartsOfGuest,
   type Nesting,
   type ProbeCode,
   type ReturnHook,
@@ -214,6 +217,14 @@ function patchTarget(code: Uint8Array, start: Addr): Addr | undefined {
   return addOffset(start, patchBytes + distance);
 }
 
+/** What an APIC's number has room for in the `cpuid` leaf that tells it. */
+const mostProcessors = 256;
+
+function hartSource({ count }: HartsOfGuest): HartSource | Refusal {
+  if (count <= mostProcessors) return { kind: 'hart', how: 'apic', outside: { kind: 'apic' } };
+  return { refused: `trampolines tell ${mostProcessors} processors apart, the machine has ${count}` };
+}
+
 export const probeCode: ProbeCode = {
   patches: [{ kind: 'near', bytes: patchBytes, reach: 2 ** 31 - patchBytes }],
   displace,
@@ -229,6 +240,8 @@ export const probeCode: ProbeCode = {
   flush,
   // `pause` ends QEMU's translation block: 130-250 ns a look.
   spinsPerSecond: 5_000,
+  counter: 'tsc',
+  hartSource,
   hookedReturnOffset,
   hookFrameBytes: hookBytes,
   step,

@@ -7,39 +7,52 @@
  */
 
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
-import type { Architecture } from '../../arch/index.js';
+import type { Architecture, LinuxModel } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { ElfFile } from '../../elf/index.js';
 import { parseMaps } from '../../facts/index.js';
 import { pidOf, type Session } from '../../rsp/index.js';
 
-/** `int3`. */
-const trap = 0xcc;
 const page = 4096;
 /** Of a mapping, so much is read at once. */
 const chunk = 1 << 20;
 /** SHF_EXECINSTR. */
 const executable = 4;
 
+type TrapModel = NonNullable<LinuxModel['forgottenTraps']>;
+
 /** Places of breakpoints; `seen`: one stands at each of them, else one may. */
 export interface ForgottenTraps {
+  /** The trap instruction. */
+  readonly code: Uint8Array;
   readonly places: readonly Addr[];
   readonly seen: boolean;
 }
 
-/** Where breakpoints of a client that is gone stand, or may stand, in an x86_64 process. */
-export async function forgottenTraps(session: Session, arch: Architecture, elf: ElfFile): Promise<ForgottenTraps> {
+/** Where breakpoints of a client that is gone stand, or may stand, in a process; undefined where that is not known. */
+export async function forgottenTraps(
+  session: Session,
+  arch: Architecture,
+  elf: ElfFile,
+): Promise<ForgottenTraps | undefined> {
   const [first] = await session.harts();
   const pid = Number.parseInt(pidOf(first?.id) ?? '', 16);
-  if (arch.name !== 'x86_64' || Number.isNaN(pid)) return { places: [], seen: true };
+  const model = arch.linux?.forgottenTraps;
+  if (!model || Number.isNaN(pid)) return undefined;
+  const code = Uint8Array.of(model.trap);
   const maps = await session.remoteFile(`/proc/${pid}/maps`);
   const there = maps && new TextDecoder('latin1').decode(maps);
-  const places = there && (await trapsHere(session, pid, there));
-  return places ? { places, seen: true } : { places: placesBehindCalls(elf), seen: false };
+  const places = there && (await trapsHere(session, pid, there, model));
+  return places ? { code, places, seen: true } : { code, places: placesBehindCalls(elf, model), seen: false };
 }
 
 /** Undefined where the process is not one of this machine, or not ours to read. */
-async function trapsHere(session: Session, pid: number, maps: string): Promise<readonly Addr[] | undefined> {
+async function trapsHere(
+  session: Session,
+  pid: number,
+  maps: string,
+  { trap }: TrapModel,
+): Promise<readonly Addr[] | undefined> {
   let memory: number;
   try {
     // No two processes are laid out alike.
@@ -54,7 +67,7 @@ async function trapsHere(session: Session, pid: number, maps: string): Promise<r
       if (!permissions.includes('x')) continue;
       for (let at = start; at < end; at = addOffset(at, chunk)) {
         const bytes = readHere(memory, at, Math.min(chunk, Number(end - at)));
-        if (bytes) found.push(...(await hiddenTraps(session, at, bytes)));
+        if (bytes) found.push(...(await hiddenTraps(session, at, bytes, trap)));
       }
     }
   } finally {
@@ -74,7 +87,7 @@ function readHere(memory: number, at: Addr, length: number): Uint8Array | undefi
 }
 
 /** Traps in these bytes of the process that its stub does not show. */
-async function hiddenTraps(session: Session, start: Addr, bytes: Uint8Array): Promise<readonly Addr[]> {
+async function hiddenTraps(session: Session, start: Addr, bytes: Uint8Array, trap: number): Promise<readonly Addr[]> {
   const found: Addr[] = [];
   for (let from = 0; from < bytes.length; from += page) {
     const here = bytes.subarray(from, from + page);
@@ -87,7 +100,7 @@ async function hiddenTraps(session: Session, start: Addr, bytes: Uint8Array): Pr
 }
 
 /** Functions' starts and all that a call may return to, by the bytes before it: too many do no harm. */
-function placesBehindCalls(elf: ElfFile): readonly Addr[] {
+function placesBehindCalls(elf: ElfFile, { isBehindCall }: TrapModel): readonly Addr[] {
   const places: Addr[] = [];
   for (const { type, address } of elf.symbols) if (type === 'function') places.push(address);
   for (const { address, size, flags } of elf.sections) {
@@ -95,12 +108,4 @@ function placesBehindCalls(elf: ElfFile): readonly Addr[] {
     if (code) for (let at = 2; at < code.length; at++) if (isBehindCall(code, at)) places.push(addOffset(address, at));
   }
   return places;
-}
-
-/** Intel SDM volume 2, CALL: e8 rel32; ff /2 with every form of its operand. */
-function isBehindCall(code: Uint8Array, at: number): boolean {
-  if (code[at - 5] === 0xe8) return true;
-  for (let length = 2; length <= 7; length++)
-    if (code[at - length] === 0xff && ((code[at - length + 1] ?? 0) & 0x38) === 0x10) return true;
-  return false;
 }

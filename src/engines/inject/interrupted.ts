@@ -6,8 +6,6 @@ import type { Piece } from './ring.js';
 /** Bytes of a stack that are looked at: an interrupt's frame lies near the top of it. */
 const looked = 4096;
 const PAGE = 4096n;
-/** Bytes of a frame record. */
-const RECORD = 16;
 /** Pieces of stacks that are looked at for a hart. */
 const mostStacks = 4;
 
@@ -39,8 +37,9 @@ export async function interruptedInside(
   for (const { id } of await session.harts()) {
     const batch = session.batch(id);
     const stackPointer = batch.readRegister(arch.sp);
-    const framePointer = chained && arch.name === 'riscv64' ? batch.readRegister('fp') : undefined;
-    const traps = arch.trapRegisters.flatMap((name) =>
+    const record = chained ? arch.privilege?.frameRecord : undefined;
+    const framePointer = record && batch.readRegister(record.framePointer);
+    const traps = (arch.privilege?.trapRegisters ?? []).flatMap((name) =>
       session.target.register(name) === undefined ? [] : [batch.readRegister(name)],
     );
     await batch.send();
@@ -52,22 +51,23 @@ export async function interruptedInside(
       const words = await stackWords(session, id, from);
       if (words === undefined) break;
       for (const word of words) look(word);
-      frame = frame && frameBehind(words, from, frame);
-      at = frame && frame - BigInt(RECORD);
+      frame = frame && record && frameBehind(words, from, frame, record.below);
+      at = frame && record && frame - BigInt(record.below);
     }
   }
   return found;
 }
 
 /**
- * RISC-V's frame records: the caller's frame pointer 16 bytes below a frame pointer. The first one on their chain that is not in these words, where
- * it can be a kernel's: on the stack that an interrupt has left, or higher up on this one.
+ * Frame records: the caller's frame pointer lies `below` bytes below a frame pointer. The first one on their chain
+ * that is not in these words, where it can be a kernel's: on the stack that an interrupt has left, or higher up on
+ * this one.
  */
-function frameBehind(words: BigUint64Array, from: Addr, frame: bigint): bigint | undefined {
+function frameBehind(words: BigUint64Array, from: Addr, frame: bigint, below: number): bigint | undefined {
   let next = frame;
   for (let frames = 0; frames < words.length; frames++) {
     if (next % 8n !== 0n || next >> 63n === 0n) return undefined;
-    const index = (next - BigInt(RECORD) - from) / 8n;
+    const index = (next - BigInt(below) - from) / 8n;
     if (index < 0n || index >= words.length) return frames === 0 ? undefined : next;
     next = words[Number(index)] ?? 0n;
   }

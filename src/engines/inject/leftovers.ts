@@ -39,8 +39,6 @@ interface Patched extends Start {
   readonly length: number;
 }
 
-/** Its length is what a breakpoint's removal is told of. */
-const int3 = Uint8Array.of(0xcc);
 /** Bytes at a function's start that are compared: a patch, and enough behind it to see that the ELF is the right one. */
 const compared = 16;
 /** Reads that go out in one write. */
@@ -54,10 +52,11 @@ const atOnce = 512;
  */
 export async function removeLeftovers(session: Session, arch: Architecture, elf: ElfFile): Promise<Leftovers> {
   const starts = functionStarts(elf);
-  const threads = await takeBackThreads(session);
+  const threads = await takeBackThreads(session, arch);
   const traps = await forgottenTraps(session, arch, elf);
-  const places = traps.places.map((address) => ({ address, expected: int3, size: 0 }));
-  await removeBreakpoints(session, arch, places);
+  // A breakpoint's removal is told of the trap's length.
+  const places = traps?.places.map((address) => ({ address, expected: traps.code, size: 0 }));
+  await removeBreakpoints(session, arch, places ?? []);
   await removeBreakpoints(session, arch, await hartPlaces(session, arch));
   const found = await readAll(
     session,
@@ -91,15 +90,16 @@ export async function removeLeftovers(session: Session, arch: Architecture, elf:
     different: others.filter((_, i) => !back(i)).map(({ address }) => address),
     absent,
     threads,
-    traps: traps.seen ? traps.places : [],
+    traps: traps?.seen ? traps.places : [],
   };
 }
 
 /** Threads of a process that were carrying system calls out for an rsptrace: they get their own registers back. */
-async function takeBackThreads(session: Session): Promise<readonly string[]> {
+async function takeBackThreads(session: Session, arch: Architecture): Promise<readonly string[]> {
   const threads: string[] = [];
-  if (session.target.register('orig_rax')?.offsetInG === undefined) return threads;
-  for (const { id } of await session.harts()) if (await SystemCalls.takeBack(session, id)) threads.push(id);
+  const model = arch.linux?.systemCalls;
+  if (!model || session.target.register(model.restart)?.offsetInG === undefined) return threads;
+  for (const { id } of await session.harts()) if (await SystemCalls.takeBack(session, arch, id)) threads.push(id);
   return threads;
 }
 

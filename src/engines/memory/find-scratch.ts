@@ -62,6 +62,7 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   const mapped = given === undefined && request.process ? await processScratch(request, request.process) : undefined;
   if (mapped !== undefined && !isRefusal(mapped)) return tried(request, 'memory mapped into the process', mapped);
   const pages = turnsPagingOn(elf, arch);
+  if (pages === undefined) return { refused: `page tables on ${arch.name} are not known` };
   const named = given ?? sectionMemory(elf);
   const constant = given && !given.owned ? constantIn(elf, given) : undefined;
   if (given && constant !== undefined)
@@ -93,13 +94,13 @@ function tried<T extends object | undefined>({ logger }: ScratchRequest, source:
 }
 
 async function processScratch(
-  { session, elf, logger }: ScratchRequest,
+  { session, arch, elf, logger }: ScratchRequest,
   { codeSize, dataSize }: NonNullable<ScratchRequest['process']>,
 ): Promise<Scratch | Refusal> {
   const text = textOf(elf);
   if (text === undefined) return { refused: 'the ELF has no code' };
   try {
-    return await mapIntoProcess({ session, text, codeSize, dataSize, ...(logger ? { logger } : {}) });
+    return await mapIntoProcess({ session, arch, text, codeSize, dataSize, ...(logger ? { logger } : {}) });
   } catch (error) {
     if (error instanceof RsptraceError && error.code === 'SCRATCH_UNAVAILABLE') return { refused: error.message };
     throw error;

@@ -71,6 +71,10 @@ export class GuestAllocator {
     const state = this.#state;
     if (state.kind === 'refused') return { refused: this.#no(found, state.why), later: false };
     if (state.kind === 'given') return this.#use(found, state.block, facts);
+    if (!this.#arch.injectedCall) {
+      const why = `it could not be called: how functions are on ${this.#arch.name} is not known`;
+      return { refused: this.#no(found, why), later: false };
+    }
     if (state.kind === 'new') {
       const slack = await textSlack(this.#session, this.#arch, this.#elf);
       if (isRefusal(slack)) return { refused: this.#no(found, slack.refused), later: false };
@@ -111,6 +115,7 @@ export class GuestAllocator {
     if (!(await this.#isOwnCode([found.address, entry], hart)))
       return this.#refuse("its code in the target is not the ELF's");
     const { injectedCall: injected } = this.#arch;
+    if (!injected) return;
     const stub = injected.stub(slack.address, entry);
     if (stub === undefined || stub.length > slack.size)
       return this.#refuse('there is no room for a call behind the text');

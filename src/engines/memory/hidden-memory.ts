@@ -2,8 +2,7 @@ import type { Architecture } from '../../arch/index.js';
 import { type Addr, addr, hex } from '../../base/addr.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
 import type { Session } from '../../rsp/index.js';
-import { hideInDeviceTree } from './hide-in-device-tree.js';
-import { hideInMemoryMap } from './hide-in-memory-map.js';
+import type { HiddenRam } from './machines/machine.js';
 import type { HiddenMemoryPlan } from './plan-hidden-memory.js';
 import { type PagingFacts, RamPiece } from './ram-piece.js';
 import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, type Scratch } from './scratch.js';
@@ -20,11 +19,11 @@ export class HiddenMemory {
   readonly #plan: HiddenMemoryPlan;
   /** What is at offset 0 of the file. */
   readonly #fileBase: Addr;
-  readonly #first: Found;
+  readonly #first: HiddenRam;
   /** Why it could not be hidden after a reset. */
   #lost: Refusal | undefined;
 
-  private constructor(session: Session, plan: HiddenMemoryPlan, found: Found) {
+  private constructor(session: Session, plan: HiddenMemoryPlan, found: HiddenRam) {
     const start = alignUp(Number(found.start), LARGE_PAGE);
     this.start = addr(start);
     this.size = alignDown(Number(found.start) + found.size, LARGE_PAGE) - start;
@@ -35,11 +34,12 @@ export class HiddenMemory {
   }
 
   /**
-   * Takes the RAM that the plan has added out of what the guest will read. The machine stands at its reset vector; an x86 one runs its firmware
-   * and then stands at the kernel's entry, its first instruction not executed.
+   * Takes the RAM that the plan has added out of what the guest will read. The machine stands at its
+   * reset vector. A PC runs its firmware first, and then stands at the kernel's entry, its first instruction not
+   * executed.
    */
   static async reserve(session: Session, plan: HiddenMemoryPlan): Promise<HiddenMemory | Refusal> {
-    const found = await hide(session, plan, undefined);
+    const found = await plan.hide(session, plan.visible, plan.hidden);
     return isRefusal(found) ? found : new HiddenMemory(session, plan, found);
   }
 
@@ -49,7 +49,8 @@ export class HiddenMemory {
    * RAM cannot be hidden, {@link map} refuses from then on.
    */
   async hideAgain(): Promise<Refusal | undefined> {
-    const found = await hide(this.#session, this.#plan, this.#first);
+    const { hide, visible, hidden } = this.#plan;
+    const found = await hide(this.#session, visible, hidden);
     const moved = !isRefusal(found) && found.start !== this.#first.start;
     this.#lost = moved ? { refused: `the RAM to hide lies at ${hex(found.start)} now` } : asRefusal(found);
     return this.#lost;
@@ -71,27 +72,6 @@ export class HiddenMemory {
   }
 }
 
-function asRefusal(found: Found | Refusal): Refusal | undefined {
+function asRefusal(found: HiddenRam | Refusal): Refusal | undefined {
   return isRefusal(found) ? found : undefined;
-}
-
-interface Found {
-  readonly start: Addr;
-  readonly size: number;
-  readonly fileBase: Addr;
-  /** Where QEMU writes the device tree at a reset. */
-  readonly original?: Addr;
-  /** The memory map that was written. */
-  readonly written?: Uint8Array;
-}
-
-/** `first` is what was found before the machine was reset. */
-async function hide(session: Session, plan: HiddenMemoryPlan, first: Found | undefined): Promise<Found | Refusal> {
-  const { machine, visible, hidden } = plan;
-  if (machine.kind === 'riscv-virt') {
-    const found = await hideInDeviceTree(session, visible, hidden, first?.original);
-    return isRefusal(found) ? found : { ...found, fileBase: found.ramBase };
-  }
-  const found = await hideInMemoryMap(session, machine.image, hidden, first?.written);
-  return isRefusal(found) ? found : { ...found, fileBase: addr(0) };
 }

@@ -13,8 +13,6 @@ export interface MappedSlots {
 
 const ENTRY = 8;
 export const notApart = 'data cannot be mapped without being executable: EFER.NXE is clear';
-/** Accessed and dirty, which the processor may set: bits 6 and 7 on RISC-V, 5 and 6 on x86. */
-const hardwareBits = { riscv64: 0xc0n, x86_64: 0x60n } as const;
 
 /**
  * Maps `count` times 2 MiB of physical memory into free entries of the table that maps the kernel's text: the first `code` of them for code, the others
@@ -71,7 +69,7 @@ export async function enterBesideText(
     unmap: async () => {
       if (!mapped) return true;
       const now = await memory.read(at, bytes.length);
-      if (now === undefined || !sameEntries(now, bytes, hardwareBits[arch.name])) return false;
+      if (now === undefined || !sameEntries(now, bytes, arch.addressSpaces?.hardwareBits ?? 0n)) return false;
       const written = await memory.write(at, new Uint8Array(bytes.length));
       mapped = false;
       return written;

@@ -12,17 +12,19 @@
  */
 
 import { randomBytes } from 'node:crypto';
+import type { Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, hex } from '../../base/addr.js';
 import { messageOf } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
 import type { Session } from '../../rsp/index.js';
 import { openMemfd } from './memfd.js';
 import type { BulkReads, Region, Scratch, SharedMemory } from './scratch.js';
-import { errnoOf, SYS, type SystemCall, SystemCalls, unavailable } from './system-calls.js';
+import { errnoOf, type SystemCall, SystemCalls, unavailable } from './system-calls.js';
 
 export interface ProcessScratchOptions {
   /** Its target stands still. */
   readonly session: Session;
+  readonly arch: Architecture;
   /** The program's code in the target: all of it must reach the new code by a 32-bit jump. */
   readonly text: Region;
   /** Rounded up to pages. */
@@ -51,7 +53,7 @@ const largest = 2 ** 30;
 export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Scratch> {
   const { session, logger = silent } = options;
   const [codeSize, dataSize] = [wholePages(options.codeSize), wholePages(options.dataSize)];
-  const calls = await SystemCalls.open(session);
+  const calls = await SystemCalls.open(session, options.arch);
   const size = page + codeSize + page + dataSize + page + page + page;
   const mapped = await calls.with(async (call) => {
     const start = await reserve(call, options.text, size);
@@ -65,7 +67,7 @@ export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Sc
       const shared = await share(session, calls.pid, call, data, logger);
       return { start, code, data, own, ...shared };
     } catch (error) {
-      if (session.state.kind === 'idle') await call(SYS.munmap, start, size);
+      if (session.state.kind === 'idle') await call('munmap', start, size);
       throw error;
     }
   });
@@ -136,7 +138,7 @@ class ProcessScratch implements Scratch {
     this.shared?.close();
     await this.bulk?.close();
     if (this.#session.state.kind === 'gone') return;
-    const result = await this.calls.with((call) => call(SYS.munmap, address, size));
+    const result = await this.calls.with((call) => call('munmap', address, size));
     if (result !== 0n) throw unavailable(`munmap answers ${result}`);
   }
 }
@@ -145,11 +147,11 @@ async function reserve(call: SystemCall, text: Region, size: number): Promise<Ad
   let refused = 0n;
   for (const wanted of places(text, BigInt(size))) {
     const flags = MAP.PRIVATE | MAP.ANONYMOUS | MAP.FIXED_NOREPLACE;
-    const got = await call(SYS.mmap, wanted, size, PROT.NONE, flags, -1, 0);
+    const got = await call('mmap', wanted, size, PROT.NONE, flags, -1, 0);
     if (got === wanted) return wanted;
     if (errnoOf(got) !== undefined) refused = got;
     // A kernel before 4.17 takes the address for a mere wish.
-    else await call(SYS.munmap, got, size);
+    else await call('munmap', got, size);
   }
   throw unavailable(`mmap near the program answers ${refused}`);
 }
@@ -168,7 +170,7 @@ function places(text: Region, size: bigint): Addr[] {
 }
 
 async function mapAt(call: SystemCall, region: Region, protection: number, flags: number, file: number): Promise<void> {
-  const got = await call(SYS.mmap, region.address, region.size, protection, flags | MAP.FIXED, file, 0);
+  const got = await call('mmap', region.address, region.size, protection, flags | MAP.FIXED, file, 0);
   if (got !== region.address) throw unavailable(`mmap at ${hex(region.address)} answers ${got}`);
 }
 
@@ -185,14 +187,14 @@ async function share(
   const memory = session.memory();
   if (!(await memory.write(data.address, Buffer.from(`${name}\0`))))
     throw unavailable('the stub does not write memory');
-  const file = await call(SYS.memfd_create, data.address, MFD_CLOEXEC);
+  const file = await call('memfd_create', data.address, MFD_CLOEXEC);
   if (errnoOf(file) !== undefined) {
     logger.info({ errno: errnoOf(file) }, 'the process may have no memfd: its memory is read through the stub');
     await memory.write(data.address, new Uint8Array(name.length));
     return { memfd: false, shared: undefined };
   }
   try {
-    const sized = await call(SYS.ftruncate, file, data.size);
+    const sized = await call('ftruncate', file, data.size);
     if (sized !== 0n) throw unavailable(`ftruncate of a memfd answers ${sized}`);
     await mapAt(call, data, PROT.READ | PROT.WRITE, MAP.SHARED, Number(file));
     const shared = openMemfd(`/proc/${pid}/fd/${file}`, name, data.size);
@@ -201,7 +203,7 @@ async function share(
     const bulk = await bulkReads(session, `/proc/${pid}/fd/${file}`, data);
     return { memfd: true, shared: undefined, ...(bulk ? { bulk } : {}) };
   } finally {
-    if (session.state.kind === 'idle') await call(SYS.close, file);
+    if (session.state.kind === 'idle') await call('close', file);
   }
 }
 

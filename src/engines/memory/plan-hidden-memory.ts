@@ -1,20 +1,20 @@
-import { basename } from 'node:path';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
-import { type BootImage, bootImage, keyValues, qemuOptions, qemuSize } from '../../facts/index.js';
+import { keyValues, qemuOptions, qemuSize } from '../../facts/index.js';
+import { machines, machinesOf } from './machines/index.js';
+import type { Hide, Machine } from './machines/machine.js';
 import { SharedFile } from './shared-file.js';
 
 /** RAM beyond what the guest is told of. */
 const HIDDEN = 16 * 2 ** 20;
 /** What a QEMU machine has without -m. */
 const DEFAULT_RAM = 128 * 2 ** 20;
-/** From this much RAM on an x86 machine has part of it above 4 GiB (hw/i386/pc_piix.c, pc_q35.c). */
-const SPLIT = { pc: 0xe000_0000, q35: 0xb000_0000 } as const;
 
 /** A QEMU that is to be started with more RAM than its guest will be told of. */
 export interface HiddenMemoryPlan extends Disposable {
   /** The command with what must be added to it. */
   readonly command: readonly string[];
-  readonly machine: { readonly kind: 'riscv-virt' } | { readonly kind: 'pc'; readonly image: BootImage };
+  readonly machine: Machine;
+  readonly hide: Hide;
   /** Bytes of RAM that the guest may know of, and how many more there are. */
   readonly visible: number;
   readonly hidden: number;
@@ -28,18 +28,25 @@ export interface HiddenMemoryPlan extends Disposable {
  * that come later count, so nothing that stands in the command is changed.
  *
  * Refused where the RAM is not QEMU's own to lay out (`-numa`, a memory backend, `-readconfig`), where it comes from elsewhere
- * (`-incoming`, `-loadvm`, `-dtb`), for accelerators and machines other than TCG's `virt`, `pc` and `q35`, and for what is not a QEMU.
+ * (`-incoming`, `-loadvm`, `-dtb`), for accelerators other than TCG, and for machines that machines/ does not know.
  */
 export async function planHiddenMemory(command: readonly string[]): Promise<HiddenMemoryPlan | Refusal> {
   const [program = '', ...args] = command;
-  const arch = /^qemu-system-(riscv64|x86_64)(?:\.exe)?$/.exec(basename(program))?.[1];
-  if (arch === undefined) return { refused: `${program} is not known to be a QEMU of riscv64 or x86_64` };
+  const known = machinesOf(program);
+  if (known.length === 0) {
+    const emulated = [...new Set(machines.map(({ emulates }) => emulates))].join(' or ');
+    return { refused: `${program} is not known to be a QEMU of ${emulated}` };
+  }
   const options = qemuOptions(args);
   const foreign = options.find(({ name }) => ownLayout.has(name));
   if (foreign !== undefined) return { refused: `-${foreign.name} says where the guest's RAM comes from` };
-  const machine = machineOf(options);
-  const refused = unknownMachine(arch, machine) ?? otherAccelerator(options, machine);
-  if (refused !== undefined) return { refused };
+  const wanted = machineOf(options);
+  const machine = known.find((one) => one.isType(wanted.get('type')));
+  const own = ownMemory(wanted);
+  if (own !== undefined) return { refused: own };
+  if (machine === undefined) return { refused: unknownMachine(known, wanted) };
+  const other = otherAccelerator(options, wanted);
+  if (other !== undefined) return { refused: other };
 
   const memory = new Map<string, string>();
   for (const { value } of options.filter(({ name }) => name === 'm')) {
@@ -51,20 +58,13 @@ export async function planHiddenMemory(command: readonly string[]): Promise<Hidd
     return { refused: `-m ${asked} is not a size that is understood` };
   if (memory.has('maxmem')) return { refused: '-m maxmem= makes room for RAM that is plugged in later' };
 
-  if (arch === 'riscv64') return plan(command, { kind: 'riscv-virt' }, visible);
-  const split = machine.get('type')?.includes('q35') ? SPLIT.q35 : SPLIT.pc;
-  if (visible < split && visible + HIDDEN >= split) {
-    return { refused: `with 16 MiB more than ${visible / 2 ** 20} MiB, part of the RAM would move above 4 GiB` };
-  }
-  const kernel = options.findLast(({ name }) => name === 'kernel')?.value;
-  if (kernel === undefined) return { refused: 'without -kernel it is not known where the guest reads its memory map' };
-  const image = await bootImage(kernel);
-  return isRefusal(image) ? image : plan(command, { kind: 'pc', image }, visible);
+  const hide = await machine.hiding(options, wanted.get('type'), visible, HIDDEN);
+  return isRefusal(hide) ? hide : plan(command, machine, hide, visible);
 }
 
 const ownLayout = new Set(['numa', 'mem-path', 'readconfig', 'incoming', 'loadvm', 'dtb']);
 
-function plan(command: readonly string[], machine: HiddenMemoryPlan['machine'], visible: number): HiddenMemoryPlan {
+function plan(command: readonly string[], machine: Machine, hide: Hide, visible: number): HiddenMemoryPlan {
   const total = visible + HIDDEN;
   const made = SharedFile.create(total);
   const file = isRefusal(made) ? undefined : made;
@@ -80,6 +80,7 @@ function plan(command: readonly string[], machine: HiddenMemoryPlan['machine'], 
   return {
     command: [...command, '-m', `${total}B`, ...backend],
     machine,
+    hide,
     visible,
     hidden: HIDDEN,
     file,
@@ -98,16 +99,15 @@ function machineOf(options: ReturnType<typeof qemuOptions>): ReadonlyMap<string,
   return machine;
 }
 
-function unknownMachine(arch: string, machine: ReadonlyMap<string, string>): string | undefined {
+function ownMemory(machine: ReadonlyMap<string, string>): string | undefined {
   const own = [...machine.keys()].find((key) => /^memory([-.]|$)|^(dtb|max-ram-below-4g)$/.test(key));
-  if (own !== undefined) return `-machine ${own}= says where the guest's RAM comes from`;
-  const type = machine.get('type');
-  if (arch === 'riscv64') {
-    return type === 'virt' ? undefined : `of riscv64 machines only virt is known, not ${type ?? 'the default one'}`;
-  }
-  return type === undefined || /^(pc|q35|pc-(i440fx|q35)-[\d.]+)$/.test(type)
-    ? undefined
-    : `of x86 machines only pc and q35 are known, not ${type}`;
+  return own === undefined ? undefined : `-machine ${own}= says where the guest's RAM comes from`;
+}
+
+function unknownMachine(known: readonly Machine[], machine: ReadonlyMap<string, string>): string {
+  const types = known.flatMap((one) => one.types).join(' and ');
+  const type = machine.get('type') ?? 'the default one';
+  return `of ${known[0]?.emulates} machines only ${types} ${types.includes(' ') ? 'are' : 'is'} known, not ${type}`;
 }
 
 function otherAccelerator(

@@ -23,12 +23,14 @@ export async function accessTo(session: Session, region: Region): Promise<Region
 
 /** How the hart that stopped sees memory, read through the stub. */
 export async function currentAddressSpace(session: Session, arch: Architecture): Promise<AddressSpace | Refusal> {
+  const { addressSpaces } = arch;
+  if (!addressSpaces) return { refused: `page tables on ${arch.name} are not known` };
   const physical = await session.physicalMemory();
   if (physical === undefined) return { refused: 'the stub gives no physical memory, so page tables cannot be read' };
   const batch = session.batch();
-  const block = batch.readRegisters(arch.addressSpaces.registers.filter((name) => session.target.register(name)));
+  const block = batch.readRegisters(addressSpaces.registers.filter((name) => session.target.register(name)));
   await batch.send();
-  return arch.addressSpaces.of(block.value, physical);
+  return addressSpaces.of(block.value, physical);
 }
 
 /** Checks that every page of a region lies at the right physical address and has the rights it needs in the kernel; why not, or undefined. */

@@ -6,6 +6,7 @@
  *   4096 bytes below:           "rsptrace" | "thread\0\0" | u64 sp | u64 bytes of g | g      the saved thread
  */
 
+import type { Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { Session } from '../../rsp/index.js';
 
@@ -46,11 +47,15 @@ export async function forgetThread(session: Session, hart: string, stackPointer:
 }
 
 /** Puts back the registers of a thread that an rsptrace had borrowed when it was killed. Its stack pointer, or undefined for any other thread. */
-export async function takeBackThread(session: Session, hart: string): Promise<bigint | undefined> {
+export async function takeBackThread(
+  session: Session,
+  { sp }: Architecture,
+  hart: string,
+): Promise<bigint | undefined> {
   const batch = session.batch(hart);
   const registers = batch.readRegisters();
   await batch.send();
-  const stackPointer = registers.value.register('rsp');
+  const stackPointer = registers.value.register(sp);
   if (stackPointer === undefined) return undefined;
   const memory = session.memory(hart);
   const from = addr((stackPointer & ~15n) - BigInt(recordBytes) - masksBelow - 64n);

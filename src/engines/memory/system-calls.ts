@@ -1,14 +1,14 @@
 /*
- * System calls that the target carries out for us, at a stop: arguments and number go into the registers of the thread that stopped, that
- * thread alone is stepped over a `syscall` instruction which the process has anyway (any 0f 05 in executable memory will do, so no byte
- * of code is changed), and all registers are put back.
+ * System calls that the target carries out for the client, at a stop. Arguments and number go into the registers of the
+ * stopped thread. That thread alone is stepped over a system call instruction that the process has anyway, anywhere in
+ * executable memory, so no byte of code is changed. Then all registers are put back. The architecture has their names.
  *
- *   rax number | rdi rsi rdx r10 r8 r9 arguments -> rax result | rcx r11 destroyed      System V ABI AMD64, A.2.1
- *
- * orig_rax is -1 meanwhile: there is no system call to be restarted, as there may be where the thread was stopped inside one of its own. It
- * is put back in the end, and the kernel then restarts the right one.
+ * The register by which the kernel restarts calls (orig_rax on x86) is -1 meanwhile: there is no system call to be
+ * restarted, as there may be where the thread was stopped inside one of its own. It is put back in the end, and the
+ * kernel then restarts the right one.
  */
 
+import type { Architecture, LinuxCall, SystemCallModel } from '../../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { AT, auxvAddress, parseMaps, readAuxv } from '../../facts/index.js';
@@ -16,29 +16,9 @@ import { pidOf, type RegisterBlock, type Session } from '../../rsp/index.js';
 import { GDB_SIGNAL, linuxSignal } from './linux-signals.js';
 import { forgetThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
 
-/** Numbers of arch/x86/entry/syscalls/syscall_64.tbl in Linux. */
-export const SYS = {
-  close: 3,
-  mmap: 9,
-  mprotect: 10,
-  munmap: 11,
-  rt_sigprocmask: 14,
-  getpid: 39,
-  ftruncate: 77,
-  gettid: 186,
-  tgkill: 234,
-  memfd_create: 319,
-} as const;
-
 /** Carries one call out; a result within [-4095, -1] is an errno, negated. */
-export type SystemCall = (number: number, ...parameters: readonly (bigint | number)[]) => Promise<bigint>;
+export type SystemCall = (name: LinuxCall, ...parameters: readonly (bigint | number)[]) => Promise<bigint>;
 
-const argumentRegisters = ['rdi', 'rsi', 'rdx', 'r10', 'r8', 'r9'] as const;
-/** All that a call and its preparation may change. */
-const changedRegisters = ['rax', 'rcx', 'r11', ...argumentRegisters, 'rip', 'eflags', 'orig_rax'] as const;
-/** The code segment of 64-bit programs on Linux. */
-const userCode64 = 0x33n;
-const syscallInstruction = Uint8Array.of(0x0f, 0x05);
 const pageSize = 4096;
 /** How much of one mapping is searched for the instruction. */
 const searched = 1 << 20;
@@ -57,15 +37,25 @@ const longestRunMs = 5000;
 /** Signals that may come before the instruction is carried out. */
 const stepTries = 100;
 
+interface Callable {
+  readonly session: Session;
+  readonly arch: Architecture;
+  readonly model: SystemCallModel;
+}
+
 /** Carries out system calls in the process of a session, whose target must stand still. Made by {@link SystemCalls.open}. */
 export class SystemCalls {
   /** Of the process, as the kernel of the stub's machine numbers it. */
   readonly pid: number;
   readonly #session: Session;
+  readonly #arch: Architecture;
+  readonly #model: SystemCallModel;
   readonly #instruction: Addr;
 
-  private constructor(session: Session, pid: number, instruction: Addr) {
+  private constructor({ session, arch, model }: Callable, pid: number, instruction: Addr) {
     this.#session = session;
+    this.#arch = arch;
+    this.#model = model;
     this.pid = pid;
     this.#instruction = instruction;
   }
@@ -74,27 +64,29 @@ export class SystemCalls {
    * Finds out whether the target is a process that can be asked, and where it has the instruction.
    * @throws RsptraceError `SCRATCH_UNAVAILABLE` where it is none, or may not be asked
    */
-  static async open(session: Session, hart = stoppedHart(session)): Promise<SystemCalls> {
+  static async open(session: Session, arch: Architecture, hart = stoppedHart(session)): Promise<SystemCalls> {
     const pid = pidOf(hart);
-    if (session.target.register('orig_rax')?.offsetInG === undefined || (await session.stub()).isQemu) {
-      throw unavailable('the target is no x86_64 Linux process');
+    const model = arch.linux?.systemCalls;
+    if (!model) throw unavailable(`system calls on ${arch.name} are not known`);
+    const isLinux = session.target.register(model.restart)?.offsetInG !== undefined;
+    if (!isLinux || (await session.stub()).isQemu) {
+      throw unavailable(`the target is no ${arch.name} Linux process`);
     }
     if (pid === undefined) throw unavailable('the stub does not say which process it debugs');
     const registers = await readRegisters(session, hart);
-    if (registers.register('cs') !== userCode64) throw unavailable('the process does not run 64-bit code');
     const number = Number.parseInt(pid, 16);
-    const status = await session.remoteFile(`/proc/${number}/status`);
-    if (status !== undefined && /^Seccomp:\s*[12]/m.test(new TextDecoder('latin1').decode(status))) {
+    const file = await session.remoteFile(`/proc/${number}/status`);
+    const status = file && new TextDecoder('latin1').decode(file);
+    const refused = model.refused(registers, status);
+    if (refused !== undefined) throw unavailable(refused);
+    if (status !== undefined && /^Seccomp:\s*[12]/m.test(status)) {
       throw unavailable(
         'a seccomp filter watches the system calls of the process, and one that it does not know may end it',
       );
     }
-    if (status !== undefined && /^x86_Thread_features:.*\bshstk\b/m.test(new TextDecoder('latin1').decode(status))) {
-      throw unavailable('the process has shadow stacks, which do not allow return addresses to be changed');
-    }
-    const instruction = await findInstruction(session, number);
+    const instruction = await findInstruction(session, number, model.instruction, arch.codeAlignment);
     if (instruction === undefined) throw unavailable('no system call instruction was found in the process');
-    return new SystemCalls(session, number, instruction);
+    return new SystemCalls({ session, arch, model }, number, instruction);
   }
 
   /**
@@ -105,20 +97,21 @@ export class SystemCalls {
   async with<T>(body: (call: SystemCall) => Promise<T>): Promise<T> {
     const session = this.#session;
     const hart = stoppedHart(session);
-    const there = await session.memory(hart).read(this.#instruction, syscallInstruction.length);
-    if (there === undefined || there[0] !== syscallInstruction[0] || there[1] !== syscallInstruction[1]) {
+    const { instruction } = this.#model;
+    const there = await session.memory(hart).read(this.#instruction, instruction.length);
+    if (there === undefined || Buffer.compare(there, instruction) !== 0) {
       throw unavailable('the system call instruction of the process is gone');
     }
     const before = await readRegisters(session, hart);
-    const stackPointer = before.register('rsp') ?? 0n;
+    const stackPointer = before.register(this.#arch.sp) ?? 0n;
     if (!(await saveThread(session, hart, stackPointer))) throw unavailable('the stack of the thread has no room');
     const held: number[] = [];
-    const call: SystemCall = (number, ...parameters) => this.#call(hart, held, number, parameters);
+    const call: SystemCall = (name, ...parameters) => this.#call(hart, held, name, parameters);
     try {
       return await this.#withoutSignals(before, held, call, () => body(call));
     } finally {
       if (session.state.kind === 'idle') {
-        await restore(session, hart, before);
+        await this.#restore(hart, before);
         await forgetThread(session, hart, stackPointer);
       }
     }
@@ -128,8 +121,8 @@ export class SystemCalls {
    * Puts back what an rsptrace that was killed had borrowed of a thread: its registers, and its signal mask.
    * @returns false where nothing was borrowed
    */
-  static async takeBack(session: Session, hart: string): Promise<boolean> {
-    const stackPointer = await takeBackThread(session, hart);
+  static async takeBack(session: Session, arch: Architecture, hart: string): Promise<boolean> {
+    const stackPointer = await takeBackThread(session, arch, hart);
     if (stackPointer === undefined) return false;
     const [process, thread] = hart
       .slice(1)
@@ -140,11 +133,11 @@ export class SystemCalls {
     const mask = BigInt(`0x${/^SigBlk:\s*([0-9a-f]{1,16})$/m.exec(text)?.[1] ?? '0'}`);
     const wanted = blockedSignals & ~unblockable;
     if ((mask & wanted) !== wanted) return true;
-    const calls = await SystemCalls.open(session, hart);
+    const calls = await SystemCalls.open(session, arch, hart);
     const old = addOffset(masksOf(stackPointer), maskBytes);
     const before = await readRegisters(session, hart);
-    await calls.#call(hart, [], SYS.rt_sigprocmask, [SIG_SETMASK, old, 0, maskBytes]);
-    await restore(session, hart, before);
+    await calls.#call(hart, [], 'rt_sigprocmask', [SIG_SETMASK, old, 0, maskBytes]);
+    await calls.#restore(hart, before);
     return true;
   }
 
@@ -157,14 +150,15 @@ export class SystemCalls {
   async run(code: Addr, breakpoint: Addr, set: Readonly<Record<string, bigint>> = {}, below?: bigint): Promise<void> {
     const session = this.#session;
     const hart = stoppedHart(session);
-    const place = { type: 0, address: breakpoint, kind: 1 } as const;
+    const { pc, sp } = this.#arch;
+    const place = { type: 0, address: breakpoint, kind: this.#arch.breakpointKind(new Uint8Array(4)) } as const;
     const before = session.batch(hart);
     const all = before.readRegisters();
     await before.send();
-    const rsp = (await readRegisters(session, hart)).register('rsp') ?? 0n;
+    const stackPointer = (await readRegisters(session, hart)).register(sp) ?? 0n;
     const batch = session.batch(hart);
-    if (below !== undefined) batch.writeRegister('rsp', (rsp - below) & ~63n);
-    for (const [name, value] of Object.entries({ ...set, rip: code, orig_rax: addr(-1) }))
+    if (below !== undefined) batch.writeRegister(sp, (stackPointer - below) & ~63n);
+    for (const [name, value] of Object.entries({ ...set, [pc]: code, [this.#model.restart]: addr(-1) }))
       batch.writeRegister(name, value);
     const planted = batch.insertBreakpoint(place);
     await batch.send();
@@ -179,8 +173,8 @@ export class SystemCalls {
     await back.send();
     if (!restored.value) throw unavailable('the stub does not write registers');
     await readRegisters(session, hart);
-    const came = stop?.kind === 'signal' && stop.hart === hart && after.register('rip') === breakpoint;
-    if (!came) throw unavailable(`code of ours stopped at ${hex(after.register('rip') ?? 0n)}`);
+    const came = stop?.kind === 'signal' && stop.hart === hart && after.register(pc) === breakpoint;
+    if (!came) throw unavailable(`code of ours stopped at ${hex(after.register(pc) ?? 0n)}`);
   }
 
   /** Keeps signals away meanwhile. Those that came before that was done are sent again: they wait for the mask to be put back. */
@@ -192,7 +186,7 @@ export class SystemCalls {
   ): Promise<T> {
     const session = this.#session;
     const memory = session.memory();
-    const masks = masksOf(registers.register('rsp') ?? 0n);
+    const masks = masksOf(registers.register(this.#arch.sp) ?? 0n);
     const there = await memory.read(masks, 2 * maskBytes);
     if (there === undefined) throw unavailable('the stack of the thread cannot be read');
     const mask = new Uint8Array(2 * maskBytes);
@@ -200,30 +194,37 @@ export class SystemCalls {
     for (const at of [0, maskBytes]) view.setBigUint64(at, blockedSignals, true);
     if (!(await memory.write(masks, mask))) throw unavailable('the stub does not write memory');
     const before = addOffset(masks, maskBytes);
-    const blocked = await call(SYS.rt_sigprocmask, SIG_BLOCK, masks, before, maskBytes);
+    const blocked = await call('rt_sigprocmask', SIG_BLOCK, masks, before, maskBytes);
     try {
       if (blocked !== 0n) throw unavailable(`rt_sigprocmask answers ${blocked}`);
       await sendAgain(call, held);
       return await body();
     } finally {
       if (session.state.kind === 'idle') {
-        if (blocked === 0n) await call(SYS.rt_sigprocmask, SIG_SETMASK, before, 0, maskBytes);
+        if (blocked === 0n) await call('rt_sigprocmask', SIG_SETMASK, before, 0, maskBytes);
         await memory.write(masks, there);
       }
     }
   }
 
-  async #call(hart: string, held: number[], number: number, parameters: readonly (bigint | number)[]): Promise<bigint> {
+  async #call(
+    hart: string,
+    held: number[],
+    name: LinuxCall,
+    parameters: readonly (bigint | number)[],
+  ): Promise<bigint> {
     const session = this.#session;
+    const model = this.#model;
+    const { pc } = this.#arch;
     await readRegisters(session, hart);
     const batch = session.batch(hart);
     const values: [string, bigint][] = [
-      ['rip', this.#instruction],
-      ['rax', BigInt(number)],
-      ['orig_rax', addr(-1)],
+      [pc, this.#instruction],
+      [model.number, BigInt(model.numbers[name])],
+      [model.restart, addr(-1)],
     ];
     parameters.forEach((value, index) => {
-      values.push([argumentRegisters[index] ?? '', BigInt.asUintN(64, BigInt(value))]);
+      values.push([model.arguments[index] ?? '', BigInt.asUintN(64, BigInt(value))]);
     });
     const writes = values.map(([name, value]) => batch.writeRegister(name, value));
     await batch.send();
@@ -231,28 +232,43 @@ export class SystemCalls {
     for (let tries = 0; tries < stepTries; tries++) {
       const stop = await session.resume({ kind: 'step', hart });
       if (stop.kind !== 'signal' || stop.hart !== hart) {
-        throw unavailable(`the process ended, or another thread stopped, in system call ${number}`);
+        throw unavailable(`the process ended, or another thread stopped, in system call ${name}`);
       }
       const after = await readRegisters(session, hart);
-      if (stop.signal === GDB_SIGNAL.SYS) throw unavailable(`the process may not make system call ${number}`);
+      if (stop.signal === GDB_SIGNAL.SYS) throw unavailable(`the process may not make system call ${name}`);
       if (stop.signal !== GDB_SIGNAL.TRAP && stop.signal !== 0) held.push(stop.signal);
-      const at = after.register('rip');
-      if (at === addOffset(this.#instruction, syscallInstruction.length)) {
-        return BigInt.asIntN(64, after.register('rax') ?? 0n);
+      const at = after.register(pc);
+      if (at === addOffset(this.#instruction, model.instruction.length)) {
+        return BigInt.asIntN(64, after.register(model.result) ?? 0n);
       }
       if (at !== this.#instruction) throw unavailable(`a step over a system call led to ${hex(at ?? 0n)}`);
     }
     throw unavailable('so many signals come that no system call gets through');
   }
+
+  async #restore(hart: string, before: RegisterBlock): Promise<void> {
+    await readRegisters(this.#session, hart);
+    const batch = this.#session.batch(hart);
+    const writes = this.#model.changes.map((name) => {
+      const value = before.register(name);
+      return value === undefined ? undefined : batch.writeRegister(name, value);
+    });
+    await batch.send();
+    if (writes.some((reply) => reply?.value === false)) {
+      throw new RsptraceError('RSP_WRITE_REFUSED', 'the stub refused to put the registers of a thread back', {
+        hint: 'the program may go wrong from here on',
+      });
+    }
+  }
 }
 
 async function sendAgain(call: SystemCall, held: readonly number[]): Promise<void> {
   if (held.length === 0) return;
-  const thread = await call(SYS.gettid);
-  const process = await call(SYS.getpid);
+  const thread = await call('gettid');
+  const process = await call('getpid');
   for (const each of held) {
     const signal = linuxSignal(each);
-    if (signal !== undefined) await call(SYS.tgkill, process, thread, signal);
+    if (signal !== undefined) await call('tgkill', process, thread, signal);
   }
 }
 
@@ -279,33 +295,25 @@ async function readRegisters(session: Session, hart: string): Promise<RegisterBl
   return registers.value;
 }
 
-async function restore(session: Session, hart: string, before: RegisterBlock): Promise<void> {
-  await readRegisters(session, hart);
-  const batch = session.batch(hart);
-  const writes = changedRegisters.map((name) => {
-    const value = before.register(name);
-    return value === undefined ? undefined : batch.writeRegister(name, value);
-  });
-  await batch.send();
-  if (writes.some((reply) => reply?.value === false)) {
-    throw new RsptraceError('RSP_WRITE_REFUSED', 'the stub refused to put the registers of a thread back', {
-      hint: 'the program may go wrong from here on',
-    });
-  }
-}
-
-async function findInstruction(session: Session, pid: number): Promise<Addr | undefined> {
+async function findInstruction(
+  session: Session,
+  pid: number,
+  instruction: Uint8Array,
+  alignment: number,
+): Promise<Addr | undefined> {
   const memory = session.memory();
   const find = async (start: Addr, size: number): Promise<Addr | undefined> => {
-    let last = -1;
+    // What may begin at the end of one page and end on the next.
+    let tail = new Uint8Array(0);
     for (let offset = 0; offset < size; offset += pageSize) {
       const bytes = await memory.read(addOffset(start, offset), pageSize);
       if (bytes === undefined) return undefined;
-      if (last === 0x0f && bytes[0] === 0x05) return addOffset(start, offset - 1);
-      for (let at = bytes.indexOf(0x0f); at >= 0; at = bytes.indexOf(0x0f, at + 1)) {
-        if (bytes[at + 1] === 0x05) return addOffset(start, offset + at);
+      const joined = Buffer.concat([tail, bytes]);
+      for (let at = joined.indexOf(instruction); at >= 0; at = joined.indexOf(instruction, at + 1)) {
+        const place = offset - tail.length + at;
+        if (place % alignment === 0) return addOffset(start, place);
       }
-      last = bytes[pageSize - 1] ?? -1;
+      tail = Uint8Array.from(joined.subarray(joined.length - instruction.length + 1));
     }
     return undefined;
   };

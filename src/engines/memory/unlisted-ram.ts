@@ -5,6 +5,7 @@ import type { FdtRange } from '../../facts/index.js';
 import { readMemoryTree } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import { deviceTree, readTree } from './hide-in-device-tree.js';
+import { machines } from './machines/index.js';
 import { RamPiece } from './ram-piece.js';
 import { LARGE_PAGE } from './scratch.js';
 
@@ -13,14 +14,12 @@ const PT_LOAD = 1;
 const LEAST = 2n * BigInt(LARGE_PAGE);
 /** Its contents are put back in the end: more would take long. */
 const MOST = LEAST;
-/** The mask ROM of QEMU's riscv `virt`, which holds the address of the device tree. */
-const virtRom = 'riscv_virt_board.mrom';
 
 /**
  * RAM of a machine that somebody else has started, which is in no map that its guest gets: QEMU says where RAM is, the device tree where the guest
  * is told of some. So it is with `-dtb FILE` of a tree that tells of less than -m gives.
  *
- * Only QEMU's riscv `virt`: x86 machines tell of all their RAM in e820, but for what the firmware keeps for itself.
+ * Only of machines with a device tree: PCs tell of all their RAM in e820, but for what the firmware keeps for itself.
  */
 export async function unlistedRam(session: Session, elf: ElfFile): Promise<RamPiece | Refusal> {
   const none = (why: string): Refusal => ({ refused: `no RAM is known that the guest is not told of: ${why}` });
@@ -28,8 +27,9 @@ export async function unlistedRam(session: Session, elf: ElfFile): Promise<RamPi
   const physical = await session.physicalMemory();
   const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
   if (physical === undefined || tree.length === 0) return none('QEMU does not say where its RAM is');
-  if (!tree.some(({ name, start }) => name === virtRom && start === 0x1000n)) {
-    return none('only the device tree of the machine virt is known');
+  if (!machines.some((machine) => machine.hasDeviceTree?.(tree))) {
+    const known = machines.filter(({ hasDeviceTree }) => hasDeviceTree).flatMap(({ types }) => types);
+    return none(`only the device tree of the machine ${known.join(', ')} is known`);
   }
   const found = await deviceTree(physical);
   const contents = isRefusal(found) ? found : readTree(found.blob);

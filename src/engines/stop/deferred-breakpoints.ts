@@ -29,8 +29,6 @@ const inTurn = 16;
 const mostHardware = 16;
 /** How long the target runs until it is interrupted to look, in milliseconds: doubled each time that nothing has come. */
 const lookMs = { first: 100, last: 3200 };
-/** System calls that bring code: mmap, mprotect, mremap, pkey_mprotect (Linux, syscall_64.tbl and asm-generic/unistd.h). */
-const mappingCalls = { x86_64: [9, 10, 25, 329], riscv64: [222, 226, 216, 288] } as const;
 
 /**
  * Probes that wait for their code, at stubs that write trap instructions: into memory that is something else yet, or is not there, they must
@@ -193,14 +191,15 @@ export class DeferredBreakpoints {
   }
 
   get #tellsOfCalls(): boolean {
-    return this.#options.session.features.supported.get('QCatchSyscalls') === '+';
+    const { session, arch } = this.#options;
+    return arch.linux !== undefined && session.features.supported.get('QCatchSyscalls') === '+';
   }
 
   async #catchCalls(wanted: boolean): Promise<void> {
     if (wanted === this.#catching || !this.#tellsOfCalls) return;
     const { session, arch } = this.#options;
     this.#catching = wanted;
-    await session.catchSystemCalls(wanted ? mappingCalls[arch.name] : []);
+    await session.catchSystemCalls(wanted ? (arch.linux?.mappingCalls ?? []) : []);
   }
 
   /** Code that a program changes itself differs here and there. */

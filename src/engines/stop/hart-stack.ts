@@ -1,4 +1,4 @@
-import { type AddressSpace, type Architecture, type Privilege, standing } from '../../arch/index.js';
+import type { AddressSpace, Architecture, Privilege } from '../../arch/index.js';
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
 import type { ElfFile } from '../../elf/index.js';
@@ -34,9 +34,13 @@ export async function hartStack(
   stacks: Stacks,
   options: StackOptions = {},
 ): Promise<HartStack> {
-  const { belowFirmware, addressSpaces } = arch;
+  const belowFirmware = arch.privilege?.belowFirmware;
   const batch = session.batch(hart);
-  const wanted = [...stacks.specialRegisters, ...addressSpaces.registers, ...(belowFirmware?.registers ?? [])];
+  const wanted = [
+    ...stacks.specialRegisters,
+    ...(arch.addressSpaces?.registers ?? []),
+    ...(belowFirmware?.registers ?? []),
+  ];
   const names = new Set(session.target.source === 'target.xml' ? wanted : []);
   const block = batch.readRegisters([...names].filter((name) => session.target.register(name) !== undefined));
   await batch.send();
@@ -73,7 +77,7 @@ async function otherCode(
 ): Promise<OtherCode | undefined> {
   const pc = registers.register(arch.pc);
   if (pc === undefined || isProcess(session.features)) return undefined;
-  const { privilege } = standing(arch.name, registers);
+  const privilege = arch.privilege?.standing(registers).privilege;
   const { elf } = stacks;
   const isSeen = stacks.isCode(pc)
     ? changesItsCode(elf) ||
@@ -137,7 +141,7 @@ class SpaceMemory implements MemoryReader {
     if (this.#isAsked) return this.#space;
     this.#isAsked = true;
     const physical = await this.#physical();
-    const space = physical && this.#arch.addressSpaces.of(this.#registers, physical);
+    const space = physical && this.#arch.addressSpaces?.of(this.#registers, physical);
     if (physical === undefined || space === undefined || 'refused' in space) return undefined;
     // Without paging the hart has seen all that there is.
     if (space.scheme !== 'off' || this.#direct === undefined) this.#space = { space, physical };

@@ -1,4 +1,4 @@
-import { type Architecture, type Standing, standing, standingRegisters } from '../../arch/index.js';
+import { type Architecture, type Standing, unknownStanding } from '../../arch/index.js';
 import type { Addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import { bytesKnown, isOwnPage, type KnownCode, pageBytes, SpaceNumbers } from '../../facts/index.js';
@@ -48,7 +48,7 @@ export class HitChecks {
   #bareStops = 0;
   /** At this stop it was not asked whether that is still so. */
   #skipped = false;
-  #standing: Standing = { privilege: undefined, root: undefined };
+  #standing: Standing = unknownStanding;
 
   /** Undefined where one address space is all there is: a process. */
   static for(options: HitChecksOptions): HitChecks | undefined {
@@ -66,7 +66,8 @@ export class HitChecks {
     this.#skipped = this.#isBare && ++this.#bareStops % bareStops !== 0;
     if (!session.features.registerBlock) return undefined;
     if (this.#skipped) return none;
-    return standingRegisters(arch.name).filter((name) => session.target.register(name) !== undefined);
+    const names = arch.privilege?.registers ?? none;
+    return names.filter((name) => session.target.register(name) !== undefined);
   }
 
   /** The program runs in user mode, in a kernel that is not the program. */
@@ -76,7 +77,7 @@ export class HitChecks {
 
   /** Who runs where the target stopped, from what {@link ask} has asked for. */
   standing(registers: RegisterReader): Standing {
-    if (!this.#skipped) this.#standing = standing(this.#options.arch.name, registers);
+    if (!this.#skipped) this.#standing = this.#options.arch.privilege?.standing(registers) ?? unknownStanding;
     return this.#standing;
   }
 

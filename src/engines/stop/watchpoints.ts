@@ -147,7 +147,7 @@ export class Watchpoints {
         hint:
           taken === 0
             ? 'not every stub or target has watchpoints'
-            : 'watch fewer places: x86 has four watchpoints, other processors have as few',
+            : 'watch fewer places: many processors have no more than four watchpoints',
       },
     );
   }

@@ -5,8 +5,8 @@ import type { Link } from '../wire/link.js';
 import { openReplay } from '../wire/replay.js';
 import { openTransport, type Transport, type TransportEvents } from '../wire/transport.js';
 import type { WireRecorder } from '../wire/wire-log.js';
-import type { KnownArchitecture } from './default-registers.js';
 import { askOver, shakeHands } from './handshake.js';
+import type { KnownRegisters } from './known-registers.js';
 import { packets } from './packets.js';
 import { RunControl } from './run-control.js';
 import { Session } from './session.js';
@@ -22,8 +22,10 @@ export interface ConnectOptions {
   readonly waitMs?: number;
   /** What the target prints through the stub (O packets, semihosting). The bytes are the receiver's. */
   readonly onConsole?: (text: Uint8Array) => void;
-  /** What the registers are where the stub does not say. */
-  readonly expectedArchitecture?: KnownArchitecture;
+  /** What is known of registers where the stub does not say; none by default. */
+  readonly architectures?: readonly KnownRegisters[];
+  /** The name of the one of {@link architectures} that a stub has which does not say its architecture. */
+  readonly expectedArchitecture?: string;
   /** Writes down every byte, both ways. Several connections one after the other may share it. */
   readonly recordWire?: WireRecorder | undefined;
 }
@@ -43,7 +45,7 @@ export async function connect(address: string | RemoteAddress, options: ConnectO
   const mostMs = timeoutMs * operationTimeouts;
   const deadline = setTimeout(() => link.close(tooSlow('telling what it is', mostMs)), mostMs);
   try {
-    const greeting = await shakeHands(link, logger, options.expectedArchitecture);
+    const greeting = await shakeHands(link, logger, options);
     logger.debug(
       {
         stub: transport.name,

@@ -3,12 +3,12 @@ import type { Logger } from '../../base/logger.js';
 import { protocolError } from '../wire/framing.js';
 import type { Link } from '../wire/link.js';
 import type { Probe } from '../wire/resync.js';
-import { defaultRegisters, type KnownArchitecture, knownArchitecture } from './default-registers.js';
 import { packetSizeOf, parseActions, parseSupported, type StubFeatures, transferObjects } from './features.js';
+import { defaultRegisters, type KnownRegisters, knownRegisters } from './known-registers.js';
 import { packets } from './packets.js';
 import { type Request, TextRequest } from './request.js';
 import { parseStopReply, pidOf, type StopReply } from './stop-reply.js';
-import { readTargetXml, TargetDescription } from './target-description.js';
+import { type RegisterDescription, readTargetXml, TargetDescription } from './target-description.js';
 import { readThreads } from './threads.js';
 import { readObject } from './transfer.js';
 
@@ -19,6 +19,12 @@ export interface Greeting {
   readonly stop: StopReply;
   readonly harts: readonly string[];
   readonly attached: boolean | undefined;
+}
+
+/** What {@link shakeHands} knows of registers beforehand. */
+export interface RegisterOptions {
+  readonly architectures?: readonly KnownRegisters[] | undefined;
+  readonly expectedArchitecture?: string | undefined;
 }
 
 /** One question, answered as text. */
@@ -51,7 +57,7 @@ function sendAll(link: Link, requests: readonly Request<unknown>[]): Promise<voi
 export async function shakeHands(
   link: Link,
   logger: Logger,
-  expected: KnownArchitecture | undefined,
+  { architectures = [], expectedArchitecture }: RegisterOptions = {},
 ): Promise<Greeting> {
   const ask = askOver(link);
   // Should the first question have to be asked twice, an answer without a PacketSize is not its second answer.
@@ -79,8 +85,9 @@ export async function shakeHands(
   const pid = multiprocess ? pidAt(stop, harts) : undefined;
   const attached = { '1': true, '0': false }[await ask(packets.attached(pid))];
 
-  const target = await describe(ask, described, expected, logger);
-  const singleRegister = await readsSingly(ask, target.description);
+  const known = knownRegisters(architectures, described?.architecture, expectedArchitecture);
+  const target = await describe(ask, described, known, logger);
+  const singleRegister = await readsSingly(ask, target.description, known);
   const stepBits = await ask(packets.qemuStepBits);
   const qemuStepBits = stepBits.startsWith('ENABLE=') ? stepBits : undefined;
   return {
@@ -109,8 +116,8 @@ export async function shakeHands(
 }
 
 /** Whether the stub answers `p`, tried with the program counter. */
-async function readsSingly(ask: Ask, { registers }: TargetDescription): Promise<boolean> {
-  const pc = [...registers.values()].find(({ name }) => name === 'pc' || name === 'rip');
+async function readsSingly(ask: Ask, target: TargetDescription, known: KnownRegisters | undefined): Promise<boolean> {
+  const pc = programCounter(target, known);
   return pc !== undefined && isRegister(await ask(packets.readRegister(pc.number)));
 }
 
@@ -130,20 +137,31 @@ function whyStopped(text: string): StopReply {
 async function describe(
   ask: Ask,
   described: Awaited<ReturnType<typeof readTargetXml>>,
-  expected: KnownArchitecture | undefined,
+  known: KnownRegisters | undefined,
   logger: Logger,
 ): Promise<{ readonly description: TargetDescription; readonly blockLength: number }> {
   const block = await ask(packets.readRegisters);
   const blockLength = isRegister(block) ? block.length >> 1 : 0;
   if (described !== undefined && described.registers.length > 0) {
-    const description = new TargetDescription(described.architecture, described.registers, blockLength, 'target.xml');
+    const { architecture, registers } = described;
+    const description = new TargetDescription(architecture, registers, blockLength, 'target.xml', known?.aliases);
     return { description, blockLength };
   }
-  const known = knownArchitecture(described?.architecture) ?? expected;
-  logger.debug({ architecture: described?.architecture, assumed: known }, 'the stub does not describe its registers');
-  const specs = known === undefined ? [] : defaultRegisters(known);
-  const source = known === undefined ? 'none' : 'built-in';
-  return { description: new TargetDescription(described?.architecture, specs, blockLength, source), blockLength };
+  const architecture = described?.architecture;
+  logger.debug({ architecture, assumed: known?.name }, 'the stub does not describe its registers');
+  const specs = known && defaultRegisters(known);
+  const source = specs ? 'built-in' : 'none';
+  const description = new TargetDescription(architecture, specs ?? [], blockLength, source, known?.aliases);
+  return { description, blockLength };
+}
+
+/** Of an architecture that nobody has told of, by the names that stubs usually have for it. */
+function programCounter(
+  { registers }: TargetDescription,
+  known: KnownRegisters | undefined,
+): RegisterDescription | undefined {
+  const names = known ? [known.pc] : ['pc', 'rip'];
+  return [...registers.values()].find(({ name }) => names.includes(name));
 }
 
 /** True for an answer of `g` or `p` that holds registers. */

@@ -41,12 +41,16 @@ export class TargetDescription {
   readonly blockLength: number;
   readonly #aliases: ReadonlyMap<string, RegisterDescription>;
 
-  /** `blockLength` is the length of an answer to `g` in bytes: registers beyond it are not in there. */
+  /**
+   * `blockLength` is the length of an answer to `g` in bytes: registers beyond it are not in there. `aliases`: lists
+   * of names that mean one register. The stub may describe any of them.
+   */
   constructor(
     architecture: string | undefined,
     specs: readonly RegisterSpec[],
     blockLength: number,
     source: TargetDescription['source'],
+    aliases: readonly (readonly string[])[] = [],
   ) {
     this.architecture = architecture;
     this.source = source;
@@ -70,26 +74,24 @@ export class TargetDescription {
       });
     }
     this.registers = registers;
-    this.#aliases = /riscv/.test(architecture ?? '') ? riscvAliases(registers) : new Map();
+    this.#aliases = aliasesOf(aliases, registers);
   }
 
-  /** A register by name; on RISC-V also by its other names (`s0` for `fp`, `x10` for `a0`). */
+  /** A register by name, also by another that it is known by. */
   register(name: string): RegisterDescription | undefined {
     return this.registers.get(name) ?? this.#aliases.get(name);
   }
 }
 
-/** RISC-V psABI, "Register Convention": the names of x0 to x31. */
-export const RISCV_NAMES: readonly string[] =
-  'zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6'.split(' ');
-
-function riscvAliases(registers: ReadonlyMap<string, RegisterDescription>): Map<string, RegisterDescription> {
+function aliasesOf(
+  groups: readonly (readonly string[])[],
+  registers: ReadonlyMap<string, RegisterDescription>,
+): Map<string, RegisterDescription> {
   const aliases = new Map<string, RegisterDescription>();
-  RISCV_NAMES.forEach((name, number) => {
-    const names = name === 'fp' ? ['fp', 's0', 'x8'] : [name, `x${number}`];
+  for (const names of groups) {
     const known = names.map((each) => registers.get(each)).find((each) => each !== undefined);
     if (known !== undefined) for (const each of names) aliases.set(each, known);
-  });
+  }
   return aliases;
 }
 

@@ -55,7 +55,7 @@ async function guestOf(t: Test, name: string): Promise<Asked> {
     arch,
     elf,
     allocator: new GuestAllocator(session, arch, elf),
-    facts: { text: started, pages: turnsPagingOn(elf, arch) },
+    facts: { text: started, pages: turnsPagingOn(elf, arch) === true },
     intercept: async ([address = addr(0)], then) => void waiting.push({ address, then }),
     next: async (before) => {
       const one = waiting.shift();
@@ -68,7 +68,7 @@ async function guestOf(t: Test, name: string): Promise<Asked> {
       const batch = session.batch();
       const block = batch.readRegisters();
       await batch.send();
-      return kept[arch.name].map((register) => block.value.register(register));
+      return (arch.name === 'riscv64' ? kept.riscv64 : kept.x86_64).map((register) => block.value.register(register));
     },
     waiting: () => waiting.length,
   };

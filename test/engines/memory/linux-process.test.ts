@@ -3,10 +3,11 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
+import { x86_64 } from '../../../src/arch/index.js';
 import { addOffset, addr } from '../../../src/base/addr.js';
 import { mapIntoProcess } from '../../../src/engines/memory/linux-process.js';
 import type { Region, Scratch } from '../../../src/engines/memory/scratch.js';
-import { errnoOf, SYS, SystemCalls } from '../../../src/engines/memory/system-calls.js';
+import { errnoOf, SystemCalls } from '../../../src/engines/memory/system-calls.js';
 import { parseAuxv } from '../../../src/facts/auxv.js';
 import { parseMaps } from '../../../src/facts/process-maps.js';
 import { connect, pidOf, type Session } from '../../../src/rsp/index.js';
@@ -98,7 +99,7 @@ for (const flags of [['-pie'], ['-no-pie'], ['-static', '-no-pie'], ['-static-pi
     const pid = pidIn(session);
     const before = await ordinaryRegisters(session);
     const text = textOf(pid, program);
-    const scratch = await mapIntoProcess({ session, text, codeSize: 70_000, dataSize: 1 << 20 });
+    const scratch = await mapIntoProcess({ session, arch: x86_64, text, codeSize: 70_000, dataSize: 1 << 20 });
     t.equal(await ordinaryRegisters(session), before, 'the registers are what they were');
     t.equal(scratch.source, `memory mapped into process ${pid} (memfd)`);
 
@@ -160,7 +161,7 @@ t.test('the heap grows beside it', async (t) => {
   const server = await gdbserver(t, program);
   await using session = await connect(server.address);
   const text = textOf(pidIn(session), program);
-  await mapIntoProcess({ session, text, codeSize: 1 << 20, dataSize: 16 << 20 });
+  await mapIntoProcess({ session, arch: x86_64, text, codeSize: 1 << 20, dataSize: 16 << 20 });
   t.match(await session.resume(), { kind: 'exited', status: 7 });
   t.match((await server.ended).stdout, untouched);
 });
@@ -222,7 +223,13 @@ for (const [what, number] of [
     const session = await connect(server.address);
     t.equal(pidIn(session), pid);
     const before = await ordinaryRegisters(session);
-    const scratch = await mapIntoProcess({ session, text: textOf(pid, program), codeSize: 4096, dataSize: 65_536 });
+    const scratch = await mapIntoProcess({
+      session,
+      arch: x86_64,
+      text: textOf(pid, program),
+      codeSize: 4096,
+      dataSize: 65_536,
+    });
     t.equal(await ordinaryRegisters(session), before);
     await scratch.release();
     await session.detach();
@@ -260,10 +267,10 @@ t.test('signals that come in the middle reach the program afterwards, none twice
   const server = await gdbserver(t, '--attach', String(pid));
   const session = await connect(server.address);
   const before = await ordinaryRegisters(session);
-  const calls = await SystemCalls.open(session);
+  const calls = await SystemCalls.open(session, x86_64);
   // The process is stopped: they wait for the first instruction that it runs, which is ours.
   for (const signal of ['USR1', 'ALRM', 'RTMIN+3', 'RTMIN+3']) execFileSync('kill', ['-s', signal, String(pid)]);
-  const results = await calls.with(async (call) => [await call(SYS.getpid), await call(SYS.close, 999)]);
+  const results = await calls.with(async (call) => [await call('getpid'), await call('close', 999)]);
   t.same(results, [BigInt(pid), -9n], 'the calls are made all the same');
   t.equal(errnoOf(results[1] ?? 0n), 9);
   t.equal(await ordinaryRegisters(session), before);
@@ -300,7 +307,7 @@ int main(void) { char c; prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT); read(0, &c,
   const server = await gdbserver(t, '--attach', String(child.pid));
   const session = await connect(server.address);
   const text = textOf(child.pid ?? 0, program);
-  await t.rejects(mapIntoProcess({ session, text, codeSize: 4096, dataSize: 4096 }), {
+  await t.rejects(mapIntoProcess({ session, arch: x86_64, text, codeSize: 4096, dataSize: 4096 }), {
     code: 'SCRATCH_UNAVAILABLE',
     message: /seccomp/,
   });
@@ -313,7 +320,7 @@ t.test('an emulator is no process', async (t) => {
   const qemu = frozenGuest(t, 'x86-o2');
   await using session = await connect(qemu.socket, { waitMs: 60_000 });
   const text = { address: addr(0x100000), size: 4096 };
-  await t.rejects(mapIntoProcess({ session, text, codeSize: 4096, dataSize: 4096 }), {
+  await t.rejects(mapIntoProcess({ session, arch: x86_64, text, codeSize: 4096, dataSize: 4096 }), {
     code: 'SCRATCH_UNAVAILABLE',
     message: /no x86_64 Linux process/,
   });
@@ -329,7 +336,7 @@ t.test('no room: the process is as it was', async (t) => {
   const [first = ''] = before;
   const path = /\S+$/.exec(first)?.[0] ?? '';
   execFileSync('prlimit', ['--pid', String(pid), '--as=50000000']);
-  const options = { session, text: textOf(pid, path), codeSize: 4096, dataSize: 1 << 29 };
+  const options = { session, arch: x86_64, text: textOf(pid, path), codeSize: 4096, dataSize: 1 << 29 };
   await t.rejects(mapIntoProcess(options), {
     code: 'SCRATCH_UNAVAILABLE',
     message: /mmap near the program answers -12/,

@@ -58,7 +58,7 @@ for (const [name, levels, codeSize, codePages] of [
     const work = address('work');
     const machine = await hiddenMachine(t, kernel.command);
     const { session, hidden } = machine;
-    const pages = turnsPagingOn(elf, arch);
+    const pages = turnsPagingOn(elf, arch) === true;
     t.equal(pages, true);
     t.match(await hidden.map(arch, { text: work, pages }), { refused: /paging/, later: true }, 'not yet');
 

@@ -1,0 +1,25 @@
+/** How functions are called and return (psABI; rustc's own ABI is the same for scalars). */
+export interface CallingConvention {
+  /** Integer argument registers in order. */
+  readonly arguments: readonly string[];
+  /** Registers that carry the first and the second scalar of a result. */
+  readonly results: readonly [string, string];
+  /** Where the return address lies when a function's first instruction is about to run. */
+  readonly returnAddress:
+    | { readonly in: 'register'; readonly name: string }
+    | { readonly in: 'stack'; readonly offset: number };
+  /** The stack pointer right after the function has returned, from the one at its first instruction. */
+  stackPointerAfterReturn(atEntry: bigint): bigint;
+  /** How C passes structs by value. Without it, no argument from the first struct on is read. */
+  readonly aggregates?: AggregatePassing;
+  /** Functions that are not called like others, or do not return like them: they are never probed. */
+  readonly irregularFunctions?: readonly { readonly name: RegExp; readonly reason: string }[];
+}
+
+/** Structs and unions by value without floating-point members. */
+export interface AggregatePassing {
+  /** A struct of two words may lie half in the last register and half on the stack. */
+  readonly maySplit: boolean;
+  /** Where a struct of more than two words lies: behind a pointer that the caller passes, or on the stack. */
+  readonly large: 'by-address' | 'on-stack';
+}

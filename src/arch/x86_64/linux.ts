@@ -1,0 +1,51 @@
+import type { LinuxModel, SystemCallModel } from '../linux.js';
+
+const parameters = ['rdi', 'rsi', 'rdx', 'r10', 'r8', 'r9'];
+/** The code segment of 64-bit programs on Linux. */
+const userCode64 = 0x33n;
+
+/**
+ * System V ABI AMD64, A.2.1; numbers of arch/x86/entry/syscalls/syscall_64.tbl in Linux.
+ *
+ *   rax number | rdi rsi rdx r10 r8 r9 arguments -> rax result | rcx r11 destroyed
+ */
+const systemCalls: SystemCallModel = {
+  instruction: Uint8Array.of(0x0f, 0x05),
+  number: 'rax',
+  result: 'rax',
+  arguments: parameters,
+  changes: ['rax', 'rcx', 'r11', ...parameters, 'rip', 'eflags', 'orig_rax'],
+  restart: 'orig_rax',
+  numbers: {
+    close: 3,
+    mmap: 9,
+    mprotect: 10,
+    munmap: 11,
+    rt_sigprocmask: 14,
+    getpid: 39,
+    ftruncate: 77,
+    gettid: 186,
+    tgkill: 234,
+    memfd_create: 319,
+  },
+  refused(registers, status) {
+    if (registers.register('cs') !== userCode64) return 'the process does not run 64-bit code';
+    if (status !== undefined && /^x86_Thread_features:.*\bshstk\b/m.test(status))
+      return 'the process has shadow stacks, which do not allow return addresses to be changed';
+    return undefined;
+  },
+};
+
+export const linux: LinuxModel = {
+  mappingCalls: [9, 10, 25, 329],
+  systemCalls,
+  forgottenTraps: { trap: 0xcc, isBehindCall },
+};
+
+/** Intel SDM volume 2, CALL: e8 rel32; ff /2 with every form of its operand. */
+function isBehindCall(code: Uint8Array, at: number): boolean {
+  if (code[at - 5] === 0xe8) return true;
+  for (let length = 2; length <= 7; length++)
+    if (code[at - length] === 0xff && ((code[at - length + 1] ?? 0) & 0x38) === 0x10) return true;
+  return false;
+}

@@ -1,0 +1,25 @@
+import { architectures } from '../arch/index.js';
+import {
+  type ConnectOptions,
+  connect as connectTo,
+  type KnownRegisters,
+  type RemoteAddress,
+  type Session,
+} from '../rsp/index.js';
+
+/** Options of {@link connect}: all but what it knows itself. */
+export type TargetOptions = Omit<ConnectOptions, 'architectures'>;
+
+/** `connect` of `rsptrace/rsp`, with the registers of every known architecture. Throws what that throws. */
+export function connect(address: string | RemoteAddress, options: TargetOptions = {}): Promise<Session> {
+  return connectTo(address, { ...options, architectures: knownArchitectures() });
+}
+
+/** What `rsptrace/rsp` wants to know of every architecture. */
+export function knownArchitectures(): readonly KnownRegisters[] {
+  return architectures().map(({ name, gdbNames, pc, registerDefaults }) => ({
+    ...{ name, gdbNames, pc },
+    layout: registerDefaults?.layout,
+    aliases: registerDefaults?.aliases ?? [],
+  }));
+}

@@ -1,0 +1,32 @@
+import type { RegisterSpec } from './target-description.js';
+
+/**
+ * The registers of an architecture, as far as they are known without a stub. The protocol itself has none: the caller
+ * gives them.
+ */
+export interface KnownRegisters {
+  readonly name: string;
+  /** What stubs call the architecture in target.xml's `<architecture>`. */
+  readonly gdbNames: readonly string[];
+  /** The program counter. */
+  readonly pc: string;
+  /** The registers in the answer to `g` of a stub that describes none, numbered from 0; undefined where not known. */
+  readonly layout: readonly { readonly name: string; readonly bits: number }[] | undefined;
+  /** Names that stubs and assemblers have for one register, a list each. */
+  readonly aliases: readonly (readonly string[])[];
+}
+
+/** The one that a stub's word for its architecture means, else the one that is expected. */
+export function knownRegisters(
+  all: readonly KnownRegisters[],
+  said: string | undefined,
+  expected: string | undefined,
+): KnownRegisters | undefined {
+  const found = said === undefined ? undefined : all.find(({ gdbNames }) => gdbNames.includes(said));
+  return found ?? all.find(({ name }) => name === expected);
+}
+
+/** The registers of a stub that describes none. */
+export function defaultRegisters({ layout }: KnownRegisters): RegisterSpec[] | undefined {
+  return layout?.map((register, number) => ({ ...register, number }));
+}
