@@ -6,4 +6,14 @@ export type { MemoryReader, RegisterReader } from './base/memory-reader.js';
 export { type AnyProbe, type ProbeSpec, parseProbe } from './probes/index.js';
 export { type Program, type Progress, prepare, type Recording, type RecordOptions, record } from './recorder/index.js';
 export { type ConnectOptions, connect, type Session } from './rsp/index.js';
-export { openTrace, Summary, summaryJson, summaryTable, type TraceEvent, type TraceSink, tee } from './trace/index.js';
+export {
+  type Format,
+  openTrace,
+  Summary,
+  summaryJson,
+  summaryTable,
+  type TraceEvent,
+  type TraceOptions,
+  type TraceSink,
+  tee,
+} from './trace/index.js';

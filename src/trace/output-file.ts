@@ -13,18 +13,21 @@ import { messageOf, RsptraceError } from '../base/errors.js';
 import { type FileHead, headOf } from '../base/file-head.js';
 import { abandon, isAt, isCode, type OpenedFile, openLocked, openUntouched } from '../base/locked-file.js';
 import { copyBytes } from './copy-bytes.js';
-import { isTrace } from './is-trace.js';
 
 const CAPACITY = 256 * 1024;
+const writtenKept = 'What was written before is kept and can be opened.';
+const nothingKept = 'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.';
 
 /** What is done for the files of others. None of it is done where nothing is said. */
 export interface OutputOptions {
   /** Nobody else who asks for it can write the file meanwhile: `OUTPUT_IN_USE`. Told where files cannot be locked. */
   readonly lock?: ((warning: string) => void) | undefined;
-  /** An older file that does not begin like a trace is refused: `OUTPUT_EXISTS`. */
-  readonly onlyTraces?: boolean | undefined;
+  /** An older file for which this is false is refused: `OUTPUT_EXISTS`. */
+  readonly replaces?: ((head: FileHead) => boolean) | undefined;
   /** An older file is not emptied but renamed, to its name with this behind it. */
   readonly keepAs?: string | undefined;
+  /** False: only the whole file can be read, so that nothing is left of one that could not be written to its end. */
+  readonly isAppended?: boolean | undefined;
 }
 
 /**
@@ -54,7 +57,7 @@ export class OutputFile {
     this.#options = options;
     this.#file = open(path, options);
     try {
-      const older = options.onlyTraces || options.keepAs !== undefined ? headOf(path) : undefined;
+      const older = options.replaces || options.keepAs !== undefined ? headOf(path) : undefined;
       if (older) this.#checkOlder(older);
     } catch (error) {
       closeSync(this.#file.fd);
@@ -129,8 +132,8 @@ export class OutputFile {
   }
 
   #checkOlder(older: FileHead): void {
-    const { onlyTraces, keepAs } = this.#options;
-    if (onlyTraces && !isTrace(older)) {
+    const { replaces, keepAs } = this.#options;
+    if (replaces && !replaces(older)) {
       throw new RsptraceError('OUTPUT_EXISTS', `${this.path} is there already and is no trace`, {
         hint: 'name another file with -o, or have it overwritten with --force',
       });
@@ -178,7 +181,7 @@ export class OutputFile {
       throw new RsptraceError(
         'TRACE_WRITE_FAILED',
         `cannot go on writing the trace ${this.path}: ${messageOf(error)}`,
-        { hint: 'What was written before is kept and can be opened.', cause: error },
+        { hint: this.#options.isAppended === false ? nothingKept : writtenKept, cause: error },
       );
     } finally {
       this.#endCount = 0;

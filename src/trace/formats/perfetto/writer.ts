@@ -1,5 +1,5 @@
 /*
- * The Perfetto trace of a recording. The packets' format, spec and field numbers: ./perfetto-packets.ts.
+ * The Perfetto trace of a recording. The packets' format, spec and field numbers: ./packets.ts.
  *
  *   process   labkern                        one instant at the first event: program, build id, architecture, clock; one a reset
  *     hart 0                                 a slice a poll and a slice a call of a function, nested by call; polls say which task's they are
@@ -37,16 +37,16 @@ import type {
   TraceInfo,
   WatchHit,
   WatchRef,
-} from '../events.js';
-import type { Track } from '../open-calls.js';
-import type { OutputFile } from '../output-file.js';
-import { accessText, doerText, engineTexts, gapText, resetText, rootText, stackText, threadText } from '../text.js';
-import type { LaneWriter } from './lanes.js';
-import type { Body } from './perfetto-body.js';
-import { CallBodies } from './perfetto-calls.js';
-import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-fields.js';
-import { PerfettoSequence } from './perfetto-packets.js';
-import { PollBodies } from './perfetto-polls.js';
+} from '../../events.js';
+import type { Track } from '../../open-calls.js';
+import type { OutputFile } from '../../output-file.js';
+import { accessText, doerText, engineTexts, gapText, resetText, rootText, stackText, threadText } from '../../text.js';
+import type { LaneWriter } from '../lanes.js';
+import type { Body } from './body.js';
+import { CallBodies } from './calls.js';
+import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './fields.js';
+import { PerfettoSequence } from './packets.js';
+import { PollBodies } from './polls.js';
 
 const PROCESS_TRACK = 1;
 const TASKS_TRACK = 2;
@@ -155,10 +155,6 @@ export class PerfettoWriter implements LaneWriter {
       track.uint(TRACK_DESCRIPTOR.parentUuid, TASKS_TRACK);
       track.text(TRACK_DESCRIPTOR.name, rootText(root));
     });
-  }
-
-  lifeEnd(): void {
-    // A Perfetto track has no end of its own.
   }
 
   pollBegin(event: PollBegin, isOutermost: boolean): void {

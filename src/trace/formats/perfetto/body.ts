@@ -1,10 +1,4 @@
-import {
-  DEBUG_ANNOTATION,
-  type EventType,
-  SEQ_NEEDS_INCREMENTAL_STATE,
-  TRACE_PACKET,
-  TRACK_EVENT,
-} from './perfetto-fields.js';
+import { DEBUG_ANNOTATION, type EventType, SEQ_NEEDS_INCREMENTAL_STATE, TRACE_PACKET, TRACK_EVENT } from './fields.js';
 import { LEN, type ProtoBuffer, putVarint, varintLength } from './protobuf.js';
 
 /** What goes with every packet but the first: `trusted_packet_sequence_id: 1, sequence_flags: 2`. */

@@ -3,7 +3,7 @@
  * Wire types 0 (VARINT), 1 (I64, for doubles) and 2 (LEN) only; a field's tag is `number << 3 | wire type`, itself a varint.
  * Written front to back into one buffer that is used again for each message. Nothing is read here.
  */
-import { copyBytes } from '../copy-bytes.js';
+import { copyBytes } from '../../copy-bytes.js';
 
 const VARINT = 0;
 /** Wire type of a double. */

@@ -1,4 +1,4 @@
-import { lowHalf } from '../../base/addr.js';
+import { lowHalf } from '../../../base/addr.js';
 import type {
   AwaitLink,
   DerivedPoll,
@@ -10,10 +10,11 @@ import type {
   RootRef,
   StateChange,
   StateRef,
-} from '../events.js';
-import { ChainTexts, stackText, stateText } from '../text.js';
-import type { Body } from './perfetto-body.js';
-import type { Annotations, PerfettoSequence } from './perfetto-packets.js';
+} from '../../events.js';
+import { ChainTexts, stackText, stateText } from '../../text.js';
+import type { Annotations } from './annotations.js';
+import type { Body } from './body.js';
+import type { PerfettoSequence } from './packets.js';
 
 interface Begin {
   readonly state: StateRef | undefined;

@@ -1,4 +1,4 @@
-import type { GuestNanos } from '../events.js';
+import type { GuestNanos } from '../../events.js';
 
 /** Picoseconds between two begins or ends that have one time. */
 const STEP = 1;
