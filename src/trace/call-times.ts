@@ -1,6 +1,6 @@
 /**
- * Where the time of polls and calls goes. Of each function, and each Future, at any time, whatever was lost, is still open, calls itself or
- * went on on another hart:
+ * Where the time of polls and calls goes. Of each function and each Future it holds at any time, whatever was lost, is
+ * open, recurses or went on on another hart:
  *
  *      calls = returned + lost + open
  *      longest <= total <= sum of the times of all that returned
@@ -50,7 +50,7 @@ export class CallTimes {
     const total = Math.max(self, time - call.counted);
     const outer = outerOfSame(call);
     if (outer) outer.counted += total + call.counted;
-    // A poll hands on to the function around it what functions inside it took.
+    // A poll adds nothing of its own to the function around it, only what functions inside it took.
     const { around, inside } = call;
     if (around && !around.isOver) around.inside += call.begin.type === 'call-begin' ? time : inside;
     return { time, self, total };
@@ -68,7 +68,7 @@ export class CallTimes {
   }
 }
 
-/** Of a call that was told as lost: what was inside it has gone to what is around it. */
+/** Of a call that was emitted as lost: what was inside it has gone to what is around it. */
 function lateTime(time: number): CallTime {
   return { time, self: 0, total: time };
 }

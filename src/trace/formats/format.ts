@@ -18,7 +18,7 @@ export interface Format {
   readonly about: string;
   /** What to do with a file, as a command: `open it in ui.perfetto.dev`. */
   readonly use: string;
-  /** True: events go to the file as they come, and what a killed rsptrace leaves can be read. False: the end writes it. */
+  /** True: events go to the file as they come, so that a killed rsptrace leaves a trace. False: the end writes it. */
   readonly isAppended: boolean;
   /** Whether a file begins like one of this format, whichever tool has written it. */
   readonly recognizes: (head: FileHead) => boolean;

@@ -1,4 +1,3 @@
-import { basename } from 'node:path';
 import type { FileHead } from '../../base/file-head.js';
 import { chrome } from './chrome/chrome.js';
 import type { Format } from './format.js';
@@ -10,12 +9,11 @@ export const formats: readonly Format[] = [perfetto, chrome, tree];
 
 /** The format that a file's name asks for: the longest extension wins, then the first in the list. */
 export function formatOf(path: string, known: readonly Format[] = formats): Format | undefined {
-  const name = basename(path).toLowerCase();
-  const fits = (extension: string): boolean => name.length > extension.length && name.endsWith(extension);
+  const name = path.toLowerCase();
   let found: Format | undefined;
   let longest = 0;
   for (const format of known) {
-    const length = Math.max(0, ...format.extensions.filter(fits).map((extension) => extension.length));
+    const length = Math.max(0, ...format.extensions.filter((one) => name.endsWith(one)).map((one) => one.length));
     if (length <= longest) continue;
     found = format;
     longest = length;

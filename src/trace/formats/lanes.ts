@@ -38,8 +38,8 @@ interface LaneCall extends OpenCall {
 export type LifeEnd = 'ready' | 'panicked' | 'dropped';
 
 /**
- * What a format with timelines has to know how to write, and what it may leave out. There is a lane a hart, a lane a thread
- * and a lane a root Future. Slices on a lane nest, and times on a lane never go back.
+ * What a format with timelines has to know how to write, and what it may leave out. There is a lane a hart, a lane a
+ * thread and a lane a root Future. Slices on a lane nest, and times on a lane never go back.
  */
 export interface LaneWriter extends SliceWriter, Partial<NoteWriter> {
   begin(info: TraceInfo): void;
@@ -102,8 +102,8 @@ interface Life {
 }
 
 /**
- * Turns events into slices that nest, for writers of timelines. Polls that are open when the trace ends stay open. A root is
- * forgotten when another one lies at its address, so memory grows with the places where roots lie, not with their number.
+ * Turns events into slices that nest, for formats with timelines. Polls that are open when the trace ends stay open. A
+ * root is forgotten when another one lies at its address: memory grows with these places, not with the number of roots.
  */
 export class Lanes implements TraceSink {
   readonly #writer: LaneWriter;
@@ -188,7 +188,7 @@ export class Lanes implements TraceSink {
     this.#starts(event);
     this.#open.begin(poll);
     const life = this.#life(event.root, event.time);
-    // A Future is polled by one hart at a time: an older poll of it on another hart is over, whatever that hart says later.
+    // A Future is polled by one hart at a time: an older poll of it on another hart is over, whatever comes later.
     while (life.polls.length > 0 && life.polls.at(-1)?.begin.hart !== event.hart) {
       const stale = life.polls.pop();
       if (stale === undefined) break;
@@ -251,7 +251,7 @@ export class Lanes implements TraceSink {
     if (around && isOnTrack(around, begin)) this.#cutAfter(around, time);
   }
 
-  /** Slices that began inside another, and are not inside what happens to that now, end: they are on another stack, or over. */
+  /** Ends slices inside another one to which something happens now: they are on another stack, or over. */
   #cutAfter(begin: AnyBegin | undefined, time: GuestNanos): void {
     for (const open of begin ? this.#open.takeAfter(begin) : []) {
       if (open.begin.type === 'call-begin') this.#writer.callCut(open.begin, time);

@@ -1,5 +1,5 @@
-// A call tree for people to read and to grep, in the manner of `uftrace replay` and of ftrace's function_graph: a line where
-// something begins, a line with its duration where it ends, and one line for both where nothing happened in between.
+// A call tree for people to read and to grep, in the manner of `uftrace replay` and of ftrace's function_graph. A line
+// where something begins, a line with its duration where it ends; one for both where nothing happened in between.
 //
 //   #           TIME    DURATION  HART
 //          12.300 us              [ 0]  labkern::exec::poll_task(t: 0x80412340) {

@@ -52,7 +52,6 @@ t.test('a file that any format has written is a trace, and belongs to that one a
       );
       t.equal(formatOf(path), format);
       t.equal(formatOf(path.toUpperCase()), format, 'in any case');
-      t.equal(formatOf(join(folder, extension)), undefined, 'a name is more than an extension');
     }
   }
   const all = formats.flatMap(({ extensions }) => extensions);

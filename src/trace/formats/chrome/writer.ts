@@ -1,20 +1,21 @@
 /*
- * Chrome Trace Event JSON ("Trace Event Format", docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
- * This part: the JSON array form, whose closing `]` may be missing, so that a file that is cut off after a record loads.
+ * Chrome's "Trace Event Format" (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
+ * This part: the JSON array form. Its closing `]` may be missing, so that a file that is cut off after a record loads.
  *
  *   M        metadata
  *   B E      slices of a hart, or of a stack: strictly nested
  *   b n e    nestable async: of a root Future (one `cat` + `id` each), of gaps
- *   i        instants of a hart or a stack: accesses of watched places, ends whose begin is unknown, `detail`s; of all: resets
+ *   i        instants of a hart or a stack: accesses of watched places, ends whose begin is unknown, `detail`s
+ *            of all harts: resets
  *   C        values of watched places
  *
- * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid` the hart's number + 1, since viewers take thread 0 as the idle
- * thread; of a stack from 100001. Objects that need the object form are not written.
+ * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid` the hart's number + 1, since viewers take
+ * thread 0 as the idle thread; of a stack from 100001.
  *
- * speedscope takes a slice's name and args for its frame, asks for the same args at its end, and sorts begins and ends by time
- * apart from each other. So args of B and E hold what is the same for all calls of a function. What is of one call stands in
- * an instant behind its begin and one before its end (cat `detail`). On one track no two B and E have one time: picoseconds,
- * below the clock's resolution, keep their order (slice-times.ts).
+ * In speedscope a slice's name and args are its frame, which asks for the same args at its end. So args of B and E hold
+ * what is the same for all calls of a function. What is of one call stands in an instant behind its begin and one
+ * before its end (cat `detail`). It sorts begins and ends by time, apart from each other. So no two B and E of a track
+ * have one time: picoseconds, below the clock's resolution, keep their order (slice-times.ts).
  */
 import { hex } from '../../../base/addr.js';
 import { visibleJson } from '../../../base/visible.js';
@@ -70,7 +71,7 @@ interface OfRoot {
   readonly time: GuestNanos;
 }
 
-/** What a record tells. */
+/** What a record is about. */
 interface Told {
   readonly category: string;
   readonly name: string;
@@ -83,7 +84,7 @@ export class ChromeWriter implements LaneWriter {
   readonly #chains = new ChainTexts();
   readonly #times = new SliceTimes();
   #state: 'before' | 'first' | 'more' | 'ended' = 'before';
-  /** What is told of the whole trace, until the time of its first event is known. */
+  /** What is known of the whole trace, until the first event is written. */
   #facts: Args | undefined;
   #firstTime = 0 as GuestNanos;
 

@@ -12,7 +12,7 @@ interface ArgumentName {
 interface Kept {
   readonly function: FunctionRef;
   readonly begin: Body;
-  /** By their place among those that are told. */
+  /** By their place among those that are written. */
   readonly arguments: ArgumentName[];
 }
 

@@ -1,8 +1,8 @@
 /*
  * Perfetto trace files (github.com/google/perfetto, protos/perfetto/trace: trace.proto, trace_packet.proto,
  * track_event/{track_event,track_descriptor,debug_annotation,source_location}.proto, interned_data/interned_data.proto;
- * guide: docs/reference/synthetic-track-event.md). A file is `Trace`: packets (field 1) one after the other.
- * This part: TrackEvents on one sequence, with interned strings, that never drops its incremental state. No clock snapshot:
+ * guide: docs/reference/synthetic-track-event.md). A file is `Trace`: packets (field 1) one after the other. This part:
+ * TrackEvents on one sequence, with interned strings, that never drops its incremental state. No clock snapshot:
  * timestamps are on the default clock (BOOTTIME), which readers take as the trace's own time.
  */
 
@@ -58,8 +58,8 @@ export class PerfettoSequence {
   }
 
   /**
-   * The annotations gathered since {@link annotate}, and a name. It may be given to {@link event} as often as one likes, the first time before
-   * anything else is written.
+   * The annotations gathered since {@link annotate}, and a name. It may be given to {@link event} as often as one
+   * likes, the first time before anything else is written.
    */
   body(name?: EventName): Body {
     const packet = this.#packet;
@@ -70,8 +70,8 @@ export class PerfettoSequence {
   }
 
   /**
-   * An event on a track, whose body is that of {@link body}, with fields of another behind it. Without another, it is written faster
-   * where it is given again.
+   * An event on a track, with the fields of a {@link body}, and of another one behind them. A body that is given again
+   * without another is written faster.
    */
   event(type: EventType, track: number, time: number, body: Body = noBody, more: Body = noBody): void {
     if (time !== this.#time) this.#setTime(time);
