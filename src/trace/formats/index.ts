@@ -2,10 +2,11 @@ import type { FileHead } from '../../base/file-head.js';
 import { chrome } from './chrome/chrome.js';
 import type { Format } from './format.js';
 import { perfetto } from './perfetto/perfetto.js';
+import { speedscope } from './speedscope/speedscope.js';
 import { tree } from './tree.js';
 
 /** Every format of ours. What is said of formats anywhere comes from here. */
-export const formats: readonly Format[] = [perfetto, chrome, tree];
+export const formats: readonly Format[] = [perfetto, chrome, speedscope, tree];
 
 /** The format that a file's name asks for: the longest extension wins, then the first in the list. */
 export function formatOf(path: string, known: readonly Format[] = formats): Format | undefined {
