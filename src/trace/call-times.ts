@@ -46,8 +46,9 @@ export class CallTimes {
     call.isOver = true;
     const time = event.time - call.begin.time;
     const self = Math.max(0, time - call.inside);
-    // What has been counted inside may have turned out to be on another stack.
-    const total = Math.max(self, time - call.counted);
+    // What has been counted inside may have turned out to be on another stack. Polls inside a poll are in its own time.
+    const least = call.begin.type === 'call-begin' ? self : 0;
+    const total = Math.max(least, time - call.counted);
     const outer = outerOfSame(call);
     if (outer) outer.counted += total + call.counted;
     // A poll adds nothing of its own to the function around it, only what functions inside it took.
