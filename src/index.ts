@@ -8,4 +8,14 @@ export { connect, type TargetOptions as ConnectOptions } from './facts/index.js'
 export { type AnyProbe, type ProbeSpec, parseProbe } from './probes/index.js';
 export { type Program, type Progress, prepare, type Recording, type RecordOptions, record } from './recorder/index.js';
 export type { Session } from './rsp/index.js';
-export { openTrace, Summary, summaryJson, summaryTable, type TraceEvent, type TraceSink, tee } from './trace/index.js';
+export {
+  type Format,
+  openTrace,
+  Summary,
+  summaryJson,
+  summaryTable,
+  type TraceEvent,
+  type TraceOptions,
+  type TraceSink,
+  tee,
+} from './trace/index.js';

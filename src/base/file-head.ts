@@ -22,3 +22,8 @@ export function headOf(path: string): FileHead | undefined {
     closeSync(fd);
   }
 }
+
+/** Its first 4 KiB as text, a character a byte: enough to tell what kind of file it is. */
+export function startOf({ bytes }: FileHead): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 4096)).toString('latin1');
+}

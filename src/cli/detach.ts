@@ -31,7 +31,7 @@ export async function detach(args: DetachArguments): Promise<number> {
   return atTarget(open, async ({ session }) => {
     verifyArchitecture(session, arch);
     const elf = await loadedElf(session, linked);
-    const isOfServer = isProcess(session.features) && session.features.qemuStepBits === undefined;
+    const isOfServer = isProcess(session.features) && !(await session.stub()).isQemu;
     if (isOfServer && !arch.linux?.forgottenTraps)
       logger.warn({ arch: arch.name }, 'breakpoints that the server may have kept are not looked for: not known how');
     const leftovers = await removeLeftovers(session, arch, elf);

@@ -5,6 +5,7 @@ import type { DebugFileOptions } from '../elf/index.js';
 import { type EngineName, engineNames } from '../engines/index.js';
 import { type ClockName, clockNames } from '../facts/index.js';
 import { WireRecorder } from '../rsp/index.js';
+import { formats } from '../trace/index.js';
 import { defaultTrace } from './files.js';
 import { openOutput } from './open-output.js';
 
@@ -114,7 +115,7 @@ export function recordingOptions<T>(args: Argv<T>) {
       requiresArg: true,
       default: defaultTrace.path,
       coerce: last<string>,
-      describe: 'The trace: .pftrace (Perfetto), .json (Chrome Trace Events), or .txt, a call tree to read',
+      describe: `The trace. Its extension chooses the format: ${formatTexts().join('; ')}`,
     })
     .option('duration', {
       alias: 'd',
@@ -202,6 +203,11 @@ export function recordingOptions<T>(args: Argv<T>) {
       default: false,
       describe: 'Hardware breakpoints (Z1) everywhere, not only in ROM and flash',
     });
+}
+
+/** `.pftrace (Perfetto): timelines of harts, ...`, of each format that a trace can have. */
+function formatTexts(): string[] {
+  return formats.map(({ extensions, name, about }) => `${extensions[0]} (${name}): ${about}`);
 }
 
 const remote = {

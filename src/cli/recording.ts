@@ -13,6 +13,7 @@ import type { Session } from '../rsp/index.js';
 import {
   countTable,
   FunctionSummary,
+  formatOf,
   functionJson,
   functionTable,
   histogramText,
@@ -299,8 +300,7 @@ function closingLine(recording: Recording, { gaps }: Summary): string {
 function whatToDo(path: string, { events }: Recording, { polls, functions, watches }: Program): string {
   const onlyCounts = !polls && !functions && watches.length === 0;
   if (events === 0) return onlyCounts ? 'it holds no events: only counts were asked for' : 'it holds no events';
-  if (path.endsWith('.txt')) return 'a call tree, to read with a pager';
-  return path.endsWith('.json') ? 'open it in ui.perfetto.dev or chrome://tracing' : 'open it in ui.perfetto.dev';
+  return formatOf(path)?.use ?? '';
 }
 
 function stopText({ stop }: Recording): string | undefined {

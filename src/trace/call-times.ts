@@ -1,6 +1,6 @@
 /**
- * Where the time of polls and calls goes. Of each function, and each Future, at any time, whatever was lost, is still open, calls itself or
- * went on on another hart:
+ * Where the time of polls and calls goes. Of each function and each Future it holds at any time, whatever was lost, is
+ * open, recurses or went on on another hart:
  *
  *      calls = returned + lost + open
  *      longest <= total <= sum of the times of all that returned
@@ -46,11 +46,12 @@ export class CallTimes {
     call.isOver = true;
     const time = event.time - call.begin.time;
     const self = Math.max(0, time - call.inside);
-    // What has been counted inside may have turned out to be on another stack. A poll's `self` has the polls inside it.
-    const total = Math.max(call.begin.type === 'call-begin' ? self : 0, time - call.counted);
+    // What has been counted inside may have turned out to be on another stack. Polls inside a poll are in its own time.
+    const least = call.begin.type === 'call-begin' ? self : 0;
+    const total = Math.max(least, time - call.counted);
     const outer = outerOfSame(call);
     if (outer) outer.counted += total + call.counted;
-    // A poll hands on to the function around it what functions inside it took.
+    // A poll adds nothing of its own to the function around it, only what functions inside it took.
     const { around, inside } = call;
     if (around && !around.isOver) around.inside += call.begin.type === 'call-begin' ? time : inside;
     return { time, self, total };
@@ -68,7 +69,7 @@ export class CallTimes {
   }
 }
 
-/** Of a call that was told as lost: what was inside it has gone to what is around it. */
+/** Of a call that was emitted as lost: what was inside it has gone to what is around it. */
 function lateTime(time: number): CallTime {
   return { time, self: 0, total: time };
 }

@@ -1,4 +1,4 @@
-/** Copies the first `length` bytes of `from`. A loop beats `set(subarray())` by far for the hundred bytes that a packet has. */
+/** Copies the first `length` bytes of `from`. For the hundred bytes of a packet a loop beats `set(subarray())`. */
 export function copyBytes(from: Uint8Array, length: number, to: Uint8Array, at: number): void {
   if (length > 1024) {
     to.set(from.subarray(0, length), at);

@@ -1,14 +1,14 @@
 import type { Addr } from '../base/addr.js';
 
 /**
- * The event model: all that writers, tables and checks know. Where events come from is not known here, so a recording can be
- * reported on without a stub. Times are guest nanoseconds since the trace's first event; integers below 2^53 (104 days).
+ * The event model: all that formats, tables and checks know. Where events come from is not known here, so a recording
+ * can be reported on without a stub. Times are guest nanoseconds since the trace's first event, below 2^53 (104 days).
  */
 export type GuestNanos = number & { readonly __guestNanos: true };
 
 /** The clock that a trace's times come from. */
 export interface ClockInfo {
-  /** `riscv-time`, `riscv-mtime`, `x86-hpet`, `x86-acpi-pm`, or `running-intervals` (the host's time while the guest ran). */
+  /** `riscv-time`, `riscv-mtime`, `x86-hpet`, `x86-acpi-pm`, or `running-intervals`: the host's while the guest ran. */
   readonly name: string;
   /** Nanoseconds a tick. */
   readonly resolutionNs: number;
@@ -32,7 +32,7 @@ export interface FutureRef {
   readonly inlined?: boolean | undefined;
 }
 
-/** A state of a compiler-made Future: `Unresumed`, `Returned`, `Panicked`, `Suspend0`...; file and line are those of the await. */
+/** A state of a compiler-made Future: `Unresumed`, `Returned`, `Panicked`, `Suspend0`...; where it awaits. */
 export interface StateRef {
   readonly name: string;
   readonly file: string | undefined;
@@ -41,7 +41,7 @@ export interface StateRef {
 
 /** One link of an await chain: a Future that the one before it awaits. */
 export interface AwaitLink {
-  /** Undefined when its type implements Future in a way that DWARF does not tell. */
+  /** Undefined when its type implements Future in a way that DWARF does not say. */
   readonly future: FutureRef | undefined;
   readonly typeName: string;
   /** Where it lies; undefined where the pointer to it was not read. */
@@ -68,7 +68,7 @@ export interface FunctionRef {
   readonly line: number | undefined;
 }
 
-/** An argument whose value the registers at the entry told, as Rust would print it; an address where it lies in memory. */
+/** An argument out of the registers at the entry, as Rust would print it; an address where it lies in memory. */
 export interface ArgumentValue {
   readonly name: string;
   readonly value: string;
@@ -94,9 +94,9 @@ export interface StackEntry {
 
 /** What begins. */
 interface Beginning {
-  /** Whose it is: it may wait while others run on the hart, and go on on another. Undefined where only harts are known. */
+  /** Its thread, which may wait while others run, and go on on another hart. Undefined where only harts are known. */
   readonly thread?: ThreadRef | undefined;
-  /** The innermost poll or call around it that was told of, and was open. */
+  /** The innermost poll or call around it that was emitted, and was open. */
   readonly around?: AnyBegin | undefined;
   /** Polls and calls around it. */
   readonly depth: number;
@@ -122,7 +122,7 @@ export interface PollBegin extends At, Beginning {
 
 export interface PollEnd extends At, Ending<PollBegin> {
   readonly type: 'poll-end';
-  /** It was told as lost, too early. */
+  /** It was emitted as lost, too early. */
   readonly wasLost?: boolean | undefined;
   readonly result: PollResult;
   readonly state: StateRef | undefined;
@@ -139,7 +139,7 @@ export interface StateChange extends At {
   readonly derived: boolean;
 }
 
-/** A poll that had no breakpoint of its own, because the compiler inlined it: it must have happened, says the outer Future. */
+/** A poll that the compiler inlined, so that no breakpoint saw it: derived from the bytes of the outer Future. */
 export interface DerivedPoll extends At {
   readonly type: 'derived-poll';
   readonly result: PollResult;
@@ -151,7 +151,7 @@ export interface PollLost extends At, Ending<PollBegin> {
   readonly type: 'poll-lost';
 }
 
-/** A thread of the target, where its threads are known apart by their stacks; one object a stack, so identity is a key. */
+/** A thread of the target, where threads are known by their stacks; one object a stack, so identity is a key. */
 export interface ThreadRef {
   readonly key: number;
   /** The lowest address of its stack. */
@@ -169,16 +169,16 @@ interface OfCall {
 /** A function is entered. */
 export interface CallBegin extends OfCall, Beginning {
   readonly type: 'call-begin';
-  /** In the order of the source; those that the registers do not tell are left out. */
+  /** In the order of the source; those that are not in registers are left out. */
   readonly arguments: readonly ArgumentValue[];
 }
 
 /** It has returned. */
 export interface CallEnd extends OfCall, Ending<CallBegin> {
   readonly type: 'call-end';
-  /** It was told as lost, too early. */
+  /** It was emitted as lost, too early. */
   readonly wasLost?: boolean | undefined;
-  /** What it returned, where the registers tell. */
+  /** What it returned, where that is in registers. */
   readonly result?: string | undefined;
 }
 
@@ -216,7 +216,7 @@ export interface WatchHit {
   readonly time: GuestNanos;
   readonly hart: number;
   readonly watch: WatchRef;
-  /** `access`: the target reports reads and writes alike, and the value is what it was: read, or written with the same. */
+  /** `access`: a read, or a write of the same value, which the target does not report apart. */
   readonly access: 'read' | 'write' | 'access';
   /** What was there before, as Rust would print it; undefined for a read, and where it could not be read. */
   readonly old: string | undefined;
@@ -234,7 +234,7 @@ export interface WatchHit {
   readonly inlined: readonly StackEntry[];
 }
 
-/** The link to the stub was broken: what happened in between is not in the trace. Polls that were open then are told as lost. */
+/** The link to the stub was broken: what happened meanwhile is missing. Polls that were open are emitted as lost. */
 export interface Gap {
   readonly type: 'gap';
   /** The last time that is known from before, and the time at which recording went on. */
@@ -242,7 +242,7 @@ export interface Gap {
   readonly to: GuestNanos;
 }
 
-/** The machine was reset and boots once more. What was open then has been told as lost. */
+/** The machine was reset and boots once more. What was open then has been emitted as lost. */
 export interface Reset {
   readonly type: 'reset';
   readonly time: GuestNanos;
@@ -264,7 +264,7 @@ export interface HartInfo {
   readonly name: string;
 }
 
-/** What is known when the first event comes. Nothing of the host: two runs of a deterministic guest give the same bytes. */
+/** What is known at the first event. Nothing of the host: two runs of a deterministic guest give the same bytes. */
 export interface TraceInfo {
   readonly program: string;
   readonly buildId: string | undefined;
@@ -280,7 +280,7 @@ export interface TraceFacts {
   readonly ownTime?: OwnTime | undefined;
 }
 
-/** Guest nanoseconds that tracing took, and that durations do not hold: the least and the most for one event, and in all. */
+/** Guest nanoseconds that tracing took and durations leave out: the least and the most for one event, and in all. */
 export interface OwnTime {
   readonly leastNs: number;
   readonly mostNs: number;
@@ -288,8 +288,8 @@ export interface OwnTime {
 }
 
 /**
- * Which engine carries a probe out: `target` without stops, `stop` with one at each hit; `none`: it was left out, since it would stop a target that
- * must not be stopped. `why`: why not without stops.
+ * Which engine a probe has: `target` without stops, `stop` with one at each hit. `none`: it was left out, because it
+ * would stop a target that must not be stopped. `why`: why not without stops.
  */
 export interface ProbeFact {
   readonly name: string;

@@ -14,7 +14,7 @@ export interface FunctionRow {
   readonly calls: number;
   /** Those of `calls` whose return was not seen; they have no time. */
   readonly lost: number;
-  /** Time inside it, with all that it calls; of calls inside a call of the same function only the outer one counts, as in uftrace. */
+  /** Time inside it, with all that it calls. Of calls inside each other only the outermost counts, as in uftrace. */
   readonly total_ns: number;
   /** Time inside it, without the traced functions that ran meanwhile on the same hart, or in the same thread. */
   readonly self_ns: number;
@@ -34,7 +34,7 @@ interface Tally {
   max: number;
 }
 
-/** Counts calls per function while they come; {@link rows} at any time. Calls still open count as calls and nothing else. */
+/** Counts calls per function; {@link rows} at any time. Calls still open count as calls and nothing else. */
 export class FunctionSummary implements TraceSink {
   /** By the function's key. */
   readonly #tallies: Tally[] = [];

@@ -35,8 +35,11 @@ export type {
   WatchHit,
   WatchRef,
 } from './events.js';
+export type { Extension, Format } from './formats/format.js';
+export { formatOf, formats } from './formats/index.js';
+export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
-export { openTrace } from './open-trace.js';
+export { openTrace, type TraceOptions } from './open-trace.js';
 export { OutputFile, type OutputOptions } from './output-file.js';
 export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';
@@ -55,7 +58,3 @@ export {
 export { type TableOptions, timeText } from './text-table.js';
 export { Threshold } from './threshold.js';
 export { type WatchRow, WatchSummary } from './watch-summary.js';
-export { ChromeWriter } from './writers/chrome.js';
-export { Lanes, type LaneWriter, type LifeEnd } from './writers/lanes.js';
-export { PerfettoWriter } from './writers/perfetto.js';
-export { TreeWriter } from './writers/tree.js';

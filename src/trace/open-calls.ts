@@ -11,7 +11,7 @@ export interface Track {
   readonly thread?: ThreadRef | undefined;
 }
 
-/** The polls and calls that are open on each hart, or in each thread, as they began. Memory grows with their number alone. */
+/** The polls and calls that are open on each hart, or in each thread, as they began. Memory grows with their number. */
 export class OpenCalls<T extends OpenCall> {
   /** By hart number. */
   readonly #harts: T[][] = [];
@@ -44,7 +44,7 @@ export class OpenCalls<T extends OpenCall> {
     return last?.begin === begin ? last : open.findLast((call) => call.begin === begin);
   }
 
-  /** Takes out what began on the same track after an event that is open, innermost first. */
+  /** Removes what began on the same track after an event that is open, innermost first. */
   takeAfter(begin: AnyBegin): T[] {
     const open = this.#of(begin);
     if (!open || innermost(open)?.begin === begin) return [];

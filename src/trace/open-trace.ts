@@ -1,33 +1,56 @@
-import { extname } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
+import type { FileHead } from '../base/file-head.js';
 import type { TraceSink } from './events.js';
+import type { Format } from './formats/format.js';
+import { extensionsText, formatOf, formats, isTrace } from './formats/index.js';
 import { OutputFile, type OutputOptions } from './output-file.js';
-import { ChromeWriter } from './writers/chrome.js';
-import { Lanes } from './writers/lanes.js';
-import { PerfettoWriter } from './writers/perfetto.js';
-import { TreeWriter } from './writers/tree.js';
 
-const perfetto = (out: OutputFile): TraceSink => new Lanes(new PerfettoWriter(out));
-
-/** Every format that can be written, by the extension that chooses it. */
-const FORMATS = new Map<string, (out: OutputFile) => TraceSink>([
-  ['.pftrace', perfetto],
-  ['.perfetto-trace', perfetto],
-  ['.json', (out) => new Lanes(new ChromeWriter(out))],
-  ['.txt', (out) => new TreeWriter(out)],
-]);
+export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs'> {
+  /** An older file that does not begin like a trace is refused: `OUTPUT_EXISTS`. */
+  readonly onlyTraces?: boolean | undefined;
+  /** Formats besides ours. For an extension that both know, these come first. */
+  readonly formats?: readonly Format[] | undefined;
+}
 
 /**
- * Opens a trace file in the format that its extension names. Errors, all before anything is written: `TRACE_UNKNOWN_FORMAT`,
- * `TRACE_CANNOT_WRITE`, and what the options ask for. Later, `event`, `flush` and `end` can throw `TRACE_WRITE_FAILED`, once.
+ * Opens a trace file in the format that its extension names. Errors, all before anything is written:
+ * `TRACE_UNKNOWN_FORMAT`, `TRACE_CANNOT_WRITE`, and what the options ask for. Later, `event`, `flush` and `end` can
+ * throw `TRACE_WRITE_FAILED`, once.
+ *
+ * A format of your own is an object:
+ *
+ *     const csv: Format = {
+ *       name: 'CSV',
+ *       extensions: ['.csv'],
+ *       about: 'a line an event',
+ *       use: 'open it in a spreadsheet',
+ *       isAppended: true,
+ *       recognizes: ({ bytes }) => Buffer.from(bytes).toString().startsWith('time,event\n'),
+ *       open: (file) => ({
+ *         begin: () => file.textRecord('time,event\n'),
+ *         event: (event) => file.textRecord(`${event.type === 'gap' ? event.from : event.time},${event.type}\n`),
+ *         hart: () => {},
+ *         flush: () => file.flush(),
+ *         end: () => file.close(),
+ *       }),
+ *     };
+ *     openTrace('kernel.csv', { formats: [csv] });
  */
-export function openTrace(path: string, options: OutputOptions = {}): TraceSink {
-  const make = FORMATS.get(extname(path).toLowerCase());
-  if (make === undefined) {
-    const known = [...FORMATS.keys()].join(', ');
+export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
+  const known = [...(options.formats ?? []), ...formats];
+  const format = formatOf(path, known);
+  if (format === undefined) {
     throw new RsptraceError('TRACE_UNKNOWN_FORMAT', `no trace format goes by the extension of ${path}`, {
-      hint: `Known extensions: ${known}.`,
+      hint: `Known extensions: ${extensionsText(known)}.`,
     });
   }
-  return make(new OutputFile(path, options));
+  const { lock, keepAs, onlyTraces } = options;
+  const replaces = onlyTraces ? (head: FileHead) => isTrace(head, known) : undefined;
+  const file = new OutputFile(path, { lock, keepAs, replaces, isAppended: format.isAppended });
+  try {
+    return format.open(file);
+  } catch (error) {
+    file.close();
+    throw error;
+  }
 }

@@ -13,26 +13,29 @@ import { messageOf, RsptraceError } from '../base/errors.js';
 import { type FileHead, headOf } from '../base/file-head.js';
 import { abandon, isAt, isCode, type OpenedFile, openLocked, openUntouched } from '../base/locked-file.js';
 import { copyBytes } from './copy-bytes.js';
-import { isTrace } from './is-trace.js';
 
 const CAPACITY = 256 * 1024;
+const writtenKept = 'What was written before is kept and can be opened.';
+const nothingKept = 'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.';
 
 /** What is done for the files of others. None of it is done where nothing is said. */
 export interface OutputOptions {
-  /** Nobody else who asks for it can write the file meanwhile: `OUTPUT_IN_USE`. Told where files cannot be locked. */
+  /** Keeps out others who ask for it: `OUTPUT_IN_USE`. Called with a warning where files cannot be locked. */
   readonly lock?: ((warning: string) => void) | undefined;
-  /** An older file that does not begin like a trace is refused: `OUTPUT_EXISTS`. */
-  readonly onlyTraces?: boolean | undefined;
+  /** An older file for which this is false is refused: `OUTPUT_EXISTS`. */
+  readonly replaces?: ((head: FileHead) => boolean) | undefined;
   /** An older file is not emptied but renamed, to its name with this behind it. */
   readonly keepAs?: string | undefined;
+  /** False: only the whole file can be read, and the error of a failed write says so. */
+  readonly isAppended?: boolean | undefined;
 }
 
 /**
- * A trace file that grows by whole records. It is written synchronously, through a buffer of fixed size, and every write ends
- * at a record's end: a tracer that is killed leaves a file of whole records.
+ * A trace file that grows by whole records. It is written synchronously, through a buffer of fixed size. Every write
+ * ends at a record's end, so that a tracer that is killed leaves a file of whole records.
  *
- * Opening touches nothing that was there: an older file of that name is emptied or renamed by the first write, not before. A file
- * that was made and never written to is removed by {@link close}.
+ * Opening touches nothing that was there: an older file of that name is emptied or renamed by the first write, not
+ * before. A file that was made and never written to is removed by {@link close}.
  */
 export class OutputFile {
   readonly path: string;
@@ -54,7 +57,7 @@ export class OutputFile {
     this.#options = options;
     this.#file = open(path, options);
     try {
-      const older = options.onlyTraces || options.keepAs !== undefined ? headOf(path) : undefined;
+      const older = options.replaces || options.keepAs !== undefined ? headOf(path) : undefined;
       if (older) this.#checkOlder(older);
     } catch (error) {
       closeSync(this.#file.fd);
@@ -63,9 +66,9 @@ export class OutputFile {
   }
 
   /**
-   * Room for a record of so many bytes, to be written into {@link buffer} from the offset that is returned, and then to be
-   * {@link commit}ted. Undefined where it must go through {@link record}: it is too long, or records are dropped since a write failed.
-   * Throws as {@link record}.
+   * Room for a record of so many bytes: write it into {@link buffer} from the offset that is returned, then
+   * {@link commit}. Undefined where it must go through {@link record}, because it is too long, or records are dropped
+   * since a write failed. Throws as {@link record}.
    */
   reserve(length: number): number | undefined {
     return length <= CAPACITY && this.#makeRoom(length) ? this.#length : undefined;
@@ -77,8 +80,8 @@ export class OutputFile {
   }
 
   /**
-   * Appends one record: the first `length` of `bytes`. It is copied, so `bytes` may be used again. A failed write throws
-   * `TRACE_WRITE_FAILED` once; after it, records are dropped without a word.
+   * Appends one record: the first `length` of `bytes`. It is copied, so `bytes` may be used again. A failed write
+   * throws `TRACE_WRITE_FAILED` once; after it, records are dropped without a word.
    */
   record(bytes: Uint8Array, length: number): void {
     if (!this.#makeRoom(length)) return;
@@ -129,8 +132,8 @@ export class OutputFile {
   }
 
   #checkOlder(older: FileHead): void {
-    const { onlyTraces, keepAs } = this.#options;
-    if (onlyTraces && !isTrace(older)) {
+    const { replaces, keepAs } = this.#options;
+    if (replaces && !replaces(older)) {
       throw new RsptraceError('OUTPUT_EXISTS', `${this.path} is there already and is no trace`, {
         hint: 'name another file with -o, or have it overwritten with --force',
       });
@@ -178,7 +181,7 @@ export class OutputFile {
       throw new RsptraceError(
         'TRACE_WRITE_FAILED',
         `cannot go on writing the trace ${this.path}: ${messageOf(error)}`,
-        { hint: 'What was written before is kept and can be opened.', cause: error },
+        { hint: this.#options.isAppended === false ? nothingKept : writtenKept, cause: error },
       );
     } finally {
       this.#endCount = 0;
@@ -190,7 +193,7 @@ export class OutputFile {
     try {
       if (fstatSync(this.#file.fd).isFile()) ftruncateSync(this.#file.fd, this.#written + whole);
     } catch {
-      // The write's own error is the one to tell of; readers of both formats put up with a torn last record.
+      // The write's own error is the one to throw. Readers put up with a torn last record.
     }
   }
 }

@@ -14,8 +14,8 @@ const USUAL: readonly Count[] = ['polls', 'ready', 'pending'];
 const RARE: readonly Count[] = ['panicked', 'derived', 'lost'];
 
 /**
- * The table for people: one line a Future, the one with the most time first, each line ended by a newline. Instances of one
- * generic Future are told apart by their generic arguments. A line below says what `>=` means, where a row has it.
+ * The table for people: one line a Future, the one with the most time first, each line ended by a newline. Instances of
+ * one generic Future differ in their generic arguments. A line below says what `>=` means, where a row has it.
  */
 export function summaryTable(rows: readonly SummaryRow[], options: TableOptions): string {
   if (rows.length === 0) return 'no polls were recorded\n';
@@ -67,7 +67,7 @@ function displayNames(names: readonly (readonly [short: string, long: string])[]
   return names.map(([short, long]) => ((uses.get(short) ?? 0) > 1 ? long : short));
 }
 
-/** An instance's type as its source would have it: `work::add<u8, work::leaf>`, without the compiler's names for states. */
+/** An instance's type as in its source: `work::add<u8, work::leaf>`, without the compiler's names for states. */
 function readable(instance: string): string {
   return instance.replaceAll('::{async_fn_env#0}', '').replaceAll(/\{(async_\w+)_env#/g, '{$1#');
 }

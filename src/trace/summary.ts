@@ -18,11 +18,11 @@ export interface SummaryRow {
   readonly derived: number;
   /** Those of `polls` whose end was not seen; they have no time. */
   readonly lost: number;
-  /** `polls`, `ready` and `pending` are lower bounds: the compiler inlined polls of this Future, and not each leaves a mark. */
+  /** `polls`, `ready` and `pending` are lower bounds, because not every inlined poll of this Future leaves a mark. */
   readonly at_least: boolean;
   /**
-   * Time inside this Future's polls, with all that they call. While a poll runs inside another poll of the same instance on
-   * the same hart, only the outer one counts (as in `uftrace report`), so that it is never more than the time that passed.
+   * Time inside this Future's polls, with all that they call. Of polls of the same instance inside each other on one
+   * hart only the outermost counts, as in `uftrace report`. So it is never more than the time that passed.
    */
   readonly total_ns: number;
   /** The longest single poll. */
@@ -41,7 +41,7 @@ interface Tally {
   max: number;
 }
 
-/** Counts polls per Future while they come; {@link rows} at any time. Polls still open count as polls and nothing else. */
+/** Counts polls per Future; {@link rows} at any time. Polls still open count as polls and nothing else. */
 export class Summary implements TraceSink {
   /** By the Future's key. */
   readonly #tallies: Tally[] = [];

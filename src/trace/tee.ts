@@ -1,8 +1,8 @@
 import type { HartInfo, TraceEvent, TraceInfo, TraceSink } from './events.js';
 
 /**
- * One sink that passes all it gets to several. Each gets everything even where one before it throws (a full disk must not
- * cost the table); then the first error is thrown.
+ * One sink that forwards all it gets to several. Each gets everything even where one before it throws, because a full
+ * disk must not cost the table. Then the first error is thrown.
  */
 export function tee(sinks: readonly TraceSink[]): TraceSink {
   const toAll = (send: (sink: TraceSink) => void): void => {
@@ -41,7 +41,7 @@ function rest(sinks: readonly TraceSink[], event: TraceEvent): void {
     try {
       sink.event(event);
     } catch {
-      // The first error is the one that is told.
+      // The first error is the one that is thrown.
     }
   }
 }

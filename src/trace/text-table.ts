@@ -20,7 +20,9 @@ const GAP = '  ';
 const NAME_MIN = 16;
 const PLACE_MIN = 12;
 
-/** Numbers at the left, right-aligned, then names and places, shortened at their start to fit; each line ended by a newline. */
+/**
+ * Numbers at the left, right-aligned; then names and places, shortened at their start to fit. Lines end in newlines.
+ */
 export function textTable(
   head: readonly string[],
   nameTitle: string,

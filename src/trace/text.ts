@@ -30,8 +30,8 @@ export function threadText({ stack, space }: ThreadRef): string {
 }
 
 /**
- * Await chains in one line each, outermost first, without addresses: `a::outer at src/a.rs:3 > a::inner (Unresumed)`. A guest
- * waits in the same few ways over and over, so texts are kept by the identity of what the chain is made of.
+ * Await chains in one line each, outermost first, without addresses: `a::outer at src/a.rs:3 > a::inner (Unresumed)`.
+ * A guest waits in the same few ways over and over, so texts are kept by the identity of what the chain is made of.
  */
 export class ChainTexts {
   #start: ChainNode = { text: '', next: new Map() };
@@ -149,8 +149,9 @@ function kept(texts: WeakMap<StateRef, string>, state: StateRef, make: () => str
 }
 
 /**
- * How each probe was carried out, by its name: `without stops`, `stops: no memory for trampolines`. Instances of one generic function have one
- * name, and their address behind it. Last what tracing took of the guest's time, where that is known.
+ * Which engine each probe had, by its name: `without stops`, `stops: no memory for trampolines`. Instances of one
+ * generic function have one name, and their address behind it. Last what tracing took of the guest's time, where that
+ * is known.
  */
 export function engineTexts({ probes, ownTime }: TraceFacts): [probe: string, engine: string][] {
   const names = new Map<string, number>();

@@ -8,13 +8,13 @@ interface Held {
   state: 'held' | 'passed' | 'dropped';
 }
 
-/** Events behind a call that is held wait with it. Calls that turn out short leave no trace here, so only polls can fill this. */
+/** Events behind a call that is held wait with it. Short calls leave at their end, so only polls can fill this. */
 const mostWaiting = 1 << 16;
 
 /**
- * Leaves out calls of functions that last less than a threshold, as `uftrace -t` does; what they call is shorter still and goes with
- * them. Polls and states stay. Order is kept: while a call is too young to tell, what comes after its begin waits, for no
- * longer than the threshold.
+ * Leaves out calls of functions that last less than a threshold, as `uftrace -t` does. What they call is shorter still
+ * and goes with them. Polls and states stay. Order is kept: while a call is too young to decide on, what comes after
+ * its begin waits, for no longer than the threshold.
  */
 export class Threshold implements TraceSink {
   readonly #sink: TraceSink;
@@ -58,7 +58,7 @@ export class Threshold implements TraceSink {
     this.#sink.flush();
   }
 
-  /** Calls whose end never came and that are too young to tell are left out. */
+  /** Calls whose end never came and that are shorter so far are left out. */
   end(facts?: TraceFacts): void {
     this.#waiting = this.#waiting.filter((item) => item.type !== 'held');
     this.#release(Number.POSITIVE_INFINITY);

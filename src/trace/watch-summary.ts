@@ -12,7 +12,7 @@ export interface WatchRow {
   readonly size: number;
   readonly type: string;
   readonly reads: number;
-  /** All writes that were told apart from reads, those of the same value included. */
+  /** All writes that the target reported apart from reads, those of the same value included. */
   readonly writes: number;
   /** Reads, or writes of the same value: a target that reports both does not say which. */
   readonly accesses: number;

@@ -113,7 +113,7 @@ t.test('in traces to be read', async (t) => {
     begin,
     { type: 'call-end', ...call, begin, began: 1, time: 9, result: EVIL },
   ] as unknown as readonly TraceEvent[];
-  for (const name of ['trace.txt', 'trace.json']) {
+  for (const name of ['trace.txt', 'trace.json', 'trace.speedscope.json']) {
     const path = join(scratchFolder(t), name);
     const sink = openTrace(path);
     const harts = [{ number: 0, name: EVIL, id: undefined }];

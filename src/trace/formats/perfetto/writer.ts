@@ -1,21 +1,19 @@
 /*
- * The Perfetto trace of a recording. The packets' format, spec and field numbers: ./perfetto-packets.ts.
+ * The Perfetto trace of a recording. The packets' format, spec and field numbers: ./packets.ts.
  *
- *   process   labkern                        one instant at the first event: program, build id, architecture, clock; one a reset
- *     hart 0                                 a slice a poll and a slice a call of a function, nested by call; polls say which task's they are
+ *   labkern                         the process. Instants: program, build id, architecture and clock; resets
+ *     hart 0                        a slice a poll and a slice a call, nested; polls name their task
  *     hart 1
- *     stack 0xff20000000014000               the calls of a thread that is known by its stack, not on its harts' tracks
+ *     stack 0xff20000000014000      the calls of a thread that is known by its stack, not on its harts' tracks
  *     tasks
- *       labkern::work::chain_task @0x80412340   `waiting at FILE:LINE`, from poll to poll; instants: state changes, derived polls
+ *       work::task @0x80412340      `waiting at FILE:LINE` from poll to poll; instants: state changes, derived polls
+ *     labkern::exec::POLLS          a counter a watched place that is a number; accesses are instants on the hart
+ *     gaps                          a slice where the link was broken; only where there is one
  *
- *   A flow leads through all polls of a task that stand in no other poll of it, and its waits between them.
+ * A flow leads through all polls of a task that stand in no other poll of it, and its waits between them.
  *
- *     labkern::exec::POLLS                   a counter, of each watched place that is a number; who accessed it, and how, is an
- *                                            instant on the hart's track
- *     gaps                                   a slice where the link was broken; only where there is one
- *
- * Track uuids: 1 the process, 2 `tasks`, odd from 3 roots, even from 4 harts, even from FIRST_THREAD threads; GAPS_TRACK, and watched places in
- * even numbers down from there. Nothing of the host is written.
+ * Track uuids: 1 the process, 2 `tasks`, odd from 3 roots, even from 4 harts, even from FIRST_THREAD threads;
+ * GAPS_TRACK, and watched places in even numbers down from there. Nothing of the host is written.
  */
 import type {
   CallBegin,
@@ -37,16 +35,16 @@ import type {
   TraceInfo,
   WatchHit,
   WatchRef,
-} from '../events.js';
-import type { Track } from '../open-calls.js';
-import type { OutputFile } from '../output-file.js';
-import { accessText, doerText, engineTexts, gapText, resetText, rootText, stackText, threadText } from '../text.js';
-import type { LaneWriter } from './lanes.js';
-import type { Body } from './perfetto-body.js';
-import { CallBodies } from './perfetto-calls.js';
-import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './perfetto-fields.js';
-import { PerfettoSequence } from './perfetto-packets.js';
-import { PollBodies } from './perfetto-polls.js';
+} from '../../events.js';
+import type { Track } from '../../open-calls.js';
+import type { OutputFile } from '../../output-file.js';
+import { accessText, doerText, engineTexts, gapText, resetText, rootText, stackText, threadText } from '../../text.js';
+import type { LaneWriter } from '../lanes.js';
+import type { Body } from './body.js';
+import { CallBodies } from './calls.js';
+import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './fields.js';
+import { PerfettoSequence } from './packets.js';
+import { PollBodies } from './polls.js';
 
 const PROCESS_TRACK = 1;
 const TASKS_TRACK = 2;
@@ -60,7 +58,7 @@ const GAPS_TRACK = 0x7fff_fffe;
 
 const watchTrack = (watch: WatchRef): number => GAPS_TRACK - 2 - 2 * watch.key;
 const hartTrack = (hart: number): number => 4 + 2 * hart;
-/** Where a call is told. */
+/** The track of a call. */
 const callTrack = ({ hart, thread }: Track): number => (thread ? threadTrack(thread) : hartTrack(hart));
 const threadTrack = ({ key }: ThreadRef): number => FIRST_THREAD + 2 * key;
 const rootTrack = (root: RootRef): number => 3 + 2 * root.key;
@@ -72,7 +70,7 @@ export class PerfettoWriter implements LaneWriter {
   readonly #bodies: PollBodies;
   readonly #calls: CallBodies;
   #hasGaps = false;
-  /** Until it is told. */
+  /** Until it is written. */
   #info: TraceInfo | undefined;
   /** The time of the first event. */
   #first = 0;
@@ -155,10 +153,6 @@ export class PerfettoWriter implements LaneWriter {
       track.uint(TRACK_DESCRIPTOR.parentUuid, TASKS_TRACK);
       track.text(TRACK_DESCRIPTOR.name, rootText(root));
     });
-  }
-
-  lifeEnd(): void {
-    // A Perfetto track has no end of its own.
   }
 
   pollBegin(event: PollBegin, isOutermost: boolean): void {

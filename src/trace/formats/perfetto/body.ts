@@ -1,10 +1,4 @@
-import {
-  DEBUG_ANNOTATION,
-  type EventType,
-  SEQ_NEEDS_INCREMENTAL_STATE,
-  TRACE_PACKET,
-  TRACK_EVENT,
-} from './perfetto-fields.js';
+import { DEBUG_ANNOTATION, type EventType, SEQ_NEEDS_INCREMENTAL_STATE, TRACE_PACKET, TRACK_EVENT } from './fields.js';
 import { LEN, type ProtoBuffer, putVarint, varintLength } from './protobuf.js';
 
 /** What goes with every packet but the first: `trusted_packet_sequence_id: 1, sequence_flags: 2`. */
@@ -15,14 +9,14 @@ const SEQUENCE = Uint8Array.of(
   SEQ_NEEDS_INCREMENTAL_STATE,
 );
 const littleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
-/** A packet's bytes before its {@link Tail}, at most: tags, a length of up to 5 bytes and the time; and by what its last word is too long. */
+/** Bytes of a packet before its {@link Tail} at most: tags, a length of 5 bytes, the time; and of its last word. */
 export const BEFORE_TAIL = 24;
 /** Bytes of a tail before its body, at most. */
 export const BEFORE_BODY = 24;
 
 /**
- * What a TrackEvent says besides its type, its track and its time. In whole words, since copying these takes a quarter of the time; what is
- * behind `length` does not count.
+ * What a TrackEvent has besides its type, its track and its time. In whole words, because copying these takes a quarter
+ * of the time. What is behind `length` does not count.
  */
 export interface Body {
   readonly words: Int32Array;
@@ -39,7 +33,7 @@ interface Tail {
   readonly length: number;
 }
 
-/** Making a tail costs as much as it saves in so many packets, and some tracks are those of Futures that live for a few polls. */
+/** Making a tail costs as much as it saves in so many packets. Some tracks, of Futures, have but a few. */
 const worthIt = 16;
 
 interface Asked {

@@ -1,5 +1,5 @@
-// A call tree for people to read and to grep, in the manner of `uftrace replay` and of ftrace's function_graph: a line where
-// something begins, a line with its duration where it ends, and one line for both where nothing happened in between.
+// A call tree for people to read and to grep, in the manner of `uftrace replay` and of ftrace's function_graph. A line
+// where something begins, a line with its duration where it ends; one for both where nothing happened in between.
 //
 //   #           TIME    DURATION  HART
 //          12.300 us              [ 0]  labkern::exec::poll_task(t: 0x80412340) {
@@ -9,6 +9,7 @@
 // Where threads are known by their stacks, `[ 0:12]` is thread 12 on hart 0, indented by its own calls.
 //
 // Written as events come; only the last begin waits for what comes after it.
+import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
 import type {
   AnyBegin,
@@ -37,6 +38,19 @@ import {
   threadText,
 } from '../text.js';
 import { timeText } from '../text-table.js';
+import type { Format } from './format.js';
+
+/** The call tree. */
+export const tree: Format = {
+  name: 'call tree',
+  extensions: ['.txt'],
+  about: 'text to read and to grep',
+  use: 'a call tree, to read with a pager',
+  isAppended: true,
+  // `# kernel.elf, riscv64, guest clock riscv-time`, as `begin` writes it.
+  recognizes: (head) => /^# .*, \w+, (?:guest )?clock [\w-]+\n/.test(startOf(head)),
+  open: (file) => new TreeWriter(file),
+};
 
 interface Line {
   readonly begin: AnyBegin;
@@ -45,7 +59,7 @@ interface Line {
 }
 
 /** Writes a readable call tree into `out`. */
-export class TreeWriter implements TraceSink {
+class TreeWriter implements TraceSink {
   readonly #out: OutputFile;
   readonly #chains = new ChainTexts();
   readonly #open = new OpenCalls<Line>();

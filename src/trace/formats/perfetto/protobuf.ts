@@ -1,9 +1,9 @@
 /*
- * Protocol Buffers wire format (protobuf.dev, "Encoding"): the part that a writer of messages needs.
- * Wire types 0 (VARINT), 1 (I64, for doubles) and 2 (LEN) only; a field's tag is `number << 3 | wire type`, itself a varint.
- * Written front to back into one buffer that is used again for each message. Nothing is read here.
+ * Protocol Buffers wire format (protobuf.dev, "Encoding"): the part that a writer of messages needs. Wire types 0
+ * (VARINT), 1 (I64, for doubles) and 2 (LEN) only; a field's tag is `number << 3 | wire type`, itself a varint. Written
+ * front to back into one buffer that is used again for each message. Nothing is read here.
  */
-import { copyBytes } from '../copy-bytes.js';
+import { copyBytes } from '../../copy-bytes.js';
 
 const VARINT = 0;
 /** Wire type of a double. */
@@ -109,7 +109,7 @@ export class ProtoBuffer {
   open(field: number): number {
     this.#room(11);
     this.#varint((field << 3) | LEN);
-    // One byte is kept for the length, since most messages here are shorter than 128 bytes; close() makes room for more.
+    // One byte for the length, because most messages are shorter than 128 bytes; close() makes room for more.
     return ++this.#length;
   }
 

@@ -1,23 +1,24 @@
 /*
- * Chrome Trace Event JSON ("Trace Event Format", docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
- * This part: the JSON array form, whose closing `]` may be missing, so that a file that is cut off after a record loads.
+ * Chrome's "Trace Event Format" (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
+ * This part: the JSON array form. Its closing `]` may be missing, so that a file that is cut off after a record loads.
  *
  *   M        metadata
  *   B E      slices of a hart, or of a stack: strictly nested
  *   b n e    nestable async: of a root Future (one `cat` + `id` each), of gaps
- *   i        instants of a hart or a stack: accesses of watched places, ends whose begin is unknown, `detail`s; of all: resets
+ *   i        instants of a hart or a stack: accesses of watched places, ends whose begin is unknown, `detail`s
+ *            of all harts: resets
  *   C        values of watched places
  *
- * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid` the hart's number + 1, since viewers take thread 0 as the idle
- * thread; of a stack from 100001. Objects that need the object form are not written.
+ * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid` the hart's number + 1, since viewers take
+ * thread 0 as the idle thread; of a stack from 100001.
  *
- * speedscope takes a slice's name and args for its frame, asks for the same args at its end, and sorts begins and ends by time
- * apart from each other. So args of B and E hold what is the same for all calls of a function. What is of one call stands in
- * an instant behind its begin and one before its end (cat `detail`). On one track no two B and E have one time: picoseconds,
- * below the clock's resolution, keep their order (slice-times.ts).
+ * In speedscope a slice's name and args are its frame, which asks for the same args at its end. So args of B and E hold
+ * what is the same for all calls of a function. What is of one call stands in an instant behind its begin and one
+ * before its end (cat `detail`). It sorts begins and ends by time, apart from each other. So no two B and E of a track
+ * have one time: picoseconds, below the clock's resolution, keep their order (slice-times.ts).
  */
-import { hex } from '../../base/addr.js';
-import { visibleJson } from '../../base/visible.js';
+import { hex } from '../../../base/addr.js';
+import { visibleJson } from '../../../base/visible.js';
 import type {
   CallBegin,
   CallEnd,
@@ -36,9 +37,9 @@ import type {
   TraceFacts,
   TraceInfo,
   WatchHit,
-} from '../events.js';
-import type { Track } from '../open-calls.js';
-import type { OutputFile } from '../output-file.js';
+} from '../../events.js';
+import type { Track } from '../../open-calls.js';
+import type { OutputFile } from '../../output-file.js';
 import {
   accessText,
   argumentsText,
@@ -52,8 +53,8 @@ import {
   stackText,
   stateText,
   threadText,
-} from '../text.js';
-import type { LaneWriter, LifeEnd } from './lanes.js';
+} from '../../text.js';
+import type { LaneWriter, LifeEnd } from '../lanes.js';
 import { micros, SliceTimes } from './slice-times.js';
 
 /** Every async event of a root has this one category: viewers put `cat` + `id` on one track. */
@@ -63,13 +64,27 @@ const FIRST_THREAD = 100_001;
 
 type Args = Record<string, string | number | boolean | undefined>;
 
+/** When something happened to a root Future, and where. */
+interface OfRoot {
+  readonly root: RootRef;
+  readonly hart: number;
+  readonly time: GuestNanos;
+}
+
+/** What a record is about. */
+interface Told {
+  readonly category: string;
+  readonly name: string;
+  readonly args: Args;
+}
+
 /** Writes Chrome Trace Event JSON into `out`. Use through `Lanes`. */
 export class ChromeWriter implements LaneWriter {
   readonly #out: OutputFile;
   readonly #chains = new ChainTexts();
   readonly #times = new SliceTimes();
   #state: 'before' | 'first' | 'more' | 'ended' = 'before';
-  /** What is told of the whole trace, until the time of its first event is known. */
+  /** What is known of the whole trace, until the first event is written. */
   #facts: Args | undefined;
   #firstTime = 0 as GuestNanos;
 
@@ -106,11 +121,14 @@ export class ChromeWriter implements LaneWriter {
   }
 
   lifeBegin(root: RootRef, time: GuestNanos): void {
-    this.#async('b', root, 0, time, rootText(root), { future: root.future.instance, address: hex(root.address) });
+    this.#async('b', { root, hart: 0, time }, rootText(root), {
+      future: root.future.instance,
+      address: hex(root.address),
+    });
   }
 
   lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void {
-    this.#async('e', root, 0, time, rootText(root), { end: how });
+    this.#async('e', { root, hart: 0, time }, rootText(root), { end: how });
   }
 
   pollBegin(event: PollBegin): void {
@@ -122,7 +140,7 @@ export class ChromeWriter implements LaneWriter {
       state_before: event.state && stateText(event.state),
       stack: event.stack && stackText(event.stack),
     };
-    this.#async('b', event.root, event.hart, event.time, name, args);
+    this.#async('b', event, name, args);
     this.#hart('B', event, event.time, pollArgs(event));
     const hart = event.thread && event.hart;
     const task = rootText(event.root);
@@ -132,29 +150,29 @@ export class ChromeWriter implements LaneWriter {
 
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void {
     const args = this.#endArgs(end);
-    if (onRootLane) this.#async('e', begin.root, begin.hart, end.time, begin.future.future, args);
+    if (onRootLane) this.#async('e', { ...begin, time: end.time }, begin.future.future, args);
     this.#pollOver(begin, end.time, end.result);
   }
 
   pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void {
     const args = { result: 'lost' };
-    if (lanes !== 'hart') this.#async('e', begin.root, begin.hart, time, begin.future.future, args);
+    if (lanes !== 'hart') this.#async('e', { ...begin, time }, begin.future.future, args);
     if (lanes !== 'root') this.#pollOver(begin, time, 'lost');
   }
 
   orphanEnd(event: PollEnd | PollLost): void {
     const args = event.type === 'poll-end' ? this.#endArgs(event) : { result: 'lost' };
-    this.#async('n', event.root, event.hart, event.time, event.future.future, args);
+    this.#async('n', event, event.future.future, args);
     this.#hart('i', event, event.time, args);
   }
 
   waitBegin(end: PollEnd, name: string): void {
     const args = { await_chain: this.#chains.text(end.chain) || undefined };
-    this.#async('b', end.root, end.hart, end.time, name, args);
+    this.#async('b', end, name, args);
   }
 
   waitEnd(root: RootRef, time: GuestNanos, name: string): void {
-    this.#async('e', root, 0, time, name, {});
+    this.#async('e', { root, hart: 0, time }, name, {});
   }
 
   callBegin(event: CallBegin): void {
@@ -186,24 +204,17 @@ export class ChromeWriter implements LaneWriter {
   }
 
   state(event: StateChange): void {
-    this.#async(
-      'n',
-      event.root,
-      event.hart,
-      event.time,
-      `${event.future.future}: ${event.to?.name ?? 'unknown state'}`,
-      {
-        future: event.future.instance,
-        address: hex(event.address),
-        state_before: event.from && stateText(event.from),
-        state_after: event.to && stateText(event.to),
-        derived: event.derived,
-      },
-    );
+    this.#async('n', event, `${event.future.future}: ${event.to?.name ?? 'unknown state'}`, {
+      future: event.future.instance,
+      address: hex(event.address),
+      state_before: event.from && stateText(event.from),
+      state_after: event.to && stateText(event.to),
+      derived: event.derived,
+    });
   }
 
   derived(event: DerivedPoll): void {
-    this.#async('n', event.root, event.hart, event.time, event.future.future, {
+    this.#async('n', event, event.future.future, {
       future: event.future.instance,
       address: hex(event.address),
       result: event.result,
@@ -214,7 +225,7 @@ export class ChromeWriter implements LaneWriter {
 
   watch(event: WatchHit): void {
     const { watch, time } = event;
-    this.#onTrack('i', event.hart + 1, time, 'watch', `${watch.name}: ${accessText(event)}`, {
+    const args = {
       watch: watch.name,
       access: event.access,
       old: event.old,
@@ -225,7 +236,9 @@ export class ChromeWriter implements LaneWriter {
       pc: hex(event.pc),
       address: hex(watch.address),
       type: watch.type,
-    });
+    };
+    const name = `${watch.name}: ${accessText(event)}`;
+    this.#onTrack('i', event.hart + 1, time, { category: 'watch', name, args });
     if (event.number === undefined) return;
     const fields = `"tid":${event.hart + 1},"cat":"watch","id":"${hex(watch.address)}","name":${quote(watch.name)}`;
     this.#record('C', time, fields, { value: event.number });
@@ -273,11 +286,11 @@ export class ChromeWriter implements LaneWriter {
   }
 
   #hart(phase: 'B' | 'E' | 'i', event: PollBegin | PollEnd | PollLost, time: GuestNanos, args: Args): void {
-    this.#onTrack(phase, trackOf(event), time, 'poll', event.future.future, args);
+    this.#onTrack(phase, trackOf(event), time, { category: 'poll', name: event.future.future, args });
   }
 
   #call(phase: 'B' | 'E' | 'i', event: CallBegin | CallEnd | CallLost, time: GuestNanos, args: Args): void {
-    this.#onTrack(phase, trackOf(event), time, 'call', event.function.name, args);
+    this.#onTrack(phase, trackOf(event), time, { category: 'call', name: event.function.name, args });
   }
 
   #pollOver(begin: PollBegin, time: GuestNanos, result: string): void {
@@ -287,17 +300,17 @@ export class ChromeWriter implements LaneWriter {
 
   /** Of one call, not of its function: belongs to the innermost slice that is open on the track. */
   #detail(tid: number, time: GuestNanos, name: string, args: Args): void {
-    this.#onTrack('i', tid, time, 'detail', name, args);
+    this.#onTrack('i', tid, time, { category: 'detail', name, args });
   }
 
-  #onTrack(phase: string, tid: number, time: GuestNanos, category: string, name: string, args: Args): void {
+  #onTrack(phase: 'B' | 'E' | 'i', tid: number, time: GuestNanos, { category, name, args }: Told): void {
     this.#tellFacts(time);
     const scope = phase === 'i' ? '"s":"t",' : '';
     const ts = phase === 'i' ? this.#times.at(tid, time) : this.#times.next(tid, time);
     this.#write(phase, ts, `"tid":${tid},${scope}"cat":"${category}","name":${quote(name)}`, args);
   }
 
-  #async(phase: 'b' | 'n' | 'e', root: RootRef, hart: number, time: GuestNanos, name: string, args: Args): void {
+  #async(phase: 'b' | 'n' | 'e', { root, hart, time }: OfRoot, name: string, args: Args): void {
     this.#record(phase, time, `"tid":${hart + 1},"cat":"${ASYNC}","id":"${hex(root.key)}","name":${quote(name)}`, args);
   }
 

@@ -38,29 +38,29 @@ interface LaneCall extends OpenCall {
 export type LifeEnd = 'ready' | 'panicked' | 'dropped';
 
 /**
- * What a format with timelines has to know how to write. There is a lane a hart, a lane a thread and a lane a root Future; slices on a lane
- * always nest, and each call's time is not before that of the call before it on the same lane.
+ * What a format with timelines has to know how to write, and what it may leave out. There is a lane a hart, a lane a
+ * thread and a lane a root Future. Slices on a lane nest, and times on a lane never go back.
  */
-export interface LaneWriter {
+export interface LaneWriter extends SliceWriter, Partial<NoteWriter> {
   begin(info: TraceInfo): void;
   hart(hart: HartInfo): void;
   /** Seen for the first time. */
   thread(thread: ThreadRef): void;
-  /** A root Future seen for the first time: its lane starts. */
-  lifeBegin(root: RootRef, time: GuestNanos): void;
-  /** Its last poll ended, or another Future now lies where it lay (`dropped`). */
-  lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void;
-  /** A slice on the hart's lane, and one on the root's where the format has polls there. `isOutermost`: no other of this root's polls is open. */
+  flush(): void;
+  end(facts?: TraceFacts): void;
+}
+
+/** What runs: slices on the lanes of harts and threads. */
+interface SliceWriter {
+  /**
+   * A slice on the hart's lane, and one on the root's where the format has polls there. `isOutermost`: no other of this
+   * root's polls is open.
+   */
   pollBegin(event: PollBegin, isOutermost: boolean): void;
   /** The end of `begin`'s slice on the hart's lane, and on the root's where it is open there: `onRootLane`. */
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void;
   /** The same for a poll of which only is known that it is over. `lanes` says on which its slice is still open. */
   pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void;
-  /** An end whose begin was not seen. There is no slice to end. */
-  orphanEnd(event: PollEnd | PollLost): void;
-  /** Between two polls, on the root's lane. */
-  waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void;
-  waitEnd(root: RootRef, time: GuestNanos, name: string): void;
   /** A slice on the thread's lane, where one is known; else on the hart's. */
   callBegin(event: CallBegin): void;
   callEnd(begin: CallBegin, end: CallEnd): void;
@@ -68,6 +68,19 @@ export interface LaneWriter {
   callLost(begin: CallBegin, time: GuestNanos): void;
   /** The end of a slice whose call is on another stack, or over: its own end comes as one without a slice. */
   callCut(begin: CallBegin, time: GuestNanos): void;
+}
+
+/** What happens besides. A format without a place for it has no such method. */
+interface NoteWriter {
+  /** A root Future seen for the first time: its lane starts. */
+  lifeBegin(root: RootRef, time: GuestNanos): void;
+  /** Its last poll ended, or another Future now lies where it lay (`dropped`). */
+  lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void;
+  /** Between two polls, on the root's lane. */
+  waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void;
+  waitEnd(root: RootRef, time: GuestNanos, name: string): void;
+  /** An end whose begin was not seen. There is no slice to end. */
+  orphanEnd(event: PollEnd | PollLost): void;
   /** An end whose begin was not seen, or whose slice has been cut. There is no slice to end. */
   orphanReturn(event: CallEnd | CallLost): void;
   state(event: StateChange): void;
@@ -78,8 +91,6 @@ export interface LaneWriter {
   gap(event: Gap): void;
   /** An instant of all harts. */
   reset(event: Reset): void;
-  flush(): void;
-  end(facts?: TraceFacts): void;
 }
 
 interface Life {
@@ -91,8 +102,8 @@ interface Life {
 }
 
 /**
- * Turns events into slices that nest, for writers of timelines. Polls that are open when the trace ends stay open. A root is
- * forgotten when another one lies at its address, so memory grows with the places where roots lie, not with their number.
+ * Turns events into slices that nest, for formats with timelines. Polls that are open when the trace ends stay open. A
+ * root is forgotten when another one lies at its address: memory grows with these places, not with the number of roots.
  */
 export class Lanes implements TraceSink {
   readonly #writer: LaneWriter;
@@ -123,11 +134,11 @@ export class Lanes implements TraceSink {
 
   event(event: TraceEvent): void {
     if (event.type === 'gap') {
-      this.#writer.gap(event);
+      this.#writer.gap?.(event);
       return;
     }
     if (event.type === 'reset') {
-      this.#writer.reset(event);
+      this.#writer.reset?.(event);
       return;
     }
     if (!this.#harts[event.hart]) this.hart({ number: event.hart, name: `hart ${event.hart}` });
@@ -152,14 +163,14 @@ export class Lanes implements TraceSink {
         break;
       case 'state':
         this.#life(event.root, event.time);
-        this.#writer.state(event);
+        this.#writer.state?.(event);
         break;
       case 'derived-poll':
         this.#life(event.root, event.time);
-        this.#writer.derived(event);
+        this.#writer.derived?.(event);
         break;
       case 'watch':
-        this.#writer.watch(event);
+        this.#writer.watch?.(event);
         break;
     }
   }
@@ -177,7 +188,7 @@ export class Lanes implements TraceSink {
     this.#starts(event);
     this.#open.begin(poll);
     const life = this.#life(event.root, event.time);
-    // A Future is polled by one hart at a time: an older poll of it on another hart is over, whatever that hart says later.
+    // A Future is polled by one hart at a time: an older poll of it on another hart is over, whatever comes later.
     while (life.polls.length > 0 && life.polls.at(-1)?.begin.hart !== event.hart) {
       const stale = life.polls.pop();
       if (stale === undefined) break;
@@ -194,7 +205,7 @@ export class Lanes implements TraceSink {
     const poll = pollOf(this.#open.end(event));
     const life = this.#life(poll?.begin.root ?? event.root, event.time);
     if (poll === undefined) {
-      this.#writer.orphanEnd(event);
+      this.#writer.orphanEnd?.(event);
     } else {
       this.#writer.pollEnd(poll.begin, event, poll.onRootLane);
       if (poll.onRootLane) life.polls.pop();
@@ -205,7 +216,7 @@ export class Lanes implements TraceSink {
       this.#stopWaiting(life, event.time);
       const at = waitingState(event);
       life.waiting = waitText(at);
-      this.#writer.waitBegin(event, life.waiting, at);
+      this.#writer.waitBegin?.(event, life.waiting, at);
     } else if (event.result === 'ready' || event.result === 'panicked') {
       this.#endLife(life, event.time, event.result);
     }
@@ -218,14 +229,14 @@ export class Lanes implements TraceSink {
       this.#lose(poll, event.time);
     } else {
       this.#life(event.root, event.time);
-      this.#writer.orphanEnd(event);
+      this.#writer.orphanEnd?.(event);
     }
   }
 
   #callEnd(event: CallEnd | CallLost): void {
     this.#cutAfter(event.begin, event.time);
     const begin = this.#open.end(event)?.begin;
-    if (begin?.type !== 'call-begin') this.#writer.orphanReturn(event);
+    if (begin?.type !== 'call-begin') this.#writer.orphanReturn?.(event);
     else if (event.type === 'call-end') this.#writer.callEnd(begin, event);
     else this.#writer.callLost(begin, event.time);
   }
@@ -240,7 +251,7 @@ export class Lanes implements TraceSink {
     if (around && isOnTrack(around, begin)) this.#cutAfter(around, time);
   }
 
-  /** Slices that began inside another, and are not inside what happens to that now, end: they are on another stack, or over. */
+  /** Ends slices inside another one to which something happens now: they are on another stack, or over. */
   #cutAfter(begin: AnyBegin | undefined, time: GuestNanos): void {
     for (const open of begin ? this.#open.takeAfter(begin) : []) {
       if (open.begin.type === 'call-begin') this.#writer.callCut(open.begin, time);
@@ -269,7 +280,7 @@ export class Lanes implements TraceSink {
     }
     const life: Life = { root, polls: [], waiting: undefined, over: false };
     this.#lives.set(root.address, life);
-    this.#writer.lifeBegin(root, time);
+    this.#writer.lifeBegin?.(root, time);
     return life;
   }
 
@@ -277,12 +288,12 @@ export class Lanes implements TraceSink {
     this.#stopWaiting(life, time);
     if (life.over) return;
     life.over = true;
-    this.#writer.lifeEnd(life.root, time, how);
+    this.#writer.lifeEnd?.(life.root, time, how);
   }
 
   #stopWaiting(life: Life, time: GuestNanos): void {
     if (life.waiting === undefined) return;
-    this.#writer.waitEnd(life.root, time, life.waiting);
+    this.#writer.waitEnd?.(life.root, time, life.waiting);
     life.waiting = undefined;
   }
 }

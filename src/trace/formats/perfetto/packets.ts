@@ -1,54 +1,24 @@
 /*
  * Perfetto trace files (github.com/google/perfetto, protos/perfetto/trace: trace.proto, trace_packet.proto,
  * track_event/{track_event,track_descriptor,debug_annotation,source_location}.proto, interned_data/interned_data.proto;
- * guide: docs/reference/synthetic-track-event.md). A file is `Trace`: packets (field 1) one after the other.
- * This part: TrackEvents on one sequence, with interned strings, that never drops its incremental state. No clock snapshot:
+ * guide: docs/reference/synthetic-track-event.md). A file is `Trace`: packets (field 1) one after the other. This part:
+ * TrackEvents on one sequence, with interned strings, that never drops its incremental state. No clock snapshot:
  * timestamps are on the default clock (BOOTTIME), which readers take as the trace's own time.
  */
 
-import type { OutputFile } from '../output-file.js';
+import type { OutputFile } from '../../output-file.js';
+import { Annotations, putName } from './annotations.js';
+import { BEFORE_BODY, BEFORE_TAIL, type Body, bytesOf, copyWords, kept, noBody, putTail, tailOf } from './body.js';
 import {
-  BEFORE_BODY,
-  BEFORE_TAIL,
-  type Body,
-  bytesOf,
-  copyWords,
-  kept,
-  noBody,
-  putTail,
-  tailOf,
-} from './perfetto-body.js';
-import {
-  DEBUG_ANNOTATION,
   type EventType,
-  INTERNED_DATA,
   PACKET,
   SEQ_INCREMENTAL_STATE_CLEARED,
   SEQ_NEEDS_INCREMENTAL_STATE,
-  SOURCE_LOCATION,
   TRACE_PACKET,
   TRACK_EVENT,
-} from './perfetto-fields.js';
+} from './fields.js';
+import { Interned, type Place, putPlace } from './interned.js';
 import { LEN, ProtoBuffer, putVarint, varintLength } from './protobuf.js';
-
-/** Names repeat, so a table stays small; a program that makes more than this many gets the rest written in place. */
-const TABLE_LIMIT = 1 << 16;
-
-/** The arguments of an event. */
-export interface Annotations {
-  /** A text that comes again and again: written once. */
-  text(name: string, value: string): void;
-  /** A text that may never come again. */
-  value(name: string, value: string): void;
-  pointer(name: string, value: bigint): void;
-  bool(name: string, value: boolean): void;
-}
-
-/** A source location. */
-export interface Place {
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-}
 
 export interface EventName {
   readonly category: string;
@@ -57,18 +27,11 @@ export interface EventName {
 }
 
 /** One writer sequence of a Perfetto trace: each call appends one whole packet to the file. */
-export class PerfettoSequence implements Annotations {
+export class PerfettoSequence {
   readonly #out: OutputFile;
   readonly #packet = new ProtoBuffer();
-  readonly #interned = new ProtoBuffer();
-  readonly #annotations = new ProtoBuffer();
-  readonly #categories = new Map<string, number>();
-  readonly #names = new Map<string, number>();
-  readonly #annotationNames = new Map<string, number>();
-  readonly #values = new Map<string, number>();
-  /** By file, then by line (-1: no line); iids count through all files. */
-  readonly #places = new Map<string, Map<number, number>>();
-  #placeCount = 0;
+  readonly #interned = new Interned();
+  readonly #annotations = new Annotations(this.#interned);
   /** The time of the last event, and its field: several packets in a row have the same. */
   #time = -1;
   readonly #timeField = new Uint8Array(16);
@@ -90,32 +53,32 @@ export class PerfettoSequence implements Annotations {
 
   /** Forgets the annotations gathered so far; those that follow go into the next {@link body}. */
   annotate(): Annotations {
-    this.#annotations.clear();
-    return this;
+    this.#annotations.fields.clear();
+    return this.#annotations;
   }
 
   /**
-   * The annotations gathered since {@link annotate}, and a name. It may be given to {@link event} as often as one likes, the first time before
-   * anything else is written.
+   * The annotations gathered since {@link annotate}, and a name. It may be given to {@link event} as often as one
+   * likes, the first time before anything else is written.
    */
   body(name?: EventName): Body {
     const packet = this.#packet;
     packet.clear();
-    packet.append(this.#annotations);
+    packet.append(this.#annotations.fields);
     if (name) this.#name(name);
     return kept(packet);
   }
 
   /**
-   * An event on a track, whose body is that of {@link body}, with fields of another behind it. Without another, it is written faster
-   * where it is given again.
+   * An event on a track, with the fields of a {@link body}, and of another one behind them. A body that is given again
+   * without another is written faster.
    */
   event(type: EventType, track: number, time: number, body: Body = noBody, more: Body = noBody): void {
     if (time !== this.#time) this.#setTime(time);
     const out = this.#out;
     const length = body.length + more.length;
     const begin =
-      this.#interned.length > 0 || this.#isFirst ? undefined : out.reserve(BEFORE_TAIL + BEFORE_BODY + length);
+      this.#interned.fresh.length > 0 || this.#isFirst ? undefined : out.reserve(BEFORE_TAIL + BEFORE_BODY + length);
     if (begin === undefined) {
       this.#eventInParts(type, track, time, body, more);
       return;
@@ -180,55 +143,29 @@ export class PerfettoSequence implements Annotations {
   /** The name of an annotation as the field that gives it, for {@link ValueNotes}; it belongs into the next event. */
   nameField(name: string): Uint8Array {
     const field = new ProtoBuffer(64);
-    this.#nameField(field, name);
+    putName(field, name, this.#interned);
     return field.bytes.slice(0, field.length);
-  }
-
-  text(name: string, value: string): void {
-    const mark = this.#annotation(name);
-    const iid = this.#intern(this.#values, INTERNED_DATA.debugAnnotationStringValues, value);
-    if (iid === 0) this.#annotations.text(DEBUG_ANNOTATION.stringValue, value);
-    else this.#annotations.uint(DEBUG_ANNOTATION.stringValueIid, iid);
-    this.#annotations.close(mark);
-  }
-
-  value(name: string, value: string): void {
-    const mark = this.#annotation(name);
-    this.#annotations.text(DEBUG_ANNOTATION.stringValue, value);
-    this.#annotations.close(mark);
-  }
-
-  pointer(name: string, value: bigint): void {
-    const mark = this.#annotation(name);
-    this.#annotations.uint64(DEBUG_ANNOTATION.pointerValue, value);
-    this.#annotations.close(mark);
-  }
-
-  bool(name: string, value: boolean): void {
-    const mark = this.#annotation(name);
-    this.#annotations.bool(DEBUG_ANNOTATION.boolValue, value);
-    this.#annotations.close(mark);
-  }
-
-  #annotation(name: string): number {
-    const mark = this.#annotations.open(TRACK_EVENT.debugAnnotations);
-    this.#nameField(this.#annotations, name);
-    return mark;
-  }
-
-  #nameField(into: ProtoBuffer, name: string): void {
-    const iid = this.#intern(this.#annotationNames, INTERNED_DATA.debugAnnotationNames, name);
-    if (iid === 0) into.text(DEBUG_ANNOTATION.name, name);
-    else into.uint(DEBUG_ANNOTATION.nameIid, iid);
   }
 
   #name({ category, name, place }: EventName): void {
     const packet = this.#packet;
-    packet.uint(TRACK_EVENT.categoryIids, this.#intern(this.#categories, INTERNED_DATA.eventCategories, category));
-    const iid = this.#intern(this.#names, INTERNED_DATA.eventNames, name);
+    packet.uint(TRACK_EVENT.categoryIids, this.#interned.category(category));
+    const iid = this.#interned.name(name);
     if (iid === 0) packet.text(TRACK_EVENT.name, name);
     else packet.uint(TRACK_EVENT.nameIid, iid);
     if (place?.file !== undefined) this.#place(place.file, place.line);
+  }
+
+  #place(file: string, line: number | undefined): void {
+    const packet = this.#packet;
+    const iid = this.#interned.place(file, line);
+    if (iid > 0) {
+      packet.uint(TRACK_EVENT.sourceLocationIid, iid);
+      return;
+    }
+    const mark = packet.open(TRACK_EVENT.sourceLocation);
+    putPlace(packet, file, line);
+    packet.close(mark);
   }
 
   #open(time: number | undefined): number {
@@ -250,57 +187,14 @@ export class PerfettoSequence implements Annotations {
   /** What was interned for this packet goes with it: a reader takes a packet's interned data before its event. */
   #close(mark: number): void {
     const packet = this.#packet;
-    if (this.#interned.length > 0) {
+    const { fresh } = this.#interned;
+    if (fresh.length > 0) {
       const message = packet.open(TRACE_PACKET.internedData);
-      packet.append(this.#interned);
+      packet.append(fresh);
       packet.close(message);
-      this.#interned.clear();
+      fresh.clear();
     }
     packet.close(mark);
     this.#out.record(packet.bytes, packet.length);
   }
-
-  /** The iid of a string (all these messages are `{iid = 1, name = 2}`), or 0 when the table is full. */
-  #intern(table: Map<string, number>, field: number, text: string): number {
-    const known = table.get(text);
-    if (known !== undefined) return known;
-    if (table.size >= TABLE_LIMIT) return 0;
-    const iid = table.size + 1;
-    table.set(text, iid);
-    const mark = this.#interned.open(field);
-    this.#interned.uint(1, iid);
-    this.#interned.text(2, text);
-    this.#interned.close(mark);
-    return iid;
-  }
-
-  #place(file: string, line: number | undefined): void {
-    let lines = this.#places.get(file);
-    let iid = lines?.get(line ?? -1);
-    if (iid === undefined && this.#placeCount < TABLE_LIMIT) {
-      if (lines === undefined) {
-        lines = new Map();
-        this.#places.set(file, lines);
-      }
-      iid = ++this.#placeCount;
-      lines.set(line ?? -1, iid);
-      writePlace(this.#interned, INTERNED_DATA.sourceLocations, iid, file, line);
-    }
-    if (iid === undefined) writePlace(this.#packet, TRACK_EVENT.sourceLocation, undefined, file, line);
-    else this.#packet.uint(TRACK_EVENT.sourceLocationIid, iid);
-  }
-}
-
-function writePlace(
-  into: ProtoBuffer,
-  field: number,
-  iid: number | undefined,
-  file: string,
-  line: number | undefined,
-): void {
-  const mark = into.open(field);
-  if (iid !== undefined) into.uint(SOURCE_LOCATION.iid, iid);
-  into.text(SOURCE_LOCATION.fileName, file);
-  if (line !== undefined) into.uint(SOURCE_LOCATION.lineNumber, line);
-  into.close(mark);
 }

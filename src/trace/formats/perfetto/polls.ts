@@ -1,4 +1,4 @@
-import { lowHalf } from '../../base/addr.js';
+import { lowHalf } from '../../../base/addr.js';
 import type {
   AwaitLink,
   DerivedPoll,
@@ -10,10 +10,11 @@ import type {
   RootRef,
   StateChange,
   StateRef,
-} from '../events.js';
-import { ChainTexts, stackText, stateText } from '../text.js';
-import type { Body } from './perfetto-body.js';
-import type { Annotations, PerfettoSequence } from './perfetto-packets.js';
+} from '../../events.js';
+import { ChainTexts, stackText, stateText } from '../../text.js';
+import type { Annotations } from './annotations.js';
+import type { Body } from './body.js';
+import type { PerfettoSequence } from './packets.js';
 
 interface Begin {
   readonly state: StateRef | undefined;
@@ -41,7 +42,7 @@ interface Derived {
 
 /** What was written of one Future within the roots of one place. */
 interface Kept {
-  /** One of them: whether a Future lies there anew, its polls' bodies do not tell. */
+  /** One of them. A Future that lies there anew has the same bodies. */
   readonly root: RootRef;
   readonly future: FutureRef;
   readonly address: bigint;
@@ -59,8 +60,8 @@ const waysKept = 16;
 const flowsKept = 1024;
 
 /**
- * The bodies of events of polls. A Future is polled in the same few ways over and over: what was written of the last ones is found by
- * the identity of what an event names, and given again.
+ * The bodies of events of polls. A Future is polled in the same few ways over and over. So the last bodies are kept,
+ * and found again by the identity of what an event names.
  */
 export class PollBodies {
   readonly #sequence: PerfettoSequence;

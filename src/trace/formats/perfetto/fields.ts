@@ -1,4 +1,4 @@
-/* Field numbers of the messages that a trace is made of; the files they are from: ./perfetto-packets.ts. */
+/* Field numbers of the messages that a trace is made of; the files they are from: ./packets.ts. */
 
 export const PACKET = 1;
 

@@ -1,6 +1,6 @@
-import type { CallBegin, CallEnd, CallLost, FunctionRef } from '../events.js';
-import { type Body, ValueNotes } from './perfetto-body.js';
-import type { PerfettoSequence } from './perfetto-packets.js';
+import type { CallBegin, CallEnd, CallLost, FunctionRef } from '../../events.js';
+import { type Body, ValueNotes } from './body.js';
+import type { PerfettoSequence } from './packets.js';
 
 /** The name of an argument's annotation. */
 interface ArgumentName {
@@ -12,7 +12,7 @@ interface ArgumentName {
 interface Kept {
   readonly function: FunctionRef;
   readonly begin: Body;
-  /** By their place among those that are told. */
+  /** By their place among those that are written. */
   readonly arguments: ArgumentName[];
 }
 

@@ -1,22 +1,12 @@
-// Whether a file begins like a trace, ours or another tool's:
-//
-//   Perfetto        a Trace message: packets one behind the other, each field 1, length-delimited
-//   Chrome          a JSON array of objects with `ph`, or an object with `traceEvents`
-//   our call tree   its first line
-import type { FileHead } from '../base/file-head.js';
+// Whether a file begins like a Perfetto trace. Wire types and varints: Protocol Buffers' "Encoding".
+import type { FileHead } from '../../../base/file-head.js';
 
 const PACKET_TAG = 0x0a;
 /** Packets that have to follow each other before a file counts as a Perfetto trace. */
 const ENOUGH = 8;
 
-/** True for a file that begins like a trace, of whatever tool. */
-export function isTrace({ bytes, size }: FileHead): boolean {
-  if (isPerfetto(bytes, size)) return true;
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 4096)).toString('latin1');
-  return isChrome(text) || isCallTree(text);
-}
-
-function isPerfetto(bytes: Uint8Array, size: number): boolean {
+/** Whether a file is packets one behind the other, each field 1 of a Trace message, length-delimited. */
+export function isPerfetto({ bytes, size }: FileHead): boolean {
   let at = 0;
   for (let packets = 0; packets < ENOUGH && at < bytes.length; packets++) {
     const length = varint(bytes, at + 1);
@@ -29,7 +19,7 @@ function isPerfetto(bytes: Uint8Array, size: number): boolean {
   return at > 0;
 }
 
-/** Fields up to the last byte: Protocol Buffers' "Encoding". */
+/** Whether fields fill it to the last byte. */
 function isMessage(bytes: Uint8Array): boolean {
   let at = 0;
   while (at < bytes.length) {
@@ -60,13 +50,4 @@ function varint(bytes: Uint8Array, start: number): { readonly value: number; rea
     if (byte < 0x80) return { value, end: start + i + 1 };
   }
   return undefined;
-}
-
-function isChrome(text: string): boolean {
-  return (/^\s*\[\s*\{/.test(text) || /^\s*\{\s*"traceEvents"\s*:/.test(text)) && /"ph"\s*:\s*"/.test(text);
-}
-
-/** `# kernel.elf, riscv64, guest clock riscv-time`, as `writers/tree.ts` begins. */
-function isCallTree(text: string): boolean {
-  return /^# .*, \w+, (?:guest )?clock [\w-]+\n/.test(text);
 }

@@ -4,13 +4,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import type { TraceEvent } from '../../src/trace/index.js';
-import { elfPath, qemuArgv } from '../qemu/guests/guests.js';
-import { rsptrace, scratchFolder } from '../support/command.js';
-import { readWithSpeedscope, type SpeedscopeProfile } from '../support/speedscope.js';
-import { callStories } from './call-stories.js';
-import { nanos } from './stories.js';
-import { write } from './written.js';
+import type { TraceEvent } from '../../../../src/trace/index.js';
+import { elfPath, qemuArgv } from '../../../qemu/guests/guests.js';
+import { rsptrace, scratchFolder } from '../../../support/command.js';
+import { readWithSpeedscope, type SpeedscopeProfile } from '../../../support/speedscope.js';
+import { callStories } from '../../call-stories.js';
+import { nanos } from '../../stories.js';
+import { write } from '../../written.js';
 
 /** The time in each frame, in nanoseconds, by its name without args; `only` of those with this in their args. */
 function totals(profiles: readonly SpeedscopeProfile[], only = ''): Map<string, number> {

@@ -1,8 +1,8 @@
-import type { GuestNanos } from '../events.js';
+import type { GuestNanos } from '../../events.js';
 
 /** Picoseconds between two begins or ends that have one time. */
 const STEP = 1;
-/** Nanoseconds (73 minutes) from where a double of microseconds cannot tell picoseconds apart. It tells these, for 26 days. */
+/** Nanoseconds (73 minutes) from where a double of microseconds cannot hold picoseconds, but these, for 26 days. */
 const LATE = 2 ** 42;
 const LATE_STEP = 250;
 
@@ -12,8 +12,8 @@ interface Moment {
 }
 
 /**
- * Times of begins and ends of slices such that on each track every one is later than the one before it, as text in microseconds.
- * Where the clock says the same, or less than what came before has been moved on to, they are moved on by picoseconds.
+ * Times of begins and ends of slices, as text in microseconds. On each track every one is later than the one before it.
+ * Picoseconds are added where the clock gives the same time, or an earlier one than was written.
  */
 export class SliceTimes {
   readonly #last = new Map<number, Moment>();

@@ -1,0 +1,33 @@
+import type { FileHead } from '../../base/file-head.js';
+import { chrome } from './chrome/chrome.js';
+import type { Format } from './format.js';
+import { perfetto } from './perfetto/perfetto.js';
+import { speedscope } from './speedscope/speedscope.js';
+import { tree } from './tree.js';
+
+/** Every format of ours. What is said of formats anywhere comes from here. */
+export const formats: readonly Format[] = [perfetto, chrome, speedscope, tree];
+
+/** The format that a file's name asks for: the longest extension wins, then the first in the list. */
+export function formatOf(path: string, known: readonly Format[] = formats): Format | undefined {
+  const name = path.toLowerCase();
+  let found: Format | undefined;
+  let longest = 0;
+  for (const format of known) {
+    const length = Math.max(0, ...format.extensions.filter((one) => name.endsWith(one)).map((one) => one.length));
+    if (length <= longest) continue;
+    found = format;
+    longest = length;
+  }
+  return found;
+}
+
+/** True for a file that begins like a trace, of whatever tool. */
+export function isTrace(head: FileHead, known: readonly Format[] = formats): boolean {
+  return known.some((format) => format.recognizes(head));
+}
+
+/** `.pftrace, .perfetto-trace, .json`. */
+export function extensionsText(known: readonly Format[] = formats): string {
+  return known.flatMap(({ extensions }) => extensions).join(', ');
+}

@@ -1,0 +1,15 @@
+import type { Format } from '../format.js';
+import { Lanes } from '../lanes.js';
+import { isPerfetto } from './recognize.js';
+import { PerfettoWriter } from './writer.js';
+
+/** Perfetto's own format, packets of Protocol Buffers: ./packets.ts. */
+export const perfetto: Format = {
+  name: 'Perfetto',
+  extensions: ['.pftrace', '.perfetto-trace'],
+  about: 'timelines of harts, stacks and tasks, for ui.perfetto.dev',
+  use: 'open it in ui.perfetto.dev',
+  isAppended: true,
+  recognizes: isPerfetto,
+  open: (file) => new Lanes(new PerfettoWriter(file)),
+};

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { messageOf, RsptraceError } from '../../../base/errors.js';
+
+/** Numbers of a block: where the list's next block lies, then pairs. With it, a list takes 1 KiB of memory. */
+const BLOCK = 1 + 2 * 64;
+
+/**
+ * Lists of pairs of numbers that grow side by side in one file, for formats whose order is not that of events. The file
+ * lies beside `path` and has no name, so that a killed rsptrace leaves nothing. Memory grows with the number of lists.
+ */
+export class Spool {
+  readonly #path: string;
+  readonly #fd: number;
+  #end = 0;
+
+  /** Throws `TRACE_CANNOT_WRITE`. */
+  constructor(path: string) {
+    this.#path = path;
+    const name = join(dirname(path), `.rsptrace-${randomUUID()}`);
+    try {
+      this.#fd = openSync(name, 'wx+', 0o600);
+      unlinkSync(name);
+    } catch (error) {
+      const why = `cannot keep events beside the trace ${path}: ${messageOf(error)}`;
+      const hint = 'Name a file in a folder that can be written with -o, or a .pftrace, which needs no second file.';
+      throw new RsptraceError('TRACE_CANNOT_WRITE', why, { hint, cause: error });
+    }
+  }
+
+  list(): SpoolList {
+    return new SpoolList(this);
+  }
+
+  /** Where a block that is still to be written will lie. */
+  allocate(): number {
+    const at = this.#end;
+    this.#end += BLOCK * Float64Array.BYTES_PER_ELEMENT;
+    return at;
+  }
+
+  /** Throws `TRACE_WRITE_FAILED`. */
+  write(block: Float64Array, at: number): void {
+    const bytes = new Uint8Array(block.buffer);
+    try {
+      for (let done = 0; done < bytes.length; ) {
+        done += writeSync(this.#fd, bytes, done, bytes.length - done, at + done);
+      }
+    } catch (error) {
+      const why = `cannot go on keeping events beside the trace ${this.#path}: ${messageOf(error)}`;
+      const hint = 'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.';
+      throw new RsptraceError('TRACE_WRITE_FAILED', why, { hint, cause: error });
+    }
+  }
+
+  read(block: Float64Array, at: number): void {
+    const bytes = new Uint8Array(block.buffer);
+    for (let done = 0; done < bytes.length; ) {
+      const read = readSync(this.#fd, bytes, done, bytes.length - done, at + done);
+      if (read === 0) throw new Error(`what was kept beside the trace ${this.#path} ends early`);
+      done += read;
+    }
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+}
+
+/** One list, in blocks that each know where the next one lies. The last block is in memory. */
+class SpoolList {
+  readonly #spool: Spool;
+  readonly #first: number;
+  readonly #block = new Float64Array(BLOCK);
+  #at: number;
+  #used = 1;
+
+  constructor(spool: Spool) {
+    this.#spool = spool;
+    this.#first = spool.allocate();
+    this.#at = this.#first;
+  }
+
+  get isEmpty(): boolean {
+    return this.#at === this.#first && this.#used === 1;
+  }
+
+  /** Throws `TRACE_WRITE_FAILED`. */
+  push(one: number, other: number): void {
+    if (this.#used === BLOCK) {
+      const next = this.#spool.allocate();
+      this.#block[0] = next;
+      this.#spool.write(this.#block, this.#at);
+      this.#at = next;
+      this.#used = 1;
+    }
+    this.#block[this.#used++] = one;
+    this.#block[this.#used++] = other;
+  }
+
+  /** Every pair, in order. */
+  forEach(visit: (one: number, other: number) => void): void {
+    const block = new Float64Array(BLOCK);
+    for (let at = this.#first; at !== this.#at; at = block[0] as number) {
+      this.#spool.read(block, at);
+      visitPairs(block, BLOCK, visit);
+    }
+    visitPairs(this.#block, this.#used, visit);
+  }
+}
+
+function visitPairs(block: Float64Array, end: number, visit: (one: number, other: number) => void): void {
+  for (let i = 1; i < end; i += 2) visit(block[i] as number, block[i + 1] as number);
+}
+
+export type { SpoolList };

@@ -1,0 +1,120 @@
+// The list of formats, and all that is derived from it.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { addr } from '../../../src/base/addr.js';
+import { headOf } from '../../../src/base/file-head.js';
+import { isTrace } from '../../../src/trace/formats/index.js';
+import { type Format, formatOf, formats, openTrace, type TraceFacts } from '../../../src/trace/index.js';
+import { rsptrace } from '../../support/command.js';
+import { readChrome } from '../decode-chrome.js';
+import { readPerfetto } from '../decode-perfetto.js';
+import { oneTask } from '../one-task.js';
+import { tell } from '../stories.js';
+import { decode, folder, parse, write } from '../written.js';
+
+t.test('every format says at its end which engine each probe used', async (t) => {
+  const probe = (name: string, at: bigint, why?: string): TraceFacts['probes'][number] => {
+    return { name, address: addr(at), engine: why === undefined ? 'target' : 'stop', why };
+  };
+  const facts: TraceFacts = {
+    probes: [
+      probe('a::without', 16n),
+      probe('a::stopped', 32n, 'it is short'),
+      probe('a::of', 48n),
+      probe('a::of', 64n),
+    ],
+  };
+  const wanted = {
+    'a::without': 'without stops',
+    'a::stopped': 'stops: it is short',
+    'a::of @0x30': 'without stops',
+    'a::of @0x40': 'without stops',
+  };
+  const { slices } = readPerfetto(decode(write('engines.pftrace', [], facts)));
+  t.same(slices.find(({ name }) => name === 'engines')?.args, wanted);
+  const chrome = readChrome(parse(write('engines.json', [], facts)));
+  t.same(chrome.find(({ name }) => name === 'engines')?.args, wanted);
+  const tree = write('engines.txt', [], facts).toString();
+  for (const [name, engine] of Object.entries(wanted)) t.match(tree, `\n# ${name}: ${engine}\n`);
+});
+
+t.test('a file that any format has written is a trace, and belongs to that one alone', async (t) => {
+  for (const format of formats) {
+    for (const extension of format.extensions) {
+      const path = join(folder, `known${extension}`);
+      tell(openTrace(path), oneTask);
+      const head = headOf(path);
+      t.ok(head && isTrace(head), extension);
+      t.same(
+        formats.filter((other) => head && other.recognizes(head)),
+        [format],
+      );
+      t.equal(formatOf(path), format);
+      t.equal(formatOf(path.toUpperCase()), format, 'in any case');
+    }
+  }
+  const all = formats.flatMap(({ extensions }) => extensions);
+  t.equal(new Set(all).size, all.length, 'no two formats share an extension');
+});
+
+const csv: Format = {
+  name: 'CSV',
+  extensions: ['.csv', '.csv.json'],
+  about: 'a line an event',
+  use: 'open it in a spreadsheet',
+  isAppended: true,
+  recognizes: ({ bytes }) => Buffer.from(bytes).toString().startsWith('time,event\n'),
+  open: (file) => ({
+    begin: () => file.textRecord('time,event\n'),
+    event: (event) => file.textRecord(`${event.type === 'gap' ? event.from : event.time},${event.type}\n`),
+    hart: () => {},
+    flush: () => file.flush(),
+    end: () => file.close(),
+  }),
+};
+
+t.test('a format of the user: chosen by the longest extension, and its files may be overwritten', async (t) => {
+  for (const name of ['own.csv', 'own.csv.json']) {
+    const path = join(folder, name);
+    for (let twice = 0; twice < 2; twice++) tell(openTrace(path, { formats: [csv], onlyTraces: true }), oneTask);
+    const [first, ...lines] = readFileSync(path, 'utf8').trimEnd().split('\n');
+    t.equal(first, 'time,event');
+    t.same(
+      lines,
+      oneTask.map((event) => `${'time' in event ? event.time : ''},${event.type}`),
+    );
+  }
+  t.throws(() => openTrace(join(folder, 'own.csv'), { onlyTraces: true }), {
+    code: 'TRACE_UNKNOWN_FORMAT',
+    hint: `Known extensions: ${formats.flatMap(({ extensions }) => extensions).join(', ')}.`,
+  });
+  t.throws(() => openTrace(join(folder, 'x.tsv'), { formats: [csv] }), {
+    code: 'TRACE_UNKNOWN_FORMAT',
+    hint: `Known extensions: .csv, .csv.json, ${formats.flatMap(({ extensions }) => extensions).join(', ')}.`,
+  });
+  writeFileSync(join(folder, 'notes.csv'), 'groceries\n');
+  t.throws(() => openTrace(join(folder, 'notes.csv'), { formats: [csv], onlyTraces: true }), { code: 'OUTPUT_EXISTS' });
+});
+
+t.test('a format that cannot begin leaves no file', async (t) => {
+  const path = join(folder, 'never.csv');
+  const failing: Format = {
+    ...csv,
+    open: () => {
+      throw new Error('no memory');
+    },
+  };
+  t.throws(() => openTrace(path, { formats: [failing] }), { message: 'no memory' });
+  t.notOk(existsSync(path));
+});
+
+t.test('docs/formats.md and --help say of each format what the list says', async (t) => {
+  const docs = readFileSync('docs/formats.md', 'utf8');
+  const help = (await rsptrace('--help').ended).stdout.replace(/\s+/g, ' ');
+  for (const { name, extensions, about, isAppended } of formats) {
+    const cells = [extensions.map((one) => `\`${one}\``).join(', '), name, about, isAppended ? 'yes' : 'no'];
+    t.match(docs, `| ${cells.join(' | ')} |`, name);
+    t.match(help, `${extensions[0]} (${name}): ${about}`);
+  }
+});

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import t from 'tap';
+import { Spool } from '../../../../src/trace/formats/speedscope/spool.js';
+import { folder } from '../../written.js';
+
+t.test('lists that grow side by side come back as they were, also while they grow', async (t) => {
+  const pushes = fc.array(fc.tuple(fc.nat({ max: 3 }), fc.integer(), fc.double({ noNaN: true })), { maxLength: 1500 });
+  fc.assert(
+    fc.property(pushes, (all) => {
+      const spool = new Spool(join(folder, 'trace'));
+      const lists = [0, 1, 2, 3].map(() => ({ list: spool.list(), wanted: [] as [number, number][] }));
+      const compare = (): void => {
+        for (const { list, wanted } of lists) {
+          const found: [number, number][] = [];
+          list.forEach((one, other) => void found.push([one, other]));
+          assert.deepEqual(found, wanted);
+          assert.equal(list.isEmpty, wanted.length === 0);
+        }
+      };
+      all.forEach(([which, one, other], index) => {
+        lists[which]?.list.push(one, other);
+        lists[which]?.wanted.push([one, other]);
+        if (index % 500 === 0) compare();
+      });
+      compare();
+      spool.close();
+    }),
+    { seed: 20_26, numRuns: 50, examples: [[Array.from({ length: 1000 }, (_, i) => [i % 2, i, -i])]] },
+  );
+  t.same(readdirSync(folder), [], 'the file has no name');
+});
+
+t.test('where no file can be made', async (t) => {
+  t.throws(() => new Spool('/proc/trace'), { code: 'TRACE_CANNOT_WRITE', message: /beside the trace \/proc\/trace: / });
+});
