@@ -18,9 +18,9 @@ import { type BtfSignature, btfSignatures } from './btf-signature.js';
 import { type NamedFunction, namedFunctions } from './function-names.js';
 import { nearest } from './glob.js';
 import { inlinedFunctions } from './inlined-functions.js';
+import { type ProbeSpec, whiteList } from './kinds/names.js';
 import { NoTrace } from './notrace.js';
 import { type Conditions, conditionFor } from './predicate.js';
-import { type ProbeSpec, prefix, whiteList } from './probe-spec.js';
 
 /** A parameter, or, of a function without debug info, an argument register. */
 export interface FunctionArgument {
@@ -293,6 +293,6 @@ function nothingToProbe(
     hint:
       near.length > 0
         ? `nearest: ${[...new Set(near)].slice(0, 4).join(', ')}`
-        : `--probe '${prefix(includes[0]?.kind ?? 'fn', includes[0]?.argument)}:**' takes every function`,
+        : `--probe '${includes[0]?.prefix ?? 'fn'}:**' takes every function`,
   });
 }

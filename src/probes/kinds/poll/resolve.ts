@@ -1,15 +1,15 @@
-import type { Architecture } from '../arch/index.js';
-import type { Addr } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
-import type { DebugInfo } from '../dwarf/index.js';
-import type { FutureSet, FutureType, PollFunction } from '../futures/index.js';
-import type { FutureRef } from '../trace/index.js';
-import { Shapes } from '../values/index.js';
-import { placeResult, rustConvention } from './argument-places.js';
+import type { Architecture } from '../../../arch/index.js';
+import type { Addr } from '../../../base/addr.js';
+import { RsptraceError } from '../../../base/errors.js';
+import type { DebugInfo } from '../../../dwarf/index.js';
+import type { FutureSet, FutureType, PollFunction } from '../../../futures/index.js';
+import type { FutureRef } from '../../../trace/index.js';
+import { Shapes } from '../../../values/index.js';
+import { placeResult, rustConvention } from '../../argument-places.js';
+import { nearest } from '../../glob.js';
+import { isLibraryFile, languageCrates } from '../../library-crates.js';
+import { type ProbeSpec, whiteList } from '../names.js';
 import { holdersOf } from './future-holders.js';
-import { nearest } from './glob.js';
-import { isLibraryFile, languageCrates } from './library-crates.js';
-import { type ProbeSpec, whiteList } from './probe-spec.js';
 
 /** One poll function to watch, and all that a hit at its entry needs to know. */
 export interface PollProbe {

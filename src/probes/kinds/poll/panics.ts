@@ -1,6 +1,6 @@
-import type { Addr } from '../base/addr.js';
-import type { ElfFile } from '../elf/index.js';
-import type { ReadPlan } from './read-plan.js';
+import type { Addr } from '../../../base/addr.js';
+import type { ElfFile } from '../../../elf/index.js';
+import type { ReadPlan } from '../../read-plan.js';
 
 /** A function that runs when a panic has been caught, and at no other time. */
 export interface CatchProbe {

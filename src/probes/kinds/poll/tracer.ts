@@ -1,10 +1,17 @@
-import { type Addr, addOffset, addr, lowHalf } from '../base/addr.js';
-import { AddressMap } from '../base/address-map.js';
-import type { ChainLink, FutureSet, FutureState, FutureType } from '../futures/index.js';
-import type { AwaitLink, FutureRef, GuestNanos, PollBegin, PollResult, RootRef, StackEntry } from '../trace/index.js';
-import { AwaitPaths } from './await-path.js';
-import type { Backtraces } from './backtraces.js';
-import type { OpenCall } from './calls/call-stacks.js';
+import { type Addr, addOffset, addr, lowHalf } from '../../../base/addr.js';
+import { AddressMap } from '../../../base/address-map.js';
+import type { ChainLink, FutureSet, FutureState, FutureType } from '../../../futures/index.js';
+import type {
+  AwaitLink,
+  FutureRef,
+  GuestNanos,
+  PollBegin,
+  PollResult,
+  RootRef,
+  StackEntry,
+} from '../../../trace/index.js';
+import { AwaitPaths } from '../../await-path.js';
+import type { OpenCall } from '../../calls/call-stacks.js';
 import {
   type Call,
   type CallKind,
@@ -13,11 +20,12 @@ import {
   type Moment,
   type TracedCall,
   toldAround,
-} from './calls/call-tracer.js';
+} from '../../calls/call-tracer.js';
+import type { FutureLook, HitMemory } from '../../reading.js';
+import type { MemoryRequest } from '../../tracer.js';
+import type { Backtraces } from './backtraces.js';
 import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
-import type { FutureLook, HitMemory } from './reading.js';
-import type { PollProbe, PollProbes } from './resolve-polls.js';
-import type { MemoryRequest } from './tracer.js';
+import type { PollProbe, PollProbes } from './resolve.js';
 
 /** A probe, and what is known of the Futures that it polls. */
 interface Probed extends PollProbe {

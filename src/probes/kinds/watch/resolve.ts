@@ -1,7 +1,7 @@
-import { type Addr, hex } from '../../base/addr.js';
-import { RsptraceError } from '../../base/errors.js';
-import type { MemoryReader } from '../../base/memory-reader.js';
-import type { DebugInfo } from '../../dwarf/index.js';
+import { type Addr, hex } from '../../../base/addr.js';
+import { RsptraceError } from '../../../base/errors.js';
+import type { MemoryReader } from '../../../base/memory-reader.js';
+import type { DebugInfo } from '../../../dwarf/index.js';
 import {
   evaluateMemberExpr,
   type MemberExpr,
@@ -9,9 +9,9 @@ import {
   ProgramNames,
   type Shape,
   Shapes,
-} from '../../values/index.js';
-import { nearest } from '../glob.js';
-import { type WatchSpec, watchSizes, wrongSize } from './watch-spec.js';
+} from '../../../values/index.js';
+import { nearest } from '../../glob.js';
+import { type WatchSpec, watchSizes, wrongSize } from './spec.js';
 
 /** A place to watch, found. */
 export interface WatchPlace {
@@ -19,6 +19,12 @@ export interface WatchPlace {
   readonly address: Addr;
   readonly size: number;
   readonly shape: Shape;
+}
+
+/** What is to be watched, and where it lies, if that is known without the target. */
+export interface PlannedWatch {
+  readonly spec: WatchSpec;
+  readonly place: WatchPlace | undefined;
 }
 
 /** Addresses below this are what is left of a pointer that is null. */

@@ -1,7 +1,7 @@
-import { AddressMap } from '../base/address-map.js';
-import type { RegisterReader } from '../base/memory-reader.js';
-import type { ArgumentValue, CallBegin, GuestNanos } from '../trace/index.js';
-import type { OpenCall } from './calls/call-stacks.js';
+import { AddressMap } from '../../../base/address-map.js';
+import type { RegisterReader } from '../../../base/memory-reader.js';
+import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.js';
+import type { OpenCall } from '../../calls/call-stacks.js';
 import {
   type Call,
   type CallKind,
@@ -10,11 +10,11 @@ import {
   type Moment,
   type TracedCall,
   toldAround,
-} from './calls/call-tracer.js';
-import { holds } from './predicate.js';
-import type { FunctionProbe, FunctionProbes } from './resolve-functions.js';
-import type { MemoryRequest } from './tracer.js';
-import { ValueTexts } from './value-texts.js';
+} from '../../calls/call-tracer.js';
+import { holds } from '../../predicate.js';
+import type { FunctionProbe, FunctionProbes } from '../../resolve-functions.js';
+import type { MemoryRequest } from '../../tracer.js';
+import { ValueTexts } from '../../value-texts.js';
 
 export interface FunctionOptions {
   /** Calls nested in so many traced functions are not told of. */
