@@ -35,7 +35,12 @@ export function buildTracers(options: RecordOptions, { program, harts }: Verifie
     arch,
     output,
     kinds.flatMap((kind) => kind.calls ?? []),
-    { stackBytes: stackBytes(elf), catches: program.kinds.flatMap(({ found }) => found.catches ?? []), spaces },
+    {
+      stackBytes: stackBytes(elf),
+      catches: program.kinds.flatMap(({ found }) => found.catches ?? []),
+      instants: kinds.flatMap((kind) => kind.instants ?? []),
+      spaces,
+    },
   );
   return { calls, spaces, kinds, watches: new WatchEvents(elf, debug, output), output, sink, counting };
 }

@@ -86,6 +86,7 @@ export class Summary implements TraceSink {
       case 'gap':
       case 'state':
       case 'watch':
+      case 'place':
       case 'reset':
         break;
     }

@@ -58,6 +58,12 @@ export interface CallKind {
   forget?(): void;
 }
 
+/** Places where a hit neither begins nor ends a call. */
+export interface InstantKind {
+  /** Undefined where the pc is none of its places; else what emits the event, at the output's time, when the guest may run again. */
+  hit(at: Moment): (() => void) | undefined;
+}
+
 /** The innermost poll or call around this one that was emitted. */
 export function toldAround({ parent }: Call): AnyBegin | undefined {
   for (let around = parent; around; around = around.parent) if (around.payload.told) return around.payload.told;
@@ -104,6 +110,7 @@ export interface CallTracerOptions {
   readonly stackBytes?: number | undefined;
   /** Functions that are called when a panic was caught. */
   readonly catches?: readonly Addr[];
+  readonly instants?: readonly InstantKind[];
   /** Names the address spaces of hits. */
   readonly spaces?: SpaceNumbers;
 }
@@ -119,6 +126,7 @@ export class CallTracer implements Tracer {
   readonly #output: EventOutput;
   readonly #kinds: readonly CallKind[];
   readonly #stacks: CallStacks<TracedCall>;
+  readonly #instants: readonly InstantKind[];
   /** Where panics are caught. */
   readonly #catches = new AddressMap<true>();
   #undigested: { readonly time: number; readonly tell: () => void }[] = [];
@@ -130,13 +138,14 @@ export class CallTracer implements Tracer {
     arch: Architecture,
     output: EventOutput,
     kinds: readonly CallKind[],
-    { stackBytes, catches = [], spaces }: CallTracerOptions = {},
+    { stackBytes, catches = [], instants = [], spaces }: CallTracerOptions = {},
   ) {
     for (const address of catches) this.#catches.set(address, true);
     this.#stacks = new CallStacks(stackBytes, spaces);
     this.#arch = arch;
     this.#output = output;
     this.#kinds = kinds;
+    this.#instants = instants;
   }
 
   wants(hit: Hit): readonly MemoryRequest[] {
@@ -180,6 +189,10 @@ export class CallTracer implements Tracer {
       if (call) watch.push(call.returnAddress as Addr);
       for (const gone of lost) this.#unwatchIfIdle(gone.returnAddress, unwatch);
     }
+    for (const kind of this.#instants) {
+      const emit = kind.hit(hit);
+      if (emit) this.#later(hit, emit);
+    }
     // A call that began at a stop may have ended with one that a trampoline told of.
     this.#unwatchIfIdle(hit.pc, unwatch);
     return { watch, unwatch };
@@ -206,6 +219,7 @@ export class CallTracer implements Tracer {
       begins = true;
     }
     if (!begins) this.#tellLost(at.hart, this.#stacks.overwrite(at, stackPointer));
+    for (const kind of this.#instants) kind.hit(at)?.();
   }
 
   /** A return, to the moment's pc, whose memory has been read. */

@@ -5,7 +5,7 @@ import { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
 import type { ProbeFact, TableOptions, TallyRow, TraceSink, WatchRef } from '../../trace/index.js';
 import type { Hooked } from '../../unwind/index.js';
-import type { CallKind, EventOutput } from '../calls/call-tracer.js';
+import type { CallKind, EventOutput, InstantKind } from '../calls/call-tracer.js';
 import type { ReadPlan } from '../read-plan.js';
 import type { PlannedWatch, WatchPlace } from './watch/resolve.js';
 
@@ -85,6 +85,8 @@ export interface TracerContext extends ProbedProgram {
 export interface KindTracer {
   /** Entries that are matched with their returns. */
   readonly calls?: CallKind;
+  /** Places where a hit is no call. */
+  readonly instants?: InstantKind;
   /** Counts that counters in the target add to. */
   readonly counts?: {
     /** Adds what the target's counters at an address have counted; an address of another kind is ignored. */

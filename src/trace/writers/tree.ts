@@ -32,6 +32,7 @@ import {
   doerText,
   engineTexts,
   gapText,
+  placeHitText,
   resetText,
   stateText,
   threadText,
@@ -92,6 +93,9 @@ export class TreeWriter implements TraceSink {
         break;
       case 'watch':
         this.#note(event, `${event.watch.name}: ${accessText(event)}, by ${doerText(event)}`);
+        break;
+      case 'place':
+        this.#note(event, placeHitText(event));
         break;
       case 'gap':
         this.#openPending();
