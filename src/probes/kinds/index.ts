@@ -3,11 +3,12 @@ import { count } from './count.js';
 import { fn } from './fn/index.js';
 import { hist } from './hist.js';
 import type { AnyProbe, ProbeKind } from './kind.js';
+import { line } from './line.js';
 import { poll } from './poll/index.js';
 import { watch } from './watch/index.js';
 
 /** Every kind of probe. Calls that begin in one place nest in this order, and reports follow it. */
-export const kinds: readonly ProbeKind[] = [poll, fn, count, hist, watch];
+export const kinds: readonly ProbeKind[] = [poll, fn, count, hist, watch, line];
 
 /**
  * Parses a probe: a kind, a colon, and what the kind reads.
