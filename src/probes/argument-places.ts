@@ -47,10 +47,11 @@ export interface Placed {
 }
 
 /**
- * The integer part of the calling conventions: RISC-V ELF psABI, "Integer Calling Convention"; System V ABI, AMD64 supplement,
- * section 3.2.3; rustc_ty_utils/src/abi.rs for rustc's own, in which each scalar has a register and a block of bytes above one word is
- * passed by address. Behind a floating-point argument nothing is known: whether it takes one of the integer registers depends
- * on the target's float ABI. `resultInMemory`: the first register holds the address of the result; undefined where that is not known.
+ * The integer part of the calling conventions: RISC-V ELF psABI, "Integer Calling Convention"; System V ABI, AMD64
+ * supplement, section 3.2.3; rustc_ty_utils/src/abi.rs for rustc's own. In rustc's own each scalar has a register,
+ * and a block of bytes above one word is passed by address. Behind a floating-point argument nothing is known:
+ * whether it takes one of the integer registers depends on the target's float ABI. `resultInMemory`: the first
+ * register holds the address of the result; undefined where that is not known.
  */
 export function placeArguments(
   arch: Architecture,
@@ -110,8 +111,8 @@ export function placeArguments(
 }
 
 /**
- * Where a result of this type is when the function has returned; `inMemory`: the caller gave an address for it, in the first register.
- * rustc 1.95 and later return a block of bytes above one word through memory.
+ * Where a result of this type is when the function has returned; `inMemory`: the caller gave an address for it, in
+ * the first register. rustc 1.95 and later return a block of bytes above one word through memory.
  */
 export function placeResult(
   arch: Architecture,
@@ -174,7 +175,10 @@ export function describedPlace(arch: Architecture, parameter: Die, entry: CodeAd
   return { kind: 'place', place: { kind: 'registers', parts } };
 }
 
-/** LLVM describes a `bool` as a register's lowest bit, and what is narrower than a register likewise: breg 0, (constu, and)+, stack_value. */
+/**
+ * LLVM describes a `bool` as a register's lowest bit, and what is narrower than a register likewise: breg 0, (constu,
+ * and)+, stack_value.
+ */
 function maskedRegister(arch: Architecture, expression: Uint8Array): { register: string; mask: bigint } | undefined {
   const r = new ByteReader(expression, 'a DWARF expression');
   const op = r.u8();

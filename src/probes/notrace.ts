@@ -11,7 +11,10 @@ const byName: readonly { readonly name: RegExp; readonly reason: string }[] = [
   { name: /^__x86_(indirect|return)_thunk/, reason: 'a thunk: jumped to in place of a return or a jump' },
 ];
 
-/** Sections whose code Linux itself forbids to probe (include/linux/compiler_types.h, `noinstr`; asm-generic/kprobes.h). */
+/**
+ * Sections whose code Linux itself forbids to probe (include/linux/compiler_types.h, `noinstr`;
+ * asm-generic/kprobes.h).
+ */
 const forbiddenSections = new Set(['.entry.text', '.noinstr.text', '.kprobes.text']);
 
 /** Where trampolines are written to. */

@@ -18,8 +18,8 @@ export interface PlannedReads {
 }
 
 /**
- * All that a probe's two hits will want, known before the first one: what an engine that cannot ask back compiles. The engine that
- * stops reads more than this, whole objects, since a longer read costs it nothing.
+ * All that a probe's two hits will want, known before the first one: what an engine that cannot ask back compiles.
+ * The engine that stops reads more than this, whole objects, since a longer read costs it nothing.
  */
 export interface ReadPlan {
   readonly address: Addr;
@@ -43,7 +43,10 @@ export interface ReadPlan {
   readonly scratchIsFree: boolean;
   /** Why only a stop can read all of it. */
   readonly needsStop: string | undefined;
-  /** Why its return address must stay where it is, so that its ends are patched to see it return; undefined: it may be replaced. */
+  /**
+   * Why its return address must stay where it is, so that its ends are patched to see it return; undefined: it may be
+   * replaced.
+   */
   readonly returnStays: string | undefined;
   /** Calls for which one of these does not hold are left out in the target. */
   readonly when: readonly Condition[];

@@ -40,7 +40,8 @@ export interface AskedKind {
 }
 
 /**
- * The kinds that probes ask for, in the order of the list. Without any probe of another kind, the default kind is asked for too.
+ * The kinds that probes ask for, in the order of the list. Without any probe of another kind, the default kind is
+ * asked for too.
  * @throws RsptraceError `PROBE_SYNTAX` for probes that make no sense together
  */
 export function askedKinds(probes: readonly AnyProbe[]): readonly AskedKind[] {

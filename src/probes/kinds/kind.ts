@@ -121,10 +121,11 @@ export interface KindPreview {
 }
 
 /**
- * One kind of probe: its text, its places in a program, what a hit reads, and what is told of it. A kind is one such object in
- * the list of `kinds/index.ts`; everything else goes over that list.
+ * One kind of probe: its text, its places in a program, what a hit reads, and what it reports. A kind is one such
+ * object in the list of `kinds/index.ts`; everything else goes over that list.
  *
- * To trace code, a kind needs `parse`, `resolve`, `plans` and `tracer`. To trace memory, `resolve` gives `watches` instead.
+ * To trace code, a kind needs `parse`, `resolve`, `plans` and `tracer`. To trace memory, `resolve` gives `watches`
+ * instead.
  */
 export interface ProbeKind<P extends AnyProbe = AnyProbe, F extends Found = Found> {
   /** What stands before the colon: `fn`. */

@@ -73,7 +73,8 @@ function verifyArgument(text: string, glob: string, argument: string | undefined
 }
 
 /**
- * Refuses to leave functions out where none are asked for. `prefix`: what stands before the colon of a probe that includes.
+ * Refuses to leave functions out where none are asked for. `prefix`: what stands before the colon of a probe that
+ * includes.
  * @throws RsptraceError `PROBE_SYNTAX`
  */
 export function verifyIncludes(specs: readonly ProbeSpec[], prefix: string): void {
@@ -85,8 +86,8 @@ export function verifyIncludes(specs: readonly ProbeSpec[], prefix: string): voi
 }
 
 /**
- * What a list of probes lets through: matched by one that includes (or by `otherwise`, when none includes), and by none that
- * excludes. Each path is one of a thing's names; any of them may match.
+ * What a list of probes lets through: matched by one that includes (or by `otherwise`, when none includes), and by
+ * none that excludes. Each path is one of a thing's names; any of them may match.
  */
 export function whiteList(specs: readonly ProbeSpec[]): {
   readonly hasIncludes: boolean;

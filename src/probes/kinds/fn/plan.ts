@@ -2,7 +2,7 @@ import type { ValuePlace } from '../../argument-places.js';
 import type { ReadPlan } from '../../read-plan.js';
 import type { FunctionProbe } from '../../resolve-functions.js';
 
-/** What a function's hits want: the registers of its arguments, and of its result. */
+/** What a function's hits read: the registers of its arguments, and of its result. */
 export function planFunction(probe: FunctionProbe, values: boolean, general: ReadonlySet<string>): ReadPlan {
   const { address, size, ref, result, producer, stackArguments } = probe;
   const conditions = probe.when ?? [];

@@ -2,10 +2,10 @@ import type { FutureType } from '../../../futures/index.js';
 import { type PlannedLoad, type PlannedReads, type ReadPlan, stackIsRead } from '../../read-plan.js';
 import type { PollProbe } from './resolve.js';
 
-/** More loads than this make a trampoline that is slower than it is worth, and a record that no ring of some KiB can hold. */
+/** With more loads than this a trampoline is too slow, and a small ring cannot hold its record. */
 const mostLoads = 24;
 
-/** What a poll's hits want: the state numbers of the Future and of those that it may await in place, and the words of boxed ones. */
+/** What a poll's hits read: the state numbers of the Future and of those inside it, and the words of boxed ones. */
 export function planPoll(
   probe: PollProbe,
   results: readonly string[],

@@ -75,12 +75,15 @@ interface Exit {
 
 const onlyMoment: Entry = { stack: undefined, outer: undefined, outerLook: undefined };
 
-/** Futures larger than this are read only so far: their states lie at the front in practice, and a hit must stay cheap. */
+/**
+ * Futures larger than this are read only so far: their states lie at the front in practice, and a hit must stay
+ * cheap.
+ */
 const mostFutureBytes = 64 * 1024;
 
 /**
- * Turns hits at poll functions and at their return addresses into poll events: which Future, in which state before and after,
- * Ready or Pending, and what it awaits. One read of the Future's bytes at each end tells all of it.
+ * Turns hits at poll functions and at their return addresses into poll events: which Future, its states, its result,
+ * and what it awaits. One read of the Future's bytes at each end tells all of it.
  */
 export class PollTracer implements CallKind {
   readonly #probes = new AddressMap<Probed>();
@@ -295,7 +298,9 @@ export class PollTracer implements CallKind {
     return root;
   }
 
-  /** Ready or Pending: a compiler-made Future's own state says it; any other by the tag of the `Poll<T>` it returned. */
+  /**
+   * Ready or Pending: a compiler-made Future's own state says it; any other by the tag of the `Poll<T>` it returned.
+   */
   #result(open: TracedPoll, { registers }: Moment, look: FutureLook | undefined, memory: HitMemory): PollResult {
     const { poll, resultTag } = open.probe;
     const state = look?.state;

@@ -1,7 +1,7 @@
 import type { ReadPlan } from '../../read-plan.js';
 import type { TallyProbe } from './resolve.js';
 
-/** What counting a function's calls wants: nothing but what tells whether, and by what. */
+/** What counting a function's calls reads: the registers of its conditions, and of the argument that it counts by. */
 export function planTally({ function: probe, by }: TallyProbe, general: ReadonlySet<string>): ReadPlan {
   const { address, size, ref, producer } = probe;
   const conditions = probe.when ?? [];

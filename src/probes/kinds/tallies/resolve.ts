@@ -80,7 +80,10 @@ function byArgument(
   return { found, refused };
 }
 
-/** A loop to the first instruction comes by a breakpoint and a patch there as a call does: without the returns nothing tells them apart. */
+/**
+ * A loop to the first instruction hits a breakpoint or a patch there as a call does. Only returns would tell them
+ * apart.
+ */
 function withoutLoops(elf: ElfFile, arch: Architecture, functions: FunctionProbes): FunctionProbes {
   const jumps = loopsToStart(elf, arch);
   const loops = (probe: FunctionProbe): boolean => jumps(probe) ?? false;

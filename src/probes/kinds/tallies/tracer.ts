@@ -15,7 +15,10 @@ interface Tally {
 
 const none: readonly never[] = [];
 
-/** Counts calls at their entries, and adds what counters in the target have counted. It tells no events, and no call is open for it. */
+/**
+ * Counts calls at their entries, and adds what counters in the target have counted. It emits no events, and no call
+ * is open for it.
+ */
 export class TallyTracer implements CallKind {
   readonly #all: readonly Tally[];
   readonly #at = new AddressMap<Tally[]>();

@@ -21,7 +21,8 @@ export type WatchedPlace =
 export const watchSizes: readonly number[] = [1, 2, 4, 8];
 
 /**
- * Reads what stands behind `watch:`, `EXPR[:r|w|rw]` or `ADDRESS,SIZE[:r|w|rw]`. A path's own `::` is no mark of an access.
+ * Reads what stands behind `watch:`, `EXPR[:r|w|rw]` or `ADDRESS,SIZE[:r|w|rw]`. A path's own `::` is no mark of an
+ * access.
  * @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`, `WATCH_SIZE`
  */
 export function parseWatch(text: string, rest: string): WatchSpec {
