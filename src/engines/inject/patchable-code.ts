@@ -45,7 +45,7 @@ function stopsInside(plans: readonly ReadPlan[]): StopsInside {
   };
 }
 
-/** A breakpoint in a patch would stop in the middle of its jump, and one on a displaced instruction would never stop. */
+/** A breakpoint in a patch would stop in the middle of its jump. One on a displaced instruction would never stop. */
 const stopInside = 'another probe stops in the code that a patch would replace';
 
 function look(
