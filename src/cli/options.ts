@@ -4,6 +4,7 @@ import type { Logger } from '../base/logger.js';
 import type { DebugFileOptions } from '../elf/index.js';
 import { type EngineName, engineNames } from '../engines/index.js';
 import { type ClockName, clockNames } from '../facts/index.js';
+import { kinds } from '../probes/index.js';
 import { WireRecorder } from '../rsp/index.js';
 import { formats } from '../trace/index.js';
 import { defaultTrace } from './files.js';
@@ -106,8 +107,7 @@ export function recordingOptions<T>(args: Argv<T>) {
       array: true,
       nargs: 1,
       default: [] as string[],
-      describe:
-        "'poll:GLOB' traces these Futures, 'fn:GLOB' these functions, '!' in front leaves them out, 'count:GLOB' only counts their calls, 'hist(ARG):GLOB' counts by the size of an argument, 'watch:PLACE[:r|w|rw]' accesses of a variable; repeatable. Default: the Futures of the program's own crates",
+      describe: `${kinds.map(({ help }) => help).join(', ')}; repeatable. Default: the Futures of the program's own crates`,
     })
     .option('output', {
       alias: 'o',

@@ -7,27 +7,10 @@ import { jsonLine, textLines } from '../base/visible.js';
 import { demangle } from '../dwarf/index.js';
 import { engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
-import { compileGlob, parseProbe } from '../probes/index.js';
+import { compileGlob, type Found, type KindReport, kinds, type ProbeKind, parseProbe } from '../probes/index.js';
 import { type EnginePlanWishes, enginePlan, type Program, prepare, type Recording, record } from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
-import {
-  countTable,
-  FunctionSummary,
-  formatOf,
-  functionJson,
-  functionTable,
-  histogramText,
-  openTrace,
-  ownTimeText,
-  Summary,
-  summaryJson,
-  summaryTable,
-  type TraceSink,
-  tallyJson,
-  tee,
-  timeText,
-  WatchSummary,
-} from '../trace/index.js';
+import { formatOf, openTrace, ownTimeText, type TraceSink, tee, timeText } from '../trace/index.js';
 import { endingSignals } from './ending-signals.js';
 import { choicesJson, choiceTable, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
@@ -38,7 +21,6 @@ import { debugFilesOf, type RecordingArguments } from './options.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
-import { plannedJson, plannedTable, watchTable } from './watch-report.js';
 
 /** A recording about to begin: the program is understood and the trace file is open, the target not yet touched. */
 export interface Prepared {
@@ -49,9 +31,8 @@ export interface Prepared {
   readonly given: ScratchSources;
   /** The function of --until. */
   readonly until: Addr | undefined;
-  readonly summary: Summary;
-  readonly functions: FunctionSummary;
-  readonly watches: WatchSummary;
+  /** One a kind of probe. */
+  readonly reports: readonly KindReport[];
   readonly sink: TraceSink;
 }
 
@@ -79,19 +60,15 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
   enginePlan(program, planWishes(args, program));
   const given = givenScratchOf(args, program.elf);
   const until = untilOf(args, program);
-  const summary = new Summary();
-  const functions = new FunctionSummary();
-  const watches = new WatchSummary();
+  const reports = kinds.map((kind) => kind.report(foundOf(program, kind)));
   return {
     args,
     logger,
     program,
     given,
     until,
-    summary,
-    functions,
-    watches,
-    sink: tee([openOutputTrace(args), summary, functions, watches]),
+    reports,
+    sink: tee([openOutputTrace(args), ...reports.flatMap(({ sink }) => sink ?? [])]),
   };
 }
 
@@ -106,15 +83,24 @@ async function dryRun(args: RecordingArguments): Promise<number> {
   const program = await prepare(args.elf, args.probe.map(parseProbe), createLogger(args.log), debugFilesOf(args));
   const options = enginePlan(program, planWishes(args, program));
   const choices = engineChoices(options, planEngines(options).refused);
+  const previews = kinds.flatMap((kind) => kind.preview?.(foundOf(program, kind)) ?? []);
+  const tables = previews.flatMap(({ table }) => table ?? []);
   process.stdout.write(
     args.json
-      ? jsonLine({ version: 1, probes: choicesJson(choices), watches: plannedJson(program.watches) })
-      : [
-          ...(choices.length > 0 || program.watches.length === 0 ? [choiceTable(choices)] : []),
-          ...(program.watches.length > 0 ? [plannedTable(program.watches)] : []),
-        ].join('\n'),
+      ? jsonLine({ version: 1, probes: choicesJson(choices), ...merged(previews.map(({ json }) => json)) })
+      : [...(choices.length > 0 || tables.length === 0 ? [choiceTable(choices)] : []), ...tables].join('\n'),
   );
   return ExitCode.recorded;
+}
+
+/** The members of all. */
+function merged(objects: readonly object[]): object {
+  return Object.fromEntries(objects.flatMap((each) => Object.entries(each)));
+}
+
+/** What the probes of a kind have come to; undefined where none asks for it. */
+function foundOf(program: Program, kind: ProbeKind): Found | undefined {
+  return program.kinds.find((each) => each.kind === kind)?.found;
 }
 
 function planWishes(args: RecordingArguments, program: Program): EnginePlanWishes {
@@ -199,7 +185,7 @@ export async function recordSession(
 
 /** The table, or the JSON object; and the error that cut it short, if one did. Gives the exit status. */
 export function report(
-  { args, program, summary, functions, watches }: Prepared,
+  { args, program, reports }: Prepared,
   recording: Recording,
   guest?: { readonly exit: string },
 ): number {
@@ -226,11 +212,8 @@ export function report(
       guest_ns: recording.guestNs,
       ...ownTimeJson(recording.ownTime),
       host_ms: Math.round(recording.hostMs),
-      gaps: summary.gaps,
-      futures: summaryJson(summary.rows()),
-      functions: functionJson(functions.rows()),
-      ...tallyJson(recording.tallies),
-      watches: watches.rows(recording.watches),
+      gaps: recording.gaps,
+      ...merged(reports.map((each) => each.json(recording))),
       ...(error ? { error: errorJson(error) } : {}),
     };
     process.stdout.write(jsonLine(object));
@@ -238,17 +221,11 @@ export function report(
     const { isTTY, columns } = process.stdout;
     const color = isTTY === true && process.stdout.hasColors();
     const options = { color, width: columns ?? 200 };
-    const tables = [
-      ...(program.polls ? [summaryTable(summary.rows(), options)] : []),
-      ...(program.functions ? [functionTable(functions.rows(), options)] : []),
-      ...(recording.tallies.some(({ by }) => !by) ? [countTable(recording.tallies, options)] : []),
-      ...recording.tallies.flatMap((row) => (row.by ? [histogramText(row)] : [])),
-      ...(program.watches.length > 0 ? [watchTable(watches.rows(recording.watches), color)] : []),
-    ];
+    const tables = reports.flatMap((each) => each.tables(recording, options));
     process.stdout.write(tables.join('\n'));
     process.stdout.write(
       `\n${textLines([
-        closingLine(recording, summary),
+        closingLine(recording),
         `trace: ${args.output} (${whatToDo(args.output, recording, program)})`,
       ])}`,
     );
@@ -275,8 +252,8 @@ export function report(
   return ExitCode.cutShort;
 }
 
-function closingLine(recording: Recording, { gaps }: Summary): string {
-  const { events, stops, missing, guestNs, hostMs, clock, end } = recording;
+function closingLine(recording: Recording): string {
+  const { events, stops, missing, guestNs, hostMs, clock, end, gaps } = recording;
   const unseen = gaps.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
   const gapNote =
     gaps.length === 0 ? '' : `; ${plural(gaps.length, 'gap')} of ${timeText(unseen)} where the link was broken`;
@@ -297,8 +274,8 @@ function closingLine(recording: Recording, { gaps }: Summary): string {
 }
 
 /** With the trace. */
-function whatToDo(path: string, { events }: Recording, { polls, functions, watches }: Program): string {
-  const onlyCounts = !polls && !functions && watches.length === 0;
+function whatToDo(path: string, { events }: Recording, program: Program): string {
+  const onlyCounts = program.kinds.every(({ kind }) => kind.onlyCounts);
   if (events === 0) return onlyCounts ? 'it holds no events: only counts were asked for' : 'it holds no events';
   return formatOf(path)?.use ?? '';
 }

@@ -115,8 +115,8 @@ export function placeArguments(
 }
 
 /**
- * Where a result of this type is when the function has returned; `inMemory`: the caller gave an address for it, in the first register.
- * rustc 1.95 and later return a block of bytes above one word through memory.
+ * Where a result of this type is when the function has returned; `inMemory`: the caller gave an address for it, in
+ * the first register. rustc 1.95 and later return a block of bytes above one word through memory.
  */
 export function placeResult(
   arch: Architecture,
@@ -179,7 +179,10 @@ export function describedPlace(arch: Architecture, parameter: Die, entry: CodeAd
   return { kind: 'place', place: { kind: 'registers', parts } };
 }
 
-/** LLVM describes a `bool` as a register's lowest bit, and what is narrower than a register likewise: breg 0, (constu, and)+, stack_value. */
+/**
+ * LLVM describes a `bool` as a register's lowest bit, and what is narrower than a register likewise: breg 0, (constu,
+ * and)+, stack_value.
+ */
 function maskedRegister(arch: Architecture, expression: Uint8Array): { register: string; mask: bigint } | undefined {
   const r = new ByteReader(expression, 'a DWARF expression');
   const op = r.u8();

@@ -11,7 +11,10 @@ export interface InnerFuture {
 export interface InnerPoll {
   /** The Futures on the way to it, by await slots alone: what must be running, inlined, when it begins. */
   readonly way: readonly InnerFuture[];
-  /** Itself, where it is what the last of these awaits; undefined where that polls it in a way of its own (a join, a select). */
+  /**
+   * Itself, where the last of these awaits it. Undefined where the last one polls it in its own way (a join, a
+   * select).
+   */
   readonly inner: InnerFuture | undefined;
 }
 

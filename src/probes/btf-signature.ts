@@ -32,8 +32,9 @@ export function btfSignatures(
 }
 
 /**
- * Of the calling conventions (see argument-places.ts) only so much as is sure without the members of aggregates: integers and pointers take a
- * register each. Behind an aggregate no value is told, and what it takes is counted high.
+ * Of the calling conventions (see argument-places.ts) only so much as is sure without the members of aggregates:
+ * integers and pointers take a register each. Behind an aggregate no value is told, and what it takes is counted
+ * high.
  */
 function signature(arch: Architecture, { parameters, variadic, result }: BtfFunction): BtfSignature {
   const inMemory = result.kind === 'words' && (result.size ?? Number.POSITIVE_INFINITY) > largestInRegisters;

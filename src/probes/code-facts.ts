@@ -34,7 +34,10 @@ export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | u
   };
 }
 
-/** Whether a function's code, as the ELF has it, jumps to its own first instruction; undefined where nothing tells. The architecture has to be prepared. */
+/**
+ * Whether a function's code, as the ELF has it, jumps to its own first instruction; undefined where nothing tells.
+ * The architecture has to be prepared.
+ */
 export function loopsToStart(elf: ElfFile, arch: Architecture): (probe: FunctionProbe) => boolean | undefined {
   return ({ address, size }) => {
     const code = size > 0 ? elf.bytesAt(address, size) : undefined;

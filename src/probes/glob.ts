@@ -1,9 +1,9 @@
 import { editDistance } from '../base/nearest.js';
 
 /**
- * Globs over Rust paths. `*` stands for any characters within one path segment, `**` for any characters at all, `?` for one.
- * A glob matches a whole path or any tail of it that begins at a segment: `level3` matches `labkern::work::level3`, as gdb's
- * `break level3` would.
+ * Globs over Rust paths. `*` stands for any characters within one path segment, `**` for any characters at all, `?`
+ * for one. A glob matches a whole path or any tail of it that begins at a segment: `level3` matches
+ * `labkern::work::level3`, as gdb's `break level3` would.
  */
 export function compileGlob(glob: string): (path: string) => boolean {
   let source = '';

@@ -12,7 +12,10 @@ export interface InlinedFunction {
 /** Functions that an error may speak of; a program has some ten thousand. */
 const mostInto = 16;
 
-/** All functions that were inlined somewhere, with and without code of their own. One pass over all units: for error messages. */
+/**
+ * All functions that were inlined somewhere, with and without code of their own. One pass over all units: for error
+ * messages.
+ */
 export function inlinedFunctions(debug: DebugInfo): InlinedFunction[] {
   const copies = new Map<number, Set<number>>();
   for (const unit of debug.units) {

@@ -9,7 +9,10 @@ const byName: readonly { readonly name: RegExp; readonly reason: string }[] = [
   { name: /^(_?mcount|__fentry__)$/, reason: "a profiler's hook: called before a function has a frame" },
 ];
 
-/** Sections whose code Linux itself forbids to probe (include/linux/compiler_types.h, `noinstr`; asm-generic/kprobes.h). */
+/**
+ * Sections whose code Linux itself forbids to probe (include/linux/compiler_types.h, `noinstr`;
+ * asm-generic/kprobes.h).
+ */
 const forbiddenSections = new Set(['.entry.text', '.noinstr.text', '.kprobes.text']);
 
 /** Where trampolines are written to. */

@@ -24,8 +24,8 @@ const operators: Readonly<Record<string, Condition['op']>> = {
 };
 
 /**
- * Reads what stands behind `if` in a probe: `ARG OP INTEGER`, several with `&&` between. Integers are decimal or hex, `true` or `false`.
- * `bare` is the probe without its condition.
+ * Reads what stands behind `if` in a probe: `ARG OP INTEGER`, several with `&&` between. Integers are decimal or hex,
+ * `true` or `false`. `bare` is the probe without its condition.
  * @throws RsptraceError `PROBE_SYNTAX`
  */
 export function parsePredicates(text: string, probe: string, bare: string): Predicate[] {
@@ -64,7 +64,10 @@ export function conditionFor(
   return 'refused' in integer ? integer : { ...integer, op, value };
 }
 
-/** Where an integer argument lies at a function's entry; in words for a person where there is none of that name in a register. */
+/**
+ * Where an integer argument lies at a function's entry; in words for a person where there is none of that name in a
+ * register.
+ */
 export function integerArgument(name: string, values: readonly Argument[]): IntegerIn | { readonly refused: string } {
   const argument = values.find((one) => one.name === name);
   if (!argument) {
@@ -96,7 +99,10 @@ function integerOf(shape: Shape | undefined): Pick<Condition, 'size' | 'signed'>
   return kind === 'bool' || kind === 'char' || kind === 'pointer' ? { size, signed: false } : undefined;
 }
 
-/** What the trampolines decide in the target, decided here: the register's low bytes as a number, compared with the value. */
+/**
+ * What the trampolines decide in the target, decided here: the register's low bytes as a number, compared with the
+ * value.
+ */
 export function holds(conditions: Conditions, registers: RegisterReader): boolean {
   return conditions.some((all) => all.every((condition) => isTrue(condition, registers)));
 }

@@ -17,8 +17,8 @@ export interface Running extends InnerFuture {
 }
 
 /**
- * Bytes that were read at a hit, never changed again. What they mean is kept with them, since an engine that sees the same
- * few bytes over and over gives the same object for them.
+ * Bytes that were read at a hit, never changed again. Their meaning is kept with them, because an engine gives the
+ * same object for bytes that it has seen before.
  */
 export class Reading {
   readonly bytes: Uint8Array;

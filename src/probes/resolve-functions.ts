@@ -18,9 +18,9 @@ import { type BtfSignature, btfSignatures } from './btf-signature.js';
 import { type NamedFunction, namedFunctions } from './function-names.js';
 import { nearest } from './glob.js';
 import { inlinedFunctions } from './inlined-functions.js';
+import { type ProbeSpec, whiteList } from './kinds/names.js';
 import { NoTrace } from './notrace.js';
 import { type Conditions, conditionFor } from './predicate.js';
-import { type ProbeSpec, prefix, whiteList } from './probe-spec.js';
 
 /** A parameter, or, of a function without debug info, an argument register. */
 export interface FunctionArgument {
@@ -70,9 +70,11 @@ export interface FunctionProbes {
 const rawArguments = 4;
 
 /**
- * Resolves function probes to addresses; without debug info the symbols have to do. The architecture has to be prepared.
+ * Resolves function probes to addresses; without debug info the symbols have to do. The architecture has to be
+ * prepared.
  * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` when all that matches was inlined;
- *   `PROBE_UNSAFE` when all that matches must not be probed; `PROBE_CONDITION` when none has the argument of its condition
+ *   `PROBE_UNSAFE` when all that matches must not be probed;
+ *   `PROBE_CONDITION` when none has the argument of its condition
  */
 export function resolveFunctions(
   elf: ElfFile,
@@ -135,7 +137,10 @@ export function resolveFunctions(
   return { probes, excluded, unmatched };
 }
 
-/** When a function is traced, by the probes that match it; undefined: always. In words for a person where none can tell. */
+/**
+ * When a function is traced, by the probes that match it; undefined: always. In words for a person where none can
+ * tell.
+ */
 function conditionsOf(probe: FunctionProbe, specs: readonly ProbeSpec[]): Conditions | string | undefined {
   if (specs.some(({ when }) => when.length === 0)) return undefined;
   const conditions: Condition[][] = [];
@@ -231,7 +236,10 @@ export class Describer {
   }
 }
 
-/** Of a function whose signature the optimiser changed (it drops unused arguments) only what the debug info tells is sure. */
+/**
+ * Of a function whose signature the optimiser changed (it drops unused arguments) only what the debug info tells is
+ * sure.
+ */
 function choose(described: Described | undefined, placed: ValuePlace | undefined, agrees: boolean): ValuePlace {
   if (described?.kind === 'place') return described.place;
   if (described?.kind === 'frame' && placed && agrees) return placed;
@@ -293,6 +301,6 @@ function nothingToProbe(
     hint:
       near.length > 0
         ? `nearest: ${[...new Set(near)].slice(0, 4).join(', ')}`
-        : `--probe '${prefix(includes[0]?.kind ?? 'fn', includes[0]?.argument)}:**' takes every function`,
+        : `--probe '${includes[0]?.prefix ?? 'fn'}:**' takes every function`,
   });
 }

@@ -11,8 +11,8 @@ export interface Scalar {
 const deepest = 16;
 
 /**
- * The one or two scalars that rustc passes a type as, or undefined for a type that it treats as a block of bytes
- * (rustc_abi `BackendRepr::Scalar` and `ScalarPair`, as rustc_abi/src/layout.rs chooses them). Empty for a type without size.
+ * The one or two scalars that rustc passes a type as, or undefined for a block of bytes. Source:
+ * rustc_abi/src/layout.rs, `BackendRepr::Scalar` and `ScalarPair`. Empty for a type without size.
  *
  *   u32, &T, NonNull<T>, struct Id(u32)   one
  *   &[T], &str, &dyn T, (u8, u32), Option<u64>   two, the first in memory first

@@ -7,7 +7,10 @@ export interface Hit {
   readonly hart: number;
   readonly pc: Addr;
   readonly stackPointer: bigint;
-  /** Whose address space it is in, where a program runs in several: calls of different ones have nothing to do with each other. */
+  /**
+   * Whose address space it is in, where a program runs in several: calls of different ones have nothing to do with
+   * each other.
+   */
   readonly space?: number | undefined;
   readonly registers: RegisterReader;
   /** Guest nanoseconds. */
@@ -36,12 +39,12 @@ export interface Reaction {
   readonly unwatch: readonly Addr[];
 }
 
-/** What is traced beside the stops, without any, and wants to know of them. */
+/** An engine that traces without stops, and is told of those of the other engine. */
 export interface StopObserver {
   /** The target runs from now on until what this gives is called. It may interrupt the target meanwhile. */
   runs(): () => void;
-  /** At a stop: true where it was asked for here, and all that it was wanted for is done, or in the batch that the target goes on with. */
+  /** Returns true if this observer requested the stop and has handled it. Pending writes are queued in `resume`. */
   handles(stop: SignalStop, resume: Batch): Promise<boolean>;
-  /** At every other stop, before it is looked at. `tells`: it may be one that an event is told of. */
+  /** At every other stop, before it is handled. `tells`: the stop may emit an event. */
   stopped(tells: boolean): Promise<void>;
 }

@@ -6,7 +6,9 @@ import { bytesIn, type ValuePlace } from './argument-places.js';
 /** Texts of one place that are kept, one a hash. */
 const slots = 64;
 
-/** The values of one place in registers as texts. Often the same values come again and again, so their texts are kept. */
+/**
+ * The values of one place in registers as texts. Often the same values come again and again, so their texts are kept.
+ */
 export class ValueTexts {
   readonly #where: ValuePlace;
   readonly #shape: Shape | undefined;
@@ -22,7 +24,10 @@ export class ValueTexts {
     this.#register = parts.length === 1 ? parts[0]?.register : undefined;
   }
 
-  /** As Rust would print it, an address for what lies in memory, a word in hex without a type; undefined where it is not known. */
+  /**
+   * As Rust would print it. What lies in memory is an address, and what has no type a word in hex. Undefined where it
+   * is not known.
+   */
   text(registers: RegisterReader): string | undefined {
     const word = this.#register === undefined ? undefined : registers.register(this.#register);
     if (word === undefined) return valueText(this.#where, this.#shape, registers);

@@ -6,6 +6,8 @@ export class CountingSink implements TraceSink {
   readonly #sink: TraceSink;
   count = 0;
   span = 0;
+  /** Where the link was broken, in guest nanoseconds. */
+  readonly gaps: { readonly from_ns: number; readonly to_ns: number }[] = [];
   onEvent: (count: number) => void = () => {};
   #first: number | undefined;
   #begun = false;
@@ -24,6 +26,7 @@ export class CountingSink implements TraceSink {
 
   event(event: TraceEvent): void {
     this.count++;
+    if (event.type === 'gap') this.gaps.push({ from_ns: event.from, to_ns: event.to });
     const time = event.type === 'gap' ? event.to : event.time;
     this.#first ??= time;
     this.span = time - this.#first;

@@ -6,28 +6,14 @@ import { DebugInfo } from '../dwarf/index.js';
 import { type DebugFileOptions, ElfFile } from '../elf/index.js';
 import { type EngineName, type EnginePlanOptions, lookAtPlans } from '../engines/index.js';
 import { architectureFor, changesItsCode, hartSource, loadedElf, verifyCode } from '../facts/index.js';
-import { type FutureSet, findFutures } from '../futures/index.js';
 import {
   type AnyProbe,
-  type CatchProbe,
-  catchProbes,
+  askedKinds,
   codeFacts,
-  type FunctionProbes,
-  knownPlaces,
-  mayInline,
+  type FoundKind,
+  type FoundWatches,
+  kinds,
   mergePlans,
-  type PollProbes,
-  planCatch,
-  planFunction,
-  planPoll,
-  planTally,
-  probesByKind,
-  resolveFunctions,
-  resolvePolls,
-  resolveTallies,
-  type TallyProbes,
-  type WatchPlace,
-  type WatchSpec,
 } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 
@@ -37,24 +23,11 @@ export interface Program {
   readonly arch: Architecture;
   /** Undefined for a program without, whose functions are known by their symbols. */
   readonly debug: DebugInfo | undefined;
-  /** Undefined when no polls are traced. */
-  readonly polls: { readonly futures: FutureSet; readonly probes: PollProbes } | undefined;
-  /** Where panics are caught, when polls are traced. */
-  readonly catches: readonly CatchProbe[];
-  /** Undefined when no functions are traced. */
-  readonly functions: FunctionProbes | undefined;
-  /** Undefined when nothing is only counted. */
-  readonly tallies: TallyProbes | undefined;
-  readonly watches: readonly ProgramWatch[];
+  /** The kinds of probes that are asked for, in the order of the list of kinds. */
+  readonly kinds: readonly FoundKind[];
   readonly specs: readonly AnyProbe[];
   /** What {@link enginePlan} has given, by its wishes. */
   readonly planned: Map<string, EnginePlanOptions>;
-}
-
-/** What is watched, and where it lies, where that is known without the target. */
-export interface ProgramWatch {
-  readonly spec: WatchSpec;
-  readonly place: WatchPlace | undefined;
 }
 
 /**
@@ -72,19 +45,16 @@ export async function prepare(
 
 async function understand(elf: ElfFile, specs: readonly AnyProbe[], logger: Logger): Promise<Program> {
   const arch = architectureFor(elf);
-  const wanted = probesByKind(specs);
-  const debug = wanted.poll || elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
-  const futures = wanted.poll && debug && findFutures(debug);
-  const polls = futures && wanted.poll && { futures, probes: resolvePolls(debug, futures, arch, wanted.poll) };
+  const asked = askedKinds(specs);
+  const debug = elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
   await arch.prepare();
-  const functions = wanted.fn && resolveFunctions(elf, debug, arch, wanted.fn);
-  const tallies = resolveTallies(elf, debug, arch, wanted);
-  for (const probe of [...(functions?.unmatched ?? []), ...(tallies?.unmatched ?? [])])
+  const found: FoundKind[] = [];
+  for (const { kind, probes } of asked) {
+    found.push({ kind, found: await kind.resolve({ elf, arch, debug }, probes) });
+  }
+  for (const probe of found.flatMap((each) => each.found.unmatched ?? []))
     logger.warn({ probe }, 'a probe that matches no function');
-  const places = await knownPlaces(wanted.watch, debug);
-  const watches = wanted.watch.map((spec, index) => ({ spec, place: places[index] }));
-  const catches = polls ? catchProbes(elf) : [];
-  return { elf, arch, debug, polls, catches, functions, tallies, watches, specs, planned: new Map() };
+  return { elf, arch, debug, kinds: found, specs, planned: new Map() };
 }
 
 /** The program with the addresses that it has in the target: a position-independent one is read once more. */
@@ -103,10 +73,13 @@ export function codeToVerify(program: Program): Addr[] {
 }
 
 /** Every address where a probe goes, each once, in ascending order. */
-export function addressesOf({ polls, catches, functions, tallies }: Program): Addr[] {
-  const counted = (tallies?.probes ?? []).map((probe) => probe.function);
-  const all = [...(polls?.probes.probes ?? []), ...catches, ...(functions?.probes ?? []), ...counted];
-  return [...new Set(all.map(({ address }) => address))].sort((a, b) => (a < b ? -1 : 1));
+export function addressesOf({ kinds: found }: Program): Addr[] {
+  return [...new Set(found.flatMap((each) => each.found.addresses))].sort((a, b) => (a < b ? -1 : 1));
+}
+
+/** What is traced by watchpoints. */
+export function watchesOf({ kinds: found }: Program): readonly FoundWatches[] {
+  return found.flatMap((each) => each.found.watches ?? []);
 }
 
 /** After an exec: whether the ELF is what runs, loaded as it was before. */
@@ -156,28 +129,22 @@ function planAll(
   values: boolean,
   until: Addr | undefined,
 ): EnginePlanOptions {
-  const { arch, elf, debug, polls, catches, functions, tallies, watches } = program;
-  const [watch] = watches;
+  const { arch, elf, debug, kinds: found } = program;
+  const [watch] = watchesOf(program).flatMap(({ planned }) => planned);
   if (wanted === 'target' && watch) {
     throw new RsptraceError('ENGINE_UNAVAILABLE', `'${watch.spec.text}' cannot be carried out without stops`, {
       hint: '--engine auto stops for what is watched, and for what else needs it',
     });
   }
-  if (stackDepth !== undefined && !polls) {
-    throw new RsptraceError('STACKS_UNAVAILABLE', '--bt records who polls, and no poll is traced', {
-      hint: "add --probe 'poll:GLOB', or leave --bt out",
+  if (stackDepth !== undefined && !found.some(({ kind }) => kind.readsStacks)) {
+    const reader = kinds.find((kind) => kind.readsStacks)?.name;
+    throw new RsptraceError('STACKS_UNAVAILABLE', `--bt records who polls, and no ${reader} is traced`, {
+      hint: `add --probe '${reader}:GLOB', or leave --bt out`,
     });
   }
-  // Those that trampolines can record.
   const general = new Set(arch.generalRegisters);
-  const plans = mergePlans([
-    ...(polls?.probes.probes ?? []).map((probe) =>
-      planPoll(probe, arch.results, mayInline, probe.isAround ? undefined : stackDepth),
-    ),
-    ...catches.map(planCatch),
-    ...(functions?.probes ?? []).map((probe) => planFunction(probe, values, general)),
-    ...(tallies?.probes ?? []).map((probe) => planTally(probe, general)),
-  ]);
+  const wishes = { arch, general, stackDepth, values };
+  const plans = mergePlans(found.flatMap((each) => each.kind.plans?.(each.found, wishes) ?? []));
   const options: EnginePlanOptions = {
     arch,
     wanted,

@@ -64,6 +64,7 @@ interface Outcome {
 function summarize(run: Run, { ended, missing, clock, hostMs }: Outcome): Recording {
   const { engines, stopping, tracers, watches, resets } = run;
   const { choices, scratch, tailLost, pastWire } = engines;
+  const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
   return {
     end: stopping.reason,
     clock,
@@ -72,7 +73,8 @@ function summarize(run: Run, { ended, missing, clock, hostMs }: Outcome): Record
     hostMs,
     neverLoaded: run.notLoaded,
     engines: choices,
-    tallies: tracers.tally.rows().filter((row) => !engines.leftOut.includes(row.function.address)),
+    gaps: tracers.counting.gaps,
+    tallies: tallies.filter((row) => !engines.leftOut.includes(row.function.address)),
     watches: watches.all.map(watchRef),
     scratch,
     ownTime: engines.ownTime,

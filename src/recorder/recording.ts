@@ -70,6 +70,8 @@ export interface Recording extends Progress {
   readonly hostMs: number;
   /** What carried each probe out. */
   readonly engines: readonly ProbeFact[];
+  /** Where the link was broken, in guest nanoseconds. */
+  readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number }[];
   /** What was only counted, in the order of the probes. */
   readonly tallies: readonly TallyRow[];
   /** What was watched. */

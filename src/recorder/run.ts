@@ -8,7 +8,7 @@ import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
-import { addressesOf, isLoadedAlike } from './program.js';
+import { addressesOf, isLoadedAlike, watchesOf } from './program.js';
 import type { Progress, RecordOptions } from './recording.js';
 import { Resets } from './resets.js';
 import { StopConditions } from './stop-conditions.js';
@@ -235,7 +235,7 @@ export class Run {
   #makeEngines(): Engines {
     const { session, logger = silent, scratch = {}, nanosPerInstruction, thresholdNs } = this.#options;
     const { program, plan, harts, words, settlesAt, isProcess } = this.#target;
-    const { calls: tracer, tally } = this.tracers;
+    const { calls: tracer, kinds } = this.tracers;
     return new Engines({
       ...plan,
       settles: settlesAt !== undefined,
@@ -245,11 +245,13 @@ export class Run {
       scratch,
       elf: program.elf,
       // At stops the time is the guest's own.
-      nanosPerInstruction: program.watches.length > 0 ? undefined : nanosPerInstruction,
+      nanosPerInstruction: watchesOf(program).length > 0 ? undefined : nanosPerInstruction,
       thresholdNs,
       counter: ({ code }) => this.#clock.counter(session, code.address),
       hartNumber: (word) => words.number(word),
-      counted: (address, counts) => tally.add(address, counts),
+      counted: (address, counts) => {
+        for (const kind of kinds) kind.counts?.add(address, counts);
+      },
       ...(isProcess && {
         inProcess: {
           threadNumber: (id: string) => harts.number(id),

@@ -3,10 +3,10 @@ import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { type EngineName, type EnginePlanOptions, unavailable } from '../engines/index.js';
 import { insideKernel, pagingIsFinal, verifyArchitecture, verifyCode, verifyPlace } from '../facts/index.js';
-import { resolveWatches, type WatchPlace } from '../probes/index.js';
+import type { WatchPlace } from '../probes/index.js';
 import { isProcess } from '../rsp/index.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
-import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts } from './program.js';
+import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts, watchesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 
 /** A target that runs the program: what is known of both before anything is inserted. */
@@ -46,7 +46,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     );
   }
   const program = await loadedProgram(options.program, session, logger);
-  const { arch, elf, debug } = program;
+  const { arch, elf } = program;
   const until = options.until && addOffset(options.until, elf.loadBias);
   // Over another connection nobody would know of what was written over the first.
   const wanted: EngineName | undefined = options.reconnect ? 'stop' : options.engine;
@@ -68,7 +68,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     );
   const harts = new HartNumbers((await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) })));
   const count = harts.all().length;
-  const specs = program.watches.map(({ spec }) => spec);
+  const places = await Promise.all(watchesOf(program).map((watches) => watches.locate(session.memory())));
   return {
     program,
     isProcess: isProcess(session.features),
@@ -78,7 +78,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     plan: { ...plan, ...planHarts(program, session, count), process: isProcess(session.features) },
     harts,
     words: new HartWords(count),
-    places: await resolveWatches(specs, debug, session.memory()),
+    places: places.flat(),
     until,
     settlesAt: await settlingPlace(options, program),
   };

@@ -234,6 +234,26 @@ export interface WatchHit {
   readonly inlined: readonly StackEntry[];
 }
 
+/** A place in the code that a probe names; one object a place, so identity is a key. */
+export interface PlaceRef {
+  readonly key: number;
+  /** As it was asked for: `src/work.rs:42`. */
+  readonly name: string;
+  /** The kind of probe: a category of the trace's formats. */
+  readonly category: string;
+  readonly address: Addr;
+  /** The function there, the innermost of those that are inlined into each other. */
+  readonly by: StackEntry;
+}
+
+/** A hart came to a place: an instant, which neither begins nor ends anything. */
+export interface PlaceHit {
+  readonly type: 'place';
+  readonly time: GuestNanos;
+  readonly hart: number;
+  readonly place: PlaceRef;
+}
+
 /** The link to the stub was broken: what happened meanwhile is missing. Polls that were open are emitted as lost. */
 export interface Gap {
   readonly type: 'gap';
@@ -256,6 +276,7 @@ export type TraceEvent =
   | PollLost
   | CallEvent
   | WatchHit
+  | PlaceHit
   | Gap
   | Reset;
 

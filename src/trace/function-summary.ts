@@ -72,6 +72,7 @@ export class FunctionSummary implements TraceSink {
       case 'state':
       case 'derived-poll':
       case 'watch':
+      case 'place':
       case 'reset':
         break;
     }

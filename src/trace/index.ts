@@ -16,6 +16,8 @@ export type {
   GuestNanos,
   HartInfo,
   OwnTime,
+  PlaceHit,
+  PlaceRef,
   PollBegin,
   PollEnd,
   PollLost,

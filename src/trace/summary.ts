@@ -47,9 +47,6 @@ export class Summary implements TraceSink {
   readonly #tallies: Tally[] = [];
   readonly #times = new CallTimes();
 
-  /** Where the link was broken, in guest nanoseconds. */
-  readonly gaps: { readonly from_ns: number; readonly to_ns: number }[] = [];
-
   begin(_info: TraceInfo): void {}
 
   hart(): void {}
@@ -87,10 +84,9 @@ export class Summary implements TraceSink {
         this.#times.lost(event);
         break;
       case 'gap':
-        this.gaps.push({ from_ns: event.from, to_ns: event.to });
-        break;
       case 'state':
       case 'watch':
+      case 'place':
       case 'reset':
         break;
     }

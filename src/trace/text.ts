@@ -4,6 +4,7 @@ import type {
   AwaitLink,
   FutureRef,
   OwnTime,
+  PlaceHit,
   PollEnd,
   RootRef,
   StackEntry,
@@ -96,6 +97,11 @@ export function stackText(stack: readonly StackEntry[]): string {
 export function doerText({ by, pc }: WatchHit): string {
   const place = placeText(by);
   return `${by.function ?? hex(pc)}${place === undefined ? '' : ` at ${place}`}`;
+}
+
+/** `src/work.rs:42 in labkern::work::deep0`. */
+export function placeHitText({ place: { name, by } }: PlaceHit): string {
+  return by.function === undefined ? name : `${name} in ${by.function}`;
 }
 
 /** `4 -> 5`, `5, unchanged`, `read 5`, `accessed 5`; `?` stands for what could not be read. */

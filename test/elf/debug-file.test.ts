@@ -8,7 +8,7 @@ import type { Logger } from '../../src/base/logger.js';
 import { silent } from '../../src/base/logger.js';
 import { DebugInfo, DW_AT, DW_TAG, DW_FORM as F } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { prepare } from '../../src/recorder/index.js';
+import { enginePlan, prepare } from '../../src/recorder/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { DwarfWriter } from '../support/dwarf-writer.js';
 import { run } from '../support/dwarfdump.js';
@@ -118,7 +118,7 @@ t.test('a guest whose debug info was moved is traced like the whole one', async 
   run('riscv64-linux-gnu-objcopy', '--only-keep-debug', whole, debug);
   run('riscv64-linux-gnu-objcopy', '--strip-all', whole, program);
   const probes = async (path: string, files = {}): Promise<unknown> =>
-    (await prepare(path, [], silent, files)).polls?.probes.probes.map((probe) => [probe.address, probe.future.future]);
+    enginePlan(await prepare(path, [], silent, files)).plans.map(({ address, name }) => [address, name]);
   t.strictSame(await probes(program, { debugFile: debug }), await probes(whole));
   await t.rejects(probes(program), { code: 'DWARF_MISSING' });
 });

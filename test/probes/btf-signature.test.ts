@@ -7,7 +7,7 @@ import { Budget } from '../../src/base/budget.js';
 import { RsptraceError } from '../../src/base/errors.js';
 import { DebugInfo } from '../../src/dwarf/index.js';
 import { btfFunctions, btfMember, ElfFile } from '../../src/elf/index.js';
-import { parseNames } from '../../src/probes/index.js';
+import { type ProbeSpec, parseProbe } from '../../src/probes/index.js';
 import { type FunctionProbe, resolveFunctions } from '../../src/probes/resolve-functions.js';
 import { scratchFolder } from '../support/command.js';
 
@@ -31,7 +31,7 @@ async function compiled(t: Test, debug: '-g' | '-gbtf'): Promise<{ elf: ElfFile;
     elf,
     info,
     arch,
-    names.map((name) => parseNames(`fn:${name}`)),
+    names.map((name) => parseProbe(`fn:${name}`) as ProbeSpec),
   );
   return { elf, probes: new Map(probes.map((probe) => [probe.ref.name, probe])) };
 }

@@ -4,9 +4,17 @@ import t from 'tap';
 import { architectureOf, riscv64 } from '../../src/arch/index.js';
 import { DebugInfo } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { type FunctionProbe, type FunctionProbes, parseNames, resolveFunctions } from '../../src/probes/index.js';
+import {
+  type FunctionProbe,
+  type FunctionProbes,
+  type ProbeSpec,
+  parseProbe,
+  resolveFunctions,
+} from '../../src/probes/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { scratchFolder } from '../support/command.js';
+
+const parse = (text: string): ProbeSpec => parseProbe(text) as ProbeSpec;
 
 async function resolve(path: string, ...texts: string[]): Promise<FunctionProbes> {
   const elf = await ElfFile.open(path);
@@ -14,7 +22,7 @@ async function resolve(path: string, ...texts: string[]): Promise<FunctionProbes
   if (!arch) throw new Error(`no architecture for ${path}`);
   await arch.prepare();
   const debug = elf.has('.debug_info') ? DebugInfo.load(elf) : undefined;
-  return resolveFunctions(elf, debug, arch, texts.map(parseNames));
+  return resolveFunctions(elf, debug, arch, texts.map(parse));
 }
 
 const names = ({ probes }: FunctionProbes): string[] => probes.map(({ ref }) => ref.name);
@@ -180,7 +188,7 @@ int main(void) { return 0; }`;
 
   // Where DWARF only says that a parameter lies in the frame, the convention decides: that of RISC-V for the same types.
   const elf = await ElfFile.open(join(folder, 'gcc0'));
-  const riscv = resolveFunctions(elf, DebugInfo.load(elf), riscv64, [parseNames('fn:**')]);
+  const riscv = resolveFunctions(elf, DebugInfo.load(elf), riscv64, [parse('fn:**')]);
   t.strictSame(where(of(riscv, 'many')).at(-1), 'g=a6:8');
   t.equal(of(riscv, 'many').stackArguments, false);
   t.strictSame(where(of(riscv, 'large')), ['p=pointer a1', 'q=a2:4']);

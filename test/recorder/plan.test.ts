@@ -41,3 +41,18 @@ t.test('stacks are refused where no poll is traced', async (t) => {
   const program = await prepare(elfPath('rv-o2'), [parseProbe('fn:labkern::work::deep0')]);
   t.throws(() => enginePlan(program, { stackDepth: 3 }), { code: 'STACKS_UNAVAILABLE', hint: /poll:GLOB/ });
 });
+
+t.test('a function is not patched over a probe that stops', async (t) => {
+  for (const guest of ['rv-o2', 'x86-o2']) {
+    const plan = enginePlan(await prepare(elfPath(guest), [parseProbe('fn:labkern::work::deep7')]));
+    const [fn] = plan.plans;
+    if (!fn) throw new Error('no deep7');
+    const beside = (offset: number) => {
+      const other = { ...fn, address: addr(fn.address + BigInt(offset)), codeSize: 0, needsStop: 'it is told to' };
+      return planEngines({ ...plan, plans: [fn, other], looks: undefined }).refused.get(0);
+    };
+    t.match(beside(2), /another probe stops in the code/, 'on an instruction that a patch displaces');
+    t.equal(beside(fn.codeSize - 1), undefined, 'behind the patch');
+    t.equal(beside(fn.codeSize), undefined, 'behind the function');
+  }
+});

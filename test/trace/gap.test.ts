@@ -40,13 +40,9 @@ t.test('Chrome: slices on a track of their own', async (t) => {
   );
 });
 
-t.test('the summary lists them', async (t) => {
+t.test('the summary passes over them', async (t) => {
   const summary = new Summary();
   tell(summary, events);
-  t.same(
-    summary.gaps.map(({ from_ns, to_ns }) => [from_ns, to_ns]),
-    wanted,
-  );
   const without = new Summary();
   tell(without, oneTask);
   t.same(summary.rows(), without.rows());

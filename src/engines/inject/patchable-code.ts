@@ -1,4 +1,5 @@
 import type { Displaced, FunctionExit, ProbeCode } from '../../arch/index.js';
+import type { Addr } from '../../base/addr.js';
 import type { CodeFacts, ReadPlan } from '../../probes/index.js';
 import { planExits } from './exit-patches.js';
 
@@ -21,11 +22,35 @@ export function lookAtCode(
   code: ProbeCode,
   facts: CodeFacts | undefined,
 ): readonly PatchVerdict[] {
-  return plans.map((plan) => look(plan, bytesAt(plan), code, facts));
+  const stopsIn = stopsInside(plans);
+  return plans.map((plan) => look(plan, stopsIn, bytesAt(plan), code, facts));
 }
+
+/** Whether a probe that needs a stop lies behind an address, within so many bytes. */
+type StopsInside = (address: Addr, length: number) => boolean;
+
+function stopsInside(plans: readonly ReadPlan[]): StopsInside {
+  const stops = plans
+    .flatMap(({ address, needsStop }) => (needsStop === undefined ? [] : [address]))
+    .sort((a, b) => (a < b ? -1 : 1));
+  return (address, length) => {
+    let [low, high] = [0, stops.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((stops[middle] as Addr) > address) high = middle;
+      else low = middle + 1;
+    }
+    const next = stops[low];
+    return next !== undefined && next < address + BigInt(length);
+  };
+}
+
+/** A breakpoint in a patch would stop in the middle of its jump. One on a displaced instruction would never stop. */
+const stopInside = 'another probe stops in the code that a patch would replace';
 
 function look(
   plan: ReadPlan,
+  stopsIn: StopsInside,
   bytes: Uint8Array | undefined,
   code: ProbeCode,
   facts: CodeFacts | undefined,
@@ -39,9 +64,12 @@ function look(
     const displaced = code.displace(bytes, plan.address, kind);
     if ('refused' in displaced) why = displaced.refused;
     else if (displaced.hookRefused !== undefined) why = displaced.hookRefused;
+    else if (stopsIn(plan.address, displaced.length)) why = stopInside;
     else ways.push(displaced);
   }
   if (ways.length === 0) return why;
+  // Patched ends may lie anywhere in it.
+  if (plan.returnStays !== undefined && stopsIn(plan.address, plan.codeSize)) return stopInside;
   const ends = plan.returnStays === undefined ? undefined : planExits(plan, plan.returnStays, bytes, ways, code, facts);
   return typeof ends === 'string' ? ends : { code: bytes, ways, ends };
 }

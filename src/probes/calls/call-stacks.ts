@@ -1,9 +1,10 @@
 /**
- * Open calls, matched to their returns by return address and stack pointer, so that recursion, tail calls, interrupts, threads on stacks
- * of their own and harts that take turns at them come out right.
+ * Open calls, matched to their returns by return address and stack pointer. So recursion, tail calls, interrupts, and
+ * threads that run on any hart come out right.
  *
- * A call is entered with return address R and is over when R is reached with the stack pointer that a return leaves (S), on whichever
- * hart. Two calls with the same R and S are a tail call: the second replaced the first, and one return ends both.
+ * A call is entered with return address R. It is over when any hart reaches R with the stack pointer that a return
+ * leaves (S). Two calls with the same R and S are a tail call: the second replaced the first, and one return ends
+ * both.
  *
  *      entry outer   R=a S=100         open: outer
  *      entry inner   R=b S=60          open: outer, inner
@@ -11,9 +12,10 @@
  *      at b, sp=60                     ends tail, inner
  *      at a, sp=100                    ends outer
  *
- * An entry with another R at the S of an open call proves that one to be gone. One at a higher S does so only on the same stack, and where
- * stacks end nobody tells. So the older call is set aside, unless it is near: it may have been on another stack, to which its hart, or
- * another one, comes back. If it returns, it was; and where one stack ends and the next begins is known a little better.
+ * An entry with another R at the S of an open call proves that one to be gone. One at a higher S does so only on the
+ * same stack, and where stacks end nobody tells. So the older call is set aside, unless it is near. It may lie on
+ * another stack, to which a hart comes back. If it returns, it was; and where one stack ends and the next begins is
+ * known a little better.
  */
 import { AddressMap } from '../../base/address-map.js';
 import type { SpaceNumbers } from '../../facts/index.js';
@@ -77,7 +79,10 @@ interface Place<T> {
   stack: Stack<Kept<T>>;
 }
 
-/** A stack pointer as a signed number: exact, since it is a multiple of 8 and canonical addresses have 57 bits at most. */
+/**
+ * A stack pointer as a signed number: exact, since it is a multiple of 8 and canonical addresses have 57 bits at
+ * most.
+ */
 export function stackNumber(stackPointer: bigint): number {
   return Number(BigInt.asIntN(64, stackPointer));
 }
@@ -92,7 +97,7 @@ export class CallStacks<T> {
   /** How many open calls wait for a stop at an address. */
   readonly #awaited = new AddressMap<number>(64);
   #begun = 0;
-  /** Calls are told by stack: a hart has left one in the middle of a call and come back to it, or gone on with another's. */
+  /** Calls belong to stacks: a hart has left one in the middle of a call, and later resumed it or another's. */
   #byStack: boolean;
 
   /** `stackBytes`: every stack is so many bytes at a multiple of them. Without, where stacks end is learned. */
@@ -119,8 +124,8 @@ export class CallStacks<T> {
   }
 
   /**
-   * A call begins. `lost` are calls that it has overwritten: their return was never seen. So are those for which `isAgain`, where
-   * they lie in the same place: a function that never returns is called again on a stack that is used again.
+   * A call begins. `lost` are calls that it has overwritten: their return was never seen. So are calls in the same
+   * place for which `isAgain`: a function that never returns is called again on a reused stack.
    */
   enter(
     where: Where,
@@ -174,8 +179,9 @@ export class CallStacks<T> {
   }
 
   /**
-   * The target stands at `returnAddress`: which calls has that ended, innermost first? None, when the stack pointer belongs to a
-   * call that is not traced. Calls inside them that are still open have lost their return, or were never inside.
+   * The target stands at `returnAddress`: which calls has that ended, innermost first? None, when the stack pointer
+   * belongs to a call that is not traced. Calls inside them that are still open have lost their return, or were never
+   * inside.
    */
   leave(
     where: Where,
@@ -209,7 +215,10 @@ export class CallStacks<T> {
     return { ended, lost: lost ?? none };
   }
 
-  /** A panic was caught by the function that leaves its own callees with this stack pointer: calls in it that are gone, innermost first. */
+  /**
+   * A panic was caught by the function that leaves its own callees with this stack pointer: calls in it that are
+   * gone, innermost first.
+   */
   unwind(where: Where, stackPointer: number): readonly OpenCall<T>[] {
     const space = this.#space(where);
     const stack = this.#find(space, where.hart, stackPointer);
@@ -229,7 +238,10 @@ export class CallStacks<T> {
     return stack.calls.filter((call) => ends(call, returnAddress, stackPointer)).reverse();
   }
 
-  /** A call begins that is not followed: what waits to come back to the same place does not. Gives what was not told yet. */
+  /**
+   * A call begins that is not followed: what waits to come back to the same place does not. Gives what was not told
+   * yet.
+   */
   overwrite(where: Where, stackPointer: number): readonly OpenCall<T>[] {
     const space = this.#space(where);
     return space.aside.size > 0 ? this.#overwritten(space, where.hart, stackPointer, () => true) : none;
@@ -279,7 +291,10 @@ export class CallStacks<T> {
     return space.stacks.find(stackPointer, own, (stack) => this.#isTaken(stack, hart));
   }
 
-  /** A hart comes back to a stack. Where it leaves another in the middle of a call that began later, calls do not nest in time. */
+  /**
+   * A hart comes back to a stack. Where it leaves another in the middle of a call that began later, calls do not nest
+   * in time.
+   */
   #noteSwitch(hart: number, ended: readonly Kept<T>[]): void {
     const place = this.#places[hart];
     const left = place && innermostOf(place.stack);
@@ -324,8 +339,9 @@ export class CallStacks<T> {
   }
 
   /**
-   * A hart stands above calls, outermost first, that seemed to be on its stack. Those near it are lost, and so is what was near those; others may be
-   * on another stack, and are set aside. So are those of a hart that may still be there.
+   * A hart stands above calls, outermost first, that seemed to be on its stack. Those near it are lost, and so is
+   * what was near those; others may be on another stack, and are set aside. So are those of a hart that may still be
+   * there.
    */
   #pass(
     space: Space<T>,

@@ -11,7 +11,10 @@ export type Call = OpenCall<TracedCall>;
 
 /** One place in a hart's execution: a stop there, or what a trampoline noted. */
 export type Moment = Omit<Hit, 'stackPointer'> & {
-  /** The address space: 0, or nothing, where there is one only. Calls of two spaces have nothing to do with each other. */
+  /**
+   * The address space: 0, or nothing, where there is one only. Calls of two spaces have nothing to do with each
+   * other.
+   */
   readonly space?: number | undefined;
 };
 
@@ -22,27 +25,33 @@ export interface CallSite {
   readonly stackPointer: number;
   /** The innermost open call around it. */
   readonly around: Call | undefined;
-  /** It comes from a trampoline, which functions that loop to their first instruction do not get: this is no turn of a loop. A stop may be one. */
+  /**
+   * It comes from a trampoline. It is no turn of a loop, because functions that loop to their first instruction have
+   * no trampoline. A stop may be one.
+   */
   readonly isCall: boolean;
 }
 
 /** What is kept of a call that is open, of whatever kind. */
 export interface TracedCall {
   readonly kind: CallKind;
-  /** What was told of its begin. */
+  /** The event of its begin, once emitted. */
   told?: AnyBegin | undefined;
 }
 
 /**
- * One kind of things whose calls are traced: polls, functions. `began`, `ended` and `lost` may run while the guest runs again; the
- * output's time is that of the hit.
+ * One kind of things whose calls are traced: polls, functions. `began`, `ended` and `lost` may run while the guest
+ * runs again; the output's time is that of the hit.
  */
 export interface CallKind {
-  /** Memory to read at an entry, with the innermost open call there. Undefined when nothing of this kind begins at the pc. */
+  /**
+   * Memory to read at an entry, with the innermost open call there. Undefined when nothing of this kind begins at the
+   * pc.
+   */
   entryReads(at: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined;
   /** Whether both are calls of the same thing, which in one place follow each other. */
   isSame?(one: TracedCall, other: TracedCall): boolean;
-  /** All is read. Undefined where nothing is to be told of this call, or nothing of this kind begins. */
+  /** All is read. Undefined where this call emits nothing, or nothing of this kind begins. */
   begin(at: Moment, site: CallSite, memory: HitMemory): TracedCall | undefined;
   began(call: Call, lost: readonly Call[]): void;
   /** Memory to read when it returns. */
@@ -56,6 +65,15 @@ export interface CallKind {
   panicked?(call: Call, hart: number): void;
   /** The program is gone, and no call is open: what lay in its memory is not there any more. */
   forget?(): void;
+}
+
+/** Places where a hit neither begins nor ends a call. */
+export interface InstantKind {
+  /**
+   * Undefined where the pc is none of its places; else what emits the event, at the output's time, when the guest may
+   * run again.
+   */
+  hit(at: Moment): (() => void) | undefined;
 }
 
 /** The innermost poll or call around this one that was emitted. */
@@ -74,7 +92,7 @@ export class EventOutput {
     this.#sink = sink;
   }
 
-  /** The time of the hit that is told of. */
+  /** The time of the hit whose events are emitted. */
   get time(): GuestNanos {
     return this.#time as GuestNanos;
   }
@@ -104,21 +122,23 @@ export interface CallTracerOptions {
   readonly stackBytes?: number | undefined;
   /** Functions that are called when a panic was caught. */
   readonly catches?: readonly Addr[];
+  readonly instants?: readonly InstantKind[];
   /** Names the address spaces of hits. */
   readonly spaces?: SpaceNumbers;
 }
 
 /**
- * Matches the entries of all that is traced with their returns, over one set of stacks, so that polls and functions nest in each
- * other as they were called. A place that is both a poll and a function opens two calls, the first kind's around the second's, and
- * one return ends both. It knows hits, not where they come from: those of stops are read in between (`wants`, `react`, `digest`),
- * those of records have been read when they happened (`entered`, `returned`).
+ * Matches entries with returns over one set of stacks, so that polls and functions nest in each other as they were
+ * called. A place that is both a poll and a function opens two calls, the first kind's around the second's, and one
+ * return ends both. It knows hits, not where they come from. Hits of stops are read in between (`wants`, `react`,
+ * `digest`). Hits of records were read when they happened (`entered`, `returned`).
  */
 export class CallTracer implements Tracer {
   readonly #arch: Architecture;
   readonly #output: EventOutput;
   readonly #kinds: readonly CallKind[];
   readonly #stacks: CallStacks<TracedCall>;
+  readonly #instants: readonly InstantKind[];
   /** Where panics are caught. */
   readonly #catches = new AddressMap<true>();
   #undigested: { readonly time: number; readonly tell: () => void }[] = [];
@@ -130,13 +150,14 @@ export class CallTracer implements Tracer {
     arch: Architecture,
     output: EventOutput,
     kinds: readonly CallKind[],
-    { stackBytes, catches = [], spaces }: CallTracerOptions = {},
+    { stackBytes, catches = [], instants = [], spaces }: CallTracerOptions = {},
   ) {
     for (const address of catches) this.#catches.set(address, true);
     this.#stacks = new CallStacks(stackBytes, spaces);
     this.#arch = arch;
     this.#output = output;
     this.#kinds = kinds;
+    this.#instants = instants;
   }
 
   wants(hit: Hit): readonly MemoryRequest[] {
@@ -180,7 +201,11 @@ export class CallTracer implements Tracer {
       if (call) watch.push(call.returnAddress as Addr);
       for (const gone of lost) this.#unwatchIfIdle(gone.returnAddress, unwatch);
     }
-    // A call that began at a stop may have ended with one that a trampoline told of.
+    for (const kind of this.#instants) {
+      const emit = kind.hit(hit);
+      if (emit) this.#later(hit, emit);
+    }
+    // A call that began at a stop may have ended with one that a trampoline recorded.
     this.#unwatchIfIdle(hit.pc, unwatch);
     return { watch, unwatch };
   }
@@ -206,6 +231,7 @@ export class CallTracer implements Tracer {
       begins = true;
     }
     if (!begins) this.#tellLost(at.hart, this.#stacks.overwrite(at, stackPointer));
+    for (const kind of this.#instants) kind.hit(at)?.();
   }
 
   /** A return, to the moment's pc, whose memory has been read. */
@@ -216,7 +242,7 @@ export class CallTracer implements Tracer {
     this.#tellEnd(at.hart, ended, lost);
   }
 
-  /** So late it is now, although nothing is told of. */
+  /** The guest's time has passed, and no event is emitted. */
   passed(time: number): void {
     this.#output.moveTo(time);
   }

@@ -1,6 +1,7 @@
 /**
- * Where one stack ends and the next begins. A call whose return leaves the stack pointer at S lies at `locationOf(S)`: the end of a
- * stack is its own, and the begin of the next is nobody's, since nothing has been pushed there.
+ * Where one stack ends and the next begins. A call whose return leaves the stack pointer at S lies at
+ * `locationOf(S)`. The end of a stack belongs to it. The begin of the next is nobody's, because nothing has been
+ * pushed there.
  */
 export interface StackBounds {
   /** The highest bound at or below a location; -Infinity where none is known. */
@@ -50,7 +51,7 @@ const mostProofs = 4096;
 /** Stacks between two bounds that are known lie no further apart. */
 const mostBetween = 1 << 16;
 
-/** Bounds worked out from calls of which it is proven that they are on two stacks: as few as explain all of them, at round addresses. */
+/** Bounds between calls that are proven to be on two stacks: as few as explain all of them, at round addresses. */
 export class LearnedBounds implements StackBounds {
   readonly isGiven = false;
   /** None contains another: sorted by both ends. */

@@ -47,8 +47,8 @@ export class StackSet<C extends Lying> {
   }
 
   /**
-   * The stack on which a new call lies, as far as one can tell. `own`: where its hart was last; `isTaken`: where another hart was last, and
-   * may still be.
+   * The stack on which a new call lies, as far as one can tell. `own`: where its hart was last; `isTaken`: where
+   * another hart was last, and may still be.
    */
   find(stackPointer: number, own: Stack<C> | undefined, isTaken: (stack: Stack<C>) => boolean): Stack<C> | undefined {
     const at = this.#firstUpTo(stackPointer);
@@ -67,7 +67,10 @@ export class StackSet<C extends Lying> {
     return isTaken(upper) && above >= surelyNear ? lower : upper;
   }
 
-  /** A stack that nobody has seen before. Calls that lie on it and were taken for those of the stack above are its own. */
+  /**
+   * A stack that nobody has seen before. Calls that lie on it and were taken for those of the stack above are its
+   * own.
+   */
   add(stackPointer: number): Stack<C> {
     const at = this.#firstUpTo(stackPointer);
     const above = this.#stacks[at];

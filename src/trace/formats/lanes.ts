@@ -8,6 +8,7 @@ import type {
   Gap,
   GuestNanos,
   HartInfo,
+  PlaceHit,
   PollBegin,
   PollEnd,
   PollLost,
@@ -87,6 +88,8 @@ interface NoteWriter {
   derived(event: DerivedPoll): void;
   /** An instant on the hart's lane; the value, where it is a number, on a lane of the place. */
   watch(event: WatchHit): void;
+  /** An instant on the hart's lane. */
+  place?(event: PlaceHit): void;
   /** A slice on a lane of its own. */
   gap(event: Gap): void;
   /** An instant of all harts. */
@@ -171,6 +174,9 @@ export class Lanes implements TraceSink {
         break;
       case 'watch':
         this.#writer.watch?.(event);
+        break;
+      case 'place':
+        this.#writer.place?.(event);
         break;
     }
   }

@@ -33,6 +33,7 @@ import {
   doerText,
   engineTexts,
   gapText,
+  placeHitText,
   resetText,
   stateText,
   threadText,
@@ -106,6 +107,9 @@ class TreeWriter implements TraceSink {
         break;
       case 'watch':
         this.#note(event, `${event.watch.name}: ${accessText(event)}, by ${doerText(event)}`);
+        break;
+      case 'place':
+        this.#note(event, placeHitText(event));
         break;
       case 'gap':
         this.#openPending();

@@ -5,8 +5,7 @@ import t, { type Test } from 'tap';
 import { architectureNamed } from '../../../src/arch/index.js';
 import { type Addr, addOffset, addr } from '../../../src/base/addr.js';
 import { Watchpoints } from '../../../src/engines/index.js';
-import { parseProbe, resolveWatches } from '../../../src/probes/index.js';
-import type { Access } from '../../../src/probes/watch/watchpoint.js';
+import { type Access, parseProbe, resolveWatches, type WatchSpec } from '../../../src/probes/index.js';
 import { connect, type Session } from '../../../src/rsp/index.js';
 import { STATUS } from '../../support/counted-program.js';
 import { countingEngine } from '../../support/counting-engine.js';
@@ -37,7 +36,7 @@ async function watching(
 ): Promise<{ readonly watches: Watchpoints; readonly seen: readonly Access[] }> {
   const arch = architectureNamed(program.arch === 'riscv64' ? 'riscv:rv64' : 'i386:x86-64');
   if (!arch) throw new Error('no architecture');
-  const specs = probes.map(parseProbe).filter((spec) => spec.kind === 'watch');
+  const specs = probes.map((text) => parseProbe(text) as WatchSpec);
   const places = await resolveWatches(specs, undefined, session.memory());
   const seen: Access[] = [];
   return { watches: new Watchpoints({ session, arch, places, tell: (access) => void seen.push(access) }), seen };

@@ -5,8 +5,8 @@
  *   M        metadata
  *   B E      slices of a hart, or of a stack: strictly nested
  *   b n e    nestable async: of a root Future (one `cat` + `id` each), of gaps
- *   i        instants of a hart or a stack: accesses of watched places, ends whose begin is unknown, `detail`s
- *            of all harts: resets
+ *   i        instants of a hart or a stack: accesses of watched places, hits of places, ends whose begin is unknown,
+ *            `detail`s; of all harts: resets
  *   C        values of watched places
  *
  * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid` the hart's number + 1, since viewers take
@@ -27,6 +27,7 @@ import type {
   Gap,
   GuestNanos,
   HartInfo,
+  PlaceHit,
   PollBegin,
   PollEnd,
   PollLost,
@@ -242,6 +243,12 @@ export class ChromeWriter implements LaneWriter {
     if (event.number === undefined) return;
     const fields = `"tid":${event.hart + 1},"cat":"watch","id":"${hex(watch.address)}","name":${quote(watch.name)}`;
     this.#record('C', time, fields, { value: event.number });
+  }
+
+  place({ hart, time, place }: PlaceHit): void {
+    const { name, category, by, address } = place;
+    const args = { function: by.function, at: placeText(by), address: hex(address) };
+    this.#onTrack('i', hart + 1, time, { category, name, args });
   }
 
   gap(event: Gap): void {

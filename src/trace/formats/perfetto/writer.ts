@@ -23,6 +23,7 @@ import type {
   Gap,
   GuestNanos,
   HartInfo,
+  PlaceHit,
   PollBegin,
   PollEnd,
   PollLost,
@@ -245,6 +246,13 @@ export class PerfettoWriter implements LaneWriter {
       });
     }
     this.#event(EVENT.counter, watchTrack(watch), time, this.#sequence.counterBody(event.number));
+  }
+
+  place({ hart, time, place: { name, category, by, address } }: PlaceHit): void {
+    const notes = this.#sequence.annotate();
+    if (by.function !== undefined) notes.text('function', by.function);
+    notes.pointer('address', address);
+    this.#event(EVENT.instant, hartTrack(hart), time, this.#sequence.body({ category, name, place: by }));
   }
 
   gap(event: Gap): void {

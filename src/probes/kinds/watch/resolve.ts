@@ -1,7 +1,7 @@
-import { type Addr, hex } from '../../base/addr.js';
-import { type ErrorCode, RsptraceError } from '../../base/errors.js';
-import type { MemoryReader } from '../../base/memory-reader.js';
-import type { DebugInfo } from '../../dwarf/index.js';
+import { type Addr, hex } from '../../../base/addr.js';
+import { type ErrorCode, RsptraceError } from '../../../base/errors.js';
+import type { MemoryReader } from '../../../base/memory-reader.js';
+import type { DebugInfo } from '../../../dwarf/index.js';
 import {
   evaluateMemberExpr,
   type MemberExpr,
@@ -9,9 +9,9 @@ import {
   ProgramNames,
   type Shape,
   Shapes,
-} from '../../values/index.js';
-import { nearest } from '../glob.js';
-import { type WatchSpec, watchSizes, wrongSize } from './watch-spec.js';
+} from '../../../values/index.js';
+import { nearest } from '../../glob.js';
+import { type WatchSpec, watchSizes, wrongSize } from './spec.js';
 
 /** A place to watch, found. */
 export interface WatchPlace {
@@ -21,6 +21,12 @@ export interface WatchPlace {
   readonly shape: Shape;
 }
 
+/** What is to be watched, and where it lies, if that is known without the target. */
+export interface PlannedWatch {
+  readonly spec: WatchSpec;
+  readonly place: WatchPlace | undefined;
+}
+
 /** Addresses below this are what is left of a pointer that is null. */
 const firstPage = 0x1000n;
 
@@ -28,7 +34,7 @@ const firstPage = 0x1000n;
 const noMemory: MemoryReader = { read: async () => undefined };
 
 /**
- * The same without a target: undefined for a place that pointers lead to, which only the running program knows.
+ * The same without a target: undefined for a place that pointers lead to.
  * @throws RsptraceError as {@link resolveWatches}, but for `WATCH_NOT_YET`
  */
 export function knownPlaces(
@@ -47,8 +53,8 @@ export function knownPlaces(
 
 /**
  * Where the places lie, worked out once, from the target's memory as it is now.
- * @throws RsptraceError `EXPRESSION_*` for one that makes no sense, `DWARF_MISSING`, `WATCH_NO_PLACE`, `WATCH_SIZE`, `WATCH_OVERLAP`;
- *   `WATCH_NOT_YET` where pointers lead to it that the program has not set yet
+ * @throws RsptraceError `EXPRESSION_*` for one that makes no sense, `DWARF_MISSING`, `WATCH_NO_PLACE`, `WATCH_SIZE`,
+ *   `WATCH_OVERLAP`; `WATCH_NOT_YET` where pointers lead to it that the program has not set yet
  */
 export async function resolveWatches(
   specs: readonly WatchSpec[],
@@ -70,7 +76,10 @@ export function overlaps(a: bigint, aSize: number, b: bigint, bSize: number): bo
   return a < b + BigInt(bSize) && b < a + BigInt(aSize);
 }
 
-/** What comes from memory that the program has not filled yet is often zero: no such variant, no such element, a null pointer. */
+/**
+ * What comes from memory that the program has not filled yet is often zero: no such variant, no such element, a null
+ * pointer.
+ */
 async function behindPointers(
   spec: WatchSpec,
   debug: DebugInfo | undefined,

@@ -1,6 +1,6 @@
-import type { Addr } from '../base/addr.js';
-import type { ElfFile } from '../elf/index.js';
-import type { ReadPlan } from './read-plan.js';
+import type { Addr } from '../../../base/addr.js';
+import type { ElfFile } from '../../../elf/index.js';
+import type { ReadPlan } from '../../read-plan.js';
 
 /** A function that runs when a panic has been caught, and at no other time. */
 export interface CatchProbe {
@@ -10,9 +10,9 @@ export interface CatchProbe {
 }
 
 /**
- * What `std::panic::catch_unwind` calls when it has caught something, straight from the function that it stands in: all calls that are
- * deeper on this stack have been unwound. The second one is called by the first, or in its place where that is inlined. Names as
- * symbols have them, legacy and v0, up to Rust 1.84 and from there on.
+ * What `std::panic::catch_unwind` calls when it has caught something, from the function that it stands in. All deeper
+ * calls on this stack have been unwound. The second one is called by the first, or in its place where that is
+ * inlined. Names as symbols have them, legacy and v0, up to Rust 1.84 and from there on.
  */
 const catches: readonly { readonly symbol: RegExp; readonly name: string }[] = [
   { symbol: /3std9panicking(3try|12catch_unwind)7cleanup/, name: 'std::panicking::catch_unwind::cleanup' },

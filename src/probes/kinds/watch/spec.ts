@@ -1,12 +1,11 @@
-import { type Addr, addr } from '../../base/addr.js';
-import { RsptraceError } from '../../base/errors.js';
-import type { WatchAccess } from '../../trace/index.js';
-import { type MemberExpr, parseMemberExpr } from '../../values/index.js';
+import { type Addr, addr } from '../../../base/addr.js';
+import { RsptraceError } from '../../../base/errors.js';
+import type { WatchAccess } from '../../../trace/index.js';
+import { type MemberExpr, parseMemberExpr } from '../../../values/index.js';
+import type { AnyProbe } from '../kind.js';
 
 /** One `--probe watch:...`: a place in memory whose accesses are traced. */
-export interface WatchSpec {
-  readonly kind: 'watch';
-  readonly text: string;
+export interface WatchSpec extends AnyProbe {
   /** The place as it was written: `labkern::exec::POLLS`, `0x80001000,8`. */
   readonly name: string;
   readonly access: WatchAccess;
@@ -22,7 +21,8 @@ export type WatchedPlace =
 export const watchSizes: readonly number[] = [1, 2, 4, 8];
 
 /**
- * Reads what stands behind `watch:`, `EXPR[:r|w|rw]` or `ADDRESS,SIZE[:r|w|rw]`. A path's own `::` is no mark of an access.
+ * Reads what stands behind `watch:`, `EXPR[:r|w|rw]` or `ADDRESS,SIZE[:r|w|rw]`. A path's own `::` is no mark of an
+ * access.
  * @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`, `WATCH_SIZE`
  */
 export function parseWatch(text: string, rest: string): WatchSpec {

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
-import { architectureNamed } from '../../src/arch/index.js';
-import { addr } from '../../src/base/addr.js';
-import type { FunctionProbe } from '../../src/probes/index.js';
-import { CallTracer, EventOutput, type FunctionOptions, FunctionTracer } from '../../src/probes/index.js';
-import type { Hit } from '../../src/probes/tracer.js';
-import type { CallEvent, TraceEvent } from '../../src/trace/index.js';
+import { architectureNamed } from '../../../../src/arch/index.js';
+import { addr } from '../../../../src/base/addr.js';
+import type { FunctionProbe } from '../../../../src/probes/index.js';
+import { CallTracer, EventOutput, type FunctionOptions, FunctionTracer } from '../../../../src/probes/index.js';
+import type { Hit } from '../../../../src/probes/tracer.js';
+import type { CallEvent, TraceEvent } from '../../../../src/trace/index.js';
 
 const riscv = architectureNamed('riscv:rv64');
 if (!riscv) throw new Error('no riscv64');

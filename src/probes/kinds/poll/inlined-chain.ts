@@ -1,6 +1,6 @@
-import type { FutureState, FutureType } from '../futures/index.js';
-import type { InnerFuture, InnerPoll } from './await-path.js';
-import type { FutureLook, Running } from './reading.js';
+import type { FutureState, FutureType } from '../../../futures/index.js';
+import type { InnerFuture, InnerPoll } from '../../await-path.js';
+import type { FutureLook, Running } from '../../reading.js';
 
 /** A poll that must have happened although no breakpoint saw it. */
 export interface DerivedStep {
@@ -15,15 +15,20 @@ export interface DerivedStep {
 /**
  * The inlined inner Futures of one poll of one outer Future, followed through its bytes.
  *
- * The bytes are looked at when the outer poll begins, whenever a poll of its own breakpoint begins inside it (the compiler must
- * have stored everything before such a call), and when it ends. An inner Future that was on the await chain and is no longer,
- * or that starts again from `Unresumed`, was polled to Ready; one that is on the chain at the end was polled and is Pending.
+ * The bytes are read when the outer poll begins and when it ends. They are also read when a poll with a breakpoint
+ * begins inside it, because the compiler has stored everything before such a call. An inner Future that has left the
+ * await chain, or that starts again from `Unresumed`, was polled to Ready. One that is on the chain at the end was
+ * polled and is Pending.
  *
- * What cannot be told is a Future that starts and ends between two looks, one without a state number that is replaced by its
- * like, and one whose bytes were not read: derived polls are those that must have happened, at least.
+ * Some polls cannot be derived: those of a Future that starts and ends between two reads, or whose bytes were not read.
+ * The same holds where another Future of the type takes the place of one without a state number. So derived polls are a
+ * lower bound.
  */
 export class InlinedChain {
-  /** Futures whose polls had a hit of their own within this poll: they, and what is below them, are not derived from then on. */
+  /**
+   * Futures whose polls had a hit of their own within this poll: they, and what is below them, are not derived from
+   * then on.
+   */
   readonly #observed: InnerFuture[] = [];
   #running: readonly Running[];
 
@@ -32,8 +37,8 @@ export class InlinedChain {
   }
 
   /**
-   * An inner poll with a breakpoint of its own begins, with these Futures running around it. Where the outer Future's bytes were not
-   * read (`look`), a Future that runs where one ran before is taken for the same.
+   * An inner poll with a breakpoint of its own begins, with these Futures running around it. Without `look`, the outer
+   * Future's bytes, a Future that runs where one ran before is taken for the same.
    * @returns polls that this proves to be over
    */
   enter({ way, inner }: InnerPoll, look: FutureLook | undefined): readonly DerivedStep[] {
@@ -95,7 +100,10 @@ function resumedAs(link: InnerFuture, before: Running | undefined): Running {
   return { ...link, resumed: before && isSame(before, link) ? before.resumed : undefined };
 }
 
-/** How many links two chains have in common at their outer ends; `alike`: in the same states, as far as these are known. */
+/**
+ * How many links two chains have in common at their outer ends; `alike`: in the same states, as far as these are
+ * known.
+ */
 function commonLength(before: readonly Running[], now: readonly Running[], alike: boolean): number {
   let i = 0;
   for (; i < now.length; i++) {

@@ -1,11 +1,11 @@
-import { bucketCount, bucketOf } from '../arch/index.js';
-import type { Addr } from '../base/addr.js';
-import { AddressMap } from '../base/address-map.js';
-import type { TallyRow } from '../trace/index.js';
-import type { CallKind, Moment } from './calls/call-tracer.js';
-import { holds, integerIn } from './predicate.js';
-import type { TallyProbe } from './resolve-tallies.js';
-import type { MemoryRequest } from './tracer.js';
+import { bucketCount, bucketOf } from '../../../arch/index.js';
+import type { Addr } from '../../../base/addr.js';
+import { AddressMap } from '../../../base/address-map.js';
+import type { TallyRow } from '../../../trace/index.js';
+import type { CallKind, Moment } from '../../calls/call-tracer.js';
+import { holds, integerIn } from '../../predicate.js';
+import type { MemoryRequest } from '../../tracer.js';
+import type { TallyProbe } from './resolve.js';
 
 /** What was counted of one probe: one number, or one for each bucket. */
 interface Tally {
@@ -15,7 +15,10 @@ interface Tally {
 
 const none: readonly never[] = [];
 
-/** Counts calls at their entries, and adds what counters in the target have counted. It tells no events, and no call is open for it. */
+/**
+ * Counts calls at their entries, and adds what counters in the target have counted. It emits no events, and no call
+ * is open for it.
+ */
 export class TallyTracer implements CallKind {
   readonly #all: readonly Tally[];
   readonly #at = new AddressMap<Tally[]>();

@@ -1,7 +1,7 @@
-import type { Addr } from '../../base/addr.js';
-import type { Breakpoint } from '../../rsp/index.js';
-import type { WatchAccess } from '../../trace/index.js';
-import type { WatchPlace } from './resolve-watches.js';
+import type { Addr } from '../../../base/addr.js';
+import type { Breakpoint } from '../../../rsp/index.js';
+import type { WatchAccess } from '../../../trace/index.js';
+import type { WatchPlace } from './resolve.js';
 
 /** One watchpoint in the target, and what is known of the bytes under it. */
 export interface Watchpoint {

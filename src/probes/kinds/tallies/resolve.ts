@@ -1,16 +1,16 @@
-import type { Architecture, IntegerIn } from '../arch/index.js';
-import { RsptraceError } from '../base/errors.js';
-import type { DebugInfo } from '../dwarf/index.js';
-import type { ElfFile } from '../elf/index.js';
-import { loopsToStart } from './code-facts.js';
-import { integerArgument } from './predicate.js';
-import type { ProbeSpec, ProbesByKind } from './probe-spec.js';
+import type { Architecture, IntegerIn } from '../../../arch/index.js';
+import { RsptraceError } from '../../../base/errors.js';
+import type { ElfFile } from '../../../elf/index.js';
+import { loopsToStart } from '../../code-facts.js';
+import { integerArgument } from '../../predicate.js';
 import {
   type ExcludedFunction,
   type FunctionProbe,
   type FunctionProbes,
   resolveFunctions,
-} from './resolve-functions.js';
+} from '../../resolve-functions.js';
+import type { Found, ProbedProgram } from '../kind.js';
+import type { ProbeSpec } from '../names.js';
 
 /** A function whose calls are only counted. */
 export interface TallyProbe {
@@ -19,8 +19,8 @@ export interface TallyProbe {
   readonly by: (IntegerIn & { readonly argument: string }) | undefined;
 }
 
-export interface TallyProbes {
-  /** Those of `count`, then those of `hist` by argument, each in order of address. */
+export interface TallyProbes extends Found {
+  /** Of one argument after the other, each in order of address. */
   readonly probes: readonly TallyProbe[];
   readonly excluded: readonly ExcludedFunction[];
   /** Probes that match no function, where others do. */
@@ -28,38 +28,42 @@ export interface TallyProbes {
 }
 
 /**
- * Resolves `count:` and `hist(ARG):` probes.
- * @returns undefined where there are none
- * @throws RsptraceError as {@link resolveFunctions}; `PROBE_CONDITION` where no function has the argument of a histogram
+ * Finds functions whose calls are counted.
+ * @throws RsptraceError as {@link resolveFunctions}
  */
-export function resolveTallies(
-  elf: ElfFile,
-  debug: DebugInfo | undefined,
-  arch: Architecture,
-  { count, hist }: Pick<ProbesByKind, 'count' | 'hist'>,
-): TallyProbes | undefined {
-  if (!count && !hist) return undefined;
-  const resolve = (specs: readonly ProbeSpec[]): FunctionProbes =>
-    withoutLoops(elf, arch, resolveFunctions(elf, debug, arch, specs));
+export function resolveCounts(program: ProbedProgram, specs: readonly ProbeSpec[]): TallyProbes {
+  const { probes, excluded, unmatched } = countable(program, specs);
+  return tallyProbes({ probes: probes.map((probe) => ({ function: probe, by: undefined })), excluded, unmatched });
+}
+
+/**
+ * The same for functions whose calls are counted by the size of an argument.
+ * @throws RsptraceError as {@link resolveFunctions}; `PROBE_CONDITION` where no function has the argument
+ */
+export function resolveHistograms(program: ProbedProgram, specs: readonly ProbeSpec[]): TallyProbes {
   const probes: TallyProbe[] = [];
   const excluded: ExcludedFunction[] = [];
   const unmatched: string[] = [];
-  if (count) {
-    const counted = resolve(count);
-    probes.push(...counted.probes.map((probe): TallyProbe => ({ function: probe, by: undefined })));
-    excluded.push(...counted.excluded);
-    unmatched.push(...counted.unmatched);
-  }
-  const names = new Set((hist ?? []).flatMap(({ argument }) => (argument === undefined ? [] : [argument])));
-  for (const name of names) {
-    const functions = resolve((hist ?? []).filter(({ argument, excludes }) => excludes || argument === name));
+  for (const name of new Set(specs.flatMap(({ argument }) => argument ?? []))) {
+    const functions = countable(
+      program,
+      specs.filter(({ argument, excludes }) => excludes || argument === name),
+    );
     const { found, refused } = byArgument(name, functions.probes);
     if (found.length === 0) throw noArgument(name, refused);
     probes.push(...found);
     excluded.push(...functions.excluded, ...refused);
     unmatched.push(...functions.unmatched);
   }
-  return { probes, excluded, unmatched };
+  return tallyProbes({ probes, excluded, unmatched });
+}
+
+function tallyProbes(found: Pick<TallyProbes, 'probes' | 'excluded' | 'unmatched'>): TallyProbes {
+  return { ...found, addresses: found.probes.map((probe) => probe.function.address) };
+}
+
+function countable({ elf, debug, arch }: ProbedProgram, specs: readonly ProbeSpec[]): FunctionProbes {
+  return withoutLoops(elf, arch, resolveFunctions(elf, debug, arch, specs));
 }
 
 function byArgument(
@@ -76,7 +80,10 @@ function byArgument(
   return { found, refused };
 }
 
-/** A loop to the first instruction comes by a breakpoint and a patch there as a call does: without the returns nothing tells them apart. */
+/**
+ * A loop to the first instruction hits a breakpoint or a patch there as a call does. Only returns would tell them
+ * apart.
+ */
 function withoutLoops(elf: ElfFile, arch: Architecture, functions: FunctionProbes): FunctionProbes {
   const jumps = loopsToStart(elf, arch);
   const loops = (probe: FunctionProbe): boolean => jumps(probe) ?? false;

@@ -1,15 +1,15 @@
-import type { Architecture } from '../arch/index.js';
-import type { Addr } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
-import type { DebugInfo } from '../dwarf/index.js';
-import type { FutureSet, FutureType, PollFunction } from '../futures/index.js';
-import type { FutureRef } from '../trace/index.js';
-import { Shapes } from '../values/index.js';
-import { placeResult, rustConvention } from './argument-places.js';
+import type { Architecture } from '../../../arch/index.js';
+import type { Addr } from '../../../base/addr.js';
+import { RsptraceError } from '../../../base/errors.js';
+import type { DebugInfo } from '../../../dwarf/index.js';
+import type { FutureSet, FutureType, PollFunction } from '../../../futures/index.js';
+import type { FutureRef } from '../../../trace/index.js';
+import { Shapes } from '../../../values/index.js';
+import { placeResult, rustConvention } from '../../argument-places.js';
+import { nearest } from '../../glob.js';
+import { isLibraryFile, languageCrates } from '../../library-crates.js';
+import { type ProbeSpec, whiteList } from '../names.js';
 import { holdersOf } from './future-holders.js';
-import { nearest } from './glob.js';
-import { isLibraryFile, languageCrates } from './library-crates.js';
-import { type ProbeSpec, whiteList } from './probe-spec.js';
 
 /** One poll function to watch, and all that a hit at its entry needs to know. */
 export interface PollProbe {
@@ -17,7 +17,10 @@ export interface PollProbe {
   readonly poll: PollFunction;
   readonly future: FutureType;
   readonly ref: FutureRef;
-  /** Nobody asked for it: it tells whose task the polls inside it are, and of those that were inlined into it; of itself nothing. */
+  /**
+   * Nobody asked for it, so it emits no events. It says whose task the polls inside it are, and which were inlined
+   * into it.
+   */
   readonly isAround: boolean;
   /** Other Futures whose poll the linker folded into this address: their polls are counted under this one's name. */
   readonly aliases: readonly FutureType[];
@@ -44,8 +47,8 @@ export interface PollProbes {
 }
 
 /**
- * Resolves poll probes to addresses. Without a spec that includes, all polls of the program's own crates are taken; with one, those of
- * the Futures that hold what is asked for have probes too, for they are the tasks.
+ * Resolves poll probes to addresses. Without a spec that includes, all polls of the program's own crates are taken.
+ * With one, the Futures that hold what is asked for have probes too, because they are the tasks.
  * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` when all that matches was inlined
  */
 export function resolvePolls(
@@ -122,7 +125,9 @@ function tagOf(arch: Architecture, shapes: Shapes, { result, resultType }: PollF
   return register === undefined ? undefined : { register, shift: (offset % 8) * 8 };
 }
 
-/** True for the program's own crates: not the language's, not those that came from a registry or from a git checkout. */
+/**
+ * True for the program's own crates: not the language's, not those that came from a registry or from a git checkout.
+ */
 export function isOwn(future: FutureType): boolean {
   if (languageCrates.has(future.crate)) return false;
   const files = [future.file, ...future.polls.map((poll) => poll.declFile)];

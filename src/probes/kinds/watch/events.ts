@@ -1,10 +1,10 @@
-import type { DebugInfo } from '../../dwarf/index.js';
-import type { ElfFile } from '../../elf/index.js';
-import type { StackEntry, WatchAccess, WatchHit, WatchRef } from '../../trace/index.js';
-import { SourceFrames } from '../../unwind/index.js';
-import { formatValue, type Shape, type Value, valueOfBytes } from '../../values/index.js';
-import type { EventOutput } from '../calls/call-tracer.js';
-import { isLibraryFile, languageCrates } from '../library-crates.js';
+import type { DebugInfo } from '../../../dwarf/index.js';
+import type { ElfFile } from '../../../elf/index.js';
+import type { StackEntry, WatchAccess, WatchHit, WatchRef } from '../../../trace/index.js';
+import { SourceFrames } from '../../../unwind/index.js';
+import { formatValue, type Shape, type Value, valueOfBytes } from '../../../values/index.js';
+import type { EventOutput } from '../../calls/call-tracer.js';
+import { isLibraryFile, languageCrates } from '../../library-crates.js';
 import { type Access, accessOf, type Watchpoint } from './watchpoint.js';
 
 /** Turns accesses into events: values as Rust prints them, and who did it. */

@@ -1,10 +1,17 @@
-import { type Addr, addOffset, addr, lowHalf } from '../base/addr.js';
-import { AddressMap } from '../base/address-map.js';
-import type { ChainLink, FutureSet, FutureState, FutureType } from '../futures/index.js';
-import type { AwaitLink, FutureRef, GuestNanos, PollBegin, PollResult, RootRef, StackEntry } from '../trace/index.js';
-import { AwaitPaths } from './await-path.js';
-import type { Backtraces } from './backtraces.js';
-import type { OpenCall } from './calls/call-stacks.js';
+import { type Addr, addOffset, addr, lowHalf } from '../../../base/addr.js';
+import { AddressMap } from '../../../base/address-map.js';
+import type { ChainLink, FutureSet, FutureState, FutureType } from '../../../futures/index.js';
+import type {
+  AwaitLink,
+  FutureRef,
+  GuestNanos,
+  PollBegin,
+  PollResult,
+  RootRef,
+  StackEntry,
+} from '../../../trace/index.js';
+import { AwaitPaths } from '../../await-path.js';
+import type { OpenCall } from '../../calls/call-stacks.js';
 import {
   type Call,
   type CallKind,
@@ -13,11 +20,12 @@ import {
   type Moment,
   type TracedCall,
   toldAround,
-} from './calls/call-tracer.js';
+} from '../../calls/call-tracer.js';
+import type { FutureLook, HitMemory } from '../../reading.js';
+import type { MemoryRequest } from '../../tracer.js';
+import type { Backtraces } from './backtraces.js';
 import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
-import type { FutureLook, HitMemory } from './reading.js';
-import type { PollProbe, PollProbes } from './resolve-polls.js';
-import type { MemoryRequest } from './tracer.js';
+import type { PollProbe, PollProbes } from './resolve.js';
 
 /** A probe, and what is known of the Futures that it polls. */
 interface Probed extends PollProbe {
@@ -67,12 +75,15 @@ interface Exit {
 
 const onlyMoment: Entry = { stack: undefined, outer: undefined, outerLook: undefined };
 
-/** Futures larger than this are read only so far: their states lie at the front in practice, and a hit must stay cheap. */
+/**
+ * Futures larger than this are read only so far: their states lie at the front in practice, and a hit must stay
+ * cheap.
+ */
 const mostFutureBytes = 64 * 1024;
 
 /**
- * Turns hits at poll functions and at their return addresses into poll events: which Future, in which state before and after,
- * Ready or Pending, and what it awaits. One read of the Future's bytes at each end tells all of it.
+ * Turns hits at poll functions and at their return addresses into poll events: which Future, its states, its result,
+ * and what it awaits. One read of the Future's bytes at each end tells all of it.
  */
 export class PollTracer implements CallKind {
   readonly #probes = new AddressMap<Probed>();
@@ -287,7 +298,9 @@ export class PollTracer implements CallKind {
     return root;
   }
 
-  /** Ready or Pending: a compiler-made Future's own state says it; any other by the tag of the `Poll<T>` it returned. */
+  /**
+   * Ready or Pending: a compiler-made Future's own state says it; any other by the tag of the `Poll<T>` it returned.
+   */
   #result(open: TracedPoll, { registers }: Moment, look: FutureLook | undefined, memory: HitMemory): PollResult {
     const { poll, resultTag } = open.probe;
     const state = look?.state;

@@ -1,7 +1,7 @@
-import { AddressMap } from '../base/address-map.js';
-import type { RegisterReader } from '../base/memory-reader.js';
-import type { ArgumentValue, CallBegin, GuestNanos } from '../trace/index.js';
-import type { OpenCall } from './calls/call-stacks.js';
+import { AddressMap } from '../../../base/address-map.js';
+import type { RegisterReader } from '../../../base/memory-reader.js';
+import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.js';
+import type { OpenCall } from '../../calls/call-stacks.js';
 import {
   type Call,
   type CallKind,
@@ -10,16 +10,16 @@ import {
   type Moment,
   type TracedCall,
   toldAround,
-} from './calls/call-tracer.js';
-import { holds } from './predicate.js';
-import type { FunctionProbe, FunctionProbes } from './resolve-functions.js';
-import type { MemoryRequest } from './tracer.js';
-import { ValueTexts } from './value-texts.js';
+} from '../../calls/call-tracer.js';
+import { holds } from '../../predicate.js';
+import type { FunctionProbe, FunctionProbes } from '../../resolve-functions.js';
+import type { MemoryRequest } from '../../tracer.js';
+import { ValueTexts } from '../../value-texts.js';
 
 export interface FunctionOptions {
-  /** Calls nested in so many traced functions are not told of. */
+  /** Calls nested in so many traced functions emit no events. */
   readonly maxDepth?: number;
-  /** Tell arguments and results. */
+  /** Record arguments and results. */
   readonly values?: boolean;
   /** Whether a function's code jumps to its own first instruction; undefined, or not given: nothing tells. */
   readonly loops?: (probe: FunctionProbe) => boolean | undefined;
@@ -51,7 +51,10 @@ type FunctionCall = OpenCall<TracedCall> & { readonly payload: TracedFunction };
 
 const none: readonly never[] = [];
 
-/** Turns hits at functions and at their return addresses into call events. Registers alone tell the values: nothing is read. */
+/**
+ * Turns hits at functions and at their return addresses into call events. Registers alone tell the values: nothing is
+ * read.
+ */
 export class FunctionTracer implements CallKind {
   readonly #probes = new AddressMap<Probed>();
   readonly #output: EventOutput;
@@ -168,9 +171,9 @@ function argumentsOf(probed: Probed, registers: RegisterReader): ArgumentValue[]
 }
 
 /**
- * A function whose first instruction is the head of a loop comes by its own entry again without being called: same frame, same
- * caller. So does one that calls itself as the last thing it does, which compilers turn into the same jump. Where no jump leads there, it was
- * left without a return (longjmp) and called again.
+ * A function whose first instruction is the head of a loop comes by its own entry again without being called: same
+ * frame, same caller. So does one that calls itself as the last thing it does, which compilers turn into the same
+ * jump. Where no jump leads there, it was left without a return (longjmp) and called again.
  */
 function isSameFrame(probe: FunctionProbe, { around, returnAddress, stackPointer }: CallSite): boolean {
   return (

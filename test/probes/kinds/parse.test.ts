@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 import t from 'tap';
-import type { RsptraceError } from '../../src/base/errors.js';
-import { compileGlob, nearest } from '../../src/probes/glob.js';
-import { parseNames, parseProbe, probesByKind, whiteList } from '../../src/probes/probe-spec.js';
+import type { RsptraceError } from '../../../src/base/errors.js';
+import { compileGlob, nearest } from '../../../src/probes/glob.js';
+import { askedKinds, parseProbe } from '../../../src/probes/kinds/index.js';
+import { type ProbeSpec, whiteList } from '../../../src/probes/kinds/names.js';
+
+const names = (text: string): ProbeSpec => parseProbe(text) as ProbeSpec;
 
 const escaped = (text: string): string => text.replace(/[()]/g, '\\$&');
 
@@ -119,8 +122,9 @@ t.test('probes are read, and what is not one is refused with a way out', async (
 
 t.test('what is asked for by kind', async (t) => {
   const asked = (...texts: string[]) => {
-    const { poll, fn } = probesByKind(texts.map(parseProbe));
-    return [poll?.map(({ text }) => text), fn?.map(({ text }) => text)];
+    const kinds = askedKinds(texts.map(parseProbe));
+    const of = (name: string) => kinds.find(({ kind }) => kind.name === name)?.probes.map(({ text }) => text);
+    return [of('poll'), of('fn')];
   };
   t.strictSame(asked(), [[], undefined], 'polls are what there is without a probe');
   t.strictSame(asked('!poll:a'), [['!poll:a'], undefined]);
@@ -134,11 +138,11 @@ t.test('what is asked for by kind', async (t) => {
 });
 
 t.test('the white list: includes, excludes, and what holds without includes', async (t) => {
-  const only = whiteList([parseNames('poll:a::*'), parseNames('!poll:a::b')]);
+  const only = whiteList([names('poll:a::*'), names('!poll:a::b')]);
   t.equal(only.allows(['a::c'], false), true);
   t.equal(only.allows(['a::b'], true), false);
   t.equal(only.allows(['z::c'], true), false);
-  const without = whiteList([parseNames('!poll:b')]);
+  const without = whiteList([names('!poll:b')]);
   t.equal(without.allows(['a::c'], true), true);
   t.equal(without.allows(['a::c'], false), false);
   t.equal(without.allows(['a::b'], true), false);

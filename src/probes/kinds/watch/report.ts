@@ -1,7 +1,7 @@
-import { hex } from '../base/addr.js';
-import { textTable } from '../base/columns.js';
-import type { Program } from '../recorder/index.js';
-import type { WatchAccess, WatchRow } from '../trace/index.js';
+import { hex } from '../../../base/addr.js';
+import { textTable } from '../../../base/columns.js';
+import type { WatchAccess, WatchRow } from '../../../trace/index.js';
+import type { PlannedWatch } from './resolve.js';
 
 const words: Readonly<Record<WatchAccess, string>> = { r: 'reads', w: 'writes', rw: 'reads and writes' };
 
@@ -25,7 +25,7 @@ export function watchTable(rows: readonly WatchRow[], color: boolean): string {
 }
 
 /** For --dry-run. */
-export function plannedTable(watches: Program['watches']): string {
+export function plannedTable(watches: readonly PlannedWatch[]): string {
   const rows = watches.map(({ spec, place }) => [
     place ? hex(place.address) : 'known at the start',
     place ? String(place.size) : '',
@@ -36,7 +36,7 @@ export function plannedTable(watches: Program['watches']): string {
 }
 
 /** The same for `--json`. */
-export function plannedJson(watches: Program['watches']): object[] {
+export function plannedJson(watches: readonly PlannedWatch[]): object[] {
   return watches.map(({ spec, place }) => ({
     watch: spec.name,
     access: spec.access,

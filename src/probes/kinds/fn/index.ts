@@ -1,0 +1,46 @@
+import { FunctionSummary, functionJson, functionTable } from '../../../trace/index.js';
+import { loopsToStart } from '../../code-facts.js';
+import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
+import type { Found, ProbeKind } from '../kind.js';
+import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from '../names.js';
+import { planFunction } from './plan.js';
+import { FunctionTracer } from './tracer.js';
+
+const rules: NameRules = { name: 'fn', everything: 'every function' };
+
+interface FoundFunctions extends Found {
+  readonly functions: FunctionProbes;
+}
+
+/** Entries and returns of functions. */
+export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
+  name: rules.name,
+  help: "'fn:GLOB' these functions, '!' in front leaves them out",
+  purpose: 'for functions',
+  parse: (text) => parseNames(rules, text),
+  check: (specs) => verifyIncludes(specs, rules.name),
+  resolve({ elf, debug, arch }, specs) {
+    const functions = resolveFunctions(elf, debug, arch, specs);
+    const { probes, unmatched } = functions;
+    return { functions, unmatched, addresses: probes.map(({ address }) => address) };
+  },
+  plans: ({ functions }, { values, general }) => functions.probes.map((probe) => planFunction(probe, values, general)),
+  tracer({ functions }, { elf, arch, output, values, maxDepth }) {
+    const loops = loopsToStart(elf, arch);
+    const options = {
+      loops,
+      ...(values === undefined ? {} : { values }),
+      ...(maxDepth === undefined ? {} : { maxDepth }),
+    };
+    return { calls: new FunctionTracer(functions, output, options) };
+  },
+  report(found) {
+    if (!found) return { json: () => ({ functions: [] }), tables: () => [] };
+    const summary = new FunctionSummary();
+    return {
+      sink: summary,
+      json: () => ({ functions: functionJson(summary.rows()) }),
+      tables: (_, options) => [functionTable(summary.rows(), options)],
+    };
+  },
+};

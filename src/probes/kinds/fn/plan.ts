@@ -1,0 +1,47 @@
+import type { ValuePlace } from '../../argument-places.js';
+import type { ReadPlan } from '../../read-plan.js';
+import type { FunctionProbe } from '../../resolve-functions.js';
+
+/** What a function's hits read: the registers of its arguments, and of its result. */
+export function planFunction(probe: FunctionProbe, values: boolean, general: ReadonlySet<string>): ReadPlan {
+  const { address, size, ref, result, producer, stackArguments } = probe;
+  const conditions = probe.when ?? [];
+  const looked = conditions.flat().map(({ register }) => register);
+  const entry = [...new Set([...(values ? registersOf(probe.arguments.map(({ where }) => where)) : []), ...looked])];
+  const exit = values && result ? registersOf([result.where]) : [];
+  const foreign = [...entry, ...exit].find((name) => !general.has(name));
+  return {
+    address,
+    codeSize: size,
+    name: ref.name,
+    entryRegisters: entry,
+    entryReads: [],
+    exit: { keep: [], registers: exit, reads: [] },
+    outer: undefined,
+    readsOuter: false,
+    scratchIsFree: producer === 'rustc' || producer === 'clang',
+    needsStop:
+      foreign !== undefined
+        ? `a value lies in ${foreign} (--no-args leaves values out)`
+        : size === 0
+          ? 'the size of its code is not known'
+          : undefined,
+    returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
+    // Of several lists one must hold: that is decided when the record is read.
+    when: conditions.length === 1 ? (conditions[0] ?? []) : [],
+    seesReturn: true,
+    count: undefined,
+    hasThreshold: true,
+  };
+}
+
+function registersOf(places: readonly ValuePlace[]): string[] {
+  const names = places.flatMap((where) =>
+    where.kind === 'registers'
+      ? where.parts.flatMap((part) => ('register' in part ? [part.register] : []))
+      : where.kind === 'pointer'
+        ? [where.register]
+        : [],
+  );
+  return [...new Set(names)];
+}

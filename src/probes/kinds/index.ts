@@ -1,0 +1,51 @@
+import { RsptraceError } from '../../base/errors.js';
+import { count } from './count.js';
+import { fn } from './fn/index.js';
+import { hist } from './hist.js';
+import type { AnyProbe, ProbeKind } from './kind.js';
+import { line } from './line.js';
+import { poll } from './poll/index.js';
+import { watch } from './watch/index.js';
+
+/** Every kind of probe. Calls that begin in one place nest in this order, and reports follow it. */
+export const kinds: readonly ProbeKind[] = [poll, fn, count, hist, watch, line];
+
+/**
+ * Parses a probe: a kind, a colon, and what the kind reads.
+ * @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`, `WATCH_SIZE`
+ */
+export function parseProbe(text: string): AnyProbe {
+  const excludes = /^\s*!/.test(text);
+  const whole = text.replace(/^\s*!?\s*/, '').trimEnd();
+  const [head = '', name, argument] = /^(\w+)(?:\(\s*([^)]*?)\s*\))?\s*:(?!:)/.exec(whole) ?? [];
+  const kind = kinds.find((each) => each.name === name);
+  if (!kind || (kind.isPlain && (excludes || argument !== undefined))) throw noProbe(text, whole);
+  return kind.parse({ text, excludes, argument, rest: whole.slice(head.length).trim() });
+}
+
+function noProbe(text: string, whole: string): RsptraceError {
+  const name = whole.replace(/^\w+(?:\([^)]*\))?:(?!:)/, '') || '**';
+  const ways = kinds.flatMap((kind) => (kind.purpose ? [`'${kind.name}:${name}' ${kind.purpose}`] : []));
+  return new RsptraceError(
+    'PROBE_SYNTAX',
+    `'${text}' is not a probe: it must begin with ${kinds.map((kind) => kind.name).join(' or ')} and a colon`,
+    { hint: `write --probe ${ways.join(', ')}` },
+  );
+}
+
+/** One kind, and the probes that ask for it. */
+export interface AskedKind {
+  readonly kind: ProbeKind;
+  readonly probes: readonly AnyProbe[];
+}
+
+/**
+ * The kinds that probes ask for, in the order of the list. Without any probe of another kind, the default kind is
+ * asked for too.
+ * @throws RsptraceError `PROBE_SYNTAX` for probes that make no sense together
+ */
+export function askedKinds(probes: readonly AnyProbe[]): readonly AskedKind[] {
+  const all = kinds.map((kind) => ({ kind, probes: probes.filter((probe) => probe.kind === kind.name) }));
+  for (const each of all) each.kind.check?.(each.probes);
+  return all.filter((each) => each.probes.length > 0 || (each.kind.isDefault && probes.length === 0));
+}

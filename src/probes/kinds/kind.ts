@@ -1,0 +1,178 @@
+import type { Architecture } from '../../arch/index.js';
+import type { Addr } from '../../base/addr.js';
+import type { MemoryReader } from '../../base/memory-reader.js';
+import { DebugInfo } from '../../dwarf/index.js';
+import type { ElfFile } from '../../elf/index.js';
+import type { ProbeFact, TableOptions, TallyRow, TraceSink, WatchRef } from '../../trace/index.js';
+import type { Hooked } from '../../unwind/index.js';
+import type { CallKind, EventOutput, InstantKind } from '../calls/call-tracer.js';
+import type { ReadPlan } from '../read-plan.js';
+import type { PlannedWatch, WatchPlace } from './watch/resolve.js';
+
+/** One `--probe`, parsed. Each kind adds what its own text says. */
+export interface AnyProbe {
+  /** The name of its kind. */
+  readonly kind: string;
+  /** As the user wrote it. */
+  readonly text: string;
+}
+
+/** A `--probe` cut at its first colon: `!hist(len):GLOB`. */
+export interface ProbeText {
+  /** As the user wrote it. */
+  readonly text: string;
+  /** An exclamation mark stands in front. */
+  readonly excludes: boolean;
+  /** What stands in brackets behind the kind. */
+  readonly argument: string | undefined;
+  /** What stands behind the colon, trimmed. */
+  readonly rest: string;
+}
+
+/** A program in which probes are to be found. Its architecture is prepared. */
+export interface ProbedProgram {
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  /** Undefined for a program without. */
+  readonly debug: DebugInfo | undefined;
+}
+
+/** What the probes of one kind have come to in a program. Each kind adds what its tracer needs. */
+export interface Found {
+  /** Where breakpoints go. */
+  readonly addresses: readonly Addr[];
+  /** Probes that match nothing, where others of the kind do. */
+  readonly unmatched?: readonly string[];
+  /** Functions that run when a panic has been caught, and at no other time. */
+  readonly catches?: readonly Addr[];
+  /** What is traced by watchpoints: no code of it has a breakpoint, and each access stops the target. */
+  readonly watches?: FoundWatches;
+}
+
+/** Places in memory whose accesses the target reports. */
+export interface FoundWatches {
+  readonly planned: readonly PlannedWatch[];
+  /**
+   * Where they lie, according to the target's memory now.
+   * @throws RsptraceError `WATCH_*`, `EXPRESSION_*`
+   */
+  locate(memory: MemoryReader): Promise<readonly WatchPlace[]>;
+}
+
+/** What of a recording's options decides what a hit reads. */
+export interface PlanWishes {
+  readonly arch: Architecture;
+  /** Registers that a trampoline can record. */
+  readonly general: ReadonlySet<string>;
+  /** Frames of the stack that a hit records. */
+  readonly stackDepth: number | undefined;
+  /** Arguments and results are recorded. */
+  readonly values: boolean;
+}
+
+/** What a tracer is made of, besides its probes. */
+export interface TracerContext extends ProbedProgram {
+  readonly output: EventOutput;
+  readonly stackDepth: number | undefined;
+  /** What stands behind a return address that belongs to a trampoline. */
+  readonly hooked: Hooked;
+  /** See `FunctionOptions`. */
+  readonly values: boolean | undefined;
+  readonly maxDepth: number | undefined;
+}
+
+/** Turns the hits of one kind into events, or counts them. Each member is for kinds that can make use of it. */
+export interface KindTracer {
+  /** Entries that are matched with their returns. */
+  readonly calls?: CallKind;
+  /** Places where a hit is no call. */
+  readonly instants?: InstantKind;
+  /** Counts that counters in the target add to. */
+  readonly counts?: {
+    /** Adds what the target's counters at an address have counted; an address of another kind is ignored. */
+    add(address: Addr, counted: readonly number[]): void;
+    rows(): readonly TallyRow[];
+  };
+}
+
+/** What a report needs of a recording that has ended. */
+export interface Outcome {
+  readonly engines: readonly ProbeFact[];
+  readonly tallies: readonly TallyRow[];
+  readonly watches: readonly WatchRef[];
+}
+
+/** What a recording tells at its end about one kind. */
+export interface KindReport {
+  /** Receives every event of the trace. */
+  readonly sink?: TraceSink;
+  /** Members of the `--json` object. */
+  json(outcome: Outcome): object;
+  /** Tables for people, each ended by a newline. */
+  tables(outcome: Outcome, options: TableOptions): readonly string[];
+}
+
+/** What `--dry-run` tells about probes that no engine is chosen for. */
+export interface KindPreview {
+  /** Members of the `--json` object. */
+  readonly json: object;
+  /** A table for people. */
+  readonly table: string | undefined;
+}
+
+/**
+ * One kind of probe: its text, its places in a program, what a hit reads, and what it reports. A kind is one such
+ * object in the list of `kinds/index.ts`; everything else goes over that list.
+ *
+ * To trace code, a kind needs `parse`, `resolve`, `plans` and `tracer`. To trace memory, `resolve` gives `watches`
+ * instead.
+ */
+export interface ProbeKind<P extends AnyProbe = AnyProbe, F extends Found = Found> {
+  /** What stands before the colon: `fn`. */
+  readonly name: string;
+  /** For `--help`: `'fn:GLOB' these functions`. */
+  readonly help: string;
+  /** What `NAME:PATH` is for, in the hint for text that is no probe: `for functions`. */
+  readonly purpose?: string;
+  /** Neither an exclamation mark nor brackets belong to it. */
+  readonly isPlain?: boolean;
+  /** It is asked for where no probe is. */
+  readonly isDefault?: boolean;
+  /** Its hits can record the stack (`--bt`). */
+  readonly readsStacks?: boolean;
+  /** It only counts: a trace holds no events of it. */
+  readonly onlyCounts?: boolean;
+  /** @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`, `WATCH_SIZE` */
+  parse(text: ProbeText): P;
+  /**
+   * Refuses probes that make no sense together.
+   * @throws RsptraceError `PROBE_SYNTAX`
+   */
+  check?(probes: readonly P[]): void;
+  /**
+   * Finds the probes in a program.
+   * @throws RsptraceError `PROBE_*`, `DWARF_MISSING`, `EXPRESSION_*`, `WATCH_*`
+   */
+  resolve(program: ProbedProgram, probes: readonly P[]): F | Promise<F>;
+  /** What the hits read, for the engine without stops, or why it cannot; at least one plan an address. */
+  plans?(found: F, wishes: PlanWishes): readonly ReadPlan[];
+  tracer?(found: F, context: TracerContext): KindTracer;
+  /** `found`: undefined where the kind is not asked for. */
+  report(found: F | undefined): KindReport;
+  /** The same. For kinds whose probes have no plan. */
+  preview?(found: F | undefined): KindPreview;
+}
+
+/** One kind that is asked for, and what its probes have come to. */
+export interface FoundKind {
+  readonly kind: ProbeKind;
+  readonly found: Found;
+}
+
+/**
+ * The debug info of a program that cannot be probed without.
+ * @throws RsptraceError `DWARF_MISSING`, `DWARF_SPLIT`
+ */
+export function neededDebugInfo({ debug, elf }: ProbedProgram): DebugInfo {
+  return debug ?? DebugInfo.load(elf);
+}

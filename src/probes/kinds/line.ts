@@ -1,0 +1,231 @@
+import { basename } from 'node:path';
+import { type Addr, hex } from '../../base/addr.js';
+import { AddressMap } from '../../base/address-map.js';
+import { textTable } from '../../base/columns.js';
+import { RsptraceError } from '../../base/errors.js';
+import { nearestWords } from '../../base/nearest.js';
+import type { DebugInfo, LineTable, Unit } from '../../dwarf/index.js';
+import type { PlaceRef, TraceEvent, TraceSink } from '../../trace/index.js';
+import type { ReadPlan } from '../read-plan.js';
+import { type AnyProbe, type Found, neededDebugInfo, type Outcome, type ProbeKind, type ProbeText } from './kind.js';
+
+/** `line:src/work.rs:42`: a place inside a function. */
+interface LineSpec extends AnyProbe {
+  /** A tail of the file's path that begins at a folder or at the file's name. */
+  readonly file: string;
+  readonly line: number;
+}
+
+interface FoundLines extends Found {
+  /** In order of probe, then of address. */
+  readonly places: readonly PlaceRef[];
+}
+
+const why = 'it lies inside a function: jumps may lead into the middle of a patch there';
+
+/** The first instruction of a source line, in each function and each inlined copy that holds it. */
+export const line: ProbeKind<LineSpec, FoundLines> = {
+  name: 'line',
+  help: "'line:FILE:LINE' a line of the source, in every copy that the compiler made of it",
+  isPlain: true,
+  parse: parseLine,
+  resolve(program, specs) {
+    const debug = neededDebugInfo(program);
+    const places = specs.flatMap((spec) => placesOf(debug, spec)).map((place, key) => ({ ...place, key }));
+    return { places, addresses: places.map(({ address }) => address) };
+  },
+  plans: ({ places }) => places.map(planLine),
+  tracer({ places }, { output }) {
+    const at = new AddressMap<PlaceRef[]>();
+    for (const place of places) {
+      const known = at.get(place.address);
+      if (known) known.push(place);
+      else at.set(place.address, [place]);
+    }
+    const emit = (place: PlaceRef, hart: number): void =>
+      output.emit({ type: 'place', time: output.time, hart, place });
+    const hit = (here: readonly PlaceRef[], hart: number): void => {
+      for (const place of here) emit(place, hart);
+    };
+    return {
+      instants: {
+        hit({ pc, hart }) {
+          const here = at.get(pc);
+          return here && (() => hit(here, hart));
+        },
+      },
+    };
+  },
+  report(found) {
+    if (!found) return { json: () => ({ lines: [] }), tables: () => [] };
+    const sink = new PlaceCounts();
+    return {
+      sink,
+      json: (outcome) => ({ lines: rowsOf(found, sink, outcome).map(rowJson) }),
+      tables: (outcome, { color }) => [lineTable(rowsOf(found, sink, outcome), color)],
+    };
+  },
+};
+
+function parseLine({ text, rest }: ProbeText): LineSpec {
+  const [, file = '', digits = ''] = /^(.*[^:\s])\s*:\s*(\d{1,9})$/s.exec(rest) ?? [];
+  if (file === '' || Number(digits) === 0) {
+    throw new RsptraceError('PROBE_SYNTAX', `'${text}' names no line of a file`, {
+      hint: "write --probe 'line:src/work.rs:42'; of the path its last parts are enough",
+    });
+  }
+  return { kind: 'line', text, file: file.replace(/^(?:\.?\/)+/, ''), line: Number(digits) };
+}
+
+/** @throws RsptraceError `PROBE_NO_MATCH`, with the nearest files or lines */
+function placesOf(debug: DebugInfo, spec: LineSpec): Omit<PlaceRef, 'key'>[] {
+  const lines = new Set<number>();
+  /** Addresses of statements of the line. */
+  const starts = new Map<bigint, string>();
+  for (const { unit, table, files } of tablesWith(debug, spec.file)) {
+    debug.elf.budget.spend(table.count, '.debug_line');
+    for (let i = 0; i < table.count; i++) {
+      const row = table.row(i);
+      const file = row.isStmt && !row.endSequence && files.has(row.file) && debug.fileName(unit, row.file)?.path;
+      if (!file || !debug.elf.isLoaded(row.address)) continue;
+      lines.add(row.line);
+      if (row.line === spec.line) starts.set(debug.elf.codes.fromCode(row.address), file);
+    }
+  }
+  if (starts.size === 0) throw lines.size > 0 ? noSuchLine(spec, lines) : noSuchFile(debug, spec);
+  return oneACopy(debug, spec, starts);
+}
+
+/** Of the statements in one function, or in one inlined copy of it, the first stands for the line, as in gdb. */
+function oneACopy(debug: DebugInfo, spec: LineSpec, starts: ReadonlyMap<bigint, string>): Omit<PlaceRef, 'key'>[] {
+  const copies = new Set<string>();
+  const places: Omit<PlaceRef, 'key'>[] = [];
+  for (const [start, file] of [...starts].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const address = start as Addr;
+    const [innermost] = debug.frameAt(address).functions;
+    const copy = `${innermost?.die.offset ?? hex(address)} ${file}`;
+    if (copies.has(copy)) continue;
+    copies.add(copy);
+    const by = { function: innermost?.name, file, line: spec.line };
+    places.push({ name: `${spec.file}:${spec.line}`, category: 'line', address, by });
+  }
+  return places;
+}
+
+interface FileTable {
+  readonly unit: Unit;
+  readonly table: LineTable;
+  /** Numbers of the file in the table. */
+  readonly files: ReadonlySet<number>;
+}
+
+/** The line tables that name a file, each once. */
+function* tablesWith(debug: DebugInfo, wanted: string): Generator<FileTable> {
+  const seen = new Set<number>();
+  for (const unit of debug.units) {
+    const header = debug.lineHeader(unit);
+    if (!header || seen.has(header.offset)) continue;
+    seen.add(header.offset);
+    const named = [...header.files.keys()].filter((index) => isFile(debug.fileName(unit, index)?.path, wanted));
+    const table = named.length > 0 ? debug.lineTable(unit) : undefined;
+    if (table) yield { unit, table, files: new Set(named) };
+  }
+}
+
+function isFile(path: string | undefined, wanted: string): boolean {
+  return path !== undefined && (path === wanted || path.endsWith(`/${wanted}`));
+}
+
+function noSuchLine({ file, line: wanted }: LineSpec, lines: ReadonlySet<number>): RsptraceError {
+  const sorted = [...lines].filter((each) => each > 0).sort((a, b) => a - b);
+  const near = [sorted.findLast((each) => each < wanted), sorted.find((each) => each > wanted)];
+  const known = near.flatMap((each) => each ?? []);
+  return new RsptraceError('PROBE_NO_MATCH', `no statement of ${file} begins in line ${wanted}`, {
+    ...(known.length > 0 && { hint: `nearest lines: ${known.join(', ')}` }),
+  });
+}
+
+function noSuchFile(debug: DebugInfo, { file }: LineSpec): RsptraceError {
+  const files = new Map<string, string>();
+  for (const unit of debug.units) {
+    for (const index of debug.lineHeader(unit)?.files.keys() ?? []) {
+      const known = debug.fileName(unit, index);
+      if (known) files.set(known.path, known.short);
+    }
+  }
+  const near = new Set(
+    nearestWords(
+      basename(file),
+      [...files.keys()].map((path) => basename(path)),
+    ),
+  );
+  const named = [...files].filter(([path]) => near.has(basename(path))).map(([, short]) => short);
+  return new RsptraceError('PROBE_NO_MATCH', `no line of code is in a file ${file}`, {
+    hint:
+      named.length > 0
+        ? `nearest: ${named.slice(0, 4).join(', ')}`
+        : 'give the path as the debug info has it, or its end',
+  });
+}
+
+function nameOf({ name, by }: PlaceRef): string {
+  return by.function === undefined ? name : `${name} in ${by.function}`;
+}
+
+function planLine(place: PlaceRef): ReadPlan {
+  return {
+    address: place.address,
+    codeSize: 0,
+    name: nameOf(place),
+    entryRegisters: [],
+    entryReads: [],
+    exit: { keep: [], registers: [], reads: [] },
+    outer: undefined,
+    readsOuter: false,
+    scratchIsFree: false,
+    needsStop: why,
+    returnStays: undefined,
+    when: [],
+    seesReturn: false,
+    count: undefined,
+    hasThreshold: false,
+  };
+}
+
+/** Counts hits by the place's key. */
+class PlaceCounts implements TraceSink {
+  readonly hits: number[] = [];
+
+  begin(): void {}
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(): void {}
+
+  event(event: TraceEvent): void {
+    if (event.type === 'place' && event.place.category === line.name)
+      this.hits[event.place.key] = (this.hits[event.place.key] ?? 0) + 1;
+  }
+}
+
+interface LineRow {
+  readonly place: PlaceRef;
+  readonly hits: number;
+}
+
+/** A row a place, without those that were left out because they would have stopped the target. */
+function rowsOf({ places }: FoundLines, { hits }: PlaceCounts, { engines }: Outcome): LineRow[] {
+  const out = new Set(engines.flatMap(({ name, engine }) => (engine === 'none' ? [name] : [])));
+  return places.filter((place) => !out.has(nameOf(place))).map((place) => ({ place, hits: hits[place.key] ?? 0 }));
+}
+
+function rowJson({ place: { name, address, by }, hits }: LineRow): object {
+  return { probe: name, file: by.file, line: by.line, function: by.function ?? null, address: hex(address), hits };
+}
+
+function lineTable(rows: readonly LineRow[], color: boolean): string {
+  const cells = rows.map(({ place, hits }) => [String(hits), hex(place.address), place.name, place.by.function ?? '']);
+  return textTable(['hits>', 'address', 'line', 'function'], cells, color);
+}

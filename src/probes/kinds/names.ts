@@ -1,0 +1,109 @@
+import { RsptraceError } from '../../base/errors.js';
+import { compileGlob } from '../glob.js';
+import { type Predicate, parsePredicates } from '../predicate.js';
+import type { AnyProbe, ProbeText } from './kind.js';
+
+/** A probe that names code with a glob. */
+export interface ProbeSpec extends AnyProbe {
+  readonly glob: string;
+  /** True for `!poll:GLOB`: takes names out again. */
+  readonly excludes: boolean;
+  /** `fn:GLOB if len > 100`: only calls for which all of these hold. Empty: all calls. */
+  readonly when: readonly Predicate[];
+  /** The `len` of `hist(len):GLOB`; undefined for other kinds, and where names are taken out. */
+  readonly argument: string | undefined;
+  /** What stands before the colon of a probe that includes: `fn`, `hist(len)`. */
+  readonly prefix: string;
+  matches(path: string): boolean;
+}
+
+/** What a kind's text may have besides a glob. */
+export interface NameRules {
+  readonly name: string;
+  /** What `NAME:**` means, for hints: `every function`. */
+  readonly everything: string;
+  /** The name of an argument stands in brackets behind the kind's own name. */
+  readonly hasArgument?: boolean;
+  /** It takes no conditions, and this kind does. */
+  readonly conditionsIn?: string;
+}
+
+/**
+ * Parses the text of a kind that names code: a glob, a `!` before it to exclude, and `if ARG OP INTEGER` behind it.
+ * See {@link compileGlob} for globs.
+ * @throws RsptraceError `PROBE_SYNTAX`
+ */
+export function parseNames(rules: NameRules, { text, excludes: isOut, argument, rest }: ProbeText): ProbeSpec {
+  const { name: kind, everything, hasArgument = false, conditionsIn } = rules;
+  let glob = rest;
+  let excludes = isOut;
+  if (glob.startsWith('!')) {
+    excludes = true;
+    glob = glob.slice(1).trimStart();
+  }
+  const conditional = /^(.*?)(?:^|\s)if(?:\s(.*))?$/s.exec(glob);
+  const condition = conditional ? (conditional[2] ?? '').trim() : undefined;
+  if (conditional) glob = (conditional[1] ?? '').trim();
+  if (glob === '') {
+    throw new RsptraceError('PROBE_SYNTAX', `'${text}' names nothing after the colon`, {
+      hint: `'${kind}:**' is ${everything}`,
+    });
+  }
+  verifyArgument(text, glob, argument, hasArgument && !excludes);
+  const prefix = hasArgument ? `${kind}(${argument ?? 'len'})` : kind;
+  const spec = { kind, text, glob, excludes, argument, prefix, matches: compileGlob(glob) };
+  if (condition === undefined) return { ...spec, when: [] };
+  if (conditionsIn !== undefined || excludes) {
+    throw new RsptraceError(
+      'PROBE_SYNTAX',
+      `'${text}' has a condition, which only functions that are traced or counted can have`,
+      { hint: `'${conditionsIn ?? (hasArgument ? `${kind}(len)` : kind)}:${glob} if ${condition}' takes those calls` },
+    );
+  }
+  return { ...spec, when: parsePredicates(condition, text, `${prefix}:${glob}`) };
+}
+
+function verifyArgument(text: string, glob: string, argument: string | undefined, isWanted: boolean): void {
+  if (isWanted ? /^\w+$/.test(argument ?? '') : argument === undefined) return;
+  const named = argument ? `names '${argument}', which is not one argument` : 'names no argument';
+  const what = isWanted ? named : 'has brackets, which only hist(ARG) has';
+  throw new RsptraceError('PROBE_SYNTAX', `'${text}' ${what}`, {
+    hint: `'hist(len):${glob}' counts calls by the size of their argument len, '!hist:${glob}' leaves functions out`,
+  });
+}
+
+/**
+ * Refuses to leave functions out where none are asked for. `prefix`: what stands before the colon of a probe that
+ * includes.
+ * @throws RsptraceError `PROBE_SYNTAX`
+ */
+export function verifyIncludes(specs: readonly ProbeSpec[], prefix: string): void {
+  const [first] = specs;
+  if (!first || specs.some(({ excludes }) => !excludes)) return;
+  throw new RsptraceError('PROBE_SYNTAX', `'${first.text}' leaves functions out, but none are asked for`, {
+    hint: `add --probe '${prefix}:**' for all functions, or a part of them`,
+  });
+}
+
+/**
+ * What a list of probes lets through: matched by one that includes (or by `otherwise`, when none includes), and by
+ * none that excludes. Each path is one of a thing's names; any of them may match.
+ */
+export function whiteList(specs: readonly ProbeSpec[]): {
+  readonly hasIncludes: boolean;
+  allows(paths: readonly string[], otherwise: boolean): boolean;
+  /** Matched by one that excludes. */
+  hasExcluded(paths: readonly string[]): boolean;
+} {
+  const includes = specs.filter((spec) => !spec.excludes);
+  const excluders = specs.filter((spec) => spec.excludes);
+  const hasExcluded = (paths: readonly string[]): boolean => excluders.some((spec) => paths.some(spec.matches));
+  return {
+    hasIncludes: includes.length > 0,
+    allows(paths, otherwise) {
+      const wanted = includes.length > 0 ? includes.some((spec) => paths.some(spec.matches)) : otherwise;
+      return wanted && !hasExcluded(paths);
+    },
+    hasExcluded,
+  };
+}

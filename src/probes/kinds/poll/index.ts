@@ -1,0 +1,56 @@
+import { type FutureSet, findFutures } from '../../../futures/index.js';
+import { Summary, summaryJson, summaryTable } from '../../../trace/index.js';
+import { type Found, neededDebugInfo, type ProbeKind } from '../kind.js';
+import { type NameRules, type ProbeSpec, parseNames } from '../names.js';
+import { Backtraces } from './backtraces.js';
+import { mayInline } from './inlined-chain.js';
+import { type CatchProbe, catchProbes, planCatch } from './panics.js';
+import { planPoll } from './plan.js';
+import { type PollProbes, resolvePolls } from './resolve.js';
+import { PollTracer } from './tracer.js';
+
+const rules: NameRules = { name: 'poll', everything: 'every poll', conditionsIn: 'fn' };
+
+interface FoundPolls extends Found {
+  readonly futures: FutureSet;
+  readonly polls: PollProbes;
+  readonly panics: readonly CatchProbe[];
+}
+
+/** Entries and returns of the poll functions of Futures. */
+export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
+  name: rules.name,
+  help: "'poll:GLOB' traces these Futures",
+  purpose: 'for Futures',
+  isDefault: true,
+  readsStacks: true,
+  parse: (text) => parseNames(rules, text),
+  resolve(program, specs) {
+    const debug = neededDebugInfo(program);
+    const futures = findFutures(debug);
+    const polls = resolvePolls(debug, futures, program.arch, specs);
+    const panics = catchProbes(program.elf);
+    const catches = panics.map(({ address }) => address);
+    return { futures, polls, panics, catches, addresses: [...polls.probes.map(({ address }) => address), ...catches] };
+  },
+  plans({ polls, panics }, { arch, stackDepth }) {
+    const plans = polls.probes.map((probe) =>
+      planPoll(probe, arch.results, mayInline, probe.isAround ? undefined : stackDepth),
+    );
+    return [...plans, ...panics.map(planCatch)];
+  },
+  tracer({ futures, polls }, context) {
+    const { elf, arch, output, stackDepth: depth, hooked } = context;
+    const backtraces = depth ? new Backtraces(elf, arch, neededDebugInfo(context), { depth, hooked }) : undefined;
+    return { calls: new PollTracer(futures, polls, output, backtraces) };
+  },
+  report(found) {
+    if (!found) return { json: () => ({ futures: [] }), tables: () => [] };
+    const summary = new Summary();
+    return {
+      sink: summary,
+      json: () => ({ futures: summaryJson(summary.rows()) }),
+      tables: (_, options) => [summaryTable(summary.rows(), options)],
+    };
+  },
+};

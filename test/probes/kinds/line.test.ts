@@ -1,0 +1,102 @@
+// Where `line:FILE:LINE` finds its places, against the breakpoints that gdb sets on the same lines.
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { architectureOf } from '../../../src/arch/index.js';
+import { RsptraceError } from '../../../src/base/errors.js';
+import { DebugInfo } from '../../../src/dwarf/index.js';
+import { ElfFile } from '../../../src/elf/index.js';
+import { parseProbe } from '../../../src/probes/index.js';
+import { line } from '../../../src/probes/kinds/line.js';
+import { addressesOf, enginePlan, prepare } from '../../../src/recorder/index.js';
+import { elfPath } from '../../qemu/guests/guests.js';
+import { scratchFolder } from '../../support/command.js';
+
+const addresses = async (path: string, probe: string): Promise<bigint[]> =>
+  addressesOf(await prepare(path, [parseProbe(probe)]));
+
+/** The addresses of gdb's breakpoints, by line. */
+function gdbPlaces(t: Test, path: string, lines: readonly string[]): Map<string, bigint[]> {
+  const script = join(scratchFolder(t), 'places.py');
+  const places = "print('@@' + line + ' ' + ' '.join(hex(place.address) for place in gdb.Breakpoint(line).locations))";
+  writeFileSync(script, `import gdb\nfor line in ${JSON.stringify(lines)}:\n    ${places}\n`);
+  const out = execFileSync('gdb-multiarch', ['-nx', '-batch', path, '-x', script], {
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const rows = out.split('\n').flatMap((row) => (row.startsWith('@@') ? [row.slice(2).trim().split(' ')] : []));
+  return new Map(rows.map(([line = '', ...found]) => [line, found.map(BigInt)]));
+}
+
+for (const name of ['rv-o0', 'rv-o2', 'x86-o2']) {
+  t.test(`${name}: every line of two files`, async (t) => {
+    const elf = await ElfFile.open(elfPath(name));
+    const arch = architectureOf(elf.machine);
+    if (!arch) throw new Error('no architecture');
+    const starts = new Set([...elf.symbols].map(({ address }) => BigInt(address)));
+    const debug = DebugInfo.load(elf);
+    const found = new Map<string, readonly bigint[]>();
+    for (const file of ['src/work.rs', 'src/stats.rs']) {
+      for (let at = 1; at < 320; at++) {
+        try {
+          const probe = line.parse({ text: '', excludes: false, argument: undefined, rest: `${file}:${at}` });
+          found.set(`${file}:${at}`, (await line.resolve({ elf, arch, debug }, [probe])).addresses);
+        } catch (error) {
+          if (!(error instanceof RsptraceError) || error.code !== 'PROBE_NO_MATCH') throw error;
+        }
+      }
+    }
+    t.ok(found.size > 80);
+    const gdb = gdbPlaces(t, elfPath(name), [...found.keys()]);
+    let same = 0;
+    for (const [at, places] of found) {
+      const known = gdb.get(at) ?? [];
+      if (places.length === known.length && places.every((place) => known.includes(place))) same++;
+      // gdb goes behind a function's prologue, and sets one breakpoint more for each block of the source.
+      const others = places.filter((place) => !known.includes(place) && !starts.has(place));
+      t.same(others, [], `${at}: gdb has them too`);
+      t.ok(places.length <= known.length, `${at}: gdb has as many at least`);
+    }
+    t.ok(same > found.size / 2, `${same} of ${found.size} are the same`);
+  });
+}
+
+t.test('the path may be given in part, and more than one probe may name a place', async (t) => {
+  const path = elfPath('rv-o2');
+  const [place, ...others] = await addresses(path, 'line:src/work.rs:35');
+  t.ok(place);
+  t.same(others, []);
+  for (const file of ['work.rs', './src/work.rs', '/labkern/src/work.rs'])
+    t.same(await addresses(path, `line:${file}:35`), [place], file);
+  t.same(await addresses(path, 'line: work.rs : 35'), [place]);
+  const { plans } = enginePlan(await prepare(path, ['line:work.rs:35', 'line:src/work.rs:35'].map(parseProbe)));
+  t.match(plans, [{ address: place, name: 'work.rs:35 in labkern::work::deep7', needsStop: /inside a function/ }]);
+  t.equal(plans.length, 1);
+});
+
+t.test('what is not there is refused with a way out', async (t) => {
+  const path = elfPath('rv-o2');
+  const cases: [probe: string, message: RegExp, hint: RegExp][] = [
+    ['line:work.rs:9999', /line 9999/, /nearest lines: \d+$/],
+    ['line:stats.rs:40', /line 40/, /nearest lines: \d+, \d+$/],
+    ['line:wrok.rs:35', /a file wrok\.rs/, /src\/work\.rs/],
+    ['line:ork.rs:35', /a file ork\.rs/, /src\/work\.rs/],
+    ['line:nothing_at_all.c:1', /a file nothing/, /as the debug info has it/],
+  ];
+  for (const [probe, message, hint] of cases)
+    await t.rejects(addresses(path, probe), { code: 'PROBE_NO_MATCH', message, hint }, probe);
+  for (const wrong of [
+    'line:',
+    'line:work.rs',
+    'line:work.rs:',
+    'line:35',
+    'line::35',
+    'line:work.rs:0',
+    'line:a.rs:x',
+  ])
+    t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX' }, wrong);
+  for (const wrong of ['!line:work.rs:35', 'line(x):work.rs:35'])
+    t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX', message: /must begin with/ }, wrong);
+});
