@@ -236,7 +236,9 @@ export class SystemCalls {
       }
       const after = await readRegisters(session, hart);
       if (stop.signal === GDB_SIGNAL.SYS) throw unavailable(`the process may not make system call ${name}`);
-      if (stop.signal !== GDB_SIGNAL.TRAP && stop.signal !== 0) held.push(stop.signal);
+      // A SIGINT is how gdbserver interrupts: sent again, it would come to the program when that is left.
+      if (stop.signal !== GDB_SIGNAL.TRAP && stop.signal !== GDB_SIGNAL.INT && stop.signal !== 0)
+        held.push(stop.signal);
       const at = after.register(pc);
       if (at === addOffset(this.#instruction, model.instruction.length)) {
         return BigInt.asIntN(64, after.register(model.result) ?? 0n);
