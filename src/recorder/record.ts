@@ -24,7 +24,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   return summarize(run, { ended, missing, clock, hostMs: performance.now() - started });
 }
 
-/** Last phase: reads what the target still holds, ends the trace, and takes everything out of the target. */
+/** Last phase: reads what the target still holds, takes everything out of it, and ends the trace. */
 async function leave(run: Run, { logger = silent }: RecordOptions): Promise<{ missing: number; clock: ClockInfo }> {
   const { tracers, engines, stopping } = run;
   let missing = 0;
@@ -36,6 +36,8 @@ async function leave(run: Run, { logger = silent }: RecordOptions): Promise<{ mi
   } catch (thrown) {
     stopping.fail(thrown);
   }
+  // The target runs on before the trace is ended, because some formats write most of it then.
+  await detach(run.session, logger);
   try {
     tracers.calls.finish();
   } catch (thrown) {
@@ -48,7 +50,6 @@ async function leave(run: Run, { logger = silent }: RecordOptions): Promise<{ mi
   } catch (thrown) {
     stopping.fail(thrown);
   }
-  await detach(run.session, logger);
   if (run.notLoaded.length > 0)
     logger.warn({ probes: run.notLoaded }, 'their code was never loaded: these probes were not planted');
   return { missing, clock };
