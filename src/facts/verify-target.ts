@@ -46,7 +46,9 @@ export async function verifyCode(session: Session, elf: ElfFile, addresses: read
     throw new RsptraceError(
       'ELF_MISMATCH',
       `the target does not run this ELF: at ${different.length} of ${addresses.length} probes its code differs, first at ${hex(first)}`,
-      { hint: 'is it a build of another day, or loaded at another address?' },
+      {
+        hint: 'is it a build of another day, or loaded at another address? After an rsptrace that was killed here, run `rsptrace detach`',
+      },
     );
   }
   return { same, absent, elsewhere: [] };
