@@ -118,7 +118,7 @@ export class HitChecks {
 
   /**
    * Whether the program's code is at a pc. Undefined if nothing can be compared: memory that rsptrace uses for its
-   * own code, code that changes as it runs, or code that can only be executed.
+   * own code, code that changes, or code that is execute-only.
    */
   #isSame(found: Found): boolean | undefined {
     const { code, pc } = found;
