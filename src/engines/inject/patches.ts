@@ -54,8 +54,9 @@ export class Patches {
 
   /**
    * Patches the functions that can be patched at this stop, each with all its exits. Left out are those where
-   * `holdsStop` reports a breakpoint. A function that interrupted code would resume in is retried a few times only.
-   * Otherwise a timer that is faster than a stop would defer its handler, and the code that it interrupts, for ever.
+   * `holdsStop` reports a breakpoint. Functions that interrupted code would resume in are deferred. The others do not
+   * wait for them, because a timer faster than a stop would keep its handler and the interrupted code in place for
+   * ever.
    * @returns the sites that were patched now
    * @throws RsptraceError `PATCH_REFUSED`; then nothing is patched
    */
