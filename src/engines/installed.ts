@@ -84,8 +84,8 @@ export class Installed implements StopObserver {
     if (target.breakpoint !== undefined) {
       await stops.pause(target.breakpoint);
       await this.#pauseAtExit(stops);
-      // Not for a clock that counts instructions, because two runs must be alike. Not for Linux, because a stop in
-      // user mode does not see its memory.
+      // Not if a clock counts instructions, because two runs must be alike. Not for Linux, because a stop in user
+      // mode does not see the kernel's memory.
       const interrupts =
         nanosPerInstruction === undefined && !changesItsCode(elf) && (await StoppedDrain.gains(session));
       this.#drain = new StoppedDrain(target, session, interrupts, onError);
