@@ -6,8 +6,8 @@ import type { Session } from '../rsp/index.js';
 import type { EnginePlanOptions } from './engine-choice.js';
 import type { TraceTime } from './inject/process-clock.js';
 import type { RecordCounter } from './inject/record-dispatcher.js';
-import type { ScratchSources } from './memory/find-scratch.js';
 import type { Scratch } from './memory/scratch.js';
+import type { ScratchSources } from './memory/source.js';
 
 export interface EnginesOptions extends EnginePlanOptions {
   readonly session: Session;

@@ -8,7 +8,7 @@ export { processCode, processMemory, whyProcessStops } from './inject/process-me
 export type { RecordCounter } from './inject/record-dispatcher.js';
 export { codeRoom, type Patch, type SitePlan, type Trampoline } from './inject/sites.js';
 export { layOutTrampolines } from './inject/trampoline-layout.js';
-export { findScratch, type ScratchRequest, type ScratchSources, slackOf } from './memory/find-scratch.js';
+export { findScratch } from './memory/find-scratch.js';
 export type { Intercept } from './memory/guest-allocator.js';
 export { HiddenMemory } from './memory/hidden-memory.js';
 export { linuxStart } from './memory/linux-start.js';
@@ -26,8 +26,9 @@ export {
 } from './memory/reserved-memory.js';
 export { stackBelow } from './memory/saved-thread.js';
 export { closeScratch, type MapRefusal, type Region, type Scratch, type SharedMemory } from './memory/scratch.js';
+export type { ScratchRequest, ScratchSources } from './memory/source.js';
 export { SystemCalls } from './memory/system-calls.js';
-export { textSlack } from './memory/text-slack.js';
+export { slackOf, textSlack } from './memory/text-slack.js';
 export { unlistedRam } from './memory/unlisted-ram.js';
 export { type HartStack, hartStack, isSeen, type OtherCode } from './stop/hart-stack.js';
 export { StopEngine } from './stop/stop-engine.js';

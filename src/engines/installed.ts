@@ -22,8 +22,8 @@ import { StoppedDrain } from './inject/stopped-drain.js';
 import { TargetEngine } from './inject/target-engine.js';
 import { type ThreadWords, withThreadWords } from './inject/thread-words.js';
 import { remembered } from './inject/word-cache.js';
-import { slackOf } from './memory/find-scratch.js';
 import { closeScratch, type Region, type Scratch } from './memory/scratch.js';
+import { slackOf } from './memory/text-slack.js';
 import type { ProbeChoices } from './probe-choices.js';
 import type { StopEngine } from './stop/stop-engine.js';
 

@@ -18,7 +18,7 @@ import { mapLinuxPages } from './linux-pages.js';
 import type { PagingFacts } from './ram-piece.js';
 import { reservedScratch } from './reserved-memory.js';
 import type { MapRefusal, Region, Scratch } from './scratch.js';
-import { textSlack } from './text-slack.js';
+import { slackOf, textSlack } from './text-slack.js';
 
 /** Stops the first hart that comes to one of these addresses, once, and calls `then` at that stop. */
 export type Intercept = (
@@ -96,7 +96,7 @@ export class GuestAllocator {
           this.#session,
           this.#arch,
           { owned: true, name, ...block },
-          { ...facts, slack: await slackOf(this.#session, this.#arch, this.#elf) },
+          { ...facts, slack: await slackOf({ session: this.#session, arch: this.#arch, elf: this.#elf }) },
         );
     if (isRefusal(made) && !made.later) this.#refuse(made.refused);
     return made;
@@ -185,9 +185,4 @@ export class GuestAllocator {
     for (const { name, value } of values) batch.writeRegister(name, value);
     await batch.send();
   }
-}
-
-async function slackOf(session: Session, arch: Architecture, elf: ElfFile): Promise<Region | undefined> {
-  const slack = await textSlack(session, arch, elf);
-  return isRefusal(slack) ? undefined : slack;
 }

@@ -1,7 +1,8 @@
 import { isRefusal, type Refusal } from '../../base/refusal.js';
-import { findScratch, type Known, type ScratchRequest, unusableScratch } from './find-scratch.js';
+import { findScratch } from './find-scratch.js';
 import { beginPrivacyProof, type PrivacyProof } from './prove-private.js';
 import type { Scratch } from './scratch.js';
+import { type Known, type ScratchRequest, unusable } from './source.js';
 
 /** Memory that may have another user is watched for this time, in milliseconds: the target must not write to it. */
 const proofMs = 100;
@@ -38,8 +39,9 @@ export class ProvenScratch {
     this.#proved = wrong === undefined;
     if (wrong === undefined) return scratch;
     await scratch.release();
-    if (request.given !== undefined) throw unusableScratch(scratch, wrong);
-    return { refused: `${scratch.source} cannot be used: ${wrong}` };
+    const why = `${scratch.source} cannot be used: ${wrong}`;
+    if (request.given !== undefined) throw unusable(why);
+    return { refused: why };
   }
 
   /** Why there is no memory so far: the program's allocator was asked and has not been called since. */

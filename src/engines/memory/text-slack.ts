@@ -32,6 +32,18 @@ export async function textSlack(session: Session, arch: Architecture, elf: ElfFi
   return { ...best, physical: addOffset(mapping.physical, best.address - mapping.virtual) };
 }
 
+/** {@link textSlack}, if there is any. */
+export async function slackOf({ session, arch, elf }: SlackPlace): Promise<Region | undefined> {
+  const slack = await textSlack(session, arch, elf);
+  return isRefusal(slack) ? undefined : slack;
+}
+
+interface SlackPlace {
+  readonly session: Session;
+  readonly arch: Architecture;
+  readonly elf: ElfFile;
+}
+
 function behindKernelText(elf: ElfFile): Region | undefined {
   const [end] = elf.symbols.named('_etext');
   return end && restOfPage(end.address);

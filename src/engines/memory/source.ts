@@ -1,0 +1,72 @@
+import type { Architecture } from '../../arch/index.js';
+import type { Addr } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
+import type { Logger } from '../../base/logger.js';
+import type { Refusal } from '../../base/refusal.js';
+import type { ElfFile } from '../../elf/index.js';
+import type { Session } from '../../rsp/index.js';
+import type { GuestAllocator, Intercept } from './guest-allocator.js';
+import type { HiddenMemory } from './hidden-memory.js';
+import type { RamPiece } from './ram-piece.js';
+import type { ReservedMemory } from './reserved-memory.js';
+import type { MapRefusal, Scratch } from './scratch.js';
+
+/** One origin of memory for trampolines. Each is an object in a file of `sources/`; `sources/index.ts` lists them. */
+export interface ScratchSource {
+  /** For the log: `hidden RAM`. */
+  readonly name: string;
+  /**
+   * Called at a stop in the program.
+   * @throws RsptraceError `SCRATCH_UNUSABLE` for memory that the user named
+   */
+  find(request: SourceRequest): Promise<SourceResult>;
+}
+
+/** Memory; or a refusal, which ends the search; or nothing, so that the next source is asked. */
+export type SourceResult = Scratch | Refusal | MapRefusal | None;
+
+/** This source has none here. `none`: a reason that the user is told if no other source has any. */
+export interface None {
+  readonly none: string | undefined;
+}
+
+export interface ScratchSources {
+  /** RAM of a machine that rsptrace started; or why it has none for us. */
+  readonly hidden?: HiddenMemory | Refusal;
+  /** What the user named. */
+  readonly given?: ReservedMemory;
+}
+
+export interface ScratchRequest extends ScratchSources {
+  readonly session: Session;
+  readonly arch: Architecture;
+  readonly elf: ElfFile;
+  /** An address of the program's code that trampolines must be near. */
+  readonly text: Addr;
+  /** Bytes of code that there may be, if the memory can be divided freely. */
+  readonly codeSize?: number | undefined;
+  /** Bytes wanted of a process of Linux, if the target is one. */
+  readonly process?: { readonly codeSize: number; readonly dataSize: number } | undefined;
+  /** What is found out once, however often memory is asked for. */
+  readonly known?: Known;
+  /** Without it the program's allocator is not asked, only named as the last choice. */
+  readonly intercept?: Intercept;
+  readonly logger?: Logger;
+}
+
+/** What every source is asked with. */
+export interface SourceRequest extends ScratchRequest {
+  readonly known: Known;
+  /** Whether the program turns paging on at some time (see `turnsPagingOn`). */
+  readonly pages: boolean;
+}
+
+export interface Known {
+  unlisted?: RamPiece | Refusal;
+  allocator?: GuestAllocator;
+}
+
+/** For memory that only the user vouches for: why it cannot be used. */
+export function unusable(why: string): RsptraceError {
+  return new RsptraceError('SCRATCH_UNUSABLE', why, { hint: '--engine stop needs no memory in the target' });
+}

@@ -1,0 +1,14 @@
+import { reservedScratch, sectionMemory } from '../reserved-memory.js';
+import type { ScratchSource } from '../source.js';
+import { slackOf } from '../text-slack.js';
+
+/** What the program sets aside: its section `.rsptrace`. */
+export const reservedSection: ScratchSource = {
+  name: 'a section that the program reserves',
+  async find(request) {
+    const { session, arch, elf, pages, codeSize } = request;
+    const section = sectionMemory(elf);
+    if (section === undefined) return { none: undefined };
+    return reservedScratch(session, arch, section, { pages, slack: await slackOf(request), codeSize });
+  },
+};
