@@ -31,40 +31,41 @@ import type { SystemRegisters } from './system-registers.js';
  *       on machines: `probeCode`, `privilege` and `addressSpaces`
  *       in Linux processes: `probeCode.process` and `linux.systemCalls`
  *       in memory of the guest's own allocator: `injectedCall`
- *   to record on when the machine is reset: `reset`
+ *   to go on recording after the machine is reset: `reset`
  *   to decode system registers in `doctor`: `systemRegisters`
- *   to see a Linux process map code without interrupting it, and to take a gdbserver's breakpoints out: `linux`
+ *   to see a Linux process map code without interrupting it, and to remove a gdbserver's breakpoints: `linux`
  *
- * A missing member means "not supported". Code that needs the member says so, and never assumes another architecture's.
+ * A missing member means "not supported". Code that needs the member says so, and never assumes another
+ * architecture's.
  */
 export interface Architecture extends Identity, RegisterModel, CallingConvention, InstructionModel, Capabilities {}
 
 /** An architecture with every capability. */
 export type CompleteArchitecture = Architecture & Required<Capabilities>;
 
-/** By which names an architecture goes. */
+/** The names of an architecture. */
 export interface Identity {
-  /** As QEMU's programs have it (`qemu-system-NAME`), and traces. */
+  /** Its name in QEMU's programs (`qemu-system-NAME`) and in traces. */
   readonly name: string;
   /** `e_machine` of an ELF for it (gABI, chapter 4). */
   readonly elfMachine: number;
-  /** What stubs call it in target.xml's `<architecture>`. */
+  /** Its names in the `<architecture>` of stubs' target.xml. */
   readonly gdbNames: readonly string[];
 }
 
-/** What an architecture need not have, see {@link Architecture}. */
+/** The optional members of an architecture, see {@link Architecture}. */
 export interface Capabilities {
   readonly registerDefaults?: RegisterDefaults;
   /** What unwinding needs. */
   readonly frames?: FrameModel;
-  /** Where the guest's time can be read, the best first. */
+  /** Where the guest's time can be read, the best place first. */
   readonly clocks?: readonly GuestClock[];
   readonly privilege?: PrivilegeModel;
   /** How page tables are read. */
   readonly addressSpaces?: AddressSpaces;
-  /** Machine code that notes events inside the target. */
+  /** Machine code that records events inside the target. */
   readonly probeCode?: ProbeCode;
-  /** Calls of the program's functions that it does not make itself. */
+  /** Calls of the program's functions that the program does not make itself. */
   readonly injectedCall?: InjectedCall;
   readonly reset?: ResetModel;
   readonly systemRegisters?: SystemRegisters;

@@ -4,15 +4,15 @@ export interface CallingConvention {
   readonly arguments: readonly string[];
   /** Registers that carry the first and the second scalar of a result. */
   readonly results: readonly [string, string];
-  /** Where the return address lies when a function's first instruction is about to run. */
+  /** Where the return address is when a function's first instruction is about to run. */
   readonly returnAddress:
     | { readonly in: 'register'; readonly name: string }
     | { readonly in: 'stack'; readonly offset: number };
-  /** The stack pointer right after the function has returned, from the one at its first instruction. */
+  /** The stack pointer right after the function has returned, computed from the one at its first instruction. */
   stackPointerAfterReturn(atEntry: bigint): bigint;
   /** How C passes structs by value. Without it, no argument from the first struct on is read. */
   readonly aggregates?: AggregatePassing;
-  /** Functions that are not called like others, or do not return like them: they are never probed. */
+  /** Functions that are never probed, because they are not called or do not return like others. */
   readonly irregularFunctions?: readonly { readonly name: RegExp; readonly reason: string }[];
 }
 

@@ -6,11 +6,17 @@ export type GuestClock =
   /** The ACPI PM timer of QEMU's PCs (ACPI 6.5, 4.8.3.3). */
   | { readonly kind: 'acpi-pm'; readonly label: string };
 
-/** A register that counts time. Stubs may serve it without describing it: its number follows from those of others. */
+/**
+ * A register that counts time. Stubs may serve it without describing it: then its number follows from those of other
+ * registers.
+ */
 export interface CounterRegister {
   readonly kind: 'time';
   readonly label: string;
   readonly number: number;
-  /** Other registers with their architectural numbers. Those that a stub describes tell where its numbering begins. */
+  /**
+   * Other registers with their architectural numbers. One that the stub describes shows where the stub's numbering
+   * begins.
+   */
   readonly numbered: readonly (readonly [name: string, number: number])[];
 }

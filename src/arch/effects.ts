@@ -3,14 +3,17 @@ import type { Effects } from './instructions.js';
 
 export const noMemory: Effects['memory'] = [];
 
-/** What `load` answers when the address cannot be told or is not on the stack: nothing to read, and `effects` will say no. */
+/**
+ * What `load` returns if the address is unknown or not on the stack: nothing to read, and `effects` will return
+ * undefined.
+ */
 export const noLoad: { readonly address: Addr; readonly length: number } = { address: addr(0), length: 0 };
 
 /** The red zone of the x86-64 psABI: the bytes below the stack pointer that a leaf function may use. */
 const BELOW = 128n;
 const ABOVE = 0x1_0000n;
 
-/** True for an address that a frame near the stack pointer could hold. */
+/** True for an address that a frame near the stack pointer could contain. */
 export function isStackAddress(address: Addr, sp: bigint): boolean {
   return address >= sp - BELOW && address < sp + ABOVE;
 }

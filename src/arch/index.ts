@@ -5,7 +5,7 @@ import { x86_64 } from './x86_64/index.js';
 
 const all: Architecture[] = [riscv64, x86_64];
 
-/** Every architecture that is known: rsptrace's own, and those that were registered. */
+/** Every known architecture: rsptrace's own, and the registered ones. */
 export function architectures(): readonly Architecture[] {
   return all;
 }
@@ -13,7 +13,7 @@ export function architectures(): readonly Architecture[] {
 /**
  * Adds an architecture, for the whole process. Call it before `prepare` and `connect`. Adding the same object again
  * does nothing.
- * @throws RsptraceError `ARCH_KNOWN` where another one has the same name, `elfMachine`, or one of its `gdbNames`
+ * @throws RsptraceError `ARCH_KNOWN` if another one has the same name, `elfMachine`, or one of its `gdbNames`
  */
 export function registerArchitecture(architecture: Architecture): void {
   if (all.includes(architecture)) return;

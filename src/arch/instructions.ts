@@ -3,28 +3,28 @@ import type { RegisterReader } from '../base/memory-reader.js';
 
 /** What is known of instructions. */
 export interface InstructionModel {
-  /** Every instruction begins at a multiple of so many bytes. */
+  /** Every instruction begins at a multiple of this many bytes. */
   readonly codeAlignment: number;
   /** The `kind` field of Z0/z0 for the instruction at the start of `code` (gdb's `breakpoint_kind_from_pc`). */
   breakpointKind(code: Uint8Array): number;
-  /** Code begins with an instruction that software breakpoints are. */
+  /** Whether code begins with an instruction that software breakpoints use. */
   isBreakpoint(code: Uint8Array): boolean;
-  /** A way over the instruction at `pc` without a single-step, or undefined where only a step will do. */
+  /** Emulates the instruction at `pc` without a single-step; undefined if only a step is right. */
   emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined;
-  /** Whether a watchpoint stops before the access or after it, as the processor and QEMU's stubs do. */
+  /** Whether a watchpoint stops before the access or after it, on the processor and in QEMU's stubs. */
   readonly watchStops: 'before' | 'after';
-  /** What the instruction at the start of `code` is about to do with memory, where watchpoints stop before that. */
+  /** The memory accesses of the instruction at the start of `code`, if watchpoints stop before an access. */
   memoryAccess?(code: Uint8Array, registers: RegisterReader): MemoryAccess | undefined;
   /**
-   * Loads what decoding needs beyond its own tables; once, before the first use of the folder's decoder. `emulate`
-   * does without.
+   * Loads what decoding needs beyond its own tables. Call it once, before the first use of the folder's decoder.
+   * `emulate` does not need it.
    */
   prepare(): Promise<void>;
 }
 
 /**
- * One instruction carried out from outside: while the target stands at it, the client writes what the instruction
- * would have written, and moves the pc. Compiled once a breakpoint, run at every hit.
+ * One instruction that is emulated from outside: while the target is stopped at it, the client writes what the
+ * instruction would have written, and moves the pc. Compiled once per breakpoint, run at every hit.
  */
 export interface EmulatedInstruction {
   /** The instruction as text, for logs and `--dry-run`. */
@@ -34,11 +34,11 @@ export interface EmulatedInstruction {
   /** The registers that `load` and `effects` ask for, by their target-description names. */
   readonly reads: readonly string[];
   /**
-   * What must be read from memory before `effects` can tell (a load, a `ret`); length 0 when it cannot be carried out
-   * at this hit.
+   * What must be read from memory before `effects` can be known (a load, a `ret`); length 0 if the instruction cannot
+   * be emulated at this hit.
    */
   load?(registers: RegisterReader): { readonly address: Addr; readonly length: number };
-  /** What the instruction does, the new pc included; undefined when a register it needs is not known. */
+  /** The instruction's effects, including the new pc; undefined if a register it needs is not known. */
   effects(registers: RegisterReader, loaded?: Uint8Array): Effects | undefined;
 }
 

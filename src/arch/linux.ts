@@ -2,20 +2,22 @@ import type { RegisterReader } from '../base/memory-reader.js';
 
 /** What is known of processes on a Linux of this architecture. */
 export interface LinuxModel {
-  /** Numbers of the system calls that bring code: mmap, mprotect, mremap, pkey_mprotect. */
+  /** Numbers of the system calls that load code: mmap, mprotect, mremap, pkey_mprotect. */
   readonly mappingCalls: readonly number[];
-  /** How a stopped thread is made to carry out system calls for the client. */
+  /** How a stopped thread is made to run system calls for the client. */
   readonly systemCalls?: SystemCallModel;
-  /** How breakpoints are found that a gdbserver keeps when its client is gone. */
+  /** How to find breakpoints that a gdbserver keeps after its client has disconnected. */
   readonly forgottenTraps?: {
     /** The one byte of the trap instruction. */
     readonly trap: number;
-    /** Whether a call may end at this offset of code: a client may have had a breakpoint at a return address. */
+    /**
+     * Whether a call may end at this offset of code, because a client may have had a breakpoint at a return address.
+     */
     isBehindCall(code: Uint8Array, at: number): boolean;
   };
 }
 
-/** System calls that are made in a process. */
+/** System calls that are injected into a process. */
 export type LinuxCall =
   | 'close'
   | 'mmap'
@@ -31,15 +33,15 @@ export type LinuxCall =
 /** The system call instruction, its registers and numbers (Linux, syscall(2)). */
 export interface SystemCallModel {
   readonly instruction: Uint8Array;
-  /** The call's number goes in, its result comes out. */
+  /** The register for the call's number, which also gets its result. */
   readonly number: string;
   readonly result: string;
   readonly arguments: readonly string[];
-  /** All that a call and its preparation may change. */
+  /** All registers that the call and its preparation may change. */
   readonly changes: readonly string[];
-  /** The register of the kernel's that is -1 where no call has to be restarted. Only a Linux process's stub has it. */
+  /** The kernel's register that is -1 if no call has to be restarted. Only the stub of a Linux process has it. */
   readonly restart: string;
   readonly numbers: Readonly<Record<LinuxCall, number>>;
-  /** Why a process must make no call, from its registers and, where it can be read, /proc/PID/status. */
+  /** Why a process must make no call. Found from its registers and, if it can be read, /proc/PID/status. */
   refused(registers: RegisterReader, status: string | undefined): string | undefined;
 }

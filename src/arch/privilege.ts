@@ -4,36 +4,39 @@ import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 /** Who runs on a hart: a program, the kernel, or the firmware below it. */
 export type Privilege = 'user' | 'kernel' | 'firmware';
 
-/** Where a hart stands, as far as its registers tell. */
+/** Where a hart is, as far as its registers tell. */
 export interface Standing {
   readonly privilege: Privilege | undefined;
-  /** Physical address of the root of the page tables in use; undefined without paging. What tells spaces apart, without ASID and PCID. */
+  /**
+   * Physical address of the root of the page tables in use; undefined without paging. It identifies the address
+   * space, without ASID and PCID.
+   */
   readonly root: bigint | undefined;
 }
 
 /** The levels at which programs, kernels and firmware run. */
 export interface PrivilegeModel {
-  /** What {@link standing} reads, of what a target may have. */
+  /** The registers that {@link standing} reads, among those that a target has. */
   readonly registers: readonly string[];
   /** Tells who runs on a hart and in which address space. */
   standing(registers: RegisterReader): Standing;
   /** Whether code has instructions that only kernels have. */
   isKernelCode(code: Uint8Array): boolean;
-  /** Registers that hold where a trap will return to; none where the stack holds it. */
+  /** Registers that hold the return address of a trap; none if the stack holds it. */
   readonly trapRegisters: readonly string[];
   /**
-   * Frame records of kernels that chain their stacks by frame pointers. `below`: the caller's frame pointer is saved so
-   * many bytes below the address in `framePointer`. The chain leads from an interrupt handler's stack to the one
+   * Frame records of kernels that chain their stacks by frame pointers. `below`: the caller's frame pointer is saved
+   * this many bytes below the address in `framePointer`. The chain leads from an interrupt handler's stack to the one
    * before.
    */
   readonly frameRecord?: { readonly framePointer: string; readonly below: number };
-  /** How a hart comes into its kernel; undefined where stubs show the kernel's memory in user mode, too. */
+  /** How a hart comes into its kernel; undefined if stubs show the kernel's memory in user mode, too. */
   readonly kernelEntry?: {
     readonly registers: readonly string[];
-    /** Where traps lead; undefined where the hart is in its kernel, or does not page. */
+    /** Where traps lead; undefined if the hart is in its kernel, or does not page. */
     find(registers: RegisterReader): Addr | undefined;
   };
-  /** Firmware that runs below the kernel, on the same harts; undefined where there is none. */
+  /** Firmware that runs below the kernel, on the same harts; undefined if there is none. */
   readonly belowFirmware?: BelowFirmware;
 }
 
@@ -42,8 +45,8 @@ export interface BelowFirmware {
   /** The registers that {@link find} wants, by their target-description names. */
   readonly registers: readonly string[];
   /**
-   * Undefined for a hart that is not in firmware. `nowhere`: nothing was interrupted; `pc`: of its registers only
-   * where it goes on is known.
+   * Undefined for a hart that is not in firmware. `nowhere`: nothing was interrupted. `pc`: only the address where it
+   * goes on is known, not its registers.
    */
   find(
     registers: RegisterReader,
@@ -53,5 +56,5 @@ export interface BelowFirmware {
   >;
 }
 
-/** {@link Standing} of an architecture whose levels are not known. */
+/** The {@link Standing} of an architecture whose levels are not known. */
 export const unknownStanding: Standing = { privilege: undefined, root: undefined };

@@ -1,17 +1,17 @@
 import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 
-/** The registers that say in which mode a hart runs and how it sees memory, for people. */
+/** The registers that show in which mode a hart runs and how it sees memory, for the user. */
 export interface SystemRegisters {
-  /** What {@link state} reads, of what a target may have. */
+  /** The registers that {@link state} reads, among those that a target has. */
   readonly names: readonly string[];
   state(registers: RegisterReader): SystemState;
-  /** Counts the instructions of a hart; undefined where no register of a stub does. */
+  /** Counts the instructions of a hart; undefined if no register of a stub does. */
   readonly instructionCounter?: string;
 }
 
 export interface SystemState {
-  /** The specification's word for it. Undefined where the registers do not tell. */
+  /** The specification's name for it. Undefined if the registers do not tell. */
   readonly mode: string | undefined;
   readonly paging: Paging | undefined;
   readonly registers: readonly SystemRegister[];
@@ -25,17 +25,17 @@ export interface SystemRegister {
 }
 
 export interface Paging {
-  /** `off` where addresses are physical, else as the specification names it. */
+  /** `off` if addresses are physical; else the specification's name of the mode. */
   readonly scheme: string;
-  /** Physical address of the root table; undefined where paging is off or not known. */
+  /** Physical address of the root table; undefined if paging is off or not known. */
   readonly root: Addr | undefined;
-  /** The number of the address space, where registers tell one. */
+  /** The number of the address space, if registers show one. */
   readonly asid: number | undefined;
 }
 
 export const pagingOff: Paging = { scheme: 'off', root: undefined, asid: undefined };
 
-/** Those of `names` that are there, each with its meaning. */
+/** Those of `names` that exist, each with its meaning. */
 export function meanings(
   names: readonly string[],
   registers: RegisterReader,

@@ -110,7 +110,8 @@ export const errorCodes = {
   },
   ELF_MISMATCH: {
     means: "The target's code differs from the ELF's.",
-    remedy: 'Give the ELF of exactly the build that runs, and say where it is loaded if it was moved.',
+    remedy:
+      'Give the ELF of exactly the build that runs, and say where it is loaded if it was moved. After an rsptrace that was killed, run `rsptrace detach`.',
   },
   ELF_NOT_64: {
     means: 'The ELF is of 32 bits.',

@@ -8,7 +8,7 @@ import { isProcess, type Session } from '../rsp/index.js';
 import { atTarget } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
-import { type CommonArguments, debugFilesOf } from './options.js';
+import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
 
 export interface DetachArguments extends CommonArguments {
   readonly elf: string;
@@ -21,14 +21,16 @@ export async function detach(args: DetachArguments): Promise<number> {
   const linked = await ElfFile.open(args.elf, { ...debugFilesOf(args), logger });
   const arch = architectureFor(linked);
   await arch.prepare();
+  using wire = wireRecorder(args, logger);
   const open = (): Promise<Session> =>
     connect(args.remote, {
       logger,
       timeoutMs: args.timeout,
       expectedArchitecture: arch.name,
+      recordWire: wire,
       onConsole: (text) => process.stderr.write(text),
     });
-  return atTarget(open, async ({ session }) => {
+  return await atTarget(open, async ({ session }) => {
     verifyArchitecture(session, arch);
     const elf = await loadedElf(session, linked);
     const isOfServer = isProcess(session.features) && !(await session.stub()).isQemu;

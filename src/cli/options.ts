@@ -100,7 +100,11 @@ export function commonOptions<T>(args: Argv<T>) {
 }
 
 export function recordingOptions<T>(args: Argv<T>) {
-  return commonOptions(args)
+  return engineOptions(clockOptions(callOptions(endOptions(traceOptions(commonOptions(args))))));
+}
+
+function traceOptions<T>(args: Argv<T>) {
+  return args
     .option('probe', {
       alias: 'p',
       type: 'string',
@@ -116,7 +120,12 @@ export function recordingOptions<T>(args: Argv<T>) {
       default: defaultTrace.path,
       coerce: last<string>,
       describe: `The trace. Its extension chooses the format: ${formatTexts().join('; ')}`,
-    })
+    });
+}
+
+/** What ends a recording. */
+function endOptions<T>(args: Argv<T>) {
+  return args
     .option('duration', {
       alias: 'd',
       type: 'string',
@@ -136,7 +145,12 @@ export function recordingOptions<T>(args: Argv<T>) {
       requiresArg: true,
       coerce: last<string>,
       describe: 'Stop when this function is entered, given by its symbol: the one that powers off, or panics',
-    })
+    });
+}
+
+/** What is told of a call, and which calls are left out. */
+function callOptions<T>(args: Argv<T>) {
+  return args
     .option('bt', {
       type: 'string',
       requiresArg: true,
@@ -157,7 +171,11 @@ export function recordingOptions<T>(args: Argv<T>) {
       coerce: nanoseconds,
       describe: 'Leave out calls of functions that last less, with all that they call: 500ns, 10us, 1ms',
     })
-    .option('args', { type: 'boolean', default: true, describe: "Record functions' arguments and results" })
+    .option('args', { type: 'boolean', default: true, describe: "Record functions' arguments and results" });
+}
+
+function clockOptions<T>(args: Argv<T>) {
+  return args
     .option('clock', {
       choices: clockNames,
       requiresArg: true,
@@ -171,7 +189,11 @@ export function recordingOptions<T>(args: Argv<T>) {
       default: '10000000',
       coerce: (text: string) => count('--timebase')(text) as number,
       describe: "Ticks a second of riscv's time register (timebase-frequency in the device tree)",
-    })
+    });
+}
+
+function engineOptions<T>(args: Argv<T>) {
+  return args
     .option('engine', {
       choices: engineNames,
       requiresArg: true,

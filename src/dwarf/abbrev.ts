@@ -2,9 +2,9 @@
 //
 //   code (uleb) | tag (uleb) | has children (1) | { attribute (uleb) | form (uleb) [| value (sleb), for implicit_const] }* | 0 0
 //
-// that ends with code 0. Each table is compiled once for the unit's sizes into columns, with a program a declaration that skips
-// its attributes without looking at them one by one. Unknown tags and attributes are kept; an unknown form is kept too and
-// refused only when a DIE of that declaration is read, since its size is not known.
+// that ends with code 0. Each table is compiled once for the unit's sizes into columns. Each declaration gets a
+// program that skips all its attributes at once. Unknown tags and attributes are kept. An unknown form is kept too;
+// it is refused only when a DIE of that declaration is read, because its size is not known.
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, RsptraceError } from '../base/errors.js';
@@ -20,7 +20,7 @@ export interface UnitFormat {
   readonly offsetSize: number;
 }
 
-/** No attribute may stand this often in one declaration: real ones have below 30. */
+/** The most repetitions of an attribute in one declaration: real ones have below 30. */
 const MAX_ATTRIBUTES = 256;
 
 export class AbbrevTable {
@@ -30,7 +30,7 @@ export class AbbrevTable {
   readonly attrStart: Uint32Array;
   readonly attrName: Uint32Array;
   readonly attrForm: Uint32Array;
-  /** Bytes from the first attribute to this one where all before it have a fixed size; else 0xffffffff. */
+  /** Bytes from the first attribute to this one, if all before it have a fixed size; else 0xffffffff. */
   readonly attrFixed: Uint32Array;
   /** Values of implicit_const, by attribute index. */
   readonly implicit: ReadonlyMap<number, bigint>;
@@ -110,7 +110,7 @@ export class AbbrevTable {
     this.#rowOfCode = rowOfCode;
   }
 
-  /** The row of a code, or -1 where the table does not declare it. */
+  /** The row of a code, or -1 if the table does not declare it. */
   row(code: number): number {
     if (this.#rowOfCode === undefined) return code >= 1 && code <= this.tag.length ? code - 1 : -1;
     return this.#rowOfCode.get(code) ?? -1;
@@ -123,7 +123,7 @@ export class AbbrevTable {
     return -1;
   }
 
-  /** Where the attributes end that begin at `offset`. The caller checks the result against the unit's end. */
+  /** The end of the attributes that begin at `offset`. The caller checks the result against the unit's end. */
   skip(bytes: Uint8Array, offset: number, row: number, format: UnitFormat): number {
     const end = this.#skipStart[row + 1] as number;
     let at = offset;
@@ -134,7 +134,7 @@ export class AbbrevTable {
     return at;
   }
 
-  /** Where attribute `index` of a DIE stands whose attributes begin at `offset`. */
+  /** Where attribute `index` of a DIE begins, if the DIE's attributes begin at `offset`. */
   locate(bytes: Uint8Array, offset: number, row: number, index: number, format: UnitFormat): number {
     const fixed = this.attrFixed[index] as number;
     if (fixed !== 0xffff_ffff) return offset + fixed;
@@ -147,10 +147,10 @@ export class AbbrevTable {
   }
 }
 
-/** What a byte of the section takes in a table's columns. */
+/** Cost of one byte of the section in a table's columns. */
 const BYTES_IN_TABLE = 12;
 
-/** Compiled tables by offset and unit format. Units that point into each other's tables cannot make it work without bound. */
+/** Compiled tables by offset and unit format. The work is bounded, because units may point into each other's tables. */
 export class AbbrevCache {
   readonly #section: Uint8Array;
   readonly #budget: Budget;

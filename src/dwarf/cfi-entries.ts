@@ -1,13 +1,14 @@
-// CIEs and FDEs of .debug_frame (DWARF 5, section 6.4.1, versions 1, 3 and 4) and .eh_frame (LSB core specification, "Exception
-// Frames", version 1):
+// CIEs and FDEs of .debug_frame (DWARF 5, section 6.4.1, versions 1, 3 and 4) and .eh_frame (LSB core specification,
+// "Exception Frames", version 1):
 //
 //   length (4, or ffffffff and 8) | id or CIE pointer (4 or 8) | ...
 //   CIE  version (1) | augmentation, NUL | [v4: address size, segment size] | code align (uleb) | data align (sleb) |
 //        return address register (v1: 1, else uleb) | [z: length, then data] | initial instructions
 //   FDE  first address, length of the range (encoded) | [z: length, then data] | instructions
 //
-// Augmentations: `eh`, and z with any of R, S, L, P, B, G; of these without z those that have no data. Refused, entry by entry: others
-// without z, segments, 32-bit addresses in version 4. .eh_frame_hdr is not needed and not read: its search table says nothing that the entries do not.
+// Augmentations: `eh`, and z with any of R, S, L, P, B, G; of these without z those that have no data. Refused, entry
+// by entry: others without z, segments, 32-bit addresses in version 4. .eh_frame_hdr is not needed and not read: its
+// search table says nothing that the entries do not.
 import { highHalf, lowHalf } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
@@ -64,7 +65,7 @@ export class CfiSection {
     return this.name === '.eh_frame';
   }
 
-  /** The FDEs of code that is loaded, in the order of the file. What cannot be read is told to `warn` and left out. */
+  /** The FDEs of loaded code, in the order of the file. Unreadable ones are reported to `warn` and left out. */
   *fdes(warn: (message: string) => void): Generator<Fde> {
     let next = 0;
     while (next < this.bytes.length) {
@@ -79,7 +80,7 @@ export class CfiSection {
         if (!isDamage(error)) throw error;
         this.#elf.budget.fault(this.name);
         warn(`${this.name} at offset 0x${at.toString(16)}: ${messageOf(error)}`);
-        // Without a length there is no way to the next entry.
+        // Without a length the next entry cannot be found.
         if (next === at) return;
       }
     }
@@ -160,7 +161,7 @@ export class CfiSection {
           case 'G':
             break;
           default:
-            // The length says where it ends, whatever it is.
+            // The length gives its end, whatever the entry is.
             break loop;
         }
       }
@@ -191,7 +192,7 @@ export class CfiSection {
     return { cie, section: this, low, high: low + length, start: r.offset, end };
   }
 
-  /** An encoded pointer; NaN for one outside every address space. `base` is what funcrel counts from. */
+  /** An encoded pointer; NaN for one outside every address space. funcrel counts from `base`. */
   pointer(r: ByteReader, cie: Cie, base: CodeAddress): CodeAddress {
     return this.#pointer(r, cie.encoding, base);
   }
@@ -242,7 +243,7 @@ interface Entry {
   readonly cieAt: number;
 }
 
-/** What is written for a pointer: two little-endian words, the second one the sign of the first where that is all there is. */
+/** The raw value of a pointer: two little-endian words. If only one is stored, the second is the sign of the first. */
 function rawPointer(r: ByteReader, format: number): [low: number, high: number] {
   switch (format) {
     case DW_EH_PE.absptr:

@@ -1,5 +1,5 @@
-// Expressions of call frame information: DWARF 5, section 6.4.2, "the following restrictions apply": no calls, no objects, no
-// CFA, no addresses by index. What remains is the stack operations, registers and memory.
+// Expressions of call frame information: DWARF 5, section 6.4.2, "the following restrictions apply": no calls, no
+// objects, no CFA, no addresses by index. What remains is the stack operations, registers and memory.
 //
 // Steps and stack are bounded.
 import { type Addr, addr } from '../base/addr.js';
@@ -17,7 +17,7 @@ export interface CfiOperands {
   memory(address: Addr, size: number): bigint | undefined;
 }
 
-/** The value that is left on top, or undefined when an operand is not to be had. Throws `DWARF_EXPRESSION`. */
+/** The value that is left on top, or undefined if an operand is not available. Throws `DWARF_EXPRESSION`. */
 export function evaluateCfi(
   expression: Uint8Array,
   initial: bigint | undefined,

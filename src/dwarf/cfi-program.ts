@@ -1,8 +1,8 @@
-// Call frame programs: DWARF 5, section 6.4.2. A program is run once into rows, each valid from its address to the next row's;
-// the rows of one FDE share what did not change between them.
+// Call frame programs: DWARF 5, section 6.4.2. A program is run once into rows, each valid from its address to the
+// next row's; the rows of one FDE share what did not change between them.
 //
-// Bounded: each instruction adds at most one row, the stack of remembered states is limited, and so is what all rows of one FDE
-// may hold together.
+// Bounded: each instruction adds at most one row. The stack of remembered states and the rules of all rows of one FDE
+// are limited.
 import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
 import type { CfaRule, RegisterRule, UnwindRow } from '../base/unwind-row.js';
@@ -11,7 +11,7 @@ import { DW_CFA } from './cfi-codes.js';
 import type { Cie, Fde } from './cfi-entries.js';
 
 const MAX_REMEMBERED = 256;
-/** Rules in all rows of an FDE together: real ones stay below a few hundred. */
+/** The most rules in all rows of an FDE together: real ones stay below a few hundred. */
 const MAX_RULES = 200_000;
 /** DWARF numbers end at 8191 on RISC-V (CSRs), far lower elsewhere. */
 const MAX_REGISTER = 0xffff;
@@ -20,7 +20,7 @@ const MAX_REGISTER = 0xffff;
 export class CfiTable {
   readonly #starts: readonly CodeAddress[];
   readonly #rows: readonly UnwindRow[];
-  /** What all rows hold together. */
+  /** Rules in all rows. */
   readonly rules: number;
 
   /** Throws `DWARF_CFI` for a damaged program. */
@@ -203,7 +203,7 @@ class Program {
         case DW_CFA.def_cfa_register: {
           const register = r.uleb();
           if (this.#cfa?.kind === 'expression') throw damaged('it gives a register to a CFA that has no offset');
-          // GNU as begins RISC-V's so, with no offset said before.
+          // GNU as begins RISC-V's programs like this, without an offset before.
           this.#cfa = { kind: 'register', register, offset: this.#cfa?.offset ?? 0 };
           break;
         }

@@ -7,19 +7,20 @@ import { type CodeAddress, type CodeSpace, lastNotAbove } from '../elf/index.js'
 import { CfiSection, type Fde } from './cfi-entries.js';
 import { CfiTable } from './cfi-program.js';
 
-/** Rows kept by address: more than any stack has, few enough to forget about. */
+/** Rows kept by address: more than any stack has, but few in memory. */
 const MAX_CACHED = 0x1_0000;
 const BYTES_OF_RULE = 64;
 const BYTES_OF_FUNCTION = 128;
 
 /**
- * The call frame information of one ELF, from .eh_frame and .debug_frame together: an ELF may have its own functions in one and its
- * libraries' in the other. Loading reads the entries' ranges; a function's program is run when one of its rows is asked for.
+ * The call frame information of one ELF, from .eh_frame and .debug_frame together: an ELF may have its own functions
+ * in one and its libraries' in the other. Loading reads the entries' ranges. A function's program is run when one of
+ * its rows is asked for.
  */
 export class CallFrames {
   /** What could not be used, one sentence each. */
   readonly warnings: string[] = [];
-  /** In the order of their code; of two for the same function, the one from .debug_frame stands last and is found. */
+  /** In the order of their code. Of two for the same function, the one from .debug_frame is last and is found. */
   readonly #fdes: readonly Fde[];
   readonly #lows: Float64Array;
   readonly #codes: CodeSpace;
@@ -40,7 +41,7 @@ export class CallFrames {
     this.#lows = Float64Array.from(this.#fdes, ({ low }) => low);
   }
 
-  /** Throws `ELF_DAMAGED` when a section cannot be unpacked; damaged entries only become warnings. */
+  /** Throws `ELF_DAMAGED` if a section cannot be unpacked; damaged entries only become warnings. */
   static load(elf: ElfFile): CallFrames {
     return new CallFrames(elf);
   }
@@ -55,7 +56,7 @@ export class CallFrames {
     for (const { low, high } of this.#fdes) yield { low, high };
   }
 
-  /** Whether the function there may be entered in its middle by an unwinder. */
+  /** Whether an unwinder may enter the function there in its middle (landing pads). */
   hasLandingPads(address: Addr): boolean {
     const code = this.#codes.toCode(address);
     let index = lastNotAbove(this.#lows, this.#lows.length, code);
@@ -67,12 +68,12 @@ export class CallFrames {
     return false;
   }
 
-  /** How to leave the frame whose pc (for a caller: the pc less one) is this; undefined where nothing covers it. */
+  /** The row for the frame with this pc (for a caller: the pc less one); undefined if no entry covers it. */
   rowAt(address: Addr): UnwindRow | undefined {
     return this.row(this.#codes.toCode(address));
   }
 
-  /** The same by the number that the ELF's tables have for the address. */
+  /** The same by the address's number in the ELF's tables. */
   row(code: CodeAddress): UnwindRow | undefined {
     const known = this.#rows.get(code);
     if (known !== undefined || this.#rows.has(code)) return known;

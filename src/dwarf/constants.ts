@@ -1,6 +1,7 @@
-// The names and numbers of DWARF 5, spelled as the specification spells them (section 7.5.3 tags, 7.5.4 attributes, 7.5.5 and 7.5.6
-// forms, 7.5.1 unit types), with the GNU extensions that gcc and clang emit in DWARF 4. Numbers that nothing reads by name are left out: an
-// unknown tag or attribute is skipped by its form and never refused. Opcodes of expressions are in op-codes.ts.
+// The names and numbers of DWARF 5, spelled as in the specification (section 7.5.3 tags, 7.5.4 attributes, 7.5.5 and
+// 7.5.6 forms, 7.5.1 unit types). The GNU extensions that gcc and clang emit in DWARF 4 are included. Numbers that no
+// code reads by name are left out, because an unknown tag or attribute is skipped by its form and never refused.
+// Opcodes of expressions are in op-codes.ts.
 
 /** DWARF 5, table 7.3. */
 export const DW_TAG = {

@@ -28,20 +28,20 @@ import { staticAddress } from './static-address.js';
 import { readUnitHeaders, Unit } from './unit.js';
 import { UnitIndex } from './unit-index.js';
 
-/** What the first thing that cannot be used is told as. */
+/** The text of the first warning about what cannot be used. */
 const PARTLY_USED =
   'a part of the debug info cannot be used, and what is in it is missing here: build the program again, or see the others with --log debug';
-/** What a unit takes in memory, and a range in tables. */
+/** Memory of a unit, and of a range in tables. */
 const BYTES_OF_UNIT = 512;
 const BYTES_OF_RANGE = 64;
-/** Offsets of DIEs stand in 32-bit columns. */
+/** Offsets of DIEs are kept in 32-bit columns. */
 const MAX_INFO = 0xffff_ffff;
 
 export interface SourcePosition {
   /** The full path, as the compiler recorded it. */
   readonly file: string;
   readonly line: number;
-  /** From 1; 0 where the compiler did not say. */
+  /** From 1; 0 if the compiler did not say. */
   readonly column: number;
 }
 
@@ -58,8 +58,8 @@ export interface FunctionInfo {
 }
 
 /**
- * The debug info of one ELF. Loading reads the unit headers only; what is asked for is indexed unit by unit. A damaged unit is
- * left out with a warning and the rest used.
+ * The debug info of one ELF. Loading reads the unit headers only; the rest is indexed unit by unit on request. A
+ * damaged unit is left out with a warning and the others are used.
  */
 export class DebugInfo {
   readonly elf: ElfFile;
@@ -104,8 +104,8 @@ export class DebugInfo {
   }
 
   /**
-   * Finds the units. Throws `DWARF_MISSING` (no debug info), `DWARF_SPLIT` (all of it is in .dwo files), `DWARF_RELOCATABLE` (an object file, whose sections are not linked
-   * yet), or `ELF_DAMAGED`.
+   * Finds the units. Throws `DWARF_MISSING` (no debug info), `DWARF_SPLIT` (all of it is in .dwo files) or
+   * `ELF_DAMAGED`. Throws `DWARF_RELOCATABLE` for an object file, because its sections are not linked yet.
    */
   static load(elf: ElfFile, options: { readonly logger?: Logger } = {}): DebugInfo {
     if (!elf.has('.debug_info')) {
@@ -130,8 +130,8 @@ export class DebugInfo {
   }
 
   /**
-   * Notes something that could not be used, once; the first is logged as a warning, since results lack what is in it.
-   * Bounded: a damaged file could fill memory with complaints.
+   * Notes something that could not be used, once. The first is logged as a warning, because results lack its content.
+   * Bounded: a damaged file could fill memory with warnings.
    */
   warn(message: string): void {
     this.elf.budget.fault('debug info');
@@ -145,7 +145,7 @@ export class DebugInfo {
     else this.#log.warn({ elf: this.elf.path, debug_info: message }, PARTLY_USED);
   }
 
-  /** The unit that holds a DIE offset. */
+  /** The unit with a DIE offset. */
   unitAt(offset: number): Unit | undefined {
     const unit = this.units[lastNotAbove(this.#starts, this.#starts.length, offset)];
     return unit !== undefined && offset < unit.end ? unit : undefined;
@@ -156,7 +156,7 @@ export class DebugInfo {
     return this.#signatures.get(signature);
   }
 
-  /** The DIE at an offset; undefined where no unit holds it. Throws `DWARF_DAMAGED` where none can be read there. */
+  /** The DIE at an offset; undefined if no unit has it. Throws `DWARF_DAMAGED` if none can be read there. */
   die(offset: number): Die | undefined {
     const unit = this.unitAt(offset);
     return unit === undefined ? undefined : Die.at(unit, offset);
@@ -172,7 +172,7 @@ export class DebugInfo {
     return index;
   }
 
-  /** The code that a unit or function covers, for a table: without the ranges of what the linker discarded. */
+  /** The code that a unit or function covers, for a table; without ranges of code that the linker discarded. */
   rangesForTable(die: Die | DieCursor): AddressRange[] {
     const ranges = rangesOf(die).filter((r) => this.elf.isLoaded(r.low));
     this.elf.budget.hold(ranges.length * BYTES_OF_RANGE, 'the ranges of functions');
@@ -191,14 +191,14 @@ export class DebugInfo {
   }
 
   /**
-   * The types of a name, as {@link NameIndex.find} reads it; of a type that many units have, the first DIE. Types are one when
-   * full name, kind and size are. Declarations without a definition do not count.
+   * The types of a name, as {@link NameIndex.find} reads it; if many units have a type, its first DIE. Two types are
+   * the same if full name, kind and size are equal. Declarations without a definition do not count.
    */
   typesNamed(name: string): Die[] {
     return this.#distinct(name, 'type', (die) => `${die.tag} ${die.number(DW_AT.byte_size)} ${qualifiedName(die)}`);
   }
 
-  /** The functions of a name: those with code of their own, and those whose every copy is inlined. */
+  /** The functions of a name: those with code of their own, and those that were inlined everywhere. */
   functionsNamed(name: string): Die[] {
     const found = this.#distinct(name, 'function', (die) => `${die.offset}`);
     const origins = new Set(found.map((die) => die.reference(DW_AT.abstract_origin)));
@@ -211,8 +211,8 @@ export class DebugInfo {
   }
 
   /**
-   * Where everything of a name begins, in ascending order: ELF symbols spelled like this (mangled or not), functions and static
-   * variables. A function whose every copy is inlined has no address.
+   * The addresses of everything with a name, in ascending order: ELF symbols spelled like this (mangled or not),
+   * functions and static variables. A function that was inlined everywhere has no address.
    */
   addressesNamed(name: string): Addr[] {
     const found = new Set<bigint>(this.elf.symbols.named(name).map((symbol) => symbol.address));
@@ -236,7 +236,7 @@ export class DebugInfo {
     return [...found.values()];
   }
 
-  /** The function that covers an address, and where it is declared; not the inlined ones inside it. */
+  /** The function that covers an address, and where it is declared; without the functions inlined there. */
   functionAt(address: Addr): FunctionInfo | undefined {
     return this.elf.budget.answer(() => this.#functionAt(address));
   }
@@ -260,12 +260,12 @@ export class DebugInfo {
     });
   }
 
-  /** What stands at an address: its symbol, its line, and its function with those inlined there. */
+  /** What is at an address: its symbol, its line, and its function with those inlined there. */
   frameAt(address: Addr): CodePlace {
     return this.elf.budget.answer(() => codePlace(this, address));
   }
 
-  /** The source position of an address; undefined where no line table covers it or it belongs to no source line. */
+  /** The source position of an address; undefined if no line table covers it or it belongs to no source line. */
   lineAt(address: Addr): SourcePosition | undefined {
     return this.elf.budget.answer(() => this.#lineAt(address));
   }
@@ -301,7 +301,7 @@ export class DebugInfo {
     return { file, line: through(die, (d) => d.number(DW_AT.decl_line)) };
   }
 
-  /** The header of a unit's line table; undefined where there is none or it is damaged. */
+  /** The header of a unit's line table; undefined if there is none or it is damaged. */
   lineHeader(unit: Unit): LineHeader | undefined {
     const offset = this.attempt(unit, () => unit.stmtList);
     if (offset === undefined) return undefined;
@@ -316,7 +316,7 @@ export class DebugInfo {
     return this.#headers.get(offset);
   }
 
-  /** A unit's line table, run on first use; undefined where there is none or it is damaged. */
+  /** A unit's line table, run on first use; undefined if there is none or it is damaged. */
   lineTable(unit: Unit): LineTable | undefined {
     const header = this.lineHeader(unit);
     if (header === undefined) return undefined;
@@ -330,7 +330,10 @@ export class DebugInfo {
     return this.#lines.get(header.offset);
   }
 
-  /** Runs something that reads a unit; damage there becomes a warning and `undefined`. What is about all of the file is thrown. */
+  /**
+   * Runs a function that reads a unit. Damage in the unit becomes a warning and `undefined`. Errors about the whole
+   * file are thrown.
+   */
   attempt<T>(unit: Unit, read: () => T): T | undefined {
     try {
       return read();
@@ -350,7 +353,7 @@ export class DebugInfo {
         if (ranges.length === 0) without.add(unit);
         for (const { low, high } of ranges) list.add(low, high, unit.index);
       }
-      // A unit's root is the better witness: compilers leave .debug_aranges out, or put variables into it.
+      // A unit's root is preferred, because compilers leave .debug_aranges out, or put variables into it.
       if (without.size > 0) {
         readAranges(this, (unit, low, high) => {
           if (without.has(unit) && this.elf.isLoaded(low)) list.add(low, high, unit.index);
@@ -361,7 +364,7 @@ export class DebugInfo {
     }
     const known = this.units[this.#byAddress.find(code)];
     if (known !== undefined) return known;
-    // A unit whose root names no ranges may hold functions all the same.
+    // A unit whose root names no ranges may have functions all the same.
     this.elf.budget.spend(this.#withoutRanges.length, 'the units');
     return this.#withoutRanges.find((unit) => this.attempt(unit, () => this.indexOf(unit).functionAt(code)));
   }

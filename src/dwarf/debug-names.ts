@@ -5,9 +5,9 @@
 //   | foreign signatures (8 each) | buckets (4 each) | hashes (4 each, where there are buckets) | string offsets | entry offsets
 //   | abbreviations | entry pool
 //
-// Its own hash table is not used: its entries go into the engine's, so that one lookup serves units with and without an index. Left
-// out: entries of foreign type units (in .dwo files), and an index that is damaged anywhere or does not tell where its entries are
-// (gdb's): its units are then scanned.
+// Its own hash table is not used. Its entries go into rsptrace's index, so that one lookup serves units with and
+// without .debug_names. Left out are entries of foreign type units (in .dwo files). Also left out is an index that is
+// damaged anywhere or does not say where its entries are (gdb's). Its units are then scanned.
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { DW_AT, DW_FORM, DW_TAG } from './constants.js';
@@ -77,7 +77,7 @@ function readIndex(debug: DebugInfo, r: ByteReader, offsetSize: number, covered:
   ];
   r.skip(Math.min(r.remaining, (textSize + 3) & ~3));
   const word = (at: ByteReader): number => (offsetSize === 8 ? at.u64n() : at.u32());
-  // All tables have a place before any of them is read: a count is never larger than what is there.
+  // Every table's place is known before any of them is read, so a count is never larger than the section allows.
   const table = (count: number, size: number): ByteReader => {
     const at = r.offset;
     r.skip(count * size);
@@ -104,7 +104,7 @@ function readIndex(debug: DebugInfo, r: ByteReader, offsetSize: number, covered:
   const types = Array.from({ length: typeCount }, () => unitAt(word(typeTable)));
   const found = { units: [...units, ...types], hashes: [] as number[], offsets: [] as number[], kinds: [] as number[] };
   const text = debug.sections.get('.debug_str');
-  // Lists of entries may share their tails; read over and over they would be no real index.
+  // Lists of entries may share their tails. No real index reads the same tail over and over.
   let budget = pool.remaining * 2 + nameCount;
   debug.elf.budget.spend(budget, '.debug_names');
   for (let i = 0; i < nameCount; i++) {
@@ -135,7 +135,7 @@ function readIndex(debug: DebugInfo, r: ByteReader, offsetSize: number, covered:
   return found;
 }
 
-/** What an entry leads to: of an inlined copy, the function that it is a copy of. */
+/** The target of an entry: for an inlined copy, the function that it is a copy of. */
 function target(unit: Unit, offset: number, tag: number): { offset: number; kind: number } | undefined {
   const kind = kindOf(tag);
   if (kind !== 0) return { offset, kind };
@@ -155,7 +155,7 @@ function readAbbreviations(r: ByteReader): Map<number, Abbreviation> {
       const index = r.uleb();
       const form = r.uleb();
       if (index === 0 && form === 0) break;
-      // Its value would stand here: no producer writes one.
+      // Its value would be here, but no producer writes one.
       if (form === DW_FORM.implicit_const) throw new RsptraceError('DWARF_UNKNOWN_FORM', 'it uses implicit_const');
       attributes.push({ index, form });
     }
@@ -175,7 +175,7 @@ function readEntry(r: ByteReader, { attributes }: Abbreviation): { unit?: number
   return entry;
 }
 
-/** Constants, references inside the unit and flags; what is of no use here is passed over. */
+/** Constants, references inside the unit and flags; other values are skipped. */
 function readValue(r: ByteReader, form: number): number {
   const size = fixedSize(form, { version: 5, addressSize: 8, offsetSize: 4 });
   switch (size) {

@@ -1,8 +1,8 @@
 // Rust (legacy `_ZN...17h<hash>E` and v0 `_R...`) and C++ names, by Mozilla's WebAssembly build of rustc-demangle.
 //
-// The package is made for bundlers: its entry imports the .wasm file as a module, which Node does not do. So the module is
-// instantiated here, on first use (4 ms), from the same files. What Futures there are is known by demangled names: without the
-// demangler nothing can be said, so that it cannot be loaded is an error.
+// The package is made for bundlers: its entry imports the .wasm file as a module, which Node does not do. So the
+// module is instantiated here, on first use (4 ms), from the same files. If it cannot be loaded, that is an error,
+// because Futures are found by demangled names.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import * as glue from 'gecko-profiler-demangle/index_bg.js';
@@ -10,10 +10,13 @@ import { Budget } from '../base/budget.js';
 import { partMissing } from '../base/errors.js';
 
 const PACKAGE = 'gecko-profiler-demangle';
-/** Names longer than this stay as they are: they cost time and no one reads them. Back references make short names long. */
+/**
+ * Names longer than this stay mangled, because they cost time and nobody reads them. Back references make short names
+ * long.
+ */
 const MAX_LENGTH = 32_768;
 const MAX_DEMANGLED = 0x1_0000;
-/** Units of the budget: a letter that comes out takes some 0.2 us, a new instance after a trap 4 ms. */
+/** Units of the budget: a letter of output takes some 0.2 us, a new instance after a trap 4 ms. */
 const PER_LETTER = 4;
 const PER_TRAP = 100_000;
 
@@ -35,8 +38,8 @@ let compiled: object | undefined;
 let instance: Exports | undefined;
 
 /**
- * `labkern::work::leaf_io::{closure#0}` for a mangled name, without hashes; any other name comes back as it is.
- * `budget` is that of the file which the name is from. Throws `PART_MISSING`, `ELF_TOO_COSTLY`.
+ * `labkern::work::leaf_io::{closure#0}` for a mangled name, without hashes; any other name is returned unchanged.
+ * `budget` is that of the name's file. Throws `PART_MISSING`, `ELF_TOO_COSTLY`.
  */
 export function demangle(name: string, budget = new Budget('a name', name.length)): string {
   if (name.length > MAX_LENGTH || !/^_?_?[RZ]/.test(name)) return name;
@@ -46,15 +49,16 @@ export function demangle(name: string, budget = new Budget('a name', name.length
   try {
     text = glue.demangle_any(name);
   } catch {
-    // A trap (a crafted name that exhausts the stack) leaves the instance in an unknown state: the next name gets a new one. The glue
-    // takes its view of the memory anew only where the old one is detached, as it is after the memory has grown.
+    // A trap (a crafted name that exhausts the stack) leaves the instance in an unknown state: the next name gets a
+    // new one. The glue renews its view of the memory only if the old one is detached, as it is after the memory has
+    // grown.
     instance.memory.grow(0);
     instance = undefined;
     budget.spend(PER_TRAP, 'mangled names');
     return name;
   }
   budget.spend(PER_LETTER * text.length, 'mangled names');
-  // What it cannot demangle comes back without its underscore, a custom of Mach-O.
+  // A name that it cannot demangle is returned without its underscore, a custom of Mach-O.
   return text === name.slice(1) || text.length > MAX_DEMANGLED ? name : text;
 }
 

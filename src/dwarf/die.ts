@@ -1,5 +1,5 @@
-// Debugging information entries: DWARF 5, sections 2.3 and 7.5.2. An entry is an abbreviation code (uleb; 0 ends a list of
-// children) and the values of the attributes that its declaration names.
+// Debugging information entries: DWARF 5, sections 2.3 and 7.5.2. An entry is an abbreviation code (uleb; 0 ends a
+// list of children) and the values of the attributes that its declaration names.
 import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
 import { DW_AT } from './constants.js';
 import { lebEnd, ulebAt } from './form-sizes.js';
@@ -186,14 +186,14 @@ export class Die extends Entry {
 }
 
 /**
- * Walks entries in the order of the file without making an object for each: `while (cursor.next())`. It stands on one entry at
- * a time; `depth` counts from where it began.
+ * Walks entries in the order of the file without making an object for each: `while (cursor.next())`. It is at one
+ * entry at a time; `depth` counts from where it began.
  */
 export class DieCursor extends Entry {
   depth = 0;
   #next: number;
   #level = 0;
-  /** The next entry is read behind the current one's attributes: found only when it is needed. */
+  /** The next entry begins behind the current one's attributes. Their end is found only when it is needed. */
   #pending = false;
 
   /** From the DIE at `offset` to the end of its list of siblings. */

@@ -1,4 +1,4 @@
-// The operations of DWARF expressions that need nothing but the stack: DWARF 5, sections 2.5.1.1 (literals), 2.5.1.3 (stack
+// The operations of DWARF expressions that need only the stack: DWARF 5, sections 2.5.1.1 (literals), 2.5.1.3 (stack
 // operations, without the dereferences) and 2.5.1.4 (arithmetic and logic).
 import type { ByteReader } from '../base/byte-reader.js';
 import {
@@ -42,7 +42,7 @@ export class ValueStack {
   }
 }
 
-/** Carries an operation out on the stack; false when it is not one of those that need nothing else. */
+/** Runs an operation on the stack; false if it needs more than the stack. */
 export function operate(stack: ValueStack, op: number, r: ByteReader): boolean {
   if (op >= DW_OP.lit0 && op <= DW_OP.lit31) {
     stack.push(generic(op - DW_OP.lit0));

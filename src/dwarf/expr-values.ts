@@ -1,5 +1,5 @@
-// Values on the stack of a DWARF expression: DWARF 5, section 2.5.1. Generic values are 64 bits wide without a sign; typed ones
-// (DW_OP.const_type, regval_type, deref_type, convert, reinterpret) have a base type's size and encoding.
+// Values on the stack of a DWARF expression: DWARF 5, section 2.5.1. Generic values are 64 bits wide without a sign;
+// typed ones (DW_OP.const_type, regval_type, deref_type, convert, reinterpret) have a base type's size and encoding.
 import { RsptraceError } from '../base/errors.js';
 import { DW_AT, DW_ATE, DW_TAG } from './constants.js';
 import type { Unit } from './unit.js';
@@ -74,7 +74,8 @@ export function convert(v: Value, type: BaseType | undefined): Value {
     if (type?.kind === 'float') return fromFloat(value, type);
     return typed(Number.isFinite(value) ? BigInt(Math.trunc(value)) : 0n, type);
   }
-  // A generic value has no sign, but converts as a signed one (what gcc's and clang's expressions rely on is the same bits).
+  // A generic value has no sign, but converts as a signed one (what gcc's and clang's expressions rely on is the same
+  // bits).
   const value = signed(v);
   return type?.kind === 'float' ? fromFloat(Number(value), type) : typed(value, type);
 }

@@ -1,9 +1,9 @@
-// DWARF expressions and location descriptions: DWARF 5, sections 2.5 and 2.6, opcodes of section 7.7.1, and the GNU forms of
-// DWARF 4 producers.
+// DWARF expressions and location descriptions: DWARF 5, sections 2.5 and 2.6, opcodes of section 7.7.1, and the GNU
+// forms of DWARF 4 producers.
 //
-// An evaluation asks for what it needs from outside (a register, memory, the frame base ...) and goes on with the answer, so the
-// same code runs against a live stub, a dump, or nothing. Refused: the xderef family (no address spaces here). Steps and stack are
-// bounded: a crafted expression may loop.
+// An evaluation asks for what it needs from outside (a register, memory, the frame base ...) and goes on with the
+// answer. So the same code runs against a live stub, a dump, or nothing. Refused: the xderef family (no address
+// spaces here). Steps and stack are bounded, because a crafted expression may loop.
 import { type Addr, addr } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { DW_AT } from './constants.js';
@@ -13,7 +13,7 @@ import { indexedWord, littleEndian } from './forms.js';
 import { DW_OP } from './op-codes.js';
 import type { Unit } from './unit.js';
 
-/** What an evaluation asks for. The answer is an unsigned number, or undefined when it is not to be had. */
+/** A request of an evaluation. The answer is an unsigned number, or undefined if it is not available. */
 export type Need =
   | { readonly kind: 'register'; readonly register: number }
   /** `size` bytes, at most 16, as a little-endian number. */
@@ -23,7 +23,7 @@ export type Need =
   | { readonly kind: 'object-address' }
   /** The address of thread-local storage at an offset. */
   | { readonly kind: 'tls'; readonly offset: bigint }
-  /** What the expression was worth when the function was entered. */
+  /** The value of an expression at the function's entry. */
   | { readonly kind: 'entry-value'; readonly expression: Uint8Array };
 
 export type Answer = bigint | undefined;
@@ -51,7 +51,7 @@ export type Evaluated = { readonly pieces: readonly Piece[] } | { readonly missi
 const MAX_STEPS = 10_000;
 const MAX_CALLS = 16;
 
-/** Evaluates with answers that are at hand. Throws `DWARF_EXPRESSION` for a damaged expression. */
+/** Evaluates with answers that are available at once. Throws `DWARF_EXPRESSION` for a damaged expression. */
 export function evaluate(expression: Uint8Array, unit: Unit, answer: (need: Need) => Answer): Evaluated {
   const evaluation = begin(expression, unit);
   let step = evaluation.next();
@@ -63,7 +63,7 @@ export function evaluate(expression: Uint8Array, unit: Unit, answer: (need: Need
   return { pieces: step.value };
 }
 
-/** The same with answers that have to be fetched. */
+/** The same with answers that must be fetched. */
 export async function evaluateAsync(
   expression: Uint8Array,
   unit: Unit,
@@ -87,7 +87,7 @@ class Evaluation {
   readonly #unit: Unit;
   readonly #stack = new ValueStack();
   readonly #pieces: Piece[] = [];
-  /** What the next piece, or the end, finds other than an address on the stack. */
+  /** The place for the next piece, or for the end, if it is not an address on the stack. */
   #location: Location | undefined;
   #steps = 0;
 

@@ -1,9 +1,10 @@
-// How many bytes each form takes in .debug_info: DWARF 5, sections 7.5.5 and 7.5.6; DWARF 2's ref_addr is as wide as an address.
+// How many bytes each form takes in .debug_info: DWARF 5, sections 7.5.5 and 7.5.6; DWARF 2's ref_addr is as wide as
+// an address.
 import { RsptraceError } from '../base/errors.js';
 import type { UnitFormat } from './abbrev.js';
 import { DW_FORM } from './constants.js';
 
-/** What {@link fixedSize} answers for forms whose size stands in the bytes themselves. */
+/** Results of {@link fixedSize} for forms whose size is stored with the value. */
 export const SKIP = {
   leb: -1,
   string: -2,
@@ -87,7 +88,10 @@ export function fixedSize(form: number, format: UnitFormat): number {
   }
 }
 
-/** Past one value of variable size. Reads past the end of `bytes` see zeros; the result then lies past the end too, or at it. */
+/**
+ * The offset behind one value of variable size. Reads past the end of `bytes` see zeros; then the result is at the
+ * end or past it.
+ */
 export function skipStep(bytes: Uint8Array, offset: number, step: number, format: UnitFormat): number {
   let at = offset;
   switch (step) {
@@ -155,7 +159,10 @@ export function ulebAt(bytes: Uint8Array, at: number): number {
   return value;
 }
 
-/** Behind a LEB128 number. One of more bytes than any producer pads to ends there: a damaged file may hold one without an end. */
+/**
+ * The offset behind a LEB128 number. It ends after more bytes than any producer writes, because in a damaged file one
+ * may have no end.
+ */
 export function lebEnd(bytes: Uint8Array, offset: number): number {
   let at = offset;
   while ((bytes[at] ?? 0) >= 0x80 && at - offset < MAX_LEB) at++;

@@ -1,7 +1,9 @@
-// Attribute values: DWARF 5, section 7.5.5 (classes) and 7.5.6 (forms). Each reader serves one class and answers undefined for a
-// form of another class; what lies outside the unit or the section it points into throws `DWARF_DAMAGED`.
+// Attribute values: DWARF 5, section 7.5.5 (classes) and 7.5.6 (forms). Each reader serves one class and returns
+// undefined for a form of another class. A value outside its unit, or outside the section it points into, throws
+// `DWARF_DAMAGED`.
 //
-// References into a supplementary file (ref_sup, strp_sup, GNU_ref_alt, GNU_strp_alt) are undefined: the file is not opened.
+// References into a supplementary file (ref_sup, strp_sup, GNU_ref_alt, GNU_strp_alt) are undefined: the file is not
+// opened.
 import { RsptraceError } from '../base/errors.js';
 import type { CodeAddress } from '../elf/index.js';
 import { asText, textAt } from '../elf/index.js';
@@ -9,7 +11,7 @@ import { DW_FORM } from './constants.js';
 import { lebEnd, u16At, u32At, ulebAt } from './form-sizes.js';
 import type { Unit } from './unit.js';
 
-/** A form and where its value stands in the unit's section; `implicit` is implicit_const's value. */
+/** A form and the place of its value in the unit's section; `implicit` is implicit_const's value. */
 export interface Located {
   form: number;
   at: number;
@@ -59,7 +61,10 @@ function uleb(unit: Unit, at: number): number {
   return ulebAt(unit.bytes, at);
 }
 
-/** Constants, section offsets and list indices as a number; beyond 2^53 they lose precision, so use {@link readBig} for values. */
+/**
+ * Constants, section offsets and list indices as a number; beyond 2^53 they lose precision, so use {@link readBig}
+ * for values.
+ */
 export function readNumber(unit: Unit, v: Located): number | undefined {
   switch (v.form) {
     case DW_FORM.data1:
@@ -142,7 +147,7 @@ export function readString(unit: Unit, v: Located): string | undefined {
   }
 }
 
-/** Where a string stands in its section (.debug_line_str for line_strp, else .debug_str); undefined for other forms. */
+/** The place of a string in its section (.debug_line_str for line_strp, else .debug_str); undefined for other forms. */
 export function stringOffset(unit: Unit, v: Located): number | undefined {
   if (v.form === DW_FORM.strp || v.form === DW_FORM.line_strp) return fixed(unit, v.at, unit.offsetSize);
   const index = stringIndex(unit, v);

@@ -4,14 +4,17 @@ import type { Die } from './die.js';
 import { linkageNameOf, pathOf, stripGenerics } from './names.js';
 
 /**
- * A function's name with its modules and without generic arguments. DWARF calls an impl block `{impl#1}`; the mangled name tells
- * whose it is, in both manglings: `labkern::work::Disk::seek`, `<labkern::work::Disk as labkern::work::BlockDev>::read`.
+ * A function's name with its modules and without generic arguments. DWARF calls an impl block `{impl#1}`. The mangled
+ * name says which type it is for, in both manglings: `labkern::work::Disk::seek`, `<labkern::work::Disk as
+ * labkern::work::BlockDev>::read`.
  */
 export function functionName(die: Die): string {
   return namedPath(pathOf(die), linkageNameOf(die), die.unit.budget).join('::');
 }
 
-/** A path without generic arguments whose part up to the last `{impl#N}` is replaced by what the mangled name calls it. */
+/**
+ * A path without generic arguments. Its part up to the last `{impl#N}` is replaced by that part of the mangled name.
+ */
 export function namedPath(path: readonly string[], linkageName: string | undefined, budget: Budget): string[] {
   const plain = path.map(stripGenerics);
   const impl = lastImpl(plain);

@@ -4,8 +4,8 @@
 //   | [4, 5: maximum_operations_per_instruction (1)] | default_is_stmt (1) | line_base (1, signed) | line_range (1)
 //   | opcode_base (1) | standard_opcode_lengths (opcode_base - 1) | directories | files
 //
-// Version 5 describes directories and files by content type and form; before, they are zero-terminated strings. Source text
-// embedded by clang (DW_LNCT_LLVM_source), sizes, times and MD5 sums are passed over.
+// Version 5 describes directories and files by content type and form; before, they are zero-terminated strings.
+// Source text embedded by clang (DW_LNCT_LLVM_source), sizes, times and MD5 sums are passed over.
 import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
 import type { DwarfSections } from '../elf/index.js';
@@ -29,16 +29,21 @@ export interface LineHeader {
   readonly lineRange: number;
   readonly opcodeBase: number;
   readonly opcodeLengths: readonly number[];
-  /** As written; in version 5 entry 0 is the unit's own directory, before it the compilation directory is meant by 0. */
+  /**
+   * As written; in version 5 entry 0 is the unit's own directory, before it the compilation directory is meant by 0.
+   */
   readonly directories: readonly string[];
-  /** By the index that the program and DW_AT.decl_file use: from 0 in version 5, from 1 before (entry 0 is empty then). */
+  /**
+   * By the index that the program and DW_AT.decl_file use: from 0 in version 5, from 1 before (entry 0 is empty
+   * then).
+   */
   readonly files: (LineFile | undefined)[];
   /** Where the program begins and ends in .debug_line. */
   readonly program: number;
   readonly end: number;
 }
 
-/** What a byte of a header takes in lists of names: two bytes may be an entry. */
+/** Memory that one byte of a header takes in lists of names: two bytes may be an entry. */
 const BYTES_IN_TABLES = 24;
 
 /** Reads the header at an offset of .debug_line. Throws `DWARF_VERSION`, `INPUT_TRUNCATED` or `ELF_TOO_COSTLY`. */

@@ -1,8 +1,8 @@
-// Line number programs: DWARF 5, section 6.2.5. The program is run once into columns, a row an address where file, line or
-// column change; rows of one sequence cover [first, end_sequence), sequences are sorted afterwards.
+// Line number programs: DWARF 5, section 6.2.5. The program is run once into columns, a row an address where file,
+// line or column change; rows of one sequence cover [first, end_sequence), sequences are sorted afterwards.
 //
-// VLIW op_index is followed (maximum_operations_per_instruction) and dropped: addresses only. Each opcode emits at most one
-// row, so the program's length bounds the table.
+// VLIW op_index is followed (maximum_operations_per_instruction) and dropped: addresses only. Each opcode emits at
+// most one row, so the program's length bounds the table.
 import { ByteReader } from '../base/byte-reader.js';
 import { F64Column, U32Column } from '../base/growable.js';
 import type { ElfFile } from '../elf/index.js';
@@ -44,8 +44,8 @@ export class LineTable {
   readonly #sequenceEnd: Uint32Array;
 
   /**
-   * Runs the program of a line table of `elf`, which tells sequences of discarded functions (at 0 or another tombstone) apart and
-   * knows what the file's addresses lack to those in memory.
+   * Runs the program of a line table of `elf`. The ELF tells which sequences belong to discarded functions (at 0 or
+   * another tombstone), and the difference from the file's addresses to those in memory.
    */
   constructor(section: Uint8Array, header: LineHeader, elf: ElfFile) {
     this.header = header;

@@ -1,4 +1,5 @@
-// Numbers of the line number program (DWARF 5, section 7.22) and of the range and location lists (sections 7.25 and 7.29).
+// Numbers of the line number program (DWARF 5, section 7.22) and of the range and location lists (sections 7.25 and
+// 7.29).
 
 /** Standard line number opcodes. */
 export const DW_LNS = {

@@ -35,14 +35,14 @@ export function locationsOf(die: Die | DieCursor, attribute: number): LocationEn
   return readLocationList(unit, offset);
 }
 
-/** The expression that is valid at an address; a default entry serves where no other does. */
+/** The expression that is valid at an address; the default entry if no other one is. */
 export function locationAt(die: Die | DieCursor, attribute: number, pc: CodeAddress): Uint8Array | undefined {
   const entries = locationsOf(die, attribute);
   const exact = entries.find((e) => pc >= e.low && pc < e.high && e.low !== Number.NEGATIVE_INFINITY);
   return (exact ?? entries.find((e) => e.low === Number.NEGATIVE_INFINITY))?.expression;
 }
 
-/** The DWARF register that a value lies in, when its whole expression is one DW_OP.reg*; else undefined. */
+/** The DWARF register with a value, if its whole expression is one DW_OP.reg*; else undefined. */
 export function plainRegister(expression: Uint8Array): number | undefined {
   const op = expression[0];
   if (op === undefined) return undefined;

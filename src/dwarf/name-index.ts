@@ -15,9 +15,9 @@ const KIND_MASK = (1 << KIND_BITS) - 1;
 export type NamedKind = keyof typeof KIND;
 
 /**
- * Names -> entries, over all units: a hash table of DIE offsets in typed arrays, 10 to 12 bytes an entry. It comes from
- * .debug_names for the units that have one, from one pass over each of the others. Names themselves are not kept: a lookup reads
- * them from the entries that it finds.
+ * Names -> entries, over all units: a hash table of DIE offsets in typed arrays, 10 to 12 bytes an entry. It comes
+ * from .debug_names for the units that have one, from one pass over each of the others. Names themselves are not
+ * kept: a lookup reads them from the entries that it finds.
  */
 export class NameIndex {
   readonly #debug: DebugInfo;
@@ -66,9 +66,9 @@ export class NameIndex {
   }
 
   /**
-   * All entries of a kind with a name, in the order of the file: every unit that uses a type has its own. The name is the last
-   * part of a path or more of it (`Disk`, `work::Disk`, `labkern::work::Disk`; of a method its type's or its trait's); without generic
-   * arguments it finds all instances.
+   * All entries of a kind with a name, in the order of the file: every unit that uses a type has its own. The name is
+   * the last part of a path or more of it (`Disk`, `work::Disk`, `labkern::work::Disk`; of a method its type's or its
+   * trait's); without generic arguments it finds all instances.
    */
   *find(name: string, kind: NamedKind): Generator<Die> {
     const path = splitPath(name);

@@ -1,6 +1,7 @@
-// One pass over a unit for the names in it that a person asks for: types, functions, variables with a place of their own. DWARF 5,
-// section 6.1.1.1, says which entries an index holds; this one leaves out what is local to a function and takes functions without
-// code of their own (all copies inlined) too. Nothing is decoded: a name is hashed where it stands.
+// One pass over a unit for the names that users ask for: types, functions, and variables with a place of their own.
+// DWARF 5, section 6.1.1.1, says which entries an index has. This index leaves out names local to a function, and
+// includes functions without code of their own (inlined everywhere). Names are not decoded: a name is hashed in
+// place.
 import type { AbbrevTable } from './abbrev.js';
 import { DW_AT, DW_FORM, DW_TAG } from './constants.js';
 import { fixedSize, lebEnd, u32At, ulebAt } from './form-sizes.js';
@@ -15,7 +16,9 @@ export interface NameSink {
   add(hash: number, offset: number, kind: number): void;
 }
 
-/** A name is hashed up to its generic arguments, so that `Vec` and `Vec<u8>` are found in one place, and no further than this. */
+/**
+ * A name is hashed up to its generic arguments, so that `Vec` and `Vec<u8>` have one place; and no further than this.
+ */
 const MAX_HASHED = 256;
 const LESS = 0x3c;
 
@@ -36,10 +39,10 @@ export function hashText(name: string): number {
   return hashName(bytes, 0, bytes.length);
 }
 
-/** What is to be done with an entry of each declaration, worked out once for an abbreviation table. */
+/** What to do with entries of each declaration; computed once for an abbreviation table. */
 interface ScanPlan {
   readonly kind: Uint8Array;
-  /** Bytes of its attributes, or -1 where they vary. */
+  /** Bytes of its attributes, or -1 if they vary. */
   readonly size: Int32Array;
   /** Index of the attributes in the table's columns, or -1. */
   readonly name: Int32Array;
@@ -120,7 +123,7 @@ export function kindOf(tag: number): number {
   }
 }
 
-/** Adds the unit's names. Throws `DWARF_DAMAGED` and the like; what was found until then has been added. */
+/** Adds the unit's names. Throws `DWARF_DAMAGED` and the like; names found before the error were added. */
 export function scanNames(unit: Unit, sink: NameSink): void {
   const { bytes, abbrevs: table, base } = unit;
   unit.budget.spend(unit.end - unit.offset, 'the names in .debug_info');
@@ -150,7 +153,7 @@ export function scanNames(unit: Unit, sink: NameSink): void {
     if (table.children[row] !== 0) {
       const tag = table.tag[row] as number;
       const sibling = plan.sibling[row] as number;
-      // gcc tells where an entry's children end, rustc does not.
+      // gcc writes where an entry's children end, rustc does not.
       if (sibling >= 0 && level > 0 && (flat || level >= local || isLeaf(tag))) {
         const target = unit.offset - base + siblingOf(unit, table, sibling, row, attrs);
         if (target > at && target <= end) {
@@ -167,7 +170,7 @@ export function scanNames(unit: Unit, sink: NameSink): void {
   if (at > end) throw damaged(unit, end, 'an entry reaches past the end of its unit');
 }
 
-/** Entries that hold no names: passed over whole where the file tells how far they go. */
+/** Entries without names are skipped whole, if the file says where they end. */
 function isLeaf(tag: number): boolean {
   return tag === DW_TAG.subprogram || tag === DW_TAG.array_type || tag === DW_TAG.subroutine_type;
 }
@@ -184,7 +187,7 @@ function addEntry(unit: Unit, plan: ScanPlan, row: number, at: number, attrs: nu
   const kind = plan.kind[row] as number;
   const offset = at + unit.base;
   if (index < 0) {
-    // An instance of something that is named elsewhere.
+    // An instance of something that has its name elsewhere.
     const origin = plan.origin[row] as number;
     const at = table.locate(bytes, attrs, row, origin, unit);
     const target = readReference(unit, { form: table.attrForm[origin] as number, at, implicit: 0n });

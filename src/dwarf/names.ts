@@ -7,8 +7,8 @@ const MAX_LENGTH = 0x1_0000;
 const MAX_HOPS = 8;
 
 /**
- * A DIE's own name. An out-of-line or inlined instance has none: it refers, through abstract_origin or specification, to the
- * entry that has. rustc writes names with their generic arguments.
+ * A DIE's own name. An out-of-line or inlined instance has none: its abstract_origin or specification refers to the
+ * entry with the name. rustc writes names with their generic arguments.
  */
 export function nameOf(die: Die): string | undefined {
   return through(die, (d) => d.name);
@@ -24,7 +24,7 @@ export function originOf(die: Die): Die {
   return through(die, (d) => (next(d) === undefined ? d : undefined)) ?? die;
 }
 
-/** The first value that the DIE, or one that it is an instance of, gives. */
+/** The first value found in the DIE, or in one that it is an instance of. */
 export function through<T>(die: Die, read: (die: Die) => T | undefined): T | undefined {
   let at: Die | undefined = die;
   for (let hops = 0; at !== undefined && hops < MAX_HOPS; hops++) {
@@ -77,7 +77,7 @@ function isUnit(tag: number): boolean {
  */
 export function stripGenerics(name: string): string {
   if (!name.includes('<') && !name.includes('>')) return name;
-  // In pieces, because looking at the end of a text that grows letter by letter copies it each time.
+  // In pieces, because a test of the end of a text that grows letter by letter copies the text each time.
   const kept: string[] = [];
   let from = 0;
   let depth = 0;

@@ -1,8 +1,9 @@
-// Address ranges of a DIE: low_pc/high_pc, or DW_AT.ranges into .debug_ranges (DWARF 2-4: pairs of addresses, relative to the
-// unit's base) or .debug_rnglists (DWARF 5, section 7.25: tagged entries).
+// Address ranges of a DIE: low_pc/high_pc, or DW_AT.ranges into .debug_ranges (DWARF 2-4: pairs of addresses,
+// relative to the unit's base) or .debug_rnglists (DWARF 5, section 7.25: tagged entries).
 //
-// Every list is bounded by its section, and its entries are charged each time: functions of a damaged file may share one list.
-// Empty ranges, reversed ones and those outside every address space are left out; those of discarded functions (linkers leave 0, 1 or -1) are not: see ElfFile.isLoaded.
+// Every list is bounded by its section. Its entries are charged each time, because functions of a damaged file may
+// share one list. Empty ranges, reversed ones and those outside every address space are left out. Those of discarded
+// functions (linkers leave 0, 1 or -1) are kept: see ElfFile.isLoaded.
 import { ByteReader } from '../base/byte-reader.js';
 import type { CodeAddress } from '../elf/index.js';
 import { DW_AT, DW_FORM } from './constants.js';
@@ -17,10 +18,10 @@ export interface AddressRange {
   readonly high: CodeAddress;
 }
 
-/** Units of the budget that an entry of a list takes, of ranges or of locations: an object each. */
+/** Units of the budget for one entry of a list, of ranges or of locations: an object each. */
 export const RANGE = 4;
 
-/** The code that an entry covers, in the order of the file; empty when it covers none. */
+/** The code that an entry covers, in the order of the file; empty if it covers none. */
 export function rangesOf(die: Die | DieCursor): AddressRange[] {
   const ranges = die.locate(DW_AT.ranges);
   if (ranges === undefined) {
@@ -44,14 +45,14 @@ export function listOffset(unit: Unit, section: string, base: number, index: num
   return base + (unit.offsetSize === 8 ? at.u64n() : at.u32());
 }
 
-/** The next address of a reader, of the unit's size, where it is in memory. */
+/** The next address of a reader, in the unit's size, shifted to its place in memory. */
 export function readAddress(r: ByteReader, unit: Unit): CodeAddress {
   return unit.codes.ofFile(r.u32(), unit.addressSize === 8 ? r.u32() : 0);
 }
 
 /**
- * The next entry of a list of DWARF 2 to 4 (sections 2.17.3 and 2.6.2 of version 4): two words, both counted from `base`, which an
- * entry may set anew; undefined at the end of the list.
+ * The next entry of a list of DWARF 2 to 4 (sections 2.17.3 and 2.6.2 of version 4): two words, relative to `base`.
+ * An entry may change `base`. Undefined at the end of the list.
  */
 export function readOldEntry(
   r: ByteReader,
@@ -66,7 +67,7 @@ export function readOldEntry(
   return { low: unit.codes.plus(base, low, lowHigh), high: unit.codes.plus(base, high, highHigh) };
 }
 
-/** What the words of such a list count from at first: where the unit begins, or nothing. */
+/** The initial base of such a list: the unit's beginning, or 0. */
 export function firstBase(unit: Unit): CodeAddress {
   const base = unit.root.lowPc;
   return Number.isNaN(base) ? unit.codes.ofFile(0, 0) : base;

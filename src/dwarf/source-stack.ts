@@ -7,24 +7,26 @@ import { functionName } from './function-names.js';
 import { linkageNameOf } from './names.js';
 import { rangesOf } from './ranges.js';
 
-/** One function of the source at an address: as many as the compiler inlined into each other there. */
+/** One function of the source at an address. There are as many as the compiler inlined into each other there. */
 export interface SourceFunction {
   /** With its modules, without generic arguments. */
   readonly name: string;
   readonly linkageName: string | undefined;
-  /** Its code stands inside the next function of the list. */
+  /** Its code is inlined into the next function of the list. */
   readonly inlined: boolean;
-  /** Where in this function: of the innermost the line of the address, of the others the call of the one before. */
+  /**
+   * The place in this function: for the innermost the line of the address, for the others the call of the one before.
+   */
   readonly position: SourcePosition | undefined;
   readonly die: Die;
 }
 
-/** What stands at a code address. */
+/** What is at a code address. */
 export interface CodePlace {
   readonly symbol: ElfSymbol | undefined;
-  /** The line table's answer; assembly has one without functions. */
+  /** From the line table; assembly has a line without functions. */
   readonly position: SourcePosition | undefined;
-  /** The innermost first, the one with the code of its own last; empty where DWARF knows no function. */
+  /** The innermost first, the one with code of its own last; empty if DWARF has no function there. */
   readonly functions: readonly SourceFunction[];
 }
 
@@ -58,7 +60,7 @@ function callSite(debug: DebugInfo, die: Die): SourcePosition | undefined {
 function inlinedAt(outer: Die, code: CodeAddress): Die[] {
   const found = [outer];
   const cursor = outer.subtree();
-  // The blocks and functions entered so far lie around the address; all others are passed over.
+  // The blocks and functions entered so far contain the address; all others are skipped.
   let depth = 0;
   while (found.length < MAX_DEPTH && cursor.next()) {
     if (cursor.depth < depth) break;

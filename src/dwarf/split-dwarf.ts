@@ -1,7 +1,7 @@
-// Debug info that is not in the file: split DWARF (DWARF 5, section 7.3.2; before it GNU's DebugFission), where the linked file keeps
-// skeletons and .dwo or .dwp files the rest; and supplementary files (section 7.3.6, and GNU's .gnu_debugaltlink, which dwz
-// makes), which hold what several files share. Neither kind of file is read: what is said here is what is missing, and how to
-// have it in one file.
+// Debug info that is not in the file, of two kinds. Split DWARF (DWARF 5, section 7.3.2; before it GNU's
+// DebugFission): the linked file has skeletons, and .dwo or .dwp files have the rest. Supplementary files (section
+// 7.3.6, and GNU's .gnu_debugaltlink, which dwz makes) have what several files share. Neither kind of file is read.
+// The errors say what is missing, and how to get it in one file.
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import { DW_AT, DW_UT } from './constants.js';
@@ -20,7 +20,7 @@ export function splitFileError(elf: ElfFile): RsptraceError | undefined {
   });
 }
 
-/** Warns of units whose entries are in other files. Throws `DWARF_SPLIT` when that is all units. */
+/** Warns about units whose entries are in other files. Throws `DWARF_SPLIT` if all units are. */
 export function checkSplit(debug: DebugInfo): void {
   const { elf } = debug;
   // Skeletons before DWARF 5 say so only in their root; all have .debug_addr, which no other DWARF 4 unit has.

@@ -1,5 +1,5 @@
-// Types and their layout: DWARF 5, chapter 5. Sizes, names, members with their offsets, and variant parts (section 5.7.10), which
-// is how rustc describes enums and the state machines of async code:
+// Types and their layout: DWARF 5, chapter 5. Sizes, names, members with their offsets, and variant parts (section
+// 5.7.10), which is how rustc describes enums and the state machines of async code:
 //
 //   structure_type { variant_part (discr -> member) { member (the discriminant, artificial), variant (discr_value) { member } ... } }
 //
@@ -20,14 +20,17 @@ export interface Member {
   readonly die: Die;
 }
 
-/** One alternative of a variant part. `values` is undefined for the default variant; both ends of a range are included. */
+/**
+ * One alternative of a variant part. `values` is undefined for the default variant; both ends of a range are
+ * included.
+ */
 export interface Variant {
   readonly values: readonly { readonly low: bigint; readonly high: bigint }[] | undefined;
   readonly members: readonly Member[];
 }
 
 export interface VariantPart {
-  /** Undefined where there is a single variant and nothing to tell apart. */
+  /** Undefined if there is a single variant and nothing to distinguish. */
   readonly discriminant: { readonly offset: number; readonly size: number } | undefined;
   readonly variants: readonly Variant[];
 }
@@ -41,7 +44,7 @@ export interface Layout {
 
 const MAX_DEPTH = 32;
 
-/** Bytes a value of the type takes; undefined where DWARF does not tell (a declaration, an unsized type, a cycle). */
+/** Bytes of a value of the type; undefined if DWARF does not say (a declaration, an unsized type, a cycle). */
 export function sizeOf(type: Die | undefined, depth = 0): number | undefined {
   if (type === undefined || depth > MAX_DEPTH) return undefined;
   const size = type.number(DW_AT.byte_size);
@@ -94,7 +97,7 @@ export function dimensionsOf(array: Die): (number | undefined)[] {
   return dimensions;
 }
 
-/** A type as its language writes it, with namespaces; types without a name of their own are put together. */
+/** A type as its language writes it, with namespaces. Names of types without their own name are composed. */
 export function typeName(type: Die | undefined, depth = 0): string {
   if (type === undefined) return '()';
   if (depth > MAX_DEPTH) return '...';
@@ -141,7 +144,8 @@ function memberOf(die: Die): Member {
   };
 }
 
-// DWARF 4 and 5 count a bit-field's bits from the start of the type; older producers from the highest bit of the unit that holds it.
+// DWARF 4 and 5 count a bit-field's bits from the start of the type. Older producers count from the highest bit of
+// the unit that has it.
 function placeOf(die: Die): Pick<Member, 'offset' | 'bits'> {
   const offset = die.number(DW_AT.data_member_location) ?? plusOffset(die.block(DW_AT.data_member_location));
   const size = die.number(DW_AT.bit_size);
@@ -208,7 +212,7 @@ export function selectVariant(part: VariantPart, value: bigint): Variant | undef
   );
 }
 
-/** The name of a variant: that of the struct which its member is (`Suspend0`), or where it is none, the member's. */
+/** The name of a variant: that of its member's struct (`Suspend0`), or the member's own if that is no struct. */
 export function variantName(variant: Variant): string | undefined {
   const member = variant.members[0];
   return (member?.type?.tag === DW_TAG.structure_type ? nameOf(member.type) : undefined) ?? member?.name;

@@ -8,12 +8,15 @@ import type { Unit } from './unit.js';
 const BYTES_OF_SCOPE = 12;
 
 /**
- * What one pass over a unit finds: which named scope each DIE stands in (DWARF has no way up), and which function covers an
- * address. Columns only; a DIE is read again when it is asked for.
+ * What one pass over a unit finds: which named scope each DIE stands in (DWARF has no way up), and which function
+ * covers an address. Columns only; a DIE is read again when it is asked for.
  */
 export class UnitIndex {
   readonly #unit: Unit;
-  /** Scopes in the order of the file: first offset, offset behind the last entry, row of the scope around (0 is the root's own). */
+  /**
+   * Scopes in the order of the file: first offset, offset behind the last entry, row of the scope around (0 is the
+   * root's own).
+   */
   readonly #start: Uint32Array;
   readonly #end: Uint32Array;
   readonly #parent: Uint32Array;

@@ -3,8 +3,9 @@
 //   2-4: unit_length (4 or 12) | version (2) | abbrev_offset | address_size (1) [| type_signature (8) | type_offset]
 //   5:   unit_length (4 or 12) | version (2) | unit_type (1) | address_size (1) | abbrev_offset [| dwo_id (8) or as above]
 //
-// Offsets of DIEs are numbers in one space: .debug_info from 0, .debug_types right behind it. Refused, with a warning, and the
-// rest of the units used where the length still tells where the next begins: other versions, other address sizes than 8 or 4.
+// Offsets of DIEs are numbers in one space: .debug_info from 0, .debug_types right behind it. Refused, with a
+// warning: other versions, other address sizes than 8 or 4. The next units are used if the length still says where
+// they begin.
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, RsptraceError } from '../base/errors.js';
@@ -20,7 +21,7 @@ export interface UnitHeader extends UnitFormat {
   readonly end: number;
   /** Where its first DIE begins. */
   readonly firstDie: number;
-  /** What to take off a DIE's offset to get one inside `bytes`. */
+  /** The difference from a DIE's offset to its offset inside `bytes`. */
   readonly base: number;
   readonly bytes: Uint8Array;
   readonly section: string;
@@ -31,7 +32,7 @@ export interface UnitHeader extends UnitFormat {
   readonly typeOffset: number;
 }
 
-/** The units of one section, in order. What cannot be used is told to `warn` and left out. */
+/** The units of one section, in order. Unusable ones are reported to `warn` and left out. */
 export function readUnitHeaders(
   bytes: Uint8Array,
   section: string,
@@ -173,12 +174,12 @@ export class Unit implements UnitFormat {
     return this.root.string(DW_AT.comp_dir);
   }
 
-  /** DW_LANG of the unit; undefined where it does not say. */
+  /** DW_LANG of the unit; undefined if the unit does not say. */
   get language(): number | undefined {
     return this.root.number(DW_AT.language);
   }
 
-  /** Whether the language knows no names inside others: what has a name is a direct child of the root. */
+  /** Whether the language has no nested names, so that everything named is a direct child of the root. */
   get isFlat(): boolean {
     this.#flat ??= FLAT.has(this.language ?? -1);
     return this.#flat;
@@ -190,8 +191,9 @@ export class Unit implements UnitFormat {
   }
 
   /**
-   * Where the unit's tables begin in .debug_str_offsets, .debug_addr, .debug_rnglists and .debug_loclists. Without the attribute,
-   * where the first table of the section begins, behind its header (DWARF 5, section 7.26 to 7.29), or 0 in DWARF 4.
+   * Where the unit's tables begin in .debug_str_offsets, .debug_addr, .debug_rnglists and .debug_loclists. Without
+   * the attribute: where the first table of the section begins, behind its header (DWARF 5, section 7.26 to 7.29), or
+   * 0 in DWARF 4.
    */
   get bases(): { str: number; addr: number; rnglists: number; loclists: number } {
     if (this.#bases !== undefined) return this.#bases;

@@ -3,17 +3,17 @@
 //   header  eb9f (2) | version 1 (1) | flags (1) | header length (4) | types, their length | strings, their length (4 each, from its end)
 //   type    name (4) | vlen 15:0, kind 28:24 (4) | size or type (4) | what the kind says
 //
-// Read: the prototypes of functions, members of structs. Left out: functions of which two have one name, structs of which two differ, bit-fields. Refused: big-endian, kinds that are not known, whose
-// length nobody can tell.
+// Read: the prototypes of functions, members of structs. Left out: functions or structs with the same name and
+// another content, bit-fields. Refused: big-endian, and unknown kinds, because their length is not known.
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
 import { asText, textAt } from './text-at.js';
 
-/** What is passed of a value: `words` where it is an aggregate or cannot be told. */
+/** How a value is passed: `words` if it is an aggregate or unknown. */
 export interface BtfValue {
   readonly kind: 'none' | 'integer' | 'pointer' | 'words';
-  /** Undefined where the BTF does not tell. */
+  /** Undefined if the BTF does not say. */
   readonly size: number | undefined;
 }
 
@@ -64,12 +64,12 @@ const trailing: readonly (readonly [own: number, each: number])[] = [
   [0, 12], // ENUM64
 ];
 
-/** Typedefs of typedefs; the compiler does not go this far. */
+/** Typedefs of typedefs; compilers do not nest them this deep. */
 const DEEPEST = 64;
 
 /**
- * Reads a `.BTF` section; gives what it tells of the functions of a name.
- * @throws RsptraceError `BTF_DAMAGED`, `INPUT_TRUNCATED`; so does what is given
+ * Reads a `.BTF` section. The returned function gives the prototype of a function by its name.
+ * @throws RsptraceError `BTF_DAMAGED`, `INPUT_TRUNCATED`, as does the returned function
  */
 export function btfFunctions(section: Uint8Array, budget: Budget): (name: string) => BtfFunction | undefined {
   const all = readTypes(section, budget);
@@ -81,7 +81,7 @@ export function btfFunctions(section: Uint8Array, budget: Budget): (name: string
 }
 
 /**
- * Where a member of a struct lies, by the names on the way to it, in bytes; undefined where the section does not tell.
+ * Offset of a member of a struct in bytes, by the names on the way to it; undefined if the section does not have it.
  * @throws RsptraceError `BTF_DAMAGED`, `INPUT_TRUNCATED`
  */
 export function btfMember(
@@ -112,10 +112,10 @@ interface Type {
   readonly kind: number;
   readonly name: number;
   readonly count: number;
-  /** Bit 31 of the second word: of a struct, its members' offsets have the widths of bit-fields above them. */
+  /** Bit 31 of the second word: in such a struct, members' offsets have the widths of bit-fields above them. */
   readonly flag: boolean;
   readonly sizeOrType: number;
-  /** Where in the section what follows it begins. */
+  /** Where its content begins in the section. */
   readonly members: number;
 }
 
@@ -123,7 +123,7 @@ class Types {
   readonly #types: ByteReader;
   readonly #strings: Buffer;
   readonly #budget: Budget;
-  /** Where each begins; the first, `void`, is nowhere. */
+  /** Where each type begins; the first, `void`, has no place. */
   readonly #starts: number[] = [0];
 
   constructor(types: ByteReader, strings: Buffer, budget: Budget) {
@@ -140,7 +140,7 @@ class Types {
     }
   }
 
-  /** The prototype of each function; none where two have one name. */
+  /** The prototype of each function; none if two have one name. */
   functions(): Map<string, number | undefined> {
     const found = new Map<string, number | undefined>();
     for (let id = 1; id < this.#starts.length; id++) {

@@ -1,7 +1,10 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
 
-/** The bytes of a file, in memory or read piece by piece: a kernel with debug info is larger than what is ever looked at. */
+/**
+ * The bytes of a file, in memory or read piece by piece: a kernel with debug info is larger than the part that is
+ * used.
+ */
 export interface ByteSource {
   readonly size: number;
   /** A range inside the file. The caller has checked it against `size`. */
@@ -25,8 +28,9 @@ export class MemorySource implements ByteSource {
 const BLOCK = 0x1_0000;
 
 /**
- * A file that is opened for each piece and closed again, so that nothing is held between reads; the last small block is kept.
- * A file that changed since it was first seen throws `ELF_CHANGED`: offsets read earlier would point into something else.
+ * A file that is opened for each piece and closed again, so that nothing is held between reads. The last small block
+ * is kept. A file that has changed since it was first seen throws `ELF_CHANGED`, because offsets read earlier would
+ * point into something else.
  */
 export class FileSource implements ByteSource {
   readonly size: number;

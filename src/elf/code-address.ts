@@ -2,8 +2,8 @@ import { type Addr, addr, distance, highHalf, lowHalf } from '../base/addr.js';
 
 /**
  * An address inside one ELF's tables, as a number: exact in a double, sortable in a Float64Array, and free of bigint.
- * The ELF's {@link CodeSpace} says what number an address has; numbers of different ELFs have nothing to do with each
- * other. An address that is nowhere near the ELF's own is {@link NO_ADDRESS}, which no range contains.
+ * The ELF's {@link CodeSpace} gives each address its number; numbers of different ELFs are not related. An address
+ * far from all of the ELF's own is {@link NO_ADDRESS}, which no range contains.
  */
 export type CodeAddress = number;
 
@@ -14,11 +14,14 @@ export const NO_ADDRESS: CodeAddress = Number.NaN;
  * -0x80000000.
  */
 const SELF = 2 ** 52;
-/** Numbers of one window. It begins {@link MARGIN} below what it is for, and that is no longer than {@link LENGTH}. */
+/**
+ * Numbers of one window. It begins {@link MARGIN} below the part that it is for, and the part is no longer than
+ * {@link LENGTH}.
+ */
 const WINDOW = 2 ** 45;
 const MARGIN = 2 ** 41;
 const LENGTH = 2 ** 44;
-/** Those between 2^52 and 2^53, less one that keeps the first away from addresses that are their own numbers. */
+/** Numbers between 2^52 and 2^53, less one that keeps the first away from addresses that are their own numbers. */
 const MAX_WINDOWS = SELF / WINDOW - 1;
 /** Distances up to this never lead from one window into another. */
 const NEAR = 2 ** 40;
@@ -31,8 +34,8 @@ interface Window {
 }
 
 /**
- * The numbers of one ELF's addresses. Within +-2^52 an address is its own number. Each part of the ELF that reaches
- * further out has a window of numbers. Order and distance hold inside each part, wherever in the 64 bits it lies.
+ * The numbers of one ELF's addresses. Within +-2^52 an address is its own number. Each part of the ELF outside that
+ * range has a window of numbers. Order and distance hold inside each part, wherever it lies in the 64 bits.
  *
  *     addresses   0 ...... 2^52 ........ 0xff10_0000_8000_0000 ........ 2^64
  *     numbers     as they are    |  2^52 + 2^45 ...  |        as they are, negative
@@ -43,8 +46,8 @@ export class CodeSpace {
   readonly #biasHigh: number;
 
   /**
-   * `parts`: where the ELF is loaded. `bias`: what its own addresses lack to those. Parts past the hundredth have no
-   * numbers.
+   * `parts`: where the ELF is loaded. `bias`: the difference from its own addresses to those. Parts past the
+   * hundredth have no numbers.
    */
   constructor(parts: readonly { readonly address: bigint; readonly size: number }[], bias: bigint) {
     this.#biasLow = lowHalf(bias);
@@ -77,13 +80,13 @@ export class CodeSpace {
     return window === undefined ? addr(BigInt(code)) : addr(window.address + BigInt(code - window.code));
   }
 
-  /** The number of an address as the file has it, in two little-endian words. */
+  /** The number of an address of the file, given in two little-endian words. */
   ofFile(low: number, high: number): CodeAddress {
     const sum = (low >>> 0) + this.#biasLow;
     return this.ofMemory(sum % HALF, high + this.#biasHigh + (sum >= HALF ? 1 : 0));
   }
 
-  /** The number so far from another: the distance in two little-endian words, signed. */
+  /** The number at a distance from another; the distance is signed, in two little-endian words. */
   plus(code: CodeAddress, low: number, high: number): CodeAddress {
     const by = signedWord(low, high);
     if (by > -NEAR && by < NEAR) return code + by;

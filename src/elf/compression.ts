@@ -1,8 +1,8 @@
-// Compressed sections: gABI, chapter 4, "Section Compression" (Elf64_Chdr before a zlib or zstd stream), and the older GNU
-// form, `.zdebug_*`: "ZLIB", the unpacked size as a big-endian 64-bit number, a zlib stream.
+// Compressed sections: gABI, chapter 4, "Section Compression" (Elf64_Chdr before a zlib or zstd stream), and the
+// older GNU form, `.zdebug_*`: "ZLIB", the unpacked size as a big-endian 64-bit number, a zlib stream.
 //
-// Refused: other algorithms, a stream that is damaged or unpacks to another size than announced, and an announced size beyond
-// 64 times the packed one (and 16 MiB): debug info packs 2 to 10 times.
+// Refused: other algorithms, a stream that is damaged or unpacks to another size than announced, and an announced
+// size beyond 64 times the packed one (and 16 MiB): debug info packs 2 to 10 times.
 import { createRequire } from 'node:module';
 import * as zlib from 'node:zlib';
 import type { Budget } from '../base/budget.js';
@@ -16,8 +16,8 @@ const MAX_RATIO = 64;
 const ALWAYS_ALLOWED = 16 << 20;
 
 /**
- * Unpacks a section's bytes, having charged the size that it announces.
- * Throws `ELF_DAMAGED` naming it, `PART_MISSING`, `ELF_TOO_COSTLY`.
+ * Unpacks a section's bytes, after the announced size was charged. Throws `ELF_DAMAGED` with its name,
+ * `PART_MISSING`, `ELF_TOO_COSTLY`.
  */
 export function decompressSection(raw: Uint8Array, name: string, legacy: boolean, budget: Budget): Uint8Array {
   const r = new ByteReader(raw, name);

@@ -1,4 +1,5 @@
-// Debug info in a file of its own: GDB manual, "Debugging Information in Separate Files". Two ways lead from a program to it:
+// Debug info in a file of its own: GDB manual, "Debugging Information in Separate Files". Two ways lead from a
+// program to it:
 //
 //   .note.gnu.build-id   DIR/.build-id/ab/cdef....debug, the build id in hex
 //   .gnu_debuglink       a name, zero-terminated, padded to 4 | CRC-32 of the whole file (4)
@@ -15,15 +16,16 @@ import type { ElfFile } from './elf.js';
 export const SYSTEM_DEBUG_DIR = '/usr/lib/debug';
 
 export interface DebugFileOptions {
-  /** The file with the debug info: nothing else is looked for. */
+  /** The file with the debug info; no other is searched. */
   readonly debugFile?: string | undefined;
   /** Folders laid out like {@link SYSTEM_DEBUG_DIR}, which is searched after them. */
   readonly debugDirs?: readonly string[] | undefined;
 }
 
 /**
- * The separate debug file of a program; undefined where there is none. `open` reads an ELF. A file that is named but belongs to
- * another program throws `DEBUG_FILE_MISMATCH`; one that was looked for is passed over and told to `warn`.
+ * The separate debug file of a program; undefined if there is none. `open` reads an ELF. If a file that the user
+ * named belongs to another program, throws `DEBUG_FILE_MISMATCH`. A file that was only searched for is skipped, with
+ * a call of `warn`.
  */
 export function findDebugFile(
   elf: ElfFile,
@@ -58,7 +60,7 @@ export function findDebugFile(
   return undefined;
 }
 
-/** What `.gnu_debuglink` says; undefined where there is none or it is damaged. */
+/** The content of `.gnu_debuglink`; undefined if there is none or it is damaged. */
 export function debugLink(elf: ElfFile): { readonly name: string; readonly crc: number } | undefined {
   const bytes = elf.section('.gnu_debuglink');
   const end = bytes?.indexOf(0) ?? -1;

@@ -3,7 +3,8 @@
 //   0x00 7f 45 4c 46 | class | data | version | ...     0x28 e_shoff (8)   0x3a e_shentsize, e_shnum, e_shstrndx (2 each)
 //   0x10 e_type (2)  | e_machine (2) | e_version (4) | e_entry (8) | e_phoff (8)
 //
-// Refused: 32-bit, big-endian, and headers that point outside the file. Extended section numbering (e_shnum 0) is read.
+// Refused: 32-bit, big-endian, and headers that point outside the file. Extended section numbering (e_shnum 0) is
+// read.
 import { type Addr, addr } from '../base/addr.js';
 import { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
@@ -46,21 +47,21 @@ export interface ElfSegment {
   readonly physical: Addr;
   readonly offset: number;
   readonly fileSize: number;
-  /** As the header says; more than `fileSize` where .bss follows. */
+  /** The header's value; more than `fileSize` if .bss follows. */
   readonly memorySize: number;
 }
 
 /**
- * An ELF file. Sections are read, and unpacked, when they are asked for. All addresses, those that its debug info tells included, are the ones that it
- * has in memory: the file's own, shifted by the load bias.
+ * An ELF file. Sections are read, and unpacked, on request. All addresses, also those of its debug info, are those in
+ * memory: the file's own, shifted by the load bias.
  */
 export class ElfFile {
   readonly path: string;
-  /** What reading it, its debug info included, may cost. */
+  /** What reading it and its debug info may cost. */
   readonly budget: Budget;
   /** How far from its own addresses the program was loaded; 0 unless made by {@link loadedAt}. */
   readonly loadBias: bigint;
-  /** What numbers its addresses have in tables. */
+  /** The numbers of its addresses in tables. */
   readonly codes: CodeSpace;
   readonly machine: number;
   readonly type: number;
@@ -69,7 +70,7 @@ export class ElfFile {
   readonly segments: readonly ElfSegment[];
   readonly #source: ByteSource;
   readonly #byName = new Map<string, ElfSection>();
-  /** Sections as they were asked for; one that cannot be unpacked keeps its error. */
+  /** Sections that were asked for; one that cannot be unpacked keeps its error. */
   readonly #contents = new Map<string, Uint8Array | RsptraceError>();
   readonly #loads: readonly {
     readonly start: number;
@@ -122,8 +123,9 @@ export class ElfFile {
   }
 
   /**
-   * Opens a file; where its debug info is in a file of its own, that one too: its `.debug_*` sections and symbols then count as
-   * this file's. Throws `ELF_NOT_FOUND`, `ELF_UNREADABLE`, `DEBUG_FILE_MISMATCH`, or what {@link parse} throws.
+   * Opens a file. If its debug info is in a separate file, opens that too: its `.debug_*` sections and symbols then
+   * count as this file's. Throws `ELF_NOT_FOUND`, `ELF_UNREADABLE`, `DEBUG_FILE_MISMATCH`, or what {@link parse}
+   * throws.
    */
   static async open(path: string, options: DebugFileOptions & { readonly logger?: Logger } = {}): Promise<ElfFile> {
     const elf = ElfFile.#openOne(path);
@@ -154,14 +156,17 @@ export class ElfFile {
     return new ElfFile(source, path);
   }
 
-  /** The same program at the addresses where a loader has put it, so far from its own. Its debug file goes with it. */
+  /**
+   * The same program, shifted by this distance to the addresses where a loader has put it. Its debug file is shifted
+   * too.
+   */
   loadedAt(bias: bigint): ElfFile {
     const there = new ElfFile(this.#source, this.path, bias);
     there.#debugFile = this.#debugFile?.loadedAt(bias);
     return there;
   }
 
-  /** Throws `ELF_NOT_ELF`, `ELF_NOT_64`, `ELF_BIG_ENDIAN`, `ELF_DAMAGED`. `name` stands in messages. */
+  /** Throws `ELF_NOT_ELF`, `ELF_NOT_64`, `ELF_BIG_ENDIAN`, `ELF_DAMAGED`. `name` is used in messages. */
   static parse(bytes: Uint8Array, name: string): ElfFile {
     return new ElfFile(new MemorySource(bytes), name);
   }
@@ -179,7 +184,7 @@ export class ElfFile {
     return undefined;
   }
 
-  /** Of .symtab, which a stripped program has in its debug file only, else of .dynsym. */
+  /** From .symtab, which a stripped program has in its debug file only; else from .dynsym. */
   get symbols(): ElfSymbols {
     this.#symbols ??= this.#byName.has('.symtab')
       ? ElfSymbols.load(this)
@@ -193,8 +198,9 @@ export class ElfFile {
   }
 
   /**
-   * A section's bytes (of the debug file where there is one and it has it), unpacked where compressed (SHF_COMPRESSED, or the older `.zdebug_*` in place of `.debug_*`); undefined
-   * where there is none or it takes no room in the file. Throws `ELF_DAMAGED`.
+   * A section's bytes, from the debug file if that has the section. Unpacked if compressed (SHF_COMPRESSED, or the
+   * older `.zdebug_*` in place of `.debug_*`). Undefined if the section does not exist or has no bytes in the file.
+   * Throws `ELF_DAMAGED`.
    */
   section(name: string): Uint8Array | undefined {
     if (this.#debugFile?.has(name) && isDebugSection(name)) return this.#debugFile.section(name);
@@ -212,7 +218,7 @@ export class ElfFile {
     return bytes;
   }
 
-  /** The error where it does not unpack: the next who asks for it must not try again. */
+  /** The error is kept if the section does not unpack, so that it is not tried again. */
   #unpack(raw: Uint8Array, name: string, legacy: boolean): Uint8Array | RsptraceError {
     try {
       return decompressSection(raw, name, legacy, this.budget);
@@ -222,7 +228,7 @@ export class ElfFile {
     }
   }
 
-  /** A section's bytes as they stand in the file. */
+  /** A section's bytes as they are in the file. */
   rawSection(section: ElfSection): Uint8Array | undefined {
     return section.type === SHT.NOBITS ? undefined : this.#range(section.name, section.offset, section.size);
   }
@@ -234,8 +240,8 @@ export class ElfFile {
   }
 
   /**
-   * What the file loads at an address, pointers of a position-independent program as its loader leaves them; undefined where any
-   * byte is outside the segments' file parts (.bss included).
+   * The bytes that the file loads at an address. Pointers of a position-independent program have the values that its
+   * loader gives them. Undefined if any byte is outside the segments' file parts (.bss included).
    */
   bytesAt(address: Addr, length: number): Uint8Array | undefined {
     const at = this.codes.toCode(address);
@@ -250,8 +256,8 @@ export class ElfFile {
   }
 
   /**
-   * Whether a code address (see code-address.ts) is inside a PT_LOAD segment: dead ranges of discarded functions are not. Those at
-   * 0 neither, where the ELF header itself is loaded there (position-independent programs).
+   * Whether a code address (see code-address.ts) is inside a PT_LOAD segment. Dead ranges of discarded functions are
+   * not. Nor are those at 0 if the ELF header itself is loaded there (position-independent programs).
    */
   isLoaded(code: number): boolean {
     for (const load of this.#loads) {
@@ -356,7 +362,7 @@ function isAllocated({ flags }: ElfSection): boolean {
   return (flags & SHF_ALLOC) !== 0;
 }
 
-/** What a debug file has in place of the program. */
+/** What a debug file has in place of the program's content. */
 function isDebugSection(name: string): boolean {
   return name.startsWith('.debug_') || name === '.gnu_debugaltlink';
 }

@@ -1,30 +1,30 @@
 import { F64Column, U32Column } from '../base/growable.js';
 import { type CodeAddress, lastNotAbove } from './code-address.js';
 
-/** Where nothing is; no value of a range. */
+/** Stands for "no range"; never the value of a range. */
 const NOTHING = 0xffff_ffff;
 
 /**
- * Which range holds an address: ranges may nest or overlap, and the innermost (the last to begin) wins.
+ * Finds the range that contains an address. Ranges may nest or overlap; the innermost (the last to begin) wins.
  *
  *   ranges   A [---------------)         pieces  A |  B |C| B | A  | nothing
  *            B     [--------)
  *            C        [-)
  *
- * They are cut into pieces that do not overlap, at most two for each range, so that a lookup is one binary search however the
- * ranges of a damaged file lie.
+ * They are cut into pieces that do not overlap, at most two for each range. So a lookup is one binary search, however
+ * the ranges of a damaged file lie.
  */
 export class IntervalIndex {
   readonly #start: Float64Array;
   readonly #value: Uint32Array;
-  /** How many ranges went in. */
+  /** How many ranges were added. */
   readonly count: number;
 
   constructor(ranges: IntervalList) {
     const starts = ranges.starts.rows();
     const ends = ranges.ends.rows();
     const values = ranges.values.rows();
-    // The wider first where two begin together.
+    // If two begin together, the wider one first.
     const compare = (a: number, b: number): number =>
       (starts[a] as number) - (starts[b] as number) || (ends[b] as number) - (ends[a] as number);
     this.count = starts.length;
@@ -36,7 +36,7 @@ export class IntervalIndex {
     }
     if (!sorted) order.sort((a, b) => compare(a, b) || a - b);
     const pieces = new Pieces();
-    /** The ranges around the place that has been reached, the innermost last; some of those below it may have ended. */
+    /** The ranges around the present place, the innermost last; some of those below it may have ended. */
     const open: number[] = [];
     let at = Number.NEGATIVE_INFINITY;
     /** Gives everything from `at` to `to` to the ranges that are open there. */
@@ -54,7 +54,7 @@ export class IntervalIndex {
     };
     let last = -1;
     for (const row of order) {
-      // Of ranges that are the same the first to be added wins.
+      // Of equal ranges the first one added wins.
       if (last >= 0 && compare(last, row) === 0) continue;
       last = row;
       advance(starts[row] as number);
@@ -84,7 +84,7 @@ class Pieces {
   }
 }
 
-/** Ranges on their way into an {@link IntervalIndex}. */
+/** Collects ranges for an {@link IntervalIndex}. */
 export class IntervalList {
   readonly starts = new F64Column();
   readonly ends = new F64Column();

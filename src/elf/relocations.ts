@@ -1,9 +1,10 @@
-// Relative relocations of position-independent programs: gABI chapter 4, "Relocation"; x86-64 psABI R_X86_64_RELATIVE, RISC-V psABI
-// R_RISCV_RELATIVE. The loader writes load bias + r_addend where the file often has only zeros: vtables and tables of pointers.
+// Relative relocations of position-independent programs: gABI chapter 4, "Relocation"; x86-64 psABI
+// R_X86_64_RELATIVE, RISC-V psABI R_RISCV_RELATIVE. The loader writes load bias + r_addend where the file often has
+// only zeros: vtables and tables of pointers.
 //
 //   SHT_RELA: r_offset (8) | r_info (8): type in the low half | r_addend (8)
 //
-// Passed over: relocations against symbols, SHT_REL (neither psABI uses it) and SHT_RELR.
+// Skipped: relocations against symbols, SHT_REL (neither psABI uses it) and SHT_RELR.
 import { ByteReader } from '../base/byte-reader.js';
 import { type CodeAddress, type CodeSpace, lastNotAbove } from './code-address.js';
 import type { ElfFile } from './elf.js';
@@ -12,7 +13,7 @@ const SHT_RELA = 4;
 const SHF_ALLOC = 2;
 const ENTRY = 24;
 const WORD = 8;
-/** What a relocation takes, in columns and before. */
+/** Cost of a relocation, in columns and before. */
 const BYTES_OF_ROW = 128;
 /** By e_machine. */
 const relativeType: Readonly<Record<number, number>> = { 62: 8, 243: 3 };
@@ -50,7 +51,7 @@ export class RelativeRelocations {
     return new RelativeRelocations(elf.codes, rows);
   }
 
-  /** Bytes of the file that are loaded at `start`, as they are once the loader is done; the same array where it changes none. */
+  /** Bytes of the file that are loaded at `start`, after the loader's changes; the same array if there are none. */
   apply(start: CodeAddress, bytes: Uint8Array): Uint8Array {
     let index = lastNotAbove(this.#places, this.#places.length, start - WORD) + 1;
     let done: Uint8Array | undefined;

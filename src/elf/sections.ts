@@ -19,7 +19,7 @@ export class DwarfSections {
     return this.#elf.budget;
   }
 
-  /** `.debug_info`, `.debug_str`, ...: the whole section. Throws `ELF_DAMAGED` when it cannot be read or unpacked. */
+  /** `.debug_info`, `.debug_str`, ...: the whole section. Throws `ELF_DAMAGED` if it cannot be read or unpacked. */
   get(name: string): Uint8Array {
     let bytes = this.#loaded.get(name);
     if (bytes === undefined) {

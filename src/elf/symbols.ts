@@ -2,8 +2,8 @@
 //
 //   st_name (4) | st_info (1) | st_other (1) | st_shndx (2) | st_value (8) | st_size (8)
 //
-// Left out: undefined and absolute-section symbols without a type, section and file symbols, local labels (`.L*`) and mapping
-// symbols (`$x`, `$d`, `$a`, `$t`, RISC-V and ARM psABI).
+// Left out: undefined and absolute-section symbols without a type, section and file symbols, local labels (`.L*`) and
+// mapping symbols (`$x`, `$d`, `$a`, `$t`, RISC-V and ARM psABI).
 import type { Addr } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
@@ -18,12 +18,15 @@ export interface ElfSymbol {
   readonly size: number;
   readonly type: 'function' | 'object' | 'other';
   readonly binding: 'local' | 'global' | 'weak';
-  /** Seen from outside its object file, whatever the linker has made of its binding: global, weak, or hidden (gABI, "Symbol Visibility"). */
+  /**
+   * Visible outside its object file, whatever the linker has made of its binding: global, weak, or hidden (gABI,
+   * "Symbol Visibility").
+   */
   readonly external: boolean;
 }
 
 const NAMES = 'the names of symbols';
-/** What a symbol takes in columns and as a range, and while they are sorted. */
+/** Cost of a symbol in columns and as a range, and during sorting. */
 const BYTES_OF_SYMBOL = 256;
 const ENTRY = 24;
 const SHN_ABS = 0xfff1;
@@ -33,7 +36,7 @@ const STT_TLS = 6;
 const STV_INTERNAL = 1;
 const STV_HIDDEN = 2;
 
-/** The symbols of an ELF by address and by name. Kept as columns; a symbol becomes an object when it is asked for. */
+/** The symbols of an ELF by address and by name. They are kept as columns; a symbol becomes an object on request. */
 export class ElfSymbols {
   readonly #codes: CodeSpace;
   readonly #names: Buffer;
@@ -66,7 +69,8 @@ export class ElfSymbols {
     if (table === undefined || strings === undefined) return new ElfSymbols(elf, new Uint8Array(0), []);
     const names = elf.rawSection(strings) ?? new Uint8Array(0);
     const rows = readRows(elf, table, names);
-    // A wider symbol before the narrower ones at the same address; of aliases the best name first, which is the one that is found.
+    // A wider symbol comes before narrower ones at the same address. Of aliases the best name comes first, and is the
+    // one that is found.
     rows.sort((a, b) => a.start - b.start || b.size - a.size || rank(b.info) - rank(a.info));
     return new ElfSymbols(elf, names, rows);
   }
@@ -76,8 +80,8 @@ export class ElfSymbols {
   }
 
   /**
-   * The innermost symbol whose range holds the address. One without a size (assembly has them) reaches to the next symbol, and
-   * serves only where no other holds the address.
+   * The innermost symbol whose range has the address. A symbol without a size (from assembly) reaches to the next
+   * symbol, and is used only if no other has the address.
    */
   at(address: Addr): ElfSymbol | undefined {
     const row = this.#rowAt(this.#codes.toCode(address));
@@ -187,7 +191,8 @@ function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Row[] {
   return rows;
 }
 
-// `.L...`, and `$x`, `$d`, `$a`, `$t` alone or before a dot or (RISC-V: `$xrv64i2p1...`) an ISA string; also the empty name.
+// `.L...`, and `$x`, `$d`, `$a`, `$t` alone or before a dot or (RISC-V: `$xrv64i2p1...`) an ISA string; also the
+// empty name.
 function isLabel(names: Uint8Array, at: number): boolean {
   const first = names[at];
   if (first === undefined || first === 0) return true;

@@ -9,8 +9,9 @@ export function asText(bytes: Uint8Array): Buffer {
 }
 
 /**
- * The zero-terminated UTF-8 text at an offset; undefined outside the bytes, or without an end. A longer one than any name is cut, and
- * what it costs is charged: names of a damaged file may all point into one endless text. `what` it is stands in the budget's error.
+ * The zero-terminated UTF-8 text at an offset; undefined outside the bytes, or without an end. A text that is longer
+ * than any name is cut. Its cost is charged, because names of a damaged file may all point into one endless text.
+ * `what` names it in the budget's error.
  */
 export function textAt(bytes: Buffer, offset: number, budget: Budget, what: string): string | undefined {
   if (!(offset < bytes.length)) return undefined;

@@ -13,20 +13,23 @@ export interface EnginePlanOptions {
   readonly arch: Architecture;
   readonly wanted: EngineName;
   readonly plans: readonly ReadPlan[];
-  /** The program's code, where the ELF has it. */
+  /** The program's code, if the ELF has it. */
   readonly bytesAt: (address: Addr, length: number) => Uint8Array | undefined;
   readonly harts: number;
   /** How trampolines tell several harts apart. */
   readonly hart?: HartSource | Refusal | undefined;
-  /** Needed where functions' ends are to be patched. Without, the code changes as it runs, or nothing is known of it. */
+  /**
+   * Needed if functions' exits are to be patched. Undefined if the code changes as it runs, or if nothing is known of
+   * it.
+   */
   readonly facts?: CodeFacts | undefined;
   /** A process of Linux: threads come and go. */
   readonly process?: boolean;
-  /** What {@link lookAtPlans} has seen already. */
+  /** What {@link lookAtPlans} has analysed already. */
   readonly looks?: readonly PatchVerdict[] | undefined;
 }
 
-/** What there is to decide before the target is known; undefined where no probe can do without stops anyway. */
+/** The analysis before the target is known; undefined if no probe can do without stops anyway. */
 export function lookAtPlans({
   arch: { probeCode },
   wanted,
@@ -38,7 +41,9 @@ export function lookAtPlans({
   return lookAtCode(plans, (plan) => bytesAt(plan.address, plan.codeSize), probeCode, facts);
 }
 
-/** What the code alone tells of each probe's engine; whether there is memory for trampolines, only the target does. */
+/**
+ * What the code alone says about each probe's engine. Whether there is memory for trampolines, only the target tells.
+ */
 export function planEngines(options: EnginePlanOptions): SitePlan {
   const { arch, wanted, plans, hart, process = false } = options;
   const { probeCode } = arch;

@@ -13,19 +13,19 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly session: Session;
   readonly scratch: ScratchSources;
   readonly elf: ElfFile;
-  /** Wait for {@link Engines.settle}: before that the program's page table is not its last one. */
+  /** Wait for {@link Engines.settle}, because before that the program's page table is not its last one. */
   readonly settles: boolean;
   /** What the ticks of the records' counter mean; asked for at the first hit. */
   readonly counter: (scratch: Scratch) => Promise<RecordCounter>;
-  /** The target's clock counts instructions, each of which takes so long. */
+  /** The target's clock counts instructions, and each takes this long. */
   readonly nanosPerInstruction?: number | undefined;
-  /** Calls of functions that last less nanoseconds are not wanted. */
+  /** Calls of functions that last fewer nanoseconds are dropped. */
   readonly thresholdNs?: number | undefined;
   readonly tracer: CallTracer;
   readonly hartNumber: (word: bigint) => number;
-  /** Takes what was counted in the target, by the address of the function; once for each program that ran. */
+  /** Takes the counts of the target's counters, by the function's address; once for each program that ran. */
   readonly counted: (address: Addr, counts: readonly number[]) => void;
-  /** A process of Linux, with what only the recording knows of it. */
+  /** A process of Linux, with what only the recording knows about it. */
   readonly inProcess?: {
     /** The number of a thread by the stub's name for it. */
     readonly threadNumber: (id: string) => number;

@@ -22,29 +22,30 @@ import { ProbeChoices } from './probe-choices.js';
 import type { StopEngine } from './stop/stop-engine.js';
 import { StopWarning } from './stop/stop-warning.js';
 
-/** The life of the engine without stops in one program. */
+/** The state of the engine without stops in one program. */
 type State =
-  /** For the first hit; `settled`: the program's page table is its last one. */
+  /** Waiting for the first hit. `settled`: the program's page table is its last one. */
   | { readonly kind: 'waiting'; readonly settled: boolean }
   | { readonly kind: 'installed'; readonly installed: Installed }
   | { readonly kind: 'left' };
 
-/** What came of programs whose trampolines are gone. */
+/** The results of programs whose trampolines are gone. */
 interface Past {
   readonly records: number;
   readonly missing: number;
-  /** One has gone with what was in a ring that only a stop could read. */
+  /** One program has ended with records in a ring that only a stop could read. */
   readonly tailLost: boolean;
-  /** Records were read out of memory that is shared with the target, not through the stub. */
+  /** Records were read out of memory shared with the target, not through the stub. */
   readonly pastWire: boolean;
-  /** Where the trampolines lay last. */
+  /** Where the last trampolines were. */
   readonly source: string | undefined;
   readonly time: TrampolineOverhead | undefined;
 }
 
 /**
- * Chooses an engine for every probe and joins the two: the stop engine lets the guest run; where probes can do without stops, their
- * trampolines are installed at the first hit, when the program runs and its memory is mapped as it will stay.
+ * Chooses an engine for every probe, and joins the two engines. The stop engine lets the guest run. Probes that can
+ * do without stops get trampolines at the first hit, because then the program runs and its memory is mapped as it
+ * will stay.
  */
 export class Engines implements StopObserver {
   readonly #options: EnginesOptions;
@@ -62,7 +63,7 @@ export class Engines implements StopObserver {
     time: undefined,
   };
 
-  /** @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for and no probe can use it */
+  /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
   constructor(options: EnginesOptions) {
     this.#options = options;
     this.#logger = options.logger ?? silent;
@@ -73,27 +74,27 @@ export class Engines implements StopObserver {
     this.#state = { kind: 'waiting', settled: !options.settles };
   }
 
-  /** The program has come to where its page table stays as it is. */
+  /** The program has reached the point from which its page table stays unchanged. */
   settle(): void {
     if (this.#state.kind === 'waiting') this.#state = { kind: 'waiting', settled: true };
   }
 
-  /** Enough events: what has not been looked at yet is left out. */
+  /** Enough events: drained records that are not yet digested are dropped. */
   enough(): void {
     this.#installed?.enough();
   }
 
-  /** As it stands: before the first hit what is planned, after it what is done. */
+  /** The present choices: before the first hit the plan, after it the result. */
   get choices(): readonly ProbeFact[] {
     return this.#choices.facts;
   }
 
-  /** Where no probe is, since it would stop the target and none may. */
+  /** Probes that are left out, because they would stop the target and no stop is allowed. */
   get leftOut(): readonly Addr[] {
     return this.choices.filter(({ engine }) => engine === 'none').map(({ address }) => address);
   }
 
-  /** Where the ring and the trampolines lie, once they are installed. */
+  /** Where the ring and the trampolines are, once they are installed. */
   get scratch(): string | undefined {
     return this.#installed?.scratch.source ?? this.#past.source;
   }
@@ -110,20 +111,20 @@ export class Engines implements StopObserver {
     return this.#past.records + (this.#installed?.records ?? 0);
   }
 
-  /** What trampolines took and was taken out of durations; undefined where it is not known. */
+  /** The overhead that was subtracted from durations; undefined if it is not known. */
   get ownTime(): OwnTime | undefined {
     return (this.#installed?.time ?? this.#past.time)?.facts;
   }
 
-  /** What stands behind a return address that a trampoline has put in place of the original. */
+  /** The original return address behind one that a trampoline has replaced. */
   hooked(returnAddress: bigint): HookFrame | undefined {
     return this.#installed?.hooked(returnAddress);
   }
 
   /**
-   * At a hit: installs the trampolines and takes their probes' breakpoints out.
+   * At a hit: installs the trampolines and removes their probes' breakpoints.
    * @param inUserMode the program runs in a kernel that is not the program
-   * @returns false when it is too early in the program for that
+   * @returns false if it is too early in the program for that
    */
   async arrive(stops: StopEngine, onError: (thrown: unknown) => void, inUserMode = false): Promise<boolean> {
     const { arch, inProcess } = this.#options;
@@ -150,7 +151,7 @@ export class Engines implements StopObserver {
     return (await this.#installed?.handles(stop, resume)) ?? false;
   }
 
-  /** What happened before a stop comes first, all of it where the stop itself `tells` of something. */
+  /** Emits the events before a stop first. `tells`: the stop itself is an event, so every earlier record is flushed. */
   async stopped(tells: boolean): Promise<void> {
     if (!this.#installed) return;
     if (tells) this.#warning.stopped(() => this.choices);
@@ -158,10 +159,10 @@ export class Engines implements StopObserver {
   }
 
   /**
-   * The process runs another program, or the machine was reset: tells what the old program had still written. A hit in the new one
-   * begins anew.
-   * @param sameRam the new program finds RAM as the old one left it, but for what is loaded
-   * @returns where the probes are that had trampolines
+   * The process runs another program, or the machine was reset. Reads the last records of the old program; a hit in
+   * the new one begins anew.
+   * @param sameRam the new program finds RAM as the old one left it, except for what is loaded
+   * @returns the addresses of the probes that had trampolines
    */
   async restart(sameRam = false): Promise<readonly Addr[]> {
     const installed = this.#installed;
@@ -174,8 +175,8 @@ export class Engines implements StopObserver {
   }
 
   /**
-   * The recording ends: reads what is left and, where the target still stands before us, takes the patches out.
-   * @returns records that are missing, because nobody drained in time or their writer never came back
+   * The recording ends: reads what is left. If the target is still stopped, removes the patches.
+   * @returns the number of missing records: not drained in time, or never committed by their writer
    */
   async leave(standing: boolean): Promise<{ readonly missing: number }> {
     const installed = this.#installed;
@@ -205,7 +206,7 @@ export class Engines implements StopObserver {
     };
   }
 
-  /** @returns false when it is too early in the program for that */
+  /** @returns false if it is too early in the program for that */
   async #install(code: ProbeCode, stops: StopEngine, onError: (thrown: unknown) => void): Promise<boolean> {
     const ready = await this.#prepare(stops);
     if (ready === undefined) return false;
@@ -217,7 +218,7 @@ export class Engines implements StopObserver {
     return installed.waiting === 0;
   }
 
-  /** Undefined where that fails, and stops serve instead. */
+  /** Undefined if that fails, and the engines fall back to stops. */
   async #place(ready: Pick<InstallRequest, 'scratch' | 'threads' | 'code' | 'stops'>): Promise<Installed | undefined> {
     try {
       const { time: earlierTime } = this.#past;
@@ -229,7 +230,7 @@ export class Engines implements StopObserver {
     }
   }
 
-  /** What an installation needs of the target; undefined where it is too early. */
+  /** What an installation needs from the target; undefined if it is too early. */
   async #prepare(
     stops: StopEngine,
   ): Promise<{ readonly scratch: Scratch; readonly threads: ThreadWords | undefined } | Refusal | undefined> {
@@ -247,7 +248,7 @@ export class Engines implements StopObserver {
     return scratch === undefined || isRefusal(scratch) ? scratch : { scratch, threads };
   }
 
-  /** Undefined where it is too early. */
+  /** Undefined if it is too early. */
   #takeScratch(text: Addr, stops: StopEngine): Promise<Scratch | Refusal | undefined> {
     const { session, arch, elf, inProcess, scratch } = this.#options;
     const { plan } = this.#choices;
@@ -261,14 +262,14 @@ export class Engines implements StopObserver {
     });
   }
 
-  /** @returns true: that is how it stays */
+  /** @returns true, because this is final */
   #fallBack(why: string): true {
     this.#fallBackTo(why);
     if (this.#options.wanted === 'target') throw unavailable(why);
     return true;
   }
 
-  /** That is how it stays in this program. */
+  /** Final for this program. */
   #fallBackTo(why: string): void {
     this.#logger.info({ why }, 'no probe can do without stops');
     this.#choices.refuseAll(why);

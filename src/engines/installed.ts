@@ -32,17 +32,17 @@ export interface InstallRequest {
   readonly choices: ProbeChoices;
   readonly code: ProbeCode;
   readonly scratch: Scratch;
-  /** Of a process: how its threads are told apart. */
+  /** For a process: how its threads are told apart. */
   readonly threads: ThreadWords | undefined;
   readonly stops: StopEngine;
-  /** What was taken out of the time of programs that the target ran before. */
+  /** The overhead that was subtracted for programs that the target ran before. */
   readonly earlierTime: TrampolineOverhead | undefined;
 }
 
-/** Trampolines in the target, in one program that it runs: what reads their records, and what takes them out again. */
+/** Trampolines in the target, in one program that it runs: reads their records, and removes them again. */
 export class Installed implements StopObserver {
   readonly scratch: Scratch;
-  /** What trampolines take, where that is known and no probe stops the target. */
+  /** The trampolines' overhead, if it is known and no probe stops the target. */
   readonly time: TrampolineOverhead | undefined;
   readonly #options: EnginesOptions;
   readonly #choices: ProbeChoices;
@@ -66,13 +66,17 @@ export class Installed implements StopObserver {
 
   /**
    * At a hit: writes trampolines and patches the functions.
-   * @throws RsptraceError `SCRATCH_*`, `PATCH_REFUSED`, `ENGINE_UNAVAILABLE`; then nothing is patched, and the memory is given back
+   * @throws RsptraceError `SCRATCH_*`, `PATCH_REFUSED`, `ENGINE_UNAVAILABLE`; then nothing is patched, and the memory
+   * is freed
    */
   static async install(request: InstallRequest): Promise<Installed> {
     return new Installed(request, await placeTrampolines(request));
   }
 
-  /** Takes the breakpoints of patched functions out, and reads the ring from now on. `onError` is given what throws meanwhile. */
+  /**
+   * Removes the breakpoints of patched functions, and drains the ring from now on. `onError` gets the errors
+   * meanwhile.
+   */
   async begin(stops: StopEngine, onError: (thrown: unknown) => void): Promise<void> {
     const { session, elf, nanosPerInstruction, logger = silent } = this.#options;
     const target = this.#target;
@@ -80,7 +84,8 @@ export class Installed implements StopObserver {
     if (target.breakpoint !== undefined) {
       await stops.pause(target.breakpoint);
       await this.#pauseAtExit(stops);
-      // Of what counts instructions two runs are alike; Linux may be in user mode, from where its memory is not seen.
+      // Not if a clock counts instructions, because two runs must be alike. Not for Linux, because a stop in user
+      // mode does not see the kernel's memory.
       const interrupts =
         nanosPerInstruction === undefined && !changesItsCode(elf) && (await StoppedDrain.gains(session));
       this.#drain = new StoppedDrain(target, session, interrupts, onError);
@@ -100,12 +105,12 @@ export class Installed implements StopObserver {
     return this.#target.records;
   }
 
-  /** The target has gone, and with it what was in a ring that only a stop could read. */
+  /** The target has ended, and with it the records in a ring that only a stop could read. */
   get tailLost(): boolean {
     return this.#tailLost;
   }
 
-  /** Where the probes are that have trampolines. */
+  /** The addresses of the probes that have trampolines. */
   get addresses(): readonly Addr[] {
     return this.#target.sites.map(({ plan: { address } }) => address);
   }
@@ -130,7 +135,7 @@ export class Installed implements StopObserver {
     await this.#drain?.stopped(tells);
   }
 
-  /** At a later hit: an interrupt had come in the middle of what a jump replaces. */
+  /** At a later hit, because an interrupt had come in the middle of what a jump replaces. */
   async patchWaiting(stops: StopEngine): Promise<void> {
     const target = this.#target;
     const sites = await target.patchWaiting((piece) => stops.points.areIn(piece));
@@ -141,9 +146,9 @@ export class Installed implements StopObserver {
   }
 
   /**
-   * The program has ended: reads what it has left.
-   * @param sameRam the next program finds RAM as this one left it, but for what is loaded
-   * @returns records that are missing
+   * The program has ended: reads its last records.
+   * @param sameRam the next program finds RAM as this one left it, except for what is loaded
+   * @returns the number of missing records
    */
   async end(sameRam = false): Promise<number> {
     this.#drain?.stop();
@@ -157,8 +162,8 @@ export class Installed implements StopObserver {
   }
 
   /**
-   * The recording ends while the target stands: reads what is left and takes the patches out.
-   * @returns records that are missing, because nobody drained in time or their writer never came back
+   * The recording ends while the target is stopped: reads what is left and removes the patches.
+   * @returns the number of missing records: not drained in time, or never committed by their writer
    */
   async leave(): Promise<number> {
     this.#drain?.stop();
@@ -175,7 +180,7 @@ export class Installed implements StopObserver {
     }
   }
 
-  /** Reads what a program that has ended has left. How much is missing. */
+  /** Reads the last records of a program that has ended. Returns how many are missing. */
   async #readOut(): Promise<number> {
     const target = this.#target;
     const isShared = this.scratch.shared !== undefined;
@@ -188,7 +193,10 @@ export class Installed implements StopObserver {
     return dropped + (await target.finish(isShared));
   }
 
-  /** What is left to do when the patches are out; may be done twice. How many records the target has dropped. */
+  /**
+   * What is left to do when the patches are removed; may be done twice. Returns how many records the target has
+   * dropped.
+   */
   async #putAway(logger: Logger): Promise<number> {
     const { source: scratch } = this.scratch;
     const dropped = await this.#target.dropped();
@@ -210,14 +218,14 @@ export class Installed implements StopObserver {
     for (const [address, counts] of all) this.#options.counted(address, counts);
   }
 
-  /** Takes the breakpoints out of functions that have trampolines now, and of those that may have neither. */
+  /** Removes the breakpoints from functions that have trampolines now, and from those that may have neither. */
   async #disarm(stops: StopEngine, sites: readonly Site[]): Promise<void> {
     stops.points.leaveToSteps(this.#target.ends);
     const leftOut = this.#choices.facts.filter(({ engine }) => engine === 'none').map(({ address }) => address);
     await stops.disarm([...sites.map(({ plan: { address } }) => address), ...leftOut]);
   }
 
-  /** A process whose ring is read at stops only: the last one is where it calls `exit`. */
+  /** A process whose ring is read at stops only: its last stop is where it calls `exit`. */
   async #pauseAtExit(stops: StopEngine): Promise<void> {
     if (!this.scratch.calls) return;
     const { session, elf } = this.#options;
@@ -239,7 +247,7 @@ interface Parts {
   readonly slack: Region | undefined;
 }
 
-/** Patches the functions; when that fails, the memory is given back. */
+/** Patches the functions. If that fails, the memory is freed. */
 async function placeTrampolines(request: InstallRequest): Promise<Parts> {
   const { options, scratch } = request;
   const { session } = options;
@@ -311,7 +319,7 @@ function engineOptions(
     isOneHart,
     nests: isOneHart || outerWords !== undefined,
     outerWords,
-    // Which calls are brief without trampolines, only the client knows.
+    // Only the client knows which calls would be brief without trampolines.
     brief: times && isOneHart && !times.own ? briefCalls(thresholdNs, times.counter) : undefined,
     chained: changesItsCode(elf),
     ...(logger ? { logger } : {}),
@@ -321,7 +329,7 @@ function engineOptions(
 interface Times {
   readonly record: RecordTime;
   readonly counter: RecordCounter;
-  /** Where it is known what trampolines take. */
+  /** The trampolines' overhead, if it is known. */
   readonly own: TrampolineOverhead | undefined;
 }
 

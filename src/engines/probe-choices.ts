@@ -8,12 +8,12 @@ import type { SitePlan } from './inject/sites.js';
 /** Which probes can do without stops, and why the others cannot. */
 export class ProbeChoices {
   readonly #options: EnginesOptions;
-  /** What the program's code alone tells. */
+  /** What the program's code alone says. */
   readonly #planned: SitePlan;
   #plan: SitePlan;
   #why: Map<number, string>;
 
-  /** @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for and no probe can use it */
+  /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
   constructor(options: EnginesOptions) {
     this.#options = options;
     this.#planned = planEngines(options);
@@ -35,7 +35,10 @@ export class ProbeChoices {
     return engineChoices(this.#options, this.#why);
   }
 
-  /** The target runs another program: its code alone tells what can be patched. What is said of probes stays until it is installed. */
+  /**
+   * The target runs another program, whose code alone says what can be patched. The stated choices stay until
+   * trampolines are installed.
+   */
   restart(): void {
     this.#plan = this.#planned;
   }
@@ -49,7 +52,7 @@ export class ProbeChoices {
     this.#why.set(index, why);
   }
 
-  /** No probe can do without stops; those that could not before keep their reason. */
+  /** No probe can do without stops. Those that could not before keep their reason. */
   refuseAll(why: string): void {
     for (const index of this.#options.plans.keys()) if (!this.#why.has(index)) this.#why.set(index, why);
   }

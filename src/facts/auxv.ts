@@ -1,5 +1,6 @@
 /*
- * The auxiliary vector that Linux gives a program at its start (System V ABI AMD64, "Auxiliary Vector"; linux/auxvec.h):
+ * The auxiliary vector that Linux gives a program at its start (System V ABI AMD64, "Auxiliary Vector";
+ * linux/auxvec.h):
  *
  *   a_type (8) | a_val (8)    again and again, up to a_type 0
  */
@@ -23,7 +24,10 @@ export function parseAuxv(bytes: Uint8Array): ReadonlyMap<number, bigint> {
   return found;
 }
 
-/** The vector of the process that a stub debugs; undefined where it serves none: it is no Linux process. */
+/**
+ * The vector of the process that a stub debugs; undefined if the stub serves none, because it debugs no Linux
+ * process.
+ */
 export async function readAuxv(session: Session): Promise<ReadonlyMap<number, bigint> | undefined> {
   const bytes = await session.object('auxv');
   return bytes && bytes.length > 0 ? parseAuxv(bytes) : undefined;

@@ -1,7 +1,8 @@
-// What QEMU's x86 machines boot with -kernel, and where that kernel's first instruction will be:
-//  - an ELF with the note XEN_ELFNOTE_PHYS32_ENTRY (Xen, public/elfnote.h): owner "Xen", type 18, a physical address of 4 or 8 bytes
-//  - a bzImage (Linux, Documentation/arch/x86/boot.rst): "HdrS" at 0x202, LOADED_HIGH in loadflags at 0x211, code32_start at 0x214
-// Refused: all else (multiboot, disks, firmware): nobody knows where such a machine reads its memory map.
+// What QEMU's x86 machines boot with -kernel, and where that kernel's first instruction will be: - an ELF with the
+// note XEN_ELFNOTE_PHYS32_ENTRY (Xen, public/elfnote.h): owner "Xen", type 18, a physical address of 4 or 8 bytes - a
+// bzImage (Linux, Documentation/arch/x86/boot.rst): "HdrS" at 0x202, LOADED_HIGH in loadflags at 0x211, code32_start
+// at 0x214 Refused: all else (multiboot, disks, firmware), because it is not known where such a machine reads its
+// memory map.
 import { closeSync, openSync, readSync } from 'node:fs';
 import { type Addr, addr } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
@@ -11,14 +12,14 @@ import { ElfFile, SHT } from '../elf/index.js';
 
 export interface BootImage {
   readonly kind: 'pvh' | 'bzimage';
-  /** Physical address of its first instruction in 32-bit mode, which a pointer to the memory map reaches in a register. */
+  /** Physical address of its first instruction in 32-bit mode. There a register points to the memory map. */
   readonly entry: Addr;
 }
 
 const XEN_ELFNOTE_PHYS32_ENTRY = 18;
 const LOADED_HIGH = 1;
 
-/** Looks at the file of `-kernel`. */
+/** Reads the file of `-kernel`. */
 export async function bootImage(path: string): Promise<BootImage | Refusal> {
   try {
     const head = firstBytes(path, 0x218);

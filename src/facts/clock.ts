@@ -6,21 +6,22 @@ import type { ClockInfo } from '../trace/index.js';
 import type { ClockName } from './clock-names.js';
 
 /**
- * The guest's clock, read with the other registers of a hit. A clock that stands still while the guest is stopped leaves the
- * tracer's own cost out of durations (all of it under QEMU's `-icount`; without it QEMU lets some host time leak in at stops).
+ * The guest's clock, read with the other registers of a hit. If a clock stands still while the guest is stopped,
+ * durations do not include the tracer's own cost. Under QEMU's `-icount` that holds fully; without it QEMU lets some
+ * host time leak in at stops.
  *
- * - a register that counts time: its number follows from those of others that the target description lists.
- *   Not read of a process: QEMU in user mode answers with the host's own ticks, of unknown frequency.
- * - HPET: main counter at 0xfed000f0, its period in femtoseconds at 0xfed00004 (IA-PC HPET 1.0a, 2.3).
- *   Used only where the guest has started it: starting it is the guest's business.
+ * - a register that counts time: its number follows from those of others that the target description lists. Not read
+ *   for a process, because QEMU in user mode answers with the host's own ticks, of unknown frequency.
+ * - HPET: main counter at 0xfed000f0, its period in femtoseconds at 0xfed00004 (IA-PC HPET 1.0a, 2.3). Used only if
+ *   the guest has started it, because only the guest may start it.
  * - ACPI PM timer: port 0x608 of QEMU's machines, 24 bits at 3.579545 MHz (ACPI 6.5, 4.8.3.3), read with `monitor i`.
- * - running intervals: the host's time while the guest ran. Always there.
+ * - running intervals: the host's time while the guest ran. Always available.
  *
- * Which of the first three there can be, the architecture says.
+ * The architecture says which of the first three can exist.
  */
 export interface ClockReader {
   readonly info: ClockInfo;
-  /** Asks for the time in this batch; the function gives guest nanoseconds once the batch is answered. */
+  /** Requests the time in this batch; the returned function gives guest nanoseconds once the batch is answered. */
   request(batch: Batch): () => number;
 }
 
@@ -28,8 +29,9 @@ export interface ClockReader {
 export type RunningTime = () => number;
 
 /**
- * Finds the best clock that answers now. Call it at the first hit, not at reset: firmware may have to set timers up.
- * @throws RsptraceError `CLOCK_UNAVAILABLE` when `wanted` names one that does not answer
+ * Finds the best clock that answers now. Call it at the first hit, not at reset, because firmware may have to set
+ * timers up.
+ * @throws RsptraceError `CLOCK_UNAVAILABLE` if `wanted` names one that does not answer
  */
 export async function findClock(
   session: Session,
@@ -160,7 +162,7 @@ async function acpiPm(session: Session, running: RunningTime, label: string): Pr
         const raw = parse(reply.value);
         if (raw !== undefined) {
           const step = (raw - lastRaw + pmWrap) % pmWrap;
-          // The counter wraps each 4.7 s; how often it did since the last look only the host's clock can tell.
+          // The counter wraps each 4.7 s. Only the host's clock can tell how often it did so since the last read.
           const ran = running();
           const wraps = Math.max(0, Math.round(((ran - lastRunning) * (pmHz / 1e9) - step) / pmWrap));
           ticks += step + wraps * pmWrap;
@@ -190,7 +192,7 @@ function littleEndian(bytes: Uint8Array | undefined): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** The value, or undefined where there is none or it is past 2^53. */
+/** The value; undefined if there is none or it exceeds 2^53. */
 function exact(value: bigint | undefined): number | undefined {
   const number = Number(value ?? Number.NaN);
   return Number.isSafeInteger(number) ? number : undefined;

@@ -2,22 +2,28 @@ import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import type { Batch } from '../rsp/index.js';
 
-/** What the ELF knows of a program's code. */
+/** What the ELF knows about a program's code. */
 export interface KnownCode {
-  /** The program's code at an address; undefined where the ELF has none. */
+  /** The program's code at an address; undefined if the ELF has none. */
   readonly code: (address: Addr, length: number) => Uint8Array | undefined;
-  /** The code changes as the program runs (see `changesItsCode`): at points it is read at each stop, else at the first one of each place. */
+  /**
+   * The code changes as the program runs (see `changesItsCode`). So it is read at each stop, otherwise only at the
+   * first stop of each place.
+   */
   readonly codeChanges?: boolean;
 }
 
-/** What stands in the target against the ELF: the same; nothing (unreadable, or all zero); something else. */
+/** The target's code compared with the ELF's: the same; nothing (unreadable, or all zero); or something else. */
 export type CodeState = 'same' | 'absent' | 'different';
 
 const compared = 16;
 /** Where tracers patch a function. */
 const patched = 8;
 
-/** Asks for the target's code at an address; what it gives compares, once the batch is sent. Undefined where the ELF has no code there. */
+/**
+ * Requests the target's code at an address. The returned function compares it, once the batch is sent. Undefined if
+ * the ELF has no code there.
+ */
 export function compareCode(
   batch: Pick<Batch, 'readMemory'>,
   { code, codeChanges = false }: KnownCode,
@@ -35,7 +41,7 @@ export function compareCode(
   };
 }
 
-/** So many bytes of the program's code, less at the very end of its segment. */
+/** This many bytes of the program's code; fewer at the very end of its segment. */
 export function bytesKnown(code: KnownCode['code'], address: Addr, most: number): Uint8Array | undefined {
   for (let length = most; length > 0; length--) {
     const bytes = code(address, length);
@@ -44,7 +50,10 @@ export function bytesKnown(code: KnownCode['code'], address: Addr, most: number)
   return undefined;
 }
 
-/** How much of what is known is there as well; undefined where nothing is. Padding is left out: bytes like the one before. */
+/**
+ * The share of the known bytes that the target has too; undefined if none are known. Padding (bytes like the one
+ * before) is left out.
+ */
 function samePart(known: Uint8Array, actual: Uint8Array): number | undefined {
   let [all, same] = [0, 0];
   for (let i = 0; i < known.length; i++) {
@@ -57,10 +66,13 @@ function samePart(known: Uint8Array, actual: Uint8Array): number | undefined {
 
 /** Bytes of a page, the unit in which programs are mapped. */
 export const pageBytes = 4096;
-/** A page is the program's when so much of it is: functions may be patched. */
+/** A page belongs to the program if this share of it agrees: functions may be patched. */
 const ownPart = 0.5;
 
-/** Whether the page of an address is the program's; undefined where it cannot be read, or the ELF has nothing in it. */
+/**
+ * Whether the page of an address belongs to the program; undefined if it cannot be read, or if the ELF has nothing in
+ * it.
+ */
 export async function isOwnPage(
   memory: MemoryReader,
   code: KnownCode['code'],

@@ -7,15 +7,15 @@ import {
   type Session,
 } from '../rsp/index.js';
 
-/** Options of {@link connect}: all but what it knows itself. */
+/** Options of {@link connect}, without those that it sets itself. */
 export type TargetOptions = Omit<ConnectOptions, 'architectures'>;
 
-/** `connect` of `rsptrace/rsp`, with the registers of every known architecture. Throws what that throws. */
+/** `connect` of `rsptrace/rsp`, with the registers of every known architecture. Throws the same errors. */
 export function connect(address: string | RemoteAddress, options: TargetOptions = {}): Promise<Session> {
   return connectTo(address, { ...options, architectures: knownArchitectures() });
 }
 
-/** What `rsptrace/rsp` wants to know of every architecture. */
+/** What `rsptrace/rsp` needs to know about every architecture. */
 export function knownArchitectures(): readonly KnownRegisters[] {
   return architectures().map(({ name, gdbNames, pc, registerDefaults }) => ({
     ...{ name, gdbNames, pc },

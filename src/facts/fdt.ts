@@ -3,13 +3,14 @@
 //   0x00 d00dfeed | totalsize | off_dt_struct | off_dt_strings | off_mem_rsvmap | version | last_comp_version | ...
 //   structure: 1 name\0 pad = begin node, 2 = end node, 3 length nameoff value pad = property, 4 = nothing, 9 = end
 //
-// Read: `reg` of the root's memory nodes and of what is below /reserved-memory, the memory reservation block (address (8), size (8), both 0 at
-// its end), `/chosen`'s linux,initrd-start and -end. Refused: what points outside the blob, nesting past 32.
+// Read: `reg` of the root's memory nodes and of what is below /reserved-memory, the memory reservation block (address
+// (8), size (8), both 0 at its end), `/chosen`'s linux,initrd-start and -end. Refused: offsets outside the blob,
+// nesting past 32.
 import { RsptraceError } from '../base/errors.js';
 
 export interface FdtMemory {
   readonly node: string;
-  /** Pairs of the node's `reg`, and where in the blob each size stands, which has `sizeBytes` bytes. */
+  /** Pairs of the node's `reg`, and where in the blob each size lies, with `sizeBytes` bytes. */
   readonly ranges: readonly { readonly base: bigint; readonly size: bigint; readonly sizeAt: number }[];
   readonly sizeBytes: number;
 }
@@ -18,7 +19,7 @@ export interface FdtContents {
   readonly memory: readonly FdtMemory[];
   /** Physical address behind the last byte of the initial RAM disk. */
   readonly initrdEnd: bigint | undefined;
-  /** What the tree says is somebody's: reservations, the initial RAM disk. */
+  /** RAM that the tree declares used: reservations, the initial RAM disk. */
   readonly reserved: readonly FdtRange[];
 }
 
@@ -33,7 +34,7 @@ const MAGIC = 0xd00dfeed;
 const LARGEST = 2 ** 20;
 const DEEPEST = 32;
 
-/** Bytes of the device tree that begins with these ones; undefined when none does. */
+/** Bytes of the device tree that begins with these bytes; undefined if none does. */
 export function fdtSize(header: Uint8Array): number | undefined {
   if (header.length < FDT_HEADER) return undefined;
   const view = new DataView(header.buffer, header.byteOffset, header.byteLength);

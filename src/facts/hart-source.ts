@@ -4,7 +4,10 @@ import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { cpuInTask, isLinux } from './linux-kernel.js';
 
-/** How the harts of a machine can be told apart from inside, all through the program's life; refused in words for a person. */
+/**
+ * How the harts of a machine can be told apart from inside during the whole life of the program; refused in words for
+ * the user.
+ */
 export function hartSource(
   { name, probeCode }: Architecture,
   elf: ElfFile,

@@ -2,15 +2,15 @@ import type { Architecture } from '../arch/index.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { Session } from '../rsp/index.js';
 
-/** Moments that the target may run before it is in its kernel. */
+/** How many short runs the target gets until it is in its kernel. */
 const mostTries = 5;
-/** Milliseconds of each: kernels are called by a timer more often. */
+/** Milliseconds of each run: timers call kernels more often. */
 const moment = 200;
 
 /**
- * Runs a hart from user mode or firmware into its kernel, to where traps lead. QEMU's stub translates addresses in the
- * hart's mode, and shows the kernel's memory only there. Does nothing where the architecture needs none of this. The
- * hart may still stand elsewhere afterwards, and the target may have ended.
+ * Runs a hart from user mode or firmware into its kernel, to its trap vector. QEMU's stub translates addresses in the
+ * hart's mode, and shows the kernel's memory only there. Does nothing if the architecture does not need this.
+ * Afterwards the hart may still be elsewhere, and the target may have ended.
  */
 export async function runIntoKernel(session: Session, arch: Architecture, logger: Logger = silent): Promise<void> {
   const entry = arch.privilege?.kernelEntry;

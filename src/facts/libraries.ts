@@ -1,5 +1,5 @@
 /*
- * The shared libraries of a Linux process, where it has them. Which they are:
+ * The shared libraries of a Linux process, at the addresses where they are loaded. They are found in:
  *
  *   qXfer:libraries-svr4   what the dynamic loader says, from its first call on
  *   /proc/PID/maps         before that, and where the stub has no such list: files with code in them
@@ -22,7 +22,7 @@ import { parseMaps } from './process-maps.js';
 export interface Libraries {
   /** At the addresses where they were loaded. */
   readonly loaded: readonly ElfFile[];
-  /** Those that the process has, and that could not be read. */
+  /** Libraries of the process that could not be read. */
   readonly missing: readonly { readonly name: string; readonly why: string }[];
 }
 
@@ -30,7 +30,7 @@ export interface LibraryOptions extends Pick<DebugFileOptions, 'debugDirs'> {
   readonly logger?: Logger;
 }
 
-/** One that the process has: `bias` where a list says it, else where its first byte lies. */
+/** One library of the process: `bias` if a list gives it, else the address of its first byte. */
 interface Listed {
   readonly name: string;
   readonly bias?: Addr;
@@ -39,12 +39,12 @@ interface Listed {
 
 const PT_LOAD = 1;
 const PAGE = 0x1000n;
-/** Bytes of headers that are compared where there is no build id. */
+/** Bytes of headers that are compared if there is no build id. */
 const HEADERS = 512;
 /** Of the vDSO: two pages of code in the kernels of today. */
 const MOST_VDSO = 16 * 4096;
 
-/** The libraries of the process at a stub; none where it is no process. `program` is left out: it is known. */
+/** The libraries of the process at a stub; none if it is no process. `program` is left out, because it is known. */
 export async function loadedLibraries(
   session: Session,
   program: ElfFile,
@@ -132,7 +132,7 @@ function loadedAs(elf: ElfFile, { bias, start }: Listed): ElfFile {
   return elf.loadedAt(addr((start ?? addr(0)) - (lowest & ~(PAGE - 1n))));
 }
 
-/** The process's memory has this file's build id, or its headers, where this file would have been loaded. */
+/** Whether the process's memory has this file's build id, or its headers, at its load address. */
 async function isThere(elf: ElfFile, memory: MemoryReader): Promise<boolean> {
   const note = elf.sections.find(({ name }) => name === '.note.gnu.build-id');
   const first = elf.segments.find(({ type }) => type === PT_LOAD);

@@ -1,27 +1,31 @@
-// What of Linux is not to be had from an ELF alone. It is known by the functions that begin its boot and end it.
+// Facts about Linux that an ELF alone does not give. Linux is recognised by the functions that begin and end its
+// boot.
 import type { Addr } from '../base/addr.js';
 import { type DebugInfo, layoutOf } from '../dwarf/index.js';
 import { btfMember, type ElfFile } from '../elf/index.js';
 
 /**
- * Whether a program changes its own code as it runs, so that its ELF does not tell what stands at a probe. Linux does: its tracers and static
- * keys turn calls and jumps at the begin of functions and behind calls into nops and back, alternatives replace what the processor can do better.
+ * Whether a program changes its own code as it runs, so that its ELF does not give the code at a probe. Linux does.
+ * Its tracers and static keys turn calls and jumps into nops and back, at the beginning of functions and behind
+ * calls. Its alternatives replace instructions that the processor can do better.
  */
 export function changesItsCode(elf: ElfFile): boolean {
   return isLinux(elf);
 }
 
 /**
- * How large the stacks of a program's threads are, where that is known: they lie at multiples of it then. In 64-bit Linux THREAD_SIZE is
- * 16 KiB, of tasks and of interrupts (arch/x86/include/asm/page_64_types.h, arch/riscv/include/asm/thread_info.h).
+ * How large the stacks of a program's threads are, if that is known: then they lie at multiples of that size. In
+ * 64-bit Linux THREAD_SIZE is 16 KiB, for tasks and interrupts (arch/x86/include/asm/page_64_types.h,
+ * arch/riscv/include/asm/thread_info.h).
  */
 export function stackBytes(elf: ElfFile): number | undefined {
   return isLinux(elf) ? 0x4000 : undefined;
 }
 
 /**
- * Whether a Linux that is started from a bzImage will choose itself where it runs, which no symbol tells: its decompressor does so
- * (CONFIG_RANDOMIZE_BASE) unless its command line has the word `nokaslr` (arch/x86/boot/compressed/kaslr.c).
+ * Whether a Linux that is started from a bzImage will itself choose its address, which no symbol tells. Its
+ * decompressor does so (CONFIG_RANDOMIZE_BASE) unless its command line has the word `nokaslr`
+ * (arch/x86/boot/compressed/kaslr.c).
  */
 export function choosesItsPlace(elf: ElfFile, commandLine: string): boolean {
   const words = commandLine.trim().split(/\s+/);
@@ -29,8 +33,9 @@ export function choosesItsPlace(elf: ElfFile, commandLine: string): boolean {
 }
 
 /**
- * Where riscv's Linux has the number of the CPU that a task runs on, in bytes from `tp`, which points to the task in the whole kernel
- * (arch/riscv/include/asm/current.h; the first member of `task_struct` is `thread_info`). Undefined where neither BTF nor DWARF tells.
+ * Offset from `tp` to the number of the CPU that a task runs on, in riscv's Linux. In the whole kernel `tp` points to
+ * the task (arch/riscv/include/asm/current.h; the first member of `task_struct` is `thread_info`). Undefined if
+ * neither BTF nor DWARF has it.
  */
 export function cpuInTask(elf: ElfFile, debug: DebugInfo | undefined): number | undefined {
   const section = elf.section('.BTF');
@@ -40,7 +45,7 @@ export function cpuInTask(elf: ElfFile, debug: DebugInfo | undefined): number | 
   return info && others.length === 0 ? layoutOf(info).members.find(({ name }) => name === 'cpu')?.offset : undefined;
 }
 
-/** Functions of a Linux that it uses for as long as it runs; none of another program. */
+/** Functions that Linux uses for as long as it runs, and that no other program has. */
 export function landmarks(elf: ElfFile): Addr[] {
   if (!isLinux(elf)) return [];
   const names = ['schedule', 'kernel_clone', 'do_exit', 'vfs_read'];

@@ -1,5 +1,6 @@
 /*
- * How far from its own addresses a position-independent program was loaded. A stub on Linux tells, from the first stop on:
+ * How far from its own addresses a position-independent program was loaded. A stub on Linux gives it from the first
+ * stop on:
  *
  *   qXfer:auxv   AT_ENTRY less the ELF's entry, AT_PHDR less the address of its program headers: both must agree
  *   qOffsets     `Text=...`, where there is no auxiliary vector
@@ -19,9 +20,9 @@ const PT_PHDR = 6;
 const page = 0x1000n;
 
 /**
- * The ELF with the addresses that it has in the target: itself, where it is not position-independent, or where nothing tells of processes
- * (a kernel runs where it was linked for).
- * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` when the stub's process does not have it loaded
+ * The ELF with its addresses in the target. It is returned unchanged if it is not position-independent, or if the
+ * stub gives no facts about processes (a kernel runs at its link address).
+ * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` if the stub's process has not loaded it
  */
 export async function loadedElf(session: Session, elf: ElfFile): Promise<ElfFile> {
   if (elf.type !== ET.DYN) return elf;

@@ -1,5 +1,5 @@
-// What QEMU's monitor prints for `info mtree -f` (system/memory.c, mtree_print_flatview): the address space of the machine as it is
-// now, piece by piece, and who lies there.
+// What QEMU's monitor prints for `info mtree -f` (system/memory.c, mtree_print_flatview): the address space of the
+// machine as it is now, piece by piece, with the owner of each.
 //
 //   FlatView #1
 //    AS "memory", root: system
@@ -17,7 +17,7 @@ export interface MemoryPiece {
 
 const line = /^\s+([0-9a-f]{16})-([0-9a-f]{16}) \(prio -?\d+, ([^)]+)\): (.+?)(?: @[0-9a-f]{16})?(?: KVM)?$/;
 
-/** The pieces of the machine's memory, in the order of their addresses; empty where the text is none of QEMU's. */
+/** The pieces of the machine's memory, in the order of their addresses; empty if the text is not QEMU's. */
 export function readMemoryTree(text: string): MemoryPiece[] {
   const views = text.replaceAll('\r', '').split(/^FlatView #\d+$/m);
   const view = views.find((each) => /^ AS "memory", root: system/m.test(each)) ?? '';

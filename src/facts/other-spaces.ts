@@ -12,8 +12,8 @@ const executable = 1;
 const kernelHalf = 1n << 63n;
 
 /**
- * Whether a program of which other code is seen just now may run in the target all the same: in an address space that is not in use at this
- * moment, as a kernel's processes do, or, of a machine that has not run yet, later.
+ * Whether a program may run in the target although other code is at its addresses now. It may be in an address space
+ * that is not in use at this moment, like a kernel's processes. In a machine that has not run yet, it may come later.
  */
 export async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<boolean> {
   const arch = architectureOf(elf.machine);
@@ -26,12 +26,12 @@ export async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<b
   const { privilege, root } = levels.standing(registers.value);
   if (privilege === 'user') return true;
   if (isKernel(elf)) return false;
-  // What does not page yet is at its boot, where every program pages.
+  // A machine that does not page yet is booting, and every program pages.
   const isPaging = arch.addressSpaces?.turnedOnBy === 'always' || root !== undefined || privilege === 'firmware';
   return isPaging || (await session.stub()).neverRan();
 }
 
-/** Whether a program has instructions that only kernels have, or lies where only they do. */
+/** Whether a program has instructions that only kernels have, or addresses that only kernels have. */
 export function isKernel(elf: ElfFile): boolean {
   const levels = architectureOf(elf.machine)?.privilege;
   for (const { type, flags, address, fileSize } of elf.segments) {

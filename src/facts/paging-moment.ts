@@ -7,7 +7,7 @@ const PF_X = 1;
 const PT_LOAD = 1;
 
 /**
- * Whether a program's code can turn paging on; else its addresses stay physical. Undefined where page tables are not
+ * Whether a program's code can turn paging on; else its addresses stay physical. Undefined if page tables are not
  * known.
  */
 export function turnsPagingOn(elf: ElfFile, { addressSpaces }: Architecture): boolean | undefined {
@@ -22,8 +22,9 @@ export function turnsPagingOn(elf: ElfFile, { addressSpaces }: Architecture): bo
 }
 
 /**
- * An address at which the final page table is in use, for kernels that are known: Linux calls `rest_init` last of its boot
- * (init/main.c), behind setup_vm_final and cleanup_highmap. Undefined for others, of which the first probe that is hit may tell.
+ * An address at which the final page table is in use, for known kernels. Linux calls `rest_init` at the end of its
+ * boot (init/main.c), after setup_vm_final and cleanup_highmap. Undefined for others; there the first hit of a probe
+ * may tell.
  */
 export function pagingIsFinal(elf: ElfFile): Addr | undefined {
   return elf.symbols.named('rest_init').find(({ type }) => type === 'function')?.address;

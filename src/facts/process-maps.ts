@@ -14,7 +14,7 @@ export interface Mapping {
 
 const line = /^([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) [0-9a-f]+ [0-9a-f]+:[0-9a-f]+ \d+ *(.*)$/;
 
-/** Lines of another form are passed over. */
+/** Lines of another form are skipped. */
 export function parseMaps(text: string): Mapping[] {
   const found: Mapping[] = [];
   for (const each of text.split('\n')) {

@@ -1,7 +1,7 @@
-// QEMU's command line (qemu-options.hx, docs/interop/qemu-qmp-ref "keyval"): `-name value` or `--name value`, values as
-// `key=value,key=value`, where the first key may be implied and a comma within a value is written twice.
+// QEMU's command line (qemu-options.hx, docs/interop/qemu-qmp-ref "keyval"): `-name value` or `--name value`. Values
+// are `key=value,key=value`. The first key may be implied, and a comma within a value is written twice.
 
-/** Options that take no argument; every other one takes the word behind it. */
+/** Options that take no argument; every other option takes the next word. */
 const flags = new Set(
   `h help version snapshot full-screen alt-grab ctrl-grab no-quit sdl curses portrait usb nographic S s no-reboot no-shutdown
   no-acpi no-hpet no-fd-bootchk win2k-hack mem-prealloc enable-kvm enable-fips daemonize singlestep one-insn-per-tb
@@ -15,7 +15,7 @@ export interface QemuOption {
   readonly value: string;
 }
 
-/** The options among QEMU's arguments; disk images and other words that belong to none are left out. */
+/** The options among QEMU's arguments; disk images and other words that belong to no option are left out. */
 export function qemuOptions(args: readonly string[]): QemuOption[] {
   const found: QemuOption[] = [];
   for (let at = 0; at < args.length; at++) {
@@ -26,10 +26,13 @@ export function qemuOptions(args: readonly string[]): QemuOption[] {
   return found;
 }
 
-/** `virt,accel=tcg` as pairs; `implied` is the key of a first part without one, and a later part without one is a switch that is on. */
+/**
+ * `virt,accel=tcg` as pairs. `implied` is the key of a first part without one; a later part without a key is a switch
+ * that is on.
+ */
 export function keyValues(text: string, implied: string): Map<string, string> {
   const pairs = new Map<string, string>();
-  // A comma that is written twice is one of the value's own.
+  // A comma that is written twice belongs to the value.
   const parts = text.match(/(?:[^,]|,,)+/g) ?? [];
   for (const [index, part] of parts.entries()) {
     const whole = part.replaceAll(',,', ',');
@@ -43,7 +46,10 @@ export function keyValues(text: string, implied: string): Map<string, string> {
 
 const units: Readonly<Record<string, number>> = { b: 0, k: 10, m: 20, g: 30, t: 40 };
 
-/** QEMU's sizes (`128`, `1.5G`, `0x10000000`): bytes, a plain number in `plain` bytes; undefined for what QEMU would refuse. */
+/**
+ * QEMU's sizes (`128`, `1.5G`, `0x10000000`) in bytes; the unit of a plain number is `plain` bytes. Undefined for
+ * what QEMU would refuse.
+ */
 export function qemuSize(text: string, plain: number): number | undefined {
   const match = /^(\d+(?:\.\d+)?)([bkmgt]?)$/i.exec(text);
   const hex = /^0x([0-9a-f]{1,12})$/i.exec(text);
@@ -57,7 +63,10 @@ function checked(bytes: number): number | undefined {
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** Nanoseconds that each instruction takes by QEMU's arguments: under `-icount shift=N`. Undefined where the host's clock is the guest's, too. */
+/**
+ * Nanoseconds that each instruction takes, by QEMU's arguments (`-icount shift=N`). Undefined if the guest uses the
+ * host's clock.
+ */
 export function nanosPerInstruction(args: readonly string[]): number | undefined {
   const values = qemuOptions(args).filter(({ name }) => name === 'icount');
   const shift = values

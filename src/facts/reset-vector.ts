@@ -4,10 +4,10 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { ANY_HART, type Breakpoint, type Session } from '../rsp/index.js';
 
-/** Steps of a hart that may come back without having executed anything. */
+/** Steps of a hart that may return without having run an instruction. */
 const stepTries = 100;
 
-/** Where a machine that is reset stops, since a breakpoint stays there. */
+/** Where a machine stops when it is reset, because a breakpoint stays inserted there. */
 export class ResetVector {
   readonly #session: Session;
   readonly #pcRegister: string;
@@ -25,7 +25,7 @@ export class ResetVector {
     return this.#at.breakpoint;
   }
 
-  /** Of a machine that has not executed an instruction; undefined where it does not stand at a known reset vector. */
+  /** For a machine that has not run an instruction; undefined if it is not at a known reset vector. */
   static async find(session: Session, arch: Architecture, logger: Logger = silent): Promise<ResetVector | undefined> {
     const { reset } = arch;
     if (!reset) {
@@ -42,8 +42,8 @@ export class ResetVector {
   }
 
   /**
-   * Whether a hart that stands at `pc` stands there because the machine was reset. Programs may have code of their own at that (virtual)
-   * address: over that the hart has been stepped then.
+   * Whether a hart is at `pc` because the machine was reset. Programs may have code of their own at that (virtual)
+   * address; then the hart was stepped over it.
    */
   async stopped(pc: bigint, hart: string | undefined): Promise<'reset' | 'passed' | 'elsewhere'> {
     const { address } = this.breakpoint;
@@ -59,18 +59,21 @@ export class ResetVector {
   }
 
   /**
-   * Plants {@link breakpoint}; harts that stand there make their first step.
-   * @returns false where the stub does not take it
-   * @throws RsptraceError `TARGET_STUCK` when no step moves a hart
+   * Inserts {@link breakpoint}; harts that are there make their first step.
+   * @returns false if the stub refuses it
+   * @throws RsptraceError `TARGET_STUCK` if no step moves a hart
    */
   async watch(): Promise<boolean> {
     const harts = await this.#session.harts();
-    // Those that wait stand there too.
+    // Waiting harts are there too.
     for (const { id } of this.#model.begins === 'all' ? harts : harts.slice(0, 1)) await this.#leave(id);
     return this.#session.insertBreakpoint(this.breakpoint);
   }
 
-  /** QEMU ends a step that something kicks the processor out of before its instruction, and says that it was made. */
+  /**
+   * If something interrupts the processor before the stepped instruction, QEMU ends the step and says that it was
+   * made.
+   */
   async #leave(hart: string): Promise<void> {
     for (let tries = 0; (await this.#pcOf(hart)) === this.#at.pc; tries++) {
       if (tries === stepTries) {
@@ -86,7 +89,7 @@ export class ResetVector {
     }
   }
 
-  /** Where all harts begin, a reset puts all of them back: one alone that stands there has not begun yet. */
+  /** If all harts begin, a reset puts all of them back: a single hart there has not begun yet. */
   async #isWhole(): Promise<boolean> {
     if (this.#model.begins !== 'all') return true;
     for (const { id } of await this.#session.harts()) if ((await this.#pcOf(id)) !== this.#at.pc) return false;

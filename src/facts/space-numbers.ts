@@ -1,11 +1,14 @@
 import { type Addr, addr } from '../base/addr.js';
 
-/** Address spaces of programs that a kernel runs, numbered from 1 as they are met. 0: the kernel's, or the only one. */
+/**
+ * Numbers the address spaces of programs that a kernel runs, from 1 in the order of their first hits. 0: the
+ * kernel's, or the only one.
+ */
 export class SpaceNumbers {
   readonly #numbers = new Map<bigint, number>();
   readonly #roots: Addr[] = [];
 
-  /** Of the one with its page tables' root at a physical address. */
+  /** The number of the space whose page tables have their root at this physical address. */
   of(root: bigint): number {
     let number = this.#numbers.get(root);
     if (number === undefined) {

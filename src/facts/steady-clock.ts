@@ -1,10 +1,10 @@
 import type { Batch } from '../rsp/index.js';
 import type { ClockReader } from './clock.js';
 
-/** A clock whose time goes on where a reset of the machine sets the clock back. */
+/** A clock whose time continues when a reset of the machine sets the clock back. */
 export class SteadyClock implements ClockReader {
   readonly #clock: ClockReader;
-  /** Nanoseconds that the trace's time is ahead of the clock's. */
+  /** Nanoseconds by which the trace's time is ahead of the clock's. */
   ahead = 0;
 
   constructor(clock: ClockReader) {
@@ -20,7 +20,10 @@ export class SteadyClock implements ClockReader {
     return () => time() + this.ahead;
   }
 
-  /** The machine was reset: `time` is what this clock gives, `last` when something last happened before. Where it went on, so does its time. */
+  /**
+   * The machine was reset. `time`: this clock's value; `last`: the time of the last event. If the clock was not set
+   * back, the trace's time follows it unchanged.
+   */
   goOnFrom(last: number, time: number): void {
     this.ahead += Math.max(0, last - time);
   }

@@ -8,21 +8,21 @@ import { type CodeState, compareCode, type KnownCode } from './code-compare.js';
 import { changesItsCode, landmarks } from './linux-kernel.js';
 import { mayRunElsewhere } from './other-spaces.js';
 
-/** What stands in the target where a probe goes, against what the ELF says. */
+/** The target's code at a probe, compared with the ELF's. */
 export interface CodeCheck {
   /** Same bytes. */
   readonly same: readonly Addr[];
   /** Not loaded or not mapped yet: unreadable or all zero. */
   readonly absent: readonly Addr[];
-  /** Other code is there just now, but the program may run in an address space that is not in use. */
+  /** Other code is there now, but the program may run in an address space that is not in use. */
   readonly elsewhere: readonly Addr[];
 }
 
 /**
- * Compares the ELF's bytes with the target's at every address, in few packets. A probe on other code would stop the guest in the
- * middle of something and read nonsense. A program that changes its own code may differ here and there; one that a kernel runs is seen only
- * while it runs.
- * @throws RsptraceError `ELF_MISMATCH` when any of them differs, of a program that changes its code most of them
+ * Compares the ELF's bytes with the target's at every address, in few packets. The reason: a probe on other code
+ * would stop the guest in the middle of something and read nonsense. A program that changes its own code may differ
+ * here and there. A program inside a kernel is visible only while it runs.
+ * @throws RsptraceError `ELF_MISMATCH` if any differs; for a program that changes its code, if most differ
  */
 export async function verifyCode(session: Session, elf: ElfFile, addresses: readonly Addr[]): Promise<CodeCheck> {
   const batch = new CoalescedReads(session);
@@ -46,18 +46,21 @@ export async function verifyCode(session: Session, elf: ElfFile, addresses: read
     throw new RsptraceError(
       'ELF_MISMATCH',
       `the target does not run this ELF: at ${different.length} of ${addresses.length} probes its code differs, first at ${hex(first)}`,
-      { hint: 'is it a build of another day, or loaded at another address?' },
+      {
+        hint: 'is it a build of another day, or loaded at another address? After an rsptrace that was killed here, run `rsptrace detach`',
+      },
     );
   }
   return { same, absent, elsewhere: [] };
 }
 
-/** Both architectures' kernels run in the highest 2 GiB. */
+/** Kernels of all architectures run in the highest 2 GiB. */
 const kernelHalf = 0xffff_ffff_8000_0000n;
 
 /**
- * A Linux that runs already may have chosen where (KASLR): then it executes code where kernels do, and what every Linux has is not where the ELF says.
- * Of a CPU that is in a program just now, or at the begin of its boot, nothing can be told.
+ * A running Linux may have chosen its address (KASLR). It has if it runs code where kernels do, while functions that
+ * every Linux has are not where the ELF says. Nothing is known while a CPU is in a program, or at the beginning of
+ * its boot.
  * @throws RsptraceError `KERNEL_MOVES`
  */
 export async function verifyPlace(session: Session, arch: Architecture, elf: ElfFile): Promise<void> {
@@ -77,7 +80,7 @@ export async function verifyPlace(session: Session, arch: Architecture, elf: Elf
 }
 
 /**
- * Compares what the stub says it debugs with what the ELF is for; a stub that says nothing is believed.
+ * Compares the stub's architecture with the ELF's; a stub that names none is trusted.
  * @throws RsptraceError `ARCH_MISMATCH`
  */
 export function verifyArchitecture(session: Session, arch: Architecture): void {

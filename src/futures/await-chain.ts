@@ -4,20 +4,21 @@ import type { FutureState, FutureType } from './types.js';
 /** One Future below the outermost. */
 export interface ChainLink {
   readonly future: FutureType | undefined;
-  /** Of what is awaited; of a `dyn Future` that no vtable resolved, the trait object's. */
+  /** The name of the awaited type; for a `dyn Future` that no vtable resolved, the trait object's. */
   readonly typeName: string;
-  /** Bytes from the outermost Future's start; undefined where it lies elsewhere. */
+  /** Bytes from the outermost Future's start; undefined if it lies elsewhere. */
   readonly offset: number | undefined;
-  /** Where it lies instead: read on from there with `future`. The last link of a chain only. */
+  /** The place if it lies elsewhere: read on from there with `future`. Only the last link of a chain has it. */
   readonly pointer: Addr | undefined;
   readonly vtable: Addr | undefined;
-  /** Undefined where it is not compiler-made, or its bytes were not among those read. */
+  /** Undefined if it is not compiler-made, or if its bytes were not among those read. */
   readonly state: FutureState | undefined;
 }
 
 /**
- * The state that a compiler-made Future at `offset` of the bytes is in; undefined where its discriminant is not one of its
- * states' (memory that is no such Future), where the bytes end before it, or where the Future is written by hand.
+ * The state of a compiler-made Future at `offset` of the bytes. Undefined if the discriminant belongs to none of its
+ * states (memory that is no such Future), or if the bytes end before it. Also undefined for a Future that is written
+ * by hand.
  */
 export function stateOf(future: FutureType, bytes: Uint8Array, offset = 0): FutureState | undefined {
   const { discriminant, states } = future;
@@ -26,7 +27,10 @@ export function stateOf(future: FutureType, bytes: Uint8Array, offset = 0): Futu
   return value === undefined ? undefined : states.find((s) => s.value === value);
 }
 
-/** The Futures that a Future awaits, outermost first, read from its own bytes: `__awaitee` lies in place. Bounded by the type's nesting. */
+/**
+ * The Futures that a Future awaits, outermost first, read from its own bytes: `__awaitee` lies in place. Bounded by
+ * the type's nesting.
+ */
 export function awaitChain(
   future: FutureType,
   bytes: Uint8Array,
@@ -35,7 +39,7 @@ export function awaitChain(
   const chain: ChainLink[] = [];
   let at: FutureType | undefined = future;
   let offset = 0;
-  // A type holds what it awaits, so sizes fall strictly; a damaged file's might not.
+  // A type contains what it awaits, so sizes strictly decrease; in a damaged file they might not.
   while (at !== undefined && chain.length < MAX_LINKS) {
     const awaitee: FutureState['awaitee'] = stateOf(at, bytes, offset)?.awaitee;
     if (awaitee === undefined) break;

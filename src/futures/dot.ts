@@ -1,4 +1,5 @@
-// Graphviz's DOT language (https://graphviz.org/doc/info/lang.html): one digraph, IDs `n0`, `n1`, ..., all text in quoted strings.
+// Graphviz's DOT language (https://graphviz.org/doc/info/lang.html): one digraph, IDs `n0`, `n1`, ..., all text in
+// quoted strings.
 import { visible } from '../base/visible.js';
 import { placeText } from '../trace/index.js';
 import type { Dependency, FutureGraph, FutureNode } from './graph.js';
@@ -6,8 +7,9 @@ import { type FutureNames, isPointer, shortType } from './short-names.js';
 import { statesText } from './tree.js';
 
 /**
- * The await dependencies as a graph: a box a Future with its size and place, rounded where it is written by hand, dashed where
- * all its polls were inlined. Arrows: solid awaits, dashed holds, dotted "may be" (a `dyn Future`, drawn as an ellipse).
+ * The await dependencies as a graph. Each Future is a box with its size and place: rounded if it is written by hand,
+ * dashed if all its polls were inlined. Arrows: solid awaits, dashed holds, dotted "may be" (a `dyn Future`, drawn as
+ * an ellipse).
  */
 export function futuresDot(graph: FutureGraph, names: FutureNames): string {
   const ids = new Map<FutureNode, string>();
@@ -49,7 +51,9 @@ function edgeAttributes({ kind, states, path, count }: Dependency): string {
   return `style=${style}${label.length > 0 ? `, label=${quoted(label)}` : ''}`;
 }
 
-/** A quoted string: only `"` needs a backslash, and a backslash itself is one in labels; lines are centred with `\n`. */
+/**
+ * A quoted string: only `"` needs a backslash, and a backslash itself is one in labels; lines are centred with `\n`.
+ */
 function quoted(lines: readonly string[]): string {
   return `"${lines.map((line) => visible(line).replace(/[\\"]/g, '\\$&')).join('\\n')}"`;
 }

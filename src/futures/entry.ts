@@ -6,7 +6,7 @@ import { type FutureLookup, fieldsOf, holdsOfFields, readStates, type StateMachi
 import { pollTypeOf } from './poll-functions.js';
 import type { FutureKind, FutureType, HeldFuture, InlinedPoll, PollFunction, StateLocal } from './types.js';
 
-/** One Future, filled while the debug info is gone through; what costs time is read on first use. */
+/** One Future, filled while the debug info is read. Expensive parts are read on first use. */
 export class FutureEntry implements FutureType {
   readonly kind: FutureKind;
   readonly instance: string;
@@ -20,7 +20,7 @@ export class FutureEntry implements FutureType {
   readonly #lookup: FutureLookup;
   readonly #type: Die;
   readonly #pollCodes = new Set<CodeAddress>();
-  /** One of its poll functions: its mangled name tells whose impl block it stands in. */
+  /** One of its poll functions. Its mangled name says which impl block it belongs to. */
   #poll: Die | undefined;
   #future: string | undefined;
   #machine: StateMachine | undefined;
@@ -54,7 +54,7 @@ export class FutureEntry implements FutureType {
   }
 
   get crate(): string {
-    // Where the impl block stands: `impl Future for Box<F>` is alloc's, whatever F is.
+    // The place of the impl block: `impl Future for Box<F>` belongs to alloc, whatever F is.
     return pathOf(this.kind === 'impl' && this.#poll !== undefined ? this.#poll : this.#type)[0] ?? '';
   }
 

@@ -12,9 +12,10 @@ import { FutureScan } from './scan.js';
 import type { FutureKind, FutureSet, FutureType } from './types.js';
 
 /**
- * Every type of Future in the debug info. Compiler-made ones are known by the shape of their environment (a variant part with
- * `Unresumed`), all others by a `poll` whose `self` is `Pin<&mut T>`. The same type has a DIE in each unit that uses it: types
- * are one when full name and size are. What is damaged is left out with a warning.
+ * Every type of Future in the debug info. Compiler-made ones are known by the shape of their environment (a variant
+ * part with `Unresumed`). All others are known by a `poll` whose `self` is `Pin<&mut T>`. The same type has a DIE in
+ * each unit that uses it: types are the same if full name and size are equal. Damaged parts are left out with a
+ * warning.
  */
 export function findFutures(debug: DebugInfo): FutureSet {
   return new Futures(debug);
@@ -118,7 +119,7 @@ class Futures implements FutureSet, FutureLookup {
 
   #addEnvironment(type: Die): void {
     const kind = /^\{(async_fn|async_block|async_closure)_env#\d+\}/.exec(nameOf(type) ?? '')?.[1];
-    // Generators have the same shape, but nobody polls them.
+    // Generators have the same shape, but are never polled.
     if (kind !== undefined) this.#add(type, kind as FutureKind);
   }
 

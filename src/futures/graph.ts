@@ -1,7 +1,7 @@
 import { isPointer } from './short-names.js';
 import type { FutureSet, FutureState, FutureType, HeldFuture } from './types.js';
 
-/** A Future, or what is known of one without a type of its own: a `dyn Future`, an awaitee without debug info. */
+/** A Future, or the known facts of one without a type of its own: a `dyn Future`, an awaitee without debug info. */
 export type FutureNode = FutureType | string;
 
 /** How one Future depends on another. `may-be`: a `dyn Future` may be this one. */
@@ -10,14 +10,14 @@ export type DependencyKind = 'awaits' | 'holds' | 'may-be';
 export interface Dependency {
   readonly kind: DependencyKind;
   readonly target: FutureNode;
-  /** Where it is held, when that says more than `__awaitee`: `a.Pending.0`. */
+  /** Where it is held, if that says more than `__awaitee`: `a.Pending.0`. */
   readonly path: string;
   /** Bytes that it takes in place; 0 behind a pointer. */
   readonly size: number;
   /** Elements, in arrays. */
   readonly count: number;
   readonly pointer: boolean;
-  /** The states in which it is held; none of a Future written by hand. */
+  /** The states in which it is held; none for a Future written by hand. */
   readonly states: readonly FutureState[];
 }
 
@@ -31,7 +31,7 @@ export function dependenciesOf(future: FutureType): Dependency[] {
     const key = `${kind} ${path} ${typeof target === 'string' ? target : target.typeOffset}`;
     const known = found.get(key);
     if (known !== undefined) {
-      // A variable may have two slots in one state: the argument, and where it was moved to.
+      // A variable may have two slots in one state: the argument, and the place where it was moved to.
       if (state !== undefined && known.states.at(-1) !== state) known.states.push(state);
       return;
     }
@@ -46,7 +46,7 @@ export function dependenciesOf(future: FutureType): Dependency[] {
   );
   for (const state of future.states) {
     for (const held of state.holds) {
-      // What it was made with and then awaits has moved: that is one dependency, not two.
+      // An argument that the Future then awaits was moved: that is one dependency, not two.
       const moved = held.role === 'captured' && (state.name !== 'Unresumed' || awaited.has(held.future));
       if (!moved) add(held, state);
     }
@@ -62,7 +62,7 @@ export class FutureGraph {
   constructor(set: FutureSet, wanted: readonly FutureType[]) {
     this.#set = set;
     const queue: FutureNode[] = [...wanted];
-    // The queue grows while it is gone through.
+    // The queue grows during the loop.
     for (const node of queue) {
       if (this.#edges.has(node)) continue;
       const edges = typeof node === 'string' ? this.#behind(node) : dependenciesOf(node);
@@ -79,7 +79,10 @@ export class FutureGraph {
     return this.#edges.get(node) ?? [];
   }
 
-  /** Where trees begin: Futures that nothing here awaits or holds; then, of cycles that nothing leads into, the first each. */
+  /**
+   * The roots of trees: Futures that nothing here awaits or holds; then the first of each cycle that nothing leads
+   * into.
+   */
   roots(): readonly FutureType[] {
     const futures = this.nodes.filter((node) => typeof node !== 'string');
     const targets = new Set(

@@ -15,10 +15,12 @@ import { atFirst, type Found, fieldName, HERE, hopped, named, repeated, shifted 
 import { type FutureOfType, pointerOf } from './pointers.js';
 import type { FutureType, Guard, HopTarget } from './types.js';
 
-/** Deeper than real nesting of wrappers inside one Future; more Futures than anybody holds. A damaged file has both. */
+/**
+ * Limits beyond the nesting of wrappers and the number of Futures in any real Future. A damaged file may exceed both.
+ */
 const MAX_DEPTH = 24;
 const MAX_FOUND = 1024;
-/** Types looked at and Futures found in them, in all; real programs have some thousands. */
+/** Limit on types that were searched and Futures that were found; real programs have some thousands. */
 const MAX_WORK = 500_000;
 /** Pointers in a row: `&mut (MaybeDone<Pin<Box<F>>>, ..)` has two. */
 const MAX_HOPS = 4;
@@ -26,15 +28,19 @@ const MAX_HOPS = 4;
 const NOTHING: readonly Found[] = [];
 
 /**
- * Finds the Futures in types: in place at any depth, behind `Box`, `&mut` and `Pin` of these, in `Vec<F>` and `Box<[F]>`, and in
- * `FuturesUnordered<F>`. A Future that is found is not looked into: what it holds is its own.
+ * Finds the Futures in types: in place at any depth, behind `Box`, `&mut` and `Pin` of these, in `Vec<F>` and
+ * `Box<[F]>`, and in `FuturesUnordered<F>`. A found Future is not searched itself, because what it holds belongs to
+ * it.
  */
 export class HeldFutures {
   readonly #debug: DebugInfo;
   readonly #futureOf: FutureOfType;
   readonly #known = new Map<number, readonly Found[]>();
   readonly #looking = new Set<number>();
-  /** How often a type led back to itself, or too deep: what was found on the way is not all that the types on it hold. */
+  /**
+   * How often a type led back to itself, or too deep. Then the Futures found so far are not all that the types on the
+   * way hold.
+   */
   #turns = 0;
   #workLeft = MAX_WORK;
   #cut = false;
@@ -44,7 +50,7 @@ export class HeldFutures {
     this.#futureOf = futureOf;
   }
 
-  /** What a value of the type is or holds. */
+  /** The Futures that a value of the type is or holds. */
   in(type: Die | undefined, depth = 0): readonly Found[] {
     if (type === undefined) return NOTHING;
     const known = this.#known.get(type.offset);
@@ -66,7 +72,7 @@ export class HeldFutures {
     }
   }
 
-  /** Something that is awaited although nothing is known of its poll. */
+  /** Something that is awaited although its poll is not known. */
   unknown(type: Die | undefined): readonly Found[] {
     return [inPlace(type, undefined)];
   }
@@ -76,7 +82,7 @@ export class HeldFutures {
     const { members, variantPart } = layoutOf(type);
     const found = members.flatMap((member) => this.#inMember(member, depth));
     if (variantPart !== undefined) found.push(...this.#inVariants(variantPart, depth));
-    // A union's members lie over each other and nothing tells which is there.
+    // A union's members share their bytes, and nothing says which one is valid.
     return this.#bounded(type.tag === DW_TAG.union_type ? found.map((one) => ({ ...one, maybe: true })) : found);
   }
 
@@ -157,7 +163,7 @@ export class HeldFutures {
     );
   }
 
-  /** What a `Box`, `&mut` or `Pin` of these points to. */
+  /** The target type of a `Box`, `&mut` or `Pin` of these. */
   behind(type: Die, depth = 0): readonly Found[] {
     const words = pointerOf(type);
     if (words === undefined) return NOTHING;
@@ -180,7 +186,10 @@ export class HeldFutures {
     );
   }
 
-  /** `Vec<T> { buf: RawVec<T> { .. pointer .. }, len }`: the pointer may be to bytes, so T is told by the type's parameter. */
+  /**
+   * `Vec<T> { buf: RawVec<T> { .. pointer .. }, len }`: the pointer may be to bytes, so T comes from the type's
+   * parameter.
+   */
   #inVec(type: Die, depth: number): readonly Found[] {
     if (!qualifiedName(type).startsWith('alloc::vec::Vec<')) return this.inMembersOf(type, depth);
     const { members } = layoutOf(type);

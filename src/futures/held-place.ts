@@ -1,12 +1,12 @@
 import type { HeldFuture, Hop, HopTarget, Place } from './types.js';
 
-/** What is found in a type, with places counted from its start; whoever holds the type says what role it has there. */
+/** Futures found in a type, with places counted from its start. The type's holder decides their role. */
 export interface Found extends Omit<HeldFuture, 'role'> {
-  /** Behind a `&mut`: polled through it, but somebody else's. */
+  /** Behind a `&mut`: polled through it, but owned elsewhere. */
   readonly borrowed: boolean;
 }
 
-/** At the start of its block, alone and always there. */
+/** At the start of its block, alone and always present. */
 export const HERE: Place = { offset: 0, repeats: [], guards: [] };
 
 /** DWARF names a tuple's fields `__0`, `__1`. */

@@ -1,4 +1,5 @@
-// `rsptrace futures --json`, version 1: described in docs/futures.md. Fields are added, never changed, while the version stays.
+// `rsptrace futures --json`, version 1: described in docs/futures.md. Fields are added, never changed, while the
+// version stays.
 import { hex } from '../base/addr.js';
 import { demangle } from '../dwarf/index.js';
 import { blameOf, bytesOf } from './size-blame.js';
@@ -11,7 +12,9 @@ export interface FuturesInput {
   readonly set: FutureSet;
 }
 
-/** All that is known of the Futures asked for, as one object. Addresses are `0x...`; what is not known is null. */
+/**
+ * Everything that is known about the selected Futures, as one object. Addresses are `0x...`; unknown values are null.
+ */
 export function futuresJson({ program, buildId, futures, set }: FuturesInput): object {
   return {
     version: 1,

@@ -16,7 +16,7 @@ const AWAITEE = '__awaitee';
 /** What a state keeps. */
 type Contents = Pick<FutureState, 'awaitee' | 'locals'> & { readonly members: readonly Member[] };
 
-/** How the Futures of one program are looked up while the states of each are read. */
+/** Finds the Futures of one program while the states of each are read. */
 export interface FutureLookup {
   readonly futureOf: FutureOfType;
   readonly held: HeldFutures;
@@ -25,14 +25,14 @@ export interface FutureLookup {
 }
 
 /**
- * The states of a compiler-made Future; a variant is a state, the member inside it carries the line. The variant's struct lies
- * over the whole Future, so its members' offsets are the Future's.
+ * The states of a compiler-made Future. A variant is a state; the member inside it has the line. The variant's struct
+ * covers the whole Future, so its members' offsets are the Future's.
  */
 export function readStates(debug: DebugInfo, type: Die, lookup: FutureLookup): StateMachine {
   const part = layoutOf(type).variantPart;
   if (part === undefined) return { discriminant: undefined, states: [] };
   const states: FutureState[] = [];
-  // What the Future was made with: the members of Unresumed, which every other state lists once more, last of all.
+  // The Future's arguments: the members of Unresumed, which every other state lists once more at its end.
   let captured: readonly Member[] = [];
   for (const variant of part.variants) {
     const holder = variant.members[0];
@@ -78,13 +78,13 @@ function contentsOf(type: Die | undefined, { futureOf, contents }: FutureLookup)
   return known;
 }
 
-/** An argument that kept its place when it was moved to a variable of the same name is listed as both. */
+/** An argument that kept its place when it was moved to a variable of the same name is listed twice. */
 function distinct(members: readonly Member[]): readonly Member[] {
   const key = (m: Member): string => `${m.name} ${m.offset} ${m.type?.offset}`;
   return [...new Map(members.map((member) => [key(member), member])).values()];
 }
 
-/** The Futures in one state: what it awaits, whatever that is, and what its other members hold. */
+/** The Futures in one state: the awaited one, and those that its other members hold. */
 function holdsIn(
   debug: DebugInfo,
   type: Die,
@@ -108,7 +108,7 @@ function holdsIn(
         fieldName(member.name),
         atFirst(one, (at) => shifted(at, member.offset)),
       );
-      // What it was made with is there until it runs; after that it may have gone on to somebody else.
+      // An argument exists until the Future runs; after that it may have been moved elsewhere.
       holds.push(heldAs(role, moved, one.maybe || (role !== 'awaitee' && state !== 'Unresumed')));
     }
   };
@@ -157,7 +157,7 @@ function localOf(member: Member): StateLocal {
   };
 }
 
-/** How to tell Ready from Pending in a `Poll<T>`; undefined where T leaves only one of them possible. */
+/** How to tell Ready from Pending in a `Poll<T>`; undefined if T leaves only one of them possible. */
 export function pollResultOf(type: Die): PollResultLayout | undefined {
   const part = layoutOf(type).variantPart;
   const { discriminant } = part ?? {};

@@ -2,10 +2,10 @@ import { type Addr, addr } from '../base/addr.js';
 import { stateOf } from './await-chain.js';
 import type { FutureType, Guard, HeldFuture, HopTarget, Place } from './types.js';
 
-/** A held Future that the bytes of its holder say is there; where it lies elsewhere, the pointer that leads on. */
+/** A held Future that exists by the bytes of its holder. If it lies elsewhere, the pointer to follow. */
 export interface LiveFuture {
   readonly held: HeldFuture;
-  /** From the start of the bytes; undefined where a pointer leads to it. */
+  /** From the start of the bytes; undefined if a pointer leads to it. */
   readonly offset: number | undefined;
   readonly next: NextBlock | undefined;
 }
@@ -13,26 +13,27 @@ export interface LiveFuture {
 /** Memory to read next: {@link liveAt} with `hop` finds the same held Future in it. */
 export interface NextBlock {
   readonly pointer: Addr;
-  /** Of a `dyn Future`: the address of its vtable, which tells the type. */
+  /** For a `dyn Future`: the address of its vtable, which gives the type. */
   readonly vtable: Addr | undefined;
   readonly to: HopTarget;
-  /** Elements of a slice; 1 otherwise. As the memory says: not to be trusted before it is compared with a limit. */
+  /** Elements of a slice; 1 otherwise. Read from memory, so it must be compared with a limit first. */
   readonly count: bigint;
   readonly hop: number;
 }
 
-/** Elements of arrays looked at in one block; more than that in one Future is no program's. */
+/** The most elements of arrays that are searched in one block; no program has more in one Future. */
 const MAX_PLACES = 4096;
 
-/** The Futures that a Future at `base` of the bytes holds just now: of the state it is in, or of its fields. */
+/** The Futures that a Future at `base` of the bytes holds now: those of its present state, or of its fields. */
 export function liveFutures(future: FutureType, bytes: Uint8Array, base = 0): LiveFuture[] {
   const holds = future.kind === 'impl' ? future.holds : (stateOf(future, bytes, base)?.holds ?? []);
   return holds.flatMap((held) => liveAt(held, bytes, base));
 }
 
 /**
- * Where a held Future is in a block of memory, `hop` pointers away from its holder (0: the holder's own bytes). Elements of arrays
- * are told apart; what the discriminants around it rule out, null pointers and what reaches past the bytes are left out.
+ * Where a held Future is in a block of memory, `hop` pointers away from its holder (0: the holder's own bytes).
+ * Elements of arrays are separate results. Left out are elements that discriminants exclude, null pointers, and
+ * places past the end of the bytes.
  */
 export function liveAt(held: HeldFuture, bytes: Uint8Array, base = 0, hop = 0): LiveFuture[] {
   const pointer = held.hops[hop];
@@ -64,7 +65,7 @@ function* placesOf(place: Place, bytes: Uint8Array, base: number): Generator<num
   const { repeats } = place;
   const index = repeats.map(() => 0);
   for (let n = 0; n < MAX_PLACES; n++) {
-    // What the first k repeats add: a guard takes part in some of them only.
+    // Offsets from the first k repeats, because a guard takes part in some repeats only.
     const shifts = [base];
     for (const [i, { stride }] of repeats.entries()) {
       shifts.push((shifts[i] as number) + (index[i] as number) * stride);

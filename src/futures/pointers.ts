@@ -5,22 +5,22 @@ import type { BoxedFuture, FutureType } from './types.js';
 /** The Future that a type's DIE stands for. */
 export type FutureOfType = (type: Die) => FutureType | undefined;
 
-/** Where the words of a pointer lie in a type that is nothing but one. Offsets count from the type's start. */
+/** Where the words of a pointer lie in a type that is only a pointer. Offsets count from the type's start. */
 export interface PointerWords {
   readonly pointer: number;
-  /** Of `dyn Trait`: where the vtable's address lies. */
+  /** For `dyn Trait`: the place of the vtable's address. */
   readonly vtable: number | undefined;
-  /** Of `[T]`: where the number of elements lies. */
+  /** For `[T]`: the place of the number of elements. */
   readonly length: number | undefined;
-  /** What is pointed to; of a slice its element. Undefined where DWARF does not tell. */
+  /** The target type; for a slice its element. Undefined if DWARF does not say. */
   readonly target: Die | undefined;
 }
 
 const MAX_WRAPPERS = 8;
 
 /**
- * The pointer that a type is, with `Pin` looked through. A thin `Box` is a pointer type (or, with an allocator, a struct around
- * one); a pointer to `dyn Trait` or to `[T]` is a struct of two words.
+ * The pointer that a type is, also inside `Pin`. A thin `Box` is a pointer type (or, with an allocator, a struct
+ * around one); a pointer to `dyn Trait` or to `[T]` is a struct of two words.
  *
  *   Pin<Box<dyn Future>> { pointer: Box<dyn Future> { pointer @0, vtable @8 } }        &mut [T] { data_ptr @0, length @8 }
  */

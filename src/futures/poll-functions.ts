@@ -26,15 +26,15 @@ export function pinTarget(type: Die): Die | undefined {
   return pointer?.tag === DW_TAG.pointer_type ? pointer.follow(DW_AT.type) : undefined;
 }
 
-/** A function's result type, when it is `Poll<T>`. */
+/** A function's result type, if it is `Poll<T>`. */
 export function pollTypeOf(fn: Die): Die | undefined {
   const type = through(fn, (d) => d.follow(DW_AT.type));
   return type !== undefined && qualifiedName(type).startsWith('core::task::poll::Poll<') ? type : undefined;
 }
 
 /**
- * Whether a function whose first parameter is `Pin<&mut T>` is `<T as Future>::poll`. The mangled name tells the trait; without
- * one, the shape has to do: `poll` in an impl block, from `&mut Context` to `Poll`.
+ * Whether a function whose first parameter is `Pin<&mut T>` is `<T as Future>::poll`. The mangled name shows the
+ * trait. Without one the shape decides: `poll` in an impl block, from `&mut Context` to `Poll`.
  */
 export function isFuturePoll(fn: Die): boolean {
   if (stripGenerics(nameOf(fn) ?? '') !== 'poll') return false;
@@ -71,7 +71,7 @@ export function readPollFunction(debug: DebugInfo, fn: Die): PollFunction | unde
   };
 }
 
-/** An inlined copy: its first address and the call; undefined where the optimiser left no code of it. */
+/** An inlined copy: its first address and the call; undefined if the optimiser left no code of it. */
 export function readInlinedPoll(debug: DebugInfo, copy: Die, into: string): InlinedPoll | undefined {
   const first = rangesOf(copy)[0];
   const address = copy.code(DW_AT.entry_pc) ?? first?.low;

@@ -2,7 +2,7 @@ import { U32Column } from '../base/growable.js';
 import type { DebugInfo, Unit } from '../dwarf/index.js';
 import { DieCursor, DW_AT, DW_LANG, DW_TAG } from '../dwarf/index.js';
 
-/** What one pass over all Rust units collects, as columns of DIE offsets, before anything is known of what it means. */
+/** The result of one pass over all Rust units, as columns of DIE offsets that are not yet interpreted. */
 export class FutureScan {
   /** Structs with a nested struct `Unresumed`: the environments of coroutines. */
   readonly environments = new U32Column();
@@ -25,7 +25,7 @@ export class FutureScan {
 
   #scan(unit: Unit): void {
     const cursor = DieCursor.of(unit);
-    // The function that the cursor is in, and its depth; functions nest in no Rust program.
+    // The function around the cursor, and its depth; functions nest in no Rust program.
     let current = 0;
     let currentDepth = -1;
     let parameterSeen = false;

@@ -1,15 +1,15 @@
 import type { FutureType } from './types.js';
 
 /**
- * A Rust type for people: the compiler's names for async bodies as their functions, paths cut to their last segment, default
- * allocators left out. `labkern::futs::Recv<labkern::work::leaf_io::{async_fn_env#0}>` is `Recv<leaf_io>`.
+ * A Rust type for the user: async bodies have their functions' names, paths are cut to their last segment, default
+ * allocators are left out. `labkern::futs::Recv<labkern::work::leaf_io::{async_fn_env#0}>` is `Recv<leaf_io>`.
  */
 export function shortType(name: string): string {
-  // Every run of letters is a match, so that none is gone over twice: names of a damaged file are long.
+  // Every run of letters is a match, so that none is scanned twice: names of a damaged file are long.
   return readable(name).replace(/[\w$#{}]+(?:::[\w$#{}]+)*/g, (path) => {
     const parts = path.split('::');
     const last = parts.at(-1) as string;
-    // A block or closure is told by what stands around it.
+    // A block or closure is named by its surroundings.
     return last.startsWith('{') ? parts.slice(-2).join('::') : last;
   });
 }
@@ -22,12 +22,15 @@ function readable(name: string): string {
     .replaceAll(', alloc::alloc::Global', '');
 }
 
-/** `impl Future for Pin<P>` and its like pass polls on: of interest is what they point to. */
+/** `impl Future for Pin<P>` and the like only forward polls: the interesting type is their target. */
 export function isPointer(future: FutureType): boolean {
   return future.kind === 'impl' && /^(core::pin::Pin<|alloc::boxed::Box<|&mut )/.test(future.instance);
 }
 
-/** Names that tell Futures apart: the path, and where several share it or it says little, the instance's generic arguments. */
+/**
+ * Names that distinguish Futures: the path; and the generic arguments, if several Futures share the path or it says
+ * little.
+ */
 export class FutureNames {
   readonly #uses = new Map<string, number>();
 

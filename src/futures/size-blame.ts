@@ -1,17 +1,17 @@
 import type { FutureState, FutureType, StateLocal } from './types.js';
 
-/** What makes a Future as large as it is. */
+/** The reason for a Future's size. */
 export interface Blame {
-  /** The state that needs most bytes; undefined of a Future written by hand. */
+  /** The state that needs most bytes; undefined for a Future written by hand. */
   readonly state: FutureState | undefined;
-  /** The largest thing in it. */
+  /** Its largest member. */
   readonly member: StateLocal;
   readonly next: StateLocal | undefined;
-  /** The largest Future that lies in that member; undefined where it holds none in place. */
+  /** The largest Future in that member; undefined if it holds none in place. */
   readonly future: FutureType | undefined;
 }
 
-/** What a state keeps, what it awaits included. */
+/** The members of a state, including what it awaits. */
 export function membersOf(state: FutureState): StateLocal[] {
   const { awaitee } = state;
   if (awaitee === undefined) return [...state.locals];
@@ -30,7 +30,7 @@ export function bytesOf(state: FutureState): number {
   return bytes;
 }
 
-/** The state and the member to blame for a Future's size; undefined for one that has no members. */
+/** The state and the member that determine a Future's size; undefined for one that has no members. */
 export function blameOf(future: FutureType): Blame | undefined {
   if (future.kind === 'impl') return blame(undefined, future.fields, future);
   let worst: FutureState | undefined;
@@ -52,7 +52,10 @@ function blame(state: FutureState | undefined, members: readonly StateLocal[], o
   return { state, member, next, future: largest(inside)?.future };
 }
 
-/** The Futures that are to blame one inside the other: from what is in `future` down to one that holds no other in place. */
+/**
+ * The Futures that determine the size, one inside the other: from the one in `future` down to one that holds no other
+ * in place.
+ */
 export function blameChain(future: FutureType): FutureType[] {
   const chain: FutureType[] = [];
   const seen = new Set([future]);

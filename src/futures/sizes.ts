@@ -8,8 +8,9 @@ import type { FutureType } from './types.js';
 const MAX_CHAIN = 6;
 
 /**
- * The largest Future first, each with the state that makes it that large, the two largest members in that state (an argument that
- * is kept beside its awaited copy shows there), and the Futures inside the largest, each in the one before.
+ * The largest Future first. Each has the state that determines its size, the two largest members in that state, and
+ * the Futures inside the largest member, each in the one before. An argument that is kept beside its awaited copy
+ * shows among the members.
  */
 export function futuresSizes(futures: readonly FutureType[], names: FutureNames, color: boolean): string {
   const sorted = [...futures].sort((a, b) => b.size - a.size);
@@ -38,7 +39,7 @@ export function futuresSizes(futures: readonly FutureType[], names: FutureNames,
 function chainText(future: FutureType, names: FutureNames): string {
   const [first, ...rest] = blameChain(future);
   if (first === undefined) return '';
-  // Where the member is that Future itself, its own column has told.
+  // If the member is that Future itself, its own column says so already.
   const chain = blameOf(future)?.member.size === first.size ? rest : [first, ...rest];
   const shown = chain.slice(0, MAX_CHAIN).map((inner) => `${names.short(inner)} ${inner.size}`);
   if (chain.length > MAX_CHAIN) shown.push('...');

@@ -4,7 +4,7 @@ import { placeText } from '../trace/index.js';
 import type { FutureNames } from './short-names.js';
 import type { FutureType } from './types.js';
 
-/** One line a Future: what it is, how large, in how many states it can be, at how many places it awaits, where it is polled. */
+/** One line per Future: its name and size, the number of its states and of its awaits, and its poll function. */
 export function futuresTable(futures: readonly FutureType[], names: FutureNames, color: boolean): string {
   const rows = futures.map((future) => [
     names.of(future),
@@ -19,7 +19,7 @@ export function futuresTable(futures: readonly FutureType[], names: FutureNames,
   return textTable(columns, rows, color);
 }
 
-/** The address of its poll function; `inlined (3)` with the number of copies where it has none of its own. */
+/** The address of its poll function; `inlined (3)` with the number of copies if it has none of its own. */
 export function pollText({ polls, inlined }: Pick<FutureType, 'polls' | 'inlined'>): string {
   const [first, ...more] = polls;
   if (first !== undefined) return `${hex(first.address)}${more.length > 0 ? ` +${more.length}` : ''}`;

@@ -4,7 +4,7 @@ import type { Dependency, FutureGraph, FutureNode } from './graph.js';
 import { type FutureNames, shortType } from './short-names.js';
 import type { FutureState } from './types.js';
 
-/** Deeper trees than this are cut; a Future in place is smaller than its holder, so only pointers lead this deep. */
+/** Deeper trees are cut. A Future in place is smaller than its holder, so only pointers lead this deep. */
 const MAX_DEPTH = 200;
 
 /**
@@ -14,7 +14,7 @@ const MAX_DEPTH = 200;
  *   └─ awaits dyn Future<Output=u64>  Suspend0 work.rs:144
  *      └─ may be labkern::work::fib_box::{async_block#0}  48 B
  *
- * What stands above with all its branches is marked `(*)`, a way back to itself `(cycle)`.
+ * A Future whose branches are shown above is marked `(*)`, a way back to itself `(cycle)`.
  */
 export function futuresTree(graph: FutureGraph, names: FutureNames): string {
   const lines: string[] = [];
@@ -57,7 +57,10 @@ function edgeText(edge: Dependency, names: FutureNames): string {
   return `${verb}${where}${what}${many}${size}${at}`;
 }
 
-/** `Suspend0 work.rs:76`, `Suspend0,1 work.rs:48,50`: files by their last part, the tree's roots have them in full. */
+/**
+ * `Suspend0 work.rs:76`, `Suspend0,1 work.rs:48,50`: files by their last part, because the tree's roots have them in
+ * full.
+ */
 export function statesText(states: readonly FutureState[]): string {
   const suspended = states.every((state) => /^Suspend\d+$/.test(state.name));
   const names = suspended

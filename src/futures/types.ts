@@ -4,7 +4,7 @@ import type { Die } from '../dwarf/index.js';
 
 export type FutureKind = 'async_fn' | 'async_block' | 'async_closure' | 'impl';
 
-/** One type of Future, a generic instance each. What costs time to read is read on first use. */
+/** One type of Future; each generic instance is a type. Expensive parts are read on first use. */
 export interface FutureType {
   /**
    * No generic arguments, no `{async_fn#0}`: `labkern::work::level3`, `labkern::work::Disk::seek`,
@@ -22,7 +22,7 @@ export interface FutureType {
   readonly line: number | undefined;
   readonly size: number;
   readonly align: number | undefined;
-  /** Of compiler-made Futures, in order of their numbers; empty for `impl`. */
+  /** For compiler-made Futures, in order of their numbers; empty for `impl`. */
   readonly states: readonly FutureState[];
   readonly discriminant: { readonly offset: number; readonly size: number } | undefined;
   /** Poll functions that exist out of line, one an address. */
@@ -30,11 +30,11 @@ export interface FutureType {
   readonly inlined: readonly InlinedPoll[];
   /** Addresses of its vtables as `dyn Future`. */
   readonly vtables: readonly Addr[];
-  /** What it is ready with, as DWARF spells the type; undefined where no poll function is in the debug info. */
+  /** The type of its result, as DWARF spells it; undefined if no poll function is in the debug info. */
   readonly output: string | undefined;
-  /** Of `impl`: its own fields. Those of an enum are named with their variant: `Pending.0`. */
+  /** For `impl`: its own fields. Those of an enum have their variant's name before them: `Pending.0`. */
   readonly fields: readonly StateLocal[];
-  /** Of `impl`: the Futures that it holds, whatever state it is in. */
+  /** For `impl`: the Futures that it holds, whatever its state is. */
   readonly holds: readonly HeldFuture[];
   /** Offset of the type's DIE. */
   readonly typeOffset: number;
@@ -49,9 +49,9 @@ export interface FutureState {
   readonly file: string | undefined;
   readonly line: number | undefined;
   readonly awaitee: Awaitee | undefined;
-  /** What the state keeps, the awaitee left out. */
+  /** What the state keeps, without the awaitee. */
   readonly locals: readonly StateLocal[];
-  /** The Futures that it holds in this state, the awaitee first; none when it has returned. */
+  /** The Futures that it holds in this state, the awaitee first; none if it has returned. */
   readonly holds: readonly HeldFuture[];
 }
 
@@ -66,27 +66,31 @@ export interface Awaitee {
   readonly offset: number;
   readonly size: number;
   readonly typeName: string;
-  /** The awaited Future's type; undefined where its `impl Future` is not in the debug info. */
+  /** The awaited Future's type; undefined if its `impl Future` is not in the debug info. */
   readonly future: FutureType | undefined;
-  /** Where what is awaited is a pointer to a Future. */
+  /** For an awaitee that is a pointer to a Future. */
   readonly box: BoxedFuture | undefined;
 }
 
-/** `Pin<Box<F>>`, `Box<F>`, `&mut F`, `Pin<&mut F>`, and the same of `dyn Future`. Offsets count from the awaitee's start. */
+/**
+ * `Pin<Box<F>>`, `Box<F>`, `&mut F`, `Pin<&mut F>`, and the same of `dyn Future`. Offsets count from the awaitee's
+ * start.
+ */
 export interface BoxedFuture {
   readonly pointer: number;
-  /** Of `dyn Future`: where the vtable's address lies. */
+  /** For `dyn Future`: where the vtable's address lies. */
   readonly vtable: number | undefined;
   readonly typeName: string;
   readonly future: FutureType | undefined;
 }
 
 /**
- * A Future that lies directly in another, at any depth of structs, enums, tuples and arrays but not inside a third Future; or
- * that the other points to. `hops` lead from block to block of memory, the place itself lies in the last one.
+ * A Future that lies directly in another, at any depth of structs, enums, tuples and arrays but not inside a third
+ * Future; or one that the other points to. `hops` lead from block to block of memory. The place itself lies in the
+ * last block.
  */
 export interface HeldFuture extends Place {
-  /** `__awaitee` or a local of the state; what the Future was made with; a field of a Future written by hand. */
+  /** `__awaitee` or a local of the state; an argument of the Future; a field of a Future written by hand. */
   readonly role: 'awaitee' | 'local' | 'captured' | 'field';
   /** `a.Pending.0`, `futures[*]`: from the holder. */
   readonly path: string;
@@ -94,21 +98,24 @@ export interface HeldFuture extends Place {
   readonly typeName: string;
   /** Undefined for a `dyn Future`, and for an awaitee whose `impl Future` is not in the debug info. */
   readonly future: FutureType | undefined;
-  /** The pointers to follow, from the holder's own bytes on; none where it lies in place. */
+  /** The pointers to follow, from the holder's own bytes on; none if it lies in place. */
   readonly hops: readonly Hop[];
-  /** Of a `dyn Future`: where the vtable's address lies, counted from the last pointer. */
+  /** For a `dyn Future`: where the vtable's address lies, counted from the last pointer. */
   readonly vtable: number | undefined;
-  /** Nothing in memory tells whether it is (still) there: a local may have been moved out, a union holds something else. */
+  /**
+   * Memory does not show whether it is (still) there: a local may have been moved out, a union may hold another
+   * member.
+   */
   readonly maybe: boolean;
 }
 
 /** Where something lies in a block of memory. */
 export interface Place {
-  /** From the block's start; of the first one where it is repeated. */
+  /** From the block's start; the first place if it is repeated. */
   readonly offset: number;
   /** Arrays around it, the outermost first. */
   readonly repeats: readonly Repeat[];
-  /** It is there only where all of these hold. */
+  /** It exists only if all of these hold. */
   readonly guards: readonly Guard[];
 }
 
@@ -117,7 +124,7 @@ export interface Repeat {
   readonly stride: number;
 }
 
-/** The discriminant of an enum around something, and what it must be. */
+/** The discriminant of an enum around it, and the required values. */
 export interface Guard {
   /** From the block's start. */
   readonly offset: number;
@@ -126,7 +133,7 @@ export interface Guard {
   readonly values: readonly { readonly low: bigint; readonly high: bigint }[];
   /** True: it must be one of `values`; false: none of them (the variant that has a niche's other values). */
   readonly within: boolean;
-  /** How many of the place's repeats, from the outermost, the discriminant takes part in. */
+  /** How many of the place's repeats, from the outermost, apply to the discriminant too. */
   readonly repeats: number;
 }
 
@@ -137,7 +144,10 @@ export interface Hop extends Place {
 
 export type HopTarget =
   | { readonly kind: 'one' }
-  /** `Vec<T>`, `Box<[T]>`: elements of `stride` bytes, as many as the word at `length`, counted from the pointer, says. */
+  /**
+   * `Vec<T>`, `Box<[T]>`: elements of `stride` bytes. The word at `length`, counted from the pointer, has their
+   * number.
+   */
   | { readonly kind: 'slice'; readonly length: number; readonly stride: number }
   /** `FuturesUnordered<F>`: nodes linked by the pointer at `next` of each, until it is null. */
   | { readonly kind: 'list'; readonly next: number };
@@ -149,13 +159,13 @@ export interface PollFunction {
   readonly symbol: string | undefined;
   readonly declFile: string | undefined;
   readonly declLine: number | undefined;
-  /** The DWARF register that holds `self` at the first instruction; undefined where only the calling convention tells. */
+  /** The DWARF register that holds `self` at the first instruction; undefined if only the calling convention says. */
   readonly self: { readonly register: number } | undefined;
   /** Bytes of `Poll<T>`. */
   readonly resultSize: number;
   /** The type `Poll<T>`. */
   readonly resultType: Die | undefined;
-  /** How to tell Ready from Pending in the bytes of `Poll<T>`; undefined where the type does not tell. */
+  /** How to tell Ready from Pending in the bytes of `Poll<T>`; undefined if the type does not show it. */
   readonly result: PollResultLayout | undefined;
 }
 
@@ -180,11 +190,11 @@ export interface FutureSet {
   /** Ordered by name, then instance. */
   readonly all: readonly FutureType[];
   readonly warnings: readonly string[];
-  /** What reading the file that they are from may cost. */
+  /** What reading their file may cost. */
   readonly budget: Budget;
   /** The Future that a `dyn Future` vtable is for, by the debug info or by the poll function that the vtable names. */
   byVtable(address: Addr): FutureType | undefined;
   byPollAddress(address: Addr): FutureType | undefined;
-  /** What a `dyn Future<Output=T>` may be: the Futures that have a vtable and are ready with a T. */
+  /** The Futures that a `dyn Future<Output=T>` may be: those with a vtable whose result is a T. */
   behindDyn(typeName: string): readonly FutureType[];
 }

@@ -3,7 +3,7 @@ import type { ClockReader } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import type { Gap, GuestNanos } from '../trace/index.js';
 
-/** What a link that has broken in the middle throws. */
+/** The error of a link that breaks in the middle. */
 export function isLinkError(thrown: unknown): boolean {
   return thrown instanceof RsptraceError && /^RSP_(?:CLOSED|TIMEOUT|PROTOCOL)$/.test(thrown.code);
 }

@@ -1,7 +1,7 @@
 import type { HartInfo, TraceEvent, TraceFacts, TraceSink } from '../trace/index.js';
 import type { HartNumbers } from './harts.js';
 
-/** Counts what passes through, for progress and limits. */
+/** Counts the events that pass through, for progress and limits. */
 export class CountingSink implements TraceSink {
   readonly #sink: TraceSink;
   count = 0;

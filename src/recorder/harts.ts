@@ -3,7 +3,7 @@ import type { ElfFile } from '../elf/index.js';
 import type { Hart, Session } from '../rsp/index.js';
 import type { HartInfo } from '../trace/index.js';
 
-/** Numbers harts in the order in which the stub lists them; later ones as they come. */
+/** Numbers harts in the order in which the stub lists them; later harts as they come. */
 export class HartNumbers {
   readonly #numbers = new Map<string, number>();
   readonly #infos: HartInfo[] = [];
@@ -34,17 +34,17 @@ export class HartNumbers {
   }
 }
 
-/** What the stub calls a hart, without what it is doing just now: QEMU says `CPU#0 [running]`. */
+/** The stub's name for a hart, without its present activity: QEMU says `CPU#0 [running]`. */
 export function hartName(id: string, name: string | undefined): string {
   return name?.replace(/\s*\[.*\]$/, '') || `hart ${id}`;
 }
 
-/** The most processors that are asked for by their APICs' numbers. */
+/** The most processors that are asked for by the numbers of their APICs. */
 const mostApics = 256;
 
 /**
- * Numbers the words by which trampolines tell harts apart: as the stub lists the harts, where the target tells which word is whose, else
- * in the order in which the words come. A word too many is no hart's own.
+ * Numbers the words by which trampolines tell harts apart. If the target says which word belongs to which hart, the
+ * stub's list gives the order; else the words are numbered as they come. A surplus word belongs to no hart.
  */
 export class HartWords {
   readonly #harts: number;
@@ -55,7 +55,10 @@ export class HartWords {
     this.#harts = harts;
   }
 
-  /** Learns whose word is which, while all harts stand. One that is not up yet may have another word later. */
+  /**
+   * Learns which word belongs to which hart, while all harts are stopped. A hart that is not up yet may get another
+   * word later.
+   */
   async learn(
     session: Session,
     elf: ElfFile,
@@ -73,7 +76,7 @@ export class HartWords {
     }
   }
 
-  /** The target begins anew: words may be others'. */
+  /** The target begins anew: words may belong to other harts. */
   forget(): void {
     this.#known.clear();
     this.#hints.clear();
@@ -91,7 +94,7 @@ export class HartWords {
     return number;
   }
 
-  /** A hart whose word has not come, first one of which nothing is known. */
+  /** A hart whose word has not come; preferably one of which nothing is known. */
   #unknown(taken: ReadonlySet<number>): number {
     const told = new Set(this.#hints.values());
     const free = Array.from({ length: this.#harts }, (_, hart) => hart).filter((hart) => !taken.has(hart));
@@ -130,12 +133,15 @@ async function registerOfEach(session: Session, harts: readonly Hart[], name: st
   return words;
 }
 
-/** QEMU numbers processors in the order of their APICs' numbers, which have gaps where a socket's cores are no power of two. */
+/**
+ * QEMU numbers processors in the order of their APICs' numbers. These have gaps if a socket's cores are not a power
+ * of two.
+ */
 async function apicsOf(session: Session, count: number): Promise<bigint[]> {
   const found: bigint[] = [];
   for (let apic = 0; apic < mostApics && found.length < count; apic++) {
     const text = await session.monitor(`info lapic ${apic}`);
-    // A stub that knows nothing of that, or a machine without gaps.
+    // A stub that does not know this, or a machine without gaps.
     if (text === undefined || !/No CPU available/i.test(text)) found.push(BigInt(apic));
   }
   return found;

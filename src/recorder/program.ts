@@ -17,22 +17,23 @@ import {
 } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 
-/** A program, read and understood, with its probes resolved: all that can be known before the target is touched. */
+/** A program that was read, with its probes resolved: everything that can be known before the target is used. */
 export interface Program {
   readonly elf: ElfFile;
   readonly arch: Architecture;
-  /** Undefined for a program without, whose functions are known by their symbols. */
+  /** Undefined for a program without debug info, whose functions are known by their symbols. */
   readonly debug: DebugInfo | undefined;
   /** The kinds of probes that are asked for, in the order of the list of kinds. */
   readonly kinds: readonly FoundKind[];
   readonly specs: readonly AnyProbe[];
-  /** What {@link enginePlan} has given, by its wishes. */
+  /** Results of {@link enginePlan}, by its options. */
   readonly planned: Map<string, EnginePlanOptions>;
 }
 
 /**
- * Reads an ELF (and its debug file, where it has one) and resolves probes against it.
- * @throws RsptraceError `ELF_*`, `DWARF_*`, `DEBUG_FILE_MISMATCH`, `ARCH_UNSUPPORTED`, `PROBE_*`, `EXPRESSION_*`, `WATCH_*`
+ * Reads an ELF (and its debug file, if it has one) and resolves probes against it.
+ * @throws RsptraceError `ELF_*`, `DWARF_*`, `DEBUG_FILE_MISMATCH`, `ARCH_UNSUPPORTED`, `PROBE_*`, `EXPRESSION_*`,
+ * `WATCH_*`
  */
 export async function prepare(
   path: string,
@@ -57,7 +58,7 @@ async function understand(elf: ElfFile, specs: readonly AnyProbe[], logger: Logg
   return { elf, arch, debug, kinds: found, specs, planned: new Map() };
 }
 
-/** The program with the addresses that it has in the target: a position-independent one is read once more. */
+/** The program with its addresses in the target: a position-independent one is read once more. */
 export async function loadedProgram(program: Program, session: Session, logger: Logger): Promise<Program> {
   const elf = await loadedElf(session, program.elf);
   if (elf === program.elf) return program;
@@ -65,14 +66,17 @@ export async function loadedProgram(program: Program, session: Session, logger: 
   return understand(elf, program.specs, logger);
 }
 
-/** Addresses by which the target's code is compared with the ELF's: those of the probes, or the program's entry where only data is watched. */
+/**
+ * Addresses at which the target's code is compared with the ELF's: those of the probes, or the program's entry if
+ * only data is watched.
+ */
 export function codeToVerify(program: Program): Addr[] {
   const probes = addressesOf(program);
   const { entry } = program.elf;
   return probes.length > 0 || program.elf.bytesAt(entry, 1) === undefined ? probes : [entry];
 }
 
-/** Every address where a probe goes, each once, in ascending order. */
+/** Every address of a probe, each once, in ascending order. */
 export function addressesOf({ kinds: found }: Program): Addr[] {
   return [...new Set(found.flatMap((each) => each.found.addresses))].sort((a, b) => (a < b ? -1 : 1));
 }
@@ -82,7 +86,7 @@ export function watchesOf({ kinds: found }: Program): readonly FoundWatches[] {
   return found.flatMap((each) => each.found.watches ?? []);
 }
 
-/** After an exec: whether the ELF is what runs, loaded as it was before. */
+/** After an exec: whether the process runs the ELF, loaded at the same address. */
 export async function isLoadedAlike(
   session: Session,
   linked: ElfFile,
@@ -98,7 +102,7 @@ export async function isLoadedAlike(
   }
 }
 
-/** What of a recording's options says which engine a probe can have. */
+/** The options of a recording that decide which engine a probe can have. */
 export interface EnginePlanWishes {
   readonly wanted?: EngineName | undefined;
   readonly stackDepth?: number | undefined;
@@ -109,10 +113,11 @@ export interface EnginePlanWishes {
 }
 
 /**
- * What is known of the engines before the target is: for `record`, and for a look beforehand. With many probes it takes as long as reading the
- * program: who asks before there is a target, with the wishes that `record` will have, spares the target that wait.
- * @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for by name and something is watched,
- * `STACKS_UNAVAILABLE` where stacks are asked for and no poll is traced
+ * Chooses engines as far as possible before the target is known; for `record`, and for a preview. Slow with many
+ * probes: it takes as long as reading the program. Call it before connecting, with the options of `record`: the
+ * result is cached on the program.
+ * @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for by name and something is
+ * watched, `STACKS_UNAVAILABLE` if stacks are asked for and no poll is traced
  */
 export function enginePlan(program: Program, options: EnginePlanWishes = {}): EnginePlanOptions {
   const { wanted = 'auto', stackDepth, values = true, until } = options;
@@ -156,7 +161,7 @@ function planAll(
   return { ...options, looks: lookAtPlans(options) };
 }
 
-/** What is known of the engines once the target is: how many harts it has, and how trampolines tell them apart. */
+/** The choice of engines once the target is known: how many harts it has, and how trampolines tell them apart. */
 export function planHarts(
   { arch, elf, debug }: Program,
   session: Session,

@@ -7,10 +7,10 @@ import { detach, Run } from './run.js';
 import { verify } from './verify.js';
 
 /**
- * The whole main job: verifies that the target runs this program, plans which engine carries out which probe, arms the target, runs
- * it until it ends or the options say stop, and leaves it running without a trace of ours.
+ * Records a trace. Verifies that the target runs this program, chooses the engine for each probe, and arms the
+ * target. Runs the target until it ends or an option says stop, and leaves it running with nothing of rsptrace in it.
  *
- * @returns how it went; a wire that breaks in the middle is told in `error`, with all that was recorded kept
+ * If the wire breaks in the middle, the result has that as `error`, and everything recorded so far is kept.
  * @throws RsptraceError for what is wrong before the guest runs: `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`,
  * `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`
  */
@@ -24,18 +24,20 @@ export async function record(options: RecordOptions): Promise<Recording> {
   return summarize(run, { ended, missing, clock, hostMs: performance.now() - started });
 }
 
-/** Last phase: reads what the target still holds, ends the trace, and takes everything out of the target. */
+/** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
 async function leave(run: Run, { logger = silent }: RecordOptions): Promise<{ missing: number; clock: ClockInfo }> {
   const { tracers, engines, stopping } = run;
   let missing = 0;
   try {
     const isIdle = run.session.state.kind === 'idle';
-    // A target that runs out of patches must not stand still before an access.
+    // While the target runs out of patches, it must not stop at a watched access.
     if (isIdle) await run.engine.settle();
     ({ missing } = await engines.leave(isIdle));
   } catch (thrown) {
     stopping.fail(thrown);
   }
+  // The target runs on before the trace is ended, because some formats write most of it then.
+  await detach(run.session, logger);
   try {
     tracers.calls.finish();
   } catch (thrown) {
@@ -48,7 +50,6 @@ async function leave(run: Run, { logger = silent }: RecordOptions): Promise<{ mi
   } catch (thrown) {
     stopping.fail(thrown);
   }
-  await detach(run.session, logger);
   if (run.notLoaded.length > 0)
     logger.warn({ probes: run.notLoaded }, 'their code was never loaded: these probes were not planted');
   return { missing, clock };

@@ -19,27 +19,27 @@ export interface RecordOptions {
   readonly durationMs?: number;
   /** Stop at the first hit at which this many events have been recorded. */
   readonly maxEvents?: number;
-  /** Stop when the program comes to this address, counted as its ELF counts. */
+  /** Stop when the program reaches this address of its ELF. */
   readonly until?: Addr;
   /** Stop when this is aborted. */
   readonly signal?: AbortSignal;
   readonly hardware?: boolean;
-  /** `auto` (the default): without stops where that can be done. */
+  /** `auto` (the default): without stops if possible. */
   readonly engine?: EngineName;
-  /** Where trampolines and the ring may lie. */
+  /** Where trampolines and the ring may be. */
   readonly scratch?: ScratchSources;
-  /** Record who polls: the stack of so many frames at every poll's begin. */
+  /** Record the pollers: the stack of this many frames at the beginning of every poll. */
   readonly stackDepth?: number;
-  /** Of a machine that we started: it is traced on when it was reset. */
+  /** For a machine that rsptrace started: the recording goes on after a reset. */
   readonly resetVector?: ResetVector | undefined;
   readonly functions?: FunctionOptions;
-  /** The guest's clock counts instructions, each of which takes so long. */
+  /** The guest's clock counts instructions, and each takes this long. */
   readonly nanosPerInstruction?: number | undefined;
-  /** Leave out calls of functions that last less, in guest nanoseconds. */
+  /** Drop calls of functions that last less, in guest nanoseconds. */
   readonly thresholdNs?: number;
   /**
-   * Connects again after the link has broken; rejects when the target is not there any more. Then the probes are planted again,
-   * and the trace has a gap. Without it, a link that breaks ends the recording.
+   * Connects again after the link has broken; rejects if the target has ended. Then the probes are inserted again,
+   * and the trace has a gap. Without it, a broken link ends the recording.
    */
   readonly reconnect?: () => Promise<Session>;
   readonly logger?: Logger;
@@ -54,7 +54,7 @@ export interface Progress {
   readonly records: number;
   /** Stops and records so far: whether the program was seen to run. */
   readonly hits: number;
-  /** None of the code that is probed was in the target's memory when the recording began. */
+  /** None of the probed code was in the target's memory when the recording began. */
   readonly codeAbsent: boolean;
   /** Guest nanoseconds from the first event to the last. */
   readonly guestNs: number;
@@ -63,30 +63,30 @@ export interface Progress {
 export interface Recording extends Progress {
   readonly end: 'guest-ended' | 'until' | 'duration' | 'max-events' | 'interrupted' | 'failed';
   readonly clock: ClockInfo;
-  /** How the guest ended, where the stub said so. */
+  /** How the guest ended, if the stub reported it. */
   readonly stop: StopReply | undefined;
-  /** What went wrong, when `end` is `failed`. What came before is in the trace. */
+  /** What went wrong, if `end` is `failed`. Everything before is in the trace. */
   readonly error: RsptraceError | undefined;
   readonly hostMs: number;
-  /** What carried each probe out. */
+  /** The engine of each probe. */
   readonly engines: readonly ProbeFact[];
   /** Where the link was broken, in guest nanoseconds. */
   readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number }[];
-  /** What was only counted, in the order of the probes. */
+  /** Results of probes that only count, in the order of the probes. */
   readonly tallies: readonly TallyRow[];
   /** What was watched. */
   readonly watches: readonly WatchRef[];
-  /** Where the trampolines lay; undefined where every probe stopped the target. */
+  /** Where the trampolines were; undefined if every probe stopped the target. */
   readonly scratch: string | undefined;
-  /** What trampolines took of the guest's time and was taken out of durations; undefined where it is not known. */
+  /** The overhead of trampolines that was subtracted from durations; undefined if it is not known. */
   readonly ownTime: OwnTime | undefined;
   /** Events known to be missing from the trace. */
   readonly missing: number;
-  /** Probes that were never planted, because the target never had their code. */
+  /** Probes that were never inserted, because the target never loaded their code. */
   readonly neverLoaded: readonly string[];
-  /** Stops at a probe's address in other code, as another address space has it: not recorded. */
+  /** Foreign hits: stops at a probe's address in other code, for example in another address space. Not recorded. */
   readonly foreignHits: number;
-  /** The guest ended with a ring that could only be read at stops: what was in it is lost. */
+  /** The guest ended while its ring could only be read at stops: the ring's last records are lost. */
   readonly tailLost: boolean;
   /** How often the machine was reset, and booted once more. */
   readonly resets: number;

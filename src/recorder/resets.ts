@@ -9,28 +9,31 @@ export interface ResetsOptions {
   readonly vector: ResetVector;
   readonly hidden: HiddenMemory | Refusal | undefined;
   readonly logger: Logger;
-  /** The old boot is over: gives what it had still written to the trace, and forgets what was inserted. */
+  /** The old boot is over: writes its last records to the trace, and forgets what was inserted. */
   readonly ended: (time: number | undefined) => Promise<void>;
   /** Marks the reset in the trace. */
   readonly emit: () => void;
   /** Events in the trace so far. */
   readonly events: () => number;
-  /** The machine is about to run: inserts all that a machine gets which has not run. */
+  /** The machine is about to run: inserts everything that a machine gets before its first instruction. */
   readonly insert: () => Promise<void>;
 }
 
-/** The machine that we started may be reset. QEMU keeps RAM and breakpoints then, and loads its program anew: nothing of ours is in that any more. */
+/**
+ * The machine that rsptrace started may be reset. Then QEMU keeps RAM and breakpoints, and loads its program anew:
+ * nothing of ours is left in the program.
+ */
 export class Resets implements ResetWatch {
   readonly #options: ResetsOptions;
   count = 0;
-  /** {@link ResetsOptions.events} when the machine was last reset. */
+  /** {@link ResetsOptions.events} at the last reset of the machine. */
   #eventsBefore = -1;
 
   constructor(options: ResetsOptions) {
     this.#options = options;
   }
 
-  /** From now on resets are seen, where the stub takes a breakpoint at the reset vector. */
+  /** From now on resets are noticed, if the stub takes a breakpoint at the reset vector. */
   async watch(): Promise<void> {
     const { vector, logger } = this.#options;
     if (await vector.watch()) return;
@@ -45,7 +48,8 @@ export class Resets implements ResetWatch {
     const { session, vector, hidden, logger, ended, emit, events, insert } = this.#options;
     const isHidden = hidden !== undefined && !isRefusal(hidden);
     await ended(time);
-    // A firmware that finds itself warm resets the machine once more. Where RAM is hidden it runs unwatched.
+    // A firmware that finds that it ran before resets the machine once more. If RAM is hidden, the firmware runs
+    // without the breakpoint.
     const isSame = vector.firmwareResets && !isHidden && events() === this.#eventsBefore;
     if (!isSame) {
       this.count++;

@@ -16,17 +16,20 @@ import { TraceClock } from './trace-clock.js';
 import { buildTracers, type Tracers } from './tracers.js';
 import type { Verified } from './verify.js';
 
-/** How often buffered events reach the file, in milliseconds: what a SIGKILL may cost. */
+/** How often buffered events are written to the file, in milliseconds: what a SIGKILL may cost. */
 const flushMs = 200;
 
-/** One connection to the target, and what stops the target through it. */
+/** One connection to the target, and what stops the target over it. */
 interface Connection {
   readonly session: Session;
   readonly engine: StopEngine;
   readonly watches: Watchpoints;
 }
 
-/** One recording: arms the target, runs it, and connects anew or begins anew where the options ask for that. */
+/**
+ * One recording: arms the target and runs it. If the options ask for it, connects again, or begins anew after a
+ * reset.
+ */
 export class Run {
   readonly tracers: Tracers;
   readonly engines: Engines;
@@ -36,10 +39,10 @@ export class Run {
   readonly #target: Verified;
   readonly #clock: TraceClock;
   #connection: Connection;
-  /** What the stop engines of earlier connections have done. */
+  /** Totals of the stop engines of earlier connections. */
   #earlier = { stops: 0, ranNs: 0, foreignHits: 0 };
 
-  /** @throws RsptraceError `ENGINE_UNAVAILABLE` where the engine without stops is asked for and no probe can use it */
+  /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
   constructor(options: RecordOptions, target: Verified) {
     this.#options = options;
     this.#target = target;
@@ -78,12 +81,12 @@ export class Run {
     };
   }
 
-  /** Stops at a probe's address in other code. */
+  /** Foreign hits: stops at a probe's address in other code. */
   get foreignHits(): number {
     return this.#earlier.foreignHits + this.engine.foreignHits;
   }
 
-  /** Probes whose code is not in the target yet, by name. */
+  /** Deferred probes, by name. */
   get notLoaded(): string[] {
     const names = new Map(this.engines.choices.map(({ address, name }) => [address, name]));
     return this.engine.waiting.map((address) => names.get(address) ?? hex(address));
@@ -103,8 +106,9 @@ export class Run {
   }
 
   /**
-   * Fourth phase: lets the target run until it ends or something stops the recording. What goes wrong is kept in {@link stopping}.
-   * @returns how the target ended, where it did
+   * Fourth phase: lets the target run until it ends or something stops the recording. Errors are kept in
+   * {@link stopping}.
+   * @returns how the target ended, if it did
    */
   async toEnd(): Promise<StopReply | undefined> {
     const { maxEvents = Number.POSITIVE_INFINITY } = this.#options;
@@ -142,7 +146,7 @@ export class Run {
     this.tracers.sink.begin({ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, clock, harts });
   }
 
-  /** Runs, and connects anew as often as the link breaks and events have come since it last did. */
+  /** Runs, and connects again whenever the link breaks, if events have come since it last did. */
   async #runConnected(): Promise<StopReply | undefined> {
     const { reconnect } = this.#options;
     for (let eventsBefore = -1; ; ) {
@@ -160,7 +164,7 @@ export class Run {
     }
   }
 
-  /** Arms the target that was lost over another connection; false when it is not there any more. */
+  /** Arms the lost target over another connection; false if the target has ended. */
   async #reconnect(reconnect: () => Promise<Session>): Promise<boolean> {
     const { logger = silent } = this.#options;
     const { program, code } = this.#target;
@@ -187,7 +191,7 @@ export class Run {
     return true;
   }
 
-  /** Inserts all that a target gets which has not run. */
+  /** Inserts everything that a target gets before its first instruction. */
   async #insert(): Promise<void> {
     const { program, until, settlesAt } = this.#target;
     const leftOut = new Set<Addr>(this.engines.leftOut);
@@ -197,7 +201,7 @@ export class Run {
     if (settlesAt !== undefined) await this.engine.pause(settlesAt, () => this.engines.settle());
   }
 
-  /** The machine boots once more: what the old boot had still written goes to the trace. */
+  /** The machine boots again: the last records of the old boot are written to the trace. */
   async #bootEnded(time: number | undefined): Promise<void> {
     const { calls, output } = this.tracers;
     await this.engines.restart(true);
@@ -214,7 +218,7 @@ export class Run {
     const { words, plan, program, harts, isElsewhere } = this.#target;
     const onError = (thrown: unknown): void => this.stopping.fail(thrown);
     const done = await this.engines.arrive(this.engine, onError, inUserMode || isElsewhere);
-    // Before the first record is looked at: the target stands.
+    // Before the first record is digested: the target is stopped.
     if (this.engines.scratch !== undefined && plan.hart && !isRefusal(plan.hart)) {
       await words.learn(this.session, program.elf, plan.hart.outside, (id) => harts.number(id));
     }
@@ -228,7 +232,7 @@ export class Run {
   }
 
   #interrupt(logger: Logger): void {
-    // A wire that breaks here breaks `run` too, which tells it.
+    // A wire that breaks here breaks `run` too, which reports it.
     this.engine.stop().catch((thrown: unknown) => logger.debug({ error: String(thrown) }, 'could not interrupt'));
   }
 
@@ -308,7 +312,7 @@ export class Run {
   }
 }
 
-/** Takes everything out of the target and lets it run on; where the wire is gone there is nothing left to do. */
+/** Removes everything from the target and lets it run on. If the wire is broken, nothing is left to do. */
 export async function detach(session: Session, logger: Logger): Promise<void> {
   try {
     await session.detach();

@@ -15,7 +15,7 @@ export class StopConditions implements Disposable {
     this.#signal = signal;
   }
 
-  /** Somebody has asked for the end. */
+  /** The end was requested. */
   get met(): boolean {
     return this.#reason !== undefined;
   }

@@ -10,7 +10,7 @@ import type { Verified } from './verify.js';
 /** Ticks a second of the time counter of QEMU's `virt` machine. */
 const defaultTimebaseHz = 10_000_000;
 
-/** The clock of a trace: found at the first stop, and the counter of records beside it. */
+/** The clock of a trace, found at the first stop, and the counter of the records. */
 export class TraceClock {
   readonly #options: RecordOptions;
   readonly #target: Verified;
@@ -24,7 +24,7 @@ export class TraceClock {
     this.#running = running;
   }
 
-  /** What the trace says of it; undefined before the first stop. */
+  /** The trace's description of it; undefined before the first stop. */
   get info(): ClockInfo | undefined {
     return this.#steady?.info;
   }
@@ -40,14 +40,14 @@ export class TraceClock {
     return findClock(session, this.#target.program.arch, this.#running, clock, timebaseHz);
   }
 
-  /** The machine was reset, and its clock now says `time`: the trace's time goes on from `last`. */
+  /** The machine was reset, and its clock now says `time`: the trace's time continues from `last`. */
   goOnFrom(last: GuestNanos, time: number): void {
     this.#steady?.goOnFrom(last, time);
   }
 
   /**
-   * What the ticks in records mean; `at`: memory of ours in the target.
-   * @throws RsptraceError `COUNTER_UNKNOWN` where trampolines would trap at reading it
+   * What the ticks in records mean. `at`: memory of ours in the target.
+   * @throws RsptraceError `COUNTER_UNKNOWN` if trampolines would trap when they read it
    */
   async counter(session: Session, at: Addr): Promise<RecordCounter> {
     const { arch } = this.#target.program;
@@ -55,7 +55,7 @@ export class TraceClock {
     const steady = this.#steady;
     if (calibration && steady) return counterScale(session, arch, calibration, steady, at);
     const { clock = 'auto', nanosPerInstruction, timebaseHz = defaultTimebaseHz } = this.#options;
-    // Trampolines read the time CSR: on a hart that has none they would trap.
+    // Trampolines read the time CSR, which would trap on a hart that has none.
     if (!this.#target.isProcess && steady?.info.guest === false && clock === 'auto') {
       throw new RsptraceError('COUNTER_UNKNOWN', 'the target has no time counter that can be read', {
         hint:

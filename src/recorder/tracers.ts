@@ -6,22 +6,22 @@ import { CountingSink } from './counting-sink.js';
 import type { RecordOptions } from './recording.js';
 import type { Verified } from './verify.js';
 
-/** What turns hits into events, and where these go. */
+/** The tracers, which make events of hits, and the sink that takes the events. */
 export interface Tracers {
   readonly calls: CallTracer;
   /** The address spaces that the program runs in. */
   readonly spaces: SpaceNumbers;
-  /** One a kind that traces code. */
+  /** One for each kind that traces code. */
   readonly kinds: readonly KindTracer[];
   readonly watches: WatchEvents;
   readonly output: EventOutput;
-  /** The trace, without what the user's threshold leaves out. */
+  /** The trace, except for calls below the user's threshold. */
   readonly sink: TraceSink;
   /** What reaches the trace. */
   readonly counting: CountingSink;
 }
 
-/** Second phase. `hooked` tells what stands behind a return address that is a trampoline's. */
+/** Second phase. `hooked` gives the original of a return address that a trampoline has replaced. */
 export function buildTracers(options: RecordOptions, { program, harts }: Verified, hooked: Hooked): Tracers {
   const { arch, elf, debug } = program;
   const counting = new CountingSink(options.sink, harts);

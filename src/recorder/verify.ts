@@ -9,17 +9,17 @@ import { HartNumbers, HartWords, hartName } from './harts.js';
 import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts, watchesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 
-/** A target that runs the program: what is known of both before anything is inserted. */
+/** A target that runs the program: what is known about both before anything is inserted. */
 export interface Verified {
-  /** With the addresses that it has in the target. */
+  /** With its addresses in the target. */
   readonly program: Program;
   /** A process of Linux; else a machine. */
   readonly isProcess: boolean;
   /** Where the target's code was compared with the ELF's. */
   readonly code: readonly Addr[];
-  /** None of that is in the target yet. */
+  /** None of that code is in the target yet. */
   readonly isAbsent: boolean;
-  /** Other code stands there now: the program runs in other address spaces than the one in use. */
+  /** Other code is there now: the program runs in other address spaces than the present one. */
   readonly isElsewhere: boolean;
   readonly plan: EnginePlanOptions;
   readonly harts: HartNumbers;
@@ -28,7 +28,10 @@ export interface Verified {
   readonly places: readonly WatchPlace[];
   /** The recording ends there. */
   readonly until: Addr | undefined;
-  /** Where the kernel's page table is its last one; undefined where it is already, or nothing tells. */
+  /**
+   * The address where the kernel's page table is its last one; undefined if it is that already, or if the address is
+   * not known.
+   */
   readonly settlesAt: Addr | undefined;
 }
 
@@ -48,7 +51,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const program = await loadedProgram(options.program, session, logger);
   const { arch, elf } = program;
   const until = options.until && addOffset(options.until, elf.loadBias);
-  // Over another connection nobody would know of what was written over the first.
+  // A second connection would not know what was written over the first.
   const wanted: EngineName | undefined = options.reconnect ? 'stop' : options.engine;
   const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until });
   const code = codeToVerify(program);
@@ -84,7 +87,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   };
 }
 
-/** A machine whose kernel is still to run its first instruction has not set up its last page table yet. */
+/** Before its kernel's first instruction a machine has not set up its last page table. */
 async function settlingPlace({ session, scratch }: RecordOptions, { elf }: Program): Promise<Addr | undefined> {
   const { hidden, given } = scratch ?? {};
   const lastTable = pagingIsFinal(elf);

@@ -4,22 +4,23 @@ import { evaluateCfi } from '../dwarf/index.js';
 import { noSpecial, type RegisterFile, type RegisterSet } from './registers.js';
 import type { StackWindow } from './stack-window.js';
 
-/** What one row makes of one frame. */
+/** The result of one row for one frame. */
 export type Applied =
   | {
       readonly kind: 'caller';
       readonly cfa: Addr;
-      /** Undefined when the row says that there is none. */
+      /** Undefined if the row says that there is none. */
       readonly returnAddress: bigint | undefined;
       readonly registers: RegisterSet;
     }
-  /** Memory that has to be read first. */
+  /** Memory that must be read first. */
   | { readonly kind: 'need'; readonly address: Addr }
-  /** The CFA or the return address cannot be had. */
+  /** The CFA or the return address cannot be computed. */
   | { readonly kind: 'lost'; readonly why: 'unreadable-stack' | 'return-address-not-kept' | 'no-unwinder' };
 
 /**
- * Computes the caller of a frame. A saved register that cannot be read is unknown in the caller; the return address that cannot be is the end.
+ * Computes the caller of a frame. If a saved register cannot be read, it is unknown in the caller. If the return
+ * address cannot be read, the stack ends.
  *
  * @throws RsptraceError `DWARF_EXPRESSION`
  */
@@ -35,7 +36,7 @@ export function applyRow(
   if (typeof cfa === 'object') return cfa;
 
   const before = registers.values;
-  // A trap keeps all that its handler does not say otherwise of; a call keeps what the convention says.
+  // A trap keeps all registers that its handler's row does not mention; a call keeps those that the convention names.
   const values = row.interrupted ? before.slice() : new Array<bigint | undefined>(registerCount);
   if (!row.interrupted) {
     for (let number = 0; number < registerCount; number++) {
@@ -61,11 +62,11 @@ export function applyRow(
     if (row.returnAddress === link && !exact) return { kind: 'lost', why: 'return-address-not-kept' };
     return { kind: 'caller', cfa, returnAddress: undefined, registers: registers.derive(values, noSpecial) };
   }
-  // Behind a call the return address register holds where that call returns to: this very place.
+  // Behind a call the return address register holds the address of this very place.
   if (backRule === 'same' && !exact && row.returnAddress === link)
     return { kind: 'lost', why: 'return-address-not-kept' };
   if (back === undefined) return { kind: 'lost', why: 'unreadable-stack' };
-  // What a trap left in CSRs is used up by the frame of its handler.
+  // The values that a trap left in CSRs belong to the frame of its handler only.
   const special = row.interrupted ? noSpecial : registers.special;
   return { kind: 'caller', cfa, returnAddress: back, registers: registers.derive(values, special) };
 }

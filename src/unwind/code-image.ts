@@ -5,15 +5,13 @@ import { CodeMap, type FunctionCode } from './code-map.js';
 import type { Found, Place, Unwinder, UnwinderName } from './frame.js';
 import { CodeFrames, cfiUnwinder, framePointerUnwinder, pick, prologueUnwinder } from './unwinders.js';
 
-/** How one frame is left, and who said so. */
+/** How to find the caller of one frame, and which unwinder said so. */
 export interface Picked {
   readonly name: UnwinderName;
   readonly found: Found;
 }
 
-/**
- * One ELF in the target's memory, and how frames of its code are left. Nothing is read of it before it is asked for.
- */
+/** One ELF in the target's memory, and how frames of its code are unwound. It is read only on request. */
 export class CodeImage {
   readonly elf: ElfFile;
   readonly isLibrary: boolean;
@@ -33,7 +31,7 @@ export class CodeImage {
     this.#mayHaveDebug = isLibrary;
   }
 
-  /** Throws `ELF_DAMAGED` when its call frame information cannot be unpacked: before a target is touched. */
+  /** Throws `ELF_DAMAGED` if its call frame information cannot be unpacked: before a target is used. */
   static program(elf: ElfFile, model: FrameModel, debug: DebugInfo | undefined): CodeImage {
     const image = new CodeImage(elf, model, false, debug);
     image.#callFrames = CallFrames.load(elf);
@@ -44,7 +42,7 @@ export class CodeImage {
     return new CodeImage(elf, model, true);
   }
 
-  /** A library's is read when it is asked for. */
+  /** A library's is read on request. */
   get debug(): DebugInfo | undefined {
     if (this.#mayHaveDebug) {
       this.#mayHaveDebug = false;
@@ -53,7 +51,7 @@ export class CodeImage {
     return this.#debug;
   }
 
-  /** The number that the image's tables have for an address. */
+  /** The address's number in the image's tables. */
   toCode(address: bigint): CodeAddress {
     return this.elf.codes.toCode(address);
   }
@@ -66,13 +64,13 @@ export class CodeImage {
     return this.#code.functionAt(code);
   }
 
-  /** True in the function in which the program begins. */
+  /** True in the function where the program begins. */
   isEntry(code: CodeAddress): boolean {
     const own = this.functionAt(code);
     return own !== undefined && own.low === this.functionAt(this.toCode(this.elf.entry))?.low;
   }
 
-  /** What the unwinder that is wanted says of a place; `auto` is the one that knows most. Throws `ELF_DAMAGED`. */
+  /** The result of the wanted unwinder for a place; `auto` is the best one. Throws `ELF_DAMAGED`. */
   find(place: Place, wanted: UnwinderName | 'auto'): Picked | undefined {
     this.#callFrames ??= CallFrames.load(this.elf);
     this.#unwinders ??= {
@@ -109,7 +107,7 @@ export class CodeImages {
     this.#last = program;
   }
 
-  /** The image that holds code at an address less `back` bytes. */
+  /** The image with code at an address less `back` bytes. */
   at(address: bigint, back: 0 | 1): CodeImage | undefined {
     if (this.#last.isCode(this.#last.toCode(address) - back)) return this.#last;
     const found = this.#all.find((image) => image.isCode(image.toCode(address) - back));

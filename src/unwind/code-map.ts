@@ -16,10 +16,10 @@ interface Span {
 const SHF_EXECINSTR = 4;
 const PF_X = 1;
 const PT_LOAD = 1;
-/** Bytes of one function: larger ones exist only in damaged files. */
+/** The most bytes of one function: larger ones exist only in damaged files. */
 const MAX_FUNCTION = 0x8_0000;
 
-/** Which function an address belongs to, from the symbols, and from the debug info where they are gone. */
+/** Which function an address belongs to: from the symbols, or from the debug info if there are none. */
 export class CodeMap {
   readonly #elf: ElfFile;
   readonly #debug: DebugInfo | undefined;
@@ -62,7 +62,7 @@ export class CodeMap {
     }
   }
 
-  /** Inside a section, or segment, that is made to be run. */
+  /** Inside an executable section or segment. */
   isCode(address: CodeAddress): boolean {
     return this.#code.some(({ low, high }) => address >= low && address < high);
   }
@@ -91,7 +91,7 @@ export class CodeMap {
     const section = this.#code.find(({ low, high }) => address >= low && address < high);
     if (section === undefined) return undefined;
     let at = lastNotAbove(this.#starts, this.#starts.length, address);
-    // Symbols may nest: the innermost that reaches this far, not too far back.
+    // Symbols may nest: the innermost one that reaches this far, not too far back.
     for (let back = 0; at >= 0 && back < 16; back++, at--) {
       const low = this.#starts[at] as number;
       const end = this.#ends[at] as number;

@@ -12,7 +12,7 @@ export interface FrameVariable {
   readonly value: Value;
 }
 
-/** Parameters and locals of frames, by what the unwinder knows of their registers. */
+/** Parameters and locals of frames, from the registers that the unwinder knows. */
 export class FrameVariables {
   readonly #debug: DebugInfo;
   readonly #memory: MemoryReader;
@@ -24,7 +24,7 @@ export class FrameVariables {
     this.#values = new Values(debug, memory);
   }
 
-  /** Innermost scope first; a name that is shadowed is left out. What was optimized out says so. */
+  /** Innermost scope first; a shadowed name is left out. A value that was optimized out says so. */
   async of(frame: Frame): Promise<FrameVariable[]> {
     const access = accessOf(frame);
     const found: FrameVariable[] = [];
@@ -40,7 +40,7 @@ export class FrameVariables {
   }
 }
 
-/** A Future whose poll is on a stack just now. */
+/** A Future whose poll is on a stack now. */
 export interface RunningPoll {
   readonly future: FutureType;
   readonly address: Addr;
@@ -48,9 +48,10 @@ export interface RunningPoll {
 }
 
 /**
- * The polls among these frames, innermost first, each with its Future's address: the value of the poll function's first parameter,
- * `Pin<&mut Self>`. Those of which the debug info does not say any more where it is are left out, and so are the polls of
- * pointers to Futures (`Pin<Box<F>>`), which do nothing but poll the Future behind them.
+ * The polls among these frames, innermost first, each with its Future's address. That address is the value of the
+ * poll function's first parameter, `Pin<&mut Self>`. A poll is left out if the debug info no longer says where the
+ * parameter is. Polls of pointers to Futures (`Pin<Box<F>>`) are left out too, because they only poll the Future
+ * behind them.
  */
 export async function runningPolls(
   frames: readonly Frame[],
@@ -77,7 +78,7 @@ export async function runningPolls(
 
 const isPointer = /^(core::pin::Pin|alloc::boxed::Box|&mut)\b/;
 
-/** A frame as location expressions see it; a caller is looked at where its call is, not behind it. */
+/** A frame as location expressions see it. In a caller the place is its call, not the address behind it. */
 function accessOf(frame: Frame): FrameAccess {
   return {
     pc: frame.exact ? frame.pc : addr(frame.pc - 1n),

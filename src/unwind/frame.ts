@@ -5,26 +5,29 @@ import type { UnwindRow } from '../base/unwind-row.js';
 import type { CodeAddress } from '../elf/index.js';
 import type { CodeImage } from './code-image.js';
 
-/** How a frame is left: by call frame information, by the frame pointer, by what its function's code does. */
+/** How a caller is found: by call frame information, by the frame pointer, or by the code of its function. */
 export type UnwinderName = 'cfi' | 'fp' | 'prologue';
 
 /** One activation of a function that is not over. */
 export interface Frame {
   /** 0 is the innermost. */
   readonly level: number;
-  /** Where it goes on. */
+  /** The address where it goes on. */
   readonly pc: Addr;
-  /** The program, or the library, that its code is in; undefined where no code is known. */
+  /** The program or library that has its code; undefined if no code is known there. */
   readonly image: CodeImage | undefined;
-  /** `pc` is the next instruction to run, in the innermost frame and in one that was interrupted; else it stands behind a call. */
+  /**
+   * `pc` is the next instruction to run, as in the innermost frame and in an interrupted one; else it is behind a
+   * call.
+   */
   readonly exact: boolean;
-  /** The registers as they are while this frame is on top, as far as they are known. */
+  /** The known registers, with their values while this frame is on top. */
   readonly registers: FrameRegisters;
-  /** The canonical frame address; undefined in a frame that could not be left. */
+  /** The canonical frame address; undefined if the caller was not found. */
   readonly cfa: Addr | undefined;
-  /** By what its caller was found; undefined in a frame that could not be left. */
+  /** How its caller was found; undefined if it was not found. */
   readonly unwinder: UnwinderName | undefined;
-  /** How far the frame itself can be trusted: what was found through a guess is no better than one. */
+  /** How far the frame itself can be trusted. A frame that was found through a guess is itself a guess. */
   readonly confidence: Confidence;
 }
 
@@ -33,18 +36,18 @@ export interface FrameRegisters extends RegisterReader {
   numbered(number: number): bigint | undefined;
 }
 
-/** What a tracer has put between a frame and its caller by replacing a return address. */
+/** What a tracer has inserted between a frame and its caller by replacing a return address. */
 export interface HookFrame {
-  /** Where the original return address lies, in bytes from the stack pointer that the frame's own return leaves. */
+  /** Where the original return address lies, in bytes from the stack pointer after the frame's own return. */
   readonly offset: number;
-  /** Bytes of stack that are given back before the caller goes on. */
+  /** Bytes of stack that are freed before the caller goes on. */
   readonly size: number;
 }
 
-/** What stands behind a return address that a tracer has put in place of the original; undefined for all others. */
+/** The original of a return address that a tracer has replaced; undefined for all others. */
 export type Hooked = (returnAddress: bigint) => HookFrame | undefined;
 
-/** Why a stack ends where it does. The first four are ends that a whole stack has. */
+/** Why a stack ends. The first four are the ends of a whole stack. */
 export type EndReason =
   /** The ELF's entry point. */
   | 'entry'
@@ -53,14 +56,17 @@ export type EndReason =
   | 'undefined-return-address'
   /** The function set up a stack of its own: nobody called it. */
   | 'own-stack'
-  /** The function called another without keeping its return address: it never returns, and its caller is not recorded anywhere. */
+  /**
+   * The function called another without saving its return address: it never returns, and its caller is recorded
+   * nowhere.
+   */
   | 'return-address-not-kept'
   | 'outside-code'
-  /** The firmware has interrupted nothing, or keeps what it has interrupted where it is not found. */
+  /** The firmware has interrupted nothing, or the interrupted registers were not found. */
   | 'firmware'
   /** The hart runs another program than the ELF's. */
   | 'other-code'
-  /** No unwinder can tell the frame. */
+  /** No unwinder knows the frame. */
   | 'no-unwinder'
   | 'unreadable-stack'
   /** The next frame would not be further out than this one. */
@@ -69,9 +75,9 @@ export type EndReason =
 
 export interface End {
   readonly reason: EndReason;
-  /** All frames that there are were found. */
+  /** All existing frames were found. */
   readonly complete: boolean;
-  /** What would have been the next pc, where that says more. */
+  /** The next pc, had the walk gone on; if that says more. */
   readonly pc?: Addr;
 }
 
@@ -86,18 +92,18 @@ export function endOf(reason: EndReason, pc?: Addr): End {
   return { reason, complete: complete.has(reason), ...(pc === undefined ? {} : { pc }) };
 }
 
-/** Where one frame stands, as an unwinder of its image needs it. */
+/** The place of one frame, as an unwinder of its image needs it. */
 export interface Place {
   readonly pc: CodeAddress;
   readonly exact: boolean;
 }
 
-/** What an unwinder knows of a place. */
+/** What an unwinder knows about a place. */
 export type Found =
   | { readonly kind: 'row'; readonly row: UnwindRow; readonly confidence: Confidence }
   | { readonly kind: 'end'; readonly reason: EndReason };
 
-/** The one interface of all three. Undefined: this one cannot tell. */
+/** The interface of all three unwinders. Undefined: this unwinder does not know. */
 export interface Unwinder {
   readonly name: UnwinderName;
   find(place: Place): Found | undefined;

@@ -1,4 +1,4 @@
-// Stacks of a stopped hart: three unwinders behind one interface, and the chain that picks between them.
+// Stacks of a stopped hart: three unwinders behind one interface, and the code that picks between them.
 
 export type { End, EndReason, Frame, FrameRegisters, Hooked, HookFrame, UnwinderName } from './frame.js';
 export { type FrameVariable, FrameVariables, type RunningPoll, runningPolls } from './frame-variables.js';

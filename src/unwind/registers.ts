@@ -33,10 +33,10 @@ export class RegisterSet implements FrameRegisters {
 
 export const noSpecial: ReadonlyMap<number, bigint> = new Map();
 
-/** Names and numbers of one architecture, and which registers a call leaves as they are. */
+/** Names and numbers of one architecture, and which registers a call preserves. */
 export class RegisterFile {
   readonly model: FrameModel;
-  /** True for registers whose value, where no rule speaks of them, is the caller's. */
+  /** True for registers that keep the caller's value if no rule mentions them. */
   readonly kept: readonly boolean[];
   readonly #names = new Map<string, number>();
 
@@ -51,7 +51,7 @@ export class RegisterFile {
     this.kept = Array.from({ length: registerCount }, (_, n) => preserved.includes(n) || fixed.includes(n));
   }
 
-  /** What unwinding asks of a stopped hart beyond its integer registers. */
+  /** What unwinding needs of a stopped hart beyond its integer registers. */
   get specialNames(): string[] {
     return [...this.model.special.values()];
   }

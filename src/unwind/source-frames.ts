@@ -3,7 +3,7 @@ import { type DebugInfo, type Die, DW_AT, DW_TAG, demangle, functionName, ranges
 import type { ElfFile } from '../elf/index.js';
 import type { Frame } from './frame.js';
 
-/** One function in the source: a frame has as many as were inlined into each other at its pc. */
+/** One function in the source. A frame has as many of them as were inlined into each other at its pc. */
 export interface SourceFrame {
   readonly function: string | undefined;
   readonly file: string | undefined;
@@ -16,10 +16,7 @@ export interface SourceFrame {
 const MAX_DEPTH = 256;
 const MAX_CACHED = 0x1_0000;
 
-/**
- * Names what frames are in: functions, those inlined into them, and source lines. Libraries tell of their own
- * frames.
- */
+/** Names the functions of frames, those inlined into them, and source lines. Libraries describe their own frames. */
 export class SourceFrames {
   readonly #elf: ElfFile;
   readonly #debug: DebugInfo | undefined;
@@ -30,7 +27,7 @@ export class SourceFrames {
     this.#debug = debug;
   }
 
-  /** The innermost function first; one at least. A caller's line is that of the call. */
+  /** The innermost function first; at least one. A caller's line is that of the call. */
   of({ pc, exact, image }: Pick<Frame, 'pc' | 'exact'> & Partial<Pick<Frame, 'image'>>): readonly SourceFrame[] {
     const at = exact ? pc : addr(pc - 1n);
     let found = this.#known.get(at);
@@ -57,7 +54,7 @@ function describe(at: Addr, elf: ElfFile, debug: DebugInfo | undefined): readonl
     file: position?.file,
     line: position?.line,
   };
-  // From the inside out: each stands where the one inside it was called.
+  // From the inside out: the place of each is where the one inside it was called.
   for (const die of inlined.reverse()) {
     frames.push({ function: functionName(die), file, line, inlined: true });
     const index = die.number(DW_AT.call_file);
@@ -68,7 +65,7 @@ function describe(at: Addr, elf: ElfFile, debug: DebugInfo | undefined): readonl
   return frames;
 }
 
-/** The inlined functions that an address of a function is in, the outermost first. */
+/** The inlined functions at an address of a function, the outermost first. */
 function inlinedAt(die: Die, at: number): Die[] {
   const found: Die[] = [];
   let inside: Die | undefined = die;

@@ -6,20 +6,20 @@ interface Chunk {
 }
 
 export const PAGE = 4096;
-/** More than any stack is deep: what a walk has read is all kept until it ends. */
+/** Larger than any stack: everything that a walk has read is kept until it ends. */
 const MAX_CHUNKS = 0x1_0000;
 
 /**
- * Memory that has been read already, mostly of the stack: what a walk looks at. It never waits; a walk that wants
- * something else says so, and goes on when it has been added. What is asked for is an address and an offset: their
- * sum is not made for each.
+ * Memory that was read already, mostly of the stack, for a walk. The window never waits: a walk that needs other
+ * memory says so, and goes on when that was added. A request is an address and an offset, so that their sum is not
+ * computed for each.
  */
 export class StackWindow {
   readonly #chunks: Chunk[] = [];
   /** Pages that turned out to be unreadable. */
   readonly #holes = new Set<bigint>();
   #last: Chunk | undefined;
-  /** The address that {@link word} was last asked for in vain; undefined when it is known to be unreadable. */
+  /** The address that {@link word} last failed to find; undefined if it is known to be unreadable. */
   missing: Addr | undefined;
 
   /** Adds bytes that were read at an address. */
@@ -34,7 +34,7 @@ export class StackWindow {
     if (this.#holes.size < MAX_CHUNKS) this.#holes.add(pageOf(address));
   }
 
-  /** Eight bytes, unsigned; undefined when they are not here, with {@link missing} set when they might be got. */
+  /** Eight bytes, unsigned. Undefined if they are not here; then {@link missing} is set if they might be read. */
   word(base: bigint, offset = 0): bigint | undefined {
     const chunk = this.#holding(base, offset, 8);
     return chunk?.view.getBigUint64(distance(chunk.start, base) + offset, true);

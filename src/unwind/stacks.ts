@@ -17,7 +17,7 @@ export interface Stack {
 }
 
 export interface StackOptions {
-  /** One of the three alone; by default the one that knows most of each frame. */
+  /** One of the three alone; by default the best one for each frame. */
   readonly unwinder?: UnwinderName | 'auto';
   /** The most frames; 64 by default. */
   readonly depth?: number;
@@ -25,15 +25,12 @@ export interface StackOptions {
   readonly hooked?: Hooked;
 }
 
-/** The bytes of stack that are read at once at first. Frames of async code are large: a poll of 2 KiB is nothing special. */
+/** The bytes of stack in the first read. Frames of async code are large: a poll often has 2 KiB. */
 const FIRST = 8192;
-/**
- * Under the stack pointer lies what a leaf function may use without moving it (the red zone of AMD64's ABI, 128
- * bytes).
- */
+/** Below the stack pointer a leaf function may use bytes without moving it (the red zone of AMD64's ABI, 128 bytes). */
 const BELOW = 128;
 
-/** Walks stacks of one program. What it learns about the code is kept from one stack to the next. */
+/** Walks stacks of one program. It keeps its knowledge of the code from one stack to the next. */
 export class Stacks {
   /** The program. */
   readonly elf: ElfFile;
@@ -42,7 +39,7 @@ export class Stacks {
   readonly #images: CodeImages;
 
   /**
-   * The architecture has to be prepared. `libraries` are where they were loaded. Throws `ELF_DAMAGED`,
+   * The architecture must be prepared. `libraries` have their load addresses. Throws `ELF_DAMAGED`,
    * `ARCH_UNSUPPORTED`.
    */
   constructor(elf: ElfFile, arch: Architecture, debug?: DebugInfo, libraries: readonly ElfFile[] = []) {
@@ -59,7 +56,7 @@ export class Stacks {
     );
   }
 
-  /** Registers beyond the integer ones that should be read at a stop: CSRs that tell where a trap came from. */
+  /** Registers beyond the integer ones that should be read at a stop: CSRs that show where a trap came from. */
   get specialRegisters(): readonly string[] {
     return this.#file.specialNames;
   }
@@ -69,13 +66,13 @@ export class Stacks {
     return this.#images.at(address, 0) !== undefined;
   }
 
-  /** The stretch of stack that most walks need: read it together with what else a hit wants. */
+  /** The piece of stack that most walks need: read it together with the other reads of a hit. */
   firstBytes(registers: RegisterReader): { readonly address: Addr; readonly length: number } | undefined {
     const sp = registers.register(this.#arch.sp);
     return sp === undefined ? undefined : { address: addr(sp - BigInt(BELOW)), length: FIRST };
   }
 
-  /** Walks within memory that has been read already; where it does not reach, the stack is taken to be unreadable. */
+  /** Walks within memory that was read already; beyond it the stack counts as unreadable. */
   walk(registers: RegisterReader, window: StackWindow, options: StackOptions = {}): Stack {
     const walk = this.#begin(registers, options);
     for (let need = walk?.run(window); need !== undefined; need = walk?.run(window)) window.addHole(need);
@@ -109,7 +106,7 @@ function stackOf(walk: Walk | undefined): Stack {
   return { frames: walk?.frames ?? [], end };
 }
 
-/** Adds the page of an address, and the next one; where they cannot be read as a whole, the word alone. */
+/** Adds the page of an address, and the next one; if they cannot be read as a whole, the word alone. */
 async function fetch(memory: MemoryReader, window: StackWindow, need: Addr): Promise<void> {
   const page = pageOf(need);
   const pages = (await memory.read(page, 2 * PAGE)) ?? (await memory.read(page, PAGE));

@@ -4,10 +4,10 @@ import type { CodeAddress, CodeSpace } from '../elf/index.js';
 import type { CodeMap } from './code-map.js';
 import type { Found, Place, Unwinder } from './frame.js';
 
-/** Analysed functions that are kept: the functions of a few thousand stacks. */
+/** How many analysed functions are kept: the functions of a few thousand stacks. */
 const MAX_FUNCTIONS = 20_000;
 
-/** What the code itself says of a place: shared by the two unwinders that look at code. */
+/** What the code itself says about a place; shared by the two unwinders that read code. */
 export class CodeFrames {
   readonly #model: FrameModel;
   readonly #code: CodeMap;
@@ -61,8 +61,9 @@ export function cfiUnwinder(frames: CallFrames): Unwinder {
 }
 
 /**
- * The frame pointer, where the code keeps one. Before a prologue has set it up, behind an epilogue and in a leaf without one it is still the
- * caller's: there, in a frame that is about to run on, the code says where the return address is.
+ * The frame pointer, if the code keeps one. It is still the caller's before a prologue has set it up, behind an
+ * epilogue, and in a leaf without one. If a frame is about to run on there, the code says where the return address
+ * is.
  */
 export function framePointerUnwinder(model: FrameModel, code: CodeFrames): Unwinder {
   const chained = (confidence: Confidence): Found => ({ kind: 'row', row: model.framePointerRow, confidence });
@@ -93,9 +94,10 @@ export function prologueUnwinder(code: CodeFrames): Unwinder {
 }
 
 /**
- * The first that can tell, in the order of their trustworthiness. Where a frame is about to run on, it may stand at an instruction that
- * call frame information is wrong about: between the push and the pop of inline assembly, in an epilogue that the compiler did not
- * describe, behind a return address that was overwritten for a call that never returns. There the code is believed, if it is sure.
+ * The first unwinder that knows, in the order of their trustworthiness. A frame that is about to run on may be at an
+ * instruction where call frame information is wrong. Examples are between the push and the pop of inline assembly,
+ * and in an epilogue that the compiler did not describe. Another is behind a return address that was overwritten for
+ * a noreturn call. There the code is believed, if it is sure.
  */
 export function pick(
   place: Place,
@@ -114,7 +116,7 @@ export function pick(
   return undefined;
 }
 
-/** The code shows that a row cannot be right: another distance to the CFA, or a return address that is gone. */
+/** The code shows that a row cannot be right: another distance to the CFA, or a return address that is lost. */
 function refutes(frame: FrameAt | undefined, claim: Found): boolean {
   if (frame?.kind !== 'row' || frame.confidence !== 'sure' || claim.kind !== 'row') return false;
   const [known, claimed] = [frame.row, claim.row];

@@ -18,10 +18,10 @@ export interface WalkContext {
 
 const ranks: Readonly<Record<Confidence, number>> = { sure: 0, likely: 1, guess: 2 };
 
-/** Return addresses that are looked behind for one frame: a stack that was overwritten may show any number. */
+/** How many replaced return addresses are followed for one frame: an overwritten stack may show any number. */
 const mostHooks = 64;
 
-/** One stack on its way out. {@link run} goes on until it ends or wants memory that the window does not hold. */
+/** One walk of a stack, outwards. {@link run} goes on until the stack ends or memory is missing in the window. */
 export class Walk {
   readonly frames: Frame[] = [];
   end: End | undefined;
@@ -31,7 +31,7 @@ export class Walk {
   #image: CodeImage | undefined;
   #exact = true;
   #confidence: Confidence = 'sure';
-  /** The CFA of the frame inside this one; frames lie further and further out, but for a trap's. */
+  /** The CFA of the frame inside this one. Frames lie further and further out, except for a trap's. */
   #inner: Addr | undefined;
   /** Where stacks were interrupted: a chain of traps may lead in circles. */
   readonly #interrupted = new Set<string>();
@@ -44,8 +44,8 @@ export class Walk {
   }
 
   /**
-   * Undefined when the stack has ended; else an address that must be in the window, or known to be a hole, before
-   * the next call.
+   * Undefined if the stack has ended; else an address that must be in the window, or known to be a hole, before the
+   * next call.
    */
   run(window: StackWindow): Addr | undefined {
     while (this.end === undefined) {
@@ -113,8 +113,8 @@ export class Walk {
   }
 
   /**
-   * The hart itself stands where no code is: it may have come by a call through a bad pointer, and the caller is
-   * still there.
+   * The hart itself is where no code is. It may have come by a call through a bad pointer, so the caller is still
+   * there.
    */
   #leaveNowhere(window: StackWindow): Addr | undefined {
     const { file, images } = this.#context;
@@ -150,8 +150,7 @@ export class Walk {
 }
 
 /**
- * Call frame information says in so many words that nobody called; what code analysis does not find may still be
- * there.
+ * Call frame information says explicitly that nobody called. If only code analysis finds no caller, there may be one.
  */
 function isOutermost({ name, found }: Picked): boolean {
   return (
@@ -159,10 +158,7 @@ function isOutermost({ name, found }: Picked): boolean {
   );
 }
 
-/**
- * The caller behind return addresses that were replaced: one for each of the functions that a tail call joined to
- * this frame.
- */
+/** The caller behind replaced return addresses: one for each function that a tail call joined to this frame. */
 function seeThrough(applied: Applied, { hooked, file }: WalkContext, window: StackWindow): Applied {
   const { stackPointer } = file.model;
   let seen = applied;

@@ -7,7 +7,10 @@ import type { StructValue, Value } from './value.js';
 /** Types nest deeper than this only in damaged files. */
 const deepest = 16;
 
-/** The value that these bytes are, without a look at memory: a pointer is its address. Bytes that are missing make it `optimized-out`. */
+/**
+ * The value of these bytes, without reading memory: a pointer is its address. If bytes are missing, it is
+ * `optimized-out`.
+ */
 export function valueOfBytes(shape: Shape, bytes: Uint8Array, depth = 0): Value {
   const type = shape.name;
   const size = shape.size ?? 0;
@@ -31,7 +34,7 @@ export function valueOfBytes(shape: Shape, bytes: Uint8Array, depth = 0): Value 
       return struct(shape, '', shape.fields, bytes, depth);
     case 'struct': {
       const view = shape.view();
-      // `NonNull`, `Pin`, `Cell`, an atomic: nothing but what it holds.
+      // `NonNull`, `Pin`, `Cell`, an atomic: only a wrapper of its content.
       if (view?.kind === 'through') return valueOfBytes(view.type(), bytes.subarray(view.offset), depth + 1);
       return struct(shape, shape.short, shape.fields, bytes, depth);
     }

@@ -5,15 +5,15 @@ export interface DescribedMember {
   readonly name: string;
   /** Bytes from the start of the type. */
   readonly offset: number;
-  /** Undefined where it is not known. */
+  /** Undefined if it is not known. */
   readonly size: number | undefined;
   readonly align: number | undefined;
   readonly type: string;
-  /** Of a bit-field: its lowest bit, counted from the lowest of the byte at `offset`, and its width. */
+  /** For a bit-field: its lowest bit, counted from the lowest of the byte at `offset`, and its width. */
   readonly bits: { readonly offset: number; readonly size: number } | undefined;
 }
 
-/** Bytes between members, or behind the last one, that nothing is kept in. */
+/** Unused bytes between members, or behind the last one. */
 export interface Hole {
   readonly offset: number;
   readonly size: number;
@@ -29,10 +29,10 @@ export interface DescribedVariant {
   readonly holes: readonly Hole[];
 }
 
-/** A type's layout, members ordered by where they lie. */
+/** A type's layout, members ordered by their places. */
 export interface DescribedType {
   readonly name: string;
-  /** `alias`: a typedef, `target` being what it stands for; `other`: a pointer, array or base type. */
+  /** `alias`: a typedef of `target`; `other`: a pointer, array or base type. */
   readonly kind: 'struct' | 'union' | 'enum' | 'alias' | 'other';
   readonly size: number | undefined;
   readonly align: number | undefined;
@@ -50,7 +50,7 @@ export interface DescribedType {
   readonly enumerators: readonly { readonly name: string; readonly value: bigint }[];
 }
 
-/** What a type is made of, for people. Throws `DWARF_DAMAGED`. */
+/** The parts of a type, for the user. Throws `DWARF_DAMAGED`. */
 export function describeType(die: Die, name: string): DescribedType {
   const target = die.tag === DW_TAG.typedef ? die.follow(DW_AT.type) : undefined;
   // C's `typedef struct { .. } name`: the only name that it has.
@@ -157,7 +157,7 @@ function byPlace(a: DescribedMember, b: DescribedMember): number {
   return a.offset - b.offset || (a.bits?.offset ?? 0) - (b.bits?.offset ?? 0) || (a.size ?? 0) - (b.size ?? 0);
 }
 
-/** What of `size` bytes no extent covers; nothing where an extent's size is not known. */
+/** The parts of `size` bytes that no extent covers; nothing if an extent's size is not known. */
 function holesOf(extents: readonly Extent[], size: number | undefined): Hole[] {
   if (size === undefined || extents.some((e) => e.size === undefined)) return [];
   const sorted = extents.filter((e) => e.size !== 0).toSorted((a, b) => a.offset - b.offset);

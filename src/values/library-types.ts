@@ -1,5 +1,6 @@
-// What Rust's standard library keeps its data in, recognised by path and believed only when its fields are those expected: the
-// layouts are no promise, and change from release to release. A type that looks otherwise is an ordinary struct.
+// Types of Rust's standard library. A type is recognised by its path, and accepted only if its fields are the
+// expected ones, because the layouts change from release to release. A type that looks different is an ordinary
+// struct.
 //
 //   Vec<T>      { buf: RawVec { inner: { ptr: Unique { NonNull { *const u8 } }, cap } }, len }
 //   VecDeque<T> { head, len, buf: RawVec }
@@ -14,7 +15,7 @@ const MAX_NESTING = 12;
 
 const BOOL: Shape = { kind: 'bool', name: 'bool', size: 1, die: undefined };
 
-/** Types that are nothing but what one of their members holds; the others take no space. */
+/** Types that only wrap one of their members; the other members take no space. */
 const THROUGH: Readonly<Record<string, readonly string[]>> = {
   'core::cell::Cell': ['value'],
   'core::cell::UnsafeCell': ['value'],
@@ -33,18 +34,22 @@ const THROUGH: Readonly<Record<string, readonly string[]>> = {
   'core::sync::exclusive::Exclusive': ['inner'],
 };
 
-/** Locks, by the end of their path: what they guard is in `data`, and what tells whether they are locked in one of these. */
+/**
+ * Locks, by the end of their path. The guarded value is in `data`; one of these members says whether the lock is
+ * held.
+ */
 const LOCKS =
   /^(std::sync|spin|lock_api|parking_lot|critical_section|embassy_sync)::.*(Mutex|RwLock|SpinMutex|TicketMutex)$/;
 
-/** How a struct or union is understood; undefined for one that is no library type, or not as it is known here. */
+/** How a struct or union is read; undefined if it is no library type, or not the known layout of one. */
 export function viewOf(shapes: Shapes, die: Die, fields: readonly FieldShape[]): View | undefined {
   const path = stripGenerics(pathOf(die).join('::'));
   const member = (...names: readonly string[]): FieldShape | undefined => fields.find((f) => names.includes(f.name));
   const through = THROUGH[path] ?? (isPlainWrapper(path) ? ['v', '__0'] : undefined);
   if (through !== undefined) return viewThrough(fields, member(...through));
   switch (path) {
-    // An atomic bool is kept as a u8, so its argument says what it is and its field only that it is all there is.
+    // An atomic bool is kept as a u8, so its argument gives the type, and its field only shows that there is no
+    // other.
     case 'core::sync::atomic::Atomic':
     case 'core::sync::atomic::AtomicBool': {
       const field = viewThrough(fields, member('v'));
@@ -149,7 +154,7 @@ function sharedView(name: SharedView['name'], die: Die, ptr: FieldShape | undefi
     return trait === undefined ? undefined : { ...base, target: { kind: 'dyn', vtable: found.second.offset, trait } };
   }
   const text = /^str\b/.test(argument);
-  // Where the value is said to lie the first element lies.
+  // The first element lies at the place of the value.
   if (value === undefined || !(text || argument.startsWith('['))) return undefined;
   const { offset, type } = value;
   return { ...base, target: { kind: 'slice', length: found.second.offset, text, offset, element: type } };
@@ -158,11 +163,11 @@ function sharedView(name: SharedView['name'], die: Die, ptr: FieldShape | undefi
 interface FoundPointer {
   readonly offset: number;
   readonly target: (() => Shape | undefined) | undefined;
-  /** Of a pointer to what has no size of its own: the length or the vtable. */
+  /** For a pointer to an unsized value: the length or the vtable. */
   readonly second: { readonly name: 'length' | 'vtable'; readonly offset: number } | undefined;
 }
 
-/** The one pointer in a struct of structs; members of size 0, capacities and allocators aside. */
+/** The one pointer in a struct of structs, apart from members of size 0, capacities and allocators. */
 function pointerIn(field: FieldShape | undefined, nesting = 0): FoundPointer | undefined {
   if (field === undefined || nesting > MAX_NESTING) return undefined;
   const shape = field.type();
@@ -226,7 +231,7 @@ function isByte(shape: Shape): boolean {
   return shape.kind === 'integer' && shape.size === 1 && !shape.signed;
 }
 
-/** What a collection holds: its generic argument `T`. */
+/** The type of a collection's elements: its generic argument `T`. */
 function elementOf(shapes: Shapes, die: Die): (() => Shape) | undefined {
   for (const child of die.children()) {
     if (child.tag !== DW_TAG.template_type_parameter || child.name !== 'T') continue;

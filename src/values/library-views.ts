@@ -4,7 +4,7 @@ import type { ValueReading } from './reader.js';
 import type { Shape, SharedView, View } from './shape.js';
 import type { Value } from './value.js';
 
-/** Reads a library type as what it holds. */
+/** Reads a library type as its content. */
 export async function readView(reading: ValueReading, shape: Shape, view: View, place: ObjectPlace): Promise<Value> {
   switch (view.kind) {
     case 'through':
@@ -112,7 +112,7 @@ async function readShared(reading: ValueReading, shape: Shape, view: SharedView,
   return { kind: 'wrapper', type, name, facts, value };
 }
 
-/** Where what follows two counts begins. */
+/** The offset of the value behind two counts. */
 function afterCounts(align: number): number {
   const by = Math.max(align, 1);
   return Math.ceil(16 / by) * by;
@@ -134,7 +134,7 @@ async function readGuarded(
     } else if (count !== 0n) facts.push({ name: 'borrowed', value: count < 0n ? 'mut' : count.toString() });
   }
   const value = await reading.read(view.type(), place.inside(view.offset));
-  // A RefCell that nobody borrows is what it holds.
+  // A RefCell that is not borrowed is shown as its content.
   if (view.name === 'RefCell' && facts.length === 0) return value;
   return { kind: 'wrapper', type: shape.name, name: view.name, facts, value };
 }

@@ -23,26 +23,27 @@ import { fieldName, wordBytes } from './reader.js';
 import type { FieldShape, Shape, VariantShape } from './shape.js';
 import { type FrameAccess, placeOf, variablesAt } from './variables.js';
 
-/** What an expression stands for: an object of the target, or a value that was worked out. */
+/** The meaning of an expression: an object of the target, or a computed value. */
 export interface Operand {
   readonly shape: Shape;
   readonly place: ObjectPlace;
 }
 
-/** What names in an expression stand for. */
+/** The meaning of names in an expression. */
 export interface ExpressionScope {
   readonly shapes: Shapes;
   readonly names: ProgramNames;
   readonly memory: MemoryReader;
-  /** Where locals and parameters are looked up; without it there are statics only. */
+  /** Finds locals and parameters; without it there are statics only. */
   readonly frame?: FrameAccess;
 }
 
 /**
- * Works out where the object that an expression names lies, and its type. Fields are found through references, `Box`, `Rc`, `Arc`,
- * `Pin` and cells, as Rust's auto-dereference does, and in the variant that an enum is in; indices work on arrays, slices, `Vec`,
- * `VecDeque` and pointers. Throws `EXPRESSION_NAME` (no such variable or type), `EXPRESSION_TYPE` (it makes no sense),
- * `EXPRESSION_MEMORY` (what it needs on the way cannot be read), `EXPRESSION_OPTIMIZED_OUT`.
+ * Finds the object that an expression names: its place and its type. Fields are found through references, `Box`,
+ * `Rc`, `Arc`, `Pin` and cells, as in Rust's auto-dereference, and in the present variant of an enum. Indices work on
+ * arrays, slices, `Vec`, `VecDeque` and pointers. Throws `EXPRESSION_NAME` (no such variable or type),
+ * `EXPRESSION_TYPE` (the types do not fit), `EXPRESSION_MEMORY` (memory on the way cannot be read),
+ * `EXPRESSION_OPTIMIZED_OUT`.
  */
 export function evaluateMemberExpr(expression: MemberExpr, scope: ExpressionScope): Promise<Operand> {
   return new Evaluator(scope).eval(expression);
@@ -180,7 +181,7 @@ class Evaluator {
     return Number(value);
   }
 
-  /** One step through a pointer or a type that stands for what it holds; undefined where there is none. */
+  /** One step through a pointer or a wrapper type; undefined if there is none. */
   async #step({ shape, place }: Operand, what: string): Promise<Operand | undefined> {
     switch (shape.kind) {
       case 'pointer': {
@@ -216,7 +217,7 @@ class Evaluator {
     for (let steps = 0; at !== undefined && steps < MAX_STEPS; steps++) {
       const transparent: boolean = at.shape.kind === 'struct' && at.shape.view()?.kind === 'through';
       const next: Operand | undefined = await this.#step(at, `what the ${at.shape.name} points to`);
-      // Pin<&mut T> and NonNull<T> are looked through to the pointer inside.
+      // For Pin<&mut T> and NonNull<T> the pointer inside is used.
       if (!transparent && next !== undefined) return next;
       at = next;
     }
@@ -286,7 +287,7 @@ class Evaluator {
     return { shape: arrayOf(list.element, end - from), place: list.placeOf(from) };
   }
 
-  /** What can be indexed, through pointers to it. */
+  /** The object to index, found through pointers to it. */
   async #list(of: Operand, what: string): Promise<List> {
     let at: Operand | undefined = of;
     for (let steps = 0; at !== undefined && steps < MAX_STEPS; steps++) {
@@ -305,7 +306,7 @@ class Evaluator {
     }
     if (shape.kind === 'pointer' && shape.style !== 'fn') {
       const target = shape.target();
-      // A pointer to an array or collection is indexed as that; to anything else as C does.
+      // A pointer to an array or collection is indexed like that array; any other pointer as in C.
       if (target === undefined || (target.kind !== 'integer' && shape.style !== 'raw')) return undefined;
       if (isList(target)) return undefined;
       return row(target, ObjectPlace.memory(addr(await this.#word(place, what))), undefined);
@@ -339,7 +340,8 @@ class Evaluator {
   #typeShape(type: TypeExpr): Shape {
     switch (type.kind) {
       case 'pointer': {
-        // A pointer to what has no size of its own is two words: the program has such a type, or it is of no use.
+        // A pointer to an unsized type is two words. The program must have that pointer type, or the cast is of no
+        // use.
         const fat = type.to.kind === 'array' ? type.to.count === undefined : isUnsized(type.to);
         if (fat) return this.#named(typeText(type));
         return this.#scope.shapes.pointerTo(this.#typeShape(type.to));

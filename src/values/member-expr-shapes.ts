@@ -3,7 +3,7 @@ import type { ObjectPlace } from './object-place.js';
 import { fieldName } from './reader.js';
 import type { FieldShape, Shape, VariantShape } from './shape.js';
 
-/** Of a pointer, and of a length. */
+/** Bytes of a pointer, and of a length. */
 export const WORD = 8;
 
 /** What can be indexed. */
@@ -30,7 +30,7 @@ export function isList(shape: Shape): boolean {
   return view === 'vec' || view === 'deque';
 }
 
-/** Rust's own number types, which a program need not use to be cast to. */
+/** Rust's own number types. A cast may use one even if the program does not. */
 export function primitive(name: string): Shape | undefined {
   const found = /^([iu])(8|16|32|64|128|size)$/.exec(name);
   if (found === null) return undefined;
@@ -49,7 +49,7 @@ export function fieldsOf(shape: Shape): readonly FieldShape[] {
   return 'fields' in shape ? shape.fields : [];
 }
 
-/** Of an async fn's argument and the copy that it works on, both of one name, the copy is listed first. */
+/** An async fn's argument and its working copy have one name; the copy is listed first. */
 export function pick(fields: readonly FieldShape[], name: string): FieldShape | undefined {
   return fields.find((f) => f.name === name || fieldName(f.name) === name);
 }

@@ -7,7 +7,8 @@
 //   type    := '*' ('const' | 'mut') type | '&' ['mut'] type | '[' type [ ';' number ] ']' | [ 'dyn' ] path      C's: path '*'...
 //   path    := [ '::' ] part { '::' part }, a part being a name or a `{...}` that the compiler made up, with <generic arguments>
 //
-// `(T)x` is a cast only where it cannot be anything else: T ends in `*`. Refused: calls, arithmetic, assignments.
+// `(T)x` is a cast only if T ends in `*`, because then it cannot be anything else. Refused: calls, arithmetic,
+// assignments.
 import { RsptraceError } from '../base/errors.js';
 
 export type MemberExpr =
@@ -212,7 +213,10 @@ class Parser {
     return parts.join('::');
   }
 
-  /** `Vec<u8, alloc::alloc::Global>`, `{impl#0}`, `<T as Trait>`; of the generic arguments, whatever is between the brackets. */
+  /**
+   * `Vec<u8, alloc::alloc::Global>`, `{impl#0}`, `<T as Trait>`; of the generic arguments, whatever is between the
+   * brackets.
+   */
   #part(): string {
     this.#space();
     const rest = this.#text.slice(this.#at);

@@ -7,14 +7,14 @@ export interface PlacePart {
   readonly at: { readonly address: Addr } | { readonly bytes: Uint8Array } | undefined;
 }
 
-/** Why bytes are not to be had. */
+/** Why bytes are not available. */
 export type Missing =
   | { readonly missing: 'unreadable'; readonly address: Addr; readonly size: number }
   | { readonly missing: 'optimized-out' };
 
 const OPTIMIZED_OUT: Missing = { missing: 'optimized-out' };
 
-/** Where an object of the target lies. */
+/** The place of an object of the target. */
 export class ObjectPlace {
   readonly #parts: readonly PlacePart[];
   readonly #offset: number;
@@ -40,19 +40,19 @@ export class ObjectPlace {
     return new ObjectPlace(parts, 0);
   }
 
-  /** The place of what lies `offset` bytes into this one. */
+  /** The place of the part that lies `offset` bytes into this one. */
   inside(offset: number): ObjectPlace {
     return offset === 0 ? this : new ObjectPlace(this.#parts, this.#offset + offset, this.#ahead);
   }
 
-  /** Its address; undefined where it does not lie in memory. */
+  /** Its address; undefined if it is not in memory. */
   get address(): Addr | undefined {
     const found = this.#find(this.#offset);
     const at = found?.part.at;
     return at !== undefined && 'address' in at ? addOffset(at.address, found?.inside ?? 0) : undefined;
   }
 
-  /** The same place with its first `size` bytes read in one go, so that what lies inside needs no more reads. */
+  /** The same place with its first `size` bytes read in one read, so that parts of it need no more reads. */
   async readAhead(memory: MemoryReader, size: number): Promise<ObjectPlace> {
     const { address } = this;
     if (address === undefined || this.#known(size) !== undefined) return this;
@@ -62,7 +62,7 @@ export class ObjectPlace {
     return bytes === undefined ? this : new ObjectPlace(this.#parts, this.#offset, { start: this.#offset, bytes });
   }
 
-  /** True when `size` bytes are there without asking the target. */
+  /** True if `size` bytes are available without a read from the target. */
   isAtHand(size: number): boolean {
     return this.#known(size) !== undefined;
   }

@@ -2,8 +2,8 @@ import { hex } from '../base/addr.js';
 import type { FieldValue, PointerValue, StructValue, Value } from './value.js';
 
 /**
- * A value as Rust's Debug would write it on one line, with what a debugger has to add: addresses, counts, and what could not be
- * read: `Some(Vec(len=3)[1, 2, 3])`, `Arc(strong=2, weak=0)(Task { id: 4, .. })`, `<unreadable 0x10>`.
+ * A value as Rust's Debug would write it on one line, with a debugger's additions: addresses, counts, and notes on
+ * unreadable memory. `Some(Vec(len=3)[1, 2, 3])`, `Arc(strong=2, weak=0)(Task { id: 4, .. })`, `<unreadable 0x10>`.
  */
 export function formatValue(value: Value): string {
   switch (value.kind) {

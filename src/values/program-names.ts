@@ -3,14 +3,14 @@ import type { DebugInfo } from '../dwarf/index.js';
 import { type Die, DieCursor, DW_AT, DW_TAG, qualifiedName, staticAddress, stripGenerics } from '../dwarf/index.js';
 import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
 
-/** A type or static that a name stands for. */
+/** A type or static that a name refers to. */
 export interface NamedDie {
   /** With namespaces and generic arguments. */
   readonly name: string;
   readonly die: Die;
 }
 
-/** What the names of a program stand for, as people give them. */
+/** Resolves names of a program, as users write them. */
 export class ProgramNames {
   readonly #debug: DebugInfo;
   #vtables: Map<CodeAddress, number> | undefined;
@@ -21,8 +21,9 @@ export class ProgramNames {
   }
 
   /**
-   * The types that a name stands for, ordered by name: the whole path (`labkern::exec::Task`) or its end (`exec::Task`, `Task`), with
-   * generic arguments or without. Where the whole path is one, it is the only one. The same type in several units counts once.
+   * The types that a name refers to, ordered by name. The name is the whole path (`labkern::exec::Task`) or its end
+   * (`exec::Task`, `Task`), with generic arguments or without. A type whose whole path is the name is the only
+   * result. The same type in several units counts once.
    */
   types(name: string): NamedDie[] {
     const wanted = cleanName(name);
@@ -32,7 +33,7 @@ export class ProgramNames {
     );
   }
 
-  /** The same for statics, and C's globals; those that the linker left out do not count. */
+  /** The same for statics, and C's globals; those that the linker discarded do not count. */
   statics(name: string): readonly NamedDie[] {
     let found = this.#statics.get(name);
     if (found === undefined) {
@@ -59,7 +60,7 @@ export class ProgramNames {
     return [...paths];
   }
 
-  /** Paths of types whose names look like one that is not there, the most alike first. */
+  /** Paths of types whose names resemble one that does not exist, the most alike first. */
   typesLike(name: string, count = 5): string[] {
     const wanted = lastPart(stripGenerics(cleanName(name))).toLowerCase();
     const best = new Map<string, { readonly distance: number; readonly offset: number }>();
@@ -147,7 +148,7 @@ function lastPart(path: string): string {
   return at < 0 ? path : path.slice(at + 2);
 }
 
-/** How many letters differ (Levenshtein); a name that holds the other is one off. More than 3 is 4. */
+/** How many letters differ (Levenshtein); a name that contains the other counts as one. More than 3 is 4. */
 function unlikeness(a: string, b: string): number {
   if (b.length >= 3 && a.includes(b)) return 1;
   if (Math.abs(a.length - b.length) > 3 || a.length > 64 || b.length > 64) return 4;

@@ -19,7 +19,7 @@ import type { PointerStyle } from './value.js';
 
 const MAX_ALIASES = 32;
 
-/** The shapes of a program's types, each worked out on first use. */
+/** The shapes of a program's types, each computed on first use. */
 export class Shapes {
   readonly debug: DebugInfo;
   readonly #byOffset = new Map<number, Shape>();
@@ -29,8 +29,8 @@ export class Shapes {
   }
 
   /**
-   * The shape of a type; typedefs and qualifiers are looked through. A type that is not there is `()`, as DWARF says nothing for
-   * it. Throws `DWARF_DAMAGED`.
+   * The shape of a type, behind typedefs and qualifiers. A missing type is `()`, because DWARF has no entry for it.
+   * Throws `DWARF_DAMAGED`.
    */
   of(type: Die | undefined): Shape {
     let at = type;
@@ -82,7 +82,7 @@ export class Shapes {
     }
   }
 
-  // A dimension each: [[T; 3]; 2] is an array of two arrays of three.
+  // One shape per dimension: [[T; 3]; 2] is an array of two arrays of three.
   #array(die: Die): ShapeKind {
     const inner = (): Shape => this.of(die.follow(DW_AT.type));
     const [outer, ...rest] = dimensionsOf(die).slice(0, MAX_ALIASES);
@@ -135,7 +135,7 @@ export class Shapes {
 const UNIT: Shape = { kind: 'unit', name: '()', size: 0, die: undefined };
 const OPAQUE: ShapeKind = { kind: 'opaque' };
 
-/** A size or count that can be worked with. */
+/** A size or count within the limits of this program. */
 function usable(size: number | undefined): number | undefined {
   return size !== undefined && size >= 0 && Number.isSafeInteger(size) ? size : undefined;
 }

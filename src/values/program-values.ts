@@ -6,10 +6,12 @@ import { Shapes } from './program-shapes.js';
 import { readValue } from './reader.js';
 import type { Value } from './value.js';
 
-/** Enough to recognise a value by; what it owns on the heap is not all asked for. */
+/** Enough to recognise a value. Not everything that it owns on the heap is read. */
 const brief = { depth: 4, elements: 16, text: 200, values: 500 };
 
-/** Reads values of one program from one memory, briefly, `dyn Trait`s by their vtables: what lists of locals show. */
+/**
+ * Reads values of one program from one memory, in short form, and `dyn Trait`s by their vtables. For lists of locals.
+ */
 export class Values {
   readonly #memory: MemoryReader;
   readonly #shapes: Shapes;

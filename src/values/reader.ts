@@ -15,9 +15,9 @@ import {
   type ValueLimits,
 } from './value.js';
 
-/** What a reader can be told about addresses. */
+/** What a reader may know about addresses. */
 export interface AddressNames {
-  /** What to call a function by its address. */
+  /** The name of a function, by its address. */
   symbol?(address: Addr): string | undefined;
   /** The concrete type that a vtable is for. */
   concrete?(vtable: Addr): Die | undefined;
@@ -25,15 +25,15 @@ export interface AddressNames {
 
 export interface ReadOptions extends AddressNames {
   readonly limits?: Partial<ValueLimits>;
-  /** Library types as the fields that they are made of; pointers are not followed, but for slices and strings. */
+  /** Library types are shown as their fields; pointers are not followed, except for slices and strings. */
   readonly raw?: boolean;
 }
 
-/** Objects up to this size are read in one go. */
+/** Objects up to this size are read in one read. */
 const READ_AHEAD = 0x1_0000;
 const WORD = 8;
 
-/** Reads the value at a place. Throws only for damaged debug info; memory that cannot be read is part of the value. */
+/** Reads the value at a place. Throws only for damaged debug info. Memory that cannot be read is part of the value. */
 export function readValue(
   shapes: Shapes,
   memory: MemoryReader,
@@ -87,7 +87,7 @@ export class ValueReading {
     return place.readAhead(this.#memory, size);
   }
 
-  /** `size` bytes; a value that says why where they are not to be had. */
+  /** `size` bytes; if they are not available, a value that says why. */
   async bytes(shape: Shape, place: ObjectPlace, size: number): Promise<Uint8Array | Value> {
     if (!place.isAtHand(size)) {
       if (size > this.#bytes) return { kind: 'cut', type: shape.name, reason: 'size' };
@@ -146,7 +146,7 @@ export class ValueReading {
   async #fields(fields: readonly FieldShape[], place: ObjectPlace): Promise<FieldValue[]> {
     const found: FieldValue[] = [];
     for (const field of fields) {
-      // What remains would be cut, one by one.
+      // The remaining elements would all be cut, one by one.
       if (this.#values <= 0 && found.length > 0) break;
       found.push({ name: fieldName(field.name), value: await this.#field(field, place) });
     }
@@ -304,7 +304,7 @@ export class ValueReading {
     return this.pointerValue(shape, style, address, followed);
   }
 
-  /** Reads what a pointer points to, unless that is being read already. */
+  /** Reads what a pointer points to, unless that value is being read already. */
   async follow(target: Shape, address: Addr, read: () => Promise<Value>): Promise<Value> {
     const key = `${address} ${target.name}`;
     if (this.#following.has(key)) return { kind: 'cut', type: target.name, reason: 'cycle' };

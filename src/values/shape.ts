@@ -2,15 +2,15 @@ import type { Die } from '../dwarf/index.js';
 import type { PointerStyle } from './value.js';
 
 /**
- * What a reader has to know of a type: worked out once from its DIE (program-shapes.ts), used for every value. Types refer to each
- * other by function, since they may hold pointers to themselves.
+ * What a reader must know about a type. It is computed once from the type's DIE (program-shapes.ts) and used for
+ * every value. Types refer to each other by functions, because they may contain pointers to themselves.
  */
 export type Shape = {
   /** As DWARF spells it, with namespaces and generic arguments. */
   readonly name: string;
-  /** Bytes; undefined where it is not known (a declaration, an open array). */
+  /** Bytes; undefined if the size is not known (a declaration, an open array). */
   readonly size: number | undefined;
-  /** Undefined for a type that an expression's cast made. */
+  /** Undefined for a type that a cast in an expression made. */
   readonly die: Die | undefined;
 } & ShapeKind;
 
@@ -63,7 +63,7 @@ export interface StructShape {
   readonly kind: 'struct';
   readonly short: string;
   readonly fields: readonly FieldShape[];
-  /** How a library type is understood, when its fields are what they are expected to be. */
+  /** How a library type is read, if it has the expected fields. */
   readonly view: () => View | undefined;
 }
 
@@ -76,7 +76,7 @@ export interface UnionShape {
 
 export interface EnumShape {
   readonly kind: 'enum';
-  /** Of a coroutine its name, which its states' names are put behind; else empty. */
+  /** For a coroutine its name, the prefix of its states' names; else empty. */
   readonly short: string;
   readonly discriminant: { readonly offset: number; readonly size: number } | undefined;
   /** Members that all variants share. */
@@ -93,7 +93,7 @@ export interface VariantShape {
 
 /** A library type, its shape verified. Offsets count from the start of the type. */
 export type View =
-  /** Nothing but what it holds: `Cell`, an atomic, `NonNull`, `Pin`. */
+  /** Only a wrapper: `Cell`, an atomic, `NonNull`, `Pin`. */
   | { readonly kind: 'through'; readonly offset: number; readonly type: () => Shape }
   | {
       readonly kind: 'vec';
@@ -124,7 +124,7 @@ export interface SharedView {
   readonly kind: 'shared';
   readonly name: 'Rc' | 'Arc' | 'Weak';
   readonly pointer: number;
-  /** Offsets from where it points. */
+  /** Offsets from the address that it points to. */
   readonly strong: number;
   readonly weak: number;
   readonly target:

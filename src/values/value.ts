@@ -1,8 +1,9 @@
 import type { Addr } from '../base/addr.js';
 
 /**
- * A value of the target, read and understood: plain data, without a way back to the target. What could not be read or makes no
- * sense is a value too, and stands where it was found. `type` is the type's name as DWARF spells it, with generic arguments.
+ * A value of the target that was read and interpreted: plain data, with no reference to the target. Unreadable memory
+ * and implausible bytes are values too, at the place where they were found. `type` is the type's name as DWARF spells
+ * it, with generic arguments.
  */
 export type Value =
   | { readonly kind: 'integer'; readonly type: string; readonly value: bigint }
@@ -14,7 +15,10 @@ export type Value =
   | { readonly kind: 'enumerator'; readonly type: string; readonly name: string; readonly value: bigint }
   | StructValue
   | SequenceValue
-  /** `str`, `String`, and C's strings: UTF-8, what is not replaced. `length` is in bytes; `cut`: there are more than were read. */
+  /**
+   * `str`, `String`, and C's strings: UTF-8, with replacements for invalid bytes. `length` is in bytes; `cut`: there
+   * are more than were read.
+   */
   | {
       readonly kind: 'text';
       readonly type: string;
@@ -24,13 +28,13 @@ export type Value =
     }
   | PointerValue
   | WrapperValue
-  /** Bytes of a type that only its size is known of. */
+  /** Bytes of a type of which only the size is known. */
   | { readonly kind: 'bytes'; readonly type: string; readonly bytes: Uint8Array }
   | { readonly kind: 'unreadable'; readonly type: string; readonly address: Addr; readonly size: number }
   | { readonly kind: 'optimized-out'; readonly type: string }
   /** Bytes that are no value of the type: `bool 0x7`, an unknown discriminant. */
   | { readonly kind: 'invalid'; readonly type: string; readonly reason: string }
-  /** Left out: a limit was reached, or the value holds itself. */
+  /** Left out, because a limit was reached, or the value contains itself. */
   | { readonly kind: 'cut'; readonly type: string; readonly reason: 'depth' | 'size' | 'cycle' };
 
 export interface FieldValue {
@@ -65,7 +69,7 @@ export interface PointerValue {
   readonly type: string;
   readonly style: PointerStyle;
   readonly address: Addr;
-  /** What it points to, where that was followed. */
+  /** The value that it points to, if the pointer was followed. */
   readonly target: Value | undefined;
   /** Of a pointer to `dyn Trait`. */
   readonly dyn: { readonly trait: string; readonly vtable: Addr; readonly concrete: string | undefined } | undefined;
@@ -80,14 +84,14 @@ export interface WrapperValue {
   readonly kind: 'wrapper';
   readonly type: string;
   readonly name: string;
-  /** `strong=2`, `borrowed=mut`, `locked=true`; of a lock only what is true. */
+  /** `strong=2`, `borrowed=mut`, `locked=true`; for a lock only what is true. */
   readonly facts: readonly { readonly name: string; readonly value: string }[];
   readonly value: Value | undefined;
 }
 
-/** Bounds for one reading; what lies beyond is `cut`, shorter, or left out. */
+/** Limits for one reading; what exceeds them is `cut`, shortened, or left out. */
 export interface ValueLimits {
-  /** How deep values may nest, pointers that are followed included. */
+  /** How deep values may nest, including followed pointers. */
   readonly depth: number;
   /** Elements of one array, slice, `Vec`, `VecDeque`. */
   readonly elements: number;

@@ -28,13 +28,13 @@ export interface Variable {
   readonly owner: Die;
 }
 
-/** What a frame can tell; what it cannot is undefined. Registers go by their DWARF numbers. */
+/** What a frame provides; undefined if it is not available. Registers have their DWARF numbers. */
 export interface FrameAccess {
   readonly pc: Addr;
   register(number: number): bigint | undefined;
   /** The canonical frame address, from unwinding. */
   cfa?(): Promise<bigint | undefined>;
-  /** What an expression was worth when the function was entered: asked of the caller. */
+  /** The value of an expression at the function's entry, computed in the caller. */
   entryValue?(expression: Uint8Array, unit: Unit): Promise<bigint | undefined>;
   /** The address of thread-local storage at an offset. */
   threadLocal?(offset: bigint): Promise<bigint | undefined>;
@@ -42,7 +42,7 @@ export interface FrameAccess {
 
 const MAX_SCOPES = 256;
 
-/** The variables in scope at a code address, innermost scope first: a name that is shadowed comes later. */
+/** The variables in scope at a code address, innermost scope first: a shadowed name comes later. */
 export function variablesAt(debug: DebugInfo, pc: Addr): Variable[] {
   const fn = debug.functionAt(pc)?.die;
   if (fn === undefined) return [];
@@ -79,7 +79,10 @@ function scopesAt(fn: Die, pc: CodeAddress): Variable[] {
   return found;
 }
 
-/** Where a variable lies in a frame; undefined where its location does not say (optimized out there). Throws `DWARF_EXPRESSION`. */
+/**
+ * Where a variable lies in a frame; undefined if its location does not say (optimized out there). Throws
+ * `DWARF_EXPRESSION`.
+ */
 export async function placeOf(
   variable: { readonly die: Die },
   frame: FrameAccess | undefined,
@@ -103,7 +106,7 @@ export async function placeOf(
       at: partAt(location, frame),
     }),
   );
-  // A piece of an odd number of bits: nothing that a compiler for these machines emits.
+  // A piece with a number of bits that is no multiple of 8: no compiler for these machines emits that.
   if (parts.some((p) => p.size !== Number.POSITIVE_INFINITY && !Number.isInteger(p.size))) return undefined;
   return ObjectPlace.parts(parts);
 }
@@ -159,7 +162,7 @@ async function answer(
         answer(inner, fn.unit, fn, frame, memory, nesting + 1),
       );
       const location = 'pieces' in found ? found.pieces[0]?.location : undefined;
-      // A frame base that is a register stands for what the register holds (DWARF 5, section 3.3.5).
+      // A frame base that is a register means the register's value (DWARF 5, section 3.3.5).
       if (location?.kind === 'register') return frame.register(location.register);
       if (location?.kind === 'memory') return location.address;
       return location?.kind === 'value' ? location.value : undefined;

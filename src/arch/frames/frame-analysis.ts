@@ -4,23 +4,26 @@ import { type FrameRules, rowOf } from './frame-rows.js';
 import { type FrameState, same } from './frame-state.js';
 import { FrameTally } from './frame-tally.js';
 
-/** What one instruction does to a state, and where control goes from it. Offsets count from the function's first instruction. */
+/**
+ * What one instruction does to a state, and where control goes after it. Offsets count from the function's first
+ * instruction.
+ */
 export interface Outcome {
   /** The state before the next instruction in memory; undefined when control does not go there. */
   readonly next: FrameState | undefined;
   /** Where else control goes. */
   readonly target?: { readonly offset: number; readonly state: FrameState };
-  /** The `next` of a call or a breakpoint holds only if it is come back from; `indirect` jumps to places that are not known. */
+  /** The `next` of a call or a breakpoint holds only if control comes back. `indirect` jumps to unknown places. */
   readonly kind: 'plain' | 'call' | 'breakpoint' | 'indirect' | 'trap-return';
-  /** Of a `trap-return`. */
+  /** For a `trap-return`. */
   readonly trap?: TrapReturn;
 }
 
-/** What a return from a trap says of the whole function: it is a handler, and nobody called it. */
+/** What a return from a trap says about the whole function: it is a handler that nobody called. */
 export interface TrapReturn {
-  /** The index whose value at entry is where the interrupted code goes on. */
+  /** The index whose value at entry is the address where the interrupted code goes on. */
   readonly back: number;
-  /** The state in which the trap left things at the first instruction, where it is not that of a call. */
+  /** The state in which the trap enters the first instruction, if it differs from that of a call. */
   readonly entry: FrameState | undefined;
 }
 
@@ -36,7 +39,7 @@ export interface FrameDecoder<I extends { readonly length: number }> {
 interface Node<I> {
   readonly instruction: I;
   state: FrameState;
-  /** No way here is known but the return of a call. */
+  /** The return of a call is the only known way here. */
   isBehindCall: boolean;
   confidence: 'sure' | 'likely' | 'guess';
 }
@@ -48,13 +51,13 @@ interface Edge {
   readonly call: boolean;
 }
 
-/** Bytes of one function: larger ones exist only in damaged files. */
+/** The most bytes of one function: larger ones exist only in damaged files. */
 const MAX_CODE = 0x8_0000;
 
 /**
- * Follows a function along its control flow and keeps, for every instruction, the state that all ways to it agree on. A call that never
- * returns (to a panic) is not marked as one. So what stands behind calls is followed last, and where the code there is reached in
- * another way, with a stack pointer that does not fit, the call is taken not to return.
+ * Follows a function along its control flow and keeps, for every instruction, the state that all ways to it agree on.
+ * Noreturn calls (to a panic) are not marked. So fall-through edges after calls are followed last. If that code is
+ * also reached with another stack pointer, the call is treated as noreturn.
  */
 export class FrameAnalysis<I extends { readonly length: number }> implements FunctionFrames {
   readonly #model: FrameModel;
@@ -68,7 +71,7 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
   #strong: Edge[] = [];
   #weak: Edge[] = [];
   #steps = 0;
-  /** States at jumps to places that are not known. */
+  /** States at jumps to unknown places. */
   #indirect: FrameState[] = [];
   /** Frames behind calls. */
   #calls: FrameTally;
@@ -109,7 +112,7 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
   }
 
   behindCall(pc: Addr): FrameAt | undefined {
-    // The call's own state: what follows it in memory may be other code altogether, when the call never returns.
+    // The call's own state, because the code that follows it may be other code altogether, if the call never returns.
     const offset = this.#offsetOf(pc);
     for (let back = 2; back <= this.#rules.longestCall; back++) {
       const node = this.#nodes.get(offset - back);
@@ -162,7 +165,10 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     return this.#strong.pop() ?? this.#weak.pop();
   }
 
-  /** Returns of calls are followed last, the first in memory first: code that returns comes before the cold calls that do not. */
+  /**
+   * Returns of calls are followed last, in the order of memory: code that returns comes before the cold calls that do
+   * not.
+   */
   #addWeak(edge: Edge): void {
     let low = 0;
     let high = this.#weak.length;
@@ -182,13 +188,13 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
       node = { instruction, state, isBehindCall: call, confidence };
       this.#nodes.set(at, node);
     } else {
-      // What was filled in does not overrule what was followed.
+      // A filled-in state does not overrule one that was followed.
       if (confidence !== 'sure' && node.confidence !== confidence) return;
       const wasBehindCall = node.isBehindCall;
       if (!call) node.isBehindCall = false;
       let merged = state;
       if (this.#conflict(node.state, state)) {
-        // Of the two ways, the one behind a call is none: the call never returns.
+        // Of the two ways, the one behind a call does not exist: the call never returns.
         if (call) return;
         if (!wasBehindCall) {
           if (node.confidence === 'sure') node.confidence = 'likely';
@@ -211,7 +217,7 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     const behind = at + node.instruction.length;
     if (kind === 'breakpoint') this.#addWeak({ at: behind, state: next, call: true });
     else if (kind !== 'call') this.#strong.push({ at: behind, state: next, call: false });
-    // Who calls without having kept its own return address does not expect to come back.
+    // A function that calls without having saved its own return address does not expect to come back.
     else if (this.#canReturn(next)) this.#addWeak({ at: behind, state: next, call: true });
   }
 
@@ -222,7 +228,7 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     return false;
   }
 
-  /** Two stack pointers that cannot both be right, and no other register by which both frames could be told. */
+  /** Two stack pointers that cannot both be right, and no other register by which both frames could be described. */
   #conflict(a: FrameState, b: FrameState): boolean {
     const { stackPointer } = this.#model;
     const [first, second] = [a.values[stackPointer], b.values[stackPointer]];
@@ -230,7 +236,7 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     return !a.values.some((value, i) => value?.base === stackPointer && same(value, b.values[i]));
   }
 
-  /** Gives the code to which no way is known the frame it most probably has. */
+  /** Gives code to which no way is known its most probable frame. */
   #fill(): void {
     for (const { low, high } of this.#ranges) {
       let before: Node<I> | undefined;
@@ -239,7 +245,7 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
         const instruction = node?.instruction ?? this.#decode(at);
         if (instruction === undefined) break;
         if (node === undefined && before !== undefined && this.#decoder.isPadding(instruction)) {
-          // Nobody comes here, and what follows is not reached through it.
+          // No control comes here, and what follows is not reached through it.
           node = { instruction, state: before.state, isBehindCall: false, confidence: 'guess' };
           this.#nodes.set(at, node);
           at += instruction.length;
@@ -266,11 +272,11 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
       const confidence = before.confidence === 'guess' ? 'guess' : 'likely';
       return { state: next ?? before.state, confidence };
     }
-    // Who leaves with the frame up comes back: kernels patch such jumps in and out of the function.
+    // A jump that leaves while the frame is up comes back: kernels patch such jumps into functions and out of them.
     if (next === undefined && target !== undefined && this.#isFrame(target.state) && !this.#isInside(target.offset)) {
       return { state: target.state, confidence: 'guess' };
     }
-    // Where only the language's own unwinder leads, the frame is that of the calls that it unwinds.
+    // If only the language's own unwinder leads here, the frame is that of the calls which it unwinds.
     return { state: next ?? this.#calls.commonest ?? this.#inBody() ?? before.state, confidence: 'guess' };
   }
 
@@ -278,7 +284,7 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     return this.#ranges.some(({ low, high }) => offset >= low && offset < high);
   }
 
-  /** The commonest frame in the function, of those that were known when it was first asked for. */
+  /** The commonest frame in the function, among those that were known at the first request. */
   #inBody(): FrameState | undefined {
     if (this.#body === undefined) {
       this.#body = new FrameTally(this.#model);
@@ -287,7 +293,7 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     return this.#body.commonest;
   }
 
-  /** Not a tail call, which leaves when the frame is gone. */
+  /** Not a tail call, because a tail call leaves when the frame is gone. */
   #isFrame(state: FrameState): boolean {
     return state.values[this.#model.stackPointer]?.offset !== 0;
   }

@@ -8,50 +8,60 @@ export interface CodeRange {
 }
 
 /**
- * How far a row can be trusted. `sure`: every way to the instruction agrees, or the compiler says so. `likely`: no way to it is known (a
- * jump table), or ways disagree; it is taken to have its function's usual frame. `guess`: nothing speaks for it but its neighbourhood.
+ * How far a row can be trusted. `sure`: every way to the instruction agrees, or the compiler says so. `likely`: no
+ * way to it is known (a jump table), or ways disagree; its function's usual frame is assumed. `guess`: only its
+ * neighbourhood speaks for it.
  */
 export type Confidence = 'sure' | 'likely' | 'guess';
 
-/** What code analysis knows of the frame at one instruction. */
+/** What code analysis knows about the frame at one instruction. */
 export type FrameAt =
   | {
       readonly kind: 'row';
       readonly row: UnwindRow;
       readonly confidence: Confidence;
-      /** The frame pointer register points at this frame, and the caller's is saved where convention has it. */
+      /**
+       * The frame pointer register points at this frame, and the caller's frame pointer is saved at its conventional
+       * place.
+       */
       readonly framePointer: boolean;
     }
-  /** The code has given itself a stack: it was entered by a reset or a jump, and nobody called it. */
+  /** The code has set up a stack itself: it was entered by a reset or a jump, and nobody called it. */
   | { readonly kind: 'bottom' }
   /** The stack pointer cannot be followed. */
   | { readonly kind: 'unknown' };
 
 /** The frames of one function, from its code alone. */
 export interface FunctionFrames {
-  /** The frame when the instruction at `pc` is about to run; undefined where the analysis has no instruction that begins there. */
+  /**
+   * The frame when the instruction at `pc` is about to run; undefined if the analysis has no instruction that begins
+   * there.
+   */
   at(pc: Addr): FrameAt | undefined;
   /** The frame in the middle of a call that returns to `pc`. */
   behindCall(pc: Addr): FrameAt | undefined;
 }
 
-/** Registers and conventions of one architecture, as unwinding needs them. Registers go by their DWARF numbers. */
+/** Registers and conventions of one architecture, as unwinding needs them. Registers have their DWARF numbers. */
 export interface FrameModel {
-  /** Registers 0 to this less one are the integer registers. */
+  /** Registers with a number below this are the integer registers. */
   readonly registerCount: number;
   readonly stackPointer: number;
   readonly framePointer: number;
   /** The register that calls put the return address into, or the column that stands for it in memory. */
   readonly returnAddress: number;
-  /** Integer registers that a function hands back as it found them. */
+  /** Integer registers that a function preserves. */
   readonly preserved: readonly number[];
   /** Integer registers that no function changes: constants, and those that belong to a thread or a program. */
   readonly fixed: readonly number[];
-  /** Registers beyond the integer ones that rows may speak of: DWARF number to target-description name. */
+  /** Registers beyond the integer ones that rows may refer to: DWARF number to target-description name. */
   readonly special: ReadonlyMap<number, string>;
   /** CFA at a function's first instruction, from the stack pointer. */
   readonly cfaAtEntry: number;
-  /** A frame whose frame pointer is up: the CFA from it, the return address and the caller's frame pointer saved below the CFA. */
+  /**
+   * A frame whose frame pointer is up: the CFA computed from it; return address and caller's frame pointer are saved
+   * below the CFA.
+   */
   readonly framePointerRow: UnwindRow;
   /** A function's first instruction. */
   readonly entryRow: UnwindRow;

@@ -10,8 +10,10 @@ export interface FrameRules {
   readonly longestCall: number;
 }
 
-/** The row that a state stands for. `trap` is the index whose entry value is where the code goes on that a trap
- * handler has interrupted; undefined for a function that is called. */
+/**
+ * The row for a state. `trap`: the index whose entry value is the address where interrupted code goes on; undefined
+ * for a function that is called.
+ */
 export function rowOf(
   model: FrameModel,
   rules: FrameRules,
@@ -22,7 +24,7 @@ export function rowOf(
   const { stackPointer, framePointer, cfaAtEntry } = model;
   const sp = state.values[stackPointer];
   if (sp?.base === CONSTANT || sp?.base === ADDRESS) return { kind: 'bottom' };
-  // A handler that swaps stacks stands on what another register held.
+  // The stack of a handler that swaps stacks is in another register.
   const anchor = sp?.base ?? stackPointer;
   const from = cfaRegister(model, state, anchor);
   if (from === undefined) return { kind: 'unknown' };
@@ -41,10 +43,10 @@ export function rowOf(
   for (const index of wanted) if (index !== stackPointer) add(index);
   const back = trap ?? model.returnAddress;
   if (back >= model.registerCount || trap === undefined) add(back);
-  // A trap within the handler writes the CSR again, so where the handler has kept it, that is the one to believe.
+  // A trap within the handler writes the CSR again. So if the handler has saved the value, the saved value is used.
   const keptBack = trap === undefined ? undefined : places.get(trap);
   if (keptBack !== undefined) registers.set(rules.numbers[back] as number, { kind: 'saved', offset: keptBack });
-  // An interrupt of x86-64 has pushed the stack pointer that it found.
+  // An interrupt of x86-64 has pushed the stack pointer of the interrupted code.
   const pushed = places.get(stackPointer);
   if (trap !== undefined && pushed !== undefined) registers.set(stackPointer, { kind: 'saved', offset: pushed });
   else if (anchor !== stackPointer) add(stackPointer);
@@ -67,7 +69,7 @@ export function rowOf(
   };
 }
 
-/** The register from which the CFA is told: the stack pointer where it can be, else the frame pointer, else any. */
+/** The register that the CFA is computed from: the stack pointer if possible, else the frame pointer, else any. */
 function cfaRegister(
   model: FrameModel,
   { values }: FrameState,
@@ -77,7 +79,7 @@ function cfaRegister(
   for (const index of inOrder) {
     const value = values[index];
     if (value !== undefined && value.base === anchor && index < model.registerCount) {
-      // At entry a register that holds its own value says nothing of the stack, unless it is the stack.
+      // At entry a register that holds its own value says nothing about the stack, unless it is the stack pointer.
       if (index === anchor || value.base !== index) return { index, offset: value.offset };
     }
   }

@@ -1,4 +1,7 @@
-/** A value that the analysis can name: what a register held at the function's first instruction, plus an offset; or a number. */
+/**
+ * A value that the analysis can describe: a register's value at the function's first instruction, plus an offset; or
+ * a number.
+ */
 export interface Value {
   /** A register's index, or {@link CONSTANT}, or {@link ADDRESS}. */
   readonly base: number;
@@ -14,8 +17,8 @@ const MAX_SLOTS = 256;
 const RANGE = 2 ** 31;
 
 /**
- * What registers and memory hold before one instruction, as far as it can be named. Immutable: most instructions change nothing that
- * can be named, and share the state.
+ * What registers and memory hold before one instruction, as far as it can be described. Immutable: most instructions
+ * change nothing that can be described, and share the state.
  */
 export class FrameState {
   readonly values: readonly (Value | undefined)[];
@@ -27,7 +30,7 @@ export class FrameState {
     this.#slots = slots;
   }
 
-  /** Every register holds what it held. */
+  /** Every register holds its entry value. */
   static entry(registers: number): FrameState {
     return new FrameState(
       Array.from({ length: registers }, (_, base) => ({ base, offset: 0 })),
@@ -35,7 +38,7 @@ export class FrameState {
     );
   }
 
-  /** True when `index` holds what it held at entry. */
+  /** True if `index` holds its entry value. */
   holdsOwn(index: number): boolean {
     const value = this.values[index];
     return value !== undefined && value.base === index && value.offset === 0;
@@ -60,7 +63,7 @@ export class FrameState {
     return address === undefined ? undefined : this.#slots.get(keyOf(address));
   }
 
-  /** Memory that is written through an address that cannot be named is taken not to be a saved register. */
+  /** A write through an unknown address is assumed not to hit a saved register. */
   store(address: Value | undefined, size: number, value: Value | undefined): FrameState {
     if (address === undefined || address.base === CONSTANT) return this;
     const key = keyOf(address);
@@ -79,7 +82,7 @@ export class FrameState {
     return slots === undefined ? this : new FrameState(this.values, slots);
   }
 
-  /** Slots that hold what a register held at entry: the slot's address and the register. */
+  /** Slots that hold a register's entry value: the slot's address and the register. */
   *saved(): Generator<{ readonly address: Value; readonly register: number }> {
     for (const [key, value] of this.#slots) {
       if (value.offset === 0) yield { address: addressOf(key), register: value.base };

@@ -2,8 +2,9 @@ import type { FrameModel } from './frame-model.js';
 import type { FrameState } from './frame-state.js';
 
 /**
- * Which frame is the commonest of many: frames are one where stack and frame pointer agree. States without a frame do not count: calls
- * before there is one are those of a tracer at the function's entry.
+ * Counts which frame is the commonest of many. Two frames are the same if stack and frame pointer agree. States
+ * without a frame do not count, because calls before the frame is set up are those of a tracer at the function's
+ * entry.
  */
 export class FrameTally {
   readonly #model: FrameModel;
@@ -22,7 +23,7 @@ export class FrameTally {
     const counted = this.#counts.get(key) ?? { count: 0, state };
     counted.count++;
     this.#counts.set(key, counted);
-    // Of two as common the one seen last: the body comes behind the prologue.
+    // Of two equally common frames the later one: the body comes behind the prologue.
     if (this.#best === undefined || counted.count >= this.#best.count) this.#best = counted;
   }
 

@@ -1,9 +1,9 @@
 import { someBytes } from '../../base/some-bytes.js';
 
-/** Longer than what is put together at once, but for exceptions: then it grows. */
+/** Longer than most code that is built at once; if it is too short, it grows. */
 const usual = 4096;
 
-/** Memory that was given back: thousands of trampolines are put together one after the other. */
+/** A buffer that was given back. It is reused, because thousands of trampolines are built one after the other. */
 const spare: Uint8Array[] = [];
 
 /** Machine code in the making, little-endian. */
@@ -46,7 +46,7 @@ export class CodeBuffer {
     for (let at = from; at < end; at++) this.#bytes[this.#length++] = bytes[at] as number;
   }
 
-  /** A copy of all; the buffer is empty again, and must not be used any more. */
+  /** A copy of all bytes. Afterwards the buffer is empty and must not be used any more. */
   finish(): Uint8Array {
     const code = someBytes(this.#length);
     for (let at = 0; at < code.length; at++) code[at] = this.#bytes[at] as number;

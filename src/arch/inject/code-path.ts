@@ -1,20 +1,20 @@
 import type { Addr } from '../../base/addr.js';
 
-/** One instruction, as far as it tells where the next one is. */
+/** One instruction, as far as it determines the next one. */
 export interface Step {
   readonly length: number;
-  /** Where it surely goes instead of to the next one; `away` where only registers or the stack tell. */
+  /** Where it surely goes instead of to the next one; `away` if only registers or the stack determine the place. */
   readonly jumps: Addr | 'away' | undefined;
   /** Where it may go instead. */
   readonly branches: Addr | undefined;
   readonly readsTime: boolean;
 }
 
-/** What is carried out between a place and where it is left. */
+/** What is run between a place and the end of the path. */
 export interface CodePath {
-  /** Instructions, with the one that leaves. */
+  /** Instructions, including the one that leaves. */
   readonly steps: number;
-  /** How many up to and with the one that reads the time; undefined where none does. */
+  /** Instructions up to and including the one that reads the time; undefined if none does. */
   readonly untilTime: number | undefined;
 }
 
@@ -22,8 +22,9 @@ export interface CodePath {
 const mostSteps = 10_000;
 
 /**
- * Follows trampolines on their usual way, which is how they are written: rare cases are branched to. So no branch is taken, but at the second visit
- * of a loop's head: a loop is gone through once. Ends at the first jump to where `stepAt` knows nothing.
+ * Follows trampolines on their usual way. They are written so that rare cases are branched to, so no branch is taken.
+ * The one exception is the second visit of a loop's head: a loop is run once. Ends at the first jump to a place that
+ * `stepAt` does not know.
  */
 export function usualPath(start: Addr, stepAt: (at: Addr) => Step | undefined): CodePath | undefined {
   const branched = new Set<bigint>();

@@ -1,9 +1,9 @@
 import type { EntryTrampoline, PendingCall, RecordField, RingGeometry } from './probe-code.js';
 
-/** What trampolines of calls that pend ({@link PendingCall}) want, whatever the architecture. */
+/** What trampolines of calls that pend ({@link PendingCall}) need on every architecture. */
 export type TimeField = RecordField & { readonly from: { readonly kind: 'time' } };
 
-/** A record's time. Throws RangeError where it is not in one place. */
+/** A record's time. Throws RangeError if it is not in one place. */
 export function timeField(fields: readonly RecordField[]): TimeField {
   const times = fields.filter((field): field is TimeField => field.from.kind === 'time');
   const [time] = times;
@@ -12,13 +12,13 @@ export function timeField(fields: readonly RecordField[]): TimeField {
   return time;
 }
 
-/** Throws RangeError where no call can pend in this ring. */
+/** Throws RangeError if no call can pend in this ring. */
 export function pendingOf({ pending }: Omit<RingGeometry, 'wait'>): PendingCall {
   if (pending === undefined) throw new RangeError('No call pends in this ring');
   return pending;
 }
 
-/** Throws RangeError where this call is to pend and cannot. */
+/** Throws RangeError if this call is to pend and cannot. */
 export function checkPends({ pends, hook, nesting, outerCopy, count }: EntryTrampoline): void {
   if (pends && (hook === undefined || nesting !== undefined || outerCopy !== undefined || count !== undefined))
     throw new RangeError('A call that pends is hooked, has a record, and no poll begins or is looked at');

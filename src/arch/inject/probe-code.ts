@@ -4,11 +4,13 @@ import type { Refusal } from '../../base/refusal.js';
 import type { Step } from './code-path.js';
 
 /**
- * Machine code that notes events inside the target: trampolines to which a probed function's entry is patched to jump, and which write
- * records into a ring. One implementation an architecture; what follows is the contract between that code and the client that drains.
+ * Machine code that records events inside the target. A probed function's entry is patched to jump to a trampoline,
+ * which writes records into a ring. Each architecture has one implementation. What follows is the contract between
+ * that code and the client that drains the ring.
  *
- * Claims are byte offsets in an endless order of segments; K, the segments' and the slots' sizes are powers of two. `HEAD` counts
- * the bytes that were ever claimed. The client gives a segment its memory by writing the table's entry, and then moves `LIMIT` past it:
+ * Claims are byte offsets in an endless order of segments. K and the sizes of segments and slots are powers of two.
+ * `HEAD` counts the bytes that were ever claimed. The client gives a segment its memory by writing the table's entry,
+ * and then moves `LIMIT` past it:
  *
  *      again:
  *      claim  = HEAD
@@ -18,21 +20,27 @@ import type { Step } from './code-path.js';
  *      ... fields ...
  *      record[0] = claim                               the commit: last, after a store barrier
  *
- * The loads happen in this order. HEAD never comes back to a value that it had, so where the exchange succeeds nobody claimed in between,
- * and the entry is still that of this claim. An event that is dropped has claimed nothing, and no claim is given up: every claim below
- * HEAD is below LIMIT too, and is written sooner or later. Where LIMIT is, and how far it moves at once, does not matter to writers.
+ * The loads happen in this order. HEAD never comes back to an earlier value. So if the exchange succeeds, no other
+ * writer claimed in between, and the entry still belongs to this claim. A dropped event has claimed nothing, and no
+ * claim is given up: every claim below HEAD is also below LIMIT, and is written sooner or later. Writers do not
+ * depend on where LIMIT is, or how far it moves at once.
  *
- * Where calls can pend, the two lowest bits of `HEAD` tell of the one record that is written ahead of its claim, see {@link PendingCall}.
+ * If calls can pend, the two lowest bits of `HEAD` describe the one record that is written before its claim, see
+ * {@link PendingCall}.
  *
- * A slot whose first word is not its claim is not written yet: its writer was interrupted. Its segment keeps its memory until it is;
- * the ring goes on with other memory. So nothing is torn, and nothing waits for a task that sleeps.
+ * A slot whose first word is not its claim is not committed yet, because its writer was interrupted. Until it is
+ * committed, its segment keeps its memory, and the ring goes on with other memory. So no record is torn, and nothing
+ * waits for a task that sleeps.
  */
 export const controlBlock = {
   /** Bytes claimed ever. On a cache line of its own. */
   head: 0,
   /** Claims below this may be written. */
   limit: 64,
-  /** Not zero: nobody drains; a full ring drops at once. The wait routine sets it when it gives up. */
+  /**
+   * Not zero: nobody drains, so a writer drops its event at once when the ring is full. The wait routine sets it when
+   * it gives up.
+   */
   unattended: 72,
   /** Records that were dropped, without a claim. */
   dropped: 80,
@@ -40,19 +48,22 @@ export const controlBlock = {
   spins: 88,
   /** The Future whose poll is open (see `Nesting`), or 0. */
   outer: 96,
-  /** Address of what to copy out of it: u32 count, then `count` u32 byte offsets, then its size as u64. */
+  /** Address of the list of what to copy out of it: u32 count, then `count` u32 byte offsets, then its size as u64. */
   outerPlan: 104,
-  /** How often it looks at `limit` each time before; one that sleeps between looks does so once. */
+  /** How often `limit` is polled before each pass; a routine that sleeps between polls does so once. */
   looks: 112,
-  /** The counter's value when a call was last seen to end that was pending then; 0: never. */
+  /** The counter's value when a pending call was last seen to end; 0: never. */
   ended: 120,
-  /** Where the memory of each segment is: K addresses. */
+  /** The address of each segment's memory: K addresses. */
   segments: 128,
-  /** Bytes of the whole, with 64 entries. */
+  /** Bytes of the control block, with 64 entries. */
   size: 640,
 } as const;
 
-/** Looks at a full ring between two passes of the breakpoint where none is there: the target waits for its room some other way. */
+/**
+ * How often a full ring is polled between two passes of the breakpoint, if none is inserted: the target gets its room
+ * in another way.
+ */
 export const looksAtOnce = 1000;
 
 export interface RingGeometry {
@@ -66,26 +77,29 @@ export interface RingGeometry {
   readonly countShift: number;
   /** For one hart only. Undefined: no call pends. */
   readonly pending?: PendingCall | undefined;
-  /** Where the words of the open outer poll are; undefined: in the control block, for one hart only. */
+  /** Where the words of the open outer poll are. Undefined: in the control block, for one hart only. */
   readonly outer?: OuterWords | undefined;
 }
 
-/** Two words in a thread's own block, so many bytes above fs's base: what the control block has as `outer` and `outerPlan`. */
+/**
+ * Two words in a thread's own block, at this offset from fs's base: the `outer` and `outerPlan` of the control block.
+ */
 export interface OuterWords {
   readonly fs: number;
-  /** Where all lists for the second one lie. A dead thread may have left another one in a block that is used again. */
+  /** Where all lists for the second word are. A dead thread may have left another value in a block that is reused. */
   readonly plans: { readonly at: Addr; readonly bytes: number };
 }
 
 /**
- * The entry of one call is written to memory of its own, without a claim. A call that ends while its entry is still there, and soon enough, was never told of;
- * every writer that finds one there has it moved to the ring first, since it happened first. All of it is decided by exchanges of `HEAD`, whose
- * lowest bits say what the memory holds, so that no interrupt can come between:
+ * The entry of one call is written to separate memory, without a claim. If the call is short and ends while its entry
+ * is still there, nothing of it is emitted. Another writer that finds a pending entry first has it moved to the ring,
+ * because that entry happened earlier. All of this is decided by exchanges of `HEAD`, so that no interrupt can come
+ * between. The lowest bits of `HEAD` say what the memory holds:
  *
  *      entry:  HEAD = claim               -> claim | locked           else: claims a slot like any other
  *              ... the record's fields ...
  *      again:  reads HEAD, then the time; [0] = the stack pointer before the call
- *              HEAD = claim | locked      -> claim | pending          else: somebody has written meanwhile: again
+ *              HEAD = claim | locked      -> claim | pending          else: another writer came between: again
  *      exit:   HEAD = claim | pending, [0] is its own, and the time is short
  *                                         -> claim                    else: claims a slot like any other
  *      claim:  HEAD = claim | pending     -> claim + slot | locked    copies the record to that slot, HEAD -= locked; again for itself
@@ -94,17 +108,17 @@ export interface OuterWords {
 export interface PendingCall {
   /** Memory of one slot. */
   readonly record: Addr;
-  /** Where the routine starts that moves it to the ring. */
+  /** Where the routine starts that moves the record to the ring. */
   readonly flush: Addr;
 }
 
 /** Bits of `HEAD`. */
 export const headFlag = { pending: 1, locked: 2 } as const;
 
-/** What a field of a record is taken from. `kept` words exist at an exit only: what the entry had in those registers. */
+/** The source of a record's field. `kept` words exist at an exit only: the values of those registers at the entry. */
 export type FieldSource =
   | { readonly kind: 'register'; readonly name: string }
-  /** At an entry the one before the trampoline; at an exit the one that the function's return leaves. */
+  /** At an entry the value before the trampoline; at an exit the value after the function's return. */
   | { readonly kind: 'stack-pointer' }
   | { readonly kind: 'return-address' }
   | { readonly kind: 'kept'; readonly index: number }
@@ -118,31 +132,31 @@ export type FieldSource =
    */
   | { readonly kind: 'hart'; readonly how: string; readonly offset?: number }
   /**
-   * Memory at a pointer: all-ones where the pointer is null or not a multiple of `align`. Only pointers that are references by the
-   * program's own types may be given: a wild load faults in the target.
+   * Memory at a pointer: all-ones if the pointer is null or not a multiple of `align`. Only pointers that the
+   * program's own types declare as references may be given, because a wild load faults in the target.
    */
   | { readonly kind: 'load'; readonly base: LoadBase; readonly offset: number; readonly align: number }
-  /** A word of the control block. `outer` is that of the poll around this call, at the entry as at the exit. */
+  /** A word of the control block. `outer` is that of the poll around this call, at the entry and at the exit. */
   | { readonly kind: 'control'; readonly offset: number }
   /** The address of the Future whose poll is open in this thread, or 0: the first of {@link OuterWords}. */
   | { readonly kind: 'outer' };
 
-/** The word by which a trampoline tells its hart, and where the client finds the same word. */
+/** The word by which a trampoline names its hart, and where the client finds the same word. */
 export type HartSource = FieldSource & {
   readonly kind: 'hart';
-  /** Where the client reads that word of a stopped hart; undefined where it cannot. */
+  /** Where the client reads that word for a stopped hart; undefined if it cannot. */
   readonly outside?:
     | { readonly kind: 'register'; readonly name: string }
-    /** The number that Linux gave the CPU whose hart's number is in the register. */
+    /** Linux's number of the CPU whose hart's number is in the register. */
     | { readonly kind: 'linux-cpu'; readonly hartRegister: string }
     /** The number of the processor's APIC. */
     | { readonly kind: 'apic' };
 };
 
-/** What has to be known of a guest to choose a {@link HartSource}. */
+/** What must be known about a guest to choose a {@link HartSource}. */
 export interface HartsOfGuest {
   readonly count: number;
-  /** Only of a Linux kernel: the offset of the CPU's number in a task; undefined where neither BTF nor DWARF has it. */
+  /** For a Linux kernel only: the offset of the CPU's number in a task; undefined if neither BTF nor DWARF has it. */
   readonly cpuInTask?: (() => number | undefined) | undefined;
 }
 
@@ -157,18 +171,24 @@ export interface RecordField {
   readonly from: FieldSource;
 }
 
-/** The bytes that `controlBlock.outerPlan` lists, copied one by one to `at`; nothing where no outer poll is open or it has more than `room`. */
+/**
+ * The bytes that `controlBlock.outerPlan` lists, copied one by one to `at`. Nothing if no outer poll is open, or if
+ * its bytes exceed `room`.
+ */
 export interface OuterCopy {
   readonly at: number;
   readonly room: number;
   /**
-   * The register that must point into that Future, else nothing is copied: a poll that was unwound is never closed, and its Future may
-   * be gone. Wanted with {@link OuterWords}.
+   * A register that must point into that Future; otherwise nothing is copied. The reason: a poll that was unwound is
+   * never closed, and its Future may have been freed. Required with {@link OuterWords}.
    */
   readonly self?: string | undefined;
 }
 
-/** An integer in a register compared with a constant; all of a probe's must hold, else the event costs only the compare. */
+/**
+ * Compares an integer in a register with a constant. All conditions of a probe must hold, else the event costs only
+ * the comparison.
+ */
 export interface Condition {
   readonly register: string;
   readonly size: 1 | 2 | 4 | 8;
@@ -185,13 +205,13 @@ export interface Nesting {
 }
 
 /**
- * The way to see a function return: its return address is replaced, and the original is pushed on the target's own stack. A function that
- * takes arguments on the stack would not find them, and must not be hooked.
+ * The way to see a function return: its return address is replaced, and the original is pushed on the target's own
+ * stack. A function that takes arguments on the stack would not find them, so it must not be hooked.
  */
 export interface ReturnHook {
   /** Address of the exit trampoline. */
   readonly exit: Addr;
-  /** Registers at the entry that the exit wants, at most 4. */
+  /** Registers whose entry values the exit needs, at most 4. */
   readonly keep: readonly string[];
 }
 
@@ -204,9 +224,9 @@ export interface IntegerIn {
 
 /** A trampoline that only counts, atomically: no record, no hook. */
 export interface Counter {
-  /** A u64, or, with `by`, the first of {@link bucketCount}. */
+  /** A u64; with `by`, the first of {@link bucketCount} counters. */
   readonly at: Addr;
-  /** Tells which of them, see {@link bucketOf}. */
+  /** Determines which of them, see {@link bucketOf}. */
   readonly by: IntegerIn | undefined;
 }
 
@@ -220,7 +240,7 @@ export function bucketOf(value: bigint): number {
 }
 
 interface Trampoline {
-  /** Where the code will lie. Its length does not depend on this. */
+  /** Where the code will be. Its length does not depend on this. */
   readonly at: Addr;
   readonly ring: RingGeometry;
   readonly fields: readonly RecordField[];
@@ -233,7 +253,7 @@ export interface EntryTrampoline extends Trampoline {
   readonly nesting: Nesting | undefined;
   readonly outerCopy: OuterCopy | undefined;
   readonly count: Counter | undefined;
-  /** The call pends where it can, see {@link PendingCall}: it needs a hook, and its exit `below`. */
+  /** The call pends if possible, see {@link PendingCall}: it needs a hook, and its exit needs `below`. */
   readonly pends?: boolean;
   /** How control comes here: by the patch itself, or through the hop at this address, which has saved a register. */
   readonly via: 'patch' | { readonly hop: Addr };
@@ -242,13 +262,17 @@ export interface EntryTrampoline extends Trampoline {
 export interface ExitTrampoline extends Trampoline {
   readonly keep: readonly string[];
   readonly nesting: boolean;
-  /** A call that still pends and has lasted less than so many ticks is not told of. Its entry's record has the time where this one has it. */
+  /**
+   * A call that still pends and has lasted fewer ticks than this is dropped. Its entry's record has the time at the
+   * same offset as this one.
+   */
   readonly below?: bigint | undefined;
 }
 
 /**
- * What stands in for an end of a function whose return address must stay where it is. It carries out the displaced instructions, then
- * writes a record and returns; before a tail jump it hooks the return instead: what is jumped to returns for both.
+ * Replaces an exit of a function whose return address must stay unchanged. It runs the displaced instructions, then
+ * writes a record and returns. Before a tail jump it hooks the return instead, because the jump's target returns for
+ * both.
  */
 export interface EndTrampoline extends Trampoline {
   readonly end: FunctionExit;
@@ -258,10 +282,13 @@ export interface EndTrampoline extends Trampoline {
   readonly hopped: boolean;
 }
 
-/** How far the patch can jump and what it costs the function. `near` keeps every register; `far` destroys a scratch register at the entry. */
+/**
+ * How far the patch can jump, and its cost for the function. `near` keeps every register; `far` destroys a scratch
+ * register at the entry.
+ */
 export type PatchKind = 'near' | 'far';
 
-/** Instructions that were taken out of a function's start, ready to be carried out elsewhere. */
+/** Instructions that were taken out of a function's start, ready to be run elsewhere. */
 export interface Displaced {
   readonly kind: PatchKind;
   readonly start: Addr;
@@ -271,22 +298,25 @@ export interface Displaced {
   readonly patchLength: number;
   /** The instructions as text, for `--dry-run`. */
   readonly text: readonly string[];
-  /** Why the function's return must not be hooked, in words for a person: it loops to its first instruction, or returns in another way. */
+  /**
+   * Why the function's return must not be hooked, in words for the user: it loops to its first instruction, or
+   * returns in another way.
+   */
   readonly hookRefused?: string | undefined;
   /**
-   * Their code when it stands at `at`, with the jump back behind it; the length is the same everywhere. Throws RangeError where
-   * something that it leads to is out of reach.
+   * Their code for the address `at`, with the jump back behind it; the length is the same everywhere. Throws
+   * RangeError if a target of it is out of reach.
    */
   relocate(at: Addr): Uint8Array;
 }
 
-/** One of the instructions by which a function is left, and what a jump that stands there displaces. */
+/** One of the instructions by which a function is left, and what a jump in its place displaces. */
 export interface FunctionExit {
   readonly kind: PatchKind;
-  /** Where the jump stands. */
+  /** The address of the jump. */
   readonly start: Addr;
   readonly patchLength: number;
-  /** Where a tail jump goes; undefined where the function returns. */
+  /** Where a tail jump goes; undefined if the function returns. */
   readonly tail: Addr | undefined;
   /** The instructions before the last one, as code at `at`; the length is the same everywhere. */
   before(at: Addr): Uint8Array;
@@ -296,35 +326,35 @@ export interface FunctionExit {
 
 export interface ExitOptions {
   readonly kind: PatchKind;
-  /** Bytes at the function's start that are taken already. */
+  /** Bytes at the function's start that are already patched. */
   readonly from: number;
-  /** A function begins there that surely has no arguments on the stack. */
+  /** Whether a function begins there that surely has no arguments on the stack. */
   readonly inRegisters: (target: Addr) => boolean;
 }
 
 export interface Hop {
   bytes(displaced: Displaced): number;
   encode(displaced: Displaced, at: Addr, to: Addr): Uint8Array;
-  /** Bytes of a hop's beginning that tell where it leads. */
+  /** Bytes at a hop's beginning that show where it leads. */
   readonly headBytes: number;
-  /** The beginning alone: a hop that nothing comes back to. */
+  /** The beginning alone: a hop that no code comes back to. */
   head(at: Addr, to: Addr): Uint8Array;
-  /** Where a hop that stands at `at` leads; undefined for other code. */
+  /** Where a hop at `at` leads; undefined for other code. */
   target(code: Uint8Array, at: Addr): Addr | undefined;
 }
 
-/** Code that counts a counter of unknown rate against a timer of a known one, run once at a stop with one hart. */
+/** Code that counts a counter of unknown rate against a timer of known rate. It runs once at a stop, on one hart. */
 export interface CounterCalibration {
-  /** Ticks a second of the timer. */
+  /** Ticks of the timer per second. */
   readonly referenceHz: number;
-  /** Whether the machine has the timer, asked through the stub's own commands. */
+  /** Whether the machine has the timer; asked through the stub's own commands. */
   present(monitor: (command: string) => Promise<string | undefined>): Promise<boolean>;
   code(at: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
-  /** Registers that it changes, to be put back. */
+  /** Registers that it changes, to be restored. */
   readonly changes: readonly string[];
-  /** What a register must be set to before it runs, where it must be. */
+  /** The value that a register must have before it runs, if any must. */
   begin(register: { readonly name: string; readonly value: bigint }): bigint | undefined;
-  /** At the breakpoint: the counter now, and how far both have come. */
+  /** At the breakpoint: the counter's present value, and how far both have counted. */
   result(
     registers: RegisterReader,
   ): { readonly counter: number; readonly elapsed: number; readonly reference: number } | undefined;
@@ -332,11 +362,14 @@ export interface CounterCalibration {
 
 /** Code that counts the counter against the clock of the kernel that a process runs on. */
 export interface ClockSamples {
-  /** Comes to its breakpoint after some milliseconds, with samples at `samples`. */
+  /** Reaches its breakpoint after some milliseconds, with samples at `samples`. */
   code(at: Addr, samples: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
   /** Bytes of the samples. */
   readonly size: number;
-  /** The counter and the kernel's monotonic clock in nanoseconds, at two moments; undefined where the samples make no sense. */
+  /**
+   * The counter and the kernel's monotonic clock in nanoseconds, at two moments; undefined if the samples are not
+   * plausible.
+   */
   result(samples: Uint8Array): readonly [first: ClockSample, last: ClockSample] | undefined;
 }
 
@@ -345,26 +378,34 @@ export interface ClockSample {
   readonly nanos: bigint;
 }
 
-/** What trampolines in a process of Linux need besides. */
+/** What trampolines in a process of Linux need in addition. */
 export interface ProcessCode {
   /** How threads are told apart. */
   readonly thread: HartSource;
-  /** As {@link ProbeCode.wait}, but it sleeps between two looks: who drains wants the processor. */
+  /**
+   * Like {@link ProbeCode.wait}, but it sleeps between two polls, because the client that drains needs the processor.
+   */
   wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
-  /** How often it sleeps before it gives up: some seconds, so that a client that is starved of time is not given up. */
+  /** How often it sleeps before it gives up: some seconds, so that a slow client on a busy machine is not given up. */
   readonly spins: number;
-  /** What can stand in an exit trampoline's place and notes nothing; the original return address is so many bytes above the stack pointer. */
+  /**
+   * Code that can replace an exit trampoline and records nothing. The original return address is this many bytes
+   * above the stack pointer.
+   */
   bareExit(returnOffset: number): Uint8Array;
-  /** .eh_frame for exit trampolines' addresses where they are return addresses, each with its `returnOffset`. */
+  /** .eh_frame for exit trampolines' addresses that are return addresses, each with its `returnOffset`. */
   unwindTable(exits: ReadonlyMap<bigint, { readonly offset: number }>): Uint8Array;
-  /** What that takes at most. */
+  /** The most bytes of it. */
   unwindTableBytes(exits: number): number;
-  /** Calls the C function whose address is in the register `function`, with vector registers saved at `save`, and comes to its breakpoint. */
+  /**
+   * Calls the C function whose address is in the register `function`, saves vector registers at `save`, and reaches
+   * its breakpoint.
+   */
   readonly call: {
     readonly function: string;
     /** Registers of the first parameters. */
     readonly parameters: readonly string[];
-    /** Bytes at `save`, which is a multiple of 64 and was zero at first. */
+    /** Bytes at `save`, whose address is a multiple of 64. They must be zero at first. */
     readonly saveBytes: number;
     code(at: Addr, save: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
   };
@@ -373,73 +414,92 @@ export interface ProcessCode {
 
 /** Instructions that the copy of an {@link OuterCopy} takes. */
 export interface CopySteps {
-  /** It comes before the record's time is read, not after. */
+  /** The copy comes before the record's time is read, not after. */
   readonly beforeTime: boolean;
   /** While no outer poll is open. */
   readonly closed: number;
-  /** With an empty list, and more for each byte that is listed. */
+  /** With an empty list; and the additional ones for each byte that is listed. */
   readonly listed: number;
   readonly each: number;
 }
 
 export interface ProbeCode {
-  /** Patch kinds, the one to be preferred first, and how far each reaches in bytes from the patched instruction. */
+  /** Patch kinds, the preferred one first, and the reach of each in bytes from the patched instruction. */
   readonly patches: readonly { readonly kind: PatchKind; readonly bytes: number; readonly reach: number }[];
   /**
-   * Takes the first instructions out of a function whose whole code is given. Refused, in words for a person, where a branch of the function
-   * enters the patched bytes, where it is too short, or where an instruction cannot be carried out elsewhere.
+   * Takes the first instructions out of a function whose whole code is given. Refused, in words for the user, for
+   * three reasons. A branch of the function enters the patched bytes, the function is too short, or an instruction
+   * cannot be run elsewhere.
    */
   displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal;
-  /** A jump or branch of this function's code leads to its first instruction, so that to come there is not always a call. */
+  /**
+   * Whether a jump or branch of this function's code leads to its first instruction. If so, reaching that instruction
+   * is not always a call.
+   */
   loopsToStart(code: Uint8Array, start: Addr): boolean;
   /**
-   * Every place where a function is left whose whole code is given, with room for a jump there. Refused, in words for a person, where not all are
-   * known (indirect jumps), where a branch of the function enters the bytes of such a jump, or where something cannot be carried out elsewhere.
+   * Every place where a function is left, with room for a jump there; the function's whole code is given. Refused, in
+   * words for the user, for three reasons. Not all places are known (indirect jumps), a branch of the function enters
+   * the bytes of such a jump, or an instruction cannot be run elsewhere.
    */
   ends(code: Uint8Array, start: Addr, options: ExitOptions): readonly FunctionExit[] | Refusal;
-  /** The jump to write: `patchLength` bytes. Throws RangeError where `to` is out of reach. */
+  /** The jump to write: `patchLength` bytes. Throws RangeError if `to` is out of reach. */
   patch(displaced: Displaced | FunctionExit, to: Addr): Uint8Array;
   /**
-   * Whether a function was compiled to be patched with a call that destroys the scratch register (-fpatchable-function-entry: it begins with
-   * nops), so that nothing lives there at its entry. Undefined where no patch destroys a register.
+   * Whether a function was compiled to be patched with a call that destroys the scratch register, so that the
+   * register is unused at its entry. Such a function begins with nops (-fpatchable-function-entry). Undefined if no
+   * patch destroys a register.
    */
   readonly entryIsPatchable?: (code: Uint8Array) => boolean;
-  /** Where a function's start that was patched by us jumps to; undefined for other code. */
+  /** Where a function's start that rsptrace has patched jumps to; undefined for other code. */
   patchTarget(code: Uint8Array, start: Addr): Addr | undefined;
   /**
-   * For a near patch whose trampoline is out of reach: code in reach that saves a register on the stack and jumps to the trampoline, and
-   * behind it what the trampoline comes back to: the displaced instructions and the jump into the function. Undefined where none is needed.
+   * For a near patch whose trampoline is out of reach. The hop is in reach: it saves a register on the stack and
+   * jumps to the trampoline. Behind it is the code that the trampoline comes back to: the displaced instructions and
+   * the jump into the function. Undefined if no hop is needed.
    */
   readonly hop: Hop | undefined;
-  /** Throws RangeError for what this architecture cannot do (a register or counter it lacks) and for addresses out of reach. */
+  /**
+   * Throws RangeError for what this architecture cannot do (a register or counter it lacks) and for addresses out of
+   * reach.
+   */
   entry(trampoline: EntryTrampoline): Uint8Array;
   exit(trampoline: ExitTrampoline): Uint8Array;
   end(trampoline: EndTrampoline): Uint8Array;
   /**
-   * What a full ring jumps to. Where the ring is read at stops a breakpoint goes on `breakpoint`, whose instruction does nothing: it is passed
-   * when `looks` looks found no room, and then again, since one drain may not make any while another hart's record is not written.
+   * What a full ring jumps to. If the ring is read at stops, a breakpoint is inserted at `breakpoint`, whose
+   * instruction does nothing. It is reached when `looks` polls found no room, and then again, because one drain may
+   * free nothing while another hart's record is uncommitted.
    */
   wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
-  /** What moves a pending call's entry to the ring. Throws RangeError where none can pend in this one. */
+  /** Moves a pending call's entry to the ring. Throws RangeError if no call can pend in this ring. */
   flush(at: Addr, ring: Omit<RingGeometry, 'wait'>): Uint8Array;
-  /** Passes of the wait routine's breakpoint in about a second, on an emulator, with {@link looksAtOnce} before each. */
+  /**
+   * How often the wait routine passes its breakpoint in about a second on an emulator, with {@link looksAtOnce} polls
+   * before each.
+   */
   readonly spinsPerSecond: number;
-  /** The counter that records have for their time, as {@link FieldSource} names it. */
+  /** The counter for records' times, as {@link FieldSource} names it. */
   readonly counter: string;
-  /** How the harts of a machine can be told apart, all through the program's life; refused in words for a person. */
+  /**
+   * How the harts of a machine can be told apart during the whole life of the program; refused in words for the user.
+   */
   hartSource(guest: HartsOfGuest): HartSource | Refusal;
-  /** How to find the rate of {@link counter}; undefined where the platform tells it. */
+  /** How to find the rate of {@link counter}; undefined if the platform reports it. */
   readonly calibration?: CounterCalibration;
-  /** Undefined where processes are not supported. */
+  /** Undefined if processes are not supported. */
   readonly process?: ProcessCode;
-  /** Bytes of stack between the stack pointer at the exit trampoline's first instruction and the original return address. */
+  /**
+   * Bytes of stack between the stack pointer at the exit trampoline's first instruction and the original return
+   * address.
+   */
   hookedReturnOffset(keep: number): number;
-  /** Bytes of stack that the exit trampoline gives back on top of what the function's own return does. */
+  /** Bytes of stack that the exit trampoline frees in addition to the function's own return. */
   hookFrameBytes(keep: number, nesting: boolean): number;
-  /** The instruction at an offset of code that stands at `start`, for `usualPath`; undefined behind its end. */
+  /** The instruction at an offset of code located at `start`, for `usualPath`; undefined behind its end. */
   step(code: Uint8Array, start: Addr, offset: number): Step | undefined;
   readonly outerCopySteps: CopySteps;
-  /** Every instruction of code that stands at `start`, for a person. What does not decode appears as data. */
+  /** Every instruction of code located at `start`, as text. Bytes that do not decode appear as data. */
   disassemble(code: Uint8Array, start: Addr): readonly AssemblyLine[];
 }
 

@@ -1,5 +1,6 @@
-// What RISC-V's Sv39/48/57 and x86's 4- and 5-level paging share: tables of 512 entries of 8 bytes, each level nine bits of the
-// address, twelve bits of offset, addresses extended by their sign. Level 0 maps 4 KiB, level 1 2 MiB, level 2 1 GiB.
+// What RISC-V's Sv39/48/57 and x86's 4- and 5-level paging share. Tables have 512 entries of 8 bytes. Each level
+// takes nine bits of the address, the offset takes twelve, and addresses are sign-extended. Level 0 maps 4 KiB, level
+// 1 2 MiB, level 2 1 GiB.
 import { type Addr, addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
@@ -12,7 +13,7 @@ export interface Rights {
   readonly user: boolean;
 }
 
-/** What an entry says; undefined for one that maps nothing or is not allowed. */
+/** The content of an entry; undefined for one that maps nothing or is not allowed. */
 export type Entry =
   | { readonly kind: 'table'; readonly physical: bigint; readonly rights: Rights }
   | { readonly kind: 'leaf'; readonly physical: bigint; readonly rights: Rights };
@@ -40,7 +41,7 @@ interface Step {
 export class PageWalk {
   readonly #format: PageFormat;
   readonly #memory: MemoryReader;
-  /** The table that was read last, by level: neighbours of an address go through the same ones. */
+  /** The last table that was read, by level, because neighbouring addresses use the same tables. */
   readonly #last: ({ readonly at: bigint; readonly entries: BigUint64Array } | undefined)[] = [];
 
   constructor(format: PageFormat, physical: MemoryReader) {
@@ -82,7 +83,7 @@ export class PageWalk {
         const raw = entries[index] as bigint;
         if (raw === 0n) continue;
         const low = base + BigInt(index) * span;
-        // The upper half of the address space stands at its other end.
+        // The upper half of the address space is at its other end.
         const virtual = low >= half ? addr(low - 2n * half) : addr(low);
         if (virtual + span <= from || virtual >= end) continue;
         const entry = format.decode(raw, level, virtual);
@@ -95,7 +96,9 @@ export class PageWalk {
     yield* walk(this.#format.root, this.#format.levels - 1, 0n, allRights);
   }
 
-  /** The entries on the way to an address, down to a leaf, to what maps nothing (left out), or to `last`. */
+  /**
+   * The entries on the way to an address. They end at a leaf, at an entry that maps nothing (left out), or at `last`.
+   */
   async #path(address: Addr, last: number): Promise<Step[]> {
     const steps: Step[] = [];
     let table = this.#format.root;
@@ -146,7 +149,7 @@ export async function* everything(): AsyncGenerator<Mapping> {
   yield identity(addr(0), 2 ** 64);
 }
 
-/** The page of an address that is physical itself. */
+/** The page of an address that is itself physical. */
 export function identity(address: Addr, size = TABLE): Mapping {
   const start = size === TABLE ? addr(address & -BigInt(TABLE)) : address;
   return { virtual: start, physical: start, size, readable: true, writable: true, executable: true, user: false };

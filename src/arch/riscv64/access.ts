@@ -6,7 +6,10 @@ import { integerName } from './registers.js';
 
 const sizes: Readonly<Record<string, number>> = { b: 1, h: 2, w: 4, d: 8 };
 
-/** Loads, stores and atomics, also of floating point; undefined of any other instruction, and where the base register is not known. */
+/**
+ * Loads, stores and atomics, also of floating point. Undefined for any other instruction, and if the base register is
+ * not known.
+ */
 export function memoryAccess(code: Uint8Array, registers: RegisterReader): MemoryAccess | undefined {
   const instruction = decode(code);
   if (!instruction || !('rs1' in instruction)) return undefined;
@@ -19,7 +22,7 @@ export function memoryAccess(code: Uint8Array, registers: RegisterReader): Memor
   switch (instruction.form) {
     case 'load':
     case 'float-load':
-      // lbu, flw: the letter of the size comes after an l.
+      // lbu, flw: the letter of the size follows the l.
       return { ...at(instruction.imm, /l(\w)/.exec(instruction.op)?.[1]), reads: true, writes: false };
     case 'store':
     case 'float-store':

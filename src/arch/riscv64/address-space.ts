@@ -1,4 +1,5 @@
-// RISC-V Privileged Architecture, "Supervisor Address Translation and Protection (satp) Register" and "Sv39", "Sv48", "Sv57":
+// RISC-V Privileged Architecture, "Supervisor Address Translation and Protection (satp) Register" and "Sv39", "Sv48",
+// "Sv57":
 //
 //   satp  63:60 mode (0 off, 8 Sv39, 9 Sv48, 10 Sv57) | 59:44 ASID | 43:0 page number of the root table
 //   entry 63 N | 62:61 PBMT | 53:10 page number | 7 D | 6 A | 5 G | 4 U | 3 X | 2 W | 1 R | 0 V
@@ -67,8 +68,8 @@ export const addressSpaces: AddressSpaces = {
 };
 
 /**
- * Finds csrrw/csrrs/csrrc[i] of satp at every two bytes. Data that looks like one only delays the start of
- * trampolines.
+ * Looks for csrrw/csrrs/csrrc[i] of satp at every two bytes. Data that looks like such an instruction only delays the
+ * start of trampolines.
  */
 function writesSatp(code: Uint8Array): boolean {
   const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
@@ -104,7 +105,7 @@ function decode(entry: bigint, level: number, virtual: bigint): Entry | undefine
   return { kind: 'leaf', physical, rights: { readable: has(R), writable: has(W), executable: has(X), user: has(U) } };
 }
 
-/** Global, and accessed and dirty already, so that nothing but us ever writes the entry. */
+/** Global, accessed and dirty from the start, so that only rsptrace ever writes the entry. */
 function encode(physical: Addr, rights: 'code' | 'data'): bigint {
   return ((addr(physical) >> 12n) << 10n) | V | R | G | A | D | (rights === 'code' ? X : W);
 }

@@ -1,8 +1,8 @@
 import type { BranchOp, ImmediateOp, RegisterOp } from './opcodes.js';
 
 /**
- * The RISC-V Instruction Set Manual, volume I, RV64I and M: what integer operations compute. Values go in and come out as unsigned
- * 64-bit; division by zero and overflow give what the manual's table for M says, they do not trap.
+ * The RISC-V Instruction Set Manual, volume I, RV64I and M: what integer operations compute. Values are unsigned
+ * 64-bit numbers. Division by zero and overflow do not trap; they give the results of the manual's table for M.
  */
 type Binary = (a: bigint, b: bigint) => bigint;
 

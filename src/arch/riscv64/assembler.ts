@@ -3,9 +3,9 @@ import { CodeBuffer } from '../inject/code-buffer.js';
 import { branches, type CsrOp, csrs, type LoadOp, loads, type StoreOp, stores } from './opcodes.js';
 
 /**
- * The RISC-V Instruction Set Manual, volume I, "Base Instruction Formats": the instructions that trampolines are made of, of RV64I, A and
- * Zicsr, as 32-bit words, and the few compressed ones that a hop is made of. Registers are numbers 0 to 31. An operand that does not
- * fit its field is a RangeError.
+ * The RISC-V Instruction Set Manual, volume I, "Base Instruction Formats". It assembles the instructions of
+ * trampolines: of RV64I, A and Zicsr, as 32-bit words; and the few compressed ones of a hop. Registers are numbers 0
+ * to 31. An operand that does not fit its field is a RangeError.
  *
  *      31      25 24  20 19  15 14  12 11   7 6     0
  *     | funct7   | rs2  | rs1  | f3   | rd   | opcode |
@@ -23,7 +23,7 @@ export type Branch = NonNullable<(typeof branches)[number]>;
 /** `unit` is a power of two. */
 function signed(value: number, bits: number, unit: number, what: string): number {
   const above = 32 - bits;
-  // Only what is an integer of so many bits comes out of the shifts as it was.
+  // Only an integer of that many bits comes out of the shifts unchanged.
   if ((value << above) >> above !== value || (value & (unit - 1)) !== 0)
     throw new RangeError(`${what} ${value} does not fit ${bits} bits in steps of ${unit}`);
   return value;
@@ -46,7 +46,7 @@ function formatR(opcode: number, f3: number, f7: number, rd: number, rs1: number
   return ((f7 << 25) | (register(rs2) << 20) | (register(rs1) << 15) | (f3 << 12) | (register(rd) << 7) | opcode) >>> 0;
 }
 
-/** `imm20` is the field itself, signed: what stands in bits 31:12. */
+/** `imm20` is the field itself, signed: bits 31:12. */
 function formatU(opcode: number, rd: number, imm20: number): number {
   return ((signed(imm20, 20, 1, 'Upper immediate') << 12) | (register(rd) << 7) | opcode) >>> 0;
 }
@@ -95,10 +95,10 @@ export function store(op: StoreOp, value: number, base: number, offset: number):
 export const ld = (rd: number, base: number, offset: number): number => load('ld', rd, base, offset);
 export const sd = (value: number, base: number, offset: number): number => store('sd', value, base, offset);
 
-/** `rd` gets what was at `address`; without an ordering of its own. */
+/** `rd` gets the old value at `address`; without an ordering of its own. */
 export const amoaddD = (rd: number, value: number, address: number): number => formatR(0x2f, 3, 0, rd, address, value);
 export const lrD = (rd: number, address: number): number => formatR(0x2f, 3, 2 << 2, rd, address, 0);
-/** Release: whatever was read and written before comes first. `rd` gets 0 where it was stored. */
+/** Release: earlier reads and writes come first. `rd` gets 0 if it was stored. */
 export const scDRelease = (rd: number, value: number, address: number): number =>
   formatR(0x2f, 3, (3 << 2) | 1, rd, address, value);
 
@@ -120,7 +120,7 @@ export const cAddiSp = (imm: number): number => {
 export const cSdsp0 = (value: number): number => 0xe002 | (register(value) << 2);
 export const cLdsp0 = (rd: number): number => 0x6002 | (register(rd) << 7);
 
-/** A distance as `auipc` and a signed 12-bit rest take it, or undefined where it is past 2 GiB. */
+/** A distance split for `auipc` and a signed 12-bit rest; undefined if it exceeds 2 GiB. */
 export function split(distance: number): { readonly high: number; readonly low: number } | undefined {
   const rounded = distance + 0x800;
   if ((rounded | 0) !== rounded) return undefined;
@@ -139,14 +139,14 @@ const opposites: Readonly<Record<Branch, Branch>> = {
 
 export const opposite = (op: Branch): Branch => opposites[op];
 
-/** From one address to another as a jump's offset: exact below 2^53, and past every jump's reach above. */
+/** The offset of a jump from one address to another: exact below 2^53; above, it exceeds every jump's reach. */
 export function distance(from: Addr, to: Addr): number {
   return Number(BigInt.asIntN(64, to - from));
 }
 
 export type Label = { at: number | undefined };
 
-/** Puts instructions one behind the other at an address; labels are resolved at the end. */
+/** Assembles instructions one after the other at an address; labels are resolved at the end. */
 export class Assembler {
   readonly #at: Addr;
   readonly #code = new CodeBuffer();
@@ -156,7 +156,7 @@ export class Assembler {
     this.#at = at;
   }
 
-  /** Where the next instruction goes. */
+  /** Where the next instruction will be. */
   get here(): Addr {
     return addOffset(this.#at, this.#code.length);
   }
@@ -204,7 +204,10 @@ export class Assembler {
     this.#code.word(jalr(link, through, parts.low));
   }
 
-  /** An address in 8 bytes of code wherever it lies: relative to the pc, or as a constant where that is too far and 32 bits will do. */
+  /**
+   * An address in 8 bytes of code, wherever it lies: relative to the pc; or as a constant, if that is too far and 32
+   * bits are enough.
+   */
   loadAddress(rd: number, address: Addr): void {
     const relative = split(this.#distance(address));
     const absolute = relative ?? split(Number(BigInt.asIntN(64, address)));
@@ -214,7 +217,7 @@ export class Assembler {
     this.#code.word(addi(rd, rd, low));
   }
 
-  /** A constant by as many instructions as it takes: a 32-bit one in two, then 12 bits a pair. */
+  /** A constant, in as many instructions as needed: 32 bits in two, then 12 bits a pair. */
   loadConstant(rd: number, value: bigint): void {
     const wanted = BigInt.asIntN(64, value);
     if (wanted >= -0x800n && wanted < 0x800n) {
@@ -236,7 +239,7 @@ export class Assembler {
     if (low !== 0) this.emit(addi(rd, rd, low));
   }
 
-  /** The code. Throws RangeError where a label is too far from a branch to it. */
+  /** The code. Throws RangeError if a label is too far from a branch to it. */
   finish(): Uint8Array {
     for (const { at, label, encode } of this.#fixups) {
       if (label.at === undefined) throw new Error('A label was not placed');

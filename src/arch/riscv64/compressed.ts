@@ -2,8 +2,9 @@ import type { Operation } from './decode.js';
 import { RA, SP } from './registers.js';
 
 /**
- * The RISC-V Instruction Set Manual, volume I, "C" extension 2.0: all RV64C instructions, expanded to the base instruction they stand
- * for. Reserved encodings are refused (undefined), hints expand as the manual says (they write x0). Zcb and Zcm are refused.
+ * The RISC-V Instruction Set Manual, volume I, "C" extension 2.0: all RV64C instructions, expanded to the base
+ * instruction they stand for. Reserved encodings are refused (undefined), hints expand as the manual says (they write
+ * x0). Zcb and Zcm are refused.
  *
  *      15 13 12 11      7 6       2 1 0
  *     | f3  |  | rd/rs1  |  rs2    | q |       short registers (rd', rs1', rs2'): three bits, x8 to x15

@@ -23,7 +23,7 @@ export function check(assembler: Assembler, frame: TrampolineFrame, condition: C
   assembler.branch(taken, swapped ? right : left, swapped ? left : right, otherwise);
 }
 
-/** The branch that is taken where the comparison does not hold. */
+/** The branch that is taken if the comparison does not hold. */
 const unless = {
   eq: { branch: 'bne', swapped: false },
   ne: { branch: 'beq', swapped: false },
@@ -39,7 +39,7 @@ const unsignedBranch: Readonly<Record<'bge' | 'blt' | 'beq' | 'bne', Branch>> = 
   bne: 'bne',
 };
 
-/** The low bytes of a register as 64 bits, in t0 where they are not the whole of it. */
+/** The low bytes of a register as 64 bits; in t0 if they are not the whole register. */
 export function extended(assembler: Assembler, register: number, size: 1 | 2 | 4 | 8, signed: boolean): number {
   if (size === 8) return register;
   if (size === 4 && signed) assembler.emit(addiw(T0, register, 0));

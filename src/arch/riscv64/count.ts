@@ -3,7 +3,10 @@ import { type Assembler, add, addi, amoaddD, slli, srli, T0, T1, T2 } from './as
 import { extended } from './condition.js';
 import { original, registerNamed, type TrampolineFrame } from './trampoline-frame.js';
 
-/** Adds one to a counter, or to the one of a histogram that the register tells. Overwrites t0 and t1, and t2 for a histogram. */
+/**
+ * Adds one to a counter, or to the counter of a histogram that the register selects. Overwrites t0 and t1, and t2 for
+ * a histogram.
+ */
 export function countUp(assembler: Assembler, frame: TrampolineFrame, { at, by }: Counter): void {
   if (by === undefined) assembler.loadAddress(T0, at);
   else {

@@ -2,9 +2,9 @@ import { expandCompressed } from './compressed.js';
 import * as table from './opcodes.js';
 
 /**
- * The RISC-V Instruction Set Manual, volume I: "Base Instruction Formats" (where the fields lie) and "Expanded Instruction-Length
- * Encoding" (lengths past 4 bytes). RV64GC but for F and D arithmetic, which decodes as `unknown` with its length, as do encodings that
- * are reserved or belong to other extensions.
+ * The RISC-V Instruction Set Manual, volume I: "Base Instruction Formats" (where the fields lie) and "Expanded
+ * Instruction-Length Encoding" (lengths past 4 bytes). Decodes RV64GC except for F and D arithmetic. That decodes as
+ * `unknown` with its length, and so do reserved encodings and other extensions.
  *
  *      31      25 24  20 19  15 14  12 11   7 6     0
  *     | funct7   | rs2  | rs1  | f3   | rd   | opcode |
@@ -14,11 +14,14 @@ export type Instruction = Encoded & Operation;
 interface Encoded {
   /** Bytes in memory. */
   readonly length: number;
-  /** From the C extension; the rest of the record is what it expands to. */
+  /** From the C extension; the rest of the record describes the expanded instruction. */
   readonly compressed: boolean;
 }
 
-/** Registers are numbers 0 to 31. An `imm` is signed; a branch's and a jump's is relative to the instruction's own address. */
+/**
+ * Registers are numbers 0 to 31. An `imm` is signed; a branch's and a jump's is relative to the instruction's own
+ * address.
+ */
 export type Operation =
   | {
       readonly form: 'register';
@@ -104,7 +107,9 @@ export type Operation =
   /** `bits`: the first 2 or 4 bytes as a number. */
   | { readonly form: 'unknown'; readonly op: 'unknown'; readonly bits: number };
 
-/** Length in bytes of an instruction whose first 16 bits are these; 2 where the length itself is reserved (192 bits or more). */
+/**
+ * Length in bytes of an instruction with these first 16 bits; 2 if the length itself is reserved (192 bits or more).
+ */
 export function lengthOf(first: number): number {
   if ((first & 0b11) !== 0b11) return 2;
   if ((first & 0b1_1100) !== 0b1_1100) return 4;
@@ -114,7 +119,7 @@ export function lengthOf(first: number): number {
   return parcels === 7 ? 2 : 10 + 2 * parcels;
 }
 
-/** The instruction at `offset`, or undefined when the bytes end within it. Never throws. */
+/** The instruction at `offset`; undefined if the bytes end within it. Never throws. */
 export function decode(code: Uint8Array, offset = 0): Instruction | undefined {
   const b0 = code[offset];
   const b1 = code[offset + 1];
@@ -130,7 +135,7 @@ export function decode(code: Uint8Array, offset = 0): Instruction | undefined {
   return encoded(operation ?? unknown(word), length, false);
 }
 
-/** In place: a spread costs more than all of the decoding. The operation is nobody else's. */
+/** Changed in place, because a spread costs more than all of the decoding. No other code has this operation. */
 function encoded(operation: Operation, length: number, compressed: boolean): Instruction {
   const whole: Operation & { length?: number; compressed?: boolean } = operation;
   whole.length = length;

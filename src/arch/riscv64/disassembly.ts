@@ -4,8 +4,8 @@ import { decode, type Instruction } from './decode.js';
 import { floatName, integerText as x } from './registers.js';
 
 /**
- * An instruction as `objdump -d -M no-aliases` prints it, symbols and comments left out: `addi sp,sp,-16`, `jal ra,80200010`. Compressed
- * ones appear as what they expand to, CSRs by number (`0x300`), unknown ones as data (`.4byte 0x...`).
+ * An instruction as `objdump -d -M no-aliases` prints it, without symbols and comments: `addi sp,sp,-16`, `jal
+ * ra,80200010`. Compressed ones appear expanded, CSRs by number (`0x300`), unknown ones as data (`.4byte 0x...`).
  */
 export function textOf(instruction: Instruction, pc: Addr): string {
   const { op } = instruction;

@@ -9,10 +9,11 @@ import type { LoadOp, StoreOp } from './opcodes.js';
 import { FP, integerName, SP } from './registers.js';
 
 /**
- * Carries an instruction out by register and memory writes. Covered: integer arithmetic, jumps, branches, and loads and stores of the
- * stack. Left to a single-step: CSRs, traps, fences, atomics, floating point, and accesses through other registers than sp and s0, since
- * a device register must not be touched with another width or twice. Where s0 is not a frame pointer but holds some address, that is
- * seen at the hit: an address outside the stack has no effects, so the caller steps.
+ * Emulates an instruction by register and memory writes. Covered: integer arithmetic, jumps, branches, and loads and
+ * stores of the stack. Left to a single-step: CSRs, traps, fences, atomics, and floating point. Accesses through
+ * registers other than sp and s0 are also stepped, because a device register must not be accessed with another width
+ * or twice. If s0 is not a frame pointer but holds some address, the hit shows it: an address outside the stack has
+ * no effects, so the caller steps.
  */
 export function emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined {
   const instruction = decode(code);
@@ -60,7 +61,7 @@ function carry(instruction: Instruction, pc: Addr): EmulatedEffects | undefined 
   }
 }
 
-/** Effects that follow from up to two source registers alone; x0 reads as zero. */
+/** Effects that follow from at most two source registers; x0 reads as zero. */
 function from(sources: readonly number[], effects: (a: bigint, b: bigint) => Effects): EmulatedEffects {
   const [first = 0, second = 0] = sources;
   return {
@@ -93,7 +94,7 @@ const loadShapes: Readonly<Record<LoadOp, { readonly size: number; readonly sign
 };
 const storeSizes: Readonly<Record<StoreOp, number>> = { sb: 1, sh: 2, sw: 4, sd: 8 };
 
-/** Where an access through sp or s0 goes; undefined when that is not the stack, or a register is not known. */
+/** The address of an access through sp or s0; undefined if it is not on the stack, or a register is not known. */
 function stackAddress(registers: RegisterReader, base: number, offset: number): Addr | undefined {
   const sp = read(registers, SP);
   const from = read(registers, base);

@@ -39,7 +39,7 @@ export function ends(code: Uint8Array, start: Addr, options: ExitOptions): reado
   return found;
 }
 
-/** What a compiler may put last: a jump, a call that does not return, or a trap. */
+/** What a compiler may put last: a jump, a noreturn call, or a trap. */
 function mayEnd({ form }: Instruction): boolean {
   return form === 'jump' || form === 'jump-register' || form === 'system' || form === 'unknown';
 }
@@ -65,11 +65,11 @@ interface Surroundings extends ExitOptions {
   readonly code: Uint8Array;
   readonly start: Addr;
   readonly targets: readonly Target[];
-  /** From where nothing is taken yet. */
+  /** The first byte that is not patched yet. */
   readonly free: number;
 }
 
-/** The jump for the end at `index`: as late as it fits, with nops behind it that nobody comes to. */
+/** The jump for the exit at `index`: as late as it fits, followed by nops that are never run. */
 function endAt(
   body: readonly Placed[],
   index: number,
@@ -94,7 +94,7 @@ function endAt(
   while (first > 0 && (body[first] as Placed).offset + patchLength > room) first--;
   const from = (body[first] as Placed).offset;
   if (from + patchLength > room || from < free) return { refused: `there is no room for a jump at ${where}` };
-  // Behind the jump, too: who comes to the last instruction itself would leave unseen.
+  // Also behind the jump: a branch to the last instruction itself would leave unseen.
   const taken = Math.max(from + patchLength, last.offset + last.instruction.length);
   const inside = targets.find(({ to }) => to > from && to < taken);
   if (inside) return { refused: `a branch ${inside.from} bytes into it leads into the jump for ${where}` };
@@ -127,7 +127,7 @@ function endAt(
     leave(at) {
       const assembler = new Assembler(at);
       if (tail === undefined) return assembler.finish();
-      // `tail` is auipc t1; jr t1: where the linker has made one jump of it, t1 is free all the same.
+      // `tail` is auipc t1; jr t1. If the linker has relaxed it to one jump, t1 is free all the same.
       if (last.instruction.form === 'jump') assembler.jumpFar(tail, T1);
       else assembler.raw(bytes);
       return assembler.finish();

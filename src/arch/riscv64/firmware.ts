@@ -1,5 +1,5 @@
-// A hart in machine mode, below a kernel in supervisor mode: what the kernel's registers are. mstatus 12:11 (MPP)
-// tells who was interrupted (RISC-V Privileged Architecture), OpenSBI keeps the registers (include/sbi/sbi_trap.h,
+// A hart in machine mode, below a kernel in supervisor mode: finds the kernel's registers. mstatus 12:11 (MPP) tells
+// what was interrupted (RISC-V Privileged Architecture), OpenSBI saves the registers (include/sbi/sbi_trap.h,
 // firmware/fw_base.S):
 //
 //   mscratch -> scratch area; right below it, on the stack, struct sbi_trap_regs, in newer versions with more behind it
@@ -26,12 +26,12 @@ export const belowFirmware: BelowFirmware = {
   async find(registers, physical) {
     if (registers.register('priv') !== MACHINE) return undefined;
     const [mepc, mstatus, delegated] = ['mepc', 'mstatus', 'medeleg'].map((name) => registers.register(name));
-    // Who hands no trap on has no supervisor mode below: it is the kernel itself.
+    // Firmware that delegates no traps has no supervisor mode below: it is the kernel itself.
     if (!delegated) return undefined;
     if (mepc === undefined || mstatus === undefined || privilegeBefore(mstatus) === MACHINE) return { from: 'nowhere' };
     const saved = await savedRegisters(registers, physical, mepc, mstatus);
     const known = new Map(saved ?? []);
-    // Control registers are what they were; those of the supervisor tell where it was interrupted.
+    // Control registers are unchanged; those of the supervisor show where it was interrupted.
     const register = (name: string): bigint | undefined => {
       if (name === 'pc') return mepc;
       if (name === 'priv') return privilegeBefore(mstatus);
@@ -48,7 +48,7 @@ function privilegeBefore(mstatus: bigint): bigint {
   return (mstatus >> 11n) & 3n;
 }
 
-/** By name; undefined where they are not found, or may be those of an earlier trap. */
+/** By name; undefined if they are not found, or may belong to an earlier trap. */
 async function savedRegisters(
   registers: RegisterReader,
   physical: MemoryReader,

@@ -13,7 +13,7 @@ import { reset } from './reset.js';
 import { systemRegisters } from './system-registers.js';
 import { probeCode } from './trampoline.js';
 
-/** 64-bit RISC-V, little-endian, as the RISC-V ELF psABI calls and numbers things. */
+/** 64-bit RISC-V, little-endian, with the calls and numbers of the RISC-V ELF psABI. */
 export const riscv64: CompleteArchitecture = {
   name: 'riscv64',
   elfMachine: 243,

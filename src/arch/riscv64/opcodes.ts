@@ -1,6 +1,7 @@
 /**
- * The RISC-V Instruction Set Manual, volume I, "RV32/64G Instruction Set Listings": operation names by their function fields. Covered:
- * RV64I, M, A, the loads and stores of F and D, Zicsr, Zifencei, and the supervisor and machine instructions of volume II.
+ * The RISC-V Instruction Set Manual, volume I, "RV32/64G Instruction Set Listings": operation names by their function
+ * fields. Covered are RV64I, M, A, the loads and stores of F and D, Zicsr, Zifencei, and the supervisor and machine
+ * instructions of volume II.
  */
 const none = undefined;
 

@@ -3,7 +3,7 @@ import type { Displaced, FunctionExit, Hop } from '../inject/probe-code.js';
 import { Assembler, cAddiSp, cLdsp0, cSdsp0, T0 } from './assembler.js';
 import { decode } from './decode.js';
 
-/** The jump over a function's start, or one of its ends. */
+/** The jump that replaces a function's start, or one of its exits. */
 export function patch(displaced: Displaced | FunctionExit, to: Addr): Uint8Array {
   const assembler = new Assembler(displaced.start);
   if (displaced.kind === 'near') assembler.jumpNear(to);
@@ -23,7 +23,7 @@ export function patchTarget(code: Uint8Array, start: Addr): Addr | undefined {
 
 /** Bytes of stack that a hop takes: t0 at the lowest. */
 export const HOP_FRAME = 16;
-/** Where the trampoline comes back to, from the hop's start. */
+/** Where the trampoline comes back to, as an offset from the hop's start. */
 export const HOP_BACK = 12;
 
 function head(at: Addr, to: Addr): Uint8Array {
@@ -33,7 +33,7 @@ function head(at: Addr, to: Addr): Uint8Array {
   return assembler.finish();
 }
 
-/** Everything is again as it was before the hop. */
+/** The state is again as it was before the hop. */
 export function endHop(assembler: Assembler): void {
   assembler.emitCompressed(cLdsp0(T0), cAddiSp(HOP_FRAME));
 }

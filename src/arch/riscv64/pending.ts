@@ -38,15 +38,16 @@ import { SP } from './registers.js';
 import { original, type TrampolineFrame } from './trampoline-frame.js';
 
 /**
- * Calls that pend, as `PendingCall` draws it. All these exchanges are of HEAD, and HEAD may come back to a value that it had while calls pend and
- * vanish; but the claim in it never does, only who is locked changes itself, and what is pending is its own call's to take away.
+ * Calls that pend, as `PendingCall` draws it. ABA: HEAD may repeat while calls pend and vanish, but never with the
+ * same claim. Only the locker clears `locked`; only the owning call clears `pending`. So each exchange of HEAD is
+ * safe.
  */
 const toPending = headFlag.pending - headFlag.locked;
 
-/** What makes room in the trampoline's code: called last. */
+/** Makes space in the trampoline's code: called last. */
 export type Rarely = () => void;
 
-/** An entry's record, pending or claimed. From the control block's address in t0; afterwards t0 to t3 hold anything. */
+/** An entry's record, pending or claimed. In: t0 = the control block's address. Clobbers t0 to t3. */
 export function pend(assembler: Assembler, frame: TrampolineFrame, record: RecordCode, dropped: Label): Rarely {
   const { ring, fields } = record;
   const pending = pendingOf(ring);
@@ -93,7 +94,10 @@ export function pend(assembler: Assembler, frame: TrampolineFrame, record: Recor
   };
 }
 
-/** At an exit: goes to `vanished` where the call still pends and was short. From the control block's address in t0, which stays. */
+/**
+ * At an exit: goes to `vanished` if the call still pends and was short. In: t0 = the control block's address, which
+ * is kept.
+ */
 export function vanish(
   assembler: Assembler,
   frame: TrampolineFrame,
@@ -124,14 +128,14 @@ export function vanish(
   };
 }
 
-/** The time to t3 and to the control block. */
+/** Stores the time in t3 and in the control block. */
 function putTime(assembler: Assembler, frame: TrampolineFrame, { from }: TimeField): void {
   assembler.emit(sd(sourceValue(assembler, frame, from), T0, controlBlock.ended));
 }
 
 /**
- * Comes with the control block's address in t0, HEAD's value with a claim that has room in t1 and the link in t3, and returns to the link, whether it has
- * moved the record to the ring or somebody else has. Overwrites t1 and t2, and t4 and t5 for a while.
+ * In: t0 = the control block's address, t1 = HEAD (pending bit set, room available), t3 = return address. Moves the
+ * pending record into the ring unless another writer did, and returns to t3. Clobbers t1 and t2; saves t4 and t5.
  */
 export function flush(at: Addr, ring: Omit<RingGeometry, 'wait'>): Uint8Array {
   const { record } = pendingOf(ring);

@@ -6,8 +6,8 @@ import { decode, type Instruction } from './decode.js';
 import { FP, RA, SP } from './registers.js';
 
 /**
- * RISC-V frames from code: RISC-V ELF psABI, "Integer Register Convention", "Frame Pointer Convention" and "DWARF Register Numbers"
- * (CSRs are 4096 + their number).
+ * RISC-V frames from code: RISC-V ELF psABI, "Integer Register Convention", "Frame Pointer Convention" and "DWARF
+ * Register Numbers" (CSRs are 4096 + their number).
  *
  *     CFA ->  | caller's frame |
  *      -8     | ra             |
@@ -17,7 +17,7 @@ const CSR = 4096;
 const csrs = { sscratch: 0x140, sepc: 0x141, mscratch: 0x340, mepc: 0x341 } as const;
 const T0 = 5;
 
-/** States have an index for x0 to x31, then one for each CSR that saves or swaps something at a trap. */
+/** States have an index for x0 to x31, then one for each CSR that a trap saves or swaps. */
 const SSCRATCH = 32;
 const SEPC = 33;
 const MSCRATCH = 34;
@@ -130,7 +130,7 @@ function execute(instruction: Instruction, state: FrameState, at: number): Outco
     case 'system':
       return system(instruction.op, state);
     case 'unknown':
-      // All zeros and `csrrw x0, cycle, x0` are the two spellings of unimp; a number that is no instruction is data.
+      // All zeros and `csrrw x0, cycle, x0` are the two spellings of unimp. A number that is no instruction is data.
       return instruction.bits === 0 || instruction.bits === 0xc000_1073 ? stop : { next: state, kind: 'plain' };
   }
 }
@@ -153,7 +153,10 @@ function immediate(
   }
 }
 
-/** What a register held at entry comes back unchanged. A pointer into the frame may have been changed by who was given its address. */
+/**
+ * A register's entry value is restored unchanged. A pointer into the frame may have been changed by code that was
+ * given its address.
+ */
 function loaded(state: FrameState, address: Value | undefined, rd: number): Value | undefined {
   const value = state.load(address);
   return value?.offset === 0 || rd === SP || rd === FP ? value : undefined;
@@ -168,7 +171,10 @@ function register(op: string, a: Value | undefined, b: Value | undefined): Value
   return a.base === b.base ? { base: CONSTANT, offset: a.offset - b.offset } : undefined;
 }
 
-/** A call may change what no function has to keep. One that links through another register is a helper of the prologue's own. */
+/**
+ * A call may change the registers that no function has to keep. A call that links through another register calls a
+ * helper of the prologue.
+ */
 function afterCall(state: FrameState, link: number): FrameState {
   return link === RA ? state.without(clobbered) : state.without([link, ...clobbered]);
 }
@@ -176,7 +182,7 @@ function afterCall(state: FrameState, link: number): FrameState {
 function jumpRegister({ rd, rs1, imm }: Extract<Instruction, { form: 'jump-register' }>, state: FrameState): Outcome {
   if (rd !== 0) return { next: afterCall(state, rd), kind: 'call' };
   if (rs1 === RA || rs1 === T0) return stop;
-  // `auipc` and `jr` together: a jump that is too far for one instruction.
+  // `auipc` and `jr` together are a jump that is too far for one instruction.
   const target = plus(state.values[rs1], imm);
   if (target?.base === ADDRESS) return { next: undefined, target: { offset: target.offset, state }, kind: 'plain' };
   return { next: undefined, kind: 'indirect' };
@@ -212,15 +218,15 @@ function system(op: Extract<Instruction, { form: 'system' }>['op'], state: Frame
   switch (op) {
     case 'sret':
     case 'mret':
-      // The handler is entered with all registers, ra too, still the interrupted code's.
+      // At the handler's entry all registers, ra too, are still those of the interrupted code.
       return { next: undefined, kind: 'trap-return', trap: { back: op === 'sret' ? SEPC : MEPC, entry: undefined } };
     case 'dret':
       return stop;
     case 'ebreak':
-      // Linux's WARN goes on behind it, its BUG does not.
+      // After Linux's WARN the code goes on, after its BUG it does not.
       return { next: state, kind: 'breakpoint' };
     case 'ecall':
-      // The SBI and Linux both answer in a0 and a1 and keep the rest.
+      // The SBI and Linux both answer in a0 and a1 and keep the other registers.
       return { next: state.without([10, 11]), kind: 'plain' };
     default:
       return { next: state, kind: 'plain' };

@@ -35,8 +35,8 @@ import { RA, SP, TP } from './registers.js';
 import { original, registerNamed, type TrampolineFrame } from './trampoline-frame.js';
 
 /**
- * The part of a trampoline that writes a record, as `probe-code.ts` draws it. t0 is the control block's address, t1 the claim, t2 the
- * record, t3 for anything; once the control block was read t0 is for anything too.
+ * The part of a trampoline that writes a record, as `probe-code.ts` draws it. t0 = the control block's address, t1 =
+ * the claim, t2 = the record; t3 is free. Once the control block was read, t0 is free too.
  */
 export interface RecordCode {
   readonly ring: RingGeometry;
@@ -44,7 +44,7 @@ export interface RecordCode {
   readonly outerCopy: OuterCopy | undefined;
 }
 
-/** What `wait` goes on with: `again`, or `dropped` 4 bytes further. */
+/** Where `wait` goes on: at `again`, or at `dropped` 4 bytes further. */
 export const LINK = T3;
 
 const READS = 2;
@@ -52,7 +52,7 @@ const WRITES = 1;
 /** The largest step of an addi that is a power of two. */
 const STEP = 1024;
 
-/** Throws RangeError where a record does not fit its slot, or the ring is none. */
+/** Throws RangeError if a record does not fit its slot, or if the ring's sizes are invalid. */
 export function checkRecord({ ring, fields, outerCopy }: RecordCode): void {
   const { slotShift, segmentShift, countShift } = ring;
   const geometry = slotShift >= 3 && slotShift <= 11 && segmentShift >= slotShift && segmentShift <= 48;
@@ -79,8 +79,9 @@ export interface ClaimLabels {
 }
 
 /**
- * From the control block's address in t0 to a claim in t1 and the record's address in t2. Every load-reserved is followed by a
- * store-conditional on every way, so that no reservation is left over for code that this one interrupted.
+ * In: t0 = the control block's address. Out: t1 = the claim, t2 = the record's address. On every way, each
+ * load-reserved is followed by a store-conditional, so that no reservation is left over for the code that this code
+ * interrupted.
  */
 export function claim(assembler: Assembler, ring: RingGeometry): ClaimLabels {
   const { slotShift } = ring;
@@ -108,12 +109,12 @@ export function claim(assembler: Assembler, ring: RingGeometry): ClaimLabels {
 /** The claim's bits in a value of HEAD. */
 export const CLAIM = -4;
 
-/** What was loaded before was loaded before what is loaded from here on. */
+/** Orders earlier loads before later loads. */
 export function inOrder(assembler: Assembler): void {
   assembler.emit(fence(READS, READS));
 }
 
-/** From the control block's address in t0 and a claim in t1 to its segment's address in t2. */
+/** In: t0 = the control block's address, t1 = a claim. Out: t2 = its segment's address. */
 export function segmentOf(
   assembler: Assembler,
   { segmentShift, countShift }: Pick<RingGeometry, 'segmentShift' | 'countShift'>,
@@ -125,7 +126,7 @@ export function segmentOf(
   }
 }
 
-/** From the segment's address in t2 to that of the slot of the claim in t1. */
+/** In: t1 = a claim, t2 = its segment's address. Out: t2 = the slot's address. */
 export function slotOf(
   assembler: Assembler,
   { segmentShift }: Pick<RingGeometry, 'segmentShift'>,
@@ -135,7 +136,9 @@ export function slotOf(
   assembler.emit(left, right, add(T2, T2, temporary));
 }
 
-/** Adds to HEAD where it still is what t1 says; else goes to `moved`, where the value in `temporary` is to be stored once more. */
+/**
+ * Adds to HEAD if it still equals t1; else goes to `moved`, where the value in `temporary` must be stored once more.
+ */
 export function exchangeHead(assembler: Assembler, temporary: number, by: number, moved: Label): void {
   const reserve = assembler.label();
   assembler.place(reserve);
@@ -148,8 +151,8 @@ export function exchangeHead(assembler: Assembler, temporary: number, by: number
 }
 
 /**
- * The rare ways of a claim: another writer was faster (what it wrote is stored once more, or not at all), or the ring is full, or a call is pending: when
- * that is in the ring it goes on at `flushed`.
+ * The rare ways of a claim. Another writer was faster: its value is stored once more, or not at all. The ring is
+ * full: waits. A call is pending: goes on at `flushed` once that call's record is in the ring.
  */
 export function claimRarely(
   assembler: Assembler,
@@ -171,7 +174,7 @@ export function claimRarely(
   assembler.jump(flushed);
 }
 
-/** Fills the claimed record and commits it. Afterwards t0 and t3 hold anything. */
+/** Fills the claimed record and commits it. Clobbers t0 and t3. */
 export function fillRecord(assembler: Assembler, frame: TrampolineFrame, record: RecordCode): void {
   fillFields(assembler, frame, record);
   commit(assembler);
@@ -204,7 +207,7 @@ export function putField(assembler: Assembler, frame: TrampolineFrame, field: Re
 export const timeCsrs = { cycle: 0xc00, time: 0xc01 } as const;
 const MHARTID = 0xf14;
 
-/** The register that has the value, t3 where it must be made. */
+/** The register that has the value; t3 if the value must be loaded or computed. */
 export function sourceValue(
   assembler: Assembler,
   frame: TrampolineFrame,
@@ -306,10 +309,13 @@ function putLoads(assembler: Assembler, frame: TrampolineFrame, { base, align, l
   assembler.place(done);
 }
 
-/** See `ProbeCode.outerCopySteps`: what {@link copyOuter} carries out. */
+/** See `ProbeCode.outerCopySteps`: the instructions of {@link copyOuter}. */
 export const outerCopySteps = { beforeTime: true, closed: 2, listed: 8, each: 9 } as const;
 
-/** Byte by byte, by the list at `outerPlan`: t3 in the list, t4 the Future, t5 bytes left, t0 in the record. */
+/**
+ * Byte by byte, by the list at `outerPlan`. t3 = place in the list, t4 = the Future, t5 = bytes left, t0 = place in
+ * the record.
+ */
 function copyOuter(assembler: Assembler, { at, room }: OuterCopy): void {
   const next = assembler.label();
   const done = assembler.label();

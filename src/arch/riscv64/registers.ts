@@ -1,8 +1,9 @@
 import type { RegisterDefaults } from '../registers.js';
 
 /**
- * RISC-V ELF psABI: "Register Convention" (names), "DWARF Register Numbers". x8 is `fp` in every stub's target description and `s0` in
- * every assembler: the first name is the one used towards a stub, the second only in text. CSRs (DWARF 4096 to 8191) have no fixed names.
+ * RISC-V ELF psABI: "Register Convention" (names), "DWARF Register Numbers". x8 is `fp` in every stub's target
+ * description and `s0` in every assembler. The first name is used towards a stub, the second only in text. CSRs
+ * (DWARF 4096 to 8191) have no fixed names.
  */
 const integer =
   'zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6'.split(' ');
@@ -26,7 +27,7 @@ export const SP = 2;
 export const TP = 4;
 export const FP = 8;
 
-/** x0 to x31 by the name that target descriptions use; the number must be 0 to 31. */
+/** x0 to x31 by their target-description names; the number must be 0 to 31. */
 export function integerName(number: number): string {
   return integer[number] as string;
 }

@@ -7,8 +7,8 @@ import { textOf } from './disassembly.js';
 import { RA, SP } from './registers.js';
 
 /**
- * Takes the first instructions out of a function, so that they can be carried out elsewhere. Of RISC-V instructions only auipc, branches
- * and jumps know where they stand; these are rebuilt, all others are copied byte by byte.
+ * Takes the first instructions out of a function, so that they can be run elsewhere. Of RISC-V instructions only
+ * auipc, branches and jumps depend on their address. These are rebuilt, all others are copied byte by byte.
  *
  *     near  jal x0               4 bytes, reaches 1 MiB, keeps every register
  *     far   auipc t0; jalr x0    8 bytes, reaches 2 GiB, destroys t0
@@ -20,7 +20,7 @@ export interface Placed {
   readonly offset: number;
 }
 
-/** Puts one displaced instruction at its new place, in as many bytes wherever that is. */
+/** Writes one displaced instruction at its new place, in the same number of bytes everywhere. */
 export type Move = (assembler: Assembler) => void;
 
 export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal {
@@ -48,7 +48,7 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
   return new Taken(kind, start, length, first, moves, hookRefusal(body, targets));
 }
 
-/** Thousands are made: an object with functions of its own costs several times as much. */
+/** A class, because thousands are made: an object with functions of its own costs several times as much. */
 class Taken implements Displaced {
   readonly kind: PatchKind;
   readonly start: Addr;
@@ -107,7 +107,10 @@ export interface Decoded {
 
 let last: { readonly code: Uint8Array; readonly found: Decoded } | undefined;
 
-/** A function's instructions and where they lead: one is asked several things, and then the next. Its bytes never change. */
+/**
+ * A function's instructions and where they lead. Kept for the last function, because several questions about one
+ * function follow each other. Its bytes never change.
+ */
 export function decoded(code: Uint8Array): Decoded {
   if (last?.code === code) return last.found;
   const body = decodeAll(code);
@@ -116,7 +119,7 @@ export function decoded(code: Uint8Array): Decoded {
   return found;
 }
 
-/** From the start to where the bytes end or hold no instruction of a known length any more. */
+/** From the start to where the bytes end or have no instruction of known length. */
 export function decodeAll(code: Uint8Array): Placed[] {
   const body: Placed[] = [];
   for (let offset = 0; ; ) {
@@ -135,7 +138,7 @@ export interface Target {
   readonly link: boolean;
 }
 
-/** Where the function's own direct jumps, branches and calls lead, pairs of auipc and jalr among them. */
+/** Targets of the function's own direct jumps, branches and calls, including pairs of auipc and jalr. */
 export function targetsOf(body: readonly Placed[]): Target[] {
   const targets: Target[] = [];
   for (const [index, { instruction, offset }] of body.entries()) {
@@ -164,7 +167,7 @@ function ownStack(body: readonly Placed[]): string | undefined {
   return setsUp ? 'it sets the stack pointer up, so there may be no stack at its start' : undefined;
 }
 
-/** Why t0 cannot be given up: the function was handed something in it, or its first instructions set it. */
+/** Why t0 is in use: the caller passed something in it, or the first instructions set it. */
 function needsT0(body: readonly Placed[], first: readonly Placed[]): string | undefined {
   if (returnsFromTrap(body)) return 'it returns from a trap, so every register is in use at its start';
   if (first.some(({ instruction }) => writes(instruction, T0))) return 'its first instructions set t0';
@@ -174,7 +177,7 @@ function needsT0(body: readonly Placed[], first: readonly Placed[]): string | un
 export const returnsFromTrap = (body: readonly Placed[]): boolean =>
   body.some(({ instruction: { op } }) => op === 'mret' || op === 'sret' || op === 'dret');
 
-/** A frame that is pushed for a return which never comes would be found by somebody else. */
+/** Other code would find a frame that is pushed for a return which never comes. */
 function hookRefusal(body: readonly Placed[], targets: readonly Target[]): string | undefined {
   if (returnsFromTrap(body)) return 'it returns from a trap, not to a return address';
   if (targets.some(isLoop)) return 'it loops to its first instruction, and every turn would push another frame';
@@ -184,7 +187,10 @@ function hookRefusal(body: readonly Placed[], targets: readonly Target[]): strin
   return throughT0 && readsAtStart(body, T0) ? 'it was called with its return address in t0' : undefined;
 }
 
-/** Whether the register is read on some way from the start before it is written; a call counts as a write, as the psABI has it. */
+/**
+ * Whether the register is read on some way from the start before it is written. A call counts as a write, by the
+ * psABI.
+ */
 function readsAtStart(body: readonly Placed[], register: number): boolean {
   if (!body.some(({ instruction }) => reads(instruction, register))) return false;
   const byOffset = new Map(body.map((placed) => [placed.offset, placed]));
@@ -212,22 +218,22 @@ export function reads(instruction: Instruction, register: number): boolean {
   return instruction.form !== 'float-store' && 'rs2' in instruction && instruction.rs2 === register;
 }
 
-/** What is not decoded (floating-point arithmetic) may read and write the integer registers of those numbers. */
+/** Floating-point arithmetic is not decoded. It may read and write the integer registers of those numbers. */
 function writes(instruction: Instruction, register: number): boolean {
   if (instruction.form === 'unknown') return ((instruction.bits >> 7) & 31) === register;
   return instruction.form !== 'float-load' && 'rd' in instruction && instruction.rd === register;
 }
 
-/** MADD, MSUB, NMSUB, NMADD and OP-FP: floating-point arithmetic, none of which knows the pc. */
+/** MADD, MSUB, NMSUB, NMADD and OP-FP: floating-point arithmetic that never depends on the pc. */
 const floatOpcodes: ReadonlySet<number> = new Set([0x43, 0x47, 0x4b, 0x4f, 0x53]);
 
-/** The rest of a sentence that says why it cannot be carried out before a jump back through a hop. */
+/** The end of a sentence that says why it cannot be run before a jump back through a hop. */
 function movesStack(instruction: Instruction): string | undefined {
   const extendsFrame = instruction.form === 'immediate' && instruction.op === 'addi' && instruction.rs1 === SP;
   return writes(instruction, SP) && !extendsFrame ? 'changes stacks, and the jump back may need one' : undefined;
 }
 
-/** How an instruction is carried out elsewhere, or the rest of a sentence that says why it cannot. */
+/** How an instruction is run elsewhere, or the end of a sentence that says why it cannot be. */
 export function moveOf(placed: Placed, at: Addr, kind: PatchKind, code: Uint8Array, displaced: number): Move | string {
   const { instruction, offset } = placed;
   const next = addOffset(at, instruction.length);
@@ -276,7 +282,10 @@ export function moveOf(placed: Placed, at: Addr, kind: PatchKind, code: Uint8Arr
   return (assembler) => assembler.raw(code, offset, end);
 }
 
-/** A call through a register returns to where it would have returned; where that register is the link too, t0 takes its place. */
+/**
+ * A call through a register returns to its original return address. If that register is also the link, t0 is used
+ * instead.
+ */
 function linkedJump(
   instruction: Instruction & { form: 'jump-register' },
   returnAddress: Addr,

@@ -2,8 +2,8 @@ import { type Assembler, addi, ld, sd, T0, T1, T2, T3, T4, T5, T6 } from './asse
 import { integerNumber, SP } from './registers.js';
 
 /**
- * What a trampoline has on the stack while it runs. Nothing is ever stored below sp, so an interrupt's handler may run there at any
- * instruction, and may run trampolines itself.
+ * The stack of a trampoline while it runs. Nothing is ever stored below sp. So an interrupt's handler may use the
+ * stack there at any instruction, and may run trampolines itself.
  *
  *              +------------------+  sp of the function's caller: depth
  *              | (padding)        |
@@ -18,14 +18,14 @@ import { integerNumber, SP } from './registers.js';
  *              +------------------+  sp of the trampoline
  */
 export interface TrampolineFrame {
-  /** Where registers' values lie that the trampoline has overwritten, by offset from sp. */
+  /** Offsets from sp of the values of registers that the trampoline has overwritten. */
   readonly saved: ReadonlyMap<number, number>;
   /** Offset of the hook frame. */
   readonly frame: number;
   /** How many kept registers may be read: none at an entry. */
   readonly kept: number;
   readonly depth: number;
-  /** A register whose value is gone: t0 behind a far patch. */
+  /** A register whose value is lost: t0 behind a far patch. */
   readonly lost: number | undefined;
 }
 
@@ -36,7 +36,7 @@ export function hookFrameSize(kept: number, nesting: boolean): number {
   return 16 * Math.ceil((1 + kept + (nesting ? 2 : 0)) / 2);
 }
 
-/** Where the saved registers lie; `extra` for t4 to t6. */
+/** Where the saved registers lie; `extra` is for t4 to t6. */
 export function slots(extra: boolean): { readonly saved: ReadonlyMap<number, number>; readonly size: number } {
   const size = extra ? 64 : 32;
   const saved = new Map([
@@ -49,14 +49,14 @@ export function slots(extra: boolean): { readonly saved: ReadonlyMap<number, num
   return { saved, size };
 }
 
-/** A register by its target-description name. Throws RangeError for one that is no integer register. */
+/** A register by its target-description name. Throws RangeError if it is no integer register. */
 export function registerNamed(name: string): number {
   const register = integerNumber(name);
   if (register === undefined) throw new RangeError(`${name} is no integer register`);
   return register;
 }
 
-/** The register that holds what the named one held before the trampoline; `temporary` where it must be loaded. */
+/** The register with the value that the named one had before the trampoline; `temporary` if it must be loaded. */
 export function original(assembler: Assembler, frame: TrampolineFrame, register: number, temporary: number): number {
   if (register === frame.lost) throw new RangeError('t0 is gone behind a far patch');
   const slot = frame.saved.get(register);

@@ -35,11 +35,12 @@ import {
 } from './trampoline-frame.js';
 
 /**
- * RISC-V trampolines. They save every register that they use: code of GCC's -fipa-ra keeps values in temporaries across calls of
- * functions that are known not to touch them. Of the stack they use what `trampoline-frame.ts` draws, from sp down, nothing below it.
+ * RISC-V trampolines. They save every register that they use, because GCC's -fipa-ra keeps values in temporaries
+ * across calls of functions that are known not to change them. Their stack is drawn in `trampoline-frame.ts`: from sp
+ * down, nothing below it.
  */
 const MAX_KEPT = 4;
-/** Where a trampoline starts in reach, its end is too. */
+/** If a trampoline's start is in reach, its end is too. */
 const LONGEST = 4096;
 
 function entry(trampoline: EntryTrampoline): Uint8Array {
@@ -50,7 +51,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   const hookSize = hook === undefined ? 0 : hookFrameSize(hook.keep.length, nesting !== undefined);
   const far = displaced.kind === 'far';
   const frame = { saved, frame: size, kept: 0, depth: size + hookSize, lost: far ? T0 : undefined };
-  /** Bytes of stack that were taken already, and are left for the hop to give back. */
+  /** Bytes of stack that are already in use, and that the hop frees later. */
   const hopped = via === 'patch' ? 0 : HOP_FRAME;
   const first = far || hopped !== 0 ? [T1] : [T1, T0];
   const others =
@@ -59,7 +60,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
 
   moveStack(assembler, hopped - frame.depth);
   if (hopped !== 0 && hook !== undefined) {
-    // The hop saved t0 where the hook frame comes to be.
+    // The hop saved t0 where the hook frame will be.
     assembler.emit(ld(T0, SP, frame.depth - HOP_FRAME));
     save(assembler, frame, [T0]);
   }
@@ -127,7 +128,10 @@ function pushHook(assembler: Assembler, frame: TrampolineFrame, { keep, exit }: 
   assembler.loadAddress(RA, exit);
 }
 
-/** Outer is 0 while the pair changes: an interrupt's handler never sees one poll's Future with another's plan. */
+/**
+ * `outer` is 0 while the pair changes, so that an interrupt's handler never sees one poll's Future with another's
+ * plan.
+ */
 function openOuter(
   assembler: Assembler,
   frame: TrampolineFrame,
@@ -206,7 +210,7 @@ function end({ at, ring, fields, end: { before, tail, leave }, exit, hopped }: E
   return assembler.finish();
 }
 
-/** What was open before this call is again; a record of the exit tells of that. */
+/** Restores the poll that was open before this call; a record of the exit refers to that poll. */
 function closeOuter(assembler: Assembler, frame: TrampolineFrame): void {
   const before = frame.frame + 8 * (1 + frame.kept);
   assembler.emit(sd(0, T0, controlBlock.outer));
@@ -215,8 +219,8 @@ function closeOuter(assembler: Assembler, frame: TrampolineFrame): void {
 }
 
 /**
- * Comes with the control block's address in t0, the claim that is too much in t1 and the link in t3, and returns to the link to try
- * again or behind the instruction there to drop the event. Overwrites t2, and t4 for a while.
+ * In: t0 = the control block's address, t1 = the claim beyond the limit, t3 = return address. Returns to t3 to try
+ * again, or behind the instruction there to drop the event. Clobbers t2; saves t4.
  */
 function wait(at: Addr): { readonly code: Uint8Array; readonly breakpoint: Addr } {
   const assembler = new Assembler(at);
@@ -244,7 +248,7 @@ function wait(at: Addr): { readonly code: Uint8Array; readonly breakpoint: Addr 
   return { code: assembler.finish(), breakpoint };
 }
 
-/** `nop` (00000013) and `c.nop` (0001), as many as Linux wants for its `auipc t0; jalr t0, t0`. */
+/** `nop` (00000013) and `c.nop` (0001), as many as Linux needs for its `auipc t0; jalr t0, t0`. */
 function beginsWithNops(code: Uint8Array): boolean {
   const halves = Array.from(
     { length: patchLengths.far / 2 },
@@ -258,7 +262,7 @@ function beginsWithNops(code: Uint8Array): boolean {
 }
 
 /** RISC-V's part of tracing inside the target. */
-/** `mhartid` is for M-mode only: kernels keep what tells harts apart in `tp`, Linux its task. */
+/** `mhartid` is for M-mode only. Kernels identify harts by `tp`; in Linux it points to the task. */
 function hartSource({ cpuInTask }: HartsOfGuest): HartSource | Refusal {
   if (!cpuInTask) return { kind: 'hart', how: 'tp', outside: { kind: 'register', name: 'tp' } };
   const offset = cpuInTask();

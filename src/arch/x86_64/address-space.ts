@@ -3,7 +3,8 @@
 //   CR0.PG 31, CR0.PE 0 | CR4.LA57 12 | EFER.LMA 10, NXE 11 | CR3 51:12 root table
 //   entry 63 XD | 51:12 address | 12 PAT (large pages) | 8 G | 7 PS | 6 D | 5 A | 2 U | 1 W | 0 P
 //
-// Refused: 32-bit and PAE paging. Not read: protection keys, shadow stacks; address bits beyond the machine's own are taken as they are.
+// Refused: 32-bit and PAE paging. Not read: protection keys, shadow stacks; address bits beyond the machine's own are
+// taken as they are.
 import type { Addr } from '../../base/addr.js';
 import type { AddressSpaces } from '../pages/address-space.js';
 import { type Entry, everything, identity, PageWalk, sizeAt } from '../pages/page-walk.js';
@@ -78,7 +79,7 @@ function decodeWith(entry: bigint, level: number, noExecute: boolean): Entry | u
   return base % size === 0n ? { kind: 'leaf', physical: base, rights } : undefined;
 }
 
-/** Global, and accessed and dirty already, so that nothing but us ever writes the entry. */
+/** Global, accessed and dirty from the start, so that only rsptrace ever writes the entry. */
 function encode(physical: Addr, rights: 'code' | 'data'): bigint {
   return physical | P | A | D | PS | G | (rights === 'code' ? 0n : W | XD);
 }

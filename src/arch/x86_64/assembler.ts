@@ -5,12 +5,13 @@ import type { Size } from './operand.js';
 import { RSP } from './registers.js';
 
 /**
- * Intel SDM volume 2, chapter 2 "Instruction Format", the other way round: those instructions of 64-bit mode that trampolines are made of.
+ * Intel SDM volume 2, chapter 2 "Instruction Format". Assembles the instructions of 64-bit mode that trampolines use.
  *
  *     | F0, 66 or 64 | REX | opcode | ModRM | SIB | disp8/32 | immediate |
  *
- * Registers go by their instruction-encoding number, 0 to 15. All jumps and rip-relative operands have 32 bits, so that no length depends
- * on an address. Throws RangeError for what an instruction cannot hold: a displacement, a constant, a target out of reach.
+ * Registers have their instruction-encoding numbers, 0 to 15. All jumps and rip-relative operands have 32 bits, so
+ * that no length depends on an address. Throws RangeError for what an instruction cannot encode: a displacement, a
+ * constant, a target out of reach.
  */
 export type Place =
   | { readonly base: number; readonly offset: number; readonly index?: number; readonly scale?: 1 | 2 | 4 | 8 }
@@ -27,7 +28,7 @@ export class Label {
   offset: number | undefined;
 }
 
-/** What one instruction consists of; `reg` also stands for an opcode's extension. */
+/** The parts of one instruction; `reg` also stands for an opcode's extension. */
 interface Parts {
   readonly prefix?: number;
   readonly size: Size;
@@ -68,7 +69,7 @@ export class Assembler {
     return { at: label };
   }
 
-  /** The code with its literals. Throws RangeError where a target is out of reach. */
+  /** The code with its literals. Throws RangeError if a target is out of reach. */
   finish(): Uint8Array {
     for (const [value, label] of this.#literals) {
       this.bind(label);
@@ -89,7 +90,7 @@ export class Assembler {
     this.#code.raw(bytes, 0, bytes.length);
   }
 
-  /** An instruction with a rip-relative displacement at that byte, which is made to mean `target` here. */
+  /** An instruction with a rip-relative displacement at that byte, which is set to refer to `target` here. */
   relocated(bytes: Uint8Array, displacementAt: number, target: Addr): void {
     const start = this.#code.length;
     this.raw(bytes);
@@ -100,7 +101,7 @@ export class Assembler {
     this.#emit({ size: 8, opcode: [0x89], reg: from, rm: to });
   }
 
-  /** Shortest of the three ways: zero-extended, sign-extended and whole. Leaves flags alone. */
+  /** The shortest of three ways: zero-extended, sign-extended and full. Leaves flags unchanged. */
   constant(to: number, value: bigint): void {
     const wanted = BigInt.asUintN(64, value);
     if (wanted >> 32n === 0n) {
@@ -125,12 +126,12 @@ export class Assembler {
     else if (size === 4) this.#emit({ size: signed ? 8 : 4, opcode: [signed ? 0x63 : 0x8b], reg: to, rm: from });
     else {
       const opcode = (size === 1 ? 0xb6 : 0xb7) + (signed ? 8 : 0);
-      // With REX.W there is a REX, so that numbers 4 to 7 mean the low bytes.
+      // With REX.W there is a REX prefix, so that numbers 4 to 7 mean the low bytes.
       this.#emit({ size: 8, opcode: [0x0f, opcode], reg: to, rm: from });
     }
   }
 
-  /** bsr: the number of the highest bit that is set; of 0 it is undefined. */
+  /** bsr: the number of the highest set bit; undefined for 0. */
   highestBit(to: number, from: number): void {
     this.#emit({ size: 8, opcode: [0x0f, 0xbd], reg: to, rm: from });
   }
@@ -164,7 +165,7 @@ export class Assembler {
     this.#inOpcode(0x58, to, 4);
   }
 
-  /** One of the two is not in memory. A constant is sign-extended from 32 bits where `size` is 8. */
+  /** At least one operand is not in memory. A constant is sign-extended from 32 bits if `size` is 8. */
   arithmetic(operation: Operation, to: Operand, from: Operand | { readonly constant: bigint }, size: Size = 8): void {
     const number = operations.indexOf(operation);
     if (typeof from === 'object' && 'constant' in from) {
@@ -201,7 +202,7 @@ export class Assembler {
     this.#emit({ size: 8, opcode: [0xc1], reg, extended: true, rm: register, immediate: operand });
   }
 
-  /** `lock cmpxchg`: where memory is what rax is, it becomes the register, with ZF; else rax becomes what memory is. */
+  /** `lock cmpxchg`: if memory equals rax, memory becomes the register, with ZF; else rax becomes memory's value. */
   compareExchange(to: Place, register: number): void {
     this.#emit({ prefix: 0xf0, size: 8, opcode: [0x0f, 0xb1], reg: register, rm: to });
   }
@@ -280,7 +281,7 @@ export class Assembler {
     this.#code.byte(0xa2);
   }
 
-  /** From the code's first byte: exact below 2^53. */
+  /** Offset from the code's first byte: exact below 2^53. */
   #distance(to: Addr): number {
     return Number(BigInt.asIntN(64, to - this.#start));
   }
@@ -367,7 +368,7 @@ function offsetOf({ offset }: Label): number {
   return offset;
 }
 
-/** A value that an operation of `size` bytes takes from `bytes` bytes, sign-extended. */
+/** A value that an operation of `size` bytes reads from `bytes` bytes, sign-extended. */
 function immediate(value: bigint, size: Size, bytes: number): { value: bigint; bytes: number } {
   if (BigInt.asUintN(8 * size, value) !== value && !fits(value, 8 * size)) {
     throw new RangeError(`${value} has more than ${size} bytes`);

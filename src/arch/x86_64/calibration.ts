@@ -1,7 +1,7 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { CounterCalibration } from '../inject/probe-code.js';
 
-/** Ticks a second of the ACPI PM timer (ACPI 6.5, 4.8.3.3), and the port where QEMU's and most PC machines have it. */
+/** Ticks of the ACPI PM timer per second (ACPI 6.5, 4.8.3.3), and its port on QEMU's and most PC machines. */
 const pmHz = 3_579_545;
 const pmPort = 0x608;
 /** 5 ms: the timer's resolution is then less than a ten-thousandth. */
@@ -38,7 +38,7 @@ export const calibration: CounterCalibration = {
     return { bytes: Uint8Array.from(code), breakpoint: addOffset(at, code.length - 1) };
   },
   changes: ['rax', 'rcx', 'rdx', 'r8', 'rip', 'eflags'],
-  // The interrupt flag: nothing else must run meanwhile.
+  // The interrupt flag: nothing else may run meanwhile.
   begin: (register) => (register.name === 'eflags' ? register.value & ~0x200n : undefined),
   result: (registers) => {
     const [end, start, ticks] = [registers.register('rdx'), registers.register('r8'), registers.register('rcx')];

@@ -3,8 +3,9 @@ import type { Assembler, Label } from './assembler.js';
 import { numberOf } from './registers.js';
 
 /**
- * Goes to `otherwise` where the register's low bytes do not compare so with the value; both are taken as numbers, so one that the size
- * cannot hold is larger or smaller than all. Changes flags only: a value of more than 32 bits is compared in memory behind the code.
+ * Goes to `otherwise` if the comparison of the register's low bytes with the value fails. Both are compared as
+ * numbers, so a value that the size cannot hold is larger or smaller than all. Changes flags only: a value of more
+ * than 32 bits is compared in memory behind the code.
  */
 export function compare(code: Assembler, { register, size, signed, op, value }: Condition, otherwise: Label): void {
   const number = numberOf(register);
@@ -12,7 +13,7 @@ export function compare(code: Assembler, { register, size, signed, op, value }: 
   const bits = 8 * size;
   const held = signed ? BigInt.asIntN(bits, value) : BigInt.asUintN(bits, value);
   if (held !== value) {
-    // Out of range, and on the side that its sign tells.
+    // Out of range, on the side given by its sign.
     const always = op === 'ne' || (value > 0n ? op === 'lt' || op === 'le' : op === 'gt' || op === 'ge');
     if (!always) code.jump(otherwise);
     return;

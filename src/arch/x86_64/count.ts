@@ -3,7 +3,10 @@ import { type Assembler, Label } from './assembler.js';
 import { RAX, RCX, RSP } from './registers.js';
 import { general } from './stack.js';
 
-/** Adds one to a counter, or to the one of a histogram that the register tells. All registers are the function's own before and after. */
+/**
+ * Adds one to a counter, or to the counter of a histogram that the register selects. All registers keep the
+ * function's values.
+ */
 export function countUp(code: Assembler, { at, by }: Counter): void {
   if (by === undefined) {
     code.increment({ at });

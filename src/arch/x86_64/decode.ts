@@ -2,9 +2,9 @@ import { type Addr, addr } from '../../base/addr.js';
 import { partMissing, RsptraceError } from '../../base/errors.js';
 
 /**
- * Decodes any x86 instruction of 64-bit mode with Capstone 5.0 (capstone.h `cs_insn` and `cs_detail`; x86.h `cs_x86`, `cs_x86_op`,
- * `cs_x86_encoding`). Its package gives text only: operands and groups are read from the WebAssembly heap, where the structures lie like
- * this (wasm32):
+ * Decodes any x86 instruction of 64-bit mode with Capstone 5.0 (capstone.h `cs_insn` and `cs_detail`; x86.h `cs_x86`,
+ * `cs_x86_op`, `cs_x86_encoding`). Its package gives text only. So operands and groups are read from the WebAssembly
+ * heap, where the structures have this layout (wasm32):
  *
  *     cs_insn    16 size u16 | 42 mnemonic[32] | 74 op_str[160] | 236 detail *
  *     cs_detail  75 groups u8[8] | 83 groups_count u8 | 88 cs_x86
@@ -14,23 +14,29 @@ import { partMissing, RsptraceError } from '../../base/errors.js';
  * Those offsets hold for one engine version, so any other is refused.
  */
 export interface Instruction {
-  /** Intel mnemonic, with a prefix where one is meaningful (`lock cmpxchg`); `unknown` for bytes that are no instruction. */
+  /**
+   * Intel mnemonic, with a prefix where one is meaningful (`lock cmpxchg`); `unknown` for bytes that are no
+   * instruction.
+   */
   readonly op: string;
   readonly length: number;
   readonly operands: readonly Operand[];
   readonly flow: Flow;
   /** Where a direct jump, branch or call goes. */
   readonly target: Addr | undefined;
-  /** Bytes before the displacement of its memory operand; 0 where it has none. */
+  /** Bytes before the displacement of its memory operand; 0 if it has none. */
   readonly displacementAt: number;
   /** As Capstone prints it: `mov rax, qword ptr [rsp - 0x18]`. */
   readonly text: string;
 }
 
-/** What comes after it: the next instruction, always or never or perhaps the target, or a handler. */
+/** What is run after it: the next instruction, the target, one of both, or a handler. */
 export type Flow = 'next' | 'jump' | 'branch' | 'call' | 'return' | 'interrupt';
 
-/** `size` is in bytes; registers by Intel's names. An immediate is sign-extended; that of a direct jump is the target itself. */
+/**
+ * `size` is in bytes; registers have Intel's names. An immediate is sign-extended; that of a direct jump is the
+ * target itself.
+ */
 export type Operand =
   | { readonly kind: 'register'; readonly name: string; readonly size: number }
   | { readonly kind: 'immediate'; readonly value: bigint; readonly size: number }
@@ -54,7 +60,7 @@ interface Heap {
 interface Engine {
   readonly heap: Heap;
   readonly handle: number;
-  /** 16 bytes of code, then the pointer that the engine answers with. */
+  /** 16 bytes of code, then the pointer that the engine returns. */
   readonly scratch: number;
   registerName(id: number): string | undefined;
 }
@@ -62,7 +68,7 @@ interface Engine {
 let engine: Engine | undefined;
 let loading: Promise<void> | undefined;
 
-/** Loads Capstone, once: 25 to 40 ms. Throws `ARCH_DECODER` when its version is not the one that is known here. */
+/** Loads Capstone, once: 25 to 40 ms. Throws `ARCH_DECODER` if its version is not the one that is known here. */
 export function prepare(): Promise<void> {
   loading ??= load();
   return loading;
@@ -110,8 +116,8 @@ function isHeap(module: object): module is Heap {
 const LONGEST = 15;
 
 /**
- * The instruction at `offset` of `code`, where `pc` is that byte's address; undefined at the end of the bytes. What does not decode,
- * or is cut off, is `unknown` of length 1. Throws `ARCH_DECODER` before `prepare`.
+ * The instruction at `offset` of `code`, whose address is `pc`; undefined at the end of the bytes. Bytes that do not
+ * decode, or are cut off, are `unknown` of length 1. Throws `ARCH_DECODER` before `prepare`.
  */
 export function decode(code: Uint8Array, pc: Addr, offset = 0): Instruction | undefined {
   if (engine === undefined) throw new RsptraceError('ARCH_DECODER', 'The x86 decoder was used before it was loaded');

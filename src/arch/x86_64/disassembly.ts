@@ -5,7 +5,7 @@ import type { Memory } from './encoding.js';
 import type { Operand, Size } from './operand.js';
 import { name, textName } from './registers.js';
 
-/** See `ProbeCode.disassemble`; in Capstone's words. The decoder must be loaded (`prepare`). */
+/** See `ProbeCode.disassemble`; in Capstone's syntax. The decoder must be loaded (`prepare`). */
 export function disassemble(code: Uint8Array, start: Addr): readonly AssemblyLine[] {
   const lines: AssemblyLine[] = [];
   for (let offset = 0; offset < code.length; ) {

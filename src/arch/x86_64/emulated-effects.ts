@@ -8,18 +8,18 @@ import { type ArithmeticOp, conditions, holds, operate } from './flags.js';
 import { namesOf, type Operand, type Size, stackAddress, store, valueIn } from './operand.js';
 import { name, RSP } from './registers.js';
 
-/** How each kind of instruction is carried out; `resume` tells which bytes are which kind. */
+/** How each kind of instruction is emulated; `resume` tells which bytes are which kind. */
 export type EmulatedEffects = Omit<EmulatedInstruction, 'length'>;
 
 const moved = (pc: bigint): { name: string; value: bigint } => ({ name: 'rip', value: pc });
 
-/** Nothing happens but that execution goes on at `pc`. */
+/** The only effect: execution goes on at `pc`. */
 export function idle(text: string, pc: Addr): EmulatedEffects {
   const effects: Effects = { registers: [moved(pc)], memory: noMemory };
   return { text, reads: [], effects: () => effects };
 }
 
-/** The part of an instruction that reads `source` from the stack beforehand, where it lies there. */
+/** The part of an instruction that first reads `source`, if `source` is on the stack. */
 function loading(...sources: readonly Operand[]): Pick<EmulatedInstruction, 'load'> {
   const source = sources.find((operand) => operand.kind === 'stack');
   if (source?.kind !== 'stack') return {};
@@ -51,7 +51,9 @@ export function move(
   };
 }
 
-/** Memory is read by cmp and test, and as a second operand; an operation that would write it is left to a step. */
+/**
+ * cmp and test may read memory, and so may a second operand. An operation that would write memory is left to a step.
+ */
 export function arithmetic(
   op: ArithmeticOp,
   a: Operand | undefined,
@@ -115,7 +117,7 @@ export function branch(condition: number, target: Addr, next: Addr): EmulatedEff
   };
 }
 
-/** The stack pointer, `offset` further on. */
+/** The stack pointer plus `offset`. */
 function stackPointer(registers: RegisterReader, offset: bigint): Addr | undefined {
   const sp = registers.register('rsp');
   return sp === undefined ? undefined : addr(sp + offset);
@@ -160,7 +162,7 @@ function pushed(
   };
 }
 
-/** `pop rsp` keeps what was loaded, not the moved pointer. */
+/** `pop rsp` keeps the loaded value, not the moved pointer. */
 export function pop(number: number, next: Addr): EmulatedEffects {
   return {
     text: `pop ${name(number)}`,
@@ -189,7 +191,7 @@ export function ret(extra: bigint | undefined): EmulatedEffects {
   };
 }
 
-/** `mov rsp,rbp`, then `pop rbp`: rbp is a frame pointer here by what the instruction is for. */
+/** `mov rsp,rbp`, then `pop rbp`: by this instruction's purpose rbp is a frame pointer here. */
 export function leave(next: Addr): EmulatedEffects {
   const base = (registers: RegisterReader): bigint | undefined => registers.register('rbp');
   return {

@@ -1,7 +1,7 @@
 /**
- * Intel SDM volume 2, chapter 2 "Instruction Format", for those one- and two-byte opcodes of 64-bit mode that `resume` can carry out:
- * lengths and fields without a general decoder. Refused (undefined): every other opcode, prefixes other than REX, 66, 2E and F3, and
- * instructions cut off by the end of the bytes.
+ * Intel SDM volume 2, chapter 2 "Instruction Format", for the one- and two-byte opcodes of 64-bit mode that `resume`
+ * can emulate. It finds lengths and fields without a general decoder. Refused (undefined): every other opcode,
+ * prefixes other than REX, 66, 2E and F3, and instructions cut off by the end of the bytes.
  *
  *     | 66 2E F3 ... | REX | opcode or 0F opcode | ModRM | SIB | disp8/32 | imm8/16/32/64 |
  */
@@ -19,7 +19,7 @@ export interface Encoding {
   /** REX.B as 8 or 0: extends the register number in the opcode's low bits. */
   readonly extension: number;
   readonly modrm: ModRm | undefined;
-  /** Sign-extended; zero where the opcode has none. */
+  /** Sign-extended; zero if the opcode has none. */
   readonly immediate: bigint;
 }
 
@@ -109,7 +109,10 @@ function signedAt(view: DataView, at: number, size: number): bigint {
   return size === 4 ? BigInt(view.getInt32(at, true)) : view.getBigInt64(at, true);
 }
 
-/** Volume 2, tables 2-2 and 2-3: rm 4 means a SIB byte follows, mod 0 with rm 5 is rip-relative, SIB base 5 with mod 0 has no base. */
+/**
+ * Volume 2, tables 2-2 and 2-3: rm 4 means a SIB byte follows, mod 0 with rm 5 is rip-relative, SIB base 5 with mod 0
+ * has no base.
+ */
 function parseModRm(view: DataView, start: number, rex: number): { modrm: ModRm; end: number } | undefined {
   let at = start;
   if (at >= view.byteLength) return undefined;

@@ -37,7 +37,7 @@ function isPadding({ instruction: { op } }: Place): boolean {
   return op === 'nop' || op === 'int3';
 }
 
-/** What a compiler may put last: a jump, a call that does not return, or a trap. */
+/** What a compiler may put last: a jump, a noreturn call, or a trap. */
 function mayEnd({ instruction: { op, flow } }: Place): boolean {
   return flow === 'jump' || flow === 'return' || flow === 'call' || /^(ud\d\w*|hlt)$/.test(op);
 }
@@ -47,7 +47,7 @@ function wayOut(place: Place, start: Addr, size: number): Way {
   const isInside = target !== undefined && target >= start && target < addOffset(start, size);
   switch (flow) {
     case 'return':
-      // Not one with a number of bytes, nor from an interrupt or to another segment.
+      // Not a return with a number of bytes, nor from an interrupt or to another segment.
       return /^((repz?|bnd|notrack) )?ret$/.test(op) && operands.length === 0
         ? { kind: 'return' }
         : { refused: `${describe(place)} is no plain return` };
@@ -61,7 +61,7 @@ function wayOut(place: Place, start: Addr, size: number): Way {
   }
 }
 
-/** The jump for the end at `index`: as late as it fits, with padding behind it that nobody comes to. */
+/** The jump for the exit at `index`: as late as it fits, followed by padding that is never run. */
 function endAt(places: readonly Place[], index: number, tail: Addr | undefined, free: Addr): FunctionExit | Refusal {
   const last = places[index] as Place;
   const where = `the end at +${hex(last.offset)}`;
@@ -79,7 +79,7 @@ function endAt(places: readonly Place[], index: number, tail: Addr | undefined, 
   const start = addressOf(places[first] as Place);
   const end = addOffset(start, patchBytes);
   if (end > room || start < free) return { refused: `there is no room for a jump at ${where}` };
-  // Behind the jump, too: who comes to the last instruction itself would leave unseen.
+  // Also behind the jump: a branch to the last instruction itself would leave unseen.
   const isTaken = (at: bigint): boolean => at > start && (at < end || at < last.next);
   const entering = targets.find(({ instruction: { target = 0n } }) => isTaken(target));
   if (entering) return { refused: `${describe(entering)} leads into the jump for ${where}` };

@@ -6,7 +6,7 @@ import { fetch, general, keptWord, type Stack } from './stack.js';
 
 type Load = RecordField & { readonly from: { readonly kind: 'load' } };
 
-/** Fills the record at r11, with rax to work with. */
+/** Fills the record at r11; rax is free. */
 export function writeFields(
   code: Assembler,
   fields: readonly RecordField[],
@@ -14,7 +14,7 @@ export function writeFields(
   stack: Stack,
 ): void {
   const groups = new Map<string, Load[]>();
-  // The time comes first: as soon after the claim as can be.
+  // The time comes first: as soon after the claim as possible.
   const isTime = ({ from }: RecordField): boolean => from.kind === 'time';
   for (const field of [...fields.filter(isTime), ...fields.filter((each) => !isTime(each))]) {
     if (isLoad(field)) {
@@ -96,7 +96,7 @@ function storeConstant(code: Assembler, to: Place, value: bigint, size: RecordFi
   } else code.storeConstant(to, value, size);
 }
 
-/** To rax; rdx holds anything. */
+/** Reads it into rax; clobbers rdx. */
 export function readTime(code: Assembler, counter: string): void {
   if (counter !== 'tsc') throw new RangeError(`x86_64 has no counter ${counter}`);
   code.readTimeStamp();
@@ -110,7 +110,8 @@ function readHart(code: Assembler, how: string, offset: number): void {
       code.load(RAX, { fs: offset });
       return;
     case 'apic':
-      // Leaf 1, ebx 31:24, "initial APIC ID". A descriptor table or a segment's base may be shared, or change as a kernel boots; this is neither.
+      // Leaf 1, ebx 31:24, "initial APIC ID". It is used because a descriptor table or a segment's base may be
+      // shared, or may change while a kernel boots.
       code.constant(RAX, 1n);
       code.identify();
       code.move(RAX, RBX);

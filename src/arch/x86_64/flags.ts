@@ -1,6 +1,6 @@
 /**
- * Intel SDM volume 1, section 3.4.3.1 "Status Flags", and what each operation of volume 2 does to them. Logical operations leave AF
- * undefined by the manual; processors and QEMU clear it, and so does this.
+ * Intel SDM volume 1, section 3.4.3.1 "Status Flags", and what each operation of volume 2 does to them. The manual
+ * leaves AF undefined after logical operations. Processors and QEMU clear it, and so does this code.
  */
 export type ArithmeticOp = 'add' | 'or' | 'and' | 'sub' | 'xor' | 'cmp' | 'test';
 

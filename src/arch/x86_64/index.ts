@@ -11,7 +11,7 @@ import { reset } from './reset.js';
 import { systemRegisters } from './system-registers.js';
 import { probeCode } from './trampoline.js';
 
-/** x86 in 64-bit mode, as the System V ABI's AMD64 supplement calls and numbers things. */
+/** x86 in 64-bit mode, with the calls and numbers of the System V ABI's AMD64 supplement. */
 export const x86_64: CompleteArchitecture = {
   name: 'x86_64',
   elfMachine: 62,

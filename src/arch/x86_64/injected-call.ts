@@ -1,5 +1,6 @@
-// System V ABI AMD64, 3.2.2: arguments in rdi and rsi, the return address on the stack. Whoever has just called has no red zone. The stack is aligned as
-// in the program's own call, which need not be to 16 bytes in a kernel.
+// System V ABI AMD64, 3.2.2: arguments in rdi and rsi, the return address on the stack. A function that has just
+// called has no red zone. The stack is aligned as in the program's own call, which in a kernel need not be to 16
+// bytes.
 //
 //   rsp at the call:  stub | rdi | rsi | - | the program's own return address
 //   stub:  mov rdi, [rsp] ; mov rsi, [rsp+8] ; lea rsp, [rsp+24] ; jmp entry

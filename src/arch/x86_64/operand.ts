@@ -7,7 +7,7 @@ import { name, RBP, RSP } from './registers.js';
 
 export type Size = 1 | 2 | 4 | 8;
 
-/** What an instruction works on: a register, memory of the stack, or a constant. */
+/** An instruction's operand: a register, memory of the stack, or a constant. */
 export type Operand =
   | { readonly kind: 'register'; readonly number: number; readonly size: Size }
   | { readonly kind: 'stack'; readonly memory: StackMemory; readonly size: Size }
@@ -17,7 +17,7 @@ export interface StackMemory extends Memory {
   readonly base: typeof RSP | typeof RBP;
 }
 
-/** A register operand; undefined for ah, ch, dh and bh, which numbers 4 to 7 mean in byte instructions without REX. */
+/** A register operand; undefined for ah, ch, dh and bh, which are numbers 4 to 7 in byte instructions without REX. */
 export function registerOperand(number: number, size: Size, encoding: Encoding): Operand | undefined {
   return size === 1 && !encoding.rex && number > 3 ? undefined : { kind: 'register', number, size };
 }
@@ -30,7 +30,7 @@ export function rmOperand(rm: ModRm['rm'], size: Size, encoding: Encoding): Oper
   return { kind: 'stack', memory: { ...rm, base }, size };
 }
 
-/** The operand's value, unsigned, in its size; undefined when a register is not known or memory was not read. */
+/** The operand's value, unsigned, in its size; undefined if a register is not known or memory was not read. */
 export function valueIn(
   operand: Operand,
   registers: RegisterReader,
@@ -64,7 +64,7 @@ export function store(operand: Operand, value: bigint, registers: RegisterReader
   return { registers: [{ name: register, value: rest | value }], memory: noMemory };
 }
 
-/** Where it lies; undefined when a register is not known, or when rbp turns out to hold no address of the stack. */
+/** Its address; undefined if a register is not known, or if rbp holds no address of the stack. */
 export function stackAddress(memory: StackMemory, registers: RegisterReader): Addr | undefined {
   const sp = registers.register('rsp');
   const base = registers.register(name(memory.base));
@@ -73,7 +73,7 @@ export function stackAddress(memory: StackMemory, registers: RegisterReader): Ad
   return memory.base === RSP || isStackAddress(address, sp) ? address : undefined;
 }
 
-/** The registers that reading or storing the operand asks for. */
+/** The registers needed to read or store the operand. */
 export function namesOf(operand: Operand): string[] {
   if (operand.kind === 'constant') return [];
   return operand.kind === 'register' ? [name(operand.number)] : ['rsp', name(operand.memory.base)];

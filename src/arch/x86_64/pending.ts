@@ -8,13 +8,14 @@ import { R10, R11, RAX, RCX, RDX, RSP } from './registers.js';
 import type { Stack } from './stack.js';
 
 /**
- * Calls that pend, as `PendingCall` draws it. Every change of HEAD is one instruction, so no interrupt comes in its middle. Between the look at HEAD and
- * the exchange HEAD may come back to the value that it had while calls pend and vanish; but the claim in it never does, only who is locked changes
- * itself, and what is pending is its own call's to take away. A call's own word is the address of its return address on the stack, which no other open call has.
+ * Calls that pend, as `PendingCall` draws it. Every change of HEAD is one instruction, so no interrupt comes in its
+ * middle. ABA: HEAD may repeat while calls pend and vanish, but never with the same claim. Only the locker clears
+ * `locked`; only the owning call clears `pending`. A call is identified by the address of its return address on the
+ * stack, which no other open call has.
  */
 const toPending = headFlag.pending - headFlag.locked;
 
-/** Adds to HEAD, whose value is in r10, where it still is that; else goes to `moved`. Uses rax, and r10 afterwards holds anything. */
+/** In: r10 = HEAD. Adds to HEAD if it still has that value; else goes to `moved`. Clobbers rax and r10. */
 function exchangeHead(code: Assembler, ring: Omit<RingGeometry, 'wait'>, by: number, moved: Label): void {
   code.move(RAX, R10);
   code.address(R10, { base: RAX, offset: by });
@@ -22,10 +23,10 @@ function exchangeHead(code: Assembler, ring: Omit<RingGeometry, 'wait'>, by: num
   code.branch('ne', moved);
 }
 
-/** What makes room in the trampoline's code: called last, and goes on behind itself where the event is dropped. */
+/** Makes space in the trampoline's code. Called last; goes on behind itself if the event is dropped. */
 export type Rarely = () => void;
 
-/** An entry's record, pending or claimed, with the registers of a record's pushed. */
+/** An entry's record, pending or claimed. A record's registers are pushed already. */
 export function pend(code: Assembler, contents: Contents, stack: Stack): Rarely {
   check(contents);
   const { ring, fields } = contents;
@@ -70,7 +71,7 @@ export function pend(code: Assembler, contents: Contents, stack: Stack): Rarely 
   };
 }
 
-/** At an exit: goes to `vanished` where the call still pends and was short. */
+/** At an exit: goes to `vanished` if the call still pends and was short. */
 export function vanish(code: Assembler, contents: Contents, stack: Stack, below: bigint, vanished: Label): void {
   const { ring, fields } = contents;
   const pending = pendingOf(ring);
@@ -94,15 +95,15 @@ export function vanish(code: Assembler, contents: Contents, stack: Stack, below:
   code.bind(record);
 }
 
-/** To the record at r11. Uses rax and rdx. */
+/** Stores the time in the record at r11. Clobbers rax and rdx. */
 function writeTime(code: Assembler, { at, from }: TimeField): void {
   readTime(code, from.counter);
   code.store({ base: R11, offset: at }, RAX);
 }
 
 /**
- * Comes with what HEAD was in rax, with a call that pends and a claim that has room, and with the way back in r11, where it goes whether it has moved the record
- * to the ring or somebody else has. r10 is free.
+ * In: rax = HEAD (pending bit set, room available), r11 = return address. Moves the pending record into the ring
+ * unless another writer did. Clobbers r10. Returns to r11.
  */
 export function flush(at: Addr, ring: Omit<RingGeometry, 'wait'>): Uint8Array {
   const { record } = pendingOf(ring);

@@ -11,15 +11,15 @@ const CLOCK_GETTIME = 228n;
 /** clock_gettime(2); what `performance.now` of this process counts too. */
 const CLOCK_MONOTONIC = 1n;
 
-/** Bytes of a `jmp rel32`: between the two places to which the wait routine comes back. */
+/** Bytes of a `jmp rel32`: the distance of the two places to which the wait routine returns. */
 export const jumpBytes = 5;
 
-/** Between two looks at a full ring, in nanoseconds; the kernel adds some 50 us. */
+/** Time between two polls of a full ring, in nanoseconds; the kernel adds some 50 us. */
 const napNs = 100_000n;
 
 /**
- * Comes with what HEAD was in rax and the way back in r11; r10 is free. Other registers are the function's own. A signal may come while it sleeps:
- * then it looks again.
+ * In: rax = HEAD, r11 = return address. Clobbers r10; other registers keep the function's values. A signal may come
+ * while it sleeps: then it polls again.
  *
  *      rsp + 0: timespec { 0, napNs } | 16: r11 | 24: rax | 32: rdi | rsi | rcx
  */
@@ -67,7 +67,9 @@ function bareExit(returnOffset: number): Uint8Array {
   return code.finish();
 }
 
-/** x87, SSE, AVX and AVX-512 (Intel SDM volume 1, 13.1); what the processor lacks is passed over. Their area ends at 2688. */
+/**
+ * x87, SSE, AVX and AVX-512 (Intel SDM volume 1, 13.1). What the processor lacks is skipped. Their area ends at 2688.
+ */
 const components = 0xe7n;
 
 function callCode(at: Addr, save: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr } {
@@ -88,7 +90,7 @@ function callCode(at: Addr, save: Addr): { readonly bytes: Uint8Array; readonly 
 const count = 64;
 /** The counter, seconds, nanoseconds, the counter again. */
 const sampleBytes = 32;
-/** Between two samples, in nanoseconds: some 10 ms in all. */
+/** Time between two samples, in nanoseconds: some 10 ms in all. */
 const pauseNs = 100_000n;
 
 /** Registers that it does not keep: rax, rcx, rdx, rsi, rdi, r11, r12, r13. */
@@ -129,7 +131,7 @@ function clockCode(at: Addr, samples: Addr): { readonly bytes: Uint8Array; reado
   return { bytes: code.finish(), breakpoint };
 }
 
-/** Of each half the sample whose clock was read in the fewest ticks: nothing came between. */
+/** From each half the sample whose clock was read in the fewest ticks, because nothing came between. */
 function clockResult(bytes: Uint8Array): readonly [first: ClockSample, last: ClockSample] | undefined {
   if (bytes.length < count * sampleBytes) return undefined;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -8,8 +8,9 @@ import { decode, type Instruction, type Operand } from './decode.js';
 import { name, textName } from './registers.js';
 
 /**
- * x86-64 frames from code: System V ABI, AMD64 supplement, sections 3.2.1 "Registers", 3.2.2 "The Stack Frame" and figure 3.36 (DWARF
- * numbers); Intel SDM volume 3, section 6.14.2 "64-Bit Mode Stack Frame" (what an interrupt pushes).
+ * x86-64 frames from code: System V ABI, AMD64 supplement, sections 3.2.1 "Registers", 3.2.2 "The Stack Frame" and
+ * figure 3.36 (DWARF numbers); Intel SDM volume 3, section 6.14.2 "64-Bit Mode Stack Frame" (what an interrupt
+ * pushes).
  *
  *     CFA ->  | caller's frame |            entry + 32 | ss       |
  *      -8     | return address | <- entry           24 | rsp      |
@@ -45,7 +46,7 @@ const preserved = [3, RBP, 12, 13, 14, 15];
 const own = (base: number): Value => ({ base, offset: 0 });
 const at = (offset: number): Value => ({ base: RSP, offset });
 
-/** What a call leaves, and what an interrupt does, whose frame lies `above` bytes over the stack pointer. */
+/** The state after a call. For an interrupt, its frame lies `above` bytes over the stack pointer. */
 const called = FrameState.entry(17).with(RIP, undefined).with(COMPARED, undefined).store(own(RSP), 8, own(RIP));
 function interrupted(above: number): FrameState {
   return FrameState.entry(17)
@@ -128,7 +129,10 @@ function relative(target: Addr, entry: Addr): number {
   return Number(BigInt.asIntN(64, target - entry));
 }
 
-/** Helpers that probe a large frame keep rax, which holds its size; as rsp is moved by it, nothing else can be meant. */
+/**
+ * Helpers that probe a large frame keep rax, which holds the frame's size. When rsp is moved by rax, nothing else can
+ * be meant.
+ */
 function afterCall(state: FrameState): FrameState {
   const keeps = state.values[0]?.base === CONSTANT;
   return state.without(keeps ? clobbered.slice(1) : clobbered);
@@ -222,8 +226,8 @@ function effect(instruction: Instruction, state: FrameState, offset: number): Fr
     case 'ud1':
       return undefined;
     default:
-      // One-operand multiplications and divisions, string operations and other implicit results: none of them are registers
-      // that functions preserve.
+      // One-operand multiplications and divisions, string operations and other implicit results: none of them are
+      // registers that functions preserve.
       return clobber(state.without([0, 1, 2, 4, 5]), first, address);
   }
 }

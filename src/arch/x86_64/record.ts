@@ -5,13 +5,13 @@ import { R10, R11, RAX, RBX, RCX, RDX, RSI } from './registers.js';
 import { fetch, general, onStack, type Stack } from './stack.js';
 
 /**
- * Writes one record into the ring. All registers are the function's own but for those that were pushed:
+ * Writes one record into the ring. All registers but the pushed ones keep the function's values:
  *
  *     rax  HEAD, then scratch     r10  the claim     r11  the record
  *     rdx  time, and a pointer that is on the stack     rcx, rsi  copying the outer poll's bytes     rbx, rcx, rdx  which processor it is
  *
- * An interrupt may come between any two instructions, write below rsp, run other trampolines and never return. So nothing is kept below
- * rsp, and nothing but registers and this stack is ever half done.
+ * An interrupt may come between any two instructions, write below rsp, run other trampolines and never return. So
+ * nothing is kept below rsp, and only registers and this stack are ever in an intermediate state.
  */
 export interface Contents {
   readonly ring: RingGeometry;
@@ -33,9 +33,9 @@ export function toPush({ fields, outerCopy }: Contents): number[] {
 /** Places that the rare ways of a claim lead from and to. */
 export class ClaimLabels {
   readonly again = new Label();
-  /** The ring is full. With HEAD in rax. */
+  /** The ring is full. In: rax = HEAD. */
   readonly full = new Label();
-  /** A call pends, and there is room for it. With HEAD in rax. */
+  /** A call pends, and there is room for its record. In: rax = HEAD. */
   readonly pending = new Label();
 }
 
@@ -50,7 +50,10 @@ export function writeRecord(code: Assembler, contents: Contents, stack: Stack): 
   return labels;
 }
 
-/** The claim is in r10 then, the record's address in r11. The processor keeps loads in order, and stores too, so no barrier is needed. */
+/**
+ * Out: r10 = the claim, r11 = the record's address. The processor keeps loads in order, and stores too, so no barrier
+ * is needed.
+ */
 export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
   const labels = new ClaimLabels();
   const head = controlWord(ring, controlBlock.head);
@@ -76,12 +79,12 @@ export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
 /** The claim's bits in a value of HEAD. */
 export const CLAIM = { constant: -4n } as const;
 
-/** The bits of a claim that tell where in its segment its slot is. */
+/** The bits of a claim that give its slot's place in the segment. */
 export function insideSegment({ segmentShift }: Pick<RingGeometry, 'segmentShift'>): { readonly constant: bigint } {
   return { constant: (1n << BigInt(segmentShift)) - 1n };
 }
 
-/** The address of the segment that rax lies in, a value of HEAD. Uses r10. */
+/** In: rax = HEAD. Gives its segment's address. Clobbers r10. */
 export function segmentOf(code: Assembler, ring: Omit<RingGeometry, 'wait'>, to: number): void {
   code.move(R10, RAX);
   code.shift('right', R10, ring.segmentShift);
@@ -95,8 +98,8 @@ export function commit(code: Assembler): void {
 }
 
 /**
- * The rare ways of a claim: what pends is moved to the ring, then it goes on at `flushed`; or the ring is full. Goes on behind itself where the event is
- * dropped.
+ * The rare ways of a claim. A call pends: its record is moved to the ring, then goes on at `flushed`. The ring is
+ * full: waits. Goes on behind itself if the event is dropped.
  */
 export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLabels, flushed = labels.again): void {
   if (ring.pending !== undefined) {
@@ -104,7 +107,7 @@ export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLa
     code.address(R11, { at: flushed });
     code.jump(ring.pending.flush);
   }
-  // The wait routine comes back to the jump, or behind it.
+  // The wait routine returns to the jump, or behind it.
   const back = new Label();
   code.bind(labels.full);
   code.address(R11, { at: back });
@@ -129,10 +132,13 @@ export function check({ ring, fields, outerCopy }: Contents): void {
   }
 }
 
-/** See `ProbeCode.outerCopySteps`: what {@link copyOuter} carries out. */
+/** See `ProbeCode.outerCopySteps`: the instructions of {@link copyOuter}. */
 export const outerCopySteps = { beforeTime: false, closed: 3, listed: 9, each: 5 } as const;
 
-/** The last byte first. Another poll may open and end in between, but `outer` is not set before `outerPlan` belongs to it. */
+/**
+ * The last byte first. Another poll may open and end in between, but `outer` is set only after `outerPlan` belongs to
+ * it.
+ */
 function copyOuter(code: Assembler, ring: RingGeometry, { at, room, self }: OuterCopy, stack: Stack): void {
   const nothing = new Label();
   const next = new Label();

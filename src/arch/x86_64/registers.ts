@@ -1,8 +1,9 @@
 import type { RegisterDefaults } from '../registers.js';
 
 /**
- * System V ABI, AMD64 supplement, figure 3.36 "DWARF Register Number Mapping", by the names that target descriptions use. General
- * registers also in the order that instructions number them (Intel SDM volume 2, table 3-1), which is not DWARF's.
+ * System V ABI, AMD64 supplement, figure 3.36 "DWARF Register Number Mapping", by the names that target descriptions
+ * use. General registers are also listed in the order of instruction numbers (Intel SDM volume 2, table 3-1), which
+ * is not DWARF's.
  */
 const numbered = 'rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15'.split(' ');
 const low32 = 'eax ecx edx ebx esp ebp esi edi r8d r9d r10d r11d r12d r13d r14d r15d'.split(' ');
@@ -75,7 +76,7 @@ export function textName(number: number, size: 1 | 2 | 4 | 8): string {
   return { 1: low8, 2: low16, 4: low32, 8: numbered }[size][number] as string;
 }
 
-/** The register with this DWARF number by its target-description name; undefined where target descriptions have none. */
+/** The register with this DWARF number by its target-description name; undefined if target descriptions have none. */
 export function dwarfRegister(number: number): string | undefined {
   return dwarf[number];
 }

@@ -6,7 +6,7 @@ import { decode, type Flow, type Instruction } from './decode.js';
 import { conditions } from './flags.js';
 
 /**
- * Takes whole instructions out of a function's start, so that a `jmp rel32` fits there, and carries them out elsewhere:
+ * Takes whole instructions out of a function's start, so that a `jmp rel32` fits there, and runs them elsewhere:
  *
  *     rip-relative operand     its displacement is counted from the new place
  *     jcc, jmp                 with 32 bits of distance
@@ -14,9 +14,11 @@ import { conditions } from './flags.js';
  *     other indirect call      as it is: it returns into the moved code, and goes on from there
  *     anything else            as it is
  *
- * Refused are instructions that see their own address otherwise: loop, jrcxz, system calls, traps, transactions, 16-bit jumps.
+ * Refused are instructions that depend on their own address in other ways: loop, jrcxz, system calls, traps,
+ * transactions, 16-bit jumps.
  *
- * `endbr64` moves like any other, so a patched function cannot be called indirectly where CR4.CET has indirect branch tracking on.
+ * `endbr64` moves like any other instruction. So a patched function cannot be called indirectly if CR4.CET has
+ * indirect branch tracking on.
  */
 export const patchBytes = 5;
 
@@ -55,7 +57,7 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
   return new Taken(start, length, taken, writers);
 }
 
-/** Thousands are made: an object with functions of its own costs several times as much. */
+/** A class, because thousands are made: an object with functions of its own costs several times as much. */
 class Taken implements Displaced {
   readonly kind = 'near';
   readonly start: Addr;
@@ -91,8 +93,9 @@ export function loopsToStart(code: Uint8Array, start: Addr): boolean {
 }
 
 /**
- * Somewhere it looks as if a jump, branch or call led to one of the bytes from `low` to below `high`: in most functions it does not, and decoding
- * all is dear. The distance is the last of such an instruction, right behind the opcode (or, of `xbegin`, behind f8).
+ * Whether some bytes look like a jump, branch or call to one of the bytes from `low` to below `high`. In most
+ * functions none do, and decoding all of a function is slow. The distance is at the end of such an instruction, right
+ * behind the opcode (or, for `xbegin`, behind f8).
  */
 function holdsDistanceTo(code: Uint8Array, low: number, high: number): boolean {
   const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
@@ -124,8 +127,8 @@ export function describe({ offset, instruction }: Place): string {
 }
 
 /**
- * Whether it goes behind the first of the displaced instructions. A jump to the first itself would note an entry, and push a return
- * hook, for every turn of a loop; a call of it is an entry.
+ * Whether it goes behind the first of the displaced instructions. A jump to the first itself would record an entry,
+ * and push a return hook, for every turn of a loop. A call of it is an entry.
  */
 function enters({ target, flow }: Instruction, start: Addr, length: number): boolean {
   if (target === undefined) return false;
@@ -150,7 +153,7 @@ function writersOf(taken: readonly Place[], end: Addr): Writer[] | Refusal {
 
 const immovable = /^(loop\w*|j[er]?cxz|syscall|sysenter|int\w*|ud\d\w*|xbegin)$/;
 
-/** What writes the instruction elsewhere, or undefined where that cannot be done. `end` is given for the last one. */
+/** Writes the instruction elsewhere; undefined if that is impossible. `end` is given for the last instruction. */
 export function writerOf({ instruction, bytes, next }: Place, end: Addr | undefined): Writer | undefined {
   const { op, flow, target } = instruction;
   if (flow === 'interrupt' || immovable.test(op)) return undefined;
@@ -186,7 +189,7 @@ function directWriter(flow: Flow, bytes: Uint8Array, target: Addr, end: Addr | u
   }
 }
 
-/** The indirect call FF /2 as the jump FF /4, but for one whose operand counts from rsp, which a push moves. */
+/** The indirect call FF /2 as the jump FF /4; not if its operand is relative to rsp, which a push moves. */
 function jumpInstead({ operands: [operand] }: Instruction, bytes: Uint8Array): Uint8Array | undefined {
   const at = opcodeAt(bytes);
   const modrm = at === undefined ? undefined : bytes[at + 1];
@@ -200,7 +203,10 @@ function jumpInstead({ operands: [operand] }: Instruction, bytes: Uint8Array): U
   return bytes.with(at + 1, modrm ^ 0x30);
 }
 
-/** Behind prefixes that mean nothing for a jump or call (segments, bnd, notrack, 67, REX); undefined with 66, which makes it one of 16 bits. */
+/**
+ * Skips prefixes that have no meaning for a jump or call (segments, bnd, notrack, 67, REX). Undefined with 66, which
+ * makes it one of 16 bits.
+ */
 function opcodeAt(bytes: Uint8Array): number | undefined {
   const at = bytes.findIndex(
     (byte) => ![0xf2, 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67].includes(byte) && byte >> 4 !== 4,
@@ -208,7 +214,7 @@ function opcodeAt(bytes: Uint8Array): number | undefined {
   return at < 0 || bytes[at] === 0x66 ? undefined : at;
 }
 
-/** As it is, but for a rip-relative displacement. */
+/** Unchanged, except for a rip-relative displacement. */
 function wholeWriter({ operands, displacementAt }: Instruction, bytes: Uint8Array, next: Addr): Writer | undefined {
   const operand = operands.find((each) => each.kind === 'memory' && each.base?.endsWith('ip') === true);
   if (operand?.kind !== 'memory') return (code) => code.raw(bytes);

@@ -5,8 +5,8 @@ const vector = addr(0xffff_fff0);
 const ip = addr(0xfff0);
 
 /**
- * ffff:fff0, with cs's base at ffff0000 (Intel SDM volume 3, 10.1.4). The other processors stand there too, and wait.
- * SeaBIOS resets the machine when it finds what it wrote when it ran before (src/resume.c).
+ * ffff:fff0, with cs's base at ffff0000 (Intel SDM volume 3, 10.1.4). The other processors are there too, and wait.
+ * SeaBIOS resets the machine when it finds its own marks of an earlier run (src/resume.c).
  */
 export const reset: ResetModel = {
   vectorAt(pc) {

@@ -2,14 +2,14 @@ import type { LoadBase } from '../inject/probe-code.js';
 import type { Assembler, Place } from './assembler.js';
 import { numberOf, RSP } from './registers.js';
 
-/** What lies where while a trampoline has registers pushed, in bytes from rsp. */
+/** Offsets from rsp while a trampoline has registers pushed, in bytes. */
 export interface Stack {
   /** Numbers, in the order in which they were pushed. */
   readonly pushed: readonly number[];
   readonly returnAddress: number;
   /** The address that `stack-pointer` means. */
   readonly stackPointer: number;
-  /** Of the kept words, the first first; none at an entry. */
+  /** The kept words, the first one first; none at an entry. */
   readonly kept: readonly number[];
 }
 
@@ -25,7 +25,7 @@ export function onStack(base: LoadBase, pushed: ReadonlySet<number>): boolean {
   return base.kind === 'kept' || general(base.name) === RSP || pushed.has(general(base.name));
 }
 
-/** The register that holds what the function had in this one: itself, or `scratch`, which is loaded when it was pushed. */
+/** The register with the function's value of this one: itself, or `scratch`, which is loaded if it was pushed. */
 export function fetch(code: Assembler, number: number, stack: Stack, scratch: number): number {
   const index = stack.pushed.indexOf(number);
   if (number === RSP) code.address(scratch, { base: RSP, offset: stack.stackPointer });

@@ -31,8 +31,9 @@ import { fetch, general, type Stack } from './stack.js';
 import { step } from './step.js';
 
 /**
- * Trampolines for x86 in 64-bit mode, ring 0 and ring 3. They use no register that they did not push: gcc's -fipa-ra lets callers keep
- * values in any register that the callee is known to leave alone. Flags are lost, but for DF; no ABI keeps them over calls.
+ * Trampolines for x86 in 64-bit mode, ring 0 and ring 3. They use no register that they did not push, because gcc's
+ * -fipa-ra lets callers keep values in any register that the callee does not change. Flags except DF are lost; no ABI
+ * keeps them over calls.
  *
  * A hooked function returns to the exit trampoline, and finds this below its caller's frame:
  *
@@ -146,7 +147,7 @@ function fillHook(code: Assembler, { exit, keep }: ReturnHook, stack: Stack): vo
   }
 }
 
-/** An interrupt's own trampolines see `outer` as 0, or with its own plan; they put back what they found. */
+/** An interrupt's own trampolines see `outer` as 0, or with its own plan; they restore the old values. */
 function open(code: Assembler, ring: RingGeometry, { self, plan }: Nesting, stack: Stack, offset: number): void {
   const outer = outerWords(ring);
   code.load(RAX, outer.self);
@@ -173,7 +174,7 @@ function writeOrWait(code: Assembler, contents: Contents, stack: Stack): Rarely 
   return () => claimRarely(code, contents.ring, labels);
 }
 
-/** Comes with what HEAD was in rax and the way back in r11; r10 is free. Nothing is claimed yet. */
+/** In: rax = HEAD, r11 = return address. Clobbers r10. Nothing is claimed yet. */
 function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr } {
   const code = new Assembler(at);
   const [again, look, drop, leave] = [new Label(), new Label(), new Label(), new Label()];
@@ -217,7 +218,7 @@ function patchTarget(code: Uint8Array, start: Addr): Addr | undefined {
   return addOffset(start, patchBytes + distance);
 }
 
-/** What an APIC's number has room for in the `cpuid` leaf that tells it. */
+/** The largest APIC number that fits the `cpuid` leaf with that number. */
 const mostProcessors = 256;
 
 function hartSource({ count }: HartsOfGuest): HartSource | Refusal {
@@ -238,7 +239,7 @@ export const probeCode: ProbeCode = {
   end,
   wait,
   flush,
-  // `pause` ends QEMU's translation block: 130-250 ns a look.
+  // `pause` ends QEMU's translation block: 130-250 ns per poll.
   spinsPerSecond: 5_000,
   counter: 'tsc',
   hartSource,

@@ -8,14 +8,15 @@ const RETURN = 16;
 const cieBytes = 24;
 const fdeBytes = 32;
 
-/** Bytes of {@link unwindTable} for so many exit trampolines, at most. */
+/** The most bytes of {@link unwindTable} for this many exit trampolines. */
 export function unwindTableBytes(exits: number): number {
   return exits * (cieBytes + fdeBytes) + 4;
 }
 
 /**
- * Call frame information for return addresses that are exit trampolines: so many bytes above the stack pointer there is the original return
- * address, and every other register is the caller's already. One CIE a distance, without augmentation, so that addresses are absolute.
+ * Call frame information for return addresses that are exit trampolines. The original return address is this many
+ * bytes above the stack pointer, and every other register already has the caller's value. Each distance has one CIE,
+ * without augmentation, so that addresses are absolute.
  *
  * An unwinder looks up the byte before a return address, so each range begins one byte early.
  */

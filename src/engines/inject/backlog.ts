@@ -1,6 +1,6 @@
-/** Smaller pieces get memory of their own, which whoever reads them may keep. */
+/** Smaller pieces get a buffer of their own, which their reader may keep. */
 const leastShared = 64 << 10;
-/** Memory that waits to be used again, at most. */
+/** The most memory that is kept for reuse. */
 const mostSpareBytes = 32 << 20;
 
 /** Records that were drained, one slot after the other, from `start` to before `end`. */
@@ -11,19 +11,19 @@ export interface Run {
 }
 
 /**
- * What was drained and not looked at yet: the ring is emptied first, so that the target need not wait for us. Large pieces lie in memory that
- * is used again; fresh memory for each costs page faults and collections of garbage.
+ * Records that were drained but not yet digested. The ring is emptied first, so that the target need not wait for the
+ * client. Large pieces share reused buffers, because fresh memory for each costs page faults and garbage collection.
  */
 export class Backlog {
   readonly #runs: Run[] = [];
   #next = 0;
   #bytes = 0;
-  /** Memory that may be used again, and how many runs lie in it. */
+  /** Buffers that may be reused, each with the number of runs that lie in it. */
   readonly #shared = new Map<ArrayBufferLike, number>();
   readonly #spare: ArrayBuffer[] = [];
   #spareBytes = 0;
 
-  /** Bytes of records that wait. */
+  /** Bytes of records that are not yet digested. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -32,10 +32,10 @@ export class Backlog {
     return this.#runs[this.#next];
   }
 
-  /** Memory to read a piece into. When what is in it was {@link add}ed, {@link close} it. */
+  /** Memory to read a piece into. Call {@link close} once the records in it were {@link add}ed. */
   open(length: number): Uint8Array {
     if (length < leastShared) return new Uint8Array(length);
-    // Memory of its own size, or a small piece would keep a large one's.
+    // An exact size: a small piece in a large buffer would keep all of that buffer alive.
     const size = 2 ** Math.ceil(Math.log2(length));
     const at = this.#spare.findIndex(({ byteLength }) => byteLength === size);
     const [spare] = at < 0 ? [] : this.#spare.splice(at, 1);
@@ -57,7 +57,7 @@ export class Backlog {
     this.#bytes += end - start;
   }
 
-  /** So many bytes of the first run have been looked at. */
+  /** The first so many bytes of the first run were digested. */
   advance(run: Run, bytes: number): void {
     run.start += bytes;
     this.#bytes -= bytes;

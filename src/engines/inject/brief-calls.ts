@@ -1,14 +1,14 @@
 import type { RecordCounter, TimeScale } from './record-dispatcher.js';
 
-/** Calls that are left out in the target, where nothing happens in them. */
+/** Calls that the target drops itself, if nothing happens inside them. */
 export interface BriefCalls {
-  /** They last less than so many ticks. */
+  /** They last less than this number of ticks. */
   readonly below: bigint;
-  /** What `ended` of the control block means. */
+  /** What the control block's word `ended` means. */
   readonly time: TimeScale;
 }
 
-/** What surely lasts less than a threshold. Undefined where that is nothing, or there is none. */
+/** Calls that surely last less than the threshold. Undefined if no call does, or if there is no threshold. */
 export function briefCalls(
   thresholdNs: number | undefined,
   { time, nanosPerTick }: RecordCounter,
@@ -18,8 +18,8 @@ export function briefCalls(
 }
 
 /**
- * The number of ticks below which a call surely lasts less than a threshold, as the client counts: it rounds both times to nanoseconds.
- * Undefined where there is none.
+ * The number of ticks below which a call surely lasts less than the threshold. The client's own check rounds both
+ * times to nanoseconds, and the number allows for that. Undefined if there is none.
  */
 function ticksBelow(thresholdNs: number, nanosPerTick: number): bigint | undefined {
   const ticks = Number.isInteger(nanosPerTick)

@@ -3,7 +3,10 @@ import { accessTo } from '../memory/region-access.js';
 import type { Region } from '../memory/scratch.js';
 import type { Write } from './ring.js';
 
-/** After a reset: code of ours that still stands behind the program's text goes, so that the room there is found empty again. */
+/**
+ * After a reset: clears code of ours that is still behind the program's text, so that the slack there is found empty
+ * again.
+ */
 export async function clearSlack(session: Session, slack: Region, code: readonly Write[]): Promise<void> {
   const access = await accessTo(session, slack);
   for (const { address, bytes } of code) {

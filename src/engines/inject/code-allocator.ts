@@ -2,13 +2,16 @@ import { type Addr, addOffset, lowHalf } from '../../base/addr.js';
 import { someBytes } from '../../base/some-bytes.js';
 import type { Piece } from './ring.js';
 
-/** Trampolines begin at multiples of this, behind a note that says what they are. */
+/** Trampolines begin at multiples of this. A mark before each of them says what it is. */
 export const alignment = 16;
-/** Before each trampoline that a patch leads to: `rsptrace` and the patch's address, so that a later `detach` knows what it found. */
+/**
+ * The mark before each trampoline that a patch leads to: `rsptrace` and the patch's address. A later `detach`
+ * recognises the trampoline by it.
+ */
 export const markBytes = 16;
 const markText = new TextEncoder().encode('rsptrace');
 
-/** True when these 16 bytes stand before a trampoline; then the patch's address is the second half. */
+/** True if these 16 bytes are a trampoline's mark; then the second half is the patch's address. */
 export function isMark(bytes: Uint8Array): boolean {
   return bytes.length >= markBytes && markText.every((byte, i) => bytes[i] === byte);
 }
@@ -31,9 +34,9 @@ export function within(start: Addr, room: Piece, reach: number): boolean {
 }
 
 export interface Allocator {
-  /** Undefined where there is no room for so many bytes. */
+  /** Undefined if there is no room for that many bytes. */
   (length: number): Addr | undefined;
-  /** Where what comes next will lie. */
+  /** Where the next code will be placed. */
   readonly next: Addr;
 }
 

@@ -6,9 +6,9 @@ import type { RegisterBlock, Session } from '../../rsp/index.js';
 import type { RecordCounter } from './record-dispatcher.js';
 
 /**
- * Finds out how a counter's ticks become the nanoseconds of `clock`: runs a few milliseconds of code at `at` in the target, and puts
- * everything back. The target stands in its kernel's code.
- * @throws RsptraceError `COUNTER_UNKNOWN` where that cannot be done
+ * Measures how a counter's ticks become the nanoseconds of `clock`. It runs code at `at` in the target for a few
+ * milliseconds, then restores everything. The target is stopped in its kernel's code.
+ * @throws RsptraceError `COUNTER_UNKNOWN` if that cannot be done
  */
 export async function counterScale(
   session: Session,
@@ -36,7 +36,7 @@ export async function counterScale(
   const planted = set.insertBreakpoint(place);
   await set.send();
   if (!planted.value) throw unknown('the stub takes no breakpoint in the scratch memory');
-  // By itself: other harts would come to breakpoints meanwhile.
+  // This hart alone: other harts would meanwhile hit breakpoints.
   const { stop } = session.state.kind === 'idle' ? session.state : { stop: undefined };
   const hart = stop?.kind === 'signal' ? stop.hart : undefined;
   await session.resume({ kind: 'continue', ...(hart !== undefined && { hart }) });

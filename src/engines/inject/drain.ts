@@ -1,7 +1,7 @@
 import type { StopObserver } from '../../probes/index.js';
 
-/** Reads the ring, and tells the tracers what stands in its records. */
+/** Reads the ring and emits the events of its records. */
 export interface Drain extends StopObserver {
-  /** Nothing more is read but what is asked for. */
+  /** Nothing is read any more unless it is asked for. */
   stop(): void;
 }

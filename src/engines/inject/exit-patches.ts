@@ -6,9 +6,9 @@ import type { Piece, Write } from './ring.js';
 import type { Patch, Site } from './sites.js';
 
 /**
- * Ways to patch all ends of a function whose return address must stay where it is, for the reason in `stays`. Of a tail jump the return is
- * hooked, which only what is jumped to would notice.
- * @returns why there is none, in words for a person
+ * The ways to patch all exits of a function whose return address must stay unchanged, for the reason in `stays`. A
+ * tail jump's return is hooked: only the jump's target could notice.
+ * @returns why there is none, in words for the user
  */
 export function planExits(
   plan: ReadPlan,
@@ -42,7 +42,7 @@ export interface ChosenExits {
   readonly hop: Hop | undefined;
 }
 
-/** The first way whose jumps all reach the trampolines, else the first whose jumps all reach hops. */
+/** The first way whose jumps all reach the trampolines; else the first way whose jumps all reach hops. */
 export function chooseExits(
   ways: readonly (readonly FunctionExit[])[],
   code: ProbeCode,
@@ -69,7 +69,7 @@ export interface ExitsToPlace {
   readonly takeHop: (length: number) => Addr | undefined;
 }
 
-/** The trampolines of a function's ends, and the jumps to them; undefined where there is no room. */
+/** The trampolines of a function's exits, and the jumps to them; undefined if there is no room. */
 export function placeEnds({
   site,
   ends: { ends, hop },

@@ -1,9 +1,9 @@
 /*
- * gdbserver keeps its breakpoints when its client goes, shows the program's own bytes where they stand, and leaves them in when it detaches: the program
- * then dies of a SIGTRAP at the next one. Where they are:
+ * When gdbserver's client disconnects, gdbserver keeps its breakpoints, but shows the program's own bytes in their
+ * place. When it detaches, it leaves them in: the program then dies of a SIGTRAP at the next one. How they are found:
  *
  *   on this machine   /proc/PID/mem has a trap instruction, and the stub shows another byte
- *   elsewhere         it is asked to take one out wherever there may be one: at functions, and behind calls
+ *   elsewhere         the stub is asked to remove one wherever there may be one: at functions, and behind calls
  */
 
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
@@ -14,14 +14,14 @@ import { parseMaps } from '../../facts/index.js';
 import { pidOf, type Session } from '../../rsp/index.js';
 
 const page = 4096;
-/** Of a mapping, so much is read at once. */
+/** Bytes of a mapping that are read at once. */
 const chunk = 1 << 20;
 /** SHF_EXECINSTR. */
 const executable = 4;
 
 type TrapModel = NonNullable<LinuxModel['forgottenTraps']>;
 
-/** Places of breakpoints; `seen`: one stands at each of them, else one may. */
+/** Places of breakpoints. `seen`: a breakpoint was found at each of them; otherwise there may be one. */
 export interface ForgottenTraps {
   /** The trap instruction. */
   readonly code: Uint8Array;
@@ -29,7 +29,7 @@ export interface ForgottenTraps {
   readonly seen: boolean;
 }
 
-/** Where breakpoints of a client that is gone stand, or may stand, in a process; undefined where that is not known. */
+/** Where breakpoints of an earlier client are, or may be, in a process; undefined if that is not known. */
 export async function forgottenTraps(
   session: Session,
   arch: Architecture,
@@ -46,7 +46,7 @@ export async function forgottenTraps(
   return places ? { code, places, seen: true } : { code, places: placesBehindCalls(elf, model), seen: false };
 }
 
-/** Undefined where the process is not one of this machine, or not ours to read. */
+/** Undefined if the process is not on this machine, or if this user may not read it. */
 async function trapsHere(
   session: Session,
   pid: number,
@@ -81,12 +81,12 @@ function readHere(memory: number, at: Addr, length: number): Uint8Array | undefi
   try {
     return readSync(memory, bytes, 0, length, at) === length ? bytes : undefined;
   } catch {
-    // The kernel's own pages for programs cannot be read this way.
+    // The pages that the kernel gives to every program (vdso, vvar) cannot be read this way.
     return undefined;
   }
 }
 
-/** Traps in these bytes of the process that its stub does not show. */
+/** Traps in these bytes of the process that the stub does not show. */
 async function hiddenTraps(session: Session, start: Addr, bytes: Uint8Array, trap: number): Promise<readonly Addr[]> {
   const found: Addr[] = [];
   for (let from = 0; from < bytes.length; from += page) {
@@ -99,7 +99,10 @@ async function hiddenTraps(session: Session, start: Addr, bytes: Uint8Array, tra
   return found;
 }
 
-/** Functions' starts and all that a call may return to, by the bytes before it: too many do no harm. */
+/**
+ * Functions' starts, and every place that a call may return to, judged by the bytes before it. Too many places do no
+ * harm.
+ */
 function placesBehindCalls(elf: ElfFile, { isBehindCall }: TrapModel): readonly Addr[] {
   const places: Addr[] = [];
   for (const { type, address } of elf.symbols) if (type === 'function') places.push(address);

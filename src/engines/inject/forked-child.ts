@@ -4,8 +4,9 @@ import type { Session } from '../../rsp/index.js';
 import type { Placement } from './sites.js';
 
 /**
- * Takes out of a process's child what it has inherited: its functions begin as they were, and its open calls return without a word. It has
- * the ring in common with its parent, so nothing of it may write there. Both stand. What it cannot write is left: a child that is gone.
+ * Removes from a forked child what it has inherited. Its functions get their first bytes back. Its open calls return
+ * without a record, because the ring belongs to its parent too. Both processes are stopped. What cannot be written is
+ * left as it is, because then the child is gone.
  */
 export async function cleanChild(
   session: Session,

@@ -3,17 +3,17 @@ import { type Addr, addr } from '../../base/addr.js';
 import type { Session } from '../../rsp/index.js';
 import type { Piece } from './ring.js';
 
-/** Bytes of a stack that are looked at: an interrupt's frame lies near the top of it. */
+/** Bytes of a stack that are searched. An interrupt's frame lies near the top of the stack. */
 const looked = 4096;
 const PAGE = 4096n;
-/** Pieces of stacks that are looked at for a hart. */
+/** The most pieces of stacks that are searched for one hart. */
 const mostStacks = 4;
 
 /**
- * Places (by their first address) in whose middle some code that is interrupted now would go on: the return address of a trap in a
- * register, or any word on a hart's stack that looks like one. A word that only looks so costs a later try. What other tasks have saved
- * elsewhere is not seen.
- * @param chained the program's functions keep frame pointers: they lead from an interrupt handler's own stack to the one before
+ * Finds places (named by their first address) in whose middle some interrupted code would resume. The evidence is the
+ * return address of a trap in a register, or any word on a hart's stack that looks like such an address. A word that
+ * only looks so costs a retry later. Words that other tasks have saved elsewhere are missed.
+ * @param chained functions keep frame pointers, which lead from a handler's own stack to the one before
  */
 export async function interruptedInside(
   session: Session,
@@ -59,9 +59,9 @@ export async function interruptedInside(
 }
 
 /**
- * Frame records: the caller's frame pointer lies `below` bytes below a frame pointer. The first one on their chain
- * that is not in these words, where it can be a kernel's: on the stack that an interrupt has left, or higher up on
- * this one.
+ * Follows frame records: the caller's frame pointer is stored `below` bytes below a frame pointer. Returns the first
+ * frame pointer of their chain that lies outside these words and can be a kernel's. It lies on the stack that the
+ * interrupt has left, or higher up on this one.
  */
 function frameBehind(words: BigUint64Array, from: Addr, frame: bigint, below: number): bigint | undefined {
   let next = frame;

@@ -1,7 +1,10 @@
-/** Committed records in order, one slot after the other, from `start` to before `end`. The bytes are the receiver's to keep. */
+/**
+ * Committed records in order, one slot after the other, from `start` to before `end`. The receiver may keep the
+ * bytes.
+ */
 export type OnRecords = (view: DataView, start: number, end: number) => void;
 
-/** What the ring must know of the records in it. */
+/** What the ring must know about its records. */
 export interface SlotReader {
   /** Equal for all records of one hart. */
   hart(view: DataView, offset: number): number;
@@ -9,10 +12,10 @@ export interface SlotReader {
   begins(view: DataView, offset: number): boolean;
 }
 
-/** A slot that was passed by, since it was not written yet. */
+/** A slot that was passed by, because it was not committed yet. */
 export interface PassedBy {
   readonly claim: number;
-  /** By hart: calls that have begun since, less those that have ended. */
+  /** By hart: calls that began since, minus calls that ended since. */
   readonly depths: Map<number, number>;
 }
 
@@ -20,15 +23,15 @@ interface Written {
   readonly claim: number;
   readonly view: DataView;
   readonly hart: number;
-  /** Nothing claimed from here on can come before it. */
+  /** A record claimed at or after this point cannot belong before it. */
   readonly until: number;
   depth: number;
 }
 
 /**
- * Puts records that come late where they belong. A slot is written late by a hart that was interrupted while it wrote it, so all that
- * the same hart claimed meanwhile is an interrupt's: calls which that has begun end before the late record's turn comes. All of it
- * was written before the late record was.
+ * Puts late records where they belong. A slot is late when its writer was interrupted. What the hart claimed in
+ * between belongs to the handler, whose calls have all returned before the late record's turn comes. All records of
+ * the handler were written before the late one.
  */
 export class LateRecords<T extends PassedBy> {
   readonly #slots: SlotReader;
@@ -36,13 +39,13 @@ export class LateRecords<T extends PassedBy> {
   readonly #passedBy = new Set<T>();
   #written: Written[] = [];
 
-  /** `slot`: bytes of one. */
+  /** `slot`: bytes of one slot. */
   constructor(slots: SlotReader, slot: number) {
     this.#slots = slots;
     this.#slot = slot;
   }
 
-  /** Those that are still not written. */
+  /** The slots that are still not committed. */
   get passedBy(): ReadonlySet<T> {
     return this.#passedBy;
   }
@@ -51,7 +54,7 @@ export class LateRecords<T extends PassedBy> {
     this.#passedBy.add(slot);
   }
 
-  /** It is written now; `view` begins with it, and `head` is what was claimed by then. */
+  /** The slot is committed now. `view` begins with it; `head` is what was claimed by then. */
   write(slot: T, view: DataView, head: number, onRecords: OnRecords): void {
     this.#passedBy.delete(slot);
     const hart = this.#slots.hart(view, 0);
@@ -61,7 +64,7 @@ export class LateRecords<T extends PassedBy> {
     else this.#handOnLate(claim, view, onRecords);
   }
 
-  /** Hands on records which are claimed later than all that were passed by, and late ones between them. */
+  /** Emits records that were claimed later than all slots passed by, and the late records between them. */
   handOn(view: DataView, start: number, end: number, onRecords: OnRecords): void {
     let from = start;
     if (this.#passedBy.size > 0 || this.#written.length > 0) {
@@ -75,7 +78,10 @@ export class LateRecords<T extends PassedBy> {
     if (from < end) onRecords(view, from, end);
   }
 
-  /** All that was claimed before `claim` is handed on: so are those late ones that waited for part of it in vain. */
+  /**
+   * Everything claimed before `claim` was emitted. So the late records that still wait for a part of it are emitted
+   * too.
+   */
   settle(claim: number, onRecords: OnRecords): void {
     this.#take(({ until }) => until <= claim, onRecords);
   }
@@ -86,7 +92,7 @@ export class LateRecords<T extends PassedBy> {
     if (due) this.#take((each) => each.depth <= 0, onRecords);
   }
 
-  /** Counts a record for those claimed before it. True where the turn of a late one has come. */
+  /** Counts a record for the slots claimed before it. Returns true if the turn of a late record has come. */
   #count(view: DataView, at: number, claim: number): boolean {
     const hart = this.#slots.hart(view, at);
     const change = this.#slots.begins(view, at) ? 1 : -1;

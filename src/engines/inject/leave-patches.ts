@@ -5,11 +5,12 @@ import { ANY_HART, programSignal, type Session } from '../../rsp/index.js';
 import { interruptedInside } from './interrupted.js';
 import type { Piece } from './ring.js';
 
-/** More steps than there are instructions in a patch, interrupts that come between included. */
+/** More steps than a patch has instructions, including the interrupts that come between. */
 const mostSteps = 64;
 
 /**
- * Steps every hart out of these bytes, their first instruction left out: what will stand there instead may be run from its start.
+ * Steps every hart out of these bytes. A hart at their first instruction may stay: it runs the new code from its
+ * start.
  * @throws RsptraceError `PATCH_REFUSED` for a hart that does not leave
  */
 export async function leavePatches(session: Session, arch: Architecture, patches: readonly Piece[]): Promise<void> {
@@ -33,18 +34,19 @@ export async function leavePatches(session: Session, arch: Architecture, patches
       }
       const stop = await session.resume({ kind: 'step', hart: id, ...(signal === undefined ? {} : { signal }) });
       if (session.state.kind !== 'idle') return;
-      // A process's signal came instead: the step that hands it on enters its handler.
+      // A signal came instead: the step that forwards it to the process enters its handler.
       signal = programSignal(stop);
     }
   }
 }
 
-/** Moments that the target may run before its patches come out. */
+/** How many short runs the target gets before its patches are removed. */
 const mostTries = 20;
 
 /**
- * Lets the target run for moments until no hart stands in these bytes, and nothing that is interrupted would go on there.
- * @returns the first addresses of those for which that cannot be had; the target may have ended meanwhile
+ * Lets the target run for short times. Ends when no hart is in these bytes and no interrupted code would resume
+ * there.
+ * @returns where this failed (first addresses); the target may have ended meanwhile
  */
 export async function runOutOfPatches(
   session: Session,
@@ -61,12 +63,12 @@ export async function runOutOfPatches(
   }
 }
 
-/** Lets the target run for so long, in milliseconds, or to its next stop; it may have ended meanwhile. */
+/** Lets the target run for this time in milliseconds, or to its next stop; it may have ended meanwhile. */
 export async function runForMoment(session: Session, ms: number): Promise<void> {
   const timer = setTimeout(() => void session.interrupt().catch(() => {}), ms);
   let stop = await session.resume();
   clearTimeout(timer);
-  // Processes stop for forks, whose children go, and for signals, which are theirs.
+  // A process stops for forks (the child is released) and for signals (they are forwarded).
   for (let more = mostTries; more > 0 && session.state.kind === 'idle' && stop.kind === 'signal'; more--) {
     if (stop.reason === 'fork' && stop.child !== undefined) await session.letChildGo(stop.child);
     const signal = programSignal(stop);

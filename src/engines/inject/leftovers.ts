@@ -8,29 +8,32 @@ import { isMark, markBytes } from './code-allocator.js';
 import { forgottenTraps } from './forgotten-traps.js';
 import { leavePatches } from './leave-patches.js';
 
-/** What an rsptrace that was killed had left in a target, and what became of it. */
+/** What a killed rsptrace had left in a target, and what became of it. */
 export interface Leftovers {
   /** Functions of the ELF whose first bytes were compared. */
   readonly compared: number;
   /** Functions that jumped to a trampoline and have the ELF's bytes again. */
   readonly restored: readonly Addr[];
-  /** Functions where the stub itself had kept a breakpoint, which is gone. */
+  /** Functions where the stub itself had kept a breakpoint, which is removed now. */
   readonly breakpoints: readonly Addr[];
-  /** Functions that differ from the ELF for another reason, and were left alone. */
+  /** Functions that differ from the ELF for another reason. They were left alone. */
   readonly different: readonly Addr[];
-  /** Functions whose code is not loaded or not mapped: all zero, or unreadable. */
+  /** Functions whose code is not loaded or not mapped: all bytes are zero or unreadable. */
   readonly absent: number;
-  /** Threads that have their own registers again, after a system call in the middle of which rsptrace was killed. */
+  /**
+   * Threads that got their own registers back: rsptrace was killed in the middle of a system call that it had
+   * injected there.
+   */
   readonly threads: readonly string[];
   /** Where a server had kept breakpoints that it does not show. */
   readonly traps: readonly Addr[];
 }
 
-/** The start of a function: what the ELF has there. */
+/** The start of a function: the ELF's bytes there. */
 interface Start {
   readonly address: Addr;
   readonly expected: Uint8Array;
-  /** Bytes of the function; 0 where nothing tells. */
+  /** Bytes of the function; 0 if its size is not known. */
   readonly size: number;
 }
 
@@ -39,22 +42,23 @@ interface Patched extends Start {
   readonly length: number;
 }
 
-/** Bytes at a function's start that are compared: a patch, and enough behind it to see that the ELF is the right one. */
+/** Bytes that are compared at a function's start: a patch, and enough behind it to recognise the ELF. */
 const compared = 16;
-/** Reads that go out in one write. */
+/** Reads that are sent in one write. */
 const atOnce = 512;
 
 /**
- * Takes out what an rsptrace has left that was killed: where a function jumps to a trampoline that bears our mark and this function's
- * address, the ELF's bytes are put back. Every other difference is the program's own affair. The trampolines stay: calls that are open return
- * through them. The target stands; breakpoints that its stub may have kept are taken out too, as far as can be known where they are.
- * @throws RsptraceError `ELF_MISMATCH` where the target's code is another, `PATCH_REFUSED` where bytes cannot be put back
+ * Removes what a killed rsptrace has left. A function that jumps to a trampoline with our mark and this function's
+ * address gets the ELF's bytes back. Every other difference was made by the program itself. The trampolines stay,
+ * because open calls return through them. The target is stopped. Breakpoints that its stub may have kept are removed
+ * too, if their places are known.
+ * @throws RsptraceError `ELF_MISMATCH` if the target runs other code, `PATCH_REFUSED` if bytes cannot be restored
  */
 export async function removeLeftovers(session: Session, arch: Architecture, elf: ElfFile): Promise<Leftovers> {
   const starts = functionStarts(elf);
   const threads = await takeBackThreads(session, arch);
   const traps = await forgottenTraps(session, arch, elf);
-  // A breakpoint's removal is told of the trap's length.
+  // The packet that removes a breakpoint carries the trap's length.
   const places = traps?.places.map((address) => ({ address, expected: traps.code, size: 0 }));
   await removeBreakpoints(session, arch, places ?? []);
   await removeBreakpoints(session, arch, await hartPlaces(session, arch));
@@ -72,7 +76,7 @@ export async function removeLeftovers(session: Session, arch: Architecture, elf:
   const patched = arch.probeCode ? await findPatched(session, arch.probeCode, suspects) : [];
   const ours = new Set<Addr>(patched.map(({ address }) => address));
   const others = suspects.map(({ start }) => start).filter(({ address }) => !ours.has(address));
-  // A kernel may have changed many a function itself, but hardly all.
+  // A kernel may have changed many functions itself, but hardly all of them.
   if (patched.length === 0 && 10 * others.length > 9 * (starts.length - absent))
     throw mismatch(others, starts.length - absent);
   const ends = arch.probeCode ? await findEnds(session, arch.probeCode, elf, patched) : [];
@@ -94,7 +98,7 @@ export async function removeLeftovers(session: Session, arch: Architecture, elf:
   };
 }
 
-/** Threads of a process that were carrying system calls out for an rsptrace: they get their own registers back. */
+/** Threads of a process that carried out system calls for an rsptrace. They get their own registers back. */
 async function takeBackThreads(session: Session, arch: Architecture): Promise<readonly string[]> {
   const threads: string[] = [];
   const model = arch.linux?.systemCalls;
@@ -103,12 +107,13 @@ async function takeBackThreads(session: Session, arch: Architecture): Promise<re
   return threads;
 }
 
-/** Every function symbol's first bytes, each address once. */
+/** Every function symbol's first bytes; each address once. */
 function functionStarts(elf: ElfFile): readonly Start[] {
   const starts = new Map<Addr, Start>();
   for (const { type, address, size } of elf.symbols) {
     if (type !== 'function' || starts.has(address)) continue;
-    // A function at the end of its segment has fewer bytes; one of no size is as long as assembler is.
+    // A function at the end of its segment has fewer bytes. A function of no size (assembler) is compared in full
+    // length.
     for (let length = Math.min(size || compared, compared); length > 0; length--) {
       const expected = elf.bytesAt(address, length);
       if (!expected) continue;
@@ -119,7 +124,10 @@ function functionStarts(elf: ElfFile): readonly Start[] {
   return [...starts.values()];
 }
 
-/** Those that jump, perhaps by a hop, to a trampoline with our mark and their address, and are the ELF's behind the jump. */
+/**
+ * Functions that jump, perhaps by a hop, to a trampoline with our mark and their address, and that equal the ELF
+ * behind the jump.
+ */
 async function findPatched(
   session: Session,
   code: ProbeCode,
@@ -158,7 +166,7 @@ async function findPatched(
     .map(({ start, length }) => ({ ...start, length }));
 }
 
-/** Jumps of ours at the ends of functions that jump at their starts, by their marks. */
+/** Jumps of ours at the exits of functions that also jump at their starts, found by their marks. */
 async function findEnds(
   session: Session,
   code: ProbeCode,
@@ -190,7 +198,7 @@ function markedFunction(mark: Uint8Array): bigint {
   return new DataView(mark.buffer, mark.byteOffset, markBytes).getBigUint64(8, true);
 }
 
-/** Puts the ELF's bytes back, and reads them to be sure. */
+/** Restores the ELF's bytes, and reads them back to be sure. */
 async function restore(session: Session, arch: Architecture, patched: readonly Patched[]): Promise<void> {
   if (patched.length === 0) return;
   await leavePatches(session, arch, patched);
@@ -211,7 +219,7 @@ async function restore(session: Session, arch: Architecture, patched: readonly P
   });
 }
 
-/** Where the harts stand: one may have met a breakpoint that nobody waits for any more. */
+/** Where the harts are: one may have hit a breakpoint that no client waits for any more. */
 async function hartPlaces(session: Session, arch: Architecture): Promise<readonly Start[]> {
   const places: Start[] = [];
   for (const { id } of await session.harts()) {
@@ -224,7 +232,7 @@ async function hartPlaces(session: Session, arch: Architecture): Promise<readonl
   return places;
 }
 
-/** Asks the stub to take breakpoints out, of both types; where it has none it says so, and that is well. */
+/** Asks the stub to remove breakpoints of both types. A stub that has none there says so, which does no harm. */
 async function removeBreakpoints(session: Session, arch: Architecture, places: readonly Start[]): Promise<void> {
   for (let from = 0; from < places.length; from += atOnce) {
     const batch = session.batch();

@@ -7,9 +7,12 @@ import type { Scratch } from '../memory/scratch.js';
 import { unavailable } from '../memory/system-calls.js';
 import { defined, loadedLibrary } from './loaded-library.js';
 
-/** What throws: without it nobody unwinds. */
+/** The function that throws: a program without it never unwinds. */
 const throws = '_Unwind_RaiseException';
-/** libgcc's, for code that no file tells of: (table, 48 bytes of its own); (table). */
+/**
+ * libgcc's functions to register code that no file describes: (table, 48 bytes of its own), and to deregister it:
+ * (table).
+ */
 const registers = '__register_frame_info';
 const removes = '__deregister_frame_info';
 const objectBytes = 64;
@@ -20,8 +23,8 @@ interface Functions {
 }
 
 /**
- * Tells the unwinder of a process what stands behind return addresses that trampolines have put in place of the originals, so that exceptions and
- * panics find their way. That is libgcc's `__register_frame_info`, called in the process.
+ * Tells a process's unwinder which addresses the trampolines' return addresses stand for, so that exceptions and
+ * panics find their way. It calls libgcc's `__register_frame_info` in the process.
  */
 export class ProcessUnwinder {
   readonly #session: Session;
@@ -38,8 +41,8 @@ export class ProcessUnwinder {
   }
 
   /**
-   * Undefined where nothing in the process unwinds.
-   * @throws RsptraceError `SCRATCH_UNAVAILABLE` where something does that cannot be told
+   * Undefined if nothing in the process unwinds.
+   * @throws RsptraceError `SCRATCH_UNAVAILABLE` if the process has an unwinder that takes no such table
    */
   static async find(
     session: Session,
@@ -57,7 +60,7 @@ export class ProcessUnwinder {
     return new ProcessUnwinder(session, { register, remove }, scratch, code);
   }
 
-  /** Writes the table and has it registered. `at` is where the code that does it may lie, the table behind it. */
+  /** Writes the table and registers it. The code that does so may be written at `at`; the table follows it. */
   async register(room: Addr, exits: ReadonlyMap<bigint, { readonly offset: number }>): Promise<void> {
     const { own } = this.#scratch;
     if (!own || exits.size === 0) return;
@@ -68,7 +71,7 @@ export class ProcessUnwinder {
     this.#table = table;
   }
 
-  /** Takes it back, before the memory goes. */
+  /** Deregisters the table, before its memory is freed. */
   async remove(): Promise<void> {
     const table = this.#table;
     this.#table = undefined;
@@ -90,7 +93,7 @@ export class ProcessUnwinder {
 /** Bytes for the code that calls. */
 const callRoom = 64;
 
-/** What {@link ProcessUnwinder.register} needs of room. */
+/** Bytes that {@link ProcessUnwinder.register} needs. */
 export function unwinderRoom(code: ProcessCode, exits: number): number {
   return callRoom + code.unwindTableBytes(exits);
 }

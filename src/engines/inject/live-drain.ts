@@ -1,19 +1,19 @@
 import type { Drain } from './drain.js';
 import type { TargetEngine } from './target-engine.js';
 
-/** How long the target runs unattended when the ring was nearly empty, in milliseconds. */
+/** How long to wait between two reads of a ring that was nearly empty, in milliseconds. */
 const idleMs = 1;
-/** How long records are worked on between two looks at the ring, in milliseconds. */
+/** How long records are digested between two reads of the ring, in milliseconds. */
 const digestMs = 2;
 
-/** Reads the ring out of shared memory, again and again while the target runs. */
+/** Polls the ring in shared memory while the target runs. */
 export class LiveDrain implements Drain {
   readonly #target: TargetEngine;
   readonly #onError: (thrown: unknown) => void;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
 
-  /** Begins. What throws ends it, and is given to `onError`. */
+  /** Begins to poll. An error ends it and is given to `onError`. */
   constructor(target: TargetEngine, onError: (thrown: unknown) => void) {
     this.#target = target;
     this.#onError = onError;
@@ -46,7 +46,7 @@ export class LiveDrain implements Drain {
       this.#onError(thrown);
       return;
     }
-    // A timer would come a millisecond later, and the target waits for a ring that is full.
+    // No timer: it would fire a millisecond later, and the target waits while the ring is full.
     if (more) this.#immediate = setImmediate(() => this.#look());
     else this.#timer = setTimeout(() => this.#look(), idleMs);
   }

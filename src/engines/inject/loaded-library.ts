@@ -7,14 +7,14 @@ import { unavailable } from '../memory/system-calls.js';
 
 const PT_LOAD = 1;
 
-/** Where a program or library has a function of this name itself. */
+/** Where a program or library itself defines a function of this name. */
 export function defined(elf: ElfFile, name: string): Addr | undefined {
   return elf.symbols.named(name).find(({ type, address }) => type === 'function' && address !== 0n)?.address;
 }
 
 /**
- * A library of the process, with the addresses that it has there; undefined where it has loaded none whose path is like that.
- * @throws RsptraceError `SCRATCH_UNAVAILABLE` where the stub does not tell
+ * A library of the process, with its addresses there. Undefined if no loaded path matches.
+ * @throws RsptraceError `SCRATCH_UNAVAILABLE` if the stub does not list the libraries
  */
 export async function loadedLibrary(session: Session, { calls }: Scratch, name: RegExp): Promise<ElfFile | undefined> {
   const maps = calls && (await session.remoteFile(`/proc/${calls.pid}/maps`));

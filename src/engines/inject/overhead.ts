@@ -7,51 +7,51 @@ import { outerPlan } from './record-format.js';
 import type { Write } from './ring.js';
 import type { Placement, Site } from './sites.js';
 
-/** Instructions that an event adds to the target's own, before its record's time is read and after. */
+/** Instructions that an event adds to the target's own: before its record's time is read, and after. */
 interface Added {
   readonly before: number;
   readonly after: number;
 }
 
-/** The same of one kind of record, and what depends on the record. */
+/** The same for one kind of record, and what depends on the record. */
 interface Cost extends Added {
   readonly site: Site;
   readonly begins: boolean;
-  /** Where the record says which Future's poll is open around it, if it copies bytes out of that. */
+  /** Where the record names the Future of the open poll around it, if bytes of that Future are copied. */
   readonly outerAt: number | undefined;
-  /** How many bytes calls inside copy out of this one's Future. */
+  /** How many bytes of this record's Future the calls inside it copy. */
   readonly lists: number;
 }
 
 /**
- * Takes the time that trampolines take out of what happens while a call is open. For a clock that counts instructions (QEMU's
- * `-icount shift=N`): there the time is known by the code. While no call is open, the target's clock is told as it is, since what trampolines took
- * is made up for where the target waits for a timer.
+ * Subtracts the trampolines' own time from whatever happens while a call is open. It is for clocks that count
+ * instructions (QEMU's `-icount shift=N`), because there the code tells how long it takes. While no call is open,
+ * nothing is subtracted: the target makes up for the lost time when it waits for a timer.
  */
 export class TrampolineOverhead {
   readonly #nanosPerInstruction: number;
   /** By the records' ids. */
   #costs: readonly (Cost | undefined)[] = [];
   #copies: CopySteps = { beforeTime: true, closed: 0, listed: 0, each: 0 };
-  /** Bytes that are copied out of a Future, by its address. */
+  /** By a Future's address: the bytes that are copied out of it. */
   readonly #outers = new Map<bigint, number>();
-  /** Calls that are open, and what has been taken out since the first of them began. */
+  /** The number of open calls, and the overhead subtracted since the first of them began. */
   #open = 0;
   #spent = 0;
   #facts: OwnTime | undefined;
 
-  /** `earlier`: what was taken out of the time of programs that the target ran before. */
+  /** `earlier`: what was subtracted for programs that the target ran before. */
   constructor(nanosPerInstruction: number, earlier?: OwnTime) {
     this.#nanosPerInstruction = nanosPerInstruction;
     this.#facts = earlier;
   }
 
-  /** What was taken out so far; undefined where nothing was. */
+  /** The overhead subtracted so far; undefined if none was. */
   get facts(): OwnTime | undefined {
     return this.#facts;
   }
 
-  /** The trampolines are in. */
+  /** The trampolines are installed. */
   learn(code: ProbeCode, placement: Placement): void {
     const costs: (Cost | undefined)[] = [];
     const path = paths(code, placement);
@@ -80,7 +80,7 @@ export class TrampolineOverhead {
     this.#copies = code.outerCopySteps;
   }
 
-  /** What the records' times mean without trampolines. */
+  /** What the records' times would have been without trampolines. */
   over(scale: TimeScale): RecordTime {
     return (ticks, id, record) => {
       const nanos = scale(ticks);
@@ -105,7 +105,7 @@ export class TrampolineOverhead {
     return time;
   }
 
-  /** The usual path goes through the copy's loop once. */
+  /** The usual path runs the copy's loop once. */
   #copied(outer: bigint): number {
     const { closed, listed, each } = this.#copies;
     const once = listed + each;
@@ -122,14 +122,14 @@ export class TrampolineOverhead {
   }
 }
 
-/** How many bytes the list for `controlBlock.outerPlan` names. */
+/** How many bytes the list at `controlBlock.outerPlan` names. */
 function listed(outer: PlannedReads): number {
   return new Uint32Array(outerPlan(outer).buffer)[0] ?? 0;
 }
 
 type PathFrom = (start: Addr, patched: boolean) => CodePath | undefined;
 
-/** Paths through what is written to the target, from a jump that stands in a function or from a trampoline. */
+/** Paths through the code written to the target, from a jump in a function or from a trampoline. */
 function paths(code: ProbeCode, placement: Placement): PathFrom {
   const writes: readonly Write[] = [...placement.code].sort((a, b) => (a.address < b.address ? -1 : 1));
   const patches = new Map<bigint, Write>(placement.patches.map(({ address, bytes }) => [address, { address, bytes }]));
@@ -158,11 +158,11 @@ function paths(code: ProbeCode, placement: Placement): PathFrom {
 function exitCost(placement: Placement, index: number, path: PathFrom): Added | undefined {
   const at = placement.exits.get(index);
   const exit = at === undefined ? undefined : path(at, false);
-  // The function's own return led there: all of it is more.
+  // The function's own return leads there, so the whole path is overhead.
   return exit?.untilTime === undefined ? undefined : { before: exit.untilTime, after: exit.steps - exit.untilTime };
 }
 
-/** The trampoline at a function's end carries out what stood there, the return as its last instruction. */
+/** The trampoline at a function's exit runs the displaced instructions; its last one is the return. */
 function endCost(site: Site, address: Addr, code: ProbeCode, end: CodePath | undefined): Added | undefined {
   if (end?.untilTime === undefined) return undefined;
   const from = site.plan.address;

@@ -6,16 +6,19 @@ import { planExits } from './exit-patches.js';
 /** How a function's code can be patched. */
 export interface PatchableCode {
   readonly code: Uint8Array;
-  /** Ways to patch its entry, the one to be preferred first. */
+  /** Ways to patch its entry, the preferred one first. */
   readonly ways: readonly Displaced[];
-  /** Ways to patch all its ends, where its return is not hooked. */
+  /** Ways to patch all its exits, if its return cannot be hooked. */
   readonly ends: readonly (readonly FunctionExit[])[] | undefined;
 }
 
-/** Or why it cannot. */
+/** Or why it cannot be patched. */
 export type PatchVerdict = PatchableCode | string;
 
-/** Looks at the code of every probe, at the same index; it decodes all of each function, so it takes a while. */
+/**
+ * Analyses the code of every probe; results have the probes' indices. It decodes each function completely, so it
+ * takes a while.
+ */
 export function lookAtCode(
   plans: readonly ReadPlan[],
   bytesAt: (plan: ReadPlan) => Uint8Array | undefined,
@@ -26,7 +29,7 @@ export function lookAtCode(
   return plans.map((plan) => look(plan, stopsIn, bytesAt(plan), code, facts));
 }
 
-/** Whether a probe that needs a stop lies behind an address, within so many bytes. */
+/** Whether a probe that needs a stop lies at an address or within this many bytes behind it. */
 type StopsInside = (address: Addr, length: number) => boolean;
 
 function stopsInside(plans: readonly ReadPlan[]): StopsInside {
@@ -45,7 +48,10 @@ function stopsInside(plans: readonly ReadPlan[]): StopsInside {
   };
 }
 
-/** A breakpoint in a patch would stop in the middle of its jump. One on a displaced instruction would never stop. */
+/**
+ * A breakpoint inside a patch would stop in the middle of the jump. A breakpoint on a displaced instruction would
+ * never stop.
+ */
 const stopInside = 'another probe stops in the code that a patch would replace';
 
 function look(
@@ -68,7 +74,7 @@ function look(
     else ways.push(displaced);
   }
   if (ways.length === 0) return why;
-  // Patched ends may lie anywhere in it.
+  // Patched exits may be anywhere in the function.
   if (plan.returnStays !== undefined && stopsIn(plan.address, plan.codeSize)) return stopInside;
   const ends = plan.returnStays === undefined ? undefined : planExits(plan, plan.returnStays, bytes, ways, code, facts);
   return typeof ends === 'string' ? ends : { code: bytes, ways, ends };

@@ -9,7 +9,10 @@ import type { Piece } from './ring.js';
 import type { Patch, Site } from './sites.js';
 import { writeChecked } from './transfers.js';
 
-/** The jumps at the entries of probed functions, and at the ends of some: which are in, which still have to wait, and which cannot be. */
+/**
+ * The jumps at the entries of probed functions, and at the exits of some. Knows which are installed, which are still
+ * deferred, and which are impossible.
+ */
 export class Patches {
   readonly #session: Session;
   readonly #arch: Architecture;
@@ -31,24 +34,29 @@ export class Patches {
     return sitesOf(this.#planted);
   }
 
-  /** Where the ends of functions are patched. */
+  /** Where functions' exits are patched. */
   get ends(): readonly Piece[] {
     return piecesOf(this.#planted.filter(({ isEnd }) => isEnd));
   }
 
-  /** How many functions wait for a later stop: what is interrupted now would go on in the middle of their bytes. */
+  /**
+   * How many functions are deferred to a later stop, because interrupted code would resume in the middle of their
+   * bytes.
+   */
   get waiting(): number {
     return sitesOf(this.#waiting).length;
   }
 
-  /** Where the target's code is not the ELF's any more: left alone. */
+  /** Functions whose code in the target differs from the ELF. They are left alone. */
   get changed(): readonly Site[] {
     return this.#changed;
   }
 
   /**
-   * Patches those functions that can be patched at this stop, each with all its ends; not those where `holdsStop` tells of a breakpoint at one. A timer that is faster than a stop would otherwise keep its handler, and what
-   * that has interrupted, where they are for ever.
+   * Patches the functions that can be patched at this stop, each with all its exits. Left out are those where
+   * `holdsStop` reports a breakpoint. Functions that interrupted code would resume in are deferred. The others do not
+   * wait for them, because a timer faster than a stop would keep its handler and the interrupted code in place for
+   * ever.
    * @returns the sites that were patched now
    * @throws RsptraceError `PATCH_REFUSED`; then nothing is patched
    */
@@ -72,7 +80,7 @@ export class Patches {
     const writes = patches.map(({ address, bytes }) => ({ address, bytes }));
     this.#planted = [...this.#planted, ...patches];
     const failed = await writeChecked(this.#session, writes).catch(async (thrown: unknown) => {
-      // Of what was lost some may be in.
+      // The answer was lost, so some of these patches may be installed.
       if (this.#session.state.kind === 'idle') await this.remove();
       throw thrown;
     });
@@ -96,7 +104,7 @@ export class Patches {
   }
 
   /**
-   * Takes all out, at a stop, over a wire that loses something too. The target may have ended meanwhile.
+   * Removes all patches at a stop, even over a wire that loses packets. The target may have ended meanwhile.
    * @returns functions whose code the target had changed meanwhile, and that were left alone
    */
   async remove(): Promise<readonly Site[]> {

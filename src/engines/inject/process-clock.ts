@@ -4,13 +4,14 @@ import type { Scratch } from '../memory/scratch.js';
 import { unavailable } from '../memory/system-calls.js';
 import type { RecordCounter } from './record-dispatcher.js';
 
-/** From a moment of the host, in milliseconds as `performance.now` counts them, to the nanoseconds that the trace counts. */
+/** Converts a moment of the host (milliseconds as `performance.now` counts) to the trace's nanoseconds. */
 export type TraceTime = (hostMs: number) => number;
 
 /**
- * Finds out how the ticks of a process's counter become the trace's nanoseconds, by code that counts them against the kernel's clock for some
- * milliseconds. On this machine that clock is ours too; for a process elsewhere the end of the counting is taken to be now.
- * @throws RsptraceError `SCRATCH_UNAVAILABLE` where the process may not read its counter, `RSP_*`
+ * Measures how the ticks of a process's counter become the trace's nanoseconds. Code in the process counts them
+ * against the kernel's clock for some milliseconds. A process on this machine shares that clock with the client.
+ * Elsewhere the measurement is assumed to end now.
+ * @throws RsptraceError `SCRATCH_UNAVAILABLE` if the process may not read its counter, `RSP_*`
  */
 export async function processScale(
   session: Session,
@@ -39,7 +40,7 @@ export async function processScale(
   return { time, nanosPerTick: msPerTick * 1e6 };
 }
 
-/** A moment of this machine's monotonic clock as `performance.now` would have told it. */
+/** A moment of this machine's monotonic clock, as `performance.now` counts. */
 function hostMs(nanos: bigint): number {
   const now = performance.now();
   return now - Number(process.hrtime.bigint() - nanos) / 1e6;

@@ -30,14 +30,14 @@ export interface RecordText {
   readonly probe: string;
   readonly at: 'entry' | 'return';
   readonly hart: number;
-  /** Of the target's counter. */
+  /** Ticks of the target's counter. */
   readonly ticks: number;
   readonly sp: string;
   readonly return_address: string;
   readonly words: Readonly<Record<string, string>>;
 }
 
-/** What reads the records of one site. */
+/** Reads the records of one site. */
 interface Carrier {
   readonly name: string;
   readonly address: Addr;
@@ -53,7 +53,7 @@ function carrierOf({ plan, ends, entry, exit }: Site, words: WordCache, outers: 
   return {
     name,
     address,
-    // Of patched ends only tail jumps are hooked.
+    // Among patched exits only the tail jumps are hooked.
     hooks: seesReturn && (ends?.some((way) => way.some(({ tail }) => tail !== undefined)) ?? true),
     entry: new RecordReader(entry, words, outers),
     exit: new RecordReader(exit, words, outers),
@@ -61,16 +61,16 @@ function carrierOf({ plan, ends, entry, exit }: Site, words: WordCache, outers: 
   };
 }
 
-/** Tells a tracer what each record holds, as the stop that it stands for would have. */
+/** Gives each record's content to a tracer, as if the target had stopped there. */
 export class RecordDispatcher {
   readonly #options: RecordDispatcherOptions;
   /** By the index of their sites. */
   readonly #carriers: readonly (Carrier | undefined)[];
-  /** The Futures whose polls are open and may be read from inside. */
+  /** The Futures whose polls are open, and which records may copy from. */
   readonly #outers = new AddressMap<OuterReadings>();
   /** How far a return raises the stack pointer. */
   readonly #stackedBytes: number;
-  /** Calls whose entry was told of and whose exit was not. */
+  /** Calls whose entry was emitted and whose exit was not. */
   open = 0;
 
   /** `sites`: those that have trampolines. */
@@ -84,13 +84,13 @@ export class RecordDispatcher {
     this.#stackedBytes = Number(options.arch.stackPointerAfterReturn(0n));
   }
 
-  /** Only that a call has begun or ended: the record at an offset is not wanted. */
+  /** Only counts that a call began or ended: the record at this offset is not wanted. */
   count(view: DataView, offset: number): void {
     const id = view.getUint32(offset + recordOffset.id, true);
     if (this.#carriers[id >>> 1]?.hooks) this.open += (id & 1) === 1 ? -1 : 1;
   }
 
-  /** What the record at an offset holds, for a log: words by register, as hex. */
+  /** The content of the record at an offset, for a log: words by register, as hex. */
   describe(view: DataView, offset: number): RecordText | undefined {
     const id = view.getUint32(offset + recordOffset.id, true);
     const isExit = (id & 1) === 1;

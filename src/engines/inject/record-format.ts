@@ -8,27 +8,27 @@ import { type PlacedLoad, RecordReadings } from './record-readings.js';
 import type { WordCache } from './word-cache.js';
 
 /**
- * What lies where in a probe's records:
+ * The layout of a probe's records:
  *
  *      0 commit | 8 id (u32) | 12 small loads | 16 time | 24 stack pointer | 32 return address | 40 hart | registers | loads, the widest first | outer's bytes
  *
- * The word for the hart is there where harts are told apart. Small loads are the first ones of 4, 2, and 1 bytes that fit. Entry and exit records
- * of one probe differ; the id tells which it is.
+ * The hart's word exists only if records must name their harts. Small loads are the first ones of 4, 2, and 1 bytes
+ * that fit. Entry and exit records of one probe differ; the id tells which it is.
  */
 export interface RecordFormat {
   readonly fields: readonly RecordField[];
   readonly outerCopy: OuterCopy | undefined;
   /** Bytes used. */
   readonly size: number;
-  /** Where the hart's word lies, where there is one. */
+  /** Offset of the hart's word, if there is one. */
   readonly hartAt: number | undefined;
   readonly registers: ReadonlyMap<string, number>;
   readonly blocks: readonly BlockFormat[];
-  /** Where the address of the open outer Future lies. */
+  /** Offset of the open outer Future's address. */
   readonly outerAt: number | undefined;
 }
 
-/** Memory behind one pointer: where the pointer is in the record, and where each load is. */
+/** Memory behind one pointer: where the record has the pointer, and where it has each load. */
 interface BlockFormat {
   readonly pointerAt: number;
   readonly align: number;
@@ -38,7 +38,7 @@ interface BlockFormat {
 
 export const recordOffset = { id: 8, small: 12, time: 16, stackPointer: 24, returnAddress: 32, hart: 40 } as const;
 
-/** Where there is one hart only, records need not name it. */
+/** With one hart only, records need not name it. */
 export function slotReader(isOneHart: boolean): SlotReader {
   return {
     hart(view, offset) {
@@ -55,24 +55,24 @@ const mostOuter = 24;
 export interface RecordSources {
   readonly time: FieldSource & { readonly kind: 'time' };
   readonly hart: (FieldSource & { readonly kind: 'hart' }) | undefined;
-  /** The register that holds the return address at an entry, where one does. */
+  /** The register that holds the return address at an entry, if one does. */
   readonly returnRegister: string | undefined;
-  /** The address of the outer Future; undefined where harts would mix theirs up. */
+  /** The address of the outer Future; undefined if harts would mix their Futures up. */
   readonly outer: (FieldSource & { readonly kind: 'control' | 'outer' }) | undefined;
 }
 
-/** Bytes for what is copied out of an outer Future, whichever of these is one. */
+/** Bytes for the copy of an outer Future, whichever of these Futures it is. */
 export function outerRoom(plans: readonly ReadPlan[]): number {
   return plans.reduce((most, { outer }) => Math.max(most, outer ? copiedOffsets(outer).length : 0), 0);
 }
 
-/** Every byte's offset; none where there are more than a record has room for. */
+/** Every byte's offset; none if there are more bytes than a record can hold. */
 function copiedOffsets(outer: PlannedReads): number[] {
   const offsets = outer.loads.flatMap(({ offset, size }) => Array.from({ length: size }, (_, i) => offset + i));
   return offsets.length <= mostOuter ? offsets : [];
 }
 
-/** The record of a probe's entry, which has `room` bytes for what is copied out of an outer Future. */
+/** The record of a probe's entry, with `room` bytes for the copy of an outer Future. */
 export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, room: number): RecordFormat {
   const words = plan.entryRegisters.map((name) => ({ name, from: { kind: 'register', name } as FieldSource }));
   const base = (pointer: string) => ({ kind: 'register', name: pointer }) as const;
@@ -82,7 +82,7 @@ export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, 
   return { ...entry, registers };
 }
 
-/** The record of its return; what the entry kept is found under its register's name, with a `kept:` before it. */
+/** The record of its return. What the entry kept has the name `kept:` and its register's name. */
 export function exitFormat(plan: ReadPlan, id: number, sources: RecordSources): RecordFormat {
   const { keep, registers, reads } = plan.exit;
   const words = [
@@ -163,9 +163,9 @@ function format(
   return { fields, outerCopy, size: at, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
 }
 
-/** What is copied of outer Futures of one type, with a poll of its own in between. */
+/** What is copied of outer Futures of one type, if they have inner polls of their own. */
 export class OuterReadings {
-  /** Undefined where there are more places than a record has room for. */
+  /** Undefined if there are more places than a record can hold. */
   readonly #readings: RecordReadings | undefined;
 
   constructor(loads: readonly PlannedLoad[]) {
@@ -183,16 +183,16 @@ export class OuterReadings {
   }
 }
 
-/** Finds what is copied of the Future at an address, whose poll is open. */
+/** Finds the copy plan for the Future at an address, whose poll is open. */
 export type Outers = Pick<AddressMap<OuterReadings>, 'get'>;
 
-/** One record as registers and memory: what a stop would have answered. */
+/** One record, read as registers and memory: what a stop would have answered. */
 export class RecordReader implements RegisterReader, HitMemory {
   readonly #format: RecordFormat;
   readonly #words: WordCache;
   readonly #outers: Outers;
   readonly #readings: readonly RecordReadings[];
-  /** A few names: comparing them costs less than a Map. */
+  /** A few names only: comparing them costs less than a Map. */
   readonly #names: readonly string[];
   readonly #places: readonly number[];
   #view: DataView = new DataView(new ArrayBuffer(0));
@@ -207,7 +207,7 @@ export class RecordReader implements RegisterReader, HitMemory {
     this.#places = [...format.registers.values()];
   }
 
-  /** Turns to the record at an offset; it is read until the next turn. */
+  /** Moves to the record at an offset, which all reads refer to until the next call. */
   turn(view: DataView, offset: number): this {
     this.#view = view;
     this.#offset = offset;
@@ -236,14 +236,14 @@ export class RecordReader implements RegisterReader, HitMemory {
     return view.getUint32(offset, true) + view.getUint32(offset + 4, true) * 2 ** 32;
   }
 
-  /** Where the stack pointer is, see `stackNumber`. */
+  /** Offset of the stack pointer, see `stackNumber`. */
   get stackPointer(): number {
     const view = this.#view;
     const offset = this.#offset + recordOffset.stackPointer;
     return view.getUint32(offset, true) + view.getInt32(offset + 4, true) * 2 ** 32;
   }
 
-  /** What tells harts apart; 0 where nothing does. */
+  /** Identifies the hart; 0 if records do not name harts. */
   get hart(): bigint {
     const { hartAt } = this.#format;
     return hartAt === undefined ? 0n : this.word(hartAt);
@@ -253,7 +253,10 @@ export class RecordReader implements RegisterReader, HitMemory {
     return this.word(recordOffset.returnAddress) as Addr;
   }
 
-  /** Memory as far as the record has it: the bytes that were planned, zeros between them. Undefined for any other place. */
+  /**
+   * The part of memory that the record has: the bytes that were planned, with zeros between them. Undefined for any
+   * other place.
+   */
   at(address: Addr, length: number): Reading | undefined {
     const { blocks, outerAt, outerCopy } = this.#format;
     for (let i = 0; i < blocks.length; i++) {

@@ -1,7 +1,7 @@
 import type { PlannedLoad } from '../../probes/index.js';
 import { Reading } from '../../probes/index.js';
 
-/** A load, and where it lies in what is kept of it. */
+/** A load, and its place in the kept bytes. */
 export interface PlacedLoad extends PlannedLoad {
   readonly at: number;
 }
@@ -14,12 +14,15 @@ interface Kept {
 const slots = 1024;
 
 /**
- * The bytes of an object as far as a record has them: what was planned in its places, zeros between. A Future is seen in few states,
- * so what was made of the same loads before is given again; a table with one entry a hash keeps that bounded.
+ * The bytes of an object that a record has: the planned places are filled, zeros lie between. A Future is seen in few
+ * states, so the result for equal loads is reused. A table with one entry per hash bounds the memory for that.
  */
 export class RecordReadings {
   readonly #loads: readonly PlacedLoad[];
-  /** Where the loads lie, without what is between them, which is not theirs and differs in every record. */
+  /**
+   * Where the loads lie. The bytes between them belong to other loads and differ in every record, so they are left
+   * out.
+   */
   readonly #runs: readonly Run[];
   readonly #length: number;
   readonly #kept: (Kept | undefined)[] = new Array(slots).fill(undefined);

@@ -3,7 +3,7 @@ import { controlBlock, headFlag, type RingGeometry } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
 import { LateRecords, type OnRecords, type PassedBy, type SlotReader } from './late-records.js';
 
-/** Memory to read, or to write, in the target. */
+/** Memory to read or to write in the target. */
 export interface Piece {
   readonly address: Addr;
   readonly length: number;
@@ -15,20 +15,23 @@ export interface Write {
 
 export interface RingLayout {
   readonly geometry: RingGeometry;
-  /** The memory of each segment. */
+  /** Bytes of each segment. */
   readonly segments: readonly Addr[];
 }
 
-/** Segments wanted: so many that one which is being read is a small part of the ring, so few that a small ring has slots. */
+/**
+ * How many segments are wanted. Enough, so that the one being read is a small part of the ring; few enough, so that a
+ * small ring has slots.
+ */
 const wantedSegments = 16;
-/** With fewer, one that is held back by a slot which is not written yet would be too much of the ring. */
+/** With fewer segments, one that is held back by an uncommitted slot would be too large a part of the ring. */
 const leastSegments = 4;
 /** log2 of the entries in the table of segments. */
 const tableShift = 6;
 
 /**
  * Divides memory into a ring's segments.
- * @returns undefined where there is no room for four segments of two slots
+ * @returns undefined if there is no room for four segments of two slots
  */
 export function layOutRing(control: Addr, wait: Addr, memory: Piece, slotShift: number): RingLayout | undefined {
   const segmentShift = Math.max(Math.floor(Math.log2(memory.length / wantedSegments)), slotShift + 1);
@@ -39,59 +42,63 @@ export function layOutRing(control: Addr, wait: Addr, memory: Piece, slotShift: 
   return { geometry: { control, wait, slotShift, segmentShift, countShift: tableShift }, segments };
 }
 
-/** Tells writers whether anybody reads the ring: where nobody does, one that is full drops at once. */
+/** Tells writers whether the ring is drained. If it is not, a writer that finds it full drops its event at once. */
 export function unattended(control: Addr, isUnattended: boolean): Write {
   const bytes = new Uint8Array(8);
   bytes[0] = Number(isUnattended);
   return { address: addOffset(control, controlBlock.unattended), bytes };
 }
 
-/** Part of the order of claims, and the memory that it has until all of it was read. */
+/** A part of the order of claims. It owns its memory until all of it was read. */
 interface Segment {
   readonly base: Addr;
-  /** Slots that were passed by because they are not written yet. */
+  /** Slots that were passed by because they are not committed yet. */
   holes: number;
 }
 
-/** Records behind one that is not written yet, in the order of their claims. */
+/** Records behind an uncommitted slot, in the order of their claims. */
 interface Held {
   readonly claim: number;
   readonly address: Addr;
   readonly segment: Segment;
   readonly bytes: Uint8Array;
   readonly view: DataView;
-  /** Offsets in `bytes` of slots that are not written yet. */
+  /** Offsets in `bytes` of slots that are not committed yet. */
   readonly holes: Set<number>;
-  /** How far it has been handed on. */
+  /** The records before this offset were emitted. */
   done: number;
 }
 
-/** A slot that order was given up for. */
+/** A slot for which the order was given up. */
 interface Late extends PassedBy {
   readonly address: Addr;
   readonly segment: Segment;
 }
 
-/** What was kept back for order's sake may take this much memory; then order is given up instead of the events. */
+/**
+ * The most memory for records that are held back to keep their order. Beyond it the order is given up, not the
+ * events.
+ */
 const mostHeldBytes = 64 << 20;
 
 /**
- * The client's side of the ring that `arch/inject/probe-code.ts` draws: which bytes to read, what is committed in them, and what to tell the
- * target. It does no input and output itself, so that the same code drains over packets at a stop and out of a shared file
- * while the target runs.
+ * The client's side of the ring that `arch/inject/probe-code.ts` draws. It says which bytes to read, what is
+ * committed in them, and what to write to the target. It does no input and output itself. So the same code drains
+ * over packets at a stop, and out of a shared file while the target runs.
  *
- *      reader.wanted(head) -> pieces -> (read them) -> reader.accept(bytes, onRecords) -> writes -> (write them, in order)
+ *        reader.wanted(head) -> pieces -> (read them) -> reader.accept(bytes, onRecords) -> writes -> (write them, in order)
  *
- * Records come out in the order of their claims. A slot whose writer was interrupted holds back those behind it until half of
- * the ring is claimed; then what follows is read all the same and waits here. Nothing is lost by that: the segment keeps its memory
- * until the slot is written, and the ring goes on with the others, for however long: what interrupts the writer may itself wait for room.
+ * Records come out in the order of their claims. A slot whose writer was interrupted holds back the slots behind it,
+ * until half of the ring is claimed. Then the following records are read as well and wait here. Nothing is lost: the
+ * segment keeps its memory until the slot is committed, and the ring goes on with the other segments. This may last
+ * for ever, because the code that interrupts the writer may itself wait for room.
  */
 export class RingReader {
   readonly #geometry: RingGeometry;
   readonly #slot: number;
   readonly #segment: number;
   readonly #table: number;
-  /** The open ones, by number: `floor(claim / segment)`. */
+  /** The open segments, by number: `floor(claim / segment)`. */
   readonly #segments = new Map<number, Segment>();
   readonly #free: Addr[];
   readonly #origin: number;
@@ -104,10 +111,10 @@ export class RingReader {
   readonly #late: LateRecords<Late>;
   #pieces: Piece[] = [];
   #head = 0;
-  /** What share of the ring was claimed between the last two times that it was read. */
+  /** The share of the ring that was claimed between its last two reads. */
   filled = 0;
   records = 0;
-  /** Records that came after others that were claimed later. */
+  /** Records that came after others with later claims. */
   outOfOrder = 0;
 
   constructor(layout: RingLayout, slots: SlotReader) {
@@ -118,14 +125,14 @@ export class RingReader {
     this.#table = 2 ** layout.geometry.countShift;
     this.#free = [...layout.segments].reverse();
     this.capacity = this.#segment * layout.segments.length;
-    // What the memory holds may be the records of an earlier trace: no claim of theirs must ever be one of ours.
+    // The memory may hold the records of an earlier trace: none of their claims may ever equal one of ours.
     this.#origin = this.#segment * this.#table * randomInt(1, 2 ** 20);
     this.#next = this.#origin;
     this.#head = this.#origin;
     this.#limit = this.#origin;
   }
 
-  /** The control block as it must be before the first trampoline runs; once. */
+  /** The control block before the first trampoline runs; written once. */
   control(spins: number, looks: number): Write {
     const bytes = new Uint8Array(controlBlock.segments + 8 * this.#table);
     const view = new DataView(bytes.buffer);
@@ -136,7 +143,10 @@ export class RingReader {
     return { address: this.#geometry.control, bytes };
   }
 
-  /** What to read, now that HEAD is known (bytes claimed ever, with its flags): of what is new, so many bytes and not more than a segment beyond. */
+  /**
+   * What to read, for this value of HEAD (the bytes ever claimed, with flags). Of the new records, at most this many
+   * bytes and no more than one segment beyond.
+   */
   wanted(head: number, most = Number.POSITIVE_INFINITY): readonly Piece[] {
     const pieces: Piece[] = [];
     for (const { address } of this.#late.passedBy) pieces.push({ address, length: this.#slot });
@@ -158,9 +168,9 @@ export class RingReader {
   }
 
   /**
-   * Moves the record that pends, if any, to its slot, as the next writer would. The target stands.
-   * @param head HEAD's value, with its flags
-   * @returns what the target must be told, in this order; nothing where there is no room for it
+   * Moves the pending record, if any, to its slot, as the next writer would. The target is stopped.
+   * @param head HEAD, with its flags
+   * @returns the writes for the target, in order; none if the ring is full
    */
   flush(head: number, record: Uint8Array): Write[] {
     const claim = head - (head % this.#slot);
@@ -172,10 +182,10 @@ export class RingReader {
   }
 
   /**
-   * Takes what was read for the last {@link wanted}, one array a piece, and hands on every record whose turn has come; with `all`,
-   * those too that wait for one which was claimed before them: each hart's records are in order all the same, but for what
-   * interrupts it while it writes one.
-   * @returns what the target must be told, in this order
+   * Takes the bytes that the last {@link wanted} asked for, one array per piece. Emits records in the order of their
+   * claims. `all`: also the records behind an uncommitted slot. Even then each hart's records are in order, except
+   * for a handler that interrupted a writer.
+   * @returns the writes for the target, in order
    */
   accept(read: readonly Uint8Array[], onRecords: OnRecords, all = false): Write[] {
     let next = 0;
@@ -192,7 +202,10 @@ export class RingReader {
     return this.#advance();
   }
 
-  /** Nothing will be written any more: hands on all that waits. How many slots were claimed and never written. */
+  /**
+   * Nothing will be written any more: emits all records that are held. Returns how many slots were claimed and never
+   * committed.
+   */
   finish(onRecords: OnRecords): number {
     this.#flush(onRecords, true);
     this.#late.settle(Number.POSITIVE_INFINITY, onRecords);
@@ -213,7 +226,7 @@ export class RingReader {
     this.#late.handOn(view, start, end, onRecords);
   }
 
-  /** Hands on the committed slots of a piece; false when it ends at one that is worth waiting for. */
+  /** Emits the committed slots of a piece. Returns false if it ends at a slot that is worth waiting for. */
   #scan(piece: Piece, bytes: Uint8Array, onRecords: OnRecords, all: boolean): boolean {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     const start = this.#next;
@@ -285,7 +298,7 @@ export class RingReader {
     return next;
   }
 
-  /** Hands on what is held, up to the first hole or, when order is given up, past all of them. */
+  /** Emits what is held, up to the first uncommitted slot or, if order is given up, past all of them. */
   #flush(onRecords: OnRecords, pastHoles: boolean): void {
     while (this.#queue.length > 0) {
       const held = this.#queue[0] as Held;
@@ -301,7 +314,7 @@ export class RingReader {
     }
   }
 
-  /** Lets the target write on: in memory of segments that were read, for the next ones in the order of claims. */
+  /** Gives the target room: memory of segments that were read becomes the next ones in the order of claims. */
   #advance(): Write[] {
     const read = Math.floor(this.#next / this.#segment);
     for (const [number, { base, holes }] of this.#segments) {
@@ -313,7 +326,8 @@ export class RingReader {
     const writes: Write[] = [];
     for (;;) {
       const number = this.#limit / this.#segment;
-      // Its entry in the table is still another's, of which not all is claimed. Who has a claim has read the entry before.
+      // The segment's entry in the table still belongs to another segment that is not fully claimed. A writer with a
+      // claim has read its entry before.
       if ((number - this.#table + 1) * this.#segment > this.#head) break;
       const base = this.#free.pop();
       if (base === undefined) break;

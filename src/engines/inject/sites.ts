@@ -22,14 +22,14 @@ import {
 } from './record-format.js';
 import type { Piece, Write } from './ring.js';
 
-/** A probe that is carried out by trampolines. */
+/** A probe that is served by trampolines. */
 export interface Site extends PatchableCode {
   readonly plan: ReadPlan;
-  /** Index in what was planned; its records carry `2 * index`, plus 1 at the exit. */
+  /** Index in the plan. Its records carry `2 * index`, plus 1 at the exit. */
   readonly index: number;
   readonly entry: RecordFormat;
   readonly exit: RecordFormat;
-  /** Counters in the target, where they do instead of records; 0: records. */
+  /** Number of counters in the target that it uses instead of records; 0: it writes records. */
   readonly counters: number;
 }
 
@@ -37,15 +37,18 @@ export interface SitePlan {
   readonly sites: readonly Site[];
   /** Why a probe needs a stop, by its index among the candidates. */
   readonly refused: ReadonlyMap<number, string>;
-  /** log2 of the bytes that the longest record takes. */
+  /** log2 of the bytes of the longest record. */
   readonly slotShift: number;
 }
 
-/** Longer records would leave a small ring no slots. */
+/** Longer records would leave a small ring without slots. */
 const mostRecordBytes = 256;
 const leastSlotShift = 6;
 
-/** Decides for every probe whether its reads can be compiled too; touches nothing. `looks` are those of {@link lookAtCode}. */
+/**
+ * Decides for every probe whether its reads can be compiled too; changes nothing. `looks` are the results of
+ * {@link lookAtCode}.
+ */
 export function planSites(
   plans: readonly ReadPlan[],
   looks: readonly PatchVerdict[],
@@ -81,52 +84,52 @@ function planSite(
   return { plan, index, ...look, entry, exit, counters };
 }
 
-/** A patch as it is to be written, and what it replaces. */
+/** The bytes of a patch, and the bytes that it replaces. */
 export interface Patch {
   readonly site: Site;
   readonly address: Addr;
-  /** At one of the function's ends, not at its start. */
+  /** At one of the function's exits, not at its start. */
   readonly isEnd: boolean;
   readonly bytes: Uint8Array;
   readonly original: Uint8Array;
 }
 
-/** What was laid out for one probe. */
+/** The layout for one probe. */
 export interface Trampoline {
   readonly site: Site;
   readonly displaced: Displaced;
-  /** The jump that its patch leads to, where the trampoline itself is out of the patch's reach. */
+  /** The jump that its patch leads to, if the trampoline is out of the patch's reach. */
   readonly hop: Write | undefined;
   readonly entry: Write;
-  /** Where the return is hooked. */
+  /** If the return is hooked. */
   readonly exit: Write | undefined;
-  /** Code for the function's ends, where these are patched. */
+  /** Code for the function's exits, if these are patched. */
   readonly ends: readonly Write[];
 }
 
 export interface CodeRoom {
-  /** Where trampolines go. */
+  /** Where trampolines are placed. */
   readonly code: Piece;
-  /** Small pieces near the program's text, for hops; zero bytes that are executable. */
+  /** Small pieces near the program's text, for hops: zero bytes that are executable. */
   readonly near: readonly Piece[];
 }
 
-/** All that is written to arm the sites: first the code, then, when that has been read back, the patches. */
+/** Everything that is written to arm the sites: the code first, then, after that was read back, the patches. */
 export interface Placement {
   readonly code: readonly Write[];
   readonly patches: readonly Patch[];
   readonly trampolines: readonly Trampoline[];
-  /** Where code of ours lies. */
+  /** Where code of ours is. */
   readonly ranges: readonly Piece[];
   readonly breakpoint: Addr;
   readonly geometry: RingGeometry;
   /** Exit trampolines by the index of their sites. */
   readonly exits: ReadonlyMap<number, Addr>;
-  /** What stands behind each exit trampoline's address, where it is a return address. */
+  /** By exit trampoline's address: the return address that it stands for. */
   readonly hooks: ReadonlyMap<bigint, HookFrame>;
-  /** Sites for which there was no room or no jump that reaches. */
+  /** Sites for which there was no room, or no jump that reaches. */
   readonly refused: ReadonlyMap<number, string>;
-  /** Where the counters of sites lie that have some: by index, offsets from the first one's place. */
+  /** By index: a site's counters, as offsets from the place of the first counter. */
   readonly counters: ReadonlyMap<number, number>;
 }
 
@@ -135,12 +138,15 @@ export interface PlaceOptions {
   readonly code: ProbeCode;
   readonly room: CodeRoom;
   readonly geometry: Omit<RingGeometry, 'wait'>;
-  /** Where lists for `controlBlock.outerPlan` go. */
+  /** Where the lists for `controlBlock.outerPlan` are. */
   readonly lists: Piece;
-  /** Where the counters of sites without records go. */
+  /** Where the counters of sites without records are. */
   readonly counters: Piece;
   readonly nests: boolean;
-  /** Calls that last less than so many ticks, and in which nothing is noted, are left out; their entries pend in this memory. */
+  /**
+   * Calls that last less than this number of ticks, and in which nothing is recorded, are dropped. Their entries pend
+   * in this memory.
+   */
   readonly brief?: Brief | undefined;
 }
 
@@ -149,9 +155,7 @@ export interface Brief {
   readonly record: Addr;
 }
 
-/**
- * Lays trampolines out and builds every byte of them. The order in memory is the order of the sites.
- */
+/** Places the trampolines and builds every byte of them. Their order in memory is the order of the sites. */
 export function placeSites(options: PlaceOptions): Placement & { readonly lists: readonly Write[] } {
   const { sites, code, room, lists: listRoom, nests } = options;
   const writes: Write[] = [];
@@ -167,7 +171,8 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   const nearRoom = room.near[0] ?? { address: room.code.address, length: 0 };
   const takeHop = allocator(nearRoom);
 
-  // Emulators carry a page with a breakpoint out instruction by instruction: it lies as far from the trampolines as can be.
+  // An emulator runs a page with a breakpoint instruction by instruction, so the breakpoint lies as far from the
+  // trampolines as possible.
   const waitLength = code.wait(room.code.address, options.geometry).code.length;
   const waitOffset = Math.floor((room.code.length - waitLength) / alignment) * alignment;
   if (waitOffset < 0) throw new RangeError('no room for the wait routine');
@@ -274,7 +279,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   };
 }
 
-/** Adds the routine that calls need to pend. */
+/** Adds the routine for calls that pend. */
 function withPending(
   geometry: RingGeometry,
   { brief, code, sites }: PlaceOptions,
@@ -290,7 +295,7 @@ function withPending(
   return { ...geometry, pending };
 }
 
-/** The first way whose jump reaches the trampolines, else the first whose jump reaches a hop. */
+/** The first way whose jump reaches the trampolines; else the first whose jump reaches a hop. */
 function chooseWay(
   site: Site,
   { code, room }: PlaceOptions,
@@ -305,7 +310,7 @@ function chooseWay(
   return hop && hopped && near.length > 0 ? { displaced: hopped, hop } : undefined;
 }
 
-/** Bytes of code that are enough for these sites' trampolines, where memory is to be divided before they are laid out. */
+/** Bytes of code that are enough for these sites' trampolines. For memory that is divided before they are placed. */
 export function codeRoom(sites: readonly Site[]): number {
   const roomOf = ({ entry, exit, ends = [] }: Site): number => {
     const fields = entry.fields.length + exit.fields.length;
@@ -317,7 +322,10 @@ export function codeRoom(sites: readonly Site[]): number {
 /** Bytes of a counter. */
 export const counterBytes = 8;
 
-/** What lies before the ring: the control block, lists behind it, counters, and a record that pends. Offsets from the control block. */
+/**
+ * What lies before the ring: the control block, its lists, the counters, and a pending record. Offsets from the
+ * control block.
+ */
 export function controlRoom(
   sites: readonly Site[],
   pendingBytes = 0,

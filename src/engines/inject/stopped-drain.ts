@@ -2,24 +2,31 @@ import type { Batch, Session, SignalStop } from '../../rsp/index.js';
 import type { Drain } from './drain.js';
 import type { TargetEngine } from './target-engine.js';
 
-/** How long records are worked on between two looks at what the stub says, in milliseconds. */
+/** How long records are digested between two polls of the stub's answer, in milliseconds. */
 const digestMs = 2;
-/** A ring that fills more slowly than in some times `longest`, in milliseconds, is read when it is full; `shortest` is what a target needs to go on at all. */
+/**
+ * Times in milliseconds. A ring that takes longer than some `longest` to fill is read when it is full. `shortest` is
+ * what a target needs to make any progress.
+ */
 const [shortest, longest] = [0.25, 16];
-/** Less than a fullness of `few` between two interrupts is too often, more than `many` too seldom. */
+/** If the ring is less full than `few` at interrupts, they are too frequent; if it is fuller than `many`, too rare. */
 const [few, many] = [0.25, 0.5];
-/** Looks at a full ring until its breakpoint stops the target although an interrupt should have: tens of milliseconds on an emulator. */
+/**
+ * How often a writer polls a full ring before its breakpoint stops the target. Tens of milliseconds on an emulator:
+ * an interrupt should come first.
+ */
 const looksWhileInterrupted = 2 ** 17;
 const SIGINT = 2;
 
 /**
- * Reads the ring at stops, and works on the records while the target runs again.
+ * Reads the ring at stops, and digests the records while the target runs again.
  *
- * At a stop by a breakpoint QEMU throws all its translated code away (`tb_flush` in gdbstub.c's gdb_vm_state_change), which costs the target
- * milliseconds; at one by an interrupt it does not. So when a full ring has stopped it once, it is interrupted as often as the ring fills.
+ * At a stop by a breakpoint QEMU throws all its translated code away (`tb_flush` in gdbstub.c's gdb_vm_state_change),
+ * which costs the target milliseconds. A stop by an interrupt does not. So after a full ring has stopped the target
+ * once, it is interrupted as often as the ring fills.
  */
 export class StoppedDrain implements Drain {
-  /** An interrupt costs less there than a full ring's breakpoint does. */
+  /** On such a target an interrupt costs less than a full ring's breakpoint. */
   static async gains(session: Session): Promise<boolean> {
     return (await session.stub()).name === 'qemu-system';
   }
@@ -30,13 +37,13 @@ export class StoppedDrain implements Drain {
   readonly #onError: (thrown: unknown) => void;
   /** Milliseconds until the next interrupt; undefined: none. */
   #delay: number | undefined;
-  /** When that is, as `performance.now` counts. */
+  /** The time of the next interrupt, as `performance.now` counts. */
   #due = Number.POSITIVE_INFINITY;
   #interrupted = false;
   #immediate: NodeJS.Immediate | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  /** What throws while records are worked on is given to `onError`. */
+  /** Errors in digesting are given to `onError`. */
   constructor(target: TargetEngine, session: Session, interrupts: boolean, onError: (thrown: unknown) => void) {
     this.#target = target;
     this.#session = session;
@@ -85,7 +92,7 @@ export class StoppedDrain implements Drain {
     }
     const left = this.#due - performance.now();
     if (left <= 0) this.#interrupt();
-    // A timer would come a millisecond later at the least.
+    // No timer: it would fire a millisecond later at the least.
     else if (more || left < 1) this.#immediate = setImmediate(() => this.#work());
     else if (this.#delay !== undefined) this.#timer = setTimeout(() => this.#work(), left);
   }
@@ -93,12 +100,12 @@ export class StoppedDrain implements Drain {
   #interrupt(): void {
     if (this.#session.state.kind !== 'running') return;
     this.#interrupted = true;
-    // What breaks here breaks the run, which tells it.
+    // An error here also ends the run, which reports it.
     this.#session.interrupt().catch(() => {});
   }
 }
 
-/** What comes after such a delay, and such a share of the ring that was claimed meanwhile. */
+/** The next delay, after this delay and this claimed share of the ring. */
 function delayAfter(delay: number | undefined, filled: number): number | undefined {
   if (filled >= many) return delay === undefined ? 1 : Math.max(shortest, delay / 2);
   if (filled >= few || delay === undefined) return delay;

@@ -4,7 +4,10 @@ import type { Scratch } from '../memory/scratch.js';
 import type { Piece, Write } from './ring.js';
 import { counterBytes, type Placement } from './sites.js';
 
-/** The counters that trampolines count in, between the control block and the ring: read whole, and kept as they were last read. */
+/**
+ * The counters that trampolines increment, between the control block and the ring. They are read together, and the
+ * values of the last read are kept.
+ */
 export class TargetCounters {
   readonly #session: Session;
   readonly #scratch: Scratch;
@@ -20,13 +23,16 @@ export class TargetCounters {
     this.#bytes = new Uint8Array(piece.length);
   }
 
-  /** As they must be before the first trampoline runs. */
+  /** Their bytes before the first trampoline runs. */
   zeros(): readonly Write[] {
     const { address, length } = this.#piece;
     return length === 0 ? [] : [{ address, bytes: new Uint8Array(length) }];
   }
 
-  /** Out of shared memory at any time, else while the target stands. Where they cannot be read they stay as they were. */
+  /**
+   * Reads them: out of shared memory at any time, else only while the target is stopped. If the read fails, the last
+   * values stay.
+   */
   async read(): Promise<void> {
     const { address, length } = this.#piece;
     if (length === 0) return;

@@ -36,7 +36,7 @@ export interface TargetEngineOptions {
   readonly sites: readonly Site[];
   readonly slotShift: number;
   readonly scratch: Scratch;
-  /** Bytes at the end of the scratch memory's code that are not for trampolines. */
+  /** Bytes at the end of the scratch memory's code that trampolines must not use. */
   readonly reserved?: number;
   /** Executable zero bytes near the program's text, for hops. */
   readonly near: Region | undefined;
@@ -44,46 +44,60 @@ export interface TargetEngineOptions {
   readonly time: RecordTime;
   /** The number of the hart that a record names. */
   readonly hartNumber: (word: bigint) => number;
-  /** Records need not tell harts apart. */
+  /** Records need not name their harts. */
   readonly isOneHart: boolean;
-  /** Polls can read the Future around them: there is one hart only, or threads have words of their own for it. */
+  /**
+   * Polls can read the Future around them, because there is one hart only, or threads have words of their own for it.
+   */
   readonly nests: boolean;
   /** Bytes from fs's base to these words. */
   readonly outerWords?: number | undefined;
-  /** Calls that are not wanted. One hart only. */
+  /** Calls that are to be dropped. One hart only. */
   readonly brief?: BriefCalls | undefined;
   /** The program's functions keep frame pointers. */
   readonly chained?: boolean;
   readonly logger?: Logger;
 }
 
-/** Stops at a full ring that may make no room, before a writer gives up. Where the breakpoint is gone this is soon over. */
+/**
+ * How often a full ring may stop the target and stay full before a writer gives up. If the breakpoint is gone, that
+ * point is reached soon.
+ */
 const vainStops = 1000;
-/** Bytes of a ring in a process that is drained at stops: more only make each stop longer, and more be lost when the target ends. */
+/**
+ * Bytes of a process's ring that is drained at stops. A larger ring makes each stop longer, and more is lost when the
+ * target ends.
+ */
 const mostAtStops = 4 << 20;
-/** Records that may wait in our own memory; past that the guest waits. */
+/** Bytes of records that may wait in the client's memory; beyond that the guest waits. */
 const mostBacklogBytes = 256 << 20;
-/** Calls that are open when a recording ends may take twice this to end, in milliseconds; the target runs in moments that double. */
+/**
+ * When a recording ends, its open calls may take twice this time to end, in milliseconds. The target runs for times
+ * that double.
+ */
 const longestMoment = 512;
-/** Records between two looks at the clock. */
+/** Records between two reads of the clock. */
 const digestedAtOnce = 256;
 
 /** How a ring is read at a stop. */
 export interface StoppedRead {
-  /** A stop will be told of next, which what any hart has written comes before, although another hart may stand in the middle of an earlier record. */
+  /** Flush every committed record, even past another hart's uncommitted slot: the next event is this stop. */
   readonly all?: boolean;
-  /** The call that pends is told of too. */
+  /** Also emit the call that pends. */
   readonly pending?: boolean;
   /** {@link TargetEngine.digest} is called for what is read. */
   readonly later?: boolean;
-  /** What the target is to be told goes with what lets it run; where the ring cannot be read here, that is tried at another stop. */
+  /**
+   * Writes for the target go out together with its resume. If the ring cannot be read at this stop, another stop is
+   * tried.
+   */
   readonly resume?: Batch | undefined;
 }
 
 /**
- * The engine that does not stop: trampolines write what the read plans say into a ring in the target's memory, and the client
- * reads it, out of shared memory while the target runs, or at the stops that a full ring makes. What a record holds answers
- * what a tracer would ask for at a stop, so both engines tell the same events.
+ * The engine that does not stop the target. Trampolines follow the read plans and write records into a ring in the
+ * target's memory. The client reads the ring: out of shared memory while the target runs, or at the stops that a full
+ * ring makes. A record answers what a tracer would ask for at a stop, so both engines emit the same events.
  */
 export class TargetEngine {
   readonly #options: TargetEngineOptions;
@@ -101,7 +115,7 @@ export class TargetEngine {
   readonly #backlog = new Backlog();
   #enough = false;
   #looks: Write | undefined;
-  /** What the stub says to writes that went with the last resume. */
+  /** The stub's answers to the writes that went with the last resume. */
   #told: readonly Reply<boolean>[] = [];
   readonly #patches: Patches;
 
@@ -129,7 +143,7 @@ export class TargetEngine {
     );
   }
 
-  /** Why sites that could be patched have no trampoline after all, by index. */
+  /** By index: why sites that could be patched have no trampoline after all. */
   get refused(): ReadonlyMap<number, string> {
     return this.#placement.refused;
   }
@@ -139,22 +153,22 @@ export class TargetEngine {
     return this.#patches.planted;
   }
 
-  /** Code of ours at the ends of functions. */
+  /** Code of ours at the exits of functions. */
   get ends(): readonly Piece[] {
     return this.#patches.ends;
   }
 
-  /** How many functions wait to be patched. */
+  /** How many functions are not patched yet (deferred). */
   get waiting(): number {
     return this.#patches.waiting;
   }
 
-  /** Sites whose code in the target is not the ELF's any more: they are not patched. */
+  /** Sites whose code in the target differs from the ELF: they are not patched. */
   get changed(): readonly Site[] {
     return this.#patches.changed;
   }
 
-  /** Where a full ring stops the target; undefined where it is drained while it runs. */
+  /** Where a full ring stops the target; undefined if the ring is drained while the target runs. */
   get breakpoint(): Addr | undefined {
     return this.#options.scratch.shared ? undefined : this.#placement.breakpoint;
   }
@@ -167,7 +181,7 @@ export class TargetEngine {
     return this.#ring.records;
   }
 
-  /** What share of the ring was claimed between the last two drains. */
+  /** The share of the ring that was claimed between the last two drains. */
   get filled(): number {
     return this.#ring.filled;
   }
@@ -183,14 +197,14 @@ export class TargetEngine {
   }
 
   /**
-   * Writes the trampolines and the ring, reads them back, and then patches the functions, see {@link Patches.plant}. The target stands.
-   * `holdsStop`: a breakpoint of ours is in these bytes.
+   * Writes the trampolines and the ring, reads them back, and then patches the functions, see {@link Patches.plant}.
+   * The target is stopped. `holdsStop`: whether a breakpoint of ours is in these bytes.
    * @throws RsptraceError `SCRATCH_NOT_WRITABLE`, `PATCH_REFUSED`; then nothing is patched
    */
   async install(holdsStop: (piece: Piece) => boolean): Promise<void> {
     const { scratch, code: probeCode } = this.#options;
     if (this.#logger.isLevelEnabled('trace')) this.#traceTrampolines();
-    // A second, once: a client that was killed must not hang the guest.
+    // Wait a second, but once only: a killed client must not hang the guest.
     const [spins, looks] = scratch.shared ? [probeCode.spinsPerSecond, looksAtOnce] : [vainStops, 1];
     const code = joined(this.#placement.code, this.#placement.ranges);
     const writes = [...code, this.#ring.control(spins, looks), ...this.#lists, ...this.#counters.zeros()];
@@ -217,22 +231,25 @@ export class TargetEngine {
     }
   }
 
-  /** Patches functions that had to wait, see {@link Patches.plant}. */
+  /** Patches deferred functions, see {@link Patches.plant}. */
   async patchWaiting(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
     return this.#patches.plant(holdsStop);
   }
 
-  /** How often a full ring is looked at before its breakpoint stops the target; from the next {@link drainStopped} on. */
+  /**
+   * How often a writer polls a full ring before its breakpoint stops the target. Takes effect at the next
+   * {@link drainStopped}.
+   */
   set looks(looks: number) {
     const bytes = new Uint8Array(8);
     new DataView(bytes.buffer).setBigUint64(0, BigInt(looks), true);
     this.#looks = { address: addOffset(this.#control, controlBlock.looks), bytes };
   }
 
-  /** Reads the ring out of shared memory, while the target runs; `all`: see {@link RingReader.accept}. */
+  /** Reads the ring out of shared memory while the target runs; `all`: see {@link RingReader.accept}. */
   drainLive(all = false): void {
     const { shared, data } = this.#options.scratch;
-    // Segment by segment, as room comes: a guest that finds none for long gives us up.
+    // Segment by segment, so that the guest gets room soon: a writer that waits for long gives us up.
     const room = mostBacklogBytes - this.#backlog.bytes;
     if (!shared || room <= 0) return;
     const at = (address: Addr): number => Number(address - data.address);
@@ -248,14 +265,17 @@ export class TargetEngine {
     for (const { address, bytes } of writes) shared.write(at(address), bytes);
   }
 
-  /** Reads the ring while the target stands. */
+  /** Reads the ring while the target is stopped. */
   async drainStopped(how: StoppedRead = {}): Promise<void> {
     if (this.#patches.planted.length === 0) return;
     await this.#drainStopped(how);
     if (how.pending && (await this.flush())) await this.#drainStopped(how);
   }
 
-  /** Moves the call that pends, as it was when the ring was read last, to the ring: nothing runs that writes. True where one did. */
+  /**
+   * Moves the pending call into the ring, as it was when the ring was last read: no writer runs now. Returns true if
+   * there was one.
+   */
   async flush(): Promise<boolean> {
     const { pending } = this.#placement.geometry;
     if (!pending) return false;
@@ -277,27 +297,27 @@ export class TargetEngine {
       this.#headBytes.set(head);
       return this.#ring.wanted(this.#head());
     });
-    // Somewhere else than in the kernel its memory may not be seen.
+    // Outside the kernel, the hart may be unable to see the kernel's memory.
     if (!read && resume) return;
     if (!read || this.#told.some((reply) => !reply.value)) throw lostRing(this.#control);
     const writes = this.#accept(read, all);
     this.#told = resume ? queue(resume, writes) : [];
     const written = resume ? true : writeAll(session, writes);
-    // Where the digesting throws, nobody waits for it.
+    // If the digesting throws, nobody waits for this promise.
     if (written !== true) written.catch(() => {});
-    // While the stub works on it.
+    // While the stub works on the writes.
     if (!later || this.#backlog.bytes > mostBacklogBytes) this.#digestAll();
     if (!(await written)) throw lostRing(this.#control);
     await this.#counters.read();
   }
 
   /**
-   * Works out what drained records meant, for about this long, in milliseconds.
+   * Digests drained records for about this many milliseconds.
    * @returns true while there is more
    */
   digest(budgetMs: number): boolean {
     const end = performance.now() + budgetMs;
-    // Asked once for all that is drained: a record costs nothing more where nobody looks.
+    // Asked once for all drained records, so that a record costs nothing more when nobody logs.
     const isTraced = !this.#enough && this.#logger.isLevelEnabled('trace');
     for (let run = this.#backlog.first; run; run = this.#backlog.first) {
       const { view, start } = run;
@@ -320,7 +340,7 @@ export class TargetEngine {
     }
   }
 
-  /** Nothing more is wanted of what was drained. */
+  /** The rest of the drained records is not wanted. */
   enough(): void {
     this.#enough = true;
   }
@@ -329,30 +349,32 @@ export class TargetEngine {
     while (this.digest(Number.POSITIVE_INFINITY));
   }
 
-  /** The last records are in: hands on what still waits for its turn. Slots that were claimed and never written. */
+  /**
+   * The last records are in: emits all that are still held. Returns how many slots were claimed and never committed.
+   */
   async finish(reachable: boolean): Promise<number> {
     const missing = this.#ring.finish(this.#keep);
     this.#digestAll();
     const { brief, tracer } = this.#options;
-    // Open calls have lasted until then.
+    // Open calls lasted until the end.
     const ended = brief && reachable && !this.#enough ? await controlWord(this.#options, controlBlock.ended) : 0;
     if (brief && ended > 0) tracer.passed(brief.time(ended));
     return missing;
   }
 
-  /** What counters in the target have counted, by the address of the function: as it is now, or as it was at the last stop. */
+  /** The values of the counters in the target, by the function's address: now, or at the last stop. */
   async counted(reachable: boolean): Promise<ReadonlyMap<Addr, readonly number[]>> {
     if (reachable) await this.#counters.read();
     return this.#counters.all();
   }
 
-  /** What stands behind a return address that is an exit trampoline's. */
+  /** The return address that an exit trampoline's address stands for. */
   hooked(returnAddress: bigint): HookFrame | undefined {
     return this.#placement.hooks.get(returnAddress);
   }
 
   /**
-   * Takes the patches out, at a stop. Trampolines stay: calls that are open return through them, and they do no harm.
+   * Removes the patches, at a stop. Trampolines stay, because open calls return through them. They do no harm.
    * @returns functions whose code the target had changed meanwhile, and that were left alone
    */
   async remove(): Promise<readonly Site[]> {
@@ -364,19 +386,22 @@ export class TargetEngine {
     return foreign;
   }
 
-  /** At a stop: reads what is left, and takes the patches out, whatever has come of the reading. */
+  /** At a stop: reads what is left, and removes the patches even if the reading failed. */
   async leave(): Promise<void> {
     const read = (): Promise<void> => this.drainStopped({ pending: true });
     await retry(this.#options.session, read).finally(() => this.remove());
   }
 
-  /** No hart is in a trampoline, and no call will return through one: nothing of ours can run any more. The patches are out. */
+  /**
+   * Whether no hart is in a trampoline and no call will return through one, so that no code of ours can run any more.
+   * The patches are removed.
+   */
   async idle(): Promise<boolean> {
     if (this.#records.open !== 0 || (await this.dropped()) > 0) return false;
     return !(await this.#isInside());
   }
 
-  /** As {@link idle}; calls that are open get a moment to end in. They write their last records, which are read. */
+  /** Like {@link idle}, but first open calls get some time to end. They write their last records, which are read. */
   async becomesIdle(): Promise<boolean> {
     const { session } = this.#options;
     for (let moment = 1; !(await this.idle()); moment *= 2) {
@@ -384,7 +409,7 @@ export class TargetEngine {
         await writeAll(session, [unattended(this.#control, true)]);
         return false;
       }
-      // Makes room for the last records, and has their writers wait for it.
+      // Makes room for the last records, and lets their writers wait for it.
       await this.#drainStopped({ all: true });
       await runForMoment(session, moment);
       if (session.state.kind !== 'idle') return false;
@@ -394,8 +419,8 @@ export class TargetEngine {
   }
 
   /**
-   * Where calls are still open: they return without a record from now on, so that only their trampolines' code is needed any more.
-   * @returns false where something is in the middle of that code, or it cannot be written
+   * For calls that are still open: they return without a record from now on. Only their trampolines' code stays.
+   * @returns false if a hart is in the middle of that code, or if the code cannot be written
    */
   async mute(code: ProcessCode): Promise<boolean> {
     if (await this.#isInside()) return false;
@@ -407,7 +432,7 @@ export class TargetEngine {
     return writes.every(({ value }) => value);
   }
 
-  /** A hart is in code of ours, or what an interrupt or a signal has interrupted there would go on in it. */
+  /** Whether a hart is in code of ours, or code interrupted by a handler or signal would resume there. */
   async #isInside(): Promise<boolean> {
     const { session, arch } = this.#options;
     for (const { id } of await session.harts()) {
@@ -426,12 +451,15 @@ export class TargetEngine {
     return (await interruptedInside(session, arch, pieces, this.#options.chained)).size > 0;
   }
 
-  /** Records that found no room because nobody drained in time. */
+  /** Records that were dropped because the ring was not drained in time. */
   async dropped(): Promise<number> {
     return controlWord(this.#options, controlBlock.dropped);
   }
 
-  /** What the target must be told; that we are here too, where a writer that waited for long has given us up. */
+  /**
+   * The writes for the target. They also tell a writer that has given us up after a long wait that the client is
+   * here.
+   */
   #accept(read: readonly Uint8Array[], all: boolean): readonly Write[] {
     const writes = this.#ring.accept(read, this.#keep, all);
     if (this.#headBytes[controlBlock.unattended] !== 0) writes.push(unattended(this.#control, false));

@@ -5,26 +5,31 @@ import type { Site } from './sites.js';
 
 /** How the records of a process tell its threads apart. */
 export interface ThreadWords {
-  /** Of the word in a thread's own block, from fs's base. */
+  /** Offset from fs's base to this word in the thread's own block. */
   readonly offset: number;
-  /** Two words of each thread's block that nobody uses, from fs's base; undefined: none are known. */
+  /** Offset from fs's base to two unused words in each thread's block; undefined if none are known. */
   readonly free: number | undefined;
-  /** A record's word as the stub's name for the thread, `pPID.TID`; where only the block's address is known and nobody knows that, one of our own. */
+  /**
+   * Turns a record's word into the stub's name for the thread, `pPID.TID`. If only the block's address is known and
+   * matches no thread, rsptrace makes a name of its own.
+   */
   id(word: bigint): string;
 }
 
-/** How much of a thread's block is searched for its number; glibc has it at 720, musl at 48. */
+/** How many bytes of a thread's block are searched for its number: glibc has it at 720, musl at 48. */
 const searched = 1024;
 const headBytes = 16;
 /**
- * glibc's control block (`tcbhead_t`) has 512 bytes at 128 that it says are kept unused. Whoever has its thread's number at 720 is glibc. Both
- * ends of them may be in use after all, by sanitizers or by glibc before 2.23, so they must be zero.
+ * glibc's control block (`tcbhead_t`) has 512 bytes at 128 that it declares unused. A C library that has the thread's
+ * number at 720 is glibc. Sanitizers, or glibc before 2.23, may use either end of these bytes after all, so both must
+ * be zero.
  */
 const glibc = { threadNumber: 720, free: 624 } as const;
 
 /**
- * Finds what tells threads apart from inside, while all of them stand: the thread's number, which C libraries keep in its control block (the
- * psABI has the block's own address in its first word); else that address.
+ * Finds what tells threads apart from inside, while all of them are stopped. This is the thread's number, which C
+ * libraries keep in the thread's control block; if it is not found, the block's own address. The psABI has that
+ * address in the block's first word.
  * @returns undefined while a thread has no such block yet
  */
 export async function findThreadWords(session: Session): Promise<ThreadWords | Refusal | undefined> {
@@ -65,7 +70,10 @@ function threadNumber(id: string): number {
   return Number.parseInt(id.split('.')[1] ?? '', 16);
 }
 
-/** Sites whose records take what is the thread's own from there; where it has no free words, nothing is read of outer polls. */
+/**
+ * Sites whose records take the thread's own values from these words. If the thread has no unused words, outer polls
+ * are not read.
+ */
 export function withThreadWords(sites: readonly Site[], { offset, free }: ThreadWords): Site[] {
   const placed = (format: Site['entry']): Site['entry'] => ({
     ...format,

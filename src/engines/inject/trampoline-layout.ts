@@ -10,7 +10,7 @@ export interface LayoutOptions {
   readonly slotShift: number;
   /** Where trampolines go, and where the ring goes. */
   readonly scratch: { readonly code: Region; readonly data: Region };
-  /** Bytes at the end of the scratch memory's code that are not for trampolines. */
+  /** Bytes at the end of the scratch memory's code that trampolines must not use. */
   readonly reserved?: number | undefined;
   /** Executable zero bytes near the program's text, for hops. */
   readonly near: Region | undefined;
@@ -18,11 +18,14 @@ export interface LayoutOptions {
   readonly nests: boolean;
   /** Bytes from fs's base to the words of the open outer poll. */
   readonly outerWords?: number | undefined;
-  /** Calls that last less than so many ticks are not wanted. */
+  /** Calls that last less than this number of ticks are dropped. */
   readonly briefBelow?: bigint | undefined;
 }
 
-/** Where everything of the engine lies in the scratch memory: code in `code`, in `data` control block | lists | counters | record | ring. */
+/**
+ * Where each part of the engine lies in the scratch memory: code in `code`; in `data` control block | lists |
+ * counters | record | ring.
+ */
 export interface TrampolineLayout {
   readonly control: Addr;
   /** The ring's memory. */
@@ -32,7 +35,9 @@ export interface TrampolineLayout {
   readonly placement: Placement & { readonly lists: readonly Write[] };
 }
 
-/** Divides the scratch memory and builds every byte of code; touches nothing. Undefined where there is no room for a ring. */
+/**
+ * Divides the scratch memory and builds every byte of code; writes nothing. Undefined if there is no room for a ring.
+ */
 export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | undefined {
   const { scratch, sites, slotShift, near } = options;
   const control = scratch.data.address;
@@ -44,7 +49,7 @@ export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | un
   const lists = { address: addOffset(control, controlBlock.size), length: countersAt - controlBlock.size };
   const counters = { address: addOffset(control, countersAt), length: record - countersAt };
   const code = { address: scratch.code.address, length: scratch.code.size - (options.reserved ?? 0) };
-  // Slack that serves for the trampolines themselves is not free for hops, nor needs them.
+  // Slack that holds the trampolines themselves is not free for hops, and such trampolines need none.
   const hops = near && near.address !== code.address ? [{ address: near.address, length: near.size }] : [];
   const geometry = withOuterWords(ring.geometry, options.outerWords, lists);
   const plain = {
@@ -59,7 +64,7 @@ export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | un
   const { briefBelow: below } = options;
   const brief = below === undefined ? undefined : { below, record: addOffset(control, record) };
   const placed = placeSites({ ...plain, brief });
-  // Code that lets calls pend is longer: where some do not fit, none pends.
+  // Code for calls that pend is longer: if it does not fit for some, no call pends.
   const without = brief && placed.refused.size > 0 ? placeSites(plain) : placed;
   const placement = without.refused.size < placed.refused.size ? without : placed;
   return { control, memory, ring, counters, placement };

@@ -6,15 +6,18 @@ import { CoalescedReads } from '../../rsp/index.js';
 import type { Scratch } from '../memory/scratch.js';
 import type { Piece, Write } from './ring.js';
 
-/** Bytes of one write to the stub and of what is read back: enough to hide the round trip, little enough to keep. */
+/** Bytes of one write to the stub and of one read-back: enough to hide the round trip, few enough to keep in memory. */
 const atOnce = 256 << 10;
-/** Bytes of a ring that is read as a whole, asked for or not. */
+/** A ring of at most this many bytes is always read as a whole. */
 const mostUnasked = 8 << 10;
-/** What lies between two writes when it is no more than this many bytes may be filled with zeros. */
+/** A gap between two writes may be filled with zeros if it has at most this many bytes. */
 const mostBetween = 16;
 const mostJoined = 64 << 10;
 
-/** Writes all and reads it back, many packets at a time; one that does not hold. Those behind it may be written too. */
+/**
+ * Writes all and reads it back, many packets at a time. Returns a write that the target did not keep; the writes
+ * behind it may have been made too.
+ */
 export async function writeChecked(session: Session, writes: readonly Write[]): Promise<Write | undefined> {
   return (
     (await firstFound(portions(writes), (some) => refused(session, some))) ??
@@ -36,12 +39,12 @@ async function lost(session: Session, some: readonly Write[]): Promise<Write | u
   return some.find(({ bytes }, i) => !same(replies[i]?.value, bytes));
 }
 
-/** What the first of these answers; while the stub works on one the next is put together. */
+/** The answer to the first of these; while the stub works on it, the next one is prepared. */
 async function firstFound<T, R>(all: Iterable<T>, ask: (one: T) => Promise<R | undefined>): Promise<R | undefined> {
   let before: Promise<R | undefined> | undefined;
   for (const one of all) {
     const now = ask(one);
-    // Where the one before fails, this one does too.
+    // If the one before failed, this one fails too.
     now.catch(() => {});
     const found = await before;
     if (found !== undefined) {
@@ -61,8 +64,8 @@ export interface RingMemory {
 }
 
 /**
- * Reads the control block at the start of the data, and then those pieces of the ring's memory that are `wanted` by what it says. Of a small ring
- * all is read with the control block: that is a round trip less.
+ * Reads the control block at the start of the data, and then the pieces of the ring that `wanted` asks for. A small
+ * ring is read whole together with the control block, which saves a round trip.
  */
 export async function readRing(
   { session, scratch, memory }: RingMemory,
@@ -83,7 +86,10 @@ export async function readRing(
   });
 }
 
-/** Reads all of these pieces of scratch memory, in as few round trips as can be; undefined where any of it cannot be read. */
+/**
+ * Reads all of these pieces of scratch memory, in as few round trips as possible; undefined if any of it cannot be
+ * read.
+ */
 export async function readPieces(
   session: Session,
   pieces: readonly Piece[],
@@ -125,7 +131,7 @@ async function readByAddress(session: Session, pieces: readonly Piece[]): Promis
   return read;
 }
 
-/** Writes all of them, in their order; false where any of it is refused. The promise never rejects unseen. */
+/** Writes all of them in order; false if any is refused. The promise never rejects unseen. */
 export function writeAll(session: Session, writes: readonly Write[]): Promise<boolean> {
   const batch = session.batch();
   const replies = queue(batch, writes);
@@ -134,7 +140,7 @@ export function writeAll(session: Session, writes: readonly Write[]): Promise<bo
   return written;
 }
 
-/** Adds all of them to what will be sent, in their order. */
+/** Adds all of them, in order, to what will be sent. */
 export function queue(batch: Batch, writes: readonly Write[]): readonly Reply<boolean>[] {
   return touching(writes).map(({ address, bytes }) => batch.writeMemory(address, bytes));
 }
@@ -144,7 +150,10 @@ interface Where {
   readonly scratch: Scratch;
 }
 
-/** Reads scratch data while the target stands, or is gone and has left it to us; undefined where it cannot be read. */
+/**
+ * Reads scratch data while the target is stopped, or has ended and left the memory to us; undefined if it cannot be
+ * read.
+ */
 export async function readData({ session, scratch }: Where, piece: Piece): Promise<Uint8Array | undefined> {
   const { shared, data } = scratch;
   if (!shared) return session.memory().read(piece.address, piece.length);
@@ -159,7 +168,7 @@ export async function controlWord(where: Where, offset: number): Promise<number>
   return bytes ? Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true)) : 0;
 }
 
-/** False where any of it is refused. */
+/** False if any of it is refused. */
 export async function writeData({ session, scratch }: Where, writes: readonly Write[]): Promise<boolean> {
   const { shared, data } = scratch;
   if (!shared) return writeAll(session, writes);
@@ -167,7 +176,7 @@ export async function writeData({ session, scratch }: Where, writes: readonly Wr
   return true;
 }
 
-/** The same writes, those joined that go on where the one before ends. */
+/** The same writes; a write that continues the one before is joined to it. */
 function touching(writes: readonly Write[]): Write[] {
   const found: Write[] = [];
   for (const write of writes) {
@@ -178,7 +187,10 @@ function touching(writes: readonly Write[]): Write[] {
   return found;
 }
 
-/** The same writes in few, those that lie in one of these pieces of our own memory joined where they are close to each other. */
+/**
+ * The same writes, but fewer: inside one of these pieces of our own memory, writes that lie close together are
+ * joined.
+ */
 export function joined(writes: readonly Write[], own: readonly Piece[]): Write[] {
   const sorted = [...writes].sort((a, b) => (a.address < b.address ? -1 : 1));
   const groups: { readonly writes: Write[]; length: number; end: bigint }[] = [];

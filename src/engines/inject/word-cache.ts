@@ -1,8 +1,8 @@
 const slots = 4096;
 
 /**
- * Words of records as bigints. The same addresses come again and again, and a bigint that is made anew costs an allocation and a
- * comparison by value; so the last one of each hash is kept.
+ * Words of records as bigints. The same addresses come again and again, and a new bigint costs an allocation and a
+ * comparison by value. So the last bigint of each hash is kept.
  */
 export class WordCache {
   readonly #low = new Uint32Array(slots);
@@ -22,7 +22,10 @@ export class WordCache {
   }
 }
 
-/** What is known of a word, asked for once: the same ones come again and again, most often the one before, and a Map of bigints is slow. */
+/**
+ * What is known of a word, asked for once. The same words come again and again, most often the one before, and a Map
+ * of bigints is slow.
+ */
 export function remembered(find: (word: bigint) => number): (word: bigint) => number {
   const known = new Map<bigint, number>();
   let last: bigint | undefined;

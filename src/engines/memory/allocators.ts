@@ -1,11 +1,12 @@
 /*
- * Functions of programs that give memory, of which the arguments are known, and where a call of them is safe:
+ * The program's functions that allocate memory, if their arguments are known, and the places where a call of them is
+ * safe:
  *
  *   __rust_alloc(size: usize, align: usize) -> *mut u8      every Rust program's                  library/alloc/src/alloc.rs
  *   void *vmalloc(unsigned long size)                       Linux's, vmalloc_noprof from 6.10 on  include/linux/vmalloc.h
  *
- * Both give null where there is none. Only functions that other objects may call: then the compiler has left their arguments as they are. One that
- * was made local (link-time optimisation) may have lost them.
+ * Both return null if there is no memory. Only functions that other objects may call are used, because the compiler
+ * has left their arguments unchanged. A function that was made local (link-time optimisation) may have lost them.
  */
 
 import type { Addr } from '../../base/addr.js';
@@ -14,29 +15,32 @@ import { isLinux } from '../../facts/index.js';
 import { PAGE } from './scratch.js';
 
 export interface Allocator {
-  /** As people know it. */
+  /** Its usual name, for the user. */
   readonly name: string;
-  /** Whose it is, for people. */
+  /** Its owner, for the user. */
   readonly owner: string;
   readonly address: Addr;
-  /** First instructions of functions that may be called wherever these are: the hart stands there, and this allocator's call comes first. */
+  /**
+   * First instructions of functions that call an allocator: when a hart is there, a call of this allocator is safe,
+   * and ours is inserted first.
+   */
   readonly places: readonly Addr[];
-  /** Sizes to ask for, in bytes, one after the other, until there is so much. */
+  /** Sizes to ask for, in bytes, tried in turn until one is allocated. */
   readonly sizes: readonly number[];
-  /** Its arguments for so many bytes. */
+  /** Its arguments for this number of bytes. */
   readonly arguments: (size: number) => readonly [bigint, bigint];
-  /** It gives single pages, which are to be mapped where trampolines can be. */
+  /** It allocates single pages, which must be mapped near the program's text. */
   readonly pages: boolean;
 }
 
 const rust = '__rust_alloc';
-/** As rustc 1.87 and later ones call it. */
+/** The name that rustc 1.87 and later give it. */
 const mangled = /^_RNvCs[0-9A-Za-z]*_7___rustc12___rust_alloc$/;
-/** What every allocator has to take, and no more. */
+/** The alignment that every allocator supports. */
 const ALIGN = 16n;
 /**
- * Where Linux is in a task that may sleep and wait for memory: these ask for memory that way themselves (GFP_KERNEL), `kernel_clone` for each
- * new task. None has more than two arguments.
+ * Places where Linux is in a task that may sleep and wait for memory, because these functions allocate that way
+ * themselves (GFP_KERNEL). `kernel_clone` does so for each new task. None has more than two arguments.
  */
 const linuxPlaces = ['vmalloc', 'vzalloc', 'vmalloc_user', 'vmalloc_node', 'vzalloc_node', 'kernel_clone'];
 
@@ -55,7 +59,7 @@ function rustAllocator(elf: ElfFile): Allocator | undefined {
       owner: 'the program',
       address: one.address,
       places: [one.address],
-      // Little of any heap first; a page more, since it need not begin with one.
+      // Small sizes, so that any heap has them; plus one page, because the memory need not begin at a page.
       sizes: [256 * 2 ** 10 + PAGE, 64 * 2 ** 10 + PAGE],
       arguments: (size) => [BigInt(size), ALIGN],
       pages: false,
@@ -74,7 +78,7 @@ function linuxAllocator(elf: ElfFile): Allocator | undefined {
       owner: 'Linux',
       address: one.address,
       places,
-      // One page is the table of the others, of which some places stay empty.
+      // One page is the page table of the others; some of its entries stay empty.
       sizes: [510 * PAGE, 130 * PAGE],
       arguments: (size) => [BigInt(size), 0n],
       pages: true,
@@ -82,7 +86,7 @@ function linuxAllocator(elf: ElfFile): Allocator | undefined {
   );
 }
 
-/** The only function among these symbols, where it is one that other objects may call. */
+/** The only function among these symbols, if other objects may call it. */
 function callable(symbols: readonly ElfSymbol[]): ElfSymbol | undefined {
   const [one, ...others] = symbols.filter(({ type, size }) => type === 'function' && size > 0);
   return one?.external && others.length === 0 ? one : undefined;

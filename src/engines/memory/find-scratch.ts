@@ -16,7 +16,7 @@ import { textSlack } from './text-slack.js';
 import { unlistedRam } from './unlisted-ram.js';
 
 export interface ScratchSources {
-  /** RAM of a machine that we started; or why it has none for us. */
+  /** RAM of a machine that rsptrace started; or why it has none for us. */
   readonly hidden?: HiddenMemory | Refusal;
   /** What the user named. */
   readonly given?: ReservedMemory;
@@ -28,13 +28,13 @@ export interface ScratchRequest extends ScratchSources {
   readonly elf: ElfFile;
   /** An address of the program's code that trampolines must be near. */
   readonly text: Addr;
-  /** Bytes of code that there may be, where the memory can be divided as is wanted. */
+  /** Bytes of code that there may be, if the memory can be divided freely. */
   readonly codeSize?: number | undefined;
-  /** Wanted of a process of Linux, where the target is one, in bytes. */
+  /** Bytes wanted of a process of Linux, if the target is one. */
   readonly process?: { readonly codeSize: number; readonly dataSize: number } | undefined;
-  /** What needs to be found out once, however often memory is asked for. */
+  /** What is found out once, however often memory is asked for. */
   readonly known?: Known;
-  /** Without it nothing is asked of the program's allocator, only said that it would be. */
+  /** Without it the program's allocator is not asked, only named as the last choice. */
   readonly intercept?: Intercept;
   readonly logger?: Logger;
 }
@@ -53,8 +53,15 @@ const SHF_ALLOC = 2;
 const SHF_EXECINSTR = 4;
 
 /**
- * Memory for trampolines, in this order: what the user named, memory mapped into a process, what the program sets aside (section `.rsptrace`),
- * hidden RAM of a machine that we started, RAM that the guest of another machine is not told of, the program's allocator. Called while the target stands in the program.
+ * Finds memory for trampolines. Called while the target is stopped in the program. The sources in order:
+ *
+ * 1. what the user named
+ * 2. memory mapped into a process
+ * 3. what the program sets aside (section `.rsptrace`)
+ * 4. hidden RAM of a machine that rsptrace started
+ * 5. RAM that the guest of another machine is not told about
+ * 6. the program's allocator
+ *
  * @throws RsptraceError `SCRATCH_UNUSABLE` for what the user named and cannot be used
  */
 export async function findScratch(request: ScratchRequest): Promise<Scratch | Refusal | MapRefusal> {
@@ -85,7 +92,7 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   return tried(request, "the program's allocator", allocated) ?? hidden ?? { refused: nothing };
 }
 
-/** Logs what came of one source of memory. */
+/** Logs the result of one source of memory. */
 function tried<T extends object | undefined>({ logger }: ScratchRequest, source: string, found: T): T {
   const refused = found !== undefined && isRefusal(found) ? found.refused : undefined;
   if (refused !== undefined) logger?.trace({ source, refused }, 'scratch memory refused');
@@ -107,7 +114,10 @@ async function processScratch(
   }
 }
 
-/** A section of code or constants that lies in memory which the user takes to be free. What the program writes to may be a static reserved for us. */
+/**
+ * A section of code or constants that lies in memory which the user declares free. A section that the program writes
+ * to may be a static reserved for us.
+ */
 function constantIn(elf: ElfFile, { address, size }: ReservedMemory): string | undefined {
   const end = address + BigInt(size);
   const constant = elf.sections.filter(
@@ -125,7 +135,7 @@ function textOf(elf: ElfFile): Region | undefined {
   return { address: start, size: Number(end - start) };
 }
 
-/** Executable zero bytes behind the program's text, where there are any. */
+/** Executable zero bytes behind the program's text, if there are any. */
 export async function slackOf({
   session,
   arch,
@@ -135,7 +145,7 @@ export async function slackOf({
   return isRefusal(slack) ? undefined : slack;
 }
 
-/** For memory that only the user vouches for: why it must not be used after all. */
+/** For memory that only the user vouches for: why it cannot be used. */
 export function unusableScratch(scratch: Scratch, wrong: string): RsptraceError {
   return new RsptraceError('SCRATCH_UNUSABLE', `${scratch.source} cannot be used: ${wrong}`, { hint });
 }

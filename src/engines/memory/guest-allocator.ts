@@ -1,8 +1,9 @@
 /*
- * Memory from the program's own allocator (see allocators.ts). A call of it is safe where the program makes one itself: the allocator is set up there, this
- * hart holds none of its locks, and what another one holds is given back, since all go on running. So breakpoints wait for such a call, and ours comes
- * before it. It returns to a few instructions of our own in the room behind the text, which go on with the program's call by themselves: a tracer that
- * is killed meanwhile leaves a program that is right.
+ * Memory from the program's own allocator (see allocators.ts). A call of it is safe where the program makes one
+ * itself. The allocator is set up there, and this hart holds none of its locks. Locks of other harts are released,
+ * because all harts go on running. So breakpoints wait for such a call, and ours comes before it. Our call returns to
+ * a few instructions of our own in the slack behind the text, which go on with the program's call by themselves. So a
+ * tracer that is killed meanwhile leaves the program intact.
  */
 
 import type { Architecture } from '../../arch/index.js';
@@ -19,7 +20,7 @@ import { reservedScratch } from './reserved-memory.js';
 import type { MapRefusal, Region, Scratch } from './scratch.js';
 import { textSlack } from './text-slack.js';
 
-/** Has the first hart that comes to one of these addresses stop there once, and calls `then` at that stop. */
+/** Stops the first hart that comes to one of these addresses, once, and calls `then` at that stop. */
 export type Intercept = (
   places: readonly Addr[],
   then: (hart: string | undefined, at: Addr) => Promise<void>,
@@ -52,7 +53,7 @@ export class GuestAllocator {
     return this.#state.kind === 'asking';
   }
 
-  /** What it waits for, in words. */
+  /** What it waits for, in words for the user. */
   get unanswered(): string | undefined {
     const found = this.asking ? this.#allocator : undefined;
     return (
@@ -62,8 +63,8 @@ export class GuestAllocator {
   }
 
   /**
-   * Asks for memory, or gives it once it is there. Undefined where the program has no such function.
-   * @param intercept without it nothing is asked for
+   * Asks for memory, or returns it once it is there. Undefined if the program has no such function.
+   * @param intercept without it the allocator is not asked
    */
   async scratch(facts: PagingFacts, intercept: Intercept | undefined): Promise<Scratch | MapRefusal | undefined> {
     const found = this.#allocator;
@@ -107,7 +108,7 @@ export class GuestAllocator {
     return { ...made, source: `${name} ${made.source}` };
   }
 
-  /** The target stands at the first instruction of a function where a call is safe: ours comes first. */
+  /** The target is at the first instruction of a function where a call is safe: ours comes first. */
   async #call(found: Allocator, entry: Addr, hart: string | undefined, intercept: Intercept): Promise<void> {
     const slack = await textSlack(this.#session, this.#arch, this.#elf);
     if (isRefusal(slack)) return this.#refuse(slack.refused);
@@ -138,7 +139,7 @@ export class GuestAllocator {
     });
     await intercept([slack.address], async (at) => {
       const after = await this.#registers(at);
-      // Somebody else is there: what stands there is right for him as well.
+      // Another hart is there now: the program's own code is right for it as well.
       if (after.register(this.#arch.sp) !== call.stackPointer) return this.#refuse('its call has returned elsewhere');
       const result = after.register(this.#arch.results[0]) ?? 0n;
       await this.#write(at, before);

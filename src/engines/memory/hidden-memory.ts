@@ -8,8 +8,8 @@ import { type PagingFacts, RamPiece } from './ram-piece.js';
 import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, type Scratch } from './scratch.js';
 
 /**
- * RAM that the guest was not told of. It is there from the machine's start; {@link map} makes it usable for a kernel, at once where
- * the kernel does not page, else when its final page table is in use.
+ * RAM that the guest was not told about. It exists from the machine's start. {@link map} makes it usable for a
+ * kernel: at once if the kernel does not page, else when its final page table is in use.
  */
 export class HiddenMemory {
   /** Physical; both are multiples of 2 MiB. */
@@ -17,7 +17,7 @@ export class HiddenMemory {
   readonly size: number;
   readonly #session: Session;
   readonly #plan: HiddenMemoryPlan;
-  /** What is at offset 0 of the file. */
+  /** What lies at offset 0 of the file. */
   readonly #fileBase: Addr;
   readonly #first: HiddenRam;
   /** Why it could not be hidden after a reset. */
@@ -34,9 +34,8 @@ export class HiddenMemory {
   }
 
   /**
-   * Takes the RAM that the plan has added out of what the guest will read. The machine stands at its
-   * reset vector. A PC runs its firmware first, and then stands at the kernel's entry, its first instruction not
-   * executed.
+   * Removes the RAM that the plan has added from what the guest will read. The machine is at its reset vector. A PC
+   * runs its firmware first; then it is at the kernel's entry, before the first instruction.
    */
   static async reserve(session: Session, plan: HiddenMemoryPlan): Promise<HiddenMemory | Refusal> {
     const found = await plan.hide(session, plan.visible, plan.hidden);
@@ -44,9 +43,9 @@ export class HiddenMemory {
   }
 
   /**
-   * To be called when the machine stands at its reset vector once more, nothing planted anywhere: hides the RAM again, which keeps its contents.
-   * QEMU has loaded the kernel anew, so nothing that was written to its code is left, and what {@link map} gave must be mapped again. Where the
-   * RAM cannot be hidden, {@link map} refuses from then on.
+   * To be called when the machine is at its reset vector once more, with no breakpoints inserted. Hides the RAM
+   * again, which keeps its contents. QEMU has loaded the kernel anew, so no change of its code is left, and the
+   * result of {@link map} must be mapped again. If the RAM cannot be hidden, {@link map} refuses from then on.
    */
   async hideAgain(): Promise<Refusal | undefined> {
     const { hide, visible, hidden } = this.#plan;

@@ -1,6 +1,7 @@
-// QEMU's riscv `virt` (hw/riscv/boot.c, riscv_setup_rom_reset_vec): the mask ROM at 0x1000 begins with the reset vector and holds
+// QEMU's riscv `virt` (hw/riscv/boot.c, riscv_setup_rom_reset_vec): the mask ROM at 0x1000 begins with the reset
+// vector and holds
 //
-//   0x1018 where it jumps to (8)   0x1020 address of the device tree (8), which it hands on in a1
+//   0x1018 where it jumps to (8)   0x1020 address of the device tree (8), which it passes on in a1
 //
 // The device tree lies in the topmost 2 MiB of RAM (below 3 GiB), and QEMU writes it there again at every reset.
 import { type Addr, addr, hex } from '../../base/addr.js';
@@ -13,7 +14,7 @@ import { LARGE_PAGE } from './scratch.js';
 const fdtPointer = addr(0x1020);
 
 export interface HiddenInTree {
-  /** Physical address and size of what the guest does not know of and may be used. */
+  /** Physical address and size of the RAM that is hidden from the guest and free for use. */
   readonly start: Addr;
   readonly size: number;
   readonly ramBase: Addr;
@@ -22,8 +23,8 @@ export interface HiddenInTree {
 }
 
 /**
- * Takes the topmost `hidden` bytes of RAM out of the device tree of a machine that stands at its reset vector, and moves the tree where QEMU
- * would have put it without them. At a later reset `original` tells where to find it.
+ * Removes the topmost `hidden` bytes of RAM from the device tree of a machine at its reset vector. Moves the tree to
+ * where QEMU would have put it without these bytes. At a later reset `original` tells where to find it.
  */
 export async function hideInDeviceTree(
   session: Session,
@@ -85,7 +86,7 @@ export function readTree(blob: Uint8Array): ReturnType<typeof readFdt> | Refusal
   }
 }
 
-/** Writes and reads back: QEMU says OK to writes that it does not keep. */
+/** Writes and reads back, because QEMU says OK to writes that it does not keep. */
 async function stored(memory: TargetMemory, address: Addr, bytes: Uint8Array): Promise<boolean> {
   if (!(await memory.write(address, bytes))) return false;
   const back = await memory.read(address, bytes.length);

@@ -1,4 +1,4 @@
-// How x86 kernels are told of RAM when QEMU starts them:
+// How x86 kernels learn about RAM when QEMU starts them:
 //
 //   PVH (Xen, public/arch-x86/hvm/start_info.h): at the entry ebx is the address of
 //      0x00 magic 336ec578 | version (4 each)   0x0c modules (4) | their list (8): address, size, ... (32 bytes each)
@@ -13,7 +13,7 @@ import { readMap, takeRam, writeMap } from './memory-map.js';
 
 /** How long firmware may take to start the kernel, in milliseconds. */
 const bootMs = 30_000;
-/** A kernel that is mapped where it lies reaches no further from its text at the begin of RAM. */
+/** A kernel that is mapped at its load address reaches no further from its text at the beginning of RAM. */
 const REACH = 2 ** 31;
 const MOST_ENTRIES = 128;
 const MOST_MODULES = 64;
@@ -24,21 +24,21 @@ interface MapPlace {
   readonly count: number;
   readonly countAt: Addr;
   readonly countBytes: 1 | 4;
-  /** Where the lowest initial RAM disk begins. */
+  /** The lowest address of an initial RAM disk. */
   readonly disk: number | undefined;
 }
 
 export interface HiddenInMap {
   readonly start: Addr;
   readonly size: number;
-  /** The memory map as it stands now. */
+  /** The memory map as it is now. */
   readonly written: Uint8Array;
 }
 
 /**
- * Lets the firmware run until the kernel's entry and takes `hidden` bytes at the top of the first 2 GiB out of the memory map that the kernel
- * will read. The target stands at the entry afterwards, its first instruction not executed.
- * `before` is what was written before a reset: nobody clears the end of it.
+ * Lets the firmware run to the kernel's entry, and removes `hidden` bytes at the top of the first 2 GiB from the
+ * memory map that the kernel will read. Afterwards the target is at the entry, before the first instruction. `before`
+ * is what was written before a reset: the firmware does not clear the rest of it.
  */
 export async function hideInMemoryMap(
   session: Session,
@@ -77,7 +77,7 @@ export async function hideInMemoryMap(
   return { start: addr(taken.start), size: hidden, written: bytes };
 }
 
-/** Runs to a physical address, paging being off there; why it was not reached, or undefined. */
+/** Runs to a physical address while paging is off there. Returns why it was not reached, or undefined. */
 async function runTo(session: Session, entry: Addr): Promise<string | undefined> {
   const breakpoint = { type: 1, address: entry, kind: 1 } as const;
   if (!(await session.insertBreakpoint(breakpoint)))

@@ -4,10 +4,10 @@ import type { Refusal } from '../../base/refusal.js';
 import type { Session } from '../../rsp/index.js';
 import { LARGE_PAGE } from './scratch.js';
 
-/** Memory that was mapped beside the kernel's text. */
+/** Memory that was mapped near the kernel's text. */
 export interface MappedSlots {
   readonly address: Addr;
-  /** Takes the entries out again; false where somebody else has changed them, and they were left. */
+  /** Removes the entries again; false if something else has changed them, and they were left. */
   unmap(): Promise<boolean>;
 }
 
@@ -15,9 +15,10 @@ const ENTRY = 8;
 export const notApart = 'data cannot be mapped without being executable: EFER.NXE is clear';
 
 /**
- * Maps `count` times 2 MiB of physical memory into free entries of the table that maps the kernel's text: the first `code` of them for code, the others
- * for data. Every address space that has the kernel has that table, so all of them see it, and the text is within 1 GiB.
- * The entries were never valid, so QEMU has no translation to forget; hardware may have to.
+ * Maps `count` times 2 MiB of physical memory into free entries of the table that maps the kernel's text. The first
+ * `code` of them are for code, the others for data. Every address space with the kernel shares that table, so all of
+ * them see the memory, and the text is within 1 GiB. The entries were never valid, so QEMU has no translation to
+ * flush; hardware may have to.
  */
 export async function mapBesideText(
   session: Session,
@@ -78,8 +79,9 @@ export async function enterBesideText(
 }
 
 /**
- * Where to map `count` entries: in the middle of the longest run of empty ones behind the text, else before it, so that what grows on
- * either side stays away longest. Empty means all zero: others may be entries that the kernel has put away.
+ * Where to map `count` entries: in the middle of the longest run of empty ones behind the text, else before it. So
+ * whatever grows on either side takes long to come near. Empty means all zero, because other entries may be ones that
+ * the kernel has swapped out.
  */
 export function freeRun(entries: BigUint64Array, count: number, text: number): number | undefined {
   const longest = (from: number, to: number): number | undefined => {

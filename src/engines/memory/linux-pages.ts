@@ -1,11 +1,11 @@
-// Pages that Linux has given, mapped a second time, where trampolines can be: an entry of the table that maps the kernel's text, free until then,
-// leads to a table in the first of them.
+// Pages that Linux has allocated are mapped a second time, near enough for trampolines. A free entry of the table
+// that maps the kernel's text is set to a table in the first of these pages.
 //
 //   entry  0      1 ...     behind them   then ...    the rest
 //          empty  code r-x  empty         data rw-    empty
 //
-// Every address space that has the kernel has that entry, so no fault is to be handled there, whatever becomes of Linux's own mapping of the pages. That one
-// stays as it is, writable and not executable.
+// Every address space with the kernel has that entry, so no page fault must be handled there, whatever happens to
+// Linux's own mapping of the pages. Linux's mapping is left unchanged: writable and not executable.
 
 import type { Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
@@ -21,7 +21,7 @@ const ENTRY = 8;
 /** At both ends, and between code and data. */
 const EMPTY = 3;
 
-/** Makes scratch memory of pages that lie at `block` for the kernel, which nobody uses. The target stands in the kernel's code. */
+/** Makes scratch memory of unused pages that the kernel has at `block`. The target is stopped in the kernel's code. */
 export async function mapLinuxPages(
   session: Session,
   arch: Architecture,
@@ -37,7 +37,7 @@ export async function mapLinuxPages(
   const pages: Addr[] = [];
   for (let at = 0; at + PAGE <= block.size && pages.length <= ENTRIES - EMPTY; at += PAGE) {
     const page = await physicalOf(space, addOffset(block.address, at));
-    // Old kernels enter what is new into a task's page table when it is used first.
+    // Old kernels copy a new entry into a task's page table only when it is used first.
     if (page === undefined) return no(`${hex(addOffset(block.address, at))} is not mapped here`, true);
     pages.push(page);
   }
@@ -65,7 +65,7 @@ export async function mapLinuxPages(
     code: { address: page(1), size: codePages * PAGE },
     data: { address: page(codePages + 2), size: (rest.length - codePages) * PAGE },
     shared: undefined,
-    // Around them nothing is mapped.
+    // The pages around them are not mapped.
     verifyGuards: async () => undefined,
     release: async () => void (await slot.unmap()),
   };

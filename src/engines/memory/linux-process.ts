@@ -1,14 +1,16 @@
 /*
- * Memory of our own in a Linux process, by system calls that the process itself is made to carry out (system-calls.ts):
+ * Memory of our own in a Linux process. The process itself is made to run the system calls for it (system-calls.ts):
  *
  *   | no access | code r-x | no access | data rw- (a memfd, shared) | no access | own rw- | no access |
  *
- * The whole is reserved first, without access, where nothing is yet (MAP_FIXED_NOREPLACE); code and data are then mapped over it, so that
- * the pages between them belong to us as well: whoever runs past an end faults. Never is anything writable and executable at once; code is written
- * through the stub, whose ptrace does not ask for permissions.
+ * First the whole range is reserved without access, at an address where nothing is mapped (MAP_FIXED_NOREPLACE). Then
+ * code and data are mapped over it. The pages between them belong to us as well, so code that runs past an end
+ * faults. No page is ever writable and executable at once. Code is written through the stub, because its ptrace
+ * ignores permissions.
  *
- * Where the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet. Where it runs on another one, it reads that file
- * for us (vFile:pread), at a stop: gdbserver does so four times as fast as it reads memory.
+ * If the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet. If the
+ * stub runs on another machine, it reads that file for us (vFile:pread) at a stop: gdbserver reads the file four
+ * times as fast as memory.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -22,10 +24,10 @@ import type { BulkReads, Region, Scratch, SharedMemory } from './scratch.js';
 import { errnoOf, type SystemCall, SystemCalls, unavailable } from './system-calls.js';
 
 export interface ProcessScratchOptions {
-  /** Its target stands still. */
+  /** The target is stopped. */
   readonly session: Session;
   readonly arch: Architecture;
-  /** The program's code in the target: all of it must reach the new code by a 32-bit jump. */
+  /** The program's code in the target: a 32-bit jump from any place in it must reach the new code. */
   readonly text: Region;
   /** Rounded up to pages. */
   readonly codeSize: number;
@@ -37,18 +39,18 @@ const PROT = { NONE: 0, READ: 1, WRITE: 2, EXEC: 4 } as const;
 const MAP = { SHARED: 1, PRIVATE: 2, FIXED: 0x10, ANONYMOUS: 0x20, FIXED_NOREPLACE: 0x10_0000 } as const;
 const MFD_CLOEXEC = 1;
 const page = 4096;
-/** vm.mmap_min_addr, as nearly every system has it. */
+/** vm.mmap_min_addr on nearly every system. */
 const lowest = 0x1_0000n;
-/** What a 32-bit jump reaches, less what the displaced code may refer to. */
+/** The range of a 32-bit jump, less what the displaced instructions may refer to. */
 const reach = 2n ** 31n - 2n ** 24n;
 const MiB = 2n ** 20n;
-/** Distances from the program that are tried. Below it first: its heap grows above. */
+/** Distances from the program that are tried. Below it first, because its heap grows above. */
 const distances = [1n, 16n, 64n, 256n, 512n, 1024n, 1536n];
 const largest = 2 ** 30;
 
 /**
  * Maps code and data into the process of a session.
- * @throws RsptraceError `SCRATCH_UNAVAILABLE` where the target is no such process or it cannot be had, `RSP_*`
+ * @throws RsptraceError `SCRATCH_UNAVAILABLE` if the target is no such process or memory cannot be mapped, `RSP_*`
  */
 export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Scratch> {
   const { session, logger = silent } = options;
@@ -110,7 +112,7 @@ class ProcessScratch implements Scratch {
     this.source = `memory mapped into process ${calls.pid} (${how})`;
   }
 
-  /** The pages around cannot be touched by the process; only another debugger could have written there. */
+  /** The process cannot access the pages around; only another debugger could have written there. */
   async verifyGuards(): Promise<string | undefined> {
     const memory = this.#session.memory();
     const end = addOffset(this.data.address, this.data.size);
@@ -127,7 +129,7 @@ class ProcessScratch implements Scratch {
     await this.#unmap(this.#whole);
   }
 
-  /** The pages without access around it stay, so that nobody's memory comes between. */
+  /** The pages without access around it stay mapped, so that no other memory comes between. */
   async releaseData(): Promise<void> {
     await this.#unmap(this.data);
   }
@@ -150,13 +152,13 @@ async function reserve(call: SystemCall, text: Region, size: number): Promise<Ad
     const got = await call('mmap', wanted, size, PROT.NONE, flags, -1, 0);
     if (got === wanted) return wanted;
     if (errnoOf(got) !== undefined) refused = got;
-    // A kernel before 4.17 takes the address for a mere wish.
+    // A kernel before 4.17 takes the address as a mere hint.
     else await call('munmap', got, size);
   }
   throw unavailable(`mmap near the program answers ${refused}`);
 }
 
-/** Page-aligned addresses from which all of the region and of the text reach each other. */
+/** Page-aligned addresses from which all of the region and all of the text reach each other. */
 function places(text: Region, size: bigint): Addr[] {
   const low = text.address & ~0xfffn;
   const high = (text.address + BigInt(text.size) + 0xfffn) & ~0xfffn;
@@ -174,7 +176,9 @@ async function mapAt(call: SystemCall, region: Region, protection: number, flags
   if (got !== region.address) throw unavailable(`mmap at ${hex(region.address)} answers ${got}`);
 }
 
-/** Puts a memfd in the place of the data, where the kernel has memfds, and opens it here, where this is the process's machine. */
+/**
+ * Replaces the data by a memfd, if the kernel has memfds. Opens the memfd here, if the process runs on this machine.
+ */
 async function share(
   session: Session,
   pid: number,
@@ -182,7 +186,7 @@ async function share(
   data: Region,
   logger: Logger,
 ): Promise<Pick<Mapped, 'memfd' | 'shared' | 'bulk'>> {
-  // Nothing else is called like it: by its name it is known to be ours before anything is written to it.
+  // No other memfd has this name, so it is known to be ours before anything is written to it.
   const name = `rsptrace-${randomBytes(8).toString('hex')}`;
   const memory = session.memory();
   if (!(await memory.write(data.address, Buffer.from(`${name}\0`))))
@@ -207,7 +211,7 @@ async function share(
   }
 }
 
-/** The file as the stub reads it, where it is that memory; its begin is zero again. */
+/** The file as the stub reads it, if it is that memory; its beginning is zero again. */
 async function bulkReads(session: Session, path: string, data: Region): Promise<BulkReads | undefined> {
   const file = await session.openRemoteFile(path);
   const there = randomBytes(64);
@@ -224,7 +228,7 @@ async function bulkReads(session: Session, path: string, data: Region): Promise<
   return undefined;
 }
 
-/** A pattern written on one side is read on the other, both ways; then all is zero again. */
+/** A pattern written on one side is read on the other, in both directions; then all is zero again. */
 async function isSame(session: Session, data: Region, shared: SharedMemory, logger: Logger): Promise<boolean> {
   const memory = session.memory();
   const [there, here] = [randomBytes(16), randomBytes(16)];

@@ -1,8 +1,14 @@
-/* Signals as the protocol numbers them (gdb/signals.def, include/gdb/signals.h), and as Linux does on x86_64 (signal(7)). */
+/*
+ * Signals as the protocol numbers them (gdb/signals.def, include/gdb/signals.h), and as Linux does on x86_64
+ * (signal(7)).
+ */
 
 export const GDB_SIGNAL = { INT: 2, ILL: 4, TRAP: 5, SEGV: 11, SYS: 12 } as const;
 
-/** HUP INT QUIT ILL TRAP ABRT FPE KILL BUS SEGV SYS PIPE ALRM TERM URG STOP TSTP CONT CHLD TTIN TTOU IO XCPU XFSZ VTALRM PROF WINCH USR1 USR2 PWR. */
+/**
+ * HUP INT QUIT ILL TRAP ABRT FPE KILL BUS SEGV SYS PIPE ALRM TERM URG STOP TSTP CONT CHLD TTIN TTOU IO XCPU XFSZ
+ * VTALRM PROF WINCH USR1 USR2 PWR.
+ */
 const linuxOf = new Map<number, number>([
   [1, 1],
   [2, 2],
@@ -36,7 +42,7 @@ const linuxOf = new Map<number, number>([
   [32, 30],
 ]);
 
-/** Linux's number of a signal that a stub has reported; undefined for one that Linux does not have. */
+/** Linux's number of a signal that a stub has reported; undefined if Linux does not have it. */
 export function linuxSignal(signal: number): number | undefined {
   // SIG33 to SIG63 are 45 to 75, SIG32 is 77, SIG64 is 78.
   if (signal >= 45 && signal <= 75) return signal - 12;

@@ -1,7 +1,7 @@
 import { qemuOptions } from '../../facts/index.js';
 import { machinesOf } from './machines/index.js';
 
-/** The kernel's command line, where a QEMU command starts a kernel that unpacks itself with code of no ELF. */
+/** The kernel's command line, if a QEMU command starts a kernel that unpacks itself with code of no ELF. */
 export async function linuxStart(command: readonly string[]): Promise<string | undefined> {
   const [program = '', ...args] = command;
   const options = qemuOptions(args);

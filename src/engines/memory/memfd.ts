@@ -2,8 +2,8 @@ import { closeSync, fstatSync, openSync, readlinkSync, readSync, writeSync } fro
 import type { SharedMemory } from './scratch.js';
 
 /**
- * Opens a memfd of another process (`/proc/PID/fd/N`); undefined where there is none of that name and size: the process is on another
- * machine, of another user, or not there any more.
+ * Opens a memfd of another process (`/proc/PID/fd/N`). Undefined if it has none of that name and size: the process is
+ * on another machine, belongs to another user, or has ended.
  */
 export function openMemfd(path: string, name: string, size: number): SharedMemory | undefined {
   let file: number;
@@ -20,7 +20,7 @@ export function openMemfd(path: string, name: string, size: number): SharedMemor
   return new Memfd(file, size);
 }
 
-/** Part of a file that others have mapped. */
+/** Part of a file that other processes have mapped. */
 class Memfd implements SharedMemory {
   readonly #file: number;
   readonly #size: number;

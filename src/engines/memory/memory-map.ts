@@ -1,5 +1,5 @@
-// The memory maps that x86 firmware hands to kernels: e820 tables. An entry is start (8), size (8), type (4), and in PVH's
-// hvm_memmap_table_entry (Xen, public/arch-x86/hvm/start_info.h) 4 reserved bytes more.
+// The memory maps that x86 firmware hands to kernels: e820 tables. An entry is start (8), size (8), type (4), and in
+// PVH's hvm_memmap_table_entry (Xen, public/arch-x86/hvm/start_info.h) 4 reserved bytes more.
 
 export interface MapEntry {
   readonly start: number;
@@ -12,7 +12,7 @@ const RESERVED = 2;
 const FOUR_GIB = 2 ** 32;
 const ONE_MIB = 2 ** 20;
 
-/** The entries of a table; undefined where a number in it is not one of this world. */
+/** The entries of a table; undefined if a number in it is not plausible. */
 export function readMap(bytes: Uint8Array, stride: number): MapEntry[] | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const entries: MapEntry[] = [];
@@ -43,9 +43,9 @@ export interface Taken {
 }
 
 /**
- * Takes `size` bytes out of the RAM below 4 GiB, as high as can be but below `ceiling` (an initial RAM disk, say, which the kernel must
- * be told to be in RAM). They become reserved, so that nobody takes the gap for a place to put devices in.
- * Undefined where the RAM at the top is not large enough.
+ * Removes `size` bytes from the RAM below 4 GiB, as high as possible but below `ceiling`. That may be an initial RAM
+ * disk, which the kernel must find in RAM. The bytes become reserved, so that no device is mapped into the gap.
+ * Undefined if the RAM at the top is not large enough.
  */
 export function takeRam(entries: readonly MapEntry[], size: number, ceiling = FOUR_GIB): Taken | undefined {
   let at = -1;

@@ -4,31 +4,32 @@ import { machines, machinesOf } from './machines/index.js';
 import type { Hide, Machine } from './machines/machine.js';
 import { SharedFile } from './shared-file.js';
 
-/** RAM beyond what the guest is told of. */
+/** RAM beyond what the guest is told about. */
 const HIDDEN = 16 * 2 ** 20;
-/** What a QEMU machine has without -m. */
+/** The RAM of a QEMU machine without -m. */
 const DEFAULT_RAM = 128 * 2 ** 20;
 
-/** A QEMU that is to be started with more RAM than its guest will be told of. */
+/** A QEMU that is to be started with more RAM than its guest will be told about. */
 export interface HiddenMemoryPlan extends Disposable {
-  /** The command with what must be added to it. */
+  /** The command with the options that are added. */
   readonly command: readonly string[];
   readonly machine: Machine;
   readonly hide: Hide;
-  /** Bytes of RAM that the guest may know of, and how many more there are. */
+  /** Bytes of RAM that the guest may know about, and how many more there are. */
   readonly visible: number;
   readonly hidden: number;
-  /** The file that is the machine's RAM; undefined where there can be none, for the reason in `notShared`. */
+  /** The file that is the machine's RAM; undefined if there can be none, for the reason in `notShared`. */
   readonly file: SharedFile | undefined;
   readonly notShared: string | undefined;
 }
 
 /**
- * Adds RAM to a QEMU command that its guest need not know of: `-m` raised, and all RAM in a file that this process can read. Options
- * that come later count, so nothing that stands in the command is changed.
+ * Adds RAM to a QEMU command that its guest need not know about: `-m` is raised, and all RAM lies in a file that this
+ * process can read. Later options override earlier ones, so the command's own options are not changed.
  *
- * Refused where the RAM is not QEMU's own to lay out (`-numa`, a memory backend, `-readconfig`), where it comes from elsewhere
- * (`-incoming`, `-loadvm`, `-dtb`), for accelerators other than TCG, and for machines that machines/ does not know.
+ * Refused in three cases. QEMU does not lay out the RAM itself (`-numa`, a memory backend, `-readconfig`), or the
+ * RAM's contents come from elsewhere (`-incoming`, `-loadvm`, `-dtb`). The accelerator is not TCG. The machine is not
+ * in machines/.
  */
 export async function planHiddenMemory(command: readonly string[]): Promise<HiddenMemoryPlan | Refusal> {
   const [program = '', ...args] = command;
@@ -89,7 +90,7 @@ function plan(command: readonly string[], machine: Machine, hide: Hide, visible:
   };
 }
 
-/** What `-M` and `-machine` say together; later ones count. */
+/** The options of `-M` and `-machine` together; later ones override. */
 function machineOf(options: ReturnType<typeof qemuOptions>): ReadonlyMap<string, string> {
   const machine = new Map<string, string>();
   for (const { name, value } of options) {

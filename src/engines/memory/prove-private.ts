@@ -3,17 +3,20 @@ import type { Session } from '../../rsp/index.js';
 import { accessTo, pattern } from './region-access.js';
 import { PAGE, type Scratch } from './scratch.js';
 
-/** Bytes of the pattern in each page: whoever uses a page fills, clears or links it at its begin. */
+/** Bytes of the pattern in each page, at its beginning: whoever uses a page fills, clears or links it there. */
 const SAMPLE = 64;
 const WINDOW = 64;
 
 /** A pattern that lies in memory while the target runs. */
 export interface PrivacyProof {
-  /** A sentence where the memory does not keep what is written, or where somebody else has written to it. The target stands. What was there is put back. */
+  /**
+   * A sentence if the memory does not keep what is written, or if something else has written to it. The target is
+   * stopped. The old contents are restored.
+   */
   end(): Promise<string | undefined>;
 }
 
-/** Writes a pattern to every page of the memory, and remembers what was there. */
+/** Writes a pattern to every page of the memory, and remembers the old contents. */
 export async function beginPrivacyProof(scratch: Scratch, session: Session): Promise<PrivacyProof> {
   const probes: Probe[] = [];
   for (const region of [scratch.code, scratch.data]) {

@@ -3,10 +3,10 @@ import { findScratch, type Known, type ScratchRequest, unusableScratch } from '.
 import { beginPrivacyProof, type PrivacyProof } from './prove-private.js';
 import type { Scratch } from './scratch.js';
 
-/** How long the target must leave memory alone that is not surely nobody else's, in milliseconds. */
+/** Memory that may have another user is watched for this time, in milliseconds: the target must not write to it. */
 const proofMs = 100;
 
-/** Memory for trampolines and the ring, found once, however often it is too early to use it. */
+/** Memory for trampolines and the ring. It is found once, however often it is too early to use it. */
 export class ProvenScratch {
   #found: Scratch | undefined;
   #proof: { readonly scratch: Scratch; readonly until: number; readonly proof: PrivacyProof } | undefined;
@@ -14,8 +14,9 @@ export class ProvenScratch {
   readonly #known: Known = {};
 
   /**
-   * At a stop: the memory, or undefined where it is too early. Memory that is not surely nobody else's holds a pattern for a while first.
-   * @throws RsptraceError `SCRATCH_UNUSABLE` where something else writes to what the user named
+   * At a stop: the memory, or undefined if it is too early. Memory that may have another user first holds a pattern
+   * for a while.
+   * @throws RsptraceError `SCRATCH_UNUSABLE` if something else writes to what the user named
    */
   async take(request: ScratchRequest): Promise<Scratch | Refusal | undefined> {
     if (this.#known.allocator?.asking) return undefined;
@@ -41,12 +42,12 @@ export class ProvenScratch {
     return { refused: `${scratch.source} cannot be used: ${wrong}` };
   }
 
-  /** Why there is none so far: the program's allocator was asked and has not been called since. */
+  /** Why there is no memory so far: the program's allocator was asked and has not been called since. */
   get unanswered(): string | undefined {
     return this.#known.allocator?.unanswered;
   }
 
-  /** The target runs another program, which asks anew for what the old one's allocator gave. */
+  /** The target runs another program. What the old program's allocator gave is forgotten and asked for anew. */
   forget(): void {
     this.#found = undefined;
     this.#proof = undefined;
@@ -54,7 +55,7 @@ export class ProvenScratch {
     delete this.#known.allocator;
   }
 
-  /** The recording ends: takes a pattern out that is still there. The target stands. */
+  /** The recording ends: removes a pattern that is still there. The target is stopped. */
   async giveUp(): Promise<void> {
     if (!this.#proof) return;
     await this.#proof.proof.end();

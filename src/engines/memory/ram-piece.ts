@@ -22,13 +22,16 @@ import {
   type SharedMemory,
 } from './scratch.js';
 
-/** What the target's program tells of its paging. */
+/** What the target's program says about its paging. */
 export interface PagingFacts {
-  /** An address of its code as it runs (with the slide of a kernel that was moved), which the trampolines must be near. */
+  /** A runtime address of its code that the trampolines must be near. It includes the slide of a relocated kernel. */
   readonly text: Addr;
   /** Whether it turns paging on at some time (see `turnsPagingOn`). */
   readonly pages: boolean;
-  /** Bytes of code that the trampolines may need: it gets as many large pages, but half of the memory at most. */
+  /**
+   * Bytes of code that the trampolines may need. The code gets that many bytes in large pages, but at most half of
+   * the memory.
+   */
   readonly codeSize?: number | undefined;
 }
 
@@ -40,16 +43,16 @@ export interface RamPieceOptions {
   readonly size: number;
   /** See {@link Scratch}. */
   readonly owned: boolean;
-  /** For people: `hidden RAM`, and what there is to say of it behind its address. */
+  /** For the user: `hidden RAM`, and a note that follows its address. */
   readonly what: string;
   readonly note: string;
-  /** A piece of it that this process can read by itself. */
+  /** A piece of it that this process can read itself. */
   readonly shared?: (piece: Required<Region>) => SharedMemory | undefined;
 }
 
 /**
- * RAM that the guest does not know of. {@link map} makes it usable for a kernel, at once where the kernel does not page, else when its final page
- * table is in use.
+ * RAM that the guest does not know about. {@link map} makes it usable for a kernel: at once if the kernel does not
+ * page, else when its final page table is in use.
  *
  *      start                                                                              start + size
  *      | guard page | code ...                | guard page || data ...             | guard page |
@@ -68,7 +71,10 @@ export class RamPiece {
     this.size = options.size;
   }
 
-  /** Makes the RAM usable for the kernel. The target stands in the kernel's own code, or at its reset where it does not page. */
+  /**
+   * Makes the RAM usable for the kernel. The target is stopped in the kernel's own code, or at its reset if the
+   * kernel does not page.
+   */
   async map(arch: Architecture, { text, pages, codeSize = 0 }: PagingFacts): Promise<Scratch | MapRefusal> {
     const space = await currentAddressSpace(this.#session, arch);
     if (isRefusal(space)) return { ...space, later: false };
@@ -151,7 +157,7 @@ export class RamPiece {
     };
   }
 
-  /** What puts the contents back, once; undefined where they cannot be read. */
+  /** A function that restores the contents, once; undefined if they cannot be read. */
   async #kept(whole: Required<Region>): Promise<(() => Promise<void>) | undefined> {
     const access = await accessTo(this.#session, whole);
     let bytes = await access.read(0, whole.size);

@@ -4,10 +4,13 @@ import type { Refusal } from '../../base/refusal.js';
 import type { Session, TargetMemory } from '../../rsp/index.js';
 import { PAGE, type Region } from './scratch.js';
 
-/** A region as the client reads and writes it at a stop: by physical address where that is known, whatever the stopped hart can see. */
+/**
+ * A region as the client reads and writes it at a stop: by physical address if that is known, whatever the stopped
+ * hart can see.
+ */
 export interface RegionAccess {
   read(offset: number, length: number): Promise<Uint8Array | undefined>;
-  /** False when it was not taken; what was taken need not have been kept. */
+  /** False if the stub refused it. A write that was accepted need not have been kept. */
   write(offset: number, bytes: Uint8Array): Promise<boolean>;
 }
 
@@ -21,7 +24,7 @@ export async function accessTo(session: Session, region: Region): Promise<Region
   };
 }
 
-/** How the hart that stopped sees memory, read through the stub. */
+/** The stopped hart's view of memory, read through the stub. */
 export async function currentAddressSpace(session: Session, arch: Architecture): Promise<AddressSpace | Refusal> {
   const { addressSpaces } = arch;
   if (!addressSpaces) return { refused: `page tables on ${arch.name} are not known` };
@@ -33,7 +36,10 @@ export async function currentAddressSpace(session: Session, arch: Architecture):
   return addressSpaces.of(block.value, physical);
 }
 
-/** Checks that every page of a region lies at the right physical address and has the rights it needs in the kernel; why not, or undefined. */
+/**
+ * Checks that every page of a region lies at the right physical address and has the necessary rights in the kernel.
+ * Returns why not, or undefined.
+ */
 export async function checkMapped(
   space: AddressSpace,
   region: Required<Region>,
@@ -52,13 +58,13 @@ export async function checkMapped(
   return undefined;
 }
 
-/** The physical address of a virtual one; undefined where it is not mapped. */
+/** The physical address of a virtual one; undefined if it is not mapped. */
 export async function physicalOf(space: AddressSpace, address: Addr): Promise<Addr | undefined> {
   const mapping = await space.translate(address);
   return mapping === undefined ? undefined : addOffset(mapping.physical, address - mapping.virtual);
 }
 
-/** Bytes that nobody writes by chance, different for every place. */
+/** Bytes that are never written by chance, different for every place. */
 export function pattern(place: bigint, length: number): Uint8Array {
   const bytes = new Uint8Array(length);
   let state = Number((place ^ (place >> 32n)) & 0xffff_ffffn) ^ 0x9e37_79b9;
@@ -70,14 +76,14 @@ export function pattern(place: bigint, length: number): Uint8Array {
 }
 
 export interface GuardPage {
-  /** For people: what a write to it means. */
+  /** For the user: what a write to it means. */
   readonly where: string;
   readonly address: Addr;
   read(): Promise<Uint8Array | undefined> | Uint8Array;
   write(bytes: Uint8Array): Promise<boolean> | boolean;
 }
 
-/** Fills pages with a pattern; gives the check that it is still there: a sentence when it is not. */
+/** Fills pages with a pattern. Returns the check that it is still there: a sentence if it is not. */
 export async function plantGuards(pages: readonly GuardPage[]): Promise<(() => Promise<string | undefined>) | Refusal> {
   const check = async (wrong: (page: GuardPage) => string): Promise<string | undefined> => {
     for (const page of pages) {

@@ -25,15 +25,15 @@ export interface ReservedMemory {
   readonly size: number;
 }
 
-/** More than anybody has use for: it is read once, to be put back later. */
+/** More than can be of use. It is read once, to be restored later. */
 const LARGEST = 256 * 2 ** 20;
-/** Memory with guard pages in it, from so many bytes on. */
+/** Memory of at least this many bytes gets guard pages. */
 const GUARDED = 64 * 2 ** 10;
 const section = '.rsptrace';
 const units: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 };
 
 /**
- * `ADDR,SIZE` of `--scratch`: numbers in decimal or with 0x, the size perhaps with K, M or G.
+ * `ADDR,SIZE` of `--scratch`: numbers in decimal or with 0x; the size may end in K, M or G.
  * @throws RsptraceError `SCRATCH_SYNTAX`
  */
 export function parseScratch(text: string): ReservedMemory {
@@ -60,7 +60,7 @@ export function symbolMemory(elf: ElfFile, name: string): ReservedMemory {
   });
 }
 
-/** The section that a program sets aside for us, `.rsptrace`; undefined where it has none that is loaded. */
+/** The section that a program sets aside for us, `.rsptrace`; undefined if it has none that is loaded. */
 export function sectionMemory(elf: ElfFile): ReservedMemory | undefined {
   const found = elf.sections.find(({ name, size, address }) => name === section && size > 0 && address !== 0n);
   return found && { owned: true, name: `the section ${section}`, address: found.address, size: found.size };
@@ -70,20 +70,21 @@ export function sectionMemory(elf: ElfFile): ReservedMemory | undefined {
 export interface GivenOptions {
   /** Whether the program turns paging on at some time (see `turnsPagingOn`). */
   readonly pages: boolean;
-  /** Where code may go when there is no place for it in the memory (see `textSlack`). */
+  /** Where code may go if the memory has no place for it (see `textSlack`). */
   readonly slack: Region | undefined;
   /** Bytes of code that there may be. */
   readonly codeSize?: number | undefined;
 }
 
 /**
- * Makes scratch memory of given memory. The parts for code and data have no page in common; where there is no code to be had in it,
- * because it is too small or the kernel maps it without execution, the slack serves for that.
+ * Makes scratch memory of given memory. The parts for code and data share no page. The slack is used for code if the
+ * memory is too small, or if the kernel maps it without execution.
  *
  *      address, rounded up to a page                                       end, rounded down to a page
  *      | code | guard page | data ...                                      | guard page |
  *
- * Code gets an eighth, at most 2 MiB, or as much as there may be, at most half. Guard pages only from 64 KiB on. All contents are kept, and put back by `release`.
+ * Code gets an eighth, at most 2 MiB. If the size of the code is known, it gets that much, at most half. Guard pages
+ * only from 64 KiB on. `release` restores all contents.
  */
 export async function reservedScratch(
   session: Session,
@@ -99,7 +100,7 @@ export async function reservedScratch(
   if (size > LARGEST) return no(`is larger than ${LARGEST / 2 ** 20} MiB`);
 
   const space = await currentAddressSpace(session, arch);
-  // Without physical memory (a process, a probe at hardware) only writing tells what is there.
+  // Without physical memory (a process, a probe at hardware) only a write shows what is there.
   const paged = isRefusal(space) ? undefined : space;
   if (paged?.scheme === 'off' && pages) return no('cannot be used before the kernel has turned its paging on', true);
   if (paged?.user) return no('cannot be looked up in user mode', true);

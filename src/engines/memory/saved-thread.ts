@@ -1,6 +1,6 @@
 /*
- * While a thread carries system calls out for us, its registers and its signal mask are not its own. What they were stands below its stack pointer
- * meanwhile, so that the next rsptrace can put them back should this one be killed:
+ * While a thread runs injected system calls, its registers and its signal mask are not its own. Their values are
+ * saved below its stack pointer meanwhile. So if rsptrace is killed, the next one can restore them:
  *
  *   sp - 1024, aligned to 16:   u64 the mask that is wanted | u64 the mask that was          rt_sigprocmask
  *   4096 bytes below:           "rsptrace" | "thread\0\0" | u64 sp | u64 bytes of g | g      the saved thread
@@ -10,22 +10,24 @@ import type { Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { Session } from '../../rsp/index.js';
 
-/** Below the red zone nothing is kept: a signal's frame would go there. */
+/** Nothing is kept directly below the red zone, because a signal's frame would go there. */
 const masksBelow = 1024n;
 const recordBytes = 4096;
 const headBytes = 32;
 const magic = new TextEncoder().encode('rsptracethread\0\0');
-/** Code that a thread runs for us begins its stack here, below the saved thread. */
+/** Injected code begins its stack here, below the saved thread. */
 export const stackBelow = masksBelow + BigInt(recordBytes) + 1024n;
-/** How far from the saved thread a killed rsptrace may have left the stack pointer: code of ours was running. */
+/**
+ * How far from the saved thread a killed rsptrace may have left the stack pointer, because injected code was running.
+ */
 const searched = 32 * 1024;
 
-/** Where the two signal masks lie of a thread with this stack pointer. */
+/** Where the two signal masks of a thread with this stack pointer lie. */
 export function masksOf(stackPointer: bigint): Addr {
   return addr((stackPointer - masksBelow) & ~15n);
 }
 
-/** Writes down what the registers are. False where there is no room, or the stub does not tell all of them. */
+/** Saves the registers. False if there is no room, or if the stub does not report all of them. */
 export async function saveThread(session: Session, hart: string, stackPointer: bigint): Promise<boolean> {
   const batch = session.batch(hart);
   const registers = batch.readRegisters();
@@ -46,7 +48,10 @@ export async function forgetThread(session: Session, hart: string, stackPointer:
   await session.memory(hart).write(placeOf(stackPointer), new Uint8Array(magic.length));
 }
 
-/** Puts back the registers of a thread that an rsptrace had borrowed when it was killed. Its stack pointer, or undefined for any other thread. */
+/**
+ * Restores the registers of a thread that a killed rsptrace had borrowed. Returns the thread's stack pointer, or
+ * undefined for any other thread.
+ */
 export async function takeBackThread(
   session: Session,
   { sp }: Architecture,
@@ -59,7 +64,7 @@ export async function takeBackThread(
   if (stackPointer === undefined) return undefined;
   const memory = session.memory(hart);
   const from = addr((stackPointer & ~15n) - BigInt(recordBytes) - masksBelow - 64n);
-  // A stack's last page ends where nothing may be mapped.
+  // Above a stack's last page nothing may be mapped.
   for (let size = searched; size >= 2 * recordBytes; size /= 2) {
     const bytes = await memory.read(from, size);
     if (!bytes) continue;

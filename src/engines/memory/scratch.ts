@@ -4,57 +4,63 @@ import type { SystemCalls } from './system-calls.js';
 
 /** A piece of the target's memory. */
 export interface Region {
-  /** As the target runs it: a virtual address where it pages. */
+  /** Its address for the target: a virtual one if the target pages. */
   readonly address: Addr;
   readonly size: number;
-  /** Where it lies in physical memory, where that is known. */
+  /** Its physical address, if that is known. */
   readonly physical?: Addr;
 }
 
-/** Memory that the target and this process share: reads and writes cost no packet and need no stop. Data only: QEMU does not see that code changed. */
+/**
+ * Memory that the target and this process share: reads and writes cost no packet and need no stop. For data only,
+ * because QEMU does not notice changed code.
+ */
 export interface SharedMemory {
-  /** Fills `into` from `offset` on. */
+  /** Fills `into` with the bytes from `offset` on. */
   read(offset: number, into: Uint8Array): void;
   write(offset: number, bytes: Uint8Array): void;
-  /** Harmless when called again; afterwards nothing may be read or written. */
+  /** A second call does no harm; afterwards nothing may be read or written. */
   close(): void;
 }
 
-/** Memory that the stub reads faster than by its address, at a stop. */
+/** Memory that the stub reads faster in another way than by its address, at a stop. */
 export interface BulkReads {
-  /** Bytes from `offset` on; undefined where they cannot be read this way. */
+  /** Bytes from `offset` on; undefined if they cannot be read this way. */
   read(offset: number, length: number): Promise<Uint8Array | undefined>;
-  /** Harmless when called again, and while the target runs. */
+  /** A second call does no harm, nor a call while the target runs. */
   close(): Promise<void>;
 }
 
 /** Memory of the target that nobody else owns, found once while the target is stopped. */
 export interface Scratch {
-  /** Where it came from, for people. */
+  /** Its source, for the user. */
   readonly source: string;
-  /** It is surely nobody else's; else only the user's word says so, or the machine's maps. */
+  /** True if it certainly has no other user; otherwise only the user's word or the machine's maps say so. */
   readonly owned: boolean;
-  /** Executable for the target, and where it pages not writable by it; the client writes it through the stub. */
+  /** Executable for the target; if the target pages, not writable by it. The client writes it through the stub. */
   readonly code: Region;
-  /** Writable, and where the target pages not executable. No page of it is a page of `code`. */
+  /** Writable; if the target pages, not executable. It shares no page with `code`. */
   readonly data: Region;
   /** Offsets are from `data.address`. Undefined: only through the stub, at a stop. */
   readonly shared: SharedMemory | undefined;
-  /** The data, where the stub has another way to it; offsets as in `shared`. */
+  /** The data, if the stub has another way to it; offsets as in `shared`. */
   readonly bulk?: BulkReads;
-  /** Where it is memory of a process: has that make system calls. */
+  /** For memory of a process: makes that process run system calls. */
   readonly calls?: SystemCalls;
-  /** A page of a process that its children do not share with it, writable. */
+  /** A writable page of a process that its children do not share with it. */
   readonly own?: Region;
-  /** Checks that nobody wrote to the guard pages around it; a sentence when somebody did. */
+  /** Checks that nothing has written to the guard pages around it; a sentence if something has. */
   verifyGuards(): Promise<string | undefined>;
-  /** Takes back the data alone, which no code that stays uses any more. */
+  /** Frees the data alone, once no remaining code uses it. */
   releaseData?(): Promise<void>;
-  /** Takes back what was mapped or changed, once nothing of ours can run there any more. The target is stopped. Harmless when called again. */
+  /**
+   * Frees what was mapped and restores what was changed, once no code of ours can run there any more. The target is
+   * stopped. A second call does no harm.
+   */
   release(): Promise<void>;
 }
 
-/** Lets go of what reads it, whatever becomes of the memory. Harmless when called again. */
+/** Closes what reads it, whatever happens to the memory. A second call does no harm. */
 export async function closeScratch(scratch: Scratch | undefined): Promise<void> {
   scratch?.shared?.close();
   await scratch?.bulk?.close();

@@ -8,8 +8,8 @@ import type { SharedMemory } from './scratch.js';
 const folder = '/dev/shm';
 
 /**
- * A file in memory that a QEMU can have as its RAM. It has no name from the start, so that nothing is left behind however this
- * process ends; QEMU finds it by our file descriptor.
+ * A file in memory that a QEMU can use as its RAM. It never has a name, so nothing is left behind however this
+ * process ends. QEMU opens it by our file descriptor.
  */
 export class SharedFile implements Disposable {
   readonly size: number;
@@ -21,7 +21,10 @@ export class SharedFile implements Disposable {
     this.size = size;
   }
 
-  /** A file of zeros. Refused where there is no room for all of it: a full file system would kill the QEMU that writes to it. */
+  /**
+   * A file of zeros. Refused if there is no room for all of it, because a full file system would kill the QEMU that
+   * writes to it.
+   */
   static create(size: number): SharedFile | Refusal {
     const path = join(folder, `rsptrace-${process.pid}-${process.hrtime.bigint().toString(36)}`);
     try {
@@ -40,12 +43,12 @@ export class SharedFile implements Disposable {
     }
   }
 
-  /** Where another process of the same user opens it while this one runs. */
+  /** The path by which another process of the same user opens it while this one runs. */
   get path(): string {
     return `/proc/${process.pid}/fd/${this.#fd}`;
   }
 
-  /** The piece at `offset` of the file; closing it leaves the file open. */
+  /** The piece at `offset` of the file. Closing the piece leaves the file open. */
   piece(offset: number, size: number): SharedMemory {
     if (offset < 0 || size < 0 || offset + size > this.size) throw new RangeError('a piece outside the shared file');
     let open = true;

@@ -1,11 +1,12 @@
 /*
- * System calls that the target carries out for the client, at a stop. Arguments and number go into the registers of the
- * stopped thread. That thread alone is stepped over a system call instruction that the process has anyway, anywhere in
- * executable memory, so no byte of code is changed. Then all registers are put back. The architecture has their names.
+ * System calls that the target runs for the client, at a stop. Arguments and number go into the registers of the
+ * stopped thread. That thread alone is stepped over a system call instruction that the process has anyway, anywhere
+ * in executable memory, so no byte of code is changed. Then all registers are restored. The architecture has the
+ * registers' names.
  *
- * The register by which the kernel restarts calls (orig_rax on x86) is -1 meanwhile: there is no system call to be
- * restarted, as there may be where the thread was stopped inside one of its own. It is put back in the end, and the
- * kernel then restarts the right one.
+ * Meanwhile the register by which the kernel restarts calls (orig_rax on x86) is -1. It means that no system call
+ * must be restarted; one may be due, because the thread may have been stopped inside a call of its own. In the end
+ * the register is restored, and the kernel then restarts the right call.
  */
 
 import type { Architecture, LinuxCall, SystemCallModel } from '../../arch/index.js';
@@ -16,25 +17,28 @@ import { pidOf, type RegisterBlock, type Session } from '../../rsp/index.js';
 import { GDB_SIGNAL, linuxSignal } from './linux-signals.js';
 import { forgetThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
 
-/** Carries one call out; a result within [-4095, -1] is an errno, negated. */
+/** Runs one call; a result within [-4095, -1] is a negated errno. */
 export type SystemCall = (name: LinuxCall, ...parameters: readonly (bigint | number)[]) => Promise<bigint>;
 
 const pageSize = 4096;
-/** How much of one mapping is searched for the instruction. */
+/** How many bytes of one mapping are searched for the instruction. */
 const searched = 1 << 20;
 const maskBytes = 8;
 /** KILL and STOP. */
 const unblockable = (1n << 8n) | (1n << 18n);
 const SIG_BLOCK = 0;
 const SIG_SETMASK = 2;
-/** All but those that an instruction itself raises (ILL, TRAP, BUS, FPE, SEGV, SYS): blocked, they would lose their handlers. */
+/**
+ * All signals but those that an instruction itself raises (ILL, TRAP, BUS, FPE, SEGV, SYS): if they were blocked,
+ * they would lose their handlers.
+ */
 const blockedSignals = [4, 5, 7, 8, 11, 31].reduce(
   (mask, signal) => mask & ~(1n << BigInt(signal - 1)),
   2n ** 64n - 1n,
 );
-/** How long code of ours may run, in milliseconds. */
+/** How long injected code may run, in milliseconds. */
 const longestRunMs = 5000;
-/** Signals that may come before the instruction is carried out. */
+/** How many signals may come before the instruction is run. */
 const stepTries = 100;
 
 interface Callable {
@@ -43,9 +47,9 @@ interface Callable {
   readonly model: SystemCallModel;
 }
 
-/** Carries out system calls in the process of a session, whose target must stand still. Made by {@link SystemCalls.open}. */
+/** Runs system calls in the process of a session, whose target must be stopped. Made by {@link SystemCalls.open}. */
 export class SystemCalls {
-  /** Of the process, as the kernel of the stub's machine numbers it. */
+  /** The process's number, as the kernel of the stub's machine counts it. */
   readonly pid: number;
   readonly #session: Session;
   readonly #arch: Architecture;
@@ -61,8 +65,8 @@ export class SystemCalls {
   }
 
   /**
-   * Finds out whether the target is a process that can be asked, and where it has the instruction.
-   * @throws RsptraceError `SCRATCH_UNAVAILABLE` where it is none, or may not be asked
+   * Finds out whether the target is a process that can run system calls for us, and where it has the instruction.
+   * @throws RsptraceError `SCRATCH_UNAVAILABLE` if it is no such process, or may not be used
    */
   static async open(session: Session, arch: Architecture, hart = stoppedHart(session)): Promise<SystemCalls> {
     const pid = pidOf(hart);
@@ -90,8 +94,8 @@ export class SystemCalls {
   }
 
   /**
-   * Lets `body` make calls, one after another, and puts the registers back, whatever happens. A signal that comes meanwhile is sent to
-   * the thread again, so that it sees it when it goes on.
+   * Lets `body` make calls, one after another, and restores the registers, whatever happens. A signal that comes
+   * meanwhile is sent to the thread again, so that the thread sees it when it goes on.
    * @throws RsptraceError `SCRATCH_UNAVAILABLE`, `RSP_*`
    */
   async with<T>(body: (call: SystemCall) => Promise<T>): Promise<T> {
@@ -118,8 +122,8 @@ export class SystemCalls {
   }
 
   /**
-   * Puts back what an rsptrace that was killed had borrowed of a thread: its registers, and its signal mask.
-   * @returns false where nothing was borrowed
+   * Restores what a killed rsptrace had borrowed of a thread: its registers and its signal mask.
+   * @returns false if nothing was borrowed
    */
   static async takeBack(session: Session, arch: Architecture, hart: string): Promise<boolean> {
     const stackPointer = await takeBackThread(session, arch, hart);
@@ -142,10 +146,13 @@ export class SystemCalls {
   }
 
   /**
-   * Lets the thread that stopped run code of ours, alone, up to a breakpoint, and puts all of its registers back. To be called inside {@link with}.
+   * Lets the stopped thread alone run injected code up to a breakpoint, and restores all of its registers. Call it
+   * inside {@link with}.
+   *
    * @param set registers that the code begins with
    * @param below how far its stack begins below the thread's, aligned as for a call
-   * @throws RsptraceError `SCRATCH_UNAVAILABLE` where it stops elsewhere, `RSP_*`
+   *
+   * @throws RsptraceError `SCRATCH_UNAVAILABLE` if it stops elsewhere, `RSP_*`
    */
   async run(code: Addr, breakpoint: Addr, set: Readonly<Record<string, bigint>> = {}, below?: bigint): Promise<void> {
     const session = this.#session;
@@ -177,7 +184,10 @@ export class SystemCalls {
     if (!came) throw unavailable(`code of ours stopped at ${hex(after.register(pc) ?? 0n)}`);
   }
 
-  /** Keeps signals away meanwhile. Those that came before that was done are sent again: they wait for the mask to be put back. */
+  /**
+   * Blocks signals meanwhile. Signals that came before they were blocked are sent again, and wait until the mask is
+   * restored.
+   */
   async #withoutSignals<T>(
     registers: RegisterBlock,
     held: number[],
@@ -236,7 +246,9 @@ export class SystemCalls {
       }
       const after = await readRegisters(session, hart);
       if (stop.signal === GDB_SIGNAL.SYS) throw unavailable(`the process may not make system call ${name}`);
-      if (stop.signal !== GDB_SIGNAL.TRAP && stop.signal !== 0) held.push(stop.signal);
+      // A SIGINT is how gdbserver interrupts: sent again, it would come to the program when that is left.
+      if (stop.signal !== GDB_SIGNAL.TRAP && stop.signal !== GDB_SIGNAL.INT && stop.signal !== 0)
+        held.push(stop.signal);
       const at = after.register(pc);
       if (at === addOffset(this.#instruction, model.instruction.length)) {
         return BigInt.asIntN(64, after.register(model.result) ?? 0n);
@@ -272,7 +284,7 @@ async function sendAgain(call: SystemCall, held: readonly number[]): Promise<voi
   }
 }
 
-/** A result as an error: its errno, or undefined. */
+/** The errno of a failed result, or undefined. */
 export function errnoOf(result: bigint): number | undefined {
   return result < 0n && result >= -4095n ? Number(-result) : undefined;
 }
@@ -303,7 +315,7 @@ async function findInstruction(
 ): Promise<Addr | undefined> {
   const memory = session.memory();
   const find = async (start: Addr, size: number): Promise<Addr | undefined> => {
-    // What may begin at the end of one page and end on the next.
+    // A sequence may begin at the end of one page and end on the next.
     let tail = new Uint8Array(0);
     for (let offset = 0; offset < size; offset += pageSize) {
       const bytes = await memory.read(addOffset(start, offset), pageSize);
@@ -317,7 +329,7 @@ async function findInstruction(
     }
     return undefined;
   };
-  // The kernel's own page of code for user programs asks it now and then.
+  // The kernel's own page of code for user programs (the vDSO) needs it now and then.
   const vdso = auxvAddress(await readAuxv(session), AT.SYSINFO_EHDR);
   const inVdso = vdso && (await find(vdso, 4 * pageSize));
   if (inVdso !== undefined) return inVdso;

@@ -9,13 +9,14 @@ import { alignUp, PAGE, type Region } from './scratch.js';
 
 const PT_LOAD = 1;
 const PF_X = 1;
-/** What code is aligned to. */
+/** Alignment of code. */
 const ALIGN = 16;
 
 /**
- * The bytes between the end of the program's executable segment and the end of its last page: executable, in reach of the text, and used by
- * nobody where they are zero in the target, no segment and no section begins there, and nothing is loaded. The largest such piece. Of
- * Linux what is behind `_etext`: it gives the memory of its segments' ends away, or makes data of it, but never of the text's last page.
+ * The slack: the bytes between the end of the program's executable segment and the end of its last page. They are
+ * executable and in reach of the text. They are free if they are zero in the target, no segment and no section begins
+ * there, and nothing is loaded there. The largest such piece is taken. In Linux it is the piece behind `_etext`.
+ * Linux frees the other segments' ends or uses them for data, but never the end of the text's last page.
  */
 export async function textSlack(session: Session, arch: Architecture, elf: ElfFile): Promise<Region | Refusal> {
   const best = isLinux(elf) ? behindKernelText(elf) : behindSegments(elf);
@@ -51,7 +52,7 @@ function behindSegments(elf: ElfFile): Region | undefined {
   return best;
 }
 
-/** What is left of the page in which something ends, undefined where that is nothing. */
+/** The rest of the page in which something ends; undefined if there is none. */
 function restOfPage(end: Addr): Region | undefined {
   const offset = Number(end & BigInt(PAGE - 1));
   const start = alignUp(offset, ALIGN);

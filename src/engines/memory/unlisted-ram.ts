@@ -10,16 +10,18 @@ import { RamPiece } from './ram-piece.js';
 import { LARGE_PAGE } from './scratch.js';
 
 const PT_LOAD = 1;
-/** A piece for code and one for data. */
+/** One piece for code and one for data. */
 const LEAST = 2n * BigInt(LARGE_PAGE);
-/** Its contents are put back in the end: more would take long. */
+/** Its contents are restored at the end; a larger piece would take long. */
 const MOST = LEAST;
 
 /**
- * RAM of a machine that somebody else has started, which is in no map that its guest gets: QEMU says where RAM is, the device tree where the guest
- * is told of some. So it is with `-dtb FILE` of a tree that tells of less than -m gives.
+ * RAM of a machine that was started elsewhere, if no map given to its guest lists it. QEMU says where RAM is; the
+ * device tree says which part the guest is told about. Such RAM exists with `-dtb FILE`, if the file's tree lists
+ * less than -m gives.
  *
- * Only of machines with a device tree: PCs tell of all their RAM in e820, but for what the firmware keeps for itself.
+ * Only for machines with a device tree. PCs list all their RAM in e820, except for what the firmware keeps for
+ * itself.
  */
 export async function unlistedRam(session: Session, elf: ElfFile): Promise<RamPiece | Refusal> {
   const none = (why: string): Refusal => ({ refused: `no RAM is known that the guest is not told of: ${why}` });
@@ -36,7 +38,7 @@ export async function unlistedRam(session: Session, elf: ElfFile): Promise<RamPi
   if (isRefusal(found) || isRefusal(contents)) return none((isRefusal(found) ? found : (contents as Refusal)).refused);
   const told = contents.memory.flatMap(({ ranges }) => ranges);
   const ram = tree.filter(({ kind }) => kind === 'ram');
-  // A tree that something has been written over tells of what is not there.
+  // A tree that was partly overwritten may list what is not there.
   const isWhole = (range: FdtRange): boolean =>
     ram.some(({ start, end }) => range.base >= start && range.base + range.size <= end);
   if (told.length === 0 || !told.every(isWhole)) return none('the device tree tells of other RAM than there is');
@@ -64,7 +66,7 @@ export async function unlistedRam(session: Session, elf: ElfFile): Promise<RamPi
   });
 }
 
-/** What is left of [start, end), in multiples of large pages. */
+/** The rest of [start, end), in multiples of large pages. */
 export function freeOf(start: bigint, end: bigint, taken: readonly FdtRange[]): { base: Addr; size: bigint }[] {
   const large = BigInt(LARGE_PAGE);
   const free: { base: Addr; size: bigint }[] = [];

@@ -3,16 +3,17 @@ import { RsptraceError } from '../../base/errors.js';
 import { type Breakpoint, type MemoryRegion, regionOf, type Session } from '../../rsp/index.js';
 
 /**
- * Chooses between software and hardware breakpoints, address by address. Hardware ones are few (two to eight on real chips), so
- * they go where a software one cannot: where the stub's memory map says ROM or flash, where a trap instruction that was written does
- * not stick, and everywhere on a stub that takes no software ones.
+ * Chooses between software and hardware breakpoints, address by address. Hardware breakpoints are few (two to eight
+ * on real chips), so they are used only where a software one cannot work. That is where the stub's memory map says
+ * ROM or flash, and where a written trap instruction does not stick. A stub that takes no software breakpoints gets
+ * hardware ones everywhere.
  */
 export class BreakpointTypes {
   readonly #session: Session;
   #hardwareOnly: boolean;
   #regions: readonly MemoryRegion[] | undefined;
 
-  /** `hardwareOnly` as the user wants it. */
+  /** `hardwareOnly`: the user's option. */
   constructor(session: Session, hardwareOnly: boolean) {
     this.#session = session;
     this.#hardwareOnly = hardwareOnly;
@@ -30,7 +31,10 @@ export class BreakpointTypes {
     return name === 'openocd' && !(await this.#sticks(software)) ? hardware : software;
   }
 
-  /** Makes hardware breakpoints of software ones that were refused; false when there are none. From here on there are no others. */
+  /**
+   * Replaces refused software breakpoints by hardware ones; false if there were none. From here on only hardware ones
+   * are used.
+   */
   fallBack(refused: readonly { breakpoint: Breakpoint }[]): boolean {
     if (refused.length === 0 || refused.some(({ breakpoint }) => breakpoint.type === 1)) return false;
     this.#hardwareOnly = true;
@@ -39,8 +43,8 @@ export class BreakpointTypes {
   }
 
   /**
-   * OpenOCD answers OK whether or not the trap instruction that it writes arrives, and shows it when memory is read. Where the read
-   * fails there is nothing to compare.
+   * OpenOCD answers OK whether or not the trap instruction arrives in memory, and shows it when memory is read. If
+   * the read fails, there is nothing to compare.
    */
   async #sticks(breakpoint: Breakpoint): Promise<boolean> {
     const batch = this.#session.batch();
@@ -55,7 +59,7 @@ export class BreakpointTypes {
   }
 }
 
-/** The error for breakpoints that the target does not take, after `taken` others that it took. */
+/** The error for breakpoints that the target refused, after it took `taken` others. */
 export function breakpointsRefused(
   refused: readonly Breakpoint[],
   taken: readonly Breakpoint[],

@@ -12,40 +12,43 @@ import { MemoryWrites } from './memory-writes.js';
 export interface Point {
   breakpoint: Breakpoint;
   over: EmulatedInstruction | undefined;
-  /** What `over` was made from. */
+  /** The bytes that `over` was made from. */
   code: Uint8Array | undefined;
-  /** The target has been asked what stands there. */
+  /** The code here was read from the target. */
   seen: boolean;
-  /** True for a probe's own address: it stays inserted. */
+  /** True for a probe's own address: its breakpoint stays inserted. */
   permanent: boolean;
   /** True while some open call returns here. */
   awaited: boolean;
-  /** True where no probe is: the stop itself is what was wanted. */
+  /** Set where there is no probe: the stop itself is the purpose. */
   pause: (() => void) | undefined;
   intercept: Interception | undefined;
-  /** True where the breakpoint is in for `intercept` alone. */
+  /** True if the breakpoint was inserted for `intercept` alone. */
   borrowed: boolean;
-  /** By hart, or by address space (negative), its stack pointer: a step over this place ran into an interrupt or signal handler, and the same hit will be reported once more. */
+  /**
+   * The stack pointer by hart, or by address space (negative). A step over this place ran into an interrupt or signal
+   * handler, so the same hit will be reported once more.
+   */
   readonly rearrivals: Map<number, bigint>;
 }
 
 export interface Interception {
   readonly places: readonly Addr[];
-  /** Called at the first stop at any of them, once. */
+  /** Called once, at the first stop at any of them. */
   readonly then: (hart: string | undefined, at: Addr) => Promise<void>;
 }
 
-/** A breakpoint whose insertion is on its way. */
+/** A breakpoint whose insertion was sent but not yet answered. */
 export interface Planted {
   readonly point: Point;
   readonly reply: Reply<boolean>;
 }
 
-/** Where the ELF does not tell of code, the target's memory is read. */
+/** If the ELF does not have the code, the target's memory is read. */
 export interface StopPointsOptions extends KnownCode {
   readonly session: Session;
   readonly arch: Architecture;
-  /** Hardware breakpoints everywhere, not only where software ones cannot be. */
+  /** Hardware breakpoints everywhere, not only where software ones cannot work. */
   readonly hardware?: boolean;
   readonly logger?: Logger;
 }
@@ -55,20 +58,23 @@ export interface CodePiece {
   readonly length: number;
 }
 
-/** Longest instruction of the two architectures. */
+/** Longest instruction of all architectures. */
 export const codeBytes = 16;
 
-/** Every place that has a breakpoint or had one: probes, which stay, and return addresses while a call is open that returns there. */
+/**
+ * Every place that has or had a breakpoint. Probes stay; return addresses stay while a call is open that returns
+ * there.
+ */
 export class Breakpoints {
   readonly #options: StopPointsOptions;
   readonly #session: Session;
   readonly #types: BreakpointTypes;
   readonly #logger: Logger;
   readonly #points = new Map<bigint, Point>();
-  /** Where single-steps have to do. */
+  /** Places where instructions are not emulated but single-stepped. */
   #stepped: readonly CodePiece[] = [];
   readonly writes: MemoryWrites;
-  /** Probes whose code is not there yet. */
+  /** Probes whose code is not loaded yet. */
   readonly late: DeferredBreakpoints;
 
   constructor(options: StopPointsOptions) {
@@ -84,15 +90,15 @@ export class Breakpoints {
     return this.#points.get(pc);
   }
 
-  /** True where a stop means something. */
+  /** True if a stop here has a meaning. */
   isWatched(pc: bigint): boolean {
     const point = this.#points.get(pc);
     return point !== undefined && (point.permanent || point.awaited);
   }
 
   /**
-   * Plants breakpoints that stay at these addresses, all in one write; where a trap instruction would be written into memory that does not hold
-   * the program's code yet, later.
+   * Inserts permanent breakpoints at these addresses, all in one write. An insertion is deferred if memory does not
+   * yet hold the program's code, because a trap instruction would damage what is there.
    * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
    */
   async arm(addresses: readonly Addr[], pause?: () => void): Promise<void> {
@@ -102,7 +108,7 @@ export class Breakpoints {
     if (pause) for (const address of addresses) this.#at(address, pause);
   }
 
-  /** Plants those that have waited and whose code is there now. */
+  /** Inserts the deferred breakpoints whose code is loaded now. */
   async plantLate(): Promise<void> {
     const arrived = await this.late.take();
     if (arrived.length === 0) return;
@@ -112,13 +118,13 @@ export class Breakpoints {
     await this.late.prepare();
   }
 
-  /** A breakpoint that stays, of no probe. */
+  /** A permanent breakpoint that belongs to no probe. */
   async pause(address: Addr, pause: () => void): Promise<void> {
     await this.armNow([address]);
     this.#at(address, pause);
   }
 
-  /** Breakpoints that come out again at the first stop at any of them, where they were none before. */
+  /** Inserts breakpoints that are removed again at the first stop at any of them, unless they were there before. */
   async intercept(places: readonly Addr[], then: Interception['then']): Promise<void> {
     const interception: Interception = { places, then };
     for (const place of places) {
@@ -129,7 +135,7 @@ export class Breakpoints {
     await this.armNow(places);
   }
 
-  /** Whether somebody has waited for a stop here; then the hart may stand elsewhere now. */
+  /** Whether a caller has waited for a stop here. If so, the hart may be at another place afterwards. */
   async intercepted(point: Point | undefined, hart: string | undefined): Promise<boolean> {
     if (!point?.intercept) return false;
     const { intercept, breakpoint } = point;
@@ -149,7 +155,7 @@ export class Breakpoints {
     if (point) point.pause = pause;
   }
 
-  /** As {@link arm}, whatever stands there. */
+  /** Like {@link arm}, but never deferred. */
   async armNow(addresses: readonly Addr[]): Promise<void> {
     const points: Point[] = [];
     for (const address of addresses) {
@@ -166,7 +172,7 @@ export class Breakpoints {
     if (refused.length > 0) throw this.#refusal(refused, 'a probe');
   }
 
-  /** Takes probes' breakpoints out again, all in one write. */
+  /** Removes probes' breakpoints, all in one write. */
   async disarm(addresses: readonly Addr[]): Promise<void> {
     await this.late.drop(addresses);
     const batch = this.#session.batch();
@@ -179,18 +185,18 @@ export class Breakpoints {
     await batch.send();
   }
 
-  /** Some point is in these bytes and in use. */
+  /** Whether a place that is in use lies in these bytes. */
   areIn(piece: CodePiece): boolean {
     return [...this.#points].some(([at, { permanent, awaited }]) => (permanent || awaited) && isIn(at, piece));
   }
 
-  /** What stands in these bytes is not what the ELF has, and is not carried out by us. */
+  /** These bytes differ from the ELF's, so instructions in them are stepped, not emulated. */
   leaveToSteps(pieces: readonly CodePiece[]): void {
     this.#stepped = pieces;
     for (const [at, point] of this.#points) if (pieces.some((piece) => isIn(at, piece))) toStep(point);
   }
 
-  /** All are gone from the target; the addresses of those that were to stay, or wait. */
+  /** The target has lost all breakpoints. Returns the addresses of the permanent and the deferred ones. */
   forget(): Addr[] {
     const stayed = [...this.#points].filter(([, { permanent }]) => permanent).map(([address]) => addr(address));
     this.#points.clear();
@@ -198,7 +204,10 @@ export class Breakpoints {
     return [...stayed, ...this.late.forget()];
   }
 
-  /** Puts into a batch what makes these places, and no longer those, ones where a return is awaited. */
+  /**
+   * Puts packets into a batch: returns are awaited at the `watched` places from now on, and no longer at the
+   * `unwatched` ones.
+   */
   plant(batch: Batch, watched: readonly Point[], unwatched: readonly Addr[]): Planted[] {
     const inserts: Planted[] = [];
     if (watched.some(({ breakpoint }) => breakpoint.type === 1)) this.late.giveWay(batch);
@@ -212,13 +221,14 @@ export class Breakpoints {
       point.awaited = false;
       if (point.permanent) continue;
       batch.removeBreakpoint(point.breakpoint);
-      // Who comes back from a handler now is not stopped any more, and a later call that returns here is another one.
+      // A hart that comes back from a handler now is not stopped any more. A later call that returns here is another
+      // call.
       point.rearrivals.clear();
     }
     return inserts;
   }
 
-  /** @throws RsptraceError `RSP_BREAKPOINT_REFUSED` when any of them was */
+  /** @throws RsptraceError `RSP_BREAKPOINT_REFUSED` if any of them was refused */
   check(inserts: readonly Planted[]): void {
     const refused = inserts.filter(({ reply }) => !reply.value).map(({ point }) => point);
     if (refused.length > 0) throw this.#refusal(refused, 'a return address');
@@ -229,13 +239,16 @@ export class Breakpoints {
     return !seen || this.#options.codeChanges === true;
   }
 
-  /** True when the program has changed the code at a point, or that cannot be told; it is carried out as it is now from then on. */
+  /**
+   * True if the program has changed the code at a point, or if that is unknown. From then on its present code is
+   * emulated.
+   */
   changed(point: Point, address: Addr, code: Uint8Array | undefined): boolean {
     const { arch, codeChanges } = this.#options;
     point.seen = true;
     if (code !== undefined && point.code !== undefined && Buffer.compare(code, point.code) === 0) return false;
     if (!codeChanges) {
-      // A step carries out whatever is there. Some stubs show their own breakpoints, here or behind.
+      // A step runs whatever is there. Some stubs show their own breakpoints, here or in the following bytes.
       const length = point.over?.length ?? 0;
       if (code === undefined || length === 0 || arch.isBreakpoint(code)) return false;
       if (Buffer.compare(code.subarray(0, length), point.code?.subarray(0, length) ?? code) === 0) return false;
@@ -246,7 +259,7 @@ export class Breakpoints {
     return true;
   }
 
-  /** The point at an address, made where there is none. */
+  /** The point at an address; created if there is none. */
   async of(address: Addr): Promise<Point> {
     let point = this.#points.get(address);
     if (!point) {
@@ -272,7 +285,7 @@ export class Breakpoints {
     return point;
   }
 
-  /** Inserts the breakpoints of points, in one write; those that are refused. */
+  /** Inserts the breakpoints of points in one write; returns those that were refused. */
   async #insert(points: readonly Point[]): Promise<Point[]> {
     const batch = this.#session.batch();
     if (points.some(({ breakpoint }) => breakpoint.type === 1)) this.late.giveWay(batch);

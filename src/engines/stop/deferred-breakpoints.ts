@@ -4,15 +4,15 @@ import { type CodeState, compareCode, type KnownCode } from '../../facts/index.j
 import type { Batch, Breakpoint, Session } from '../../rsp/index.js';
 import { CoalescedReads } from '../../rsp/index.js';
 
-/** A probe whose code is not in the target yet. */
+/** A probe whose code is not loaded in the target yet. */
 interface Waiting {
-  /** In the target meanwhile, where it has one left: it writes nothing. */
+  /** Its hardware breakpoint in the meantime, if the target has a free one: that kind writes nothing. */
   hardware: Breakpoint | undefined;
   /** See `Point`. */
   readonly pause: (() => void) | undefined;
 }
 
-/** A probe whose code is there now. */
+/** A probe whose code is loaded now. */
 export interface Arrived {
   readonly address: Addr;
   readonly pause: (() => void) | undefined;
@@ -23,17 +23,21 @@ export interface DeferredBreakpointsOptions extends KnownCode {
   readonly arch: Architecture;
 }
 
-/** So many of those that wait are looked at with each stop, one after the other. */
+/** So many deferred probes are checked at each stop, in turn. */
 const inTurn = 16;
 /** More hardware breakpoints than chips have: a target that takes so many is asked for no more. */
 const mostHardware = 16;
-/** How long the target runs until it is interrupted to look, in milliseconds: doubled each time that nothing has come. */
+/**
+ * How long the target runs until it is interrupted for a check, in milliseconds; doubled each time that no code was
+ * loaded.
+ */
 const lookMs = { first: 100, last: 3200 };
 
 /**
- * Probes that wait for their code, at stubs that write trap instructions: into memory that is something else yet, or is not there, they must
- * not go. Whether the code has come is looked at with every stop, after system calls that map memory where the stub tells of these, else at
- * interrupts that grow rare; and a hardware breakpoint waits in its place where the target has one.
+ * Defers probes at stubs that write trap instructions, because a trap must not overwrite memory that holds something
+ * else yet. Each stop checks whether the code was loaded. So do stops after system calls that map memory, if the stub
+ * reports these; else interrupts that grow rare. Meanwhile a hardware breakpoint takes the probe's place, if the
+ * target has one.
  */
 export class DeferredBreakpoints {
   readonly #options: DeferredBreakpointsOptions;
@@ -48,12 +52,12 @@ export class DeferredBreakpoints {
     this.#options = options;
   }
 
-  /** Those that wait. */
+  /** The deferred ones. */
   get addresses(): readonly Addr[] {
     return [...this.#waiting.keys()];
   }
 
-  /** Keeps those whose code is not there; gives the others, which can be planted. */
+  /** Defers those whose code is not loaded; returns the others, which can be inserted now. */
   async hold(addresses: readonly Addr[], pause?: () => void): Promise<Addr[]> {
     const { session } = this.#options;
     const batch = new CoalescedReads(session);
@@ -69,7 +73,10 @@ export class DeferredBreakpoints {
     return there;
   }
 
-  /** Looks at some of them with a stop's own requests; what it gives says, once they are answered, whether any has come. */
+  /**
+   * Checks some of them together with a stop's own requests. Once these are answered, the returned function says
+   * whether any code was loaded.
+   */
   ask(batch: Batch): () => boolean {
     if (this.#waiting.size === 0) return () => false;
     const all = [...this.#waiting];
@@ -82,7 +89,10 @@ export class DeferredBreakpoints {
     return () => this.#interrupted || states.some((state) => state && this.#isThere(state()));
   }
 
-  /** Looks at all of them, the target standing. Those that have come wait no more, and have no breakpoint yet. */
+  /**
+   * Checks all of them while the target is stopped. Those with loaded code are deferred no more, and have no
+   * breakpoint yet.
+   */
   async take(): Promise<Arrived[]> {
     if (this.#waiting.size === 0) return [];
     const { session } = this.#options;
@@ -96,7 +106,7 @@ export class DeferredBreakpoints {
     return pauses;
   }
 
-  /** They need not wait any more. */
+  /** They are deferred no more. */
   async drop(addresses: readonly Addr[]): Promise<void> {
     const batch = this.#options.session.batch();
     for (const address of addresses) {
@@ -109,7 +119,7 @@ export class DeferredBreakpoints {
     if (this.#waiting.size === 0) await this.quiet();
   }
 
-  /** The program is gone; which of its probes waited. */
+  /** The program has ended; returns its deferred probes. */
   forget(): readonly Addr[] {
     const { addresses } = this;
     this.#waiting.clear();
@@ -117,12 +127,15 @@ export class DeferredBreakpoints {
     return addresses;
   }
 
-  /** The hardware breakpoint of a probe that waits, at an address. */
+  /** The hardware breakpoint of a deferred probe, by address. */
   guardAt(pc: Addr): Breakpoint | undefined {
     return this.#waiting.get(pc)?.hardware;
   }
 
-  /** The target is about to run for long: gives them the hardware breakpoints that are left, and has system calls told where some have none. */
+  /**
+   * The target is about to run for long. Deferred probes get the free hardware breakpoints; if some get none, system
+   * calls are reported.
+   */
   async prepare(): Promise<void> {
     const { session, arch, code } = this.#options;
     while (!this.#noHardware) {
@@ -151,7 +164,7 @@ export class DeferredBreakpoints {
     }
   }
 
-  /** While this is done in the target, no system call stops it. */
+  /** While this runs in the target, no system call stops it. */
   async undisturbed<T>(work: () => Promise<T>): Promise<T> {
     await this.quiet();
     const done = await work();
@@ -159,12 +172,15 @@ export class DeferredBreakpoints {
     return done;
   }
 
-  /** The target is going to be left. */
+  /** The target is about to be left. */
   async quiet(): Promise<void> {
     await this.#catchCalls(false);
   }
 
-  /** The target runs from now on until what this gives is called: it is interrupted after a while, where that is the way to look. */
+  /**
+   * The target runs until the returned function is called. It is interrupted after a while, if interrupts are the way
+   * to check.
+   */
   runs(): () => void {
     this.#interrupted = false;
     if (!this.#isBlind || this.#tellsOfCalls) return () => {};
@@ -172,19 +188,19 @@ export class DeferredBreakpoints {
     const look = (): void => {
       if (session.state.kind !== 'running') return;
       this.#interrupted = true;
-      // What breaks here breaks the run, which tells it.
+      // An error here also ends the run, which reports it.
       session.interrupt().catch(() => {});
     };
     const timer = setTimeout(look, Math.min(lookMs.last, lookMs.first * 2 ** this.#fruitless));
     return () => clearTimeout(timer);
   }
 
-  /** The last stop may be one that was made to look. */
+  /** The last stop may have been an interrupt for a check. */
   get hasInterrupted(): boolean {
     return this.#interrupted;
   }
 
-  /** Some would be missed. */
+  /** Some hits would be missed. */
   get #isBlind(): boolean {
     for (const { hardware } of this.#waiting.values()) if (!hardware) return true;
     return false;

@@ -10,11 +10,11 @@ import type { Stack, StackOptions, Stacks } from '../../unwind/index.js';
 export interface HartStack {
   readonly stack: Stack;
   readonly registers: RegisterReader;
-  /** The memory that the stack is in, as its code sees it. */
+  /** The memory with the stack, as the hart's code sees it. */
   readonly memory: MemoryReader;
-  /** Where the hart stands in the firmware: the stack is that of the kernel below. */
+  /** The hart is in the firmware: the stack is that of the kernel below. */
   readonly firmware: Addr | undefined;
-  /** The hart runs another program, of which this ELF tells nothing: there are no frames. */
+  /** The hart runs another program that this ELF does not describe: there are no frames. */
   readonly other: OtherCode | undefined;
 }
 
@@ -24,8 +24,8 @@ export interface OtherCode {
 }
 
 /**
- * Walks the stack of a hart. In the mode in which it stands the hart cannot read everything: not the kernel's stack
- * from firmware, for example. The rest is read through its page tables, where the stub gives physical memory.
+ * Walks the stack of a hart. In its present mode the hart cannot read everything, for example not the kernel's stack
+ * from firmware. The rest is read through its page tables, if the stub gives physical memory.
  */
 export async function hartStack(
   session: Session,
@@ -54,7 +54,7 @@ export async function hartStack(
     if (found !== undefined) {
       const firmware = addr(pc);
       if (found.from === 'nowhere') return { stack: atFirmware, registers, memory: direct, firmware, other: undefined };
-      // So reads fail where there is no memory; by physical address QEMU answers zeros there.
+      // These reads fail where there is no memory. By physical address QEMU answers zeros there.
       const memory = new SpaceMemory(arch, found.below, undefined, async () => direct);
       const stack = await stacks.unwind(found.below, memory, options);
       const end = found.from === 'pc' ? atFirmware.end : stack.end;
@@ -67,7 +67,10 @@ export async function hartStack(
   return { stack, registers, memory, firmware: undefined, other };
 }
 
-/** Whether a hart runs a program that the ELF does not tell of: in user mode outside of its code, or other code at its addresses. */
+/**
+ * Whether a hart runs a program that the ELF does not describe. Then it is in user mode outside of the ELF's code, or
+ * has other code at its addresses.
+ */
 async function otherCode(
   session: Session,
   hart: string,
@@ -86,7 +89,7 @@ async function otherCode(
   return isSeen ? undefined : { pc: addr(pc), privilege };
 }
 
-/** Whether a program's code is in some memory, by the page where it begins. */
+/** Whether some memory has a program's code, judged by the page where the code begins. */
 export async function isSeen(elf: ElfFile, memory: MemoryReader): Promise<boolean> {
   return (await isOwnPage(memory, (at, length) => elf.bytesAt(at, length), elf.entry)) ?? false;
 }
@@ -94,7 +97,7 @@ export async function isSeen(elf: ElfFile, memory: MemoryReader): Promise<boolea
 const inOtherCode: Stack = { frames: [], end: { reason: 'other-code', complete: false } };
 const atFirmware: Stack = { frames: [], end: { reason: 'firmware', complete: false } };
 
-/** Memory as code with these registers has it: as the hart sees it just now, else through the page tables. */
+/** Memory as code with these registers sees it: as the hart sees it now, else through the page tables. */
 class SpaceMemory implements MemoryReader {
   readonly #arch: Architecture;
   readonly #registers: RegisterReader;
@@ -143,7 +146,7 @@ class SpaceMemory implements MemoryReader {
     const physical = await this.#physical();
     const space = physical && this.#arch.addressSpaces?.of(this.#registers, physical);
     if (physical === undefined || space === undefined || 'refused' in space) return undefined;
-    // Without paging the hart has seen all that there is.
+    // Without paging the hart sees all memory there is.
     if (space.scheme !== 'off' || this.#direct === undefined) this.#space = { space, physical };
     return this.#space;
   }

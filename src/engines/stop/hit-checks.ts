@@ -5,14 +5,16 @@ import { bytesKnown, isOwnPage, type KnownCode, pageBytes, SpaceNumbers } from '
 import { isProcess, type Session } from '../../rsp/index.js';
 import { codeBytes } from './breakpoints.js';
 
-/** Spaces that are remembered; a kernel that runs thousands of processes uses their page tables again. */
+/** The most address spaces that are remembered. A kernel that runs thousands of processes reuses their page tables. */
 const mostSpaces = 1024;
 
-/** Of a hart that does not page, the registers that would tell are read at each stop of so many: each is a packet. */
+/**
+ * For a hart that does not page: its paging registers are read once in this many stops, because each costs a packet.
+ */
 const bareStops = 16;
 const none: readonly string[] = [];
 
-/** What stands at a place where the target stopped. */
+/** The code at a place where the target stopped. */
 export interface Found {
   readonly pc: Addr;
   code: Uint8Array | undefined;
@@ -26,21 +28,22 @@ export interface HitChecksOptions extends KnownCode {
 }
 
 /**
- * Tells which hits are the program's. To a machine's stub a breakpoint is a virtual address, in every address space, and other programs have
- * other code there. So at each stop the code there must be the program's: 16 bytes at the pc, and most of the page around them. The page is
- * read once an address space, and again after other code was found in it.
+ * Tells which hits belong to the program. To a machine's stub a breakpoint is a virtual address in every address
+ * space, and other programs have other code there. So at each stop the code there must be the program's: 16 bytes at
+ * the pc, and most of the page around them. The page is read once per address space, and again after foreign code was
+ * found in it.
  */
 export class HitChecks {
   readonly #options: HitChecksOptions;
-  /** Pages of the program by who runs there, `privilege:root`. */
+  /** Pages known to be the program's, by the space and mode: `privilege:root`. */
   readonly #pages = new Map<string, Set<bigint>>();
-  /** Code that differs from the ELF's, in a page that is the program's: it was changed there. */
+  /** Code that differs from the ELF's in a page of the program: the program has changed it. */
   readonly #changed = new Map<string, Uint8Array>();
   readonly #code = new Map<bigint, Uint8Array | undefined>();
   readonly #spaces: SpaceNumbers;
-  /** Who runs the program; what was found first. */
+  /** The mode that the program runs in, as first found. */
   #runsAs: Standing['privilege'];
-  /** Hits by other code so far. */
+  /** Foreign hits so far. */
   foreign = 0;
 
   /** The program runs without paging, as far as is known: there are no other address spaces. */
@@ -50,7 +53,7 @@ export class HitChecks {
   #skipped = false;
   #standing: Standing = unknownStanding;
 
-  /** Undefined where one address space is all there is: a process. */
+  /** Undefined if there is one address space only: a process. */
   static for(options: HitChecksOptions): HitChecks | undefined {
     return isProcess(options.session.features) ? undefined : new HitChecks(options);
   }
@@ -60,7 +63,7 @@ export class HitChecks {
     this.#spaces = options.spaces ?? new SpaceNumbers();
   }
 
-  /** What has to be read with the next stop's registers; undefined where that is all of them. */
+  /** What must be read with the next stop's registers; undefined if that is all of them. */
   ask(): readonly string[] | undefined {
     const { session, arch } = this.#options;
     this.#skipped = this.#isBare && ++this.#bareStops % bareStops !== 0;
@@ -75,18 +78,18 @@ export class HitChecks {
     return this.#runsAs === 'user';
   }
 
-  /** Who runs where the target stopped, from what {@link ask} has asked for. */
+  /** The mode and address space of the stopped hart, from the answers to {@link ask}. */
   standing(registers: RegisterReader): Standing {
     if (!this.#skipped) this.#standing = this.#options.arch.privilege?.standing(registers) ?? unknownStanding;
     return this.#standing;
   }
 
-  /** The number of a program's address space; 0 in a kernel, which is in all of them. */
+  /** The number of a program's address space; 0 in a kernel, which is mapped in all of them. */
   space({ privilege, root }: Standing): number {
     return privilege === 'user' && root !== undefined ? this.#spaces.of(root) : 0;
   }
 
-  /** Whose a hit is; `again` where all its registers have to be read first. May read memory. */
+  /** Whose hit it is; `again` if all registers must be read first. May read memory. */
   async whose(found: Found, hart: string | undefined): Promise<'own' | 'foreign' | 'again'> {
     const { privilege, root } = found.standing;
     const start = found.pc & -BigInt(pageBytes);
@@ -114,8 +117,8 @@ export class HitChecks {
   }
 
   /**
-   * Whether the program's code is at a pc. Undefined where nothing can be compared: memory that was taken for code of ours, code that changes as it
-   * runs, or that can only be executed.
+   * Whether the program's code is at a pc. Undefined if nothing can be compared: memory that rsptrace uses for its
+   * own code, code that changes, or code that is execute-only.
    */
   #isSame(found: Found): boolean | undefined {
     const { code, pc } = found;
@@ -145,7 +148,7 @@ export class HitChecks {
     return pages;
   }
 
-  /** Reads what stands at a pc, less where the next page is not there. */
+  /** Reads the code at a pc; fewer bytes if the next page is not mapped. */
   async read(pc: Addr, hart: string | undefined): Promise<Uint8Array | undefined> {
     const memory = this.#options.session.memory(hart);
     const left = pageBytes - Number(pc % BigInt(pageBytes));

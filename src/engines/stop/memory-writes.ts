@@ -2,8 +2,8 @@ import type { Effects } from '../../arch/index.js';
 import type { Session } from '../../rsp/index.js';
 
 /**
- * Whether a stub writes memory, and the target keeps it. It is tried out once, with what the instruction that is to be carried out would
- * write: should it not be kept, a step does the same.
+ * Whether a stub writes memory, and the target keeps it. This is tried once, with the bytes that the emulated
+ * instruction would write. If they are not kept, a step does the same.
  */
 export class MemoryWrites {
   readonly #session: Session;
@@ -13,7 +13,7 @@ export class MemoryWrites {
     this.#session = session;
   }
 
-  /** True where all of this can be written without looking. */
+  /** True if all of this can be written without a check. */
   async areKept([first]: Effects['memory'], hart: string | undefined): Promise<boolean> {
     if (first === undefined) return true;
     this.#kept ??= await this.#try(first, hart);

@@ -11,26 +11,29 @@ export interface ProcessEventsOptions {
   readonly tracer: Tracer;
   readonly watches?: Watchpoints;
   readonly logger: Logger;
-  /** Where else probes are to be planted in the new program. */
+  /** Further places for probes in the new program. */
   readonly onExec: () => Promise<readonly Addr[]>;
   /** Whether the process runs the probed program again, at the same addresses. */
   readonly isSameProgram: () => Promise<boolean>;
 }
 
-/** SIGSTOP, as gdb numbers it and as Linux does: how lldb-server interrupts. */
+/** SIGSTOP, as gdb and as Linux number it: lldb-server interrupts with it. */
 const interrupts: ReadonlySet<number> = new Set([17, 19]);
 
-/** What processes stop for besides what is planted: children, other programs, system calls that bring code, signals. */
+/** Stops of a process other than breakpoints: children, exec, system calls that load code, signals. */
 export class ProcessEvents {
   readonly #options: ProcessEventsOptions;
-  /** Out while the child of a vfork has the memory: it has nobody to tell of its traps, and would die of one. */
+  /**
+   * Breakpoints that are removed while the child of a vfork uses the memory. Its traps would be reported to nobody,
+   * and it would die of them.
+   */
   #lifted: readonly Breakpoint[] = [];
 
   constructor(options: ProcessEventsOptions) {
     this.#options = options;
   }
 
-  /** Does what a stop wants done, and gives how the process goes on; undefined when the stop is none of these. */
+  /** Does what a stop requires, and returns how the process goes on; undefined if the stop is none of these. */
   async handle(stop: SignalStop): Promise<Resume | undefined> {
     const { session, points } = this.#options;
     const { hart, child } = stop;
@@ -47,7 +50,7 @@ export class ProcessEvents {
     return this.#goOn(hart);
   }
 
-  /** While breakpoints are out, the others of the process wait. */
+  /** While breakpoints are removed, the other threads of the process wait. */
   #goOn(hart: string | undefined): Extract<Resume, { kind: 'continue' }> {
     return this.#lifted.length > 0 && hart !== undefined ? { kind: 'continue', hart } : { kind: 'continue' };
   }
@@ -59,7 +62,7 @@ export class ProcessEvents {
     await batch.send();
   }
 
-  /** Another program runs in the process: its probes are planted where it is the same one, and none where it is not. */
+  /** The process runs another program. If it is the same program, its probes are inserted again; else none are. */
   async #exec(stop: SignalStop): Promise<void> {
     const { session, points, tracer, watches, logger } = this.#options;
     this.#lifted = [];

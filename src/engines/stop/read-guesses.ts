@@ -1,39 +1,39 @@
 import type { MemoryRequest } from '../../probes/index.js';
 import type { Batch, Reply } from '../../rsp/index.js';
 
-/** Memory that was asked for before the stop's registers were known. */
+/** Memory that was requested before the stop's registers were known. */
 export interface GuessedReads {
   /** The reply to exactly this read, if it was guessed. */
   find(request: MemoryRequest): Reply<Uint8Array | undefined> | undefined;
 }
 
-/** Guesses kept; a program has far fewer places and Futures than that in one phase of its work. */
+/** Guesses that are kept. A program has far fewer places and Futures than that in one phase of its work. */
 const mostKept = 4096;
-/** A guess that is larger would cost more than the round trip that it may save. */
+/** A larger guess would cost more than the round trip that it may save. */
 const mostBytes = 2048;
 
 const nothing: GuessedReads = { find: () => undefined };
 
-/** Stands for the first address of a stop that wanted nothing. */
+/** Stands for the first address of a stop that read nothing. */
 const nowhere = -1n;
 
-/** What was wanted at the stop after one like this; undefined as long as there was none, or it was too much. */
+/** What was read at the stop after one like this; undefined as long as there was none, or it was too much. */
 interface Guess {
   wanted: readonly MemoryRequest[] | undefined;
 }
 
 /**
- * Guesses what memory the next stop will want from what came after a stop like this one before: programs repeat themselves, and
- * a Future lies where it lay. A right guess saves a round trip; a wrong one costs some microseconds and changes nothing, since
- * bytes are used only for the address they were read from, at the stop they were read at.
+ * Guesses which memory the next stop will read, from what followed an earlier stop like this one. Programs repeat
+ * themselves, and a Future stays in its place. A right guess saves a round trip; a wrong one costs some microseconds.
+ * It changes nothing, because bytes are used only for the address and the stop at which they were read.
  */
 export class ReadGuesses {
-  /** By the pc and the first address that the stop before wanted. */
+  /** By the pc and the first address that the stop before read. */
   readonly #after = new Map<bigint, Map<bigint, Guess>>();
   #kept = 0;
   #last: Guess | undefined;
 
-  /** Asks, in the batch that also reads the registers, for what this stop will probably want. */
+  /** Requests the memory that this stop will probably read, in the batch that also reads the registers. */
   ask(batch: Batch): GuessedReads {
     const wanted = this.#last?.wanted;
     if (!wanted || wanted.length === 0) return nothing;
@@ -43,7 +43,7 @@ export class ReadGuesses {
     );
   }
 
-  /** What this stop wanted in the end. */
+  /** The memory that this stop finally read. */
   learn(pc: bigint, wanted: readonly MemoryRequest[]): void {
     if (this.#last !== undefined) {
       let bytes = 0;

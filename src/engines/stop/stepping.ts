@@ -6,36 +6,39 @@ import { ANY_HART, type Breakpoint, programSignal, type Session, type StopReply 
 import { codeBytes } from './breakpoints.js';
 import type { Watchpoints } from './watchpoints.js';
 
-/** A step that does not move the pc is tried again this often: on x86 QEMU a pending interrupt makes a step a no-op. */
+/** How often a step that does not move the pc is retried: on x86 QEMU a pending interrupt makes a step a no-op. */
 const stepTries = 16;
 
-/** What came of a step. */
+/** The result of a step. */
 export interface Stepped {
   /** The last stop; the target may have ended. */
   readonly stop: StopReply;
   readonly pc: Addr | undefined;
   /** An interrupt or signal handler came first, and will return to this same instruction. */
   readonly interrupted: boolean;
-  /** Watched places that the instruction accessed, with what was there before. */
+  /** Watched places that the instruction accessed, with their values before. */
   readonly accessed: readonly Touched[];
 }
 
 export interface Touched {
   readonly point: Watchpoint;
   readonly old: Uint8Array | undefined;
-  /** The pc to be told of, see `Access`. */
+  /** The pc for the event, see `Access`. */
   readonly pc: Addr;
   readonly exact: boolean;
 }
 
-/** Runs single instructions of one hart, and sees to it that they are run. */
+/** Runs single instructions of one hart, and makes sure that they really run. */
 export class Stepper {
   readonly #session: Session;
   readonly #arch: Architecture;
   readonly #watches: Watchpoints | undefined;
   /** Steps so far. */
   steps = 0;
-  /** The hart that will stop once more, for nothing: QEMU's x86 reports a watched access at the end of a step, and its debug interrupt stays pending. */
+  /**
+   * The hart that will stop once more without a reason. QEMU's x86 reports a watched access at the end of a step, and
+   * its debug interrupt stays pending.
+   */
   #owing: string | undefined;
 
   constructor(session: Session, arch: Architecture, watches: Watchpoints | undefined) {
@@ -44,12 +47,15 @@ export class Stepper {
     this.#watches = watches;
   }
 
-  /** A stop has come that nobody asked for. */
+  /** An unrequested stop came. */
   stopped(hart: string | undefined): void {
     if (this.#owing === hart) this.#owing = undefined;
   }
 
-  /** Takes a stop that is still owed: nobody would be there for it when the target has been left, and it would stand still. */
+  /**
+   * Takes a stop that is still due. After rsptrace has left, nobody would answer that stop, and the target would not
+   * go on.
+   */
   async settle(): Promise<void> {
     const hart = this.#owing;
     if (hart === undefined || this.#session.state.kind !== 'idle') return;
@@ -59,8 +65,8 @@ export class Stepper {
   }
 
   /**
-   * Runs the instruction at a hit, with these breakpoints out of its way. `watched` has been reported as about to be accessed by it.
-   * Afterwards what is under the watchpoints is known.
+   * Runs the instruction at a hit, with these breakpoints removed. `watched` was reported as about to be accessed by
+   * the instruction. Afterwards the values under the watchpoints are known.
    * @throws RsptraceError `TARGET_STUCK`
    */
   async over(
@@ -103,7 +109,8 @@ export class Stepper {
       }
       const stackPointer = registers.value.register(this.#arch.sp) ?? 0n;
       const wentFar = pc < at.pc || pc > addOffset(at.pc, codeBytes);
-      // Far away with a deeper stack, or a stack of its own: a handler came first. What accesses watched memory goes on behind itself.
+      // A far pc with a deeper stack, or with a stack of its own: a handler came first. After a watched access the pc
+      // is behind the instruction.
       const fallsThrough = touched.some(({ exact }) => exact);
       const interrupted = wentFar && (handed !== undefined || fallsThrough || stackPointer < at.stackPointer - 16n);
       return { stop, pc: addr(pc), interrupted, accessed: interrupted ? [] : touched };

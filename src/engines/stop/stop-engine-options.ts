@@ -5,11 +5,14 @@ import type { StopReply } from '../../rsp/index.js';
 import type { StopPointsOptions } from './breakpoints.js';
 import type { Watchpoints } from './watchpoints.js';
 
-/** A machine that may be reset: it begins anew then, with its program as it was at first. */
+/** A machine that may be reset: it boots again, with its program as it was at first. */
 export interface ResetWatch {
-  /** Whether a hart that stands at `pc` stands there since the machine was reset; `passed`: it only seemed so, and it stands further on now. */
+  /**
+   * Whether a hart at `pc` is there because the machine was reset. `passed`: it was not, and the hart is further on
+   * now.
+   */
   at(pc: bigint, hart: string | undefined): Promise<'reset' | 'passed' | 'elsewhere'>;
-  /** Ends the old boot and prepares the new one. `time`: what the clock says, where one is in use. */
+  /** Ends the old boot and prepares the new one. `time`: the clock's value, if a clock is in use. */
   again(time: number | undefined): Promise<void>;
 }
 
@@ -19,17 +22,20 @@ export interface StopEngineOptions extends StopPointsOptions {
   readonly spaces?: SpaceNumbers | undefined;
   /** Called once, at the first hit. */
   readonly findClock: () => Promise<ClockReader>;
-  /** Of a machine that may be reset. */
+  /** For a machine that may be reset. */
   readonly resets?: ResetWatch | undefined;
   /**
-   * Called at hits, before they are handled, until it gives true: what has to wait until the program runs. It may disarm. `inUserMode`: the program
-   * runs in a kernel that is not the program.
+   * Called at hits, before they are handled, until it returns true. It does what must wait until the program runs,
+   * and may disarm probes. `inUserMode`: the program runs in a kernel that is not the program.
    */
   readonly onFirstHit?: (inUserMode: boolean) => Promise<boolean>;
   readonly beside?: StopObserver;
-  /** Called when the process runs another program, before what was open in the old one is given up; where else probes are to be planted now. */
+  /**
+   * Called when the process runs another program, before the open calls of the old one are closed. Returns further
+   * places for probes.
+   */
   readonly onExec?: () => Promise<readonly Addr[]>;
-  /** What is watched beside the probes. */
+  /** What is watched in addition to the probes. */
   readonly watches?: Watchpoints;
   /** Asked after an exec: whether the process runs the probed program again, at the same addresses. */
   readonly isSameProgram: () => Promise<boolean>;
@@ -40,5 +46,5 @@ export interface StopEngineOptions extends StopPointsOptions {
 /** Why the engine stopped running the guest. */
 export type EngineEnd =
   | { readonly kind: 'guest-ended'; readonly stop: StopReply }
-  /** The guest is stopped and every breakpoint is still known to the session: detach or resume it. */
+  /** The guest is stopped, and the session still knows every breakpoint: detach or resume it. */
   | { readonly kind: 'asked' };

@@ -18,10 +18,11 @@ import { UnexpectedStops } from './unexpected-stops.js';
 export type { EngineEnd } from './stop-engine-options.js';
 
 /**
- * The engine that stops the guest at each event. One stop costs 350-2000 us on QEMU whatever is read, so there is one stop an
- * event: the instruction under a breakpoint that stays inserted is carried out by writing registers where the architecture
- * knows how, else by a step that is checked. Registers, clock and the memory that this stop will probably want go out in one
- * write, what was guessed wrong in a second, changes and the resume in the last.
+ * The engine that stops the guest at each event. One stop costs 350-2000 us on QEMU whatever is read, so each event
+ * has one stop only. The instruction under a permanent breakpoint is emulated by writing registers, if the
+ * architecture knows how; else it is stepped, and the step is checked. The first write has registers, clock and the
+ * memory that this stop will probably read; a second one has the reads that were guessed wrong. The last one has
+ * changes and the resume.
  */
 export class StopEngine {
   readonly #options: StopEngineOptions;
@@ -69,7 +70,7 @@ export class StopEngine {
     return this.#stops + this.#stepper.steps;
   }
 
-  /** Stops where a probe's address came up in other code: another address space, or another program in the same one. */
+  /** Foreign hits: a probe's address came up in another address space, or in another program in the same one. */
   get foreignHits(): number {
     return this.#checks?.foreign ?? 0;
   }
@@ -80,37 +81,40 @@ export class StopEngine {
     return (this.#ran + now) * 1e6;
   }
 
-  /** {@link runningTime} as it was at a moment of this run of the guest or of the one before it, in milliseconds as `performance.now` counts them. */
+  /**
+   * {@link runningTime} at a moment of this run of the guest or of the one before. `hostMs`: milliseconds as
+   * `performance.now` counts.
+   */
   runningTimeAt(hostMs: number): number {
     const since = this.#runningSince;
     const ran = since !== undefined && hostMs >= since ? hostMs - since : Math.min(0, hostMs - this.#stoppedAt);
     return (this.#ran + ran) * 1e6;
   }
 
-  /** Probes whose code is not in the target yet: they are planted when it comes. */
+  /** Deferred probes: they are inserted when their code is loaded. */
   get waiting(): readonly Addr[] {
     return this.points.late.addresses;
   }
 
   /**
-   * Plants breakpoints at these addresses, all in one write.
+   * Inserts breakpoints at these addresses, all in one write.
    * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
    */
   arm(addresses: readonly Addr[]): Promise<void> {
     return this.points.arm(addresses);
   }
 
-  /** A breakpoint without a probe: {@link StopObserver.stopped} has been called when `then` is. */
+  /** A breakpoint without a probe. {@link StopObserver.stopped} is called before `then`. */
   pause(address: Addr, then: () => void = () => {}): Promise<void> {
     return this.points.pause(address, then);
   }
 
-  /** The same in the program's own code, planted when that is there. */
+  /** The same in the program's own code; deferred until the code is loaded. */
   pauseInProgram(address: Addr, then: () => void): Promise<void> {
     return this.points.arm([address], then);
   }
 
-  /** Takes breakpoints out again, all in one write. */
+  /** Removes breakpoints, all in one write. */
   disarm(addresses: readonly Addr[]): Promise<void> {
     return this.points.disarm(addresses);
   }
@@ -122,7 +126,7 @@ export class StopEngine {
     if (this.#session.state.kind === 'running') await this.#session.interrupt();
   }
 
-  /** The recording ends: takes everything off the target that would stop it when nobody is there any more. */
+  /** The recording ends: removes everything that would still stop the target after rsptrace has left. */
   async settle(): Promise<void> {
     await this.points.late.quiet();
     await this.#options.watches?.disarm();
@@ -130,8 +134,8 @@ export class StopEngine {
   }
 
   /**
-   * Lets the guest run, hit by hit, until it ends or `stop` was called. A wire that breaks throws its own error.
-   * @throws RsptraceError `TARGET_STUCK` when the target keeps stopping where nothing is planted
+   * Lets the guest run, hit by hit, until it ends or `stop` is called. A broken wire throws its own error.
+   * @throws RsptraceError `TARGET_STUCK` if the target keeps stopping where no breakpoint is
    */
   async run(): Promise<EngineEnd> {
     if (this.#askedToStop) return { kind: 'asked' };
@@ -146,7 +150,7 @@ export class StopEngine {
     return { kind: 'asked' };
   }
 
-  /** Handles one stop, resumes, and gives the next stop; undefined when asked not to resume. */
+  /** Handles one stop, resumes, and returns the next stop; undefined if the engine was asked to stop. */
   async #visit(stop: SignalStop): Promise<StopReply | undefined> {
     const hart = stop.hart;
     let asked = this.#options.onFirstHit === undefined;
@@ -168,7 +172,7 @@ export class StopEngine {
       }
       const first = this.#session.batch(hart);
       const registers = first.readRegisters(this.#checks?.ask());
-      // A machine at its reset vector has no clock that is worth choosing.
+      // The clock is not chosen at a reset vector, because the machine has no useful clock there.
       if (!this.#options.resets) this.#clock ??= await this.#options.findClock();
       const time = this.#clock?.request(first);
       const guessed = this.#guesses.ask(first);
@@ -187,7 +191,7 @@ export class StopEngine {
         watched = watches.next(await this.#codeAt(addr(pc), hart), registers.value);
         if (watched) continue;
       }
-      // Only a plain hit can wait for its code until all else that it wants is read.
+      // Only for a plain hit the code may be read later, together with all its other reads.
       const isPlain = point && !point.intercept && !point.pause && (this.#arrived || asked);
       const found = pc === undefined || !inUse(point) ? undefined : this.#found(addr(pc), registers.value, guessed);
       if (found && point && !isPlain) {
@@ -205,14 +209,14 @@ export class StopEngine {
         this.#arrived = await this.points.late.undisturbed(
           async () => (await this.#options.onFirstHit?.(this.#checks?.inUserMode ?? false)) ?? true,
         );
-        // It may have read other harts, written registers, or disarmed this very place.
+        // The callback may have read other harts, written registers, or disarmed this very place.
         continue;
       }
       if (pc === undefined || stackPointer === undefined || !point || !(point.permanent || point.awaited)) {
-        // The hit that led to its own disarming goes on from where it stands.
+        // A hit that led to its own disarming goes on from its place.
         const guard = pc === undefined ? undefined : this.points.late.guardAt(addr(pc));
         if (guard && stackPointer !== undefined) {
-          // Something else runs where the code will be.
+          // Other code runs where the probe's code will be loaded.
           const stepped = await this.#stepper.over({ pc: guard.address, stackPointer }, hart, [guard]);
           return stepped.stop.kind === 'signal' ? this.#resume(this.#session.batch(hart)) : stepped.stop;
         }
@@ -244,14 +248,14 @@ export class StopEngine {
     return this.#askedToStop ? undefined : this.#resume(this.#session.batch());
   }
 
-  /** What stands at a hit's pc, as far as it was guessed; undefined for a process. */
+  /** The code at a hit's pc, as far as it was guessed; undefined for a process. */
   #found(pc: Addr, registers: RegisterReader, guessed: GuessedReads): Found | undefined {
     if (!this.#checks) return undefined;
     const code = guessed.find({ address: pc, length: codeBytes })?.value;
     return { pc, code, standing: this.#checks.standing(registers) };
   }
 
-  /** Other code than the program's came to a probe's address: what stands there is carried out by itself, and nothing is told. */
+  /** Foreign code reached a probe's address: its own instruction is run, and no event is emitted. */
   async #passForeign(
     { pc, code }: Found,
     { breakpoint }: Point,
@@ -323,7 +327,7 @@ export class StopEngine {
     if (!(point.permanent || point.awaited)) return this.#goOn(third, inserts, repeated);
 
     let { pc } = hit as { pc: Addr | undefined };
-    // What the new instruction reads has not been read.
+    // The memory that the new instruction reads was not read.
     const effects = changed ? undefined : point.over?.effects(hit.registers, loaded?.value);
     const touched = [...(loads ? [load] : []), ...(effects?.memory ?? [])];
     const isAccess = touched.some((each) =>
@@ -335,7 +339,7 @@ export class StopEngine {
       for (const { address, bytes } of effects.memory) third.writeMemory(address, bytes);
       const writes = effects.registers.map(({ name, value }) => third.writeRegister(name, value));
       if (newPc === undefined || !this.points.isWatched(newPc)) return this.#goOn(third, inserts, repeated, writes);
-      // The next instruction has a breakpoint too: some stubs would run past it, so it is looked at before resuming.
+      // The next instruction has a breakpoint too. Some stubs would run past it, so it is handled before the resume.
       await third.send();
       pc = addr(newPc);
       this.points.check(inserts);
@@ -360,12 +364,12 @@ export class StopEngine {
     return this.#options.code(pc, codeBytes) ?? (await this.#session.memory(hart).read(pc, 4));
   }
 
-  /** Goes on from where a hart stands, unless there is something to see. */
+  /** Goes on from a hart's pc, unless there is an event at it. */
   async #from(pc: Addr | undefined, hart: string | undefined): Promise<StopReply | undefined | 'again'> {
     return pc !== undefined && this.points.isWatched(pc) ? 'again' : this.#resume(this.#session.batch(hart));
   }
 
-  /** The target stands before or behind an access that is watched: tells of it, once it has happened. */
+  /** The target stopped before or behind a watched access: emits the event once the access has happened. */
   async #access(
     point: Watchpoint,
     hart: string | undefined,
@@ -398,7 +402,7 @@ export class StopEngine {
 
   #tellAccesses({ accessed }: Stepped, { hart, time }: Pick<Hit, 'hart' | 'time'>): void {
     for (const { point, old, pc, exact } of accessed) {
-      // Of an instruction that reads and writes, a watch of reads is told what was read.
+      // If an instruction reads and writes, a watch of reads gets the value that was read.
       const value = exact && accessOf(point.breakpoint) === 'r' ? old : point.known;
       this.#options.watches?.tell({ point, old, value, pc, exact, hart, time });
     }
@@ -412,7 +416,8 @@ export class StopEngine {
     writes: readonly Reply<boolean>[] = [],
   ): Promise<StopReply | undefined> {
     const next = this.#resume(batch);
-    // Should digesting throw (a full disk), nobody awaits this any more, and a wire that breaks then must not end the process.
+    // If digesting throws (a full disk), nobody awaits this promise any more. A wire that breaks then must not end
+    // the process.
     next.catch(() => {});
     if (!repeated) this.#options.tracer.digest();
     const stop = await next;
@@ -427,7 +432,7 @@ export class StopEngine {
     return stop;
   }
 
-  /** Undefined where it was asked to stop meanwhile: then only what the batch holds is done. */
+  /** Undefined if the engine was asked to stop meanwhile: then only the batch is sent. */
   async #resume(batch: Batch, how: Resume = { kind: 'continue' }): Promise<StopReply | undefined> {
     if (this.#askedToStop) {
       await batch.send();
@@ -445,7 +450,7 @@ export class StopEngine {
   }
 }
 
-/** What goes on at a point where a handler came first: a hart, or a program that may go on on another. */
+/** What resumes at a point where a handler came first: a hart, or a program that may resume on another hart. */
 function onward({ hart, space = 0 }: Hit): number {
   return space > 0 ? -space : hart;
 }

@@ -2,11 +2,14 @@ import type { Logger } from '../../base/logger.js';
 import { stackIsRead } from '../../probes/index.js';
 import type { ProbeFact } from '../../trace/index.js';
 
-/** Stops beside trampolines at which it is said what makes them, and how many of these are named. */
+/**
+ * After this many stops in addition to trampolines, a warning names the probes that cause them; and how many it
+ * names.
+ */
 const manyStops = 1000;
 const mostNamed = 8;
 
-/** Says once that a few functions, which cannot be patched, make a recording of many a thousand times slower. */
+/** Warns once that a few functions, which cannot be patched, make a recording of many a thousand times slower. */
 export class StopWarning {
   readonly #logger: Logger;
   #stops = 0;
@@ -15,7 +18,7 @@ export class StopWarning {
     this.#logger = logger;
   }
 
-  /** A probe has stopped the target, whose other probes do not. */
+  /** A probe has stopped the target, while the other probes do not. */
   stopped(choices: () => readonly ProbeFact[]): void {
     if (++this.#stops !== manyStops) return;
     const stopping = choices().filter(({ engine, why }) => engine === 'stop' && why !== stackIsRead);

@@ -3,10 +3,10 @@ import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import type { SignalStop } from '../../rsp/index.js';
 
-/** Stops in a row that no probe asked for, after which the target is taken to be stuck. */
+/** After this many consecutive stops without a probe, the target is considered stuck. */
 const limit = 1000;
 
-/** Stops that no probe asked for. */
+/** Counts stops that no probe caused. */
 export class UnexpectedStops {
   readonly #logger: Logger;
   #inARow = 0;
@@ -15,7 +15,7 @@ export class UnexpectedStops {
     this.#logger = logger;
   }
 
-  /** One that was asked for. */
+  /** A stop that a probe caused. */
   expected(): void {
     this.#inARow = 0;
   }

@@ -9,7 +9,10 @@ import type { WatchAccess } from '../../trace/index.js';
 
 const types: Readonly<Record<WatchAccess, Breakpoint['type']>> = { w: 2, r: 3, rw: 4 };
 
-/** The watchpoints of a recording: puts them into the target, knows which one a stop speaks of and what was under it before. */
+/**
+ * The watchpoints of a recording. Inserts them into the target, knows which one a stop refers to, and the value under
+ * it before.
+ */
 export class Watchpoints {
   readonly #session: Session;
   readonly #arch: Architecture;
@@ -39,7 +42,8 @@ export class Watchpoints {
   }
 
   /**
-   * Inserts all of them and reads what is there. Where the target cannot tell reads from writes, a watch of reads becomes one of both.
+   * Inserts all of them and reads their values. If the target cannot tell reads from writes, a watch of reads becomes
+   * one of both.
    * @throws RsptraceError `WATCH_REFUSED`
    */
   async arm(): Promise<void> {
@@ -63,7 +67,7 @@ export class Watchpoints {
     learn();
   }
 
-  /** Takes all of them out; what the stub does not take out stays known to the session. */
+  /** Removes all of them. The session keeps those that the stub does not remove. */
   async disarm(): Promise<void> {
     if (!this.#armed) return;
     this.#armed = false;
@@ -72,7 +76,7 @@ export class Watchpoints {
     await batch.send();
   }
 
-  /** The watchpoint that a stop reports. gdbserver says `watch` of all kinds, and some stubs say no address. */
+  /** The watchpoint that a stop reports. gdbserver says `watch` for all kinds, and some stubs give no address. */
   reported(stop: SignalStop): Watchpoint | undefined {
     if (stop.reason !== 'watch' && stop.reason !== 'rwatch' && stop.reason !== 'awatch') return undefined;
     const { address } = stop;
@@ -80,12 +84,12 @@ export class Watchpoints {
     return this.all.find(({ place }) => overlaps(place.address, place.size, address, 1));
   }
 
-  /** Whether something that we do in the program's place would be an access that is watched. */
+  /** Whether an emulated instruction would be a watched access. */
   covers(address: bigint, length: number): boolean {
     return this.all.some(({ place }) => overlaps(place.address, place.size, address, length));
   }
 
-  /** Asks for what is under all of them; what it gives remembers the answers, once they are there. */
+  /** Requests the values under all of them. The returned function remembers the answers, once they are there. */
   request(batch: Batch): () => void {
     const replies = this.all.map(
       ({ place }): Reply<Uint8Array | undefined> => batch.readMemory(place.address, place.size),
@@ -96,8 +100,8 @@ export class Watchpoints {
   }
 
   /**
-   * Whether the access that a stop reports is still to come. A stub may do what its architecture does not: an instruction at the pc that
-   * cannot have been the one comes after it.
+   * Whether the access that a stop reports is still to come. A stub may differ from its architecture. If the
+   * instruction at the pc cannot be the one that accesses, the access has happened already.
    */
   isBefore(point: Watchpoint, pc: Addr, code: Uint8Array | undefined, registers: RegisterReader): boolean {
     if (this.#arch.watchStops === 'after') return false;
@@ -113,8 +117,9 @@ export class Watchpoints {
   }
 
   /**
-   * The watched place that an instruction is about to access, on an architecture that stops before accesses. Not every stub has a word for it:
-   * OpenOCD 0.12 does not recognise compressed loads and stores, and switches triggers off for a step.
+   * The watched place that an instruction is about to access, on an architecture that stops before accesses. Not
+   * every stub reports such an access: OpenOCD 0.12 does not recognise compressed loads and stores, and switches
+   * triggers off for a step.
    */
   next(code: Uint8Array | undefined, registers: RegisterReader): Watchpoint | undefined {
     const access = code && this.#arch.memoryAccess?.(code, registers);

@@ -54,7 +54,7 @@ async function statOf(read: ReadProc, pid: number): Promise<{ group: number; sta
 /** True where a SIGINT is on its way to a process, and not blocked: one that is would not come. */
 export async function interruptIsPending(read: ReadProc, pid: number): Promise<boolean> {
   const mask = await maskReader(read, `/proc/${pid}/status`);
-  return (mask('ShdPnd') & ~mask('SigBlk') & bit(SIGINT)) !== 0n;
+  return ((mask('ShdPnd') | mask('SigPnd')) & ~mask('SigBlk') & bit(SIGINT)) !== 0n;
 }
 
 /** True where a SIGSTOP is on its way to one of these threads. */

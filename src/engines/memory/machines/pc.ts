@@ -4,7 +4,7 @@ import { type BootImage, bootImage, type QemuOption } from '../../../facts/index
 import { hideInMemoryMap } from '../hide-in-memory-map.js';
 import type { Hide, Machine } from './machine.js';
 
-/** From this much RAM on part of it lies above 4 GiB (hw/i386/pc_piix.c, pc_q35.c). */
+/** From this much RAM on, a part of it lies above 4 GiB (hw/i386/pc_piix.c, pc_q35.c). */
 const SPLIT = { pc: 0xe000_0000, q35: 0xb000_0000 } as const;
 
 /** QEMU's x86 `pc` and `q35` (hw/i386). */
@@ -37,7 +37,7 @@ function kernelOf(options: readonly QemuOption[]): string | undefined {
 }
 
 function hiding(image: BootImage): Hide {
-  // Nobody clears the end of what was written before a reset.
+  // The firmware does not clear the rest of what was written before a reset.
   let written: Uint8Array | undefined;
   return async (session, _, hidden) => {
     const found = await hideInMemoryMap(session, image, hidden, written);
