@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Compares code analysis with call frame information at every instruction of ELFs, and prints a report in Markdown.
-//   scripts/unwind-agreement.mjs                 the guests: what docs/unwind-agreement.md shows
+//   scripts/unwind-agreement.mjs                 the guests: what docs/internals/unwind-agreement.md shows
 //   scripts/unwind-agreement.mjs ELF...          these, e.g. a vmlinux with debug info (riscv64 or x86_64)
 // Needs dist/ (npm run build) and, without arguments, the unpacked guests.
 import { basename } from 'node:path';

@@ -69,7 +69,7 @@ alone are not compared. Every stub goes through the same scenario: handshake, re
 1,000 hits of a function against the program's own count, an interrupt, a detach with a breakpoint still in, and the program's
 own output and exit status at the end.
 
-\`test/wire\` has a recording of it for each of them, with 8 calls, that says the same of the stub when it is [played back](wire.md): no stub
+\`test/wire\` has a recording of it for each of them, with 8 calls, that says the same of the stub when it is [played back](wire.md). So no stub
 is needed to look into a quirk. Where the client asks something new, \`UPDATE_WIRE=1 scripts/test test/rsp/recordings.test.ts\` records them anew.
 `;
 
@@ -81,16 +81,16 @@ step, and is faster.`;
 const REST = `## What follows for rsptrace
 
 - **QEMU in user mode** waits for the acknowledgement of its answer without looking at what it has read already, so a batch of
-  packets hangs it; it gets one packet at a time. It hears nothing while its program runs: where Ctrl-C or \`--duration\` has no
+  packets hangs it. It gets one packet at a time. It hears nothing while its program runs: where Ctrl-C or \`--duration\` has no
   effect, \`kill -INT\` the QEMU process.
 - **gdbserver --attach** interrupts the process group of the traced program. A program that does not lead one (started by a
   script, not by a shell's prompt) it cannot interrupt. On its own machine rsptrace sends that signal itself; from another one it says so.
 - **lldb-server** reports the system's own signal numbers (19 is SIGSTOP) and its PacketSize in decimal. A program that it has
   started prints through it; attach to one that runs to keep its output.
-- **vgdb** passes answers on through a socket with Nagle's algorithm, which delays all but the first of a batch by up to 40 ms:
-  it gets one packet at a time, a hundred times faster.
-- **OpenOCD** answers reads of memory that is not there with zeros unless \`gdb report_data_abort enable\` is set, and those of registers that
-  the hart does not have: a \`time\` of 0 is no clock. It leaves the
+- **vgdb** passes answers on through a socket with Nagle's algorithm, which delays all but the first of a batch by up to 40 ms.
+  It gets one packet at a time, a hundred times faster.
+- **OpenOCD** answers reads of memory that is not there with zeros unless \`gdb report_data_abort enable\` is set. So it does for registers that
+  the hart does not have, and a \`time\` of 0 is no clock. It leaves the
   target halted after a detach: rsptrace has it resume. It looks for halted harts every 100 ms, which is most of the time of
   a hit; the test's configuration calls \`poll\` more often. Accesses of single-steps do not reach its watchpoints, and those of compressed
   instructions are reported without a reason: rsptrace tells both by the instruction.

@@ -5,7 +5,7 @@ import { ElfFile } from '../../src/elf/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { compare } from './agreement.mjs';
 
-/** In these the code is right and the call frame information is not: see docs/unwind-agreement.md. */
+/** In these the code is right and the call frame information is not: see docs/internals/unwind-agreement.md. */
 const wrongCfi = new Set([
   'the CFI leaves out a push of inline assembly',
   'the CFI gives both halves of a stack adjustment at once',
