@@ -21,20 +21,20 @@ export interface WatchPlace {
   readonly shape: Shape;
 }
 
-/** What is to be watched, and where it lies, if that is known without the target. */
+/** What is to be watched; and its address, if that is known without the target. */
 export interface PlannedWatch {
   readonly spec: WatchSpec;
   readonly place: WatchPlace | undefined;
 }
 
-/** Addresses below this are what is left of a pointer that is null. */
+/** Addresses below this come from a null pointer. */
 const firstPage = 0x1000n;
 
 /** Nothing of the target can be read yet. */
 const noMemory: MemoryReader = { read: async () => undefined };
 
 /**
- * The same without a target: undefined for a place that pointers lead to.
+ * The same without a target: undefined for a place that is reached through pointers.
  * @throws RsptraceError as {@link resolveWatches}, but for `WATCH_NOT_YET`
  */
 export function knownPlaces(
@@ -77,7 +77,7 @@ export function overlaps(a: bigint, aSize: number, b: bigint, bSize: number): bo
 }
 
 /**
- * What comes from memory that the program has not filled yet is often zero: no such variant, no such element, a null
+ * Memory that the program has not filled yet is often zero. Then there is no such variant, no such element, or a null
  * pointer.
  */
 async function behindPointers(
