@@ -141,8 +141,7 @@ function mebibytes(bytes: number): string {
 }
 
 /**
- * The program's memory, as seen by a hart that runs the program, or another program in an address space that contains
- * this one too.
+ * The program's memory, as a hart sees it that runs this program, or another one in an address space with this one.
  * @throws RsptraceError `PROGRAM_NOT_SEEN`
  */
 async function memoryOf(elf: ElfFile, harts: readonly HartStack[]): Promise<MemoryReader> {

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 
 /**
  * Ends a process when rsptrace ends without a call of `dismiss`, in whatever way: SIGKILL too. A shell with a session
- * of its own waits for a line on a pipe. Only rsptrace has the other end of that pipe, so when rsptrace is gone, the
- * shell reads the end of the file.
+ * of its own waits for a line on a pipe. Only rsptrace has the pipe's other end. When rsptrace is gone, the shell
+ * reads the end of the file.
  *
  * @param folder removed then too
  */

@@ -15,7 +15,7 @@ type Findings = Omit<Diagnosis, 'advice'>;
 const smallPackets = 1024;
 /** A round trip, in microseconds, from which on the wire is the main cost. */
 const slowWireUs = 1000;
-/** A round trip that OpenOCD's own poll causes: about ten milliseconds. */
+/** Fewer hits per second are slow: OpenOCD's own poll allows about ten. */
 const slowHits = 30;
 
 /** Everything that could be better, the most important first. */

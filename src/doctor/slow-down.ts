@@ -24,8 +24,8 @@ export interface SlowDown {
   readonly breakpoints: number;
   readonly measured: number;
   /**
-   * What the speed was measured by: `instructions`, `counters`, or `hits`. Hits include the cost of a stop: the guest
-   * itself is slowed at most by that factor.
+   * What the speed was measured by: `instructions`, `counters`, or `hits`. Hits include the cost of a stop, so the
+   * guest itself is slowed at least this much.
    */
   readonly by: 'instructions' | 'counters' | 'hits' | undefined;
   /** The counter whose slow-down it is, and how many there were. */

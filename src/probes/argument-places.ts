@@ -48,7 +48,7 @@ export interface Placed {
 
 /**
  * The integer part of the calling conventions. The platform's is given by {@link Architecture}, from RISC-V's and
- * AMD64's psABI. rustc's own is from rustc_ty_utils/src/abi.rs: each scalar has a register, and a block of bytes
+ * AMD64's psABI. For rustc's own see rustc_ty_utils/src/abi.rs: Each scalar has a register, and a block of bytes
  * above one word is passed by address. Nothing is known of arguments behind a floating-point one: it depends on the
  * target's float ABI whether that takes an integer register. `resultInMemory`: the first register holds the address
  * of the result; undefined if that is not known.

@@ -92,8 +92,8 @@ const CHUNK = 1 << 16;
 const WORD = 8;
 
 /**
- * Finds `Box<dyn Future>`s: a word that is the address of a Future's vtable, behind a word that points to a possible
- * place of such a Future. Each Future is listed once, however many words point to it.
+ * Finds `Box<dyn Future>`s. Each is a word that is the address of a Future's vtable, behind a word that points to a
+ * possible place of such a Future. Each Future is listed once, however many words point to it.
  */
 export async function searchBoxes(
   context: TaskContext,

@@ -53,14 +53,14 @@ const SHF_ALLOC = 2;
 const SHF_EXECINSTR = 4;
 
 /**
- * Finds memory for trampolines. Called while the target is stopped in the program. The sources in order:
+ * Finds memory for trampolines. Called while the target is stopped in the program. The sources in order.
  *
- * 1. what the user named
- * 2. memory mapped into a process
- * 3. what the program sets aside (section `.rsptrace`)
- * 4. hidden RAM of a machine that rsptrace started
- * 5. RAM that the guest of another machine is not told about
- * 6. the program's allocator
+ * 1. What the user named.
+ * 2. Memory mapped into a process.
+ * 3. What the program sets aside (section `.rsptrace`).
+ * 4. Hidden RAM of a machine that rsptrace started.
+ * 5. RAM that the guest of another machine is not told about.
+ * 6. The program's allocator.
  *
  * @throws RsptraceError `SCRATCH_UNUSABLE` for what the user named and cannot be used
  */

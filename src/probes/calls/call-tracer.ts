@@ -67,8 +67,8 @@ export interface CallKind {
 /** Places where a hit neither begins nor ends a call. */
 export interface InstantKind {
   /**
-   * Undefined if the pc is none of its places; else a function that emits the event, at the output's time, when the
-   * guest may run again.
+   * Undefined if the pc is none of its places; else emits the event, at the output's time, when the guest may run
+   * again.
    */
   hit(at: Moment): (() => void) | undefined;
 }

@@ -17,8 +17,8 @@ export type ReadProc = (path: string) => Promise<Uint8Array | undefined>;
 
 /**
  * How a process under gdbserver is stopped while it runs. gdbserver sends a SIGINT to the process group of that id
- * (`kill(-pid)`). That group exists only if the process leads one: a shell's child does, a child of `cargo run` or of
- * a script does not.
+ * (`kill(-pid)`). That group exists only if the process leads one. A shell's child does, but no child of `cargo run`
+ * or of a script.
  *
  *   stub    by the packet, as everywhere
  *   signal  by a SIGINT of ours: the process runs on this machine

@@ -30,8 +30,8 @@ const leastRun = 32;
 const mostWords = 256;
 
 /**
- * The bytes from `at` on that are 0x30 to 0x6f, as hex digits are: they end nothing and mean themselves. In words, four
- * at a time.
+ * The bytes from `at` on that are 0x30 to 0x6f, as hex digits are: they end nothing and mean themselves. Four at a
+ * time.
  * @returns how many there are (a multiple of four) in the bits from 8 on, and the sum of them modulo 256 below
  */
 function plainRun(view: DataView, at: number, end: number): number {

@@ -37,8 +37,8 @@ export class InlinedChain {
   }
 
   /**
-   * An inner poll with a breakpoint of its own begins, with these Futures running around it. Without `look`, the outer
-   * Future's bytes, a Future that runs where one ran before is taken for the same.
+   * An inner poll with a breakpoint of its own begins, with these Futures running around it. `look`: the outer
+   * Future's bytes; without them a Future at the same place counts as the same.
    * @returns polls that this proves to be over
    */
   enter({ way, inner }: InnerPoll, look: FutureLook | undefined): readonly DerivedStep[] {

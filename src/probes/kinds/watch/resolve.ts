@@ -52,7 +52,7 @@ export function knownPlaces(
 }
 
 /**
- * Where the places lie, worked out once, from the target's memory as it is now.
+ * Finds the places once, in the target's present memory.
  * @throws RsptraceError `EXPRESSION_*` for one that makes no sense, `DWARF_MISSING`, `WATCH_NO_PLACE`, `WATCH_SIZE`,
  *   `WATCH_OVERLAP`; `WATCH_NOT_YET` where pointers lead to it that the program has not set yet
  */

@@ -14,8 +14,8 @@
  *
  * In speedscope a slice's name and args are its frame, and the end must have the same args. So args of B and E have
  * what is the same for all calls of a function. Facts about one call are in an instant behind its begin and one
- * before its end (cat `detail`). speedscope sorts begins and ends by time, apart from each other. So no two B and E
- * of a track have one time: picoseconds, below the clock's resolution, keep their order (slice-times.ts).
+ * before its end (cat `detail`). It sorts begins and ends by time, apart from each other. So no two B and E of a
+ * track have one time: picoseconds, below the clock's resolution, keep their order (slice-times.ts).
  */
 import { hex } from '../../../base/addr.js';
 import { visibleJson } from '../../../base/visible.js';
