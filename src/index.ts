@@ -1,4 +1,7 @@
-/** The library: record a session. The layers beneath it are entries of their own (`rsptrace/rsp`, `rsptrace/dwarf`, ...; see package.json). */
+/**
+ * The library: record a session. The layers beneath it are entries of their own (`rsptrace/rsp`, `rsptrace/dwarf`,
+ * ...; see package.json).
+ */
 export { type Architecture, architectures, registerArchitecture } from './arch/index.js';
 export { type Addr, addr, hex } from './base/addr.js';
 export { type ErrorCode, errorCodes, type OwnErrorCode, RsptraceError } from './base/errors.js';

@@ -23,7 +23,7 @@ export interface InstructionModel {
 }
 
 /**
- * One instruction that is emulated from outside: while the target is stopped at it, the client writes what the
+ * One instruction that is emulated from outside. While the target is stopped at it, the client writes what the
  * instruction would have written, and moves the pc. Compiled once per breakpoint, run at every hit.
  */
 export interface EmulatedInstruction {

@@ -11,7 +11,7 @@ export function addOffset(base: Addr, offset: number | bigint): Addr {
   return addr(base + BigInt(offset));
 }
 
-/** An address as people and JSON read it: `0x80200000`. */
+/** An address in the form for users and JSON: `0x80200000`. */
 export function hex(value: bigint | number): string {
   return `0x${value.toString(16)}`;
 }

@@ -1,8 +1,8 @@
 import { lowHalf } from './addr.js';
 
 /**
- * A map by address. A Map hashes a bigint at ten times a number's cost. The same addresses come again and again, so the
- * last one of each hash is kept apart.
+ * A map by address. In a Map, a bigint costs ten times as much to hash as a number. The same addresses come again and
+ * again, so the last one of each hash is kept separately.
  */
 export class AddressMap<T> {
   readonly #all = new Map<bigint, T>();
@@ -10,10 +10,7 @@ export class AddressMap<T> {
   readonly #keys: (bigint | undefined)[];
   readonly #values: (T | undefined)[];
 
-  /**
-   * `slots`: how many hashes there are, a power of two; as many as there are addresses that are asked for at one time,
-   * or so.
-   */
+  /** `slots`: the number of hashes, a power of two; about as many as addresses in use at one time. */
   constructor(slots = 1024) {
     this.#low = new Uint32Array(slots);
     this.#keys = new Array(slots).fill(undefined);

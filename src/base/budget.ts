@@ -1,24 +1,24 @@
 import { RsptraceError } from './errors.js';
 
 /**
- * Work that a file of any size may ask for, and each of its bytes on top. One unit takes some 30 ns: an entry of debug
- * info read.
+ * Work that is allowed for a file of any size, and in addition for each of its bytes. One unit takes some 30 ns: an
+ * entry of debug info read.
  */
 const WORK = 20_000_000;
 const WORK_PER_BYTE = 32;
 /** The same of memory, in bytes. */
 const MEMORY = 128 << 20;
 const MEMORY_PER_BYTE = 24;
-/** What an error takes that is thrown and caught. */
+/** Cost of an error that is thrown and caught. */
 const FAULT = 100;
-/** What one answer may take without being counted, see {@link Budget.answer}. */
+/** Work of one answer that is not counted, see {@link Budget.answer}. */
 const FREE_ANSWER = 2000;
 
 /**
  * What the reading of one file may cost, in proportion to its size. A few kilobytes can ask for hours: ten thousand
- * functions may share one list of ranges, and names may repeat each other. Whoever reads charges first; past the budget
- * all of them throw the same error, `ELF_TOO_COSTLY`. Real programs stay far below it: those that are compressed best
- * use an eighth.
+ * functions may share one list of ranges, and names may repeat each other. Every reader charges first; beyond the
+ * budget all readers throw the same error, `ELF_TOO_COSTLY`. Real programs stay far below it: the best compressed
+ * ones use an eighth.
  *
  * Work is counted, not timed, so that the same file fails at the same place on every machine.
  */
@@ -31,9 +31,7 @@ export class Budget {
   #answering = false;
   #over: RsptraceError | undefined;
 
-  /**
-   * `times`: how many times the usual budget, by default what the environment variable RSPTRACE_BUDGET says, else 1.
-   */
+  /** `times`: factor on the usual budget; by default the environment variable RSPTRACE_BUDGET, else 1. */
   constructor(path: string, size: number, times = fromEnvironment()) {
     this.#path = path;
     this.#size = size;
@@ -42,13 +40,13 @@ export class Budget {
     this.#bytesLeft = times * (MEMORY + size * MEMORY_PER_BYTE);
   }
 
-  /** Charges work before it is done. `what` is being read: it stands in the error. */
+  /** Charges work before it is done. `what` names the input in the error. */
   spend(units: number, what: string): void {
     this.#workLeft -= units;
     if (!(this.#workLeft >= 0)) throw this.#tooCostly(what, 'work');
   }
 
-  /** Charges what it costs to throw an error and go on behind it: a damaged file may hold millions of faults. */
+  /** Charges the cost of an error that is thrown and skipped, because a damaged file may have millions of faults. */
   fault(what: string): void {
     this.spend(FAULT, what);
   }
@@ -60,8 +58,8 @@ export class Budget {
   }
 
   /**
-   * Reads the answer to a question that comes with the target's events, not with the file's contents. Its first units
-   * are not counted, so that a recording of days does not use up what is there for the file.
+   * Answers a question that comes with the target's events, not with the file's contents. Its first units are not
+   * counted, so that a recording of days does not use up the file's budget.
    */
   answer<T>(read: () => T): T {
     if (this.#answering) return read();
@@ -77,14 +75,14 @@ export class Budget {
     }
   }
 
-  /** How much was used, as parts of all that may be. */
+  /** The used part of the whole budget. */
   get used(): { readonly work: number; readonly memory: number } {
     const work = this.#times * (WORK + this.#size * WORK_PER_BYTE);
     const memory = this.#times * (MEMORY + this.#size * MEMORY_PER_BYTE);
     return { work: 1 - Math.max(0, this.#workLeft) / work, memory: 1 - Math.max(0, this.#bytesLeft) / memory };
   }
 
-  /** Always the first one: whoever goes on although it was thrown meets it again. */
+  /** Always the first error: a reader that goes on after it gets it again. */
   #tooCostly(what: string, kind: 'work' | 'memory'): RsptraceError {
     this.#workLeft = Number.NEGATIVE_INFINITY;
     this.#over ??= new RsptraceError(

@@ -3,9 +3,9 @@ import type { ErrorCode } from './error-codes.js';
 export { type ErrorCode, errorCodes, type OwnErrorCode } from './error-codes.js';
 
 /**
- * An error that a person can act on: a stable `code` (`RSP_TIMEOUT`, ...) and one sentence. Where one is known, a
- * `hint` says what to do about it. The CLI prints exactly these and nothing else. Who uses the library throws errors
- * with codes of the form `name:CODE` ({@link OwnErrorCode}), for instance in a trace sink.
+ * An error for the user: a stable `code` (`RSP_TIMEOUT`, ...) and one sentence. If a way out is known, a `hint` says
+ * it. The CLI prints exactly these. Code that uses the library throws errors with codes of the form `name:CODE`
+ * ({@link OwnErrorCode}), for instance in a trace sink.
  */
 export class RsptraceError extends Error {
   readonly code: ErrorCode;
@@ -20,8 +20,8 @@ export class RsptraceError extends Error {
 }
 
 /**
- * The error for a part of our own installation that cannot be loaded: a package that a bundle or a pruned container has
- * left out. Never fewer results instead: nobody would know.
+ * The error for a part of rsptrace's own installation that cannot be loaded: a package that a bundle or a pruned
+ * container has left out. Fewer results without an error would go unnoticed.
  */
 export function partMissing(name: string, consequence: string, cause: unknown): RsptraceError {
   return new RsptraceError(
@@ -32,8 +32,8 @@ export function partMissing(name: string, consequence: string, cause: unknown): 
 }
 
 /**
- * Whether a part of a file cannot be read, so that the rest of it may be used with a warning. Any other error (the file
- * is too costly to read, a part of ours is missing) is about all of it.
+ * Whether a part of a file cannot be read, so that the rest of it may be used with a warning. Any other error
+ * concerns the whole file (it is too costly to read, or a part of the installation is missing).
  */
 export function isDamage(error: unknown): error is RsptraceError {
   return error instanceof RsptraceError && /^(?:INPUT_|DWARF_|ELF_DAMAGED$)/.test(error.code);
@@ -49,8 +49,8 @@ export function messageOf(error: unknown): string {
 }
 
 /**
- * Whatever was thrown. A defect of our own must not keep us from leaving the target as it was: it is told like any
- * other error.
+ * Makes an error of anything that was thrown. A defect of rsptrace itself must not prevent it from leaving the target
+ * as it was: it is reported like any other error.
  */
 export function toError(thrown: unknown): RsptraceError {
   if (thrown instanceof RsptraceError) return thrown;

@@ -2,15 +2,15 @@ import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 
 const HEAD = 64 * 1024;
 
-/** What a file begins with, and how long it is. */
+/** The beginning of a file, and its length. */
 export interface FileHead {
   readonly bytes: Uint8Array;
   readonly size: number;
 }
 
-/** Undefined for what is no regular file, and for an empty one. */
+/** Undefined for an empty file, and for one that is no regular file. */
 export function headOf(path: string): FileHead | undefined {
-  // Before it is opened: a pipe would wait for a writer.
+  // Checked before it is opened, because a pipe would wait for a writer.
   if (!statSync(path).isFile()) return undefined;
   const fd = openSync(path, 'r');
   try {

@@ -5,13 +5,14 @@ import { endingSignals } from './ending-signals.js';
 /** A target that a command has connected to, or is about to. */
 export interface AtTarget {
   readonly session: Session;
-  /** From here on the first signal ends a recording, which leaves the target by itself. */
+  /** From here on the first signal ends the recording, which itself leaves the target. */
   recordingBegins(): void;
 }
 
 /**
- * Connects, does `body`, and leaves the target as it was. Connecting stops the target, so from before it to the end a signal (Ctrl-C) leaves the
- * target too: else it would stand for ever. While a file is being read the signal waits.
+ * Connects, runs `body`, and leaves the target as it was. Connecting stops the target. So from then to the end a
+ * signal (Ctrl-C) also leaves the target, which would otherwise stay stopped for ever. While a file is being read the
+ * signal waits.
  * @throws RsptraceError `INTERRUPTED` after a signal
  */
 export async function atTarget<T>(open: () => Promise<Session>, body: (target: AtTarget) => Promise<T>): Promise<T> {
@@ -28,7 +29,7 @@ export async function atTarget<T>(open: () => Promise<Session>, body: (target: A
     }
     if (recording || count > 1) return;
     signalled = signal;
-    // What the body still asks then fails.
+    // Later requests of the body fail.
     if (session !== undefined) leave(session).catch(() => {});
   };
   const release = (): void => {
@@ -56,13 +57,13 @@ export async function atTarget<T>(open: () => Promise<Session>, body: (target: A
   }
 }
 
-/** A guest that was never started stands again; any other runs on. */
+/** A guest that was never started is left stopped; any other runs on. */
 async function leave(session: Session): Promise<void> {
   if (await (await session.stub()).neverRan()) session.close();
   else await session.detach();
 }
 
-/** A signal that came while this thread was busy is told of in the event loop's next turn. */
+/** A signal that came while this thread was busy is delivered in the event loop's next turn. */
 function pendingSignals(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

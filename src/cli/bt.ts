@@ -41,7 +41,7 @@ export interface BacktraceArguments extends CommonArguments {
 
 interface ShownHart extends Pick<HartStack, 'stack' | 'firmware' | 'other'> {
   readonly hart: Hart;
-  /** With --locals: of each frame that has some. */
+  /** With --locals: the locals of each frame that has some. */
   readonly variables: ReadonlyMap<Frame, readonly FrameVariable[]>;
 }
 
@@ -133,7 +133,7 @@ function asJson(
           interrupted: isInterrupted(frame, firmware),
           unwinder: frame.unwinder ?? null,
           confidence: frame.confidence,
-          // Of the whole frame, inlined functions included: with the function that the frame is of.
+          // Locals of the whole frame, including inlined functions, are shown with the frame's own function.
           ...(variables.has(frame) && index === all.length - 1
             ? { locals: variables.get(frame)?.map(({ name, value }) => ({ name, value: valueJson(value) })) }
             : {}),

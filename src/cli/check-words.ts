@@ -1,4 +1,4 @@
-// What yargs would misunderstand, or blame on something else:
+// Words that yargs would misunderstand, or report as something else:
 //
 //   --foo k.elf    no such option: yargs gives it the ELF for its value, and misses the ELF
 //   runn k.elf     no such command: it would be the ELF
@@ -16,7 +16,7 @@ type Arity = 'no value' | 'may have a value' | 'needs a value';
 /** The options of a command, aliases included. */
 export type KnownOptions = ReadonlyMap<string, Arity>;
 
-/** What is said of an option where it is declared, as far as it matters here. */
+/** The parts of an option's declaration that matter here. */
 interface Declaration {
   readonly type?: string;
   readonly alias?: string;
@@ -24,7 +24,7 @@ interface Declaration {
   readonly nargs?: number;
 }
 
-/** The options that a function declares for yargs. A yargs of our own to ask would take ten times as long. */
+/** The options that a function declares for yargs. A separate yargs instance would take ten times as long. */
 export function declaredOptions(declare: (args: Argv) => unknown): KnownOptions {
   const known = new Map<string, Arity>();
   const add = (name: string, { type, alias, requiresArg, nargs }: Declaration): void => {
@@ -50,7 +50,7 @@ interface NamedOption {
   readonly name: string;
   /** With its dashes. */
   readonly spelled: string;
-  /** What stands behind its `=`; null for one that is missing. */
+  /** The text behind its `=`; null if it is missing. */
   readonly value: string | null | undefined;
 }
 
@@ -62,7 +62,7 @@ interface Words {
 }
 
 /**
- * Throws `USAGE` for the first of these that there is. `commandNames`: those that can stand in the place of the ELF;
+ * Throws `USAGE` for the first of these that occurs. `commandNames`: those that can take the place of the ELF;
  * `optionsFor`: the options of one, or of none.
  */
 export function checkWords(
@@ -92,7 +92,10 @@ export function checkWords(
   }
 }
 
-/** The options of all commands: each takes a value in all of them or in none, so the first word that is no value is found. */
+/**
+ * The options of all commands. Each takes a value in all of them or in none, so the first word that is no value is
+ * found.
+ */
 function union(all: readonly KnownOptions[]): KnownOptions {
   return new Map(all.flatMap((known) => [...known]));
 }
@@ -124,7 +127,7 @@ function longOption(word: string, known: KnownOptions): NamedOption[] | undefine
   return [{ name: known.has(name) ? name : name.replace(/^no-/, ''), spelled: `--${text}`, value }];
 }
 
-/** `-xy` is `-x -y`. A value may follow its letter where it does not begin with one: `-n100`. */
+/** `-xy` is `-x -y`. A value may directly follow its letter if it does not begin with a letter: `-n100`. */
 function shortOptions(word: string, known: KnownOptions): NamedOption[] | undefined {
   const text = /^-([^-\d].*)$/s.exec(word)?.[1];
   if (text === undefined) return undefined;
@@ -136,7 +139,7 @@ function shortOptions(word: string, known: KnownOptions): NamedOption[] | undefi
   });
 }
 
-/** yargs takes `--maxEvents` for `--max-events`. */
+/** yargs accepts `--maxEvents` for `--max-events`. */
 function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }

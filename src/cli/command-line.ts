@@ -116,7 +116,7 @@ function declareCommands(args: Argv, does: Does): Argv {
     );
 }
 
-/** Does what a command line says. Gives the exit status; throws `USAGE`, and what its command throws. */
+/** Runs a command line. Returns the exit status; throws `USAGE`, and what its command throws. */
 export async function runCommandLine(words: readonly string[]): Promise<number> {
   const commands = Object.keys(options).filter((name) => name !== '$0');
   checkWords(words, commands, optionsFor);
@@ -146,7 +146,7 @@ export async function runCommandLine(words: readonly string[]): Promise<number> 
     .strict()
     .wrap(Math.min(120, process.stdout.columns ?? 120))
     .fail((message, error) => {
-      // yargs wraps what option parsing throws; what a command throws comes as it is.
+      // yargs wraps errors of option parsing; errors of a command arrive unchanged.
       if (error && error.name !== 'YError') throw error;
       throw usageError(message ?? error.message);
     })

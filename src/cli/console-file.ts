@@ -15,7 +15,7 @@ export class ConsoleFile implements Disposable {
     this.#fd = openOutput({ option: '--console', path, failure });
   }
 
-  /** A file that cannot be written any more ends here, with a sentence: the recording goes on. */
+  /** If the file can no longer be written, it ends here with a message: the recording goes on. */
   write(text: Buffer): void {
     if (this.#fd === undefined) return;
     try {

@@ -1,14 +1,14 @@
 import { Buffer } from 'node:buffer';
 
-/** What may wait for a reader of stderr that is slower than the target prints. */
+/** The most bytes that may wait for a reader of stderr that is slower than the target prints. */
 const mostWaiting = 1024 * 1024;
 
 let collected: Uint8Array[] = [];
 let left = 0;
 
 /**
- * Shows on stderr what the target prints through its stub: all of one read in one write. Where nobody reads as fast as the
- * target prints, output is left out, and it is said how much: it may print without end.
+ * Shows on stderr what the target prints through its stub: each read in one write. If the reader is slower than the
+ * target prints, output is left out, and its amount is reported, because the target may print without end.
  */
 export function showConsole(text: Uint8Array): void {
   if (collected.length === 0) queueMicrotask(flush);

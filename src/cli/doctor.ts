@@ -33,7 +33,7 @@ type Linked =
   | { readonly program: Program; readonly elf: ElfFile; readonly noProbes: undefined }
   | { readonly program: undefined; readonly elf: ElfFile; readonly noProbes: RsptraceError };
 
-/** `rsptrace doctor --remote ADDR [kernel.elf]`: what can be done here, and how fast. Gives the exit status. */
+/** `rsptrace doctor --remote ADDR [kernel.elf]`: what is possible here, and how fast. Gives the exit status. */
 export async function doctor(args: DoctorArguments): Promise<number> {
   if (args.trampolines) return (await import('./trampolines.js')).showTrampolines(args);
   const { remote } = args;
@@ -50,7 +50,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   using wire = wireRecorder(args, logger);
   const stopper = new AbortController();
   const onSignal = (): void => stopper.abort();
-  // Before the connection: that stops the target.
+  // Before the connection, because that stops the target.
   for (const signal of endingSignals) process.once(signal, onSignal);
   const session = await connect(remote, {
     logger,
@@ -88,7 +88,7 @@ async function read(path: string, args: DoctorArguments, logger: Logger): Promis
     const program = await prepare(path, specs, logger, debugFilesOf(args));
     return { program, elf: program.elf, noProbes: undefined };
   } catch (error) {
-    // A program without Futures, or without debug info, can be looked at all the same.
+    // A program without Futures, or without debug info, can be examined all the same.
     if (specs.length > 0 || !(error instanceof RsptraceError) || !/^(DWARF_MISSING|PROBE_)/.test(error.code))
       throw error;
     const elf = await ElfFile.open(path, { ...debugFilesOf(args), logger });
@@ -96,7 +96,10 @@ async function read(path: string, args: DoctorArguments, logger: Logger): Promis
   }
 }
 
-/** The program where the target has it loaded. A process that has not loaded it is compared at its own addresses, and found different. */
+/**
+ * The program at its addresses in the target. A process that has not loaded it is compared at the ELF's own
+ * addresses, and found different.
+ */
 async function loaded(
   linked: Linked,
   session: Session,
@@ -114,7 +117,7 @@ async function loaded(
   return { elf, arch, addresses: addressesOf(program), plan, noProbes: undefined };
 }
 
-/** Takes everything out. A guest that was never started stands again; any other runs on. */
+/** Removes everything. A guest that was never started is left stopped; any other runs on. */
 async function leave(session: Session, fresh: boolean, logger: Logger): Promise<void> {
   try {
     if (fresh && session.state.kind === 'idle') {

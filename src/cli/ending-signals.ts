@@ -1,2 +1,2 @@
-/** What ends a program from outside, in good order where it looks for it. */
+/** Signals that end a program in good order, if it handles them. */
 export const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;

@@ -9,7 +9,10 @@ export const ExitCode = {
   cutShort: 3,
 } as const;
 
-/** What the command line alone shows to be wrong, whatever its files hold and its target answers. docs/record.md tells them. */
+/**
+ * Errors that the command line alone shows, whatever its files hold and its target answers. docs/record.md lists
+ * them.
+ */
 const usageCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'USAGE',
   'EXPRESSION_SYNTAX',
@@ -35,13 +38,13 @@ export function errorJson(error: RsptraceError): ErrorJson {
   return hint === undefined ? { code, message } : { code, message, hint };
 }
 
-/** An error as a person reads it: one sentence with its code, and what to do about it. */
+/** An error for the user: one sentence with its code, and what to do about it. */
 export function errorText(error: RsptraceError): string {
   const hint = error.hint === undefined ? [] : [`  ${error.hint}`];
   return textLines([`rsptrace: ${error.message} [${error.code}]`, ...hint]);
 }
 
-/** Reports what was thrown; with `--json` also as the one object on stdout. Gives the exit status. */
+/** Reports an error; with `--json` also as the one object on stdout. Gives the exit status. */
 export function fail(thrown: unknown, { json }: { readonly json: boolean }): number {
   const error = toError(thrown);
   process.stderr.write(errorText(error));

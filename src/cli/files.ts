@@ -1,11 +1,11 @@
-// All files that a command reads or writes, compared with each other before any is opened for writing: by device and inode, so
-// that links and /dev/fd count, and by path where a file is not there yet.
+// All files that a command reads or writes, compared with each other before any is opened for writing: by device and
+// inode, so that links and /dev/fd count, and by path where a file is not there yet.
 import { type BigIntStats, fstatSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
 import { parseRemote } from '../rsp/index.js';
 
-/** What of a command line names files. */
+/** The parts of a command line that name files. */
 export interface FileArguments {
   readonly elf?: string | undefined;
   readonly remote?: string | undefined;
@@ -19,13 +19,13 @@ export interface FileArguments {
   readonly command?: readonly string[] | undefined;
 }
 
-/** Where the trace goes that no -o names. The one before it is kept. */
+/** The trace file if no -o names one. The old trace there is kept. */
 export const defaultTrace = { path: 'rsptrace.pftrace', keepAs: '.old' } as const;
 
 interface NamedFile {
   /** As a message names it: `-o out.json`, `the ELF k.elf`. */
   readonly name: string;
-  /** What identifies the file, whatever its name; undefined for what cannot be destroyed by a write: devices. */
+  /** Identifies the file, whatever its name; undefined for what a write cannot destroy: devices. */
   readonly identity: string | undefined;
 }
 
@@ -37,8 +37,8 @@ interface Output extends NamedFile {
 const MOST_LINKS = 40;
 
 /**
- * Throws `OUTPUT_IS_INPUT` where writing would destroy what is read, `OUTPUT_TWICE` where two outputs would destroy each other.
- * `found`: what is read besides, such as a debug file.
+ * Throws `OUTPUT_IS_INPUT` if a write would destroy what is read, `OUTPUT_TWICE` if two outputs would destroy each
+ * other. `found`: other inputs, such as a debug file.
  */
 export function checkFiles(args: FileArguments, found: readonly string[] = []): void {
   const outputs = outputsOf(args);
@@ -91,12 +91,15 @@ function remoteFile(remote: string | undefined): string | undefined {
     const address = parseRemote(remote);
     return address.kind === 'tcp' ? undefined : address.path;
   } catch {
-    // It names no file, and the command will say what is wrong with it.
+    // It names no file, and the command will report the error.
     return undefined;
   }
 }
 
-/** What a word of QEMU's command line may name: `disk.img`, `file=disk.img,if=virtio`, `file:out`. Commas in names are doubled. */
+/**
+ * What a word of QEMU's command line may name: `disk.img`, `file=disk.img,if=virtio`, `file:out`. Commas in names are
+ * doubled.
+ */
 function filesInWord(word: string): string[] {
   const parts = word.split(/(?<!,),(?!,)/).map((part) => part.replaceAll(',,', ','));
   return [word, ...parts.flatMap((part) => [part, part.replace(/^[^=]*=/, ''), part.replace(/^[^:]*:/, '')])].filter(
@@ -110,7 +113,7 @@ function streams(args: FileArguments): Output[] {
     const identity = streamIdentity(fd);
     return identity === undefined ? [] : [{ option: undefined, name, identity }];
   };
-  // With --svg=FILE nothing else is written to stdout: --svg=/dev/stdout is how to send it there.
+  // With --svg=FILE nothing else is written to stdout, so --svg=/dev/stdout sends it there.
   return [...(args.svg ? [] : one(1, 'standard output')), ...one(2, 'standard error')];
 }
 
@@ -133,7 +136,7 @@ function identityOf(path: string): string | undefined {
     const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
     return stat ? identity(stat) : finalPath(path);
   } catch {
-    // A folder on the way that cannot be searched, or is no folder: opening it will say so.
+    // A folder on the way cannot be searched, or is no folder: opening will report the error.
     return finalPath(path);
   }
 }
@@ -142,7 +145,7 @@ function identity(stat: BigIntStats): string | undefined {
   return stat.isCharacterDevice() ? undefined : `${stat.dev}:${stat.ino}`;
 }
 
-/** Where a file that is not there would be made: links are followed, also one that leads nowhere yet. */
+/** Where a missing file would be created: links are followed, also one whose target is missing. */
 function finalPath(path: string): string {
   let at = resolve(path);
   for (let hops = 0; hops < MOST_LINKS; hops++) {

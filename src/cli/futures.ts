@@ -2,7 +2,7 @@ import { RsptraceError } from '../base/errors.js';
 import type { FileHead } from '../base/file-head.js';
 import { silent } from '../base/logger.js';
 import { jsonLine, textLines } from '../base/visible.js';
-// By file: a command that answers at once loads no more than it needs.
+// Single files are imported: a command that answers at once loads no more than it needs.
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import type { FutureSet, FutureType } from '../futures/index.js';

@@ -1,10 +1,10 @@
 import type { Logger } from '../base/logger.js';
-// By file: a command that answers at once loads no more than it needs.
+// Single files are imported: a command that answers at once loads no more than it needs.
 import { ElfFile } from '../elf/index.js';
 import { checkFiles, type FileArguments } from './files.js';
 import { type DebugFileArguments, debugFilesOf } from './options.js';
 
-/** The program that a command is about; no output is its debug file. Throws as `ElfFile.open` and {@link checkFiles}. */
+/** The program of a command. No output may be its debug file. Throws as `ElfFile.open` and {@link checkFiles}. */
 export async function openElf(
   args: FileArguments & DebugFileArguments & { readonly elf: string },
   logger: Logger,

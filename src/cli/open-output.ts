@@ -7,14 +7,17 @@ import { abandon, type OpenedFile, openLocked } from '../base/locked-file.js';
 export interface Output {
   readonly option: string;
   readonly path: string;
-  /** What it is for, as in `the console cannot be kept in ...`, and the code of that error. */
+  /** Its purpose, as in `the console cannot be kept in ...`, and the code of that error. */
   readonly failure: { readonly code: ErrorCode; readonly sentence: string };
-  /** What an older file has to be, unless `isForced`; undefined where anything may be overwritten. */
+  /** The kind that an older file must have, unless `isForced`; undefined if anything may be overwritten. */
   readonly replaces?: { readonly what: string; readonly is: (head: FileHead) => boolean } | undefined;
   readonly isForced?: boolean;
 }
 
-/** Opens a file that an option names, locked and emptied. Throws `OUTPUT_EXISTS`, `OUTPUT_IN_USE`, and the output's own code. */
+/**
+ * Opens a file that an option names, locked and emptied. Throws `OUTPUT_EXISTS`, `OUTPUT_IN_USE`, and the output's
+ * own code.
+ */
 export function openOutput(output: Output): number {
   const { path } = output;
   let opened: OpenedFile | undefined;
@@ -41,7 +44,7 @@ export function writeOutput(output: Output, text: string): void {
   }
 }
 
-/** Every byte: a write may take a part. Throws what the system says. */
+/** Writes every byte, because one write may take a part only. Throws the system's error. */
 export function writeAll(fd: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
 }

@@ -60,7 +60,7 @@ export function debugFilesOf(args: DebugFileArguments): DebugFileOptions {
   return { debugFile: args['debug-file'], debugDirs: args['debug-dir'] };
 }
 
-/** What every command at a stub takes, beside the stub. */
+/** Options of every command at a stub, in addition to the stub. */
 export interface CommonArguments extends DebugFileArguments {
   readonly timeout: number;
   readonly 'record-wire': string | undefined;
@@ -227,7 +227,7 @@ function engineOptions<T>(args: Argv<T>) {
     });
 }
 
-/** `.pftrace (Perfetto): timelines of harts, ...`, of each format that a trace can have. */
+/** `.pftrace (Perfetto): timelines of harts, ...`, for each format that a trace can have. */
 function formatTexts(): string[] {
   return formats.map(({ extensions, name, about }) => `${extensions[0]} (${name}): ${about}`);
 }
@@ -257,7 +257,7 @@ export function reconnectOption<T>(args: Argv<T>) {
   });
 }
 
-/** The file of --record-wire, opened before anything else happens: a wrong path costs nothing. */
+/** The file of --record-wire. It is opened first, so that a wrong path costs nothing. */
 export function wireRecorder(args: CommonArguments, logger: Logger, launches = false): WireRecorder | undefined {
   const path = args['record-wire'];
   if (path === undefined) return undefined;
@@ -271,7 +271,7 @@ function isWireRecording({ bytes }: FileHead): boolean {
   return Buffer.from(bytes.subarray(0, 64)).toString('latin1').startsWith('{"rsptrace_wire":');
 }
 
-/** An option that is given twice: the last one holds. */
+/** An option that is given twice: the last value counts. */
 export function last<T>(value: T | readonly T[]): T {
   return Array.isArray(value) ? (value.at(-1) as T) : (value as T);
 }

@@ -8,25 +8,31 @@ import { RsptraceError } from '../base/errors.js';
 import { endingSignals } from './ending-signals.js';
 import { watch } from './watchdog.js';
 
-/** A QEMU of our own: frozen at its first instruction, its stub on a unix socket that nobody else can take. */
+/**
+ * A QEMU that rsptrace started: frozen at its first instruction, its stub on a unix socket that no other program can
+ * take.
+ */
 export interface Qemu extends Disposable {
   readonly socket: string;
   readonly process: ChildProcess;
-  /** Resolves when it has ended, with what a shell would say of it. */
+  /** Resolves when it has ended, with the status that a shell would report. */
   readonly ended: Promise<{ readonly status: number | null; readonly signal: string | null; readonly text: string }>;
   readonly running: boolean;
-  /** The last that it has written to stderr. */
+  /** The last lines that it has written to stderr. */
   readonly lastLines: readonly string[];
-  /** Until this is called a signal to us ends QEMU too: nobody else knows of it, and it would stand frozen for ever. */
+  /**
+   * Until this is called a signal to rsptrace also ends QEMU, because it would stay frozen for ever, unknown to
+   * anybody.
+   */
   keepAtSignals(): void;
 }
 
 export interface QemuOptions {
-  /** It runs on when we are killed. */
+  /** It runs on if rsptrace is killed. */
   readonly outlives: boolean;
 }
 
-/** Of what QEMU says on stderr, so many bytes are kept, and so many lines told should it end too early. */
+/** How many bytes of QEMU's stderr are kept, and how many lines are shown if it ends too early. */
 const mostSaid = 2000;
 const linesTold = 3;
 
@@ -34,8 +40,8 @@ const linesTold = 3;
 const socketPathMax = 107;
 
 /**
- * Starts `command` with `-S` and a gdb chardev added. Its console is handed to `onConsole`; what it writes to stderr passes through.
- * It runs in a process group of its own, so that Ctrl-C ends the recording and not the guest.
+ * Starts `command` with `-S` and a gdb chardev added. Its console goes to `onConsole`; its stderr passes through. It
+ * runs in a process group of its own, so that Ctrl-C ends the recording and not the guest.
  * @throws RsptraceError `RUN_NO_COMMAND`, `RUN_NOT_FOUND`, `RUN_HAS_STUB`
  */
 export async function startQemu(
@@ -68,7 +74,7 @@ export async function startQemu(
   // In QEMU's option syntax a comma is written twice.
   const chardev = `socket,path=${socket.replaceAll(',', ',,')},server=on,wait=off,id=rsptrace`;
   const console = new ConsolePipe(join(folder, 'console'), onConsole);
-  // Before there is a child: a signal that comes meanwhile waits until this function does.
+  // Before there is a child: a signal that comes meanwhile waits until this function returns.
   const onSignal = (signal: NodeJS.Signals): void => {
     keepAtSignals();
     child.kill('SIGKILL');
@@ -139,8 +145,8 @@ export async function startQemu(
 }
 
 /**
- * What QEMU writes to stdout, through a real pipe. Node's own would be a socket, whose buffer takes but a few hundred of the
- * single bytes that a UART writes: the guest then spins until we have read, and no two runs are alike.
+ * Reads QEMU's stdout through a real pipe. Node would use a socket, whose buffer takes only a few hundred of the
+ * single bytes that a UART writes. Then the guest would spin until rsptrace has read, and no two runs would be alike.
  */
 class ConsolePipe {
   readonly writeEnd: number;
@@ -158,7 +164,7 @@ class ConsolePipe {
     this.#closed = new Promise((resolve) => this.#reader.once('close', () => resolve()));
   }
 
-  /** Everything that was written has been handed on; call it when no other process writes any more. */
+  /** Resolves when everything that was written has been passed on; call it when no other process writes any more. */
   drained(): Promise<void> {
     if (this.#open) closeSync(this.writeEnd);
     this.#open = false;

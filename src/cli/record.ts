@@ -16,9 +16,9 @@ export interface RecordArguments extends RecordingArguments {
 const reconnectMs = 10_000;
 const pauseMs = 200;
 
-/** `rsptrace --remote ADDR kernel.elf`: records at a stub that somebody else started. Gives the exit status. */
+/** `rsptrace --remote ADDR kernel.elf`: records at a stub that was started elsewhere. Gives the exit status. */
 export async function recordRemote(args: RecordArguments): Promise<number> {
-  // Before the program is read, which takes its time.
+  // Before the program is read, because that takes time.
   const remote = parseRemote(args.remote);
   return withRecording(args, async (prepared) => {
     using wire = wireRecorder(args, prepared.logger);
@@ -32,7 +32,7 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
     // A recording of the wire has no target that could still be there.
     const reconnect = args.reconnect && remote.kind !== 'replay' ? () => openAgain(open) : undefined;
     return await atTarget(open, async ({ session, recordingBegins }) => {
-      // What `rsptrace run` has recorded is played back to what it asked.
+      // A recording of `rsptrace run` is played back to the requests of that command.
       const resetVector = wasLaunched(remote)
         ? await ResetVector.find(session, prepared.program.arch, prepared.logger)
         : undefined;
@@ -48,7 +48,7 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
   });
 }
 
-/** Tries until the stub answers: it may not have noticed yet that the link is broken. */
+/** Tries until the stub answers, because it may not have noticed yet that the link is broken. */
 async function openAgain(open: () => Promise<Session>): Promise<Session> {
   const deadline = performance.now() + reconnectMs;
   for (;;) {

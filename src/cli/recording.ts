@@ -22,7 +22,7 @@ import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
 
-/** A recording about to begin: the program is understood and the trace file is open, the target not yet touched. */
+/** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
   readonly args: RecordingArguments;
   readonly logger: Logger;
@@ -36,7 +36,7 @@ export interface Prepared {
   readonly sink: TraceSink;
 }
 
-/** Prepares, then does `body`; should that fail before anything is recorded, no empty trace file is left behind. */
+/** Prepares, then runs `body`. If that fails before anything is recorded, no empty trace file is left behind. */
 export async function withRecording(
   args: RecordingArguments,
   body: (prepared: Prepared) => Promise<number>,
@@ -56,7 +56,7 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
   const logger = createLogger(args.log);
   const program = await prepare(args.elf, specs, logger, debugFilesOf(args));
   checkFiles(args, program.elf.debugFiles);
-  // What cannot be had by any engine is refused before anything is touched.
+  // What no engine can provide is refused before anything is changed.
   enginePlan(program, planWishes(args, program));
   const given = givenScratchOf(args, program.elf);
   const until = untilOf(args, program);
@@ -72,13 +72,13 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
   };
 }
 
-/** The file of -o. Where none is named, the trace before it is kept. */
+/** The file of -o. If none is named, the old trace is kept. */
 function openOutputTrace({ output, force }: RecordingArguments): TraceSink {
   const keepAs = output === defaultTrace.path ? defaultTrace.keepAs : undefined;
   return openTrace(output, { lock: warn, onlyTraces: !force, keepAs });
 }
 
-/** What would be probed, and how: touches neither the target nor a trace file. */
+/** Shows what would be probed, and how; uses neither the target nor a trace file. */
 async function dryRun(args: RecordingArguments): Promise<number> {
   const program = await prepare(args.elf, args.probe.map(parseProbe), createLogger(args.log), debugFilesOf(args));
   const options = enginePlan(program, planWishes(args, program));
@@ -98,7 +98,7 @@ function merged(objects: readonly object[]): object {
   return Object.fromEntries(objects.flatMap((each) => Object.entries(each)));
 }
 
-/** What the probes of a kind have come to; undefined where none asks for it. */
+/** The resolved probes of a kind; undefined if none asks for it. */
 function foundOf(program: Program, kind: ProbeKind): Found | undefined {
   return program.kinds.find((each) => each.kind === kind)?.found;
 }
@@ -131,7 +131,7 @@ interface SessionOptions {
   readonly reconnect?: (() => Promise<Session>) | undefined;
   /** See `RecordOptions`. */
   readonly nanosPerInstruction?: number | undefined;
-  /** Told which signal ends the recording. */
+  /** Called with the signal that ends the recording. */
   readonly onSignal?: (signal: NodeJS.Signals) => void;
 }
 
@@ -183,7 +183,7 @@ export async function recordSession(
   }
 }
 
-/** The table, or the JSON object; and the error that cut it short, if one did. Gives the exit status. */
+/** The table, or the JSON object; and the error that ended it early, if one did. Gives the exit status. */
 export function report(
   { args, program, reports }: Prepared,
   recording: Recording,

@@ -26,7 +26,10 @@ const lastWordsMs = 1000;
 /** How long a QEMU that was asked to end may take, in milliseconds. */
 const endMs = 3000;
 
-/** `rsptrace run kernel.elf -- qemu-system-...`: starts QEMU, records from its first instruction. Gives the exit status. */
+/**
+ * `rsptrace run kernel.elf -- qemu-system-...`: starts QEMU, records from its first instruction. Gives the exit
+ * status.
+ */
 export function recordRun(args: RunArguments): Promise<number> {
   return withRecording(args, async (prepared) => {
     const commandLine = await linuxStart(args.command);
@@ -64,11 +67,11 @@ export function recordRun(args: RunArguments): Promise<number> {
         signalled = name;
       },
     });
-    // At a SIGTERM or SIGHUP nobody is there any more who could end it by a second one.
+    // After a SIGTERM or SIGHUP no user is there who could end it by a second one.
     const runsOn = args['keep-running'] || (recording.end === 'interrupted' && signalled === 'SIGINT');
     const endedByUs = await finish(qemu, recording, runsOn);
     const { signal, text } = await qemu.ended;
-    // What we have to say begins a line of its own.
+    // Messages of rsptrace begin a line of their own.
     if (inLine) shown.write('\n');
     const exit = { exit: text };
     if (recording.end !== 'guest-ended' || signal === null || endedByUs) return report(prepared, recording, exit);
@@ -77,7 +80,7 @@ export function recordRun(args: RunArguments): Promise<number> {
   });
 }
 
-/** QEMU says in its name what it emulates. Throws `ARCH_MISMATCH`. */
+/** QEMU's program name says what it emulates. Throws `ARCH_MISMATCH`. */
 function verifyEmulator(program: string, arch: string): void {
   const emulated = /^qemu-system-(\w+)$/.exec(basename(program))?.[1];
   if (emulated === undefined || emulated === arch) return;
@@ -86,7 +89,10 @@ function verifyEmulator(program: string, arch: string): void {
   });
 }
 
-/** What is asked of QEMU before the guest runs; where that fails since QEMU has ended, its end is told. Throws `RUN_EXITED`. */
+/**
+ * Requests to QEMU before the guest runs. If one fails because QEMU has ended, the error says so. Throws
+ * `RUN_EXITED`.
+ */
 async function orDied<T>(qemu: Qemu, program: string, asked: Promise<T>): Promise<T> {
   try {
     return await asked;
@@ -126,7 +132,10 @@ async function connectTo(
   return Promise.race([session, early]);
 }
 
-/** After the recording: a guest that ended takes QEMU along; one that `runsOn` does so until Ctrl-C. True when it was ended here. */
+/**
+ * After the recording: if the guest ended, QEMU is ended too. If it `runsOn`, it does so until Ctrl-C. Returns true
+ * if it was ended here.
+ */
 async function finish(qemu: Qemu, recording: Recording, runsOn: boolean): Promise<boolean> {
   let endedByUs = false;
   const kill = (signal: NodeJS.Signals): void => {

@@ -1,9 +1,9 @@
 import type { Progress } from '../recorder/index.js';
 
-/** So long a guest may run without a hit before that is told, in milliseconds. */
+/** How long a guest may run without a hit before a message says so, in milliseconds. */
 const silentMs = 5000;
 
-/** Says once, after some seconds in which no probe was hit, what is known of why. */
+/** Says once, after some seconds without a hit, what is known about the reason. */
 export class Silence {
   #timer: NodeJS.Timeout | undefined;
 

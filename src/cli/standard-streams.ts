@@ -1,17 +1,18 @@
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { ExitCode, errorText } from './failure.js';
 
-/** What becomes of the exit status when stdout could not be written. */
+/** The exit status if stdout could not be written. */
 let statusWithout: number = ExitCode.failed;
 
-/** From here on, what is on stdout tells of a recording that is kept. */
+/** From here on, stdout describes a recording that is kept. */
 export function recordsBesideStdout(): void {
   statusWithout = ExitCode.cutShort;
 }
 
 /**
- * A stdout that cannot be written (a full disk) is told once, in one sentence and by the exit status. The command goes on: a
- * recording is not lost with its table. A reader that has gone away (`rsptrace ... | head`) is no error.
+ * A stdout that cannot be written (a full disk) is reported once, in one sentence and by the exit status. The command
+ * goes on, so that a recording is not lost with its table. A reader that has gone away (`rsptrace ... | head`) is no
+ * error.
  */
 export function watchStandardStreams(): void {
   let failed = false;
@@ -26,7 +27,7 @@ export function watchStandardStreams(): void {
       ),
     );
   });
-  // There is nowhere left to tell it.
+  // No stream is left for the message.
   process.stderr.on('error', () => {});
   process.on('exit', (status) => {
     if (failed && status === ExitCode.recorded) process.exitCode = statusWithout;

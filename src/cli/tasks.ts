@@ -91,7 +91,7 @@ interface Linked {
   readonly logger: Logger;
 }
 
-/** Prints the tasks that `memory` holds, `dead` stacks and what runs left out. */
+/** Prints the tasks in `memory`, without `dead` stacks and running Futures. */
 type Look = (
   program: Understood,
   memory: MemoryReader,
@@ -127,7 +127,7 @@ async function lookAtTarget(
   return ExitCode.recorded;
 }
 
-/** Of a dump that is another program's, or of other memory. */
+/** For a dump of another program, or of other memory. */
 function nothingRead({ core, elf }: TasksArguments): RsptraceError {
   const where = core === undefined ? 'the target' : core;
   return new RsptraceError('MEMORY_MISSING', `nothing of the memory that ${elf} writes to can be read in ${where}`, {
@@ -141,7 +141,7 @@ function mebibytes(bytes: number): string {
 }
 
 /**
- * The program's memory, as a hart sees it that runs the program, or another program in an address space that has this one too.
+ * The program's memory, as a hart sees it that runs this program, or another one in an address space with this one.
  * @throws RsptraceError `PROGRAM_NOT_SEEN`
  */
 async function memoryOf(elf: ElfFile, harts: readonly HartStack[]): Promise<MemoryReader> {

@@ -40,7 +40,7 @@ export async function showTrampolines(args: DoctorArguments): Promise<number> {
   return ExitCode.recorded;
 }
 
-/** What tells a program that an operating system loads: the path of its dynamic linker (gABI, chapter 5). */
+/** Marks a program that an operating system loads: the path of its dynamic linker (gABI, chapter 5). */
 const PT_INTERP = 3;
 
 function fromElf(args: DoctorArguments, program: Program): TrampolineReport {
@@ -52,7 +52,7 @@ function fromElf(args: DoctorArguments, program: Program): TrampolineReport {
   return examineTrampolines({ elf, arch, plan }, madeUpScratch(elf, planEngines(plan), why, given?.address));
 }
 
-/** Laid out where a recording would. The target stands meanwhile; nothing of the code is written. */
+/** At the places that a recording would use. The target is stopped meanwhile; no code is written. */
 function fromTarget(args: DoctorArguments, remote: string, linked: Program, logger: Logger): Promise<TrampolineReport> {
   const open = (): Promise<Session> =>
     connect(remote, {

@@ -14,7 +14,7 @@ export interface TypesArguments extends DebugFileArguments {
   readonly json: boolean;
 }
 
-/** More of them than anybody reads. */
+/** More than anybody reads. */
 const MAX_MATCHES = 200;
 
 /** `rsptrace types kernel.elf TYPE`: a type's layout. Gives the exit status. */
@@ -62,7 +62,7 @@ function bytes(size: number | undefined): string {
   return size === undefined ? 'size unknown' : size === 1 ? '1 byte' : `${size} bytes`;
 }
 
-/** A type as text: a line a member, `offset  size  name: type`, in the order in which they lie. */
+/** A type as text: one line per member, `offset  size  name: type`, in the order of their places. */
 export function typeText(type: DescribedType): string {
   const align = type.align === undefined ? '' : `, align ${type.align}`;
   const place = type.file === undefined ? '' : `  ${type.file}${type.line === undefined ? '' : `:${type.line}`}`;
@@ -121,7 +121,7 @@ function valuesText(values: DescribedType['variants'][number]['values']): string
     .join(', ');
 }
 
-/** Small numbers as people write them, niches in hex. */
+/** Small numbers in decimal, niches in hex. */
 function numberText(value: bigint): string {
   return value < 0x1_0000n ? value.toString() : hex(value);
 }

@@ -1,4 +1,5 @@
-// What yargs 18 says of a command line, as one sentence in our words. Its messages: yargs/locales/en.json, completed in build/lib/validation.js.
+// What yargs 18 says about a command line, as one sentence in rsptrace's words. Its messages: yargs/locales/en.json,
+// completed in build/lib/validation.js.
 import { RsptraceError } from '../base/errors.js';
 
 const sentences: readonly [RegExp, (found: RegExpExecArray) => string][] = [
@@ -33,7 +34,7 @@ const sentences: readonly [RegExp, (found: RegExpExecArray) => string][] = [
   ],
 ];
 
-/** An error for what yargs `said` of a command line that `checkWords` has let pass. */
+/** An error for the message `said` of yargs about a command line that `checkWords` has accepted. */
 export function usageError(said: string): RsptraceError {
   const hint = /^Missing required arguments?: remote/.test(said)
     ? 'give --remote :1234, host:1234 or a socket path, or start QEMU with `rsptrace run`'

@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
 
 /**
- * Has a process ended when we end without having called `dismiss`, however that comes: SIGKILL too. A shell of its own session waits for a line on a
- * pipe whose other end nobody but us has; what it gets when we are gone is the end of the file.
+ * Ends a process when rsptrace ends without a call of `dismiss`, in whatever way: SIGKILL too. A shell with a session
+ * of its own waits for a line on a pipe. Only rsptrace has the pipe's other end. When rsptrace is gone, the shell
+ * reads the end of the file.
+ *
  * @param folder removed then too
  */
 export function watch(pid: number, folder: string): { dismiss(): void } {
@@ -11,7 +13,7 @@ export function watch(pid: number, folder: string): { dismiss(): void } {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   });
-  // Where there is no shell nobody watches.
+  // Without a shell there is no watchdog.
   shell.on('error', () => {});
   shell.stdin.on('error', () => {});
   shell.unref();

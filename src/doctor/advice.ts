@@ -13,12 +13,12 @@ type Findings = Omit<Diagnosis, 'advice'>;
 
 /** PacketSize, in bytes, below which reads come in many pieces. */
 const smallPackets = 1024;
-/** A round trip, in microseconds, from which on the wire is what costs. */
+/** A round trip, in microseconds, from which on the wire is the main cost. */
 const slowWireUs = 1000;
-/** OpenOCD's own poll makes about ten of it. */
+/** Fewer hits per second are slow: OpenOCD's own poll allows about ten. */
 const slowHits = 30;
 
-/** Everything that could be better, what matters most first. */
+/** Everything that could be better, the most important first. */
 export function adviceFor(found: Findings): Advice[] {
   return [...slowDownAdvice(found), ...programAdvice(found), ...stubAdvice(found), ...guestAdvice(found)];
 }

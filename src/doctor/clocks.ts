@@ -6,7 +6,7 @@ import type { ClockInfo } from '../trace/index.js';
 
 /** A clock that can be read now. */
 export interface UsableClock extends ClockInfo {
-  /** As `--clock` names it. */
+  /** Its name for `--clock`. */
   readonly option: ClockName;
   /** The one that `--clock auto` would take now. */
   readonly chosen: boolean;

@@ -25,13 +25,13 @@ export interface Diagnosis {
   readonly server: Server;
   readonly session: Session;
   readonly abilities: StubAbilities;
-  /** How many hardware breakpoints there are; undefined where there is no end of them, or none. */
+  /** How many hardware breakpoints there are; undefined if there is no limit, or there are none. */
   readonly hardware: number | undefined;
-  /** The target's architecture, where it is one that can be traced. */
+  /** The target's architecture, if it can be traced. */
   readonly arch: Architecture | undefined;
   /** The guest was never started. */
   readonly fresh: boolean;
-  /** At most 64 of them are looked at. */
+  /** At most 64 of them are examined. */
   readonly harts: readonly HartReport[];
   readonly hartCount: number;
   readonly clocks: readonly UsableClock[];
@@ -58,11 +58,11 @@ export interface ExamineOptions {
 }
 
 const mostHarts = 64;
-/** Harts whose pcs are looked at when the guest is interrupted. */
+/** How many harts' pcs are read when the guest is interrupted. */
 const sampledHarts = 8;
 
 /**
- * Finds out what a stub and its target are and can do, and how fast. The target stands before and after it. Where it
+ * Finds out what a stub and its target are and can do, and how fast. The target is stopped before and after it. If it
  * may, it runs for about a second, with breakpoints that are all removed at the end.
  */
 export async function examine(options: ExamineOptions): Promise<Diagnosis> {
@@ -114,7 +114,7 @@ export async function examine(options: ExamineOptions): Promise<Diagnosis> {
       }
     }
   }
-  // Firmware and kernel set clocks up: a recording chooses at its first hit.
+  // Firmware and kernel set clocks up, so a recording chooses at its first hit.
   if (fresh && arch && session.state.kind === 'idle' && hits.ranMs > 0) {
     clocks = await usableClocks(session, arch, options.timebaseHz);
   }
@@ -158,8 +158,8 @@ async function hartReports(
 }
 
 /**
- * Where the guest may pass: its probes, else its functions. Only where the ELF's code is loaded. Elsewhere loading
- * would overwrite a trap instruction, and taking it out would overwrite the code. QEMU's translator writes none.
+ * Places that the guest may pass: its probes, else its functions. Only if the ELF's code is loaded. Elsewhere loading
+ * would overwrite a trap instruction, and removing the trap would overwrite the code. QEMU's translator writes none.
  */
 function placesFor({ elf, addresses }: Subject, { same }: ProgramReport, server: Server): readonly Addr[] {
   const translated = server.name === 'qemu-system' && server.accelerator !== 'kvm';

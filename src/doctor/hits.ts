@@ -2,7 +2,7 @@ import { type Addr, addr } from '../base/addr.js';
 import { type GuestRun, pcsNow, type RunContext, runGuest } from './runs.js';
 import type { Server } from './stub.js';
 
-/** How many stops a second there can be, as a recording makes them. */
+/** How many stops per second are possible, made as a recording makes them. */
 export interface HitRate {
   readonly address: Addr;
   readonly hits: number;
@@ -22,11 +22,11 @@ export interface HitReport {
 }
 
 export interface HitPlaces {
-  /** Where probes go, or other functions' first instructions: tried first, all at once. */
+  /** Places of probes, or other functions' first instructions: tried first, all at once. */
   readonly wanted: readonly Addr[];
   /** The first instruction of the function around an address. */
   readonly functionAt: (pc: Addr) => Addr | undefined;
-  /** The guest was never started: it is not yet where its probes are. */
+  /** The guest was never started: it has not reached its probes yet. */
   readonly fresh: boolean;
   /** Ids, as far as they are looked at. */
   readonly harts: readonly string[];
@@ -36,19 +36,19 @@ export interface HitPlaces {
 const mostPlaces = 32;
 const samples = 5;
 const sampleMs = 15;
-/** A run for a hit ends soon after the first; a busy host may need so long for it, in milliseconds. */
+/** A run for a hit ends soon after the first hit; on a busy host the first may take this long, in milliseconds. */
 const findMs = { fresh: 1500, running: 500 };
 const tailMs = 60;
-/** Where the first does not bring two hits, the second. */
+/** The second is used if the first does not bring two hits. */
 const measures = [
   { ms: 400, hits: 400 },
   { ms: 1500, hits: 50 },
 ];
 
 /**
- * Looks for an address that the guest passes often, and measures how many hits a second there are at it. Places that
- * are wanted are tried first; else functions, and single instructions, that the guest was seen in when it was
- * interrupted a few times. In all about a second.
+ * Searches for an address that the guest passes often, and measures how many hits per second there are at it. Wanted
+ * places are tried first. Then functions, and single instructions, in which the guest was found when it was
+ * interrupted a few times. About a second in all.
  */
 export async function hitRate(context: RunContext, places: HitPlaces): Promise<HitReport> {
   let ranMs = 0;
@@ -59,7 +59,7 @@ export async function hitRate(context: RunContext, places: HitPlaces): Promise<H
     ended ||= !done.stands;
     return done;
   };
-  /** `passed`: what it came past in the run that may have been its last. */
+  /** `passed`: what it passed in the run that may have been its last. */
   const over = (during: string, passed: GuestRun['hits']): string | undefined => {
     if (!ended) return context.signal.aborted ? 'interrupted' : undefined;
     return `the guest ended after it had run for ${Math.ceil(ranMs)} ms, ${during} (${passedText(passed)}), so no rate can be told`;
@@ -116,14 +116,14 @@ function passedText(passed: GuestRun['hits']): string {
   return `hits until then: ${total}, places: ${passed.size}`;
 }
 
-/** What a run tells of the rate at an address; undefined where it was passed only once. */
+/** The rate at an address by one run; undefined if the address was passed only once. */
 function rateOf(address: Addr, { hits: passed, tookMs, ranMs }: GuestRun): HitReport['rate'] {
   const hits = passed.get(address) ?? 0;
   if (hits < 2) return undefined;
   return { address, hits, perSecond: (hits * 1000) / tookMs, guestUs: (ranMs * 1000) / hits };
 }
 
-/** Why the guest had better not be let run: nothing could stop it again. */
+/** Why the guest should not be run: nothing could stop it again. */
 export function whyUnstoppable({ session }: RunContext, server: Server): string | undefined {
   if (server.name === 'qemu-user') return 'QEMU in user mode hears no interrupt while its program runs';
   return session.interruptWay === 'never'

@@ -16,13 +16,13 @@ import { type CodeCheck, verifyArchitecture, verifyCode } from '../facts/index.j
 import { isProcess, type Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 
-/** The program that is said to run there, with the addresses that it has there. */
+/** The named program, with its addresses in the target. */
 export interface Subject {
   readonly elf: ElfFile;
   readonly arch: Architecture;
   /** Where probes go, in ascending order. */
   readonly addresses: readonly Addr[];
-  /** What is known of each probe's engine before the target is. */
+  /** What is known about each probe's engine before the target is known. */
   readonly plan: EnginePlanOptions | undefined;
   /** Why nothing is probed. */
   readonly noProbes: RsptraceError | undefined;
@@ -39,13 +39,13 @@ export interface ProgramReport {
   readonly compared: number;
   /** Of these, not loaded (yet). */
   readonly absent: number;
-  /** Of these, where other code is, although the program may run in another address space. */
+  /** Those with other code, although the program may run in another address space. */
   readonly elsewhere: number;
-  /** What keeps a recording from beginning. */
+  /** What prevents a recording. */
   readonly problem: RsptraceError | undefined;
   readonly noProbes: RsptraceError | undefined;
   readonly probes: readonly ProbeFact[];
-  /** Memory for trampolines, or why there is none; undefined where no probe can use it. */
+  /** Memory for trampolines, or why there is none; undefined if no probe can use it. */
   readonly scratch: ScratchReport | undefined;
   /** Places with the same code as in the ELF. */
   readonly same: readonly Addr[];
@@ -60,8 +60,8 @@ export type ScratchReport =
 const emptyFrames = 100;
 
 /**
- * Compares the program with the target, chooses its probes' engines and looks for scratch memory, which a process maps
- * and lets go again.
+ * Compares the program with the target, chooses its probes' engines and searches scratch memory, which is freed again
+ * in a process.
  */
 export async function examineProgram(
   session: Session,

@@ -1,5 +1,6 @@
-// How fast the guest gets on, told by what it counts itself: words of its own statics that only ever grow, or the
-// instructions that QEMU counts under -icount. Read while it stands, so that nothing stops it while it runs.
+// How fast the guest makes progress, by what it counts itself: words of its own statics that only ever grow, or the
+// instructions that QEMU counts under -icount. They are read while the guest is stopped, so that nothing stops it
+// while it runs.
 
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
@@ -35,7 +36,7 @@ const nearBytes = 64;
 const mostCounters = 64;
 const word = 4;
 
-/** Instructions, where the stub's own count of them stands still while the guest stands: under QEMU's -icount. */
+/** Instructions, if the stub's own count of them does not change while the guest is stopped: under QEMU's -icount. */
 export async function instructionMeter(session: Session, arch: Architecture): Promise<Meter | undefined> {
   const counter = arch.systemRegisters?.instructionCounter;
   if (counter === undefined || session.target.register(counter) === undefined) return undefined;
@@ -55,8 +56,8 @@ export async function instructionMeter(session: Session, arch: Architecture): Pr
 }
 
 /**
- * Words of the program's statics that grew in each of the intervals that `next` lets pass. Undefined when there are
- * none, or the statics cannot be read at this stop. `next` gives false when the guest has ended.
+ * Words of the program's statics that grew in each interval of `next`. Undefined if there are none, or if the statics
+ * cannot be read at this stop. `next` returns false if the guest has ended.
  */
 export async function staticsMeter(
   session: Session,
@@ -106,7 +107,9 @@ export async function staticsMeter(
   };
 }
 
-/** Statics with a size, small enough to be a counter or a few; near ones together, and not too many bytes in all. */
+/**
+ * Statics with a size, small enough for one counter or a few. Near ones are joined; their total of bytes is limited.
+ */
 function staticSpans(elf: ElfFile): Span[] {
   const spans: { start: Addr; length: number }[] = [];
   let total = 0;
@@ -145,9 +148,7 @@ function growth(views: readonly DataView[], offset: number): number[] {
     .map((view, i) => (view.getUint32(offset, true) - (views[i]?.getUint32(offset, true) ?? 0)) >>> 0);
 }
 
-/**
- * It grew each time, by no accident, and alike: the host may have let the guest run more or less.
- */
+/** It grew each time, not by chance, and about equally: the host may have let the guest run more or less. */
 function isCounting(grown: readonly number[]): boolean {
   const [least, largest] = [Math.min(...grown), Math.max(...grown)];
   return least >= 10 && largest < 2 ** 31 && largest < 100 * least;

@@ -25,7 +25,7 @@ const shownHarts = 8;
 const shownReasons = 6;
 const titleWidth = 10;
 
-/** One page for a person. `probes`: the table of engines, where it is wanted. */
+/** One page for the user. `probes`: the table of engines, if it is wanted. */
 export function diagnosisText(found: Diagnosis): string {
   const sections: [string, readonly string[]][] = [
     ['stub', stubLines(found)],
@@ -87,7 +87,7 @@ function targetLines({ session, harts, hartCount, fresh, elf }: Diagnosis): stri
 function hartLine({ id, name, pc, mode, paging }: HartReport, place: string | undefined): string {
   const root = paging?.root === undefined ? '' : `, root ${hex(paging.root)}`;
   const sees = paging === undefined ? '' : `, paging ${paging.scheme}${root}`;
-  // QEMU adds what a hart does, which is to stand while this is asked.
+  // QEMU adds what a hart does, which is always "stopped" now.
   const called = name?.replace(/\s*\[.*\]$/, '') || id;
   return `${called}: pc ${pc === undefined ? '?' : hex(pc)}${place === undefined ? '' : ` ${place}`}${mode === undefined ? '' : `, ${mode}`}${sees}`;
 }
@@ -141,7 +141,7 @@ function programSections(program: ProgramReport): [string, string[]][] {
     const free = probes.filter(({ engine }) => engine === 'target').length;
     lines.push(`${probes.length}: ${free} without stops, ${probes.length - free} with`);
     const reasons = new Map<string, number>();
-    // For want of memory all stop, and that is said below.
+    // All stop because there is no memory, which is reported below.
     const refused = scratch && 'refused' in scratch ? scratch.refused : undefined;
     for (const { why } of probes) {
       if (why !== undefined && why !== refused) reasons.set(why, (reasons.get(why) ?? 0) + 1);

@@ -5,12 +5,12 @@ import { StopEngine } from '../engines/index.js';
 import { findClock } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 
-/** How the guest is let run for a moment. */
+/** How the guest is run for a short time. */
 export interface RunContext {
   readonly session: Session;
   readonly arch: Architecture;
   readonly logger: Logger;
-  /** Code at an address, where it is known without asking the target. */
+  /** Code at an address, if it is known without asking the target. */
   readonly bytesAt: (address: Addr, length: number) => Uint8Array | undefined;
   /** Ends a run early, and begins no more. */
   readonly signal: AbortSignal;
@@ -27,19 +27,19 @@ export interface GuestRun {
   readonly stands: boolean;
 }
 
-/** When a run ends: after `ms`, or `tail` ms after the first hit, or at so many hits. */
+/** When a run ends: after `ms`, `tail` ms after the first hit, or after this many hits. */
 export interface RunLimits {
   readonly ms: number;
   readonly tail?: number;
   readonly hits?: number;
 }
 
-/** How long code may be that a breakpoint wants to know. */
+/** How much code a breakpoint needs to know. */
 const codeBytes = 16;
 
 /**
- * Lets the guest run with breakpoints at `addresses`, which are carried out as a recording carries them out, with
- * nothing read. They are out again when this returns.
+ * Lets the guest run with breakpoints at `addresses`. Their instructions are emulated as in a recording, but nothing
+ * is read. The breakpoints are removed when this returns.
  */
 export async function runGuest(
   { session, arch, logger, bytesAt, signal }: RunContext,
@@ -71,7 +71,7 @@ export async function runGuest(
       abandon() {},
     },
   });
-  // A wire that breaks here breaks the run too, which tells it.
+  // A wire that breaks here breaks the run too, which reports it.
   const stop = (): void => void engine.stop().catch((error: unknown) => logger.debug({ error: String(error) }, 'stop'));
   await engine.arm(addresses);
   const timer = setTimeout(stop, limits.ms);
@@ -90,7 +90,7 @@ export async function runGuest(
   }
 }
 
-/** The target's own bytes where the ELF has none, so that the instruction there can be carried out without a step. */
+/** The target's own bytes if the ELF has none, so that the instruction there can be emulated. */
 async function codeOf(
   session: Session,
   bytesAt: RunContext['bytesAt'],
@@ -104,7 +104,7 @@ async function codeOf(
   return new Map(reads.flatMap(({ address, reply }) => (reply.value === undefined ? [] : [[address, reply.value]])));
 }
 
-/** Where the harts stand, those of which it can be told. */
+/** The pcs of the harts, as far as they are known. */
 export async function pcsNow(
   { session, arch }: Pick<RunContext, 'session' | 'arch'>,
   harts: readonly string[],

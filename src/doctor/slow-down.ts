@@ -24,8 +24,8 @@ export interface SlowDown {
   readonly breakpoints: number;
   readonly measured: number;
   /**
-   * What told the speed: `instructions`, `counters`, or `hits`, which include what a stop costs: the guest itself is
-   * slowed at least so much.
+   * What the speed was measured by: `instructions`, `counters`, or `hits`. Hits include the cost of a stop, so the
+   * guest itself is slowed at least this much.
    */
   readonly by: 'instructions' | 'counters' | 'hits' | undefined;
   /** The counter whose slow-down it is, and how many there were. */
@@ -37,7 +37,7 @@ export interface SlowDown {
   readonly stands: boolean;
 }
 
-/** The set is said to be too dear from here on. */
+/** From this factor on the set is reported as too slow. */
 export const dearRatio = 2;
 
 const findMs = [12, 18, 12] as const;
@@ -45,9 +45,9 @@ const turns = 4;
 const turnMs = 25;
 const hitTurns = 2;
 const hitTurnMs = 100;
-/** Where nothing could be told, all once more and longer: the host may be busy. */
+/** If there was no clear result, all is measured once more and longer, because the host may be busy. */
 const scales = [1, 6];
-/** Speeds that differ by less are the same: a counter that follows time, not work, or no slow-down. */
+/** Speeds that differ by less count as equal: a counter that follows time, not work, or no slow-down. */
 const sameWithin = 0.03;
 
 /**
@@ -178,8 +178,8 @@ class Speeds {
 }
 
 /**
- * The median over the counters that the set slows. Counters that keep their speed follow the timer, not the guest's
- * work, where there are others; where all keep it, the guest does.
+ * The median over the counters that the set slows. Counters that keep their speed are ignored if there are others,
+ * because they follow the timer, not the guest's work. If all keep it, the guest does.
  */
 function typicalSlowDown(
   meter: Meter,
@@ -187,7 +187,7 @@ function typicalSlowDown(
 ): { readonly ratio: number; readonly counter: string } | undefined {
   const all = meter.counters.flatMap(({ name }, index) => {
     const [free, slow] = [without.grown[index] ?? 0, among.grown[index] ?? 0];
-    // What did not grow at all is slowed by more than can be told.
+    // A counter that did not grow at all is slowed beyond measure.
     return free < 10 ? [] : [{ counter: name, ratio: free / without.ms / (Math.max(slow, 1) / among.ms) }];
   });
   const slowed = all.filter(({ ratio }) => ratio > 1 + sameWithin).sort((a, b) => a.ratio - b.ratio);
@@ -213,7 +213,7 @@ function shadowOf(arch: Architecture, elf: ElfFile, address: Addr): Addr | undef
   return undefined;
 }
 
-/** Whether a breakpoint changes memory, tried while the target stands. */
+/** Whether a breakpoint changes memory; tried while the target is stopped. */
 async function writesTraps({ session, arch }: RunContext, address: Addr): Promise<boolean> {
   const batch = session.batch();
   const before = batch.readMemory(address, 4);

@@ -1,15 +1,14 @@
-// Which server answers, and what it can do: what docs/stubs.md tells of the stubs that the tests know, asked of this
-// one.
+// Which server answers, and what it can do: the facts that docs/stubs.md has for tested stubs, asked of this one.
 import { type Addr, addOffset } from '../base/addr.js';
 import type { Breakpoint, MemoryRegion, Session, StubName } from '../rsp/index.js';
 
-/** Which server answers, with what it says of itself. */
+/** Which server answers, and what it says about itself. */
 export interface Server {
   readonly name: StubName;
   readonly recognizedBy: string;
-  /** In its own words; undefined where it does not tell (gdbserver, lldb-server, valgrind, QEMU in user mode). */
+  /** In its own words; undefined if it does not say (gdbserver, lldb-server, valgrind, QEMU in user mode). */
   readonly version: string | undefined;
-  /** QEMU alone: `kvm`, or `tcg` where it says that KVM is not in use. */
+  /** For QEMU alone: `kvm`, or `tcg` if it says that KVM is not in use. */
   readonly accelerator: 'kvm' | 'tcg' | undefined;
 }
 
@@ -31,8 +30,8 @@ export interface StubAbilities {
 }
 
 /**
- * Inserts a breakpoint of each type and takes it out in the same write, the target standing: `code` and `data` are
- * addresses that may bear them.
+ * Inserts a breakpoint of each type and removes it in the same write, while the target is stopped. `code` and `data`
+ * are addresses where breakpoints are allowed.
  */
 export async function abilitiesOf(
   session: Session,
@@ -58,10 +57,10 @@ export async function abilitiesOf(
   };
 }
 
-/** More hardware breakpoints than any chip has: who takes so many does not count them. */
+/** More hardware breakpoints than any chip has: a stub that takes so many does not count them. */
 const mostHardware = 16;
 
-/** How many hardware breakpoints fit at once; undefined where there is no end of them (an emulator), or none. */
+/** How many hardware breakpoints fit at once; undefined if there is no limit (an emulator), or there are none. */
 export async function countHardware(session: Session, code: Addr, kind: number): Promise<number | undefined> {
   const batch = session.batch();
   const places = Array.from({ length: mostHardware }, (_, index) => addOffset(code, index * kind));

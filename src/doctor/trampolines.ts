@@ -20,9 +20,9 @@ import {
 } from '../engines/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 
-/** Memory that trampolines are laid out in, to be looked at. */
+/** Memory in which trampolines are laid out, for display. */
 export interface ShownScratch {
-  /** Where it comes from; of a made-up one why it is made up. */
+  /** Its source; for assumed memory, why it is assumed. */
   readonly source: string;
   readonly madeUp: boolean;
   readonly code: Region;
@@ -62,7 +62,8 @@ export interface TrampolineSubject {
 }
 
 /**
- * The memory that a recording at this stub would use; made up where it has none. The target stands before and after it.
+ * The memory that a recording at this stub would use; assumed if it has none. The target is stopped before and after
+ * it.
  */
 export async function targetScratch(
   session: Session,
@@ -86,7 +87,7 @@ const alignment = 0x20_0000n;
 const pageBytes = 0x1000;
 const ringBytes = 0x10_0000;
 
-/** Memory at `at`, else behind the program's last byte, where the target does not say what is free. */
+/** Memory at `at`, else behind the program's last byte, if the target does not say what is free. */
 export function madeUpScratch(elf: ElfFile, { sites }: SitePlan, why: string, at?: Addr): ShownScratch {
   const ends = elf.segments.map(({ address, memorySize }) => address + BigInt(memorySize));
   const last = ends.reduce((most, end) => (end > most ? end : most), 0n);
@@ -96,7 +97,7 @@ export function madeUpScratch(elf: ElfFile, { sites }: SitePlan, why: string, at
   return { source: `made up: ${why}`, madeUp: true, code: { address: code, size }, data, near: undefined };
 }
 
-/** Lays out what would be written for every probe; the target is not touched. */
+/** Builds what would be written for every probe; the target is not changed. */
 export function examineTrampolines(subject: TrampolineSubject, scratch: ShownScratch): TrampolineReport {
   const { arch, plan } = subject;
   const planned = planEngines(plan);

@@ -13,7 +13,7 @@ const BYTES_OF_RULE = 64;
 const BYTES_OF_FUNCTION = 128;
 
 /**
- * The call frame information of one ELF, from .eh_frame and .debug_frame together: an ELF may have its own functions
+ * The call frame information of one ELF, from .eh_frame and .debug_frame together. An ELF may have its own functions
  * in one and its libraries' in the other. Loading reads the entries' ranges. A function's program is run when one of
  * its rows is asked for.
  */

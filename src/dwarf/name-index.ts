@@ -67,8 +67,8 @@ export class NameIndex {
 
   /**
    * All entries of a kind with a name, in the order of the file: every unit that uses a type has its own. The name is
-   * the last part of a path or more of it (`Disk`, `work::Disk`, `labkern::work::Disk`; of a method its type's or its
-   * trait's); without generic arguments it finds all instances.
+   * the last part of a path or more of it: `Disk`, `work::Disk`, `labkern::work::Disk`. For a method the path is its
+   * type's or its trait's. Without generic arguments it finds all instances.
    */
   *find(name: string, kind: NamedKind): Generator<Die> {
     const path = splitPath(name);

@@ -81,7 +81,7 @@ export function btfFunctions(section: Uint8Array, budget: Budget): (name: string
 }
 
 /**
- * Offset of a member of a struct in bytes, by the names on the way to it; undefined if the section does not have it.
+ * Offset of a struct's member in bytes, by the names on the way to it; undefined if not found.
  * @throws RsptraceError `BTF_DAMAGED`, `INPUT_TRUNCATED`
  */
 export function btfMember(

@@ -44,8 +44,7 @@ interface Past {
 
 /**
  * Chooses an engine for every probe, and joins the two engines. The stop engine lets the guest run. Probes that can
- * do without stops get trampolines at the first hit, because then the program runs and its memory is mapped as it
- * will stay.
+ * do without stops get trampolines at the first hit. Then the program runs, and its memory is mapped as it will stay.
  */
 export class Engines implements StopObserver {
   readonly #options: EnginesOptions;
@@ -122,9 +121,9 @@ export class Engines implements StopObserver {
   }
 
   /**
-   * At a hit: installs the trampolines and removes their probes' breakpoints.
-   * @param inUserMode the program runs in a kernel that is not the program
-   * @returns false if it is too early in the program for that
+   * At a hit: installs the trampolines and removes breakpoints.
+   * @param inUserMode the program runs inside a kernel
+   * @returns false if it is too early for that
    */
   async arrive(stops: StopEngine, onError: (thrown: unknown) => void, inUserMode = false): Promise<boolean> {
     const { arch, inProcess } = this.#options;
@@ -159,10 +158,10 @@ export class Engines implements StopObserver {
   }
 
   /**
-   * The process runs another program, or the machine was reset. Reads the last records of the old program; a hit in
-   * the new one begins anew.
-   * @param sameRam the new program finds RAM as the old one left it, except for what is loaded
-   * @returns the addresses of the probes that had trampolines
+   * The process runs another program, or the machine was reset. Reads the old program's last records. A hit in the
+   * new one begins anew.
+   * @param sameRam RAM is as the old program left it, except for what is loaded
+   * @returns addresses of probes that had trampolines
    */
   async restart(sameRam = false): Promise<readonly Addr[]> {
     const installed = this.#installed;

@@ -147,8 +147,8 @@ export class Installed implements StopObserver {
 
   /**
    * The program has ended: reads its last records.
-   * @param sameRam the next program finds RAM as this one left it, except for what is loaded
-   * @returns the number of missing records
+   * @param sameRam RAM stays as it is, except for what is loaded
+   * @returns missing records
    */
   async end(sameRam = false): Promise<number> {
     this.#drain?.stop();
@@ -162,8 +162,8 @@ export class Installed implements StopObserver {
   }
 
   /**
-   * The recording ends while the target is stopped: reads what is left and removes the patches.
-   * @returns the number of missing records: not drained in time, or never committed by their writer
+   * The recording ends, the target is stopped: reads what is left and removes the patches.
+   * @returns missing records (not drained in time, or never committed)
    */
   async leave(): Promise<number> {
     this.#drain?.stop();

@@ -29,8 +29,7 @@ export interface ClockReader {
 export type RunningTime = () => number;
 
 /**
- * Finds the best clock that answers now. Call it at the first hit, not at reset, because firmware may have to set
- * timers up.
+ * Finds the best clock that answers now. Call it at the first hit: at reset, firmware has not set timers up.
  * @throws RsptraceError `CLOCK_UNAVAILABLE` if `wanted` names one that does not answer
  */
 export async function findClock(

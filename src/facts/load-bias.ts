@@ -20,8 +20,8 @@ const PT_PHDR = 6;
 const page = 0x1000n;
 
 /**
- * The ELF with its addresses in the target. It is returned unchanged if it is not position-independent, or if the
- * stub gives no facts about processes (a kernel runs at its link address).
+ * The ELF with its addresses in the target. Unchanged if it is not position-independent. Also unchanged if the stub
+ * debugs no process: a kernel runs at its link address.
  * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` if the stub's process has not loaded it
  */
 export async function loadedElf(session: Session, elf: ElfFile): Promise<ElfFile> {

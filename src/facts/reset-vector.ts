@@ -59,7 +59,7 @@ export class ResetVector {
   }
 
   /**
-   * Inserts {@link breakpoint}; harts that are there make their first step.
+   * Inserts {@link breakpoint}; harts there make their first step.
    * @returns false if the stub refuses it
    * @throws RsptraceError `TARGET_STUCK` if no step moves a hart
    */

@@ -21,8 +21,8 @@ export interface CodeCheck {
 /**
  * Compares the ELF's bytes with the target's at every address, in few packets. The reason: a probe on other code
  * would stop the guest in the middle of something and read nonsense. A program that changes its own code may differ
- * here and there. A program inside a kernel is visible only while it runs.
- * @throws RsptraceError `ELF_MISMATCH` if any differs; for a program that changes its code, if most differ
+ * here and there. A kernel's process is visible only while it runs.
+ * @throws RsptraceError `ELF_MISMATCH` if any differs; if a program changes its code, if most do
  */
 export async function verifyCode(session: Session, elf: ElfFile, addresses: readonly Addr[]): Promise<CodeCheck> {
   const batch = new CoalescedReads(session);

@@ -4,7 +4,7 @@ import { messageOf, partMissing, RsptraceError } from '../base/errors.js';
 const MAX_NODES = 1000;
 
 /**
- * Draws a graph in the DOT language as SVG, by Graphviz compiled to WebAssembly: loaded only here, because it is large.
+ * Draws a graph in the DOT language as SVG, by Graphviz in WebAssembly. It is loaded only here, because it is large.
  *
  * @throws RsptraceError `SVG_TOO_LARGE`, `SVG_FAILED`, `PART_MISSING`
  */

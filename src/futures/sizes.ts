@@ -8,9 +8,9 @@ import type { FutureType } from './types.js';
 const MAX_CHAIN = 6;
 
 /**
- * The largest Future first. Each has the state that determines its size, the two largest members in that state, and
- * the Futures inside the largest member, each in the one before. An argument that is kept beside its awaited copy
- * shows among the members.
+ * The largest Future first. Each has the state that determines its size and the two largest members in that state.
+ * Then the Futures inside the largest member, each in the one before. An argument that is kept beside its awaited
+ * copy shows among the members.
  */
 export function futuresSizes(futures: readonly FutureType[], names: FutureNames, color: boolean): string {
   const sorted = [...futures].sort((a, b) => b.size - a.size);

@@ -85,9 +85,9 @@ export interface BoxedFuture {
 }
 
 /**
- * A Future that lies directly in another, at any depth of structs, enums, tuples and arrays but not inside a third
- * Future; or one that the other points to. `hops` lead from block to block of memory. The place itself lies in the
- * last block.
+ * A Future that lies directly in another, or that the other points to. Directly: at any depth of structs, enums,
+ * tuples and arrays, but not inside a third Future. `hops` lead from block to block of memory. The place itself lies
+ * in the last block.
  */
 export interface HeldFuture extends Place {
   /** `__awaitee` or a local of the state; an argument of the Future; a field of a Future written by hand. */

@@ -6,13 +6,13 @@ import type { CodeAddress } from '../elf/index.js';
 import type { Shape } from '../values/index.js';
 import { scalarsOf } from './scalar-layout.js';
 
-/** Where an argument lies when a function's first instruction is about to run, or a result when it has returned. */
+/** Where an argument is when a function's first instruction is about to run, or a result when it has returned. */
 export type ValuePlace =
   /** No parts: a type without size. */
   | { readonly kind: 'registers'; readonly parts: readonly ValuePart[] }
   /** In memory, at the address that the register holds. */
   | { readonly kind: 'pointer'; readonly register: string }
-  /** Not known, or not to be had from registers. */
+  /** Not known, or not available from registers. */
   | { readonly kind: 'unavailable' };
 
 /** Some bytes of a value, `offset` bytes into it: those of a register, or always the same ones. */
@@ -24,7 +24,7 @@ export type ValuePart = {
   | { readonly constant: bigint; readonly register?: never }
 );
 
-/** rustc's own calling convention, that of its versions which are not looked into here, or the platform's. */
+/** rustc's own calling convention, that of rustc versions that are not supported here, or the platform's. */
 export type Convention = 'rust' | 'old-rust' | 'c';
 
 /** The first version whose convention is the one described here. */
@@ -39,19 +39,19 @@ export function rustConvention(die: Die): Convention {
 const unavailable: ValuePlace = { kind: 'unavailable' };
 const WORD = 8;
 
-/** Where the calling convention puts arguments of these types, and whether any of them goes through the stack. */
+/** Where the calling convention puts arguments of these types, and whether any of them is passed on the stack. */
 export interface Placed {
   readonly places: readonly ValuePlace[];
-  /** True as well where that cannot be told. */
+  /** Also true if that is not known. */
   readonly stack: boolean;
 }
 
 /**
- * The integer part of the calling conventions: the platform's as {@link Architecture} says, that of RISC-V's and
- * AMD64's psABI; and rustc_ty_utils/src/abi.rs for rustc's own, in which each scalar has a register and a block of
- * bytes above one word is passed by address. Behind a floating-point argument nothing is known: whether it takes one
- * of the integer registers depends on the target's float ABI. `resultInMemory`: the first register holds the address
- * of the result; undefined where that is not known.
+ * The integer part of the calling conventions. The platform's is given by {@link Architecture}, from RISC-V's and
+ * AMD64's psABI. For rustc's own see rustc_ty_utils/src/abi.rs: Each scalar has a register, and a block of bytes
+ * above one word is passed by address. Nothing is known of arguments behind a floating-point one: it depends on the
+ * target's float ABI whether that takes an integer register. `resultInMemory`: the first register holds the address
+ * of the result; undefined if that is not known.
  */
 export function placeArguments(
   arch: Architecture,
@@ -115,7 +115,7 @@ export function placeArguments(
 }
 
 /**
- * Where a result of this type is when the function has returned; `inMemory`: the caller gave an address for it, in
+ * Where a result of this type is when the function has returned. `inMemory`: the caller gave an address for it, in
  * the first register. rustc 1.95 and later return a block of bytes above one word through memory.
  */
 export function placeResult(
@@ -140,10 +140,13 @@ export function placeResult(
   return { place: { kind: 'registers', parts }, inMemory: false };
 }
 
-/** What the debug info says of a parameter at the function's first instruction. */
+/** What the debug info says about a parameter at the function's first instruction. */
 export type Described =
   | { readonly kind: 'place'; readonly place: ValuePlace }
-  /** In the frame, which the function's first instructions have yet to make: it is where the convention puts it. */
+  /**
+   * In the frame, which the function's first instructions have not set up yet: the parameter is still at its
+   * conventional place.
+   */
   | { readonly kind: 'frame' }
   /** Nothing: optimised out. */
   | { readonly kind: 'nothing' };
@@ -164,7 +167,7 @@ export function describedPlace(arch: Architecture, parameter: Die, entry: CodeAd
   }
   const masked = maskedRegister(arch, expression);
   if (masked) return { kind: 'place', place: { kind: 'registers', parts: [{ ...masked, offset: 0, size }] } };
-  // Nothing is answered: what needs a look at the target is no plain register and no constant.
+  // No request is answered: a location that must ask the target is no plain register and no constant.
   const found = evaluate(expression, parameter.unit, () => undefined);
   if ('missing' in found) return { kind: 'place', place: unavailable };
   const parts: ValuePart[] = [];
@@ -180,8 +183,8 @@ export function describedPlace(arch: Architecture, parameter: Die, entry: CodeAd
 }
 
 /**
- * LLVM describes a `bool` as a register's lowest bit, and what is narrower than a register likewise: breg 0, (constu,
- * and)+, stack_value.
+ * LLVM describes a `bool` as a register's lowest bit, and similarly anything narrower than a register: breg 0,
+ * (constu, and)+, stack_value.
  */
 function maskedRegister(arch: Architecture, expression: Uint8Array): { register: string; mask: bigint } | undefined {
   const r = new ByteReader(expression, 'a DWARF expression');
@@ -203,7 +206,7 @@ function partAt(arch: Architecture, location: Location): { register: string } | 
   return register === undefined ? undefined : { register };
 }
 
-/** The bytes of a value, little-endian parts put together; undefined where a register is not known. */
+/** The bytes of a value, from little-endian parts; undefined if a register is not known. */
 export function bytesIn(place: ValuePlace, size: number, registers: RegisterReader): Uint8Array | undefined {
   if (place.kind !== 'registers') return undefined;
   const bytes = new Uint8Array(size);

@@ -1,6 +1,6 @@
 import type { FutureState, FutureType, HeldFuture } from '../futures/index.js';
 
-/** A Future that lies inside another: where, and what it is. */
+/** A Future inside another: its place and its type. */
 export interface InnerFuture {
   readonly future: FutureType;
   /** From the start of the outermost Future's bytes. */
@@ -9,10 +9,10 @@ export interface InnerFuture {
 
 /** A poll with an address of its own inside an outer Future's. */
 export interface InnerPoll {
-  /** The Futures on the way to it, by await slots alone: what must be running, inlined, when it begins. */
+  /** The Futures on the way to it, by await slots alone. They must be running, inlined, when it begins. */
   readonly way: readonly InnerFuture[];
   /**
-   * Itself, where the last of these awaits it. Undefined where the last one polls it in its own way (a join, a
+   * The Future itself, if the last of these awaits it. Undefined if the last one polls it in its own way (a join, a
    * select).
    */
   readonly inner: InnerFuture | undefined;
@@ -21,16 +21,16 @@ export interface InnerPoll {
 /** Await chains deeper than this are cut: a type cannot contain itself, so real ones are far shorter. */
 const deepest = 64;
 
-/** A program has few such questions; one that is damaged might have many ways to each answer. */
+/** A program has few such questions. A damaged one might have many ways to each answer. */
 const mostVisits = 10_000;
 
-/** Finds, from types alone, through which Futures inlined into `outer` the one at an offset is polled. */
+/** Finds, from types alone, the inlined Futures through which `outer` polls the one at an offset. */
 export class AwaitPaths {
   readonly #known = new Map<FutureType, Map<readonly FutureType[], Map<number, InnerPoll | undefined>>>();
 
   /**
-   * The same object for the same question; `inner`: the Futures that this poll function may belong to.
-   * @returns undefined where types do not tell: several ways lead there, or none
+   * The same question gives the same object. `inner`: the Futures that this poll function may belong to.
+   * @returns undefined if types do not say: several ways lead there, or none
    */
   find(outer: FutureType, offset: number, inner: readonly FutureType[]): InnerPoll | undefined {
     let ofOuter = this.#known.get(outer);
@@ -72,7 +72,7 @@ class Search {
     return others.length > 0 || this.#visits > mostVisits ? undefined : only;
   }
 
-  /** `kept`: a Future further out keeps another at the offset while it awaits this one. */
+  /** `kept`: an outer Future keeps another one at the offset while it awaits this one. */
   #visit(future: FutureType, base: number, way: readonly InnerFuture[], kept: boolean): void {
     if (way.length > deepest) return;
     for (const state of future.states) {
@@ -80,7 +80,7 @@ class Search {
       if (!awaitee || ++this.#visits > mostVisits) continue;
       const at = base + awaitee.offset;
       const keptHere = kept || this.#keeps(state, base);
-      // What is awaited through a pointer may be kept by whoever awaits it.
+      // A Future that is awaited through a pointer may be kept by its awaiter.
       if (awaitee.box) {
         if (keptHere) this.#add(way, undefined);
         continue;
@@ -95,7 +95,7 @@ class Search {
     }
   }
 
-  /** Whether a state keeps a Future at the offset besides the one that it awaits. */
+  /** Whether a state keeps a Future at the offset in addition to the one that it awaits. */
   #keeps({ holds }: FutureState, base: number): boolean {
     const covers = ({ offset, size, repeats }: HeldFuture): boolean => {
       const length = repeats.reduce((sum, { count, stride }) => sum + (count - 1) * stride, size);

@@ -3,10 +3,10 @@ import { type BtfFunction, btfFunctions, type ElfFile } from '../elf/index.js';
 import type { ValuePlace } from './argument-places.js';
 import type { FunctionArgument } from './resolve-functions.js';
 
-/** What BTF tells of a function that no DWARF describes. */
+/** What BTF says about a function that no DWARF describes. */
 export interface BtfSignature {
   readonly arguments: readonly FunctionArgument[];
-  /** True as well where that cannot be told. */
+  /** Also true if that is not known. */
   readonly stackArguments: boolean;
 }
 
@@ -15,7 +15,7 @@ const WORD = 8;
 const largestInRegisters = 16;
 const unavailable: ValuePlace = { kind: 'unavailable' };
 
-/** The signatures of a program's functions by their symbols, out of its section `.BTF`; undefined where it has none. */
+/** The signatures of a program's functions by their symbols, from its section `.BTF`; undefined if it has none. */
 export function btfSignatures(
   elf: ElfFile,
   arch: Architecture,
@@ -24,7 +24,7 @@ export function btfSignatures(
   if (section === undefined) return undefined;
   const functions = btfFunctions(section, elf.budget);
   return (symbol) => {
-    // BTF tells no addresses: of two functions of one name it may describe the other.
+    // BTF has no addresses: of two functions with one name it may describe the other.
     const only = elf.symbols.named(symbol).length === 1;
     const found = only ? functions(symbol) : undefined;
     return found && signature(arch, found);
@@ -32,9 +32,9 @@ export function btfSignatures(
 }
 
 /**
- * Of the calling conventions (see argument-places.ts) only so much as is sure without the members of aggregates:
- * integers and pointers take a register each. Behind an aggregate no value is told, and what it takes is counted
- * high.
+ * Only the part of the calling conventions (see argument-places.ts) that does not depend on the members of
+ * aggregates: integers and pointers take a register each. Values behind an aggregate are unknown, and the registers
+ * that it takes are overestimated.
  */
 function signature(arch: Architecture, { parameters, variadic, result }: BtfFunction): BtfSignature {
   const inMemory = result.kind === 'words' && (result.size ?? Number.POSITIVE_INFINITY) > largestInRegisters;

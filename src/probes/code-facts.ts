@@ -4,11 +4,11 @@ import { CallFrames, type DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { Describer, type FunctionProbe } from './resolve-functions.js';
 
-/** What the program tells of code beyond a function's own instructions. Looked up when it is asked for. */
+/** What the program says about code beyond a function's own instructions. Found on request. */
 export interface CodeFacts {
   /** A function begins there that surely takes no argument on the stack. */
   inRegisters(address: Addr): boolean;
-  /** Why other code than the function's own may lead into its middle, in words for a person. */
+  /** Why other code than the function's own may lead into its middle, in words for the user. */
   enteredElsewhere(address: Addr, size: number): string | undefined;
 }
 
@@ -35,8 +35,8 @@ export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | u
 }
 
 /**
- * Whether a function's code, as the ELF has it, jumps to its own first instruction; undefined where nothing tells.
- * The architecture has to be prepared.
+ * Whether a function's code in the ELF jumps to its own first instruction; undefined if that is not known. The
+ * architecture must be prepared.
  */
 export function loopsToStart(elf: ElfFile, arch: Architecture): (probe: FunctionProbe) => boolean | undefined {
   return ({ address, size }) => {

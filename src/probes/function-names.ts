@@ -16,7 +16,7 @@ import type { ElfFile } from '../elf/index.js';
 /** A function with code of its own, under one of its names. */
 export interface NamedFunction {
   readonly address: Addr;
-  /** Bytes; 0 where neither the symbol nor the debug info tells. */
+  /** Bytes; 0 if neither the symbol nor the debug info has the size. */
   readonly size: number;
   /** As the symbol table spells it. */
   readonly symbol: string | undefined;
@@ -27,11 +27,11 @@ export interface NamedFunction {
   /** What a glob may match. */
   readonly names: readonly string[];
   readonly die: Die | undefined;
-  /** False for a label in code: assembly that does not say that it is a function. */
+  /** False for a label in code: assembly that is not marked as a function. */
   readonly isFunction: boolean;
 }
 
-/** Every function of a program, in order of address: its symbols, or the debug info where it has none. */
+/** Every function of a program, in order of address: from its symbols, or from the debug info if it has none. */
 export function* namedFunctions(elf: ElfFile, debug: DebugInfo | undefined): Generator<NamedFunction> {
   let any = false;
   for (const { name: symbol, address, size, type } of elf.symbols) {
@@ -55,7 +55,7 @@ function named(elf: ElfFile, fn: Omit<NamedFunction, 'name' | 'instance' | 'name
   const { symbol, die } = fn;
   const full = symbol === undefined ? undefined : demangle(symbol, elf.budget);
   const plain = full === undefined ? undefined : stripGenerics(full);
-  // Aliases have the code in common; the debug info speaks of one of them.
+  // Aliases share their code; the debug info describes one of them.
   const own = die && (symbol === undefined || isCalled(die, symbol)) ? die : undefined;
   const name = own ? functionName(own) : (plain ?? '?');
   const path = own && full === symbol ? pathOf(own).join('::') : undefined;

@@ -24,7 +24,7 @@ export function compileGlob(glob: string): (path: string) => boolean {
   return (path) => pattern.test(path);
 }
 
-/** The `count` names nearest to what was asked for, by edit distance of their last segments: for "did you mean". */
+/** The `count` names nearest to the given one, by edit distance of their last segments: for "did you mean". */
 export function nearest(wanted: string, names: Iterable<string>, count = 3): string[] {
   const tail = lastSegment(wanted.replaceAll('*', ''));
   const scored: { name: string; distance: number }[] = [];

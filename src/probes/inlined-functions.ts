@@ -1,6 +1,6 @@
 import { type DebugInfo, DieCursor, DW_AT, DW_TAG, functionName, qualifiedName } from '../dwarf/index.js';
 
-/** A function of which copies were inlined. */
+/** A function with inlined copies. */
 export interface InlinedFunction {
   readonly name: string;
   /** What a glob may match. */
@@ -9,7 +9,7 @@ export interface InlinedFunction {
   readonly into: readonly string[];
 }
 
-/** Functions that an error may speak of; a program has some ten thousand. */
+/** The most functions that are kept for an error message; a program has some ten thousand. */
 const mostInto = 16;
 
 /**

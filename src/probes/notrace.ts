@@ -2,7 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
 
-/** Functions that are reached, or left, in another way than by a call and a return. */
+/** Functions that are entered or left in another way than by a call and a return. */
 const byName: readonly { readonly name: RegExp; readonly reason: string }[] = [
   { name: /\.cold(\.\d+)?$/, reason: 'the cold part of a function: jumped to, not called' },
   { name: /^OUTLINED_FUNCTION_\d+$/, reason: 'outlined code: called with another return register' },
@@ -15,13 +15,13 @@ const byName: readonly { readonly name: RegExp; readonly reason: string }[] = [
  */
 const forbiddenSections = new Set(['.entry.text', '.noinstr.text', '.kprobes.text']);
 
-/** Where trampolines are written to. */
+/** The memory that trampolines are written to. */
 const ownSection = '.rsptrace';
 
-/** Larger code than this is not looked into. */
+/** Larger code than this is not analysed. */
 const mostCode = 0x1_0000;
 
-/** Says of a function why it must never be probed; undefined where it may. The architecture has to be prepared. */
+/** Why a function must never be probed; undefined if it may be. The architecture must be prepared. */
 export class NoTrace {
   readonly #elf: ElfFile;
   readonly #arch: Architecture;
@@ -49,8 +49,8 @@ export class NoTrace {
   }
 
   /**
-   * A handler that the hardware enters has no return address where a call leaves one. Without `frames` it is not
-   * found.
+   * A handler that the hardware enters has no return address at the usual place. Without `frames` it is not
+   * recognised.
    */
   #entryReason(address: Addr, size: number): string | undefined {
     const bytes = size === 0 ? undefined : this.#elf.bytesAt(address, Math.min(size, mostCode));

@@ -24,7 +24,7 @@ const operators: Readonly<Record<string, Condition['op']>> = {
 };
 
 /**
- * Reads what stands behind `if` in a probe: `ARG OP INTEGER`, several with `&&` between. Integers are decimal or hex,
+ * Parses the text behind `if` in a probe: `ARG OP INTEGER`, several joined by `&&`. Integers are decimal or hex,
  * `true` or `false`. `bare` is the probe without its condition.
  * @throws RsptraceError `PROBE_SYNTAX`
  */
@@ -48,14 +48,14 @@ function integer(text: string): bigint {
   return digits.startsWith('-') ? -BigInt(digits.slice(1)) : BigInt(digits);
 }
 
-/** An argument as far as a condition can look at it. */
+/** The facts about an argument that a condition needs. */
 interface Argument {
   readonly name: string;
   readonly shape: Shape | undefined;
   readonly where: ValuePlace;
 }
 
-/** The predicate for one function; in words for a person where it has no such argument. */
+/** The predicate for one function; words for the user if it has no such argument. */
 export function conditionFor(
   { argument, op, value }: Predicate,
   values: readonly Argument[],
@@ -65,7 +65,7 @@ export function conditionFor(
 }
 
 /**
- * Where an integer argument lies at a function's entry; in words for a person where there is none of that name in a
+ * Where an integer argument is at a function's entry; words for the user if no argument of that name is in a
  * register.
  */
 export function integerArgument(name: string, values: readonly Argument[]): IntegerIn | { readonly refused: string } {
@@ -79,7 +79,7 @@ export function integerArgument(name: string, values: readonly Argument[]): Inte
   const { where } = argument;
   const [part, more] = where.kind === 'registers' ? where.parts : [];
   const bits = (1n << BigInt(8 * integer.size)) - 1n;
-  // A bool is one bit of a byte whose others the conventions keep zero.
+  // A bool is one bit of a byte; the conventions keep the other bits zero.
   const whole =
     part?.register === undefined ||
     part.mask === undefined ||
@@ -100,8 +100,7 @@ function integerOf(shape: Shape | undefined): Pick<Condition, 'size' | 'signed'>
 }
 
 /**
- * What the trampolines decide in the target, decided here: the register's low bytes as a number, compared with the
- * value.
+ * Decides here what trampolines decide in the target: compares the register's low bytes, as a number, with the value.
  */
 export function holds(conditions: Conditions, registers: RegisterReader): boolean {
   return conditions.some((all) => all.every((condition) => isTrue(condition, registers)));

@@ -7,7 +7,7 @@ export interface PlannedLoad {
   readonly size: 1 | 2 | 4 | 8;
 }
 
-/** A pointer that the program's own types say is a reference, and what is read behind it. */
+/** A pointer that the program's own types declare as a reference, and what is read behind it. */
 export interface PlannedReads {
   /** The register that holds the pointer at the probe's entry. */
   readonly pointer: string;
@@ -18,8 +18,8 @@ export interface PlannedReads {
 }
 
 /**
- * All that a probe's two hits will want, known before the first one: what an engine that cannot ask back compiles.
- * The engine that stops reads more than this, whole objects, since a longer read costs it nothing.
+ * Everything that a probe's two hits will read, known before the first one, for an engine that cannot ask again. The
+ * engine that stops reads more (whole objects), because a longer read costs it nothing.
  */
 export interface ReadPlan {
   readonly address: Addr;
@@ -30,7 +30,7 @@ export interface ReadPlan {
   readonly entryRegisters: readonly string[];
   readonly entryReads: readonly PlannedReads[];
   readonly exit: {
-    /** Registers of the entry that the exit wants again. */
+    /** Registers whose entry values the exit needs. */
     readonly keep: readonly string[];
     readonly registers: readonly string[];
     readonly reads: readonly PlannedReads[];
@@ -39,29 +39,28 @@ export interface ReadPlan {
   readonly outer: PlannedReads | undefined;
   /** The poll around this one matters: its Future's bytes are read at the entry too. */
   readonly readsOuter: boolean;
-  /** The compiler surely keeps nothing in a scratch register across a call of this function. */
+  /** The compiler certainly keeps nothing in a scratch register across a call of this function. */
   readonly scratchIsFree: boolean;
   /** Why only a stop can read all of it. */
   readonly needsStop: string | undefined;
   /**
-   * Why its return address must stay where it is, so that its ends are patched to see it return; undefined: it may be
-   * replaced.
+   * Why its return address must stay unchanged, so that its exits are patched instead; undefined: it may be replaced.
    */
   readonly returnStays: string | undefined;
-  /** Calls for which one of these does not hold are left out in the target. */
+  /** Calls for which one of these does not hold are dropped in the target. */
   readonly when: readonly Condition[];
-  /** Somebody wants to know when the call returns. */
+  /** The return of the call is needed. */
   readonly seesReturn: boolean;
-  /** Nothing is wanted but a number, or one for each size of an integer: a counter in the target does. */
+  /** Only a number is needed, or one for each size of an integer: a counter in the target is enough. */
   readonly count: { readonly by: IntegerIn | undefined } | undefined;
-  /** Calls are left out that are shorter than a threshold, where one is asked for. */
+  /** Calls shorter than the threshold are dropped, if there is a threshold. */
   readonly hasThreshold: boolean;
 }
 
 /** Why a hit stops the target with `--bt`. */
 export const stackIsRead = 'the stack is read at each hit (--bt)';
 
-/** One plan a place: a function that is probed twice, as a poll and as a function, is read once. */
+/** One plan per place: a function that is probed twice, as a poll and as a function, is read once. */
 export function mergePlans(plans: readonly ReadPlan[]): ReadPlan[] {
   const merged = new Map<bigint, ReadPlan>();
   for (const plan of plans) {

@@ -12,12 +12,12 @@ import type { MemoryRequest } from './tracer.js';
 
 /** An inner Future that is running or suspended, inlined, within its outer one's poll. */
 export interface Running extends InnerFuture {
-  /** The state it was resumed from: while it runs, its state number still says this. */
+  /** The state it was resumed from: while it runs, its state number still shows this one. */
   readonly resumed: FutureState | undefined;
 }
 
 /**
- * Bytes that were read at a hit, never changed again. Their meaning is kept with them, because an engine gives the
+ * Bytes that were read at a hit, never changed again. Their meaning is kept with them, because an engine returns the
  * same object for bytes that it has seen before.
  */
 export class Reading {
@@ -35,20 +35,20 @@ export class Reading {
   }
 }
 
-/** Places of a Future that is looked at again and again; more than this are worked out anew. */
+/** The most places of a Future whose content is kept; further ones are computed anew. */
 const mostKept = 1024;
 
-/** What a Future's bytes say, each worked out once. */
+/** The content of a Future's bytes, each part computed once. */
 export class FutureLook {
   readonly future: FutureType;
-  /** Undefined where the Future is not compiler-made, or its bytes are no such Future's. */
+  /** Undefined if the Future is not compiler-made, or its bytes are no such Future's. */
   readonly state: FutureState | undefined;
   readonly #bytes: Uint8Array;
   #chain: readonly ChainLink[] | undefined;
   #suspended: readonly Running[] | undefined;
   #along: Map<readonly InnerFuture[], readonly Running[]> | undefined;
   #at: Map<bigint, unknown> | undefined;
-  /** What was made last: a Map of bigints is slow. */
+  /** The last result, because a Map of bigints is slow. */
   #last: { readonly self: Addr; readonly made: unknown } | undefined;
 
   constructor(future: FutureType, bytes: Uint8Array) {
@@ -85,7 +85,7 @@ export class FutureLook {
     return running;
   }
 
-  /** What `make` made of the chain for a Future that lies at `self`. */
+  /** The result of `make` on the chain of a Future at `self`. */
   chainAt<T>(self: Addr, futures: FutureSet, make: (link: ChainLink, address: Addr | undefined) => T): readonly T[] {
     if (this.#last?.self === self) return this.#last.made as readonly T[];
     this.#at ??= new Map();
@@ -104,7 +104,7 @@ export class FutureLook {
 
 /** What was read at a hit. */
 export interface HitMemory {
-  /** Undefined where it is not mapped, or was not read. */
+  /** Undefined if it is not mapped, or was not read. */
   at(address: Addr, length: number): Reading | undefined;
 }
 

@@ -22,28 +22,28 @@ import { type ProbeSpec, whiteList } from './kinds/names.js';
 import { NoTrace } from './notrace.js';
 import { type Conditions, conditionFor } from './predicate.js';
 
-/** A parameter, or, of a function without debug info, an argument register. */
+/** A parameter; or, for a function without debug info, an argument register. */
 export interface FunctionArgument {
   readonly name: string;
   /** As DWARF spells it; undefined without debug info. */
   readonly type: string | undefined;
-  /** What its bytes mean; undefined without debug info: a word. */
+  /** The type of its bytes; undefined without debug info: a word. */
   readonly shape: Shape | undefined;
   readonly where: ValuePlace;
 }
 
-/** One function to watch, and all that a hit at its entry or return needs to know. */
+/** One function to probe, and everything that a hit at its entry or return needs to know. */
 export interface FunctionProbe {
   readonly address: Addr;
   readonly ref: FunctionRef;
-  /** Bytes from the entry; 0 where nothing tells. */
+  /** Bytes from the entry; 0 if the size is not known. */
   readonly size: number;
   /** Other functions that the linker folded into this address. */
   readonly aliases: readonly string[];
   readonly arguments: readonly FunctionArgument[];
   /** Undefined for `()`, `!`, and without debug info. */
   readonly result: { readonly type: string; readonly shape: Shape; readonly where: ValuePlace } | undefined;
-  /** An argument is passed on the stack, or nothing tells that none is: its return address must stay where it is. */
+  /** An argument is, or may be, passed on the stack: its return address must stay unchanged. */
   readonly stackArguments: boolean;
   /** What compiled it. */
   readonly producer: 'rustc' | 'clang' | 'gcc' | undefined;
@@ -51,7 +51,7 @@ export interface FunctionProbe {
   readonly when?: Conditions;
 }
 
-/** A function that matches and is not probed all the same. */
+/** A function that matches and still is not probed. */
 export interface ExcludedFunction {
   readonly name: string;
   readonly address: Addr;
@@ -62,19 +62,19 @@ export interface FunctionProbes {
   /** In order of address. */
   readonly probes: readonly FunctionProbe[];
   readonly excluded: readonly ExcludedFunction[];
-  /** Probes that match no function, where others do. */
+  /** Probes that match no function, while others do. */
   readonly unmatched: readonly string[];
 }
 
-/** Of a function without debug info so many argument registers are shown. */
+/** How many argument registers are shown for a function without debug info. */
 const rawArguments = 4;
 
 /**
- * Resolves function probes to addresses; without debug info the symbols have to do. The architecture has to be
- * prepared.
- * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` when all that matches was inlined;
- *   `PROBE_UNSAFE` when all that matches must not be probed;
- *   `PROBE_CONDITION` when none has the argument of its condition
+ * Resolves function probes to addresses. Without debug info the symbols are used. The architecture must be prepared.
+ *
+ * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` if every match was inlined;
+ *   `PROBE_UNSAFE` if no match may be probed;
+ *   `PROBE_CONDITION` if none has the argument of its condition
  */
 export function resolveFunctions(
   elf: ElfFile,
@@ -95,7 +95,7 @@ export function resolveFunctions(
   }
   const notrace = new NoTrace(elf, arch);
   const excluded: ExcludedFunction[] = [];
-  /** Matched only by probes whose conditions say nothing of them. */
+  /** Matched only by probes whose conditions cannot apply to them. */
   const unconditional: ExcludedFunction[] = [];
   const probes: FunctionProbe[] = [];
   const describer = new Describer(elf, arch, debug);
@@ -138,8 +138,8 @@ export function resolveFunctions(
 }
 
 /**
- * When a function is traced, by the probes that match it; undefined: always. In words for a person where none can
- * tell.
+ * The condition for tracing a function, by the probes that match it; undefined: always. Words for the user if no
+ * probe's condition applies.
  */
 function conditionsOf(probe: FunctionProbe, specs: readonly ProbeSpec[]): Conditions | string | undefined {
   if (specs.some(({ when }) => when.length === 0)) return undefined;
@@ -160,7 +160,7 @@ export class Describer {
   readonly #arch: Architecture;
   readonly #debug: DebugInfo | undefined;
   readonly #shapes: Shapes | undefined;
-  /** Asked where DWARF is silent. */
+  /** Asked if DWARF does not say. */
   readonly #btf: ((symbol: string) => BtfSignature | undefined) | undefined;
 
   constructor(elf: ElfFile, arch: Architecture, debug: DebugInfo | undefined) {
@@ -179,7 +179,7 @@ export class Describer {
     return { address, ref, size, aliases, ...(told ?? this.#bare(fn.symbol)) };
   }
 
-  /** The function that begins there, as its debug info describes it, surely takes no argument on the stack. */
+  /** The function that begins there, as its debug info describes it, certainly takes no argument on the stack. */
   inRegisters(address: Addr, die: Die): boolean {
     const symbol = linkageNameOf(die) ?? nameOf(die);
     return this.#attempt(die, () => this.#signature({ address, symbol }, die))?.stackArguments === false;
@@ -236,10 +236,7 @@ export class Describer {
   }
 }
 
-/**
- * Of a function whose signature the optimiser changed (it drops unused arguments) only what the debug info tells is
- * sure.
- */
+/** If the optimiser changed a function's signature (it drops unused arguments), only the debug info is reliable. */
 function choose(described: Described | undefined, placed: ValuePlace | undefined, agrees: boolean): ValuePlace {
   if (described?.kind === 'place') return described.place;
   if (described?.kind === 'frame' && placed && agrees) return placed;

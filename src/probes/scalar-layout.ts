@@ -1,6 +1,6 @@
 import type { FieldShape, Shape } from '../values/index.js';
 
-/** A part of a value that travels in a register of its own. */
+/** A part of a value that is passed in a register of its own. */
 export interface Scalar {
   readonly offset: number;
   readonly size: number;

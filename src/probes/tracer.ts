@@ -2,15 +2,12 @@ import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
 
-/** One stop at a place that is watched, with everything that is read at every stop. */
+/** One stop at a probed place, with everything that is read at every stop. */
 export interface Hit {
   readonly hart: number;
   readonly pc: Addr;
   readonly stackPointer: bigint;
-  /**
-   * Whose address space it is in, where a program runs in several: calls of different ones have nothing to do with
-   * each other.
-   */
+  /** Its address space, if a program runs in several: calls of different spaces are not related. */
   readonly space?: number | undefined;
   readonly registers: RegisterReader;
   /** Guest nanoseconds. */
@@ -28,9 +25,9 @@ export interface Tracer {
   wants(hit: Hit): readonly MemoryRequest[];
   /** All is read: places where a return is awaited from now on, and those where none is any more. */
   react(hit: Hit, memory: readonly (Uint8Array | undefined)[]): Reaction;
-  /** Works out what the hit meant. */
+  /** Interprets the hit and emits its events. */
   digest(): void;
-  /** The program is gone, replaced by another: no call returns any more. */
+  /** The program has ended, replaced by another: no call returns any more. */
   abandon(): void;
 }
 
@@ -39,9 +36,9 @@ export interface Reaction {
   readonly unwatch: readonly Addr[];
 }
 
-/** An engine that traces without stops, and is told of those of the other engine. */
+/** An engine that traces without stops, and is informed of the other engine's stops. */
 export interface StopObserver {
-  /** The target runs from now on until what this gives is called. It may interrupt the target meanwhile. */
+  /** The target runs until the returned function is called. It may interrupt the target meanwhile. */
   runs(): () => void;
   /** Returns true if this observer requested the stop and has handled it. Pending writes are queued in `resume`. */
   handles(stop: SignalStop, resume: Batch): Promise<boolean>;

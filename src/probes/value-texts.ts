@@ -3,7 +3,7 @@ import type { RegisterReader } from '../base/memory-reader.js';
 import { formatValue, type Shape, valueOfBytes } from '../values/index.js';
 import { bytesIn, type ValuePlace } from './argument-places.js';
 
-/** Texts of one place that are kept, one a hash. */
+/** Texts of one place that are kept, one per hash. */
 const slots = 64;
 
 /**
@@ -25,8 +25,8 @@ export class ValueTexts {
   }
 
   /**
-   * As Rust would print it. What lies in memory is an address, and what has no type a word in hex. Undefined where it
-   * is not known.
+   * As Rust would print it. A value in memory is shown as its address, a value without a type as a word in hex.
+   * Undefined if it is not known.
    */
   text(registers: RegisterReader): string | undefined {
     const word = this.#register === undefined ? undefined : registers.register(this.#register);

@@ -114,7 +114,7 @@ export interface EnginePlanWishes {
 
 /**
  * Chooses engines as far as possible before the target is known; for `record`, and for a preview. Slow with many
- * probes: it takes as long as reading the program. Call it before connecting, with the options of `record`: the
+ * probes: it takes as long as reading the program. So call it before connecting, with the options of `record`. The
  * result is cached on the program.
  * @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for by name and something is
  * watched, `STACKS_UNAVAILABLE` if stacks are asked for and no poll is traced

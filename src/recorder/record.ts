@@ -10,7 +10,7 @@ import { verify } from './verify.js';
  * Records a trace. Verifies that the target runs this program, chooses the engine for each probe, and arms the
  * target. Runs the target until it ends or an option says stop, and leaves it running with nothing of rsptrace in it.
  *
- * If the wire breaks in the middle, the result has that as `error`, and everything recorded so far is kept.
+ * If the wire breaks in the middle, the result has an `error`. What was recorded is kept.
  * @throws RsptraceError for what is wrong before the guest runs: `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`,
  * `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`
  */

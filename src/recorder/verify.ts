@@ -36,7 +36,7 @@ export interface Verified {
 }
 
 /**
- * First phase: compares the target with the ELF, and decides what can be decided before anything is inserted.
+ * First phase: compares the target with the ELF, before anything is inserted.
  * @throws RsptraceError `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`, `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`
  */
 export async function verify(options: RecordOptions): Promise<Verified> {

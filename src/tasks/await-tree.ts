@@ -13,29 +13,35 @@ import {
 
 /** A Future in memory, and those that it holds: what it awaits, the branches of a join or a select. */
 export interface AwaitNode {
-  /** Undefined where neither the type nor the vtable tells what lies here. */
+  /** Undefined if neither the type nor the vtable says which Future this is. */
   readonly future: FutureType | undefined;
   readonly typeName: string;
   readonly address: Addr;
-  /** Of compiler-made Futures; undefined too where the state number is none of the type's. */
+  /** For compiler-made Futures; also undefined if the state number is none of the type's. */
   readonly state: FutureState | undefined;
   /** How its holder has it: `__awaitee`, or the path of a member (`a.Pending.0`); empty for a root. */
   readonly path: string;
-  /** Nothing in memory tells whether it is still there: a local may have been moved out. */
+  /** Memory does not show whether it is still there: a local may have been moved out. */
   readonly maybe: boolean;
   /** Why nothing below is known. */
   readonly cut: 'unreadable' | 'cycle' | 'depth' | undefined;
   readonly awaits: readonly AwaitNode[];
 }
 
-/** Chains are as deep as the program nests awaits; boxes can make them longer, a damaged memory endless. */
+/**
+ * The deepest chain. Chains are as deep as the program nests awaits; boxes can make them longer, damaged memory
+ * endless.
+ */
 const MAX_DEPTH = 256;
-/** Futures of one tree: also what a slice of them is cut to. */
+/** The most Futures of one tree, and of one slice. */
 const MAX_NODES = 10_000;
-/** No Future is larger; a size from a damaged file must not make us read for ever. */
+/** No Future is larger; a size from a damaged file must not cause endless reading. */
 const MAX_BYTES = 1 << 24;
 
-/** Reads await trees from memory: in place as far as types nest, and through `Box`, `&mut`, `dyn Future`, `Vec` and lists. */
+/**
+ * Reads await trees from memory: in place as deep as types nest, and through `Box`, `&mut`, `dyn Future`, `Vec` and
+ * lists.
+ */
 export class AwaitTrees {
   readonly #futures: FutureSet;
   readonly #memory: MemoryReader;
@@ -84,7 +90,7 @@ export class AwaitTrees {
     if (depth >= MAX_DEPTH || --this.#left <= 0) return { ...node, cut: 'depth', awaits: [] };
     const awaits: AwaitNode[] = [];
     for (const live of liveFutures(future, bytes, offset)) {
-      // A local that may have been moved out is worth a line only when it is suspended: else it is yesterday's.
+      // A local that may have been moved out is shown only if it is suspended; else it is stale.
       for (const inner of await this.#follow(live, bytes, block, depth + 1)) {
         if (!inner.maybe || inner.state?.name.startsWith('Suspend')) awaits.push(inner);
       }

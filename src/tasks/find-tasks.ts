@@ -12,39 +12,40 @@ export interface FoundRoot {
   readonly references: readonly Addr[];
 }
 
-/** What a runtime plugin, or the search, can look at. */
+/** The data that a runtime plugin, or the search, can use. */
 export interface TaskContext {
   readonly futures: FutureSet;
   readonly memory: MemoryReader;
   /** Memory that may hold tasks: writable segments of the program, its heap. */
   readonly regions: readonly Region[];
-  /** Parts of stacks that are not in use: what stands there is yesterday's. */
+  /** Unused parts of stacks: their content is stale. */
   readonly dead: readonly Region[];
-  /** The outermost Future that each hart polls just now: a task too, wherever it lies. */
+  /** The outermost Future that each hart polls now: also a task, wherever it lies. */
   readonly running: readonly { readonly future: FutureType; readonly address: Addr }[];
 }
 
-/** Knows where one executor keeps its tasks. Asked before the search, which knows none. */
+/** Knows where one executor keeps its tasks. Asked before the search, which knows no executor. */
 export interface Runtime {
   readonly name: string;
-  /** The executor's tasks; undefined where the program does not use this runtime. */
+  /** The executor's tasks; undefined if the program does not use this runtime. */
   roots(context: TaskContext): Promise<readonly FoundRoot[] | undefined>;
 }
 
 export interface Tasks {
-  /** Which runtime told of them: `search` when none did. */
+  /** The runtime that listed them; `search` if none did. */
   readonly runtime: string;
   readonly tasks: readonly AwaitNode[];
-  /** Bytes that were looked at. */
+  /** Bytes that were searched. */
   readonly searched: number;
   /** Bytes that could not be read. */
   readonly unread: number;
 }
 
 /**
- * Every task that can be found, with its await tree. Tasks are told by the first runtime that knows the program; else by a search
- * of its memory for `dyn Future`s, which every spawned future is in an executor that boxes its tasks. A Future that another one
- * holds is no task, nor is one that has returned. Futures that a hart polls just now count, wherever they lie.
+ * Every task that can be found, with its await tree. The first runtime that knows the program lists the tasks.
+ * Without one, the program's memory is searched for `dyn Future`s: every spawned future is one in an executor that
+ * boxes its tasks. A Future that another one holds is no task, nor is one that has returned. Futures that a hart
+ * polls now count, wherever they lie.
  */
 export async function findTasks(context: TaskContext, runtimes: readonly Runtime[] = []): Promise<Tasks> {
   const trees = new AwaitTrees(context.futures, context.memory);
@@ -79,20 +80,20 @@ function note(node: AwaitNode, held: Set<string>): void {
   for (const inner of node.awaits) note(inner, held);
 }
 
-/** Readable, and in a state in which somebody may still poll it. */
+/** Readable, and in a state in which it may still be polled. */
 function isAlive({ future, state, cut }: AwaitNode): boolean {
   if (cut === 'unreadable' || !future) return false;
   if (future.discriminant === undefined) return true;
   return state !== undefined && state.name !== 'Returned' && state.name !== 'Panicked';
 }
 
-/** Read at a time: large enough to be quick over a wire, small enough to lose little to an unmapped page. */
+/** Bytes of one read: large enough to be fast over a wire, small enough to lose little to an unmapped page. */
 const CHUNK = 1 << 16;
 const WORD = 8;
 
 /**
- * Finds `Box<dyn Future>`s: a word that is the address of a Future's vtable, behind a word that points to where such a Future
- * can lie. Each Future is listed once, however many words point to it.
+ * Finds `Box<dyn Future>`s. Each is a word that is the address of a Future's vtable, behind a word that points to a
+ * possible place of such a Future. Each Future is listed once, however many words point to it.
  */
 export async function searchBoxes(
   context: TaskContext,

@@ -8,7 +8,7 @@ export interface FutureLocal {
   readonly value: Value;
 }
 
-/** What a Future keeps in the state it is in: the locals saved across the await, or a hand-written Future's fields. */
+/** What a Future keeps in its present state: the locals saved across the await, or a hand-written Future's fields. */
 export class FutureFields {
   readonly #debug: DebugInfo;
   readonly #values: Values;
@@ -18,14 +18,14 @@ export class FutureFields {
     this.#values = new Values(debug, memory);
   }
 
-  /** By name, what it awaits left out: that is the tree's. Empty where nothing is known of the type. */
+  /** By name, without what it awaits, which the tree shows. Empty if nothing is known about the type. */
   async of({ future, address, awaits }: AwaitNode): Promise<FutureLocal[]> {
     const die = future && this.#debug.die(future.typeOffset);
     if (!die) return [];
     const value = await this.#values.read(die, ObjectPlace.memory(address));
     if (value.kind !== 'struct') return [];
     const shown = new Set(['__awaitee', ...awaits.map(({ path }) => path.split('.')[0])]);
-    // An argument stands twice in a state: where it was moved to, and, listed last, where it was captured, now stale.
+    // An argument is listed twice in a state: its new place, and at the end its captured copy, now stale.
     return value.fields.filter(({ name }) => !shown.has(name) && shown.add(name));
   }
 }

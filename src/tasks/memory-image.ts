@@ -10,7 +10,7 @@ export interface Region {
   readonly length: number;
 }
 
-/** Memory that was written to a file: it can be looked at without a target. */
+/** Memory that was written to a file: it can be read without a target. */
 export interface MemoryImage extends MemoryReader, Disposable {
   readonly regions: readonly Region[];
 }
@@ -22,8 +22,9 @@ interface Stored extends Region {
 const PT_LOAD = 1;
 
 /**
- * Opens an ELF core (gABI: its PT_LOAD segments; QEMU's `dump-guest-memory`, Linux's core files), or, with `base`, a raw image of
- * RAM that begins at that address. A core that gives no virtual addresses, as QEMU's without paging, is taken by its physical ones.
+ * Opens an ELF core (gABI: its PT_LOAD segments; QEMU's `dump-guest-memory`, Linux's core files). With `base`, opens
+ * a raw image of RAM that begins at that address. If a core has no virtual addresses, as QEMU's without paging, its
+ * physical ones are used.
  * @throws RsptraceError `CORE_UNREADABLE`, `CORE_NOT_CORE`, `CORE_TRUNCATED`
  */
 export async function openMemoryImage(path: string, base: Addr | undefined): Promise<MemoryImage> {

@@ -4,17 +4,17 @@ import type { Region } from './memory-image.js';
 
 const PT_LOAD = 1;
 const PF_W = 2;
-/** A size from a damaged header must not make us read a stub's whole address space. */
+/** Limit on a size, because a damaged header must not cause a read of a stub's whole address space. */
 const MOST = 2 ** 30;
 
-/** The program's writable segments with .bss: where statics, and in most kernels the heap and the stacks, lie. */
+/** The program's writable segments with .bss: statics, and in most kernels the heap and the stacks. */
 export function writableRegions(elf: ElfFile): Region[] {
   return elf.segments
     .filter(({ type, flags, memorySize }) => type === PT_LOAD && (flags & PF_W) !== 0 && memorySize > 0)
     .map(({ address, memorySize }) => ({ start: address, length: Math.min(memorySize, MOST) }));
 }
 
-/** The part of a stack below its pointer, as far down as the section or the symbol goes that it lies in. */
+/** The part of a stack below its pointer, down to the beginning of its section or symbol. */
 export function deadStack(elf: ElfFile, stackPointer: Addr): Region[] {
   const section = elf.sections.find(
     ({ address, size }) => address !== 0n && stackPointer > address && stackPointer <= address + BigInt(size),

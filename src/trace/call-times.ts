@@ -1,13 +1,13 @@
 /**
- * Where the time of polls and calls goes. Of each function and each Future it holds at any time, whatever was lost, is
- * open, recurses or went on on another hart:
+ * Where the time of polls and calls goes. For each function and each Future the following holds at any time, whatever
+ * was lost, is open, recurses or continued on another hart:
  *
  *      calls = returned + lost + open
  *      longest <= total <= sum of the times of all that returned
  *      self <= total
  *      average = that sum / returned, between the shortest and the longest
  *
- * What ends after what is around it was not inside it: it is on another stack.
+ * A call that ends after the call around it was not inside it: it is on another stack.
  */
 import type { AnyBegin, CallEnd, CallLost, FunctionRef, FutureRef, PollEnd, PollLost } from './events.js';
 import { OpenCalls } from './open-calls.js';
@@ -39,14 +39,15 @@ export class CallTimes {
     this.#open.begin({ begin, around, isOver: false, inside: 0, counted: 0 });
   }
 
-  /** Undefined where the begin was not seen. */
+  /** Undefined if the begin was not seen. */
   returned(event: PollEnd | CallEnd): CallTime | undefined {
     const call = this.#open.end(event);
     if (!call) return event.wasLost ? lateTime(event.time - event.began) : undefined;
     call.isOver = true;
     const time = event.time - call.begin.time;
     const self = Math.max(0, time - call.inside);
-    // What has been counted inside may have turned out to be on another stack. Polls inside a poll are in its own time.
+    // Calls that were counted as inside may have turned out to be on another stack. Polls inside a poll are in its
+    // own time.
     const least = call.begin.type === 'call-begin' ? self : 0;
     const total = Math.max(least, time - call.counted);
     const outer = outerOfSame(call);
@@ -57,7 +58,7 @@ export class CallTimes {
     return { time, self, total };
   }
 
-  /** Its end was not seen. Whether its begin was. */
+  /** Its end was not seen. Returns whether its begin was. */
   lost(event: PollLost | CallLost): boolean {
     const call = this.#open.end(event);
     if (!call) return false;
@@ -69,7 +70,7 @@ export class CallTimes {
   }
 }
 
-/** Of a call that was emitted as lost: what was inside it has gone to what is around it. */
+/** For a call that was emitted as lost: the time inside it is added to the call around it. */
 function lateTime(time: number): CallTime {
   return { time, self: 0, total: time };
 }

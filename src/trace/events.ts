@@ -1,8 +1,9 @@
 import type { Addr } from '../base/addr.js';
 
 /**
- * The event model: all that formats, tables and checks know. Where events come from is not known here, so a recording
- * can be reported on without a stub. Times are guest nanoseconds since the trace's first event, below 2^53 (104 days).
+ * The event model: everything that formats, tables and checks know. The source of events is not known here, so a
+ * recording can be reported on without a stub. Times are guest nanoseconds since the trace's first event, below 2^53
+ * (104 days).
  */
 export type GuestNanos = number & { readonly __guestNanos: true };
 
@@ -12,7 +13,7 @@ export interface ClockInfo {
   readonly name: string;
   /** Nanoseconds a tick. */
   readonly resolutionNs: number;
-  /** True when it stands still while the guest is stopped: the guest's own clock, not the host's. */
+  /** True if it stands still while the guest is stopped: the guest's own clock, not the host's. */
   readonly guest: boolean;
 }
 
@@ -28,7 +29,7 @@ export interface FutureRef {
   readonly kind: FutureKind;
   readonly file: string | undefined;
   readonly line: number | undefined;
-  /** The compiler inlined its poll at some places: not every poll can be seen. */
+  /** The compiler inlined its poll at some places, so not every poll is visible. */
   readonly inlined?: boolean | undefined;
 }
 
@@ -41,15 +42,15 @@ export interface StateRef {
 
 /** One link of an await chain: a Future that the one before it awaits. */
 export interface AwaitLink {
-  /** Undefined when its type implements Future in a way that DWARF does not say. */
+  /** Undefined if its type implements Future in a way that DWARF does not describe. */
   readonly future: FutureRef | undefined;
   readonly typeName: string;
-  /** Where it lies; undefined where the pointer to it was not read. */
+  /** Its address; undefined if the pointer to it was not read. */
   readonly address: Addr | undefined;
   readonly state: StateRef | undefined;
 }
 
-/** The outermost Future of a poll: what an executor polls. One object a life, so identity is a key. */
+/** The outermost Future of a poll: what an executor polls. One object per lifetime, so identity is a key. */
 export interface RootRef {
   readonly key: number;
   readonly future: FutureRef;
@@ -68,7 +69,7 @@ export interface FunctionRef {
   readonly line: number | undefined;
 }
 
-/** An argument out of the registers at the entry, as Rust would print it; an address where it lies in memory. */
+/** An argument from the registers at the entry, as Rust would print it; an address if it lies in memory. */
 export interface ArgumentValue {
   readonly name: string;
   readonly value: string;
@@ -94,7 +95,7 @@ export interface StackEntry {
 
 /** What begins. */
 interface Beginning {
-  /** Its thread, which may wait while others run, and go on on another hart. Undefined where only harts are known. */
+  /** Its thread, which may wait while others run, and continue on another hart. Undefined if only harts are known. */
   readonly thread?: ThreadRef | undefined;
   /** The innermost poll or call around it that was emitted, and was open. */
   readonly around?: AnyBegin | undefined;
@@ -104,7 +105,7 @@ interface Beginning {
 
 /** What ends that has begun. It may end on another hart than where it began. */
 interface Ending<B extends AnyBegin> {
-  /** Undefined where it was not seen. */
+  /** Undefined if the begin was not seen. */
   readonly begin?: B | undefined;
   readonly thread?: ThreadRef | undefined;
   /** As it began. */
@@ -116,7 +117,7 @@ interface Ending<B extends AnyBegin> {
 export interface PollBegin extends At, Beginning {
   readonly type: 'poll-begin';
   readonly state: StateRef | undefined;
-  /** Who polls, where stacks were asked for: the poll function first, then its callers, inlined ones included. */
+  /** The poller, if stacks were asked for: the poll function first, then its callers, including inlined ones. */
   readonly stack?: readonly StackEntry[] | undefined;
 }
 
@@ -135,7 +136,7 @@ export interface StateChange extends At {
   readonly type: 'state';
   readonly from: StateRef | undefined;
   readonly to: StateRef | undefined;
-  /** Worked out from an outer Future's bytes, because this one's poll was inlined. */
+  /** Derived from an outer Future's bytes, because this one's poll was inlined. */
   readonly derived: boolean;
 }
 
@@ -146,7 +147,7 @@ export interface DerivedPoll extends At {
   readonly state: StateRef | undefined;
 }
 
-/** A poll whose end was not seen: left in an unknown way, or cut off by the end of the trace. */
+/** A poll whose end was not seen: it was left in an unknown way, or cut off by the end of the trace. */
 export interface PollLost extends At, Ending<PollBegin> {
   readonly type: 'poll-lost';
 }
@@ -156,7 +157,7 @@ export interface ThreadRef {
   readonly key: number;
   /** The lowest address of its stack. */
   readonly stack: Addr;
-  /** Of a program that a kernel runs: the physical address of its page tables' root. */
+  /** For a program that a kernel runs: the physical address of its page tables' root. */
   readonly space?: Addr | undefined;
 }
 
@@ -178,7 +179,7 @@ export interface CallEnd extends OfCall, Ending<CallBegin> {
   readonly type: 'call-end';
   /** It was emitted as lost, too early. */
   readonly wasLost?: boolean | undefined;
-  /** What it returned, where that is in registers. */
+  /** What it returned, if that is in registers. */
   readonly result?: string | undefined;
 }
 
@@ -197,9 +198,9 @@ export type WatchAccess = 'r' | 'w' | 'rw';
 /** A place in memory that is watched; one object a place, so identity is a key. */
 export interface WatchRef {
   readonly key: number;
-  /** As it was asked for: `labkern::exec::POLLS`, `0x80001000,8`. */
+  /** The user's text: `labkern::exec::POLLS`, `0x80001000,8`. */
   readonly name: string;
-  /** What the target reports; reads cannot be had alone everywhere. */
+  /** What the target reports; not every target can report reads alone. */
   readonly access: WatchAccess;
   /** What was asked for. */
   readonly asked: WatchAccess;
@@ -218,17 +219,17 @@ export interface WatchHit {
   readonly watch: WatchRef;
   /** `access`: a read, or a write of the same value, which the target does not report apart. */
   readonly access: 'read' | 'write' | 'access';
-  /** What was there before, as Rust would print it; undefined for a read, and where it could not be read. */
+  /** The old value, as Rust would print it; undefined for a read, and if it could not be read. */
   readonly old: string | undefined;
-  /** What is there after it; of a read, what was read. */
+  /** The value after the access; for a read, the value that was read. */
   readonly value: string | undefined;
-  /** The value as a number, where it is one. */
+  /** The value as a number, if it is one. */
   readonly number: number | undefined;
-  /** Whether the bytes differ from those before; undefined for a read, and where they could not be read. */
+  /** Whether the bytes differ from those before; undefined for a read, and if they could not be read. */
   readonly changed: boolean | undefined;
-  /** The instruction, or the one after it where the target stops after the access. */
+  /** The instruction, or the next one if the target stops after the access. */
   readonly pc: Addr;
-  /** Who did it: of the functions inlined into each other there, the innermost that is not a part of Rust's library. */
+  /** The function that accessed: among those inlined into each other there, the innermost outside of Rust's library. */
   readonly by: StackEntry;
   /** All of these functions, the innermost first. */
   readonly inlined: readonly StackEntry[];
@@ -237,7 +238,7 @@ export interface WatchHit {
 /** A place in the code that a probe names; one object a place, so identity is a key. */
 export interface PlaceRef {
   readonly key: number;
-  /** As it was asked for: `src/work.rs:42`. */
+  /** The user's text: `src/work.rs:42`. */
   readonly name: string;
   /** The kind of probe: a category of the trace's formats. */
   readonly category: string;
@@ -246,7 +247,7 @@ export interface PlaceRef {
   readonly by: StackEntry;
 }
 
-/** A hart came to a place: an instant, which neither begins nor ends anything. */
+/** A hart reached a place: an instant, which neither begins nor ends anything. */
 export interface PlaceHit {
   readonly type: 'place';
   readonly time: GuestNanos;
@@ -254,15 +255,15 @@ export interface PlaceHit {
   readonly place: PlaceRef;
 }
 
-/** The link to the stub was broken: what happened meanwhile is missing. Polls that were open are emitted as lost. */
+/** The link to the stub was broken: events in between are missing. Open polls are emitted as lost. */
 export interface Gap {
   readonly type: 'gap';
-  /** The last time that is known from before, and the time at which recording went on. */
+  /** The last known time before, and the time at which recording continued. */
   readonly from: GuestNanos;
   readonly to: GuestNanos;
 }
 
-/** The machine was reset and boots once more. What was open then has been emitted as lost. */
+/** The machine was reset and boots again. Everything open was emitted as lost before. */
 export interface Reset {
   readonly type: 'reset';
   readonly time: GuestNanos;
@@ -285,7 +286,10 @@ export interface HartInfo {
   readonly name: string;
 }
 
-/** What is known at the first event. Nothing of the host: two runs of a deterministic guest give the same bytes. */
+/**
+ * What is known at the first event. It has nothing of the host, so two runs of a deterministic guest give the same
+ * bytes.
+ */
 export interface TraceInfo {
   readonly program: string;
   readonly buildId: string | undefined;
@@ -297,11 +301,11 @@ export interface TraceInfo {
 /** What is known at the end about how a recording was made. */
 export interface TraceFacts {
   readonly probes: readonly ProbeFact[];
-  /** Undefined where it is not known, and durations hold it. */
+  /** Undefined if it is not known; then durations include it. */
   readonly ownTime?: OwnTime | undefined;
 }
 
-/** Guest nanoseconds that tracing took and durations leave out: the least and the most for one event, and in all. */
+/** The guest nanoseconds of overhead that durations leave out: the least and the most for one event, and the total. */
 export interface OwnTime {
   readonly leastNs: number;
   readonly mostNs: number;
@@ -309,8 +313,8 @@ export interface OwnTime {
 }
 
 /**
- * Which engine a probe has: `target` without stops, `stop` with one at each hit. `none`: it was left out, because it
- * would stop a target that must not be stopped. `why`: why not without stops.
+ * The engine of a probe: `target` without stops, `stop` with one at each hit. `none`: the probe was left out, because
+ * it would stop a target that must not be stopped. `why`: why not without stops.
  */
 export interface ProbeFact {
   readonly name: string;
@@ -319,14 +323,14 @@ export interface ProbeFact {
   readonly why: string | undefined;
 }
 
-/** Where events go: a file format, a table. Synchronous, since events come in bursts while the guest runs. */
+/** Takes events: a file format, a table. Synchronous, because events come in bursts while the guest runs. */
 export interface TraceSink {
   begin(info: TraceInfo): void;
   event(event: TraceEvent): void;
   /** A hart seen for the first time after `begin`. */
   hart(hart: HartInfo): void;
-  /** Writes out what is buffered: called when the guest is about to run for long, and at least every 200 ms. */
+  /** Writes buffered events: called before the guest runs for long, and at least every 200 ms. */
   flush(): void;
-  /** `facts`: undefined where nothing was recorded. */
+  /** `facts`: undefined if nothing was recorded. */
   end(facts?: TraceFacts): void;
 }

@@ -14,7 +14,7 @@ export interface FunctionRow {
   readonly calls: number;
   /** Those of `calls` whose return was not seen; they have no time. */
   readonly lost: number;
-  /** Time inside it, with all that it calls. Of calls inside each other only the outermost counts, as in uftrace. */
+  /** Time inside it, including everything that it calls. If calls nest, only the outermost counts, as in uftrace. */
   readonly total_ns: number;
   /** Time inside it, without the traced functions that ran meanwhile on the same hart, or in the same thread. */
   readonly self_ns: number;

@@ -5,7 +5,7 @@ export interface OpenCall {
   readonly begin: AnyBegin;
 }
 
-/** Where an event belongs: to a thread, where that is known, else to its hart. */
+/** An event's track: a thread, if that is known, else its hart. */
 export interface Track {
   readonly hart: number;
   readonly thread?: ThreadRef | undefined;
@@ -26,7 +26,7 @@ export class OpenCalls<T extends OpenCall> {
     else this.#harts[hart] = [call];
   }
 
-  /** What ends with this event, or undefined when its begin was not seen. */
+  /** The begin of what ends with this event; undefined if it was not seen. */
   end({ begin }: AnyEnd): T | undefined {
     const open = begin && this.#of(begin);
     if (!begin || !open) return undefined;

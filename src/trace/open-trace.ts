@@ -13,9 +13,9 @@ export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs'> {
 }
 
 /**
- * Opens a trace file in the format that its extension names. Errors, all before anything is written:
- * `TRACE_UNKNOWN_FORMAT`, `TRACE_CANNOT_WRITE`, and what the options ask for. Later, `event`, `flush` and `end` can
- * throw `TRACE_WRITE_FAILED`, once.
+ * Opens a trace file in the format that its extension names. Throws `TRACE_UNKNOWN_FORMAT`, `TRACE_CANNOT_WRITE`, and
+ * the errors of the options, all before anything is written. Later, `event`, `flush` and `end` can throw
+ * `TRACE_WRITE_FAILED`, once.
  *
  * A format of your own is an object:
  *

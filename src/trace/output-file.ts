@@ -18,15 +18,18 @@ const CAPACITY = 256 * 1024;
 const writtenKept = 'What was written before is kept and can be opened.';
 const nothingKept = 'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.';
 
-/** What is done for the files of others. None of it is done where nothing is said. */
+/** Protects other files. Nothing is done unless it is asked for. */
 export interface OutputOptions {
-  /** Keeps out others who ask for it: `OUTPUT_IN_USE`. Called with a warning where files cannot be locked. */
+  /**
+   * Locks the file against other programs that lock it: `OUTPUT_IN_USE`. Called with a warning if files cannot be
+   * locked.
+   */
   readonly lock?: ((warning: string) => void) | undefined;
-  /** An older file for which this is false is refused: `OUTPUT_EXISTS`. */
+  /** If this is false for an older file, it is refused: `OUTPUT_EXISTS`. */
   readonly replaces?: ((head: FileHead) => boolean) | undefined;
-  /** An older file is not emptied but renamed, to its name with this behind it. */
+  /** An older file is not emptied but renamed: this is appended to its name. */
   readonly keepAs?: string | undefined;
-  /** False: only the whole file can be read, and the error of a failed write says so. */
+  /** False: only the whole file is readable, and the error of a failed write says so. */
   readonly isAppended?: boolean | undefined;
 }
 
@@ -66,9 +69,9 @@ export class OutputFile {
   }
 
   /**
-   * Room for a record of so many bytes: write it into {@link buffer} from the offset that is returned, then
-   * {@link commit}. Undefined where it must go through {@link record}, because it is too long, or records are dropped
-   * since a write failed. Throws as {@link record}.
+   * Room for a record of this many bytes. Write it into {@link buffer} from the returned offset, then {@link commit}.
+   * Undefined if it must go through {@link record}, because it is too long, or because records are dropped after a
+   * failed write. Throws as {@link record}.
    */
   reserve(length: number): number | undefined {
     return length <= CAPACITY && this.#makeRoom(length) ? this.#length : undefined;
@@ -138,7 +141,7 @@ export class OutputFile {
         hint: 'name another file with -o, or have it overwritten with --force',
       });
     }
-    // It is renamed when the first event comes: too late to find out that it cannot be.
+    // It is renamed when the first event comes, which is too late to find out that it cannot be.
     if (keepAs !== undefined) accessSync(dirname(realpathSync(this.path)), constants.W_OK);
   }
 
@@ -152,7 +155,7 @@ export class OutputFile {
       return;
     }
     try {
-      // Somebody may have taken it away since it was opened.
+      // Another program may have taken it since it was opened.
       if (isAt(this.path, fd)) {
         const path = realpathSync(this.path);
         renameSync(path, path + this.#options.keepAs);
@@ -193,7 +196,7 @@ export class OutputFile {
     try {
       if (fstatSync(this.#file.fd).isFile()) ftruncateSync(this.#file.fd, this.#written + whole);
     } catch {
-      // The write's own error is the one to throw. Readers put up with a torn last record.
+      // The write's own error is thrown. Readers tolerate a torn last record.
     }
   }
 }

@@ -4,18 +4,19 @@ import { type TableOptions, textTable, timeText } from './text-table.js';
 
 type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'derived' | 'lost';
 
-/** Counts of which a row may know only the least. */
+/** Counts for which a row may know only a lower bound. */
 const BOUNDS: ReadonlySet<Count> = new Set(['polls', 'ready', 'pending']);
 const BOUNDS_NOTE = '>= at least so many: the compiler inlined polls of this Future, and some of those leave no mark\n';
 
 /** Always shown, even when all zero. */
 const USUAL: readonly Count[] = ['polls', 'ready', 'pending'];
-/** Shown where any row has one. */
+/** Shown if any row has one. */
 const RARE: readonly Count[] = ['panicked', 'derived', 'lost'];
 
 /**
- * The table for people: one line a Future, the one with the most time first, each line ended by a newline. Instances of
- * one generic Future differ in their generic arguments. A line below says what `>=` means, where a row has it.
+ * The table for the user: one line per Future, the one with the most time first, each line ended by a newline.
+ * Instances of one generic Future differ in their generic arguments. A line below says what `>=` means, if a row has
+ * it.
  */
 export function summaryTable(rows: readonly SummaryRow[], options: TableOptions): string {
   if (rows.length === 0) return 'no polls were recorded\n';
@@ -27,7 +28,7 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
   const lines = sorted.map((row, i) => ({
     numbers: [
       ...counts.map((name) => (row.at_least && BOUNDS.has(name) ? `>=${row[name]}` : String(row[name]))),
-      // Derived polls have no duration: nobody saw them begin.
+      // Derived polls have no duration, because their begin was not seen.
       ...(row.polls > row.derived + row.lost ? [timeText(row.total_ns), timeText(row.max_ns)] : ['-', '-']),
     ],
     name: names[i] ?? '',
@@ -60,7 +61,7 @@ export function functionTable(rows: readonly FunctionRow[], options: TableOption
   return textTable([...counts, 'total', 'self', 'average', 'longest'], 'function', lines, options);
 }
 
-/** The short name of each row, or the long one where rows share the short. */
+/** The short name of each row, or the long one if rows share the short one. */
 function displayNames(names: readonly (readonly [short: string, long: string])[]): string[] {
   const uses = new Map<string, number>();
   for (const [short] of names) uses.set(short, (uses.get(short) ?? 0) + 1);

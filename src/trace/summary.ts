@@ -21,8 +21,8 @@ export interface SummaryRow {
   /** `polls`, `ready` and `pending` are lower bounds, because not every inlined poll of this Future leaves a mark. */
   readonly at_least: boolean;
   /**
-   * Time inside this Future's polls, with all that they call. Of polls of the same instance inside each other on one
-   * hart only the outermost counts, as in `uftrace report`. So it is never more than the time that passed.
+   * Time inside this Future's polls, including everything that they call. If polls of the same instance nest on one
+   * hart, only the outermost counts, as in `uftrace report`. So it never exceeds the time that passed.
    */
   readonly total_ns: number;
   /** The longest single poll. */

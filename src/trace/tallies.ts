@@ -7,11 +7,14 @@ import { type TableOptions, textTable } from './text-table.js';
 export interface TallyRow {
   readonly function: FunctionRef;
   readonly calls: number;
-  /** By the size of an argument: below 0, 0, 1, 2-3, 4-7, ...; undefined where they were counted together. */
+  /** By the size of an argument: below 0, 0, 1, 2-3, 4-7, ...; undefined if they were counted together. */
   readonly by: { readonly argument: string; readonly counts: readonly number[] } | undefined;
 }
 
-/** For people: one line a function that was called, the one with the most calls first, each line ended by a newline. */
+/**
+ * For the user: one line per function that was called, the one with the most calls first, each line ended by a
+ * newline.
+ */
 export function countTable(rows: readonly TallyRow[], options: TableOptions): string {
   const counted = rows.filter(({ by }) => by === undefined);
   const called = counted.filter(({ calls }) => calls > 0);
@@ -28,7 +31,7 @@ export function countTable(rows: readonly TallyRow[], options: TableOptions): st
 
 const barWidth = 40;
 
-/** For people: a bar a power of two, from the lowest that was seen to the highest. */
+/** For the user: one bar per power of two, from the lowest to the highest one that was seen. */
 export function histogramText({ function: { name }, calls, by }: TallyRow): string {
   if (!by) return '';
   const first = by.counts.findIndex((count) => count > 0);

@@ -1,7 +1,7 @@
 import type { HartInfo, TraceEvent, TraceInfo, TraceSink } from './events.js';
 
 /**
- * One sink that forwards all it gets to several. Each gets everything even where one before it throws, because a full
+ * One sink that forwards every event to several. Each gets everything even if one before it throws, because a full
  * disk must not cost the table. Then the first error is thrown.
  */
 export function tee(sinks: readonly TraceSink[]): TraceSink {
@@ -35,7 +35,7 @@ export function tee(sinks: readonly TraceSink[]): TraceSink {
   };
 }
 
-/** One has failed already: those behind it get the event all the same, and what they throw is not the first error. */
+/** One has failed already. The sinks behind it get the event all the same, and their errors are not the first. */
 function rest(sinks: readonly TraceSink[], event: TraceEvent): void {
   for (const sink of sinks) {
     try {

@@ -32,7 +32,7 @@ export function threadText({ stack, space }: ThreadRef): string {
 
 /**
  * Await chains in one line each, outermost first, without addresses: `a::outer at src/a.rs:3 > a::inner (Unresumed)`.
- * A guest waits in the same few ways over and over, so texts are kept by the identity of what the chain is made of.
+ * A guest waits in the same few ways over and over, so texts are kept by the identity of the chain's parts.
  */
 export class ChainTexts {
   #start: ChainNode = { text: '', next: new Map() };
@@ -93,7 +93,7 @@ export function stackText(stack: readonly StackEntry[]): string {
     .join(' < ');
 }
 
-/** `labkern::exec::poll_task at src/exec.rs:88`; an address where nothing is known of the code. */
+/** `labkern::exec::poll_task at src/exec.rs:88`; an address if nothing is known about the code. */
 export function doerText({ by, pc }: WatchHit): string {
   const place = placeText(by);
   return `${by.function ?? hex(pc)}${place === undefined ? '' : ` at ${place}`}`;
@@ -116,7 +116,7 @@ export function argumentsText(values: readonly ArgumentValue[]): string {
   return values.map(({ name, value }) => `${name}: ${value}`).join(', ');
 }
 
-/** Where a pending Future waits: the innermost await of its chain whose place is known, else its own. */
+/** Where a pending Future waits: the innermost await of its chain with a known place, else its own place. */
 export function waitingState(end: PollEnd): StateRef | undefined {
   for (let i = end.chain.length - 1; i >= 0; i--) {
     const state = end.chain[i]?.state;
@@ -155,9 +155,9 @@ function kept(texts: WeakMap<StateRef, string>, state: StateRef, make: () => str
 }
 
 /**
- * Which engine each probe had, by its name: `without stops`, `stops: no memory for trampolines`. Instances of one
- * generic function have one name, and their address behind it. Last what tracing took of the guest's time, where that
- * is known.
+ * The engine of each probe, by the probe's name: `without stops`, `stops: no memory for trampolines`. Instances of
+ * one generic function share a name, and their addresses follow it. At the end the overhead in guest time, if that is
+ * known.
  */
 export function engineTexts({ probes, ownTime }: TraceFacts): [probe: string, engine: string][] {
   const names = new Map<string, number>();

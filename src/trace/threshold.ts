@@ -1,20 +1,20 @@
 import type { CallBegin, CallEnd, CallLost, HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from './events.js';
 import { type OpenCall, OpenCalls } from './open-calls.js';
 
-/** A call that has begun: nobody knows yet whether it lasts long enough, or it has and was passed on. */
+/** A call that has begun. Either it is not yet known whether it lasts long enough, or it does and was passed on. */
 interface Held {
   readonly type: 'held';
   readonly begin: CallBegin;
   state: 'held' | 'passed' | 'dropped';
 }
 
-/** Events behind a call that is held wait with it. Short calls leave at their end, so only polls can fill this. */
+/** The most events that wait behind a held call. Short calls leave at their end, so only polls can fill this. */
 const mostWaiting = 1 << 16;
 
 /**
- * Leaves out calls of functions that last less than a threshold, as `uftrace -t` does. What they call is shorter still
- * and goes with them. Polls and states stay. Order is kept: while a call is too young to decide on, what comes after
- * its begin waits, for no longer than the threshold.
+ * Drops calls of functions that last less than a threshold, as `uftrace -t` does. Their own calls are shorter still
+ * and are dropped too. Polls and states stay. Order is kept: while a call is too young to decide on, the events after
+ * its begin wait, for at most the threshold.
  */
 export class Threshold implements TraceSink {
   readonly #sink: TraceSink;
@@ -82,7 +82,10 @@ export class Threshold implements TraceSink {
     else this.#waiting.push(event);
   }
 
-  /** Passes on what need not wait any longer at a time: up to the first call that is younger than the threshold. */
+  /**
+   * Passes on the events that need not wait any longer at this time: up to the first call that is younger than the
+   * threshold.
+   */
   #release(time: number): void {
     const waits = this.#waiting.findIndex((item) => item.type === 'held' && time - item.begin.time < this.#nanos);
     const ripe = this.#waiting.splice(0, waits < 0 ? this.#waiting.length : waits);

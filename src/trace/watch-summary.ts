@@ -1,6 +1,6 @@
 import type { TraceEvent, TraceInfo, TraceSink, WatchAccess, WatchRef } from './events.js';
 
-/** What was seen of one place: a row of the table, as `--json` prints it. */
+/** The accesses of one place: a row of the table, as `--json` prints it. */
 export interface WatchRow {
   /** As it was asked for. */
   readonly watch: string;
@@ -12,7 +12,7 @@ export interface WatchRow {
   readonly size: number;
   readonly type: string;
   readonly reads: number;
-  /** All writes that the target reported apart from reads, those of the same value included. */
+  /** All writes that the target distinguishes from reads, including those of the same value. */
   readonly writes: number;
   /** Reads, or writes of the same value: a target that reports both does not say which. */
   readonly accesses: number;

@@ -22,7 +22,7 @@ import type { Step } from './code-path.js';
  *
  * The loads happen in this order. HEAD never comes back to an earlier value. So if the exchange succeeds, no other
  * writer claimed in between, and the entry still belongs to this claim. A dropped event has claimed nothing, and no
- * claim is given up: every claim below HEAD is also below LIMIT, and is written sooner or later. Writers do not
+ * claim is given up. Every claim below HEAD is also below LIMIT, and is written sooner or later. Writers do not
  * depend on where LIMIT is, or how far it moves at once.
  *
  * If calls can pend, the two lowest bits of `HEAD` describe the one record that is written before its claim, see
@@ -439,8 +439,8 @@ export interface ProbeCode {
   loopsToStart(code: Uint8Array, start: Addr): boolean;
   /**
    * Every place where a function is left, with room for a jump there; the function's whole code is given. Refused, in
-   * words for the user, for three reasons. Not all places are known (indirect jumps), a branch of the function enters
-   * the bytes of such a jump, or an instruction cannot be run elsewhere.
+   * words for the user, for three reasons. Not all places are known (indirect jumps), a branch enters the bytes of
+   * such a jump, or an instruction cannot be run elsewhere.
    */
   ends(code: Uint8Array, start: Addr, options: ExitOptions): readonly FunctionExit[] | Refusal;
   /** The jump to write: `patchLength` bytes. Throws RangeError if `to` is out of reach. */

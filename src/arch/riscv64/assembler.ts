@@ -204,10 +204,7 @@ export class Assembler {
     this.#code.word(jalr(link, through, parts.low));
   }
 
-  /**
-   * An address in 8 bytes of code, wherever it lies: relative to the pc; or as a constant, if that is too far and 32
-   * bits are enough.
-   */
+  /** An address in 8 bytes of code: relative to the pc; or as a constant, if that is too far and 32 bits are enough. */
   loadAddress(rd: number, address: Addr): void {
     const relative = split(this.#distance(address));
     const absolute = relative ?? split(Number(BigInt.asIntN(64, address)));

@@ -12,8 +12,8 @@ import { FP, integerName, SP } from './registers.js';
  * Emulates an instruction by register and memory writes. Covered: integer arithmetic, jumps, branches, and loads and
  * stores of the stack. Left to a single-step: CSRs, traps, fences, atomics, and floating point. Accesses through
  * registers other than sp and s0 are also stepped, because a device register must not be accessed with another width
- * or twice. If s0 is not a frame pointer but holds some address, the hit shows it: an address outside the stack has
- * no effects, so the caller steps.
+ * or twice. The hit shows whether s0 is a frame pointer: an address outside the stack has no effects, so the caller
+ * steps.
  */
 export function emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined {
   const instruction = decode(code);

@@ -35,8 +35,8 @@ import { RA, SP, TP } from './registers.js';
 import { original, registerNamed, type TrampolineFrame } from './trampoline-frame.js';
 
 /**
- * The part of a trampoline that writes a record, as `probe-code.ts` draws it. t0 = the control block's address, t1 =
- * the claim, t2 = the record; t3 is free. Once the control block was read, t0 is free too.
+ * The part of a trampoline that writes a record, as `probe-code.ts` draws it. In: t0 = the control block's address,
+ * t1 = the claim, t2 = the record; t3 is free. Once the control block was read, t0 is free too.
  */
 export interface RecordCode {
   readonly ring: RingGeometry;

@@ -18,11 +18,11 @@ import type { ArithmeticOp } from './flags.js';
 import { type Operand, registerOperand, rmOperand, type Size } from './operand.js';
 
 /**
- * Emulates an instruction by register and memory writes, from its bytes alone. Covered, with memory only at rsp or
- * rbp: push, pop, mov, movzx, lea, add, sub, and, or, xor, cmp, test, call, ret, leave, direct jumps, nop and
- * endbr64. All else is left to a single-step, so that no device register is accessed through a debugger's own access.
- * If rbp is no frame pointer but holds some address, the hit shows it: an address outside the stack has no effects,
- * so the caller steps.
+ * Emulates an instruction by register and memory writes, from its bytes alone. Memory is supported only at rsp or
+ * rbp. Covered: push, pop, mov, movzx, lea, add, sub, and, or, xor, cmp, test, call, ret, leave, direct jumps, nop
+ * and endbr64. All else is left to a single-step, so that no device register is accessed through a debugger's own
+ * access. The hit shows whether rbp is a frame pointer: an address outside the stack has no effects, so the caller
+ * steps.
  *
  * With control-flow enforcement switched on, `call`, `ret` and `endbr64` also change a shadow stack and a tracker
  * that no debugger writes. A client must step there instead. No emulator has that enforcement; Linux may.

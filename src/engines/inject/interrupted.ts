@@ -12,7 +12,7 @@ const mostStacks = 4;
 /**
  * Finds places (named by their first address) in whose middle some interrupted code would resume. The evidence is the
  * return address of a trap in a register, or any word on a hart's stack that looks like such an address. A word that
- * only looks so costs a retry later. Words that other tasks have saved elsewhere are missed.
+ * only looks so costs a retry later. Words that other tasks have saved are missed.
  * @param chained functions keep frame pointers, which lead from a handler's own stack to the one before
  */
 export async function interruptedInside(

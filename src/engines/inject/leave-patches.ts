@@ -9,8 +9,7 @@ import type { Piece } from './ring.js';
 const mostSteps = 64;
 
 /**
- * Steps every hart out of these bytes. A hart at their first instruction may stay: it runs the new code from its
- * start.
+ * Steps every hart out of these bytes. At their first instruction it may stay, and then runs the new code.
  * @throws RsptraceError `PATCH_REFUSED` for a hart that does not leave
  */
 export async function leavePatches(session: Session, arch: Architecture, patches: readonly Piece[]): Promise<void> {
@@ -44,8 +43,7 @@ export async function leavePatches(session: Session, arch: Architecture, patches
 const mostTries = 20;
 
 /**
- * Lets the target run for short times. Ends when no hart is in these bytes and no interrupted code would resume
- * there.
+ * Lets the target run for short times. Ends when no hart is in these bytes or would resume there.
  * @returns where this failed (first addresses); the target may have ended meanwhile
  */
 export async function runOutOfPatches(

@@ -50,9 +50,9 @@ const atOnce = 512;
 /**
  * Removes what a killed rsptrace has left. A function that jumps to a trampoline with our mark and this function's
  * address gets the ELF's bytes back. Every other difference was made by the program itself. The trampolines stay,
- * because open calls return through them. The target is stopped. Breakpoints that its stub may have kept are removed
- * too, if their places are known.
- * @throws RsptraceError `ELF_MISMATCH` if the target runs other code, `PATCH_REFUSED` if bytes cannot be restored
+ * because open calls return through them. The target is stopped. Known breakpoints that its stub has kept are removed
+ * too.
+ * @throws RsptraceError `ELF_MISMATCH` for other code, `PATCH_REFUSED` if bytes cannot be restored
  */
 export async function removeLeftovers(session: Session, arch: Architecture, elf: ElfFile): Promise<Leftovers> {
   const starts = functionStarts(elf);

@@ -55,8 +55,7 @@ export class Patches {
   /**
    * Patches the functions that can be patched at this stop, each with all its exits. Left out are those where
    * `holdsStop` reports a breakpoint. Functions that interrupted code would resume in are deferred. The others do not
-   * wait for them, because a timer faster than a stop would keep its handler and the interrupted code in place for
-   * ever.
+   * wait for them. With a timer faster than a stop, the interrupted code would stay in place for ever.
    * @returns the sites that were patched now
    * @throws RsptraceError `PATCH_REFUSED`; then nothing is patched
    */

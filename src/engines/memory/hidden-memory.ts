@@ -8,8 +8,8 @@ import { type PagingFacts, RamPiece } from './ram-piece.js';
 import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, type Scratch } from './scratch.js';
 
 /**
- * RAM that the guest was not told about. It exists from the machine's start. {@link map} makes it usable for a
- * kernel: at once if the kernel does not page, else when its final page table is in use.
+ * RAM that the guest was not told about. It exists from the machine's start. A kernel can use it after {@link map}:
+ * at once if the kernel does not page, else when its final page table is in use.
  */
 export class HiddenMemory {
   /** Physical; both are multiples of 2 MiB. */

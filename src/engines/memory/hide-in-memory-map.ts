@@ -36,9 +36,9 @@ export interface HiddenInMap {
 }
 
 /**
- * Lets the firmware run to the kernel's entry, and removes `hidden` bytes at the top of the first 2 GiB from the
- * memory map that the kernel will read. Afterwards the target is at the entry, before the first instruction. `before`
- * is what was written before a reset: the firmware does not clear the rest of it.
+ * Lets the firmware run to the kernel's entry. Removes `hidden` bytes at the top of the first 2 GiB from the memory
+ * map that the kernel will read. Afterwards the target is at the entry, before the first instruction. `before` is
+ * what was written before a reset: the firmware does not clear the rest of it.
  */
 export async function hideInMemoryMap(
   session: Session,

@@ -81,7 +81,7 @@ export async function enterBesideText(
 /**
  * Where to map `count` entries: in the middle of the longest run of empty ones behind the text, else before it. So
  * whatever grows on either side takes long to come near. Empty means all zero, because other entries may be ones that
- * the kernel has swapped out.
+ * the kernel has set aside.
  */
 export function freeRun(entries: BigUint64Array, count: number, text: number): number | undefined {
   const longest = (from: number, to: number): number | undefined => {

@@ -1,5 +1,5 @@
 /*
- * Memory of our own in a Linux process. The process itself is made to run the system calls for it (system-calls.ts):
+ * Memory of our own in a Linux process. The process itself runs the system calls for it (system-calls.ts).
  *
  *   | no access | code r-x | no access | data rw- (a memfd, shared) | no access | own rw- | no access |
  *
@@ -9,8 +9,8 @@
  * ignores permissions.
  *
  * If the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet. If the
- * stub runs on another machine, it reads that file for us (vFile:pread) at a stop: gdbserver reads the file four
- * times as fast as memory.
+ * stub runs on another machine, it reads that file for us (vFile:pread) at a stop. With gdbserver that is four times
+ * as fast as reading memory.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -50,7 +50,7 @@ const largest = 2 ** 30;
 
 /**
  * Maps code and data into the process of a session.
- * @throws RsptraceError `SCRATCH_UNAVAILABLE` if the target is no such process or memory cannot be mapped, `RSP_*`
+ * @throws RsptraceError `SCRATCH_UNAVAILABLE` if that is impossible, `RSP_*`
  */
 export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Scratch> {
   const { session, logger = silent } = options;

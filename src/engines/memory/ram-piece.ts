@@ -51,8 +51,8 @@ export interface RamPieceOptions {
 }
 
 /**
- * RAM that the guest does not know about. {@link map} makes it usable for a kernel: at once if the kernel does not
- * page, else when its final page table is in use.
+ * RAM that the guest does not know about. A kernel can use it after {@link map}: at once if the kernel does not page,
+ * else when its final page table is in use.
  *
  *      start                                                                              start + size
  *      | guard page | code ...                | guard page || data ...             | guard page |

@@ -1,12 +1,12 @@
 /*
  * System calls that the target runs for the client, at a stop. Arguments and number go into the registers of the
- * stopped thread. That thread alone is stepped over a system call instruction that the process has anyway, anywhere
- * in executable memory, so no byte of code is changed. Then all registers are restored. The architecture has the
+ * stopped thread. That thread alone is stepped over a system call instruction that the process has anyway in
+ * executable memory. So no byte of code is changed. Then all registers are restored. The architecture has the
  * registers' names.
  *
- * Meanwhile the register by which the kernel restarts calls (orig_rax on x86) is -1. It means that no system call
- * must be restarted; one may be due, because the thread may have been stopped inside a call of its own. In the end
- * the register is restored, and the kernel then restarts the right call.
+ * Meanwhile the register by which the kernel restarts calls (orig_rax on x86) is -1. So no system call is restarted.
+ * Otherwise one might be, because the thread may have been stopped inside a call of its own. In the end the register
+ * is restored, and the kernel then restarts the right call.
  */
 
 import type { Architecture, LinuxCall, SystemCallModel } from '../../arch/index.js';
@@ -65,8 +65,8 @@ export class SystemCalls {
   }
 
   /**
-   * Finds out whether the target is a process that can run system calls for us, and where it has the instruction.
-   * @throws RsptraceError `SCRATCH_UNAVAILABLE` if it is no such process, or may not be used
+   * Finds out whether the target is a process that can run system calls, and where its instruction is.
+   * @throws RsptraceError `SCRATCH_UNAVAILABLE` if not
    */
   static async open(session: Session, arch: Architecture, hart = stoppedHart(session)): Promise<SystemCalls> {
     const pid = pidOf(hart);
@@ -146,11 +146,11 @@ export class SystemCalls {
   }
 
   /**
-   * Lets the stopped thread alone run injected code up to a breakpoint, and restores all of its registers. Call it
+   * Lets the stopped thread alone run injected code up to a breakpoint, and restores all of its registers. Only
    * inside {@link with}.
    *
-   * @param set registers that the code begins with
-   * @param below how far its stack begins below the thread's, aligned as for a call
+   * @param set initial registers
+   * @param below distance of its stack below the thread's, aligned as for a call
    *
    * @throws RsptraceError `SCRATCH_UNAVAILABLE` if it stops elsewhere, `RSP_*`
    */

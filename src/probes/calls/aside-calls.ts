@@ -1,14 +1,14 @@
-/** An open call that may be over: something else stood where its stack seemed to be. */
+/** An open call that may be over: something else was at its supposed place on the stack. */
 export interface AsideCall {
   readonly returnAddress: bigint;
   readonly stackPointer: number;
   /** How many calls began before it. */
   readonly number: number;
-  /** Told as lost. It may return all the same, where it was told too early. */
+  /** Reported as lost. It may return all the same, if that was too early. */
   wasLost: boolean;
 }
 
-/** More do not wait: the older half of them is given up. */
+/** The most calls that wait; beyond it the older half is given up. */
 const most = 16_384;
 
 /** Calls that may be over, or whose stack may come back: by stack pointer. */
@@ -20,7 +20,7 @@ export class AsideCalls<C extends AsideCall> {
     return this.#calls.length;
   }
 
-  /** Gives those that there is no more room for. */
+  /** Gives up the calls for which there is no more room, and returns them. */
   add(call: C): readonly C[] {
     this.#calls.splice(this.#firstFrom(call.stackPointer + 1), 0, call);
     if (this.#calls.length <= most) return none;
@@ -50,7 +50,7 @@ export class AsideCalls<C extends AsideCall> {
     return there.filter((call) => call.returnAddress === returnAddress).reverse();
   }
 
-  /** Takes out all. */
+  /** Removes and returns all. */
   clear(): C[] {
     const all = this.#calls;
     this.#calls = [];

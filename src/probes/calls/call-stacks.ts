@@ -12,10 +12,10 @@
  *      at b, sp=60                     ends tail, inner
  *      at a, sp=100                    ends outer
  *
- * An entry with another R at the S of an open call proves that one to be gone. One at a higher S does so only on the
- * same stack, and where stacks end nobody tells. So the older call is set aside, unless it is near. It may lie on
- * another stack, to which a hart comes back. If it returns, it was; and where one stack ends and the next begins is
- * known a little better.
+ * An entry with another R at the S of an open call proves that the open call is gone. An entry at a higher S proves
+ * it only on the same stack, and the ends of stacks are not known. So the older call is set aside, unless it is near.
+ * It may lie on another stack, to which a hart comes back. If it returns, it did lie there, and the bounds between
+ * the two stacks are known a little better.
  */
 import { AddressMap } from '../../base/address-map.js';
 import type { SpaceNumbers } from '../../facts/index.js';
@@ -34,17 +34,17 @@ export interface OpenCall<T> {
   readonly parent: OpenCall<T> | undefined;
   /** Open calls around this one when it began, 0 for the outermost. */
   readonly depth: number;
-  /** Which hart made it. */
+  /** The hart that made it. */
   readonly hart: number;
-  /** Whose call it is, once stacks are known to be switched. */
+  /** The owner of its stack, once stack switches are known. */
   readonly thread: ThreadRef | undefined;
-  /** Its return is a stop; else a trampoline tells of it. */
+  /** Its return is a stop; else a trampoline records it. */
   readonly stops: boolean;
-  /** It was told as lost, and has returned now. */
+  /** It was reported as lost, and has returned now. */
   readonly wasLost: boolean;
 }
 
-/** Which hart something happens on, and in which address space: 0, or nothing, where there is one only. */
+/** The hart and the address space of something that happens: 0, or nothing, if there is one only. */
 export interface Where {
   readonly hart: number;
   readonly space?: number | undefined;
@@ -54,7 +54,7 @@ export interface Where {
 export interface ReturnPlace {
   readonly returnAddress: bigint;
   readonly stackPointer: number;
-  /** A trampoline tells of the return; without one, a stop does. */
+  /** A trampoline records the return; without one, a stop does. */
   readonly isCall: boolean;
 }
 
@@ -63,7 +63,7 @@ interface Kept<T> extends OpenCall<T> {
   wasLost: boolean;
   /** How many calls began before it. */
   readonly number: number;
-  /** The lowest stack pointer above it at which something stood that would have overwritten it on the same stack. */
+  /** The lowest stack pointer above it at which something was seen that would have overwritten it on the same stack. */
   passed: number;
 }
 
@@ -73,7 +73,7 @@ interface Space<T> {
   readonly aside: AsideCalls<Kept<T>>;
 }
 
-/** Where a hart was last. */
+/** The last place of a hart. */
 interface Place<T> {
   readonly space: Space<T>;
   stack: Stack<Kept<T>>;
@@ -89,7 +89,7 @@ export function stackNumber(stackPointer: bigint): number {
 
 export class CallStacks<T> {
   readonly #spaces: Space<T>[] = [];
-  /** The one that was asked for last. */
+  /** The result of the last request. */
   #last: Space<T> | undefined;
   readonly #places: (Place<T> | undefined)[] = [];
   readonly #threads: ThreadsByStack;
@@ -100,7 +100,9 @@ export class CallStacks<T> {
   /** Calls belong to stacks: a hart has left one in the middle of a call, and later resumed it or another's. */
   #byStack: boolean;
 
-  /** `stackBytes`: every stack is so many bytes at a multiple of them. Without, where stacks end is learned. */
+  /**
+   * `stackBytes`: every stack has this size and lies at a multiple of it. Without it the ends of stacks are learned.
+   */
   constructor(stackBytes?: number, spaces?: SpaceNumbers) {
     this.#threads = new ThreadsByStack(spaces);
     this.#stackBytes = stackBytes;
@@ -112,7 +114,7 @@ export class CallStacks<T> {
     return (this.#awaited.get(returnAddress) ?? 0) > 0;
   }
 
-  /** The innermost open call on the stack where a new call with this stack pointer would lie. */
+  /** The innermost open call on the stack that a new call with this stack pointer would be on. */
   enclosing(where: Where, stackPointer: number): OpenCall<T> | undefined {
     const calls = this.#find(this.#space(where), where.hart, stackPointer)?.calls;
     if (!calls) return undefined;
@@ -124,8 +126,8 @@ export class CallStacks<T> {
   }
 
   /**
-   * A call begins. `lost` are calls that it has overwritten: their return was never seen. So are calls in the same
-   * place for which `isAgain`: a function that never returns is called again on a reused stack.
+   * A call begins. `lost` are calls that it has overwritten: their return was never seen. `lost` also has calls at
+   * the same place for which `isAgain` is true: a noreturn function is called again on a reused stack.
    */
   enter(
     where: Where,
@@ -179,9 +181,9 @@ export class CallStacks<T> {
   }
 
   /**
-   * The target stands at `returnAddress`: which calls has that ended, innermost first? None, when the stack pointer
-   * belongs to a call that is not traced. Calls inside them that are still open have lost their return, or were never
-   * inside.
+   * The target is at `returnAddress`: returns the calls that this ends, innermost first. There are none if the stack
+   * pointer belongs to a call that is not traced. Calls inside them that are still open have lost their return, or
+   * were never inside.
    */
   leave(
     where: Where,
@@ -216,8 +218,8 @@ export class CallStacks<T> {
   }
 
   /**
-   * A panic was caught by the function that leaves its own callees with this stack pointer: calls in it that are
-   * gone, innermost first.
+   * A panic was caught by the function whose own callees return to this stack pointer. Returns the calls in it that
+   * are gone, innermost first.
    */
   unwind(where: Where, stackPointer: number): readonly OpenCall<T>[] {
     const space = this.#space(where);
@@ -239,15 +241,15 @@ export class CallStacks<T> {
   }
 
   /**
-   * A call begins that is not followed: what waits to come back to the same place does not. Gives what was not told
-   * yet.
+   * A call begins that is not traced: calls that wait for a return to the same place end. Returns those that were not
+   * reported yet.
    */
   overwrite(where: Where, stackPointer: number): readonly OpenCall<T>[] {
     const space = this.#space(where);
     return space.aside.size > 0 ? this.#overwritten(space, where.hart, stackPointer, () => true) : none;
   }
 
-  /** Takes out every open call, innermost first: the trace ends here. */
+  /** Removes and returns every open call, innermost first: the trace ends here. */
   clear(): OpenCall<T>[] {
     const open = this.#spaces.flatMap(({ stacks, aside }) => [
       ...stacks.all
@@ -292,8 +294,7 @@ export class CallStacks<T> {
   }
 
   /**
-   * A hart comes back to a stack. Where it leaves another in the middle of a call that began later, calls do not nest
-   * in time.
+   * A hart comes back to a stack. If it leaves another one in the middle of a later call, calls do not nest in time.
    */
   #noteSwitch(hart: number, ended: readonly Kept<T>[]): void {
     const place = this.#places[hart];
@@ -334,14 +335,13 @@ export class CallStacks<T> {
       firstEnding(calls, returnAddress, stackPointer) < calls.length;
     const there = space.stacks.holding(stackPointer);
     if (there && endsThere(there)) return there;
-    // What came back to a stack may lie beside it, where calls of one stack were taken for those of two.
+    // A call that came back to a stack may lie near it, if calls of one stack were taken for those of two.
     return space.stacks.all.find(endsThere);
   }
 
   /**
-   * A hart stands above calls, outermost first, that seemed to be on its stack. Those near it are lost, and so is
-   * what was near those; others may be on another stack, and are set aside. So are those of a hart that may still be
-   * there.
+   * A hart is above calls that seemed to be on its stack (outermost first). Those near it are lost, and so are those
+   * near these. Others may be on another stack, and are set aside. So are those of a hart that may still be there.
    */
   #pass(
     space: Space<T>,
@@ -377,7 +377,7 @@ export class CallStacks<T> {
     return lost;
   }
 
-  /** Of the calls set aside, those that something at this place proves to be gone. */
+  /** Those calls set aside that are proven to be gone by something at this place. */
   #overwritten(space: Space<T>, hart: number, stackPointer: number, isGone: (call: Kept<T>) => boolean): OpenCall<T>[] {
     const { aside, stacks } = space;
     const lost: Kept<T>[] = [];
@@ -398,7 +398,9 @@ export class CallStacks<T> {
     return lost;
   }
 
-  /** A call that was set aside goes on: it, and those around it, are on another stack than what passed it. */
+  /**
+   * A call that was set aside goes on: it and the calls around it are on another stack than the entry that passed it.
+   */
   #comesBack(space: Space<T>, hart: number, call: Kept<T> | undefined): Stack<Kept<T>> | undefined {
     if (!call) return undefined;
     const { stacks, aside } = space;
@@ -417,7 +419,7 @@ export class CallStacks<T> {
     const stack = stacks.holding(stackPointer) ?? stacks.add(stackPointer);
     for (const other of callsBelow(stack, stackPointer)) {
       other.passed = Math.min(other.passed, stackPointer);
-      // There is room: others have just been taken out.
+      // There is room, because others have just been removed.
       aside.add(other);
     }
     stack.calls.push(...chain);
@@ -448,7 +450,7 @@ export class CallStacks<T> {
     return this.#threads.at(space.number, Math.floor(location / surelyNear) * surelyNear);
   }
 
-  /** Of a call that is neither open nor aside any more. Until then its return may come, and tells what its stack is. */
+  /** For a call that is neither open nor set aside any more. Until then its return may come and identify its stack. */
   #unawait({ stops, returnAddress }: Kept<T>): void {
     if (!stops) return;
     const others = (this.#awaited.get(returnAddress) ?? 0) - 1;
@@ -469,7 +471,7 @@ function byAge(a: Stack<Kept<unknown>>, b: Stack<Kept<unknown>>): number {
   return (a.calls[0]?.number ?? 0) - (b.calls[0]?.number ?? 0);
 }
 
-/** Something else stands in its place: no tail call of it. */
+/** Something else is in its place, and is no tail call of it. */
 function isGone<T>(call: OpenCall<T>, returnAddress: bigint, isAgain: (payload: T) => boolean): boolean {
   return call.returnAddress !== returnAddress || isAgain(call.payload);
 }
@@ -478,7 +480,9 @@ function ends(call: OpenCall<unknown>, returnAddress: bigint, stackPointer: numb
   return call.stackPointer === stackPointer && call.returnAddress === returnAddress;
 }
 
-/** Where the outermost call is that ends there; the number of calls where none does. Stack pointers fall inwards. */
+/**
+ * The index of the outermost call that ends there; the number of calls if none does. Stack pointers decrease inwards.
+ */
 function firstEnding(calls: readonly OpenCall<unknown>[], returnAddress: bigint, stackPointer: number): number {
   let first = calls.length;
   for (let i = calls.length - 1; i >= 0; i--) {

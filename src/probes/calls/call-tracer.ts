@@ -9,16 +9,13 @@ import { CallStacks, type OpenCall, type ReturnPlace, stackNumber } from './call
 
 export type Call = OpenCall<TracedCall>;
 
-/** One place in a hart's execution: a stop there, or what a trampoline noted. */
+/** One place in a hart's execution: a stop there, or a trampoline's record. */
 export type Moment = Omit<Hit, 'stackPointer'> & {
-  /**
-   * The address space: 0, or nothing, where there is one only. Calls of two spaces have nothing to do with each
-   * other.
-   */
+  /** The address space: 0, or nothing, if there is one only. Calls of two spaces are not related. */
   readonly space?: number | undefined;
 };
 
-/** Where a call that begins would stand. */
+/** The place of a call that would begin here. */
 export interface CallSite {
   readonly returnAddress: Addr;
   /** The stack pointer when the call has returned, see `stackNumber`. */
@@ -32,7 +29,7 @@ export interface CallSite {
   readonly isCall: boolean;
 }
 
-/** What is kept of a call that is open, of whatever kind. */
+/** What is kept about an open call, of any kind. */
 export interface TracedCall {
   readonly kind: CallKind;
   /** The event of its begin, once emitted. */
@@ -40,8 +37,8 @@ export interface TracedCall {
 }
 
 /**
- * One kind of things whose calls are traced: polls, functions. `began`, `ended` and `lost` may run while the guest
- * runs again; the output's time is that of the hit.
+ * One kind of traced calls: polls, functions. `began`, `ended` and `lost` may run while the guest runs again; the
+ * output's time is that of the hit.
  */
 export interface CallKind {
   /**
@@ -49,29 +46,29 @@ export interface CallKind {
    * pc.
    */
   entryReads(at: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined;
-  /** Whether both are calls of the same thing, which in one place follow each other. */
+  /** Whether both are calls of the same thing. At one place such calls follow each other. */
   isSame?(one: TracedCall, other: TracedCall): boolean;
-  /** All is read. Undefined where this call emits nothing, or nothing of this kind begins. */
+  /** All is read. Undefined if this call emits nothing, or nothing of this kind begins. */
   begin(at: Moment, site: CallSite, memory: HitMemory): TracedCall | undefined;
   began(call: Call, lost: readonly Call[]): void;
   /** Memory to read when it returns. */
   exitReads(call: Call): readonly MemoryRequest[];
-  /** It returns here: keeps what tells of it. */
+  /** It returns here: keeps the values of its return. */
   returning(call: Call, at: Moment, memory: HitMemory): void;
   ended(call: Call): void;
   /** Its return was not seen. */
   lost(call: Call, hart: number): void;
-  /** A panic went through it and was caught further out; where nothing is known of that, it is lost. */
+  /** A panic went through it and was caught further out. If the kind cannot know that, the call is lost. */
   panicked?(call: Call, hart: number): void;
-  /** The program is gone, and no call is open: what lay in its memory is not there any more. */
+  /** The program has ended, and no call is open: the objects in its memory no longer exist. */
   forget?(): void;
 }
 
 /** Places where a hit neither begins nor ends a call. */
 export interface InstantKind {
   /**
-   * Undefined where the pc is none of its places; else what emits the event, at the output's time, when the guest may
-   * run again.
+   * Undefined if the pc is none of its places; else emits the event, at the output's time, when the guest may run
+   * again.
    */
   hit(at: Moment): (() => void) | undefined;
 }
@@ -82,7 +79,7 @@ export function toldAround({ parent }: Call): AnyBegin | undefined {
   return undefined;
 }
 
-/** Where events go: keeps the guest's time from running backwards, and counts. */
+/** Takes the events: keeps the guest's time from running backwards, and counts. */
 export class EventOutput {
   readonly #sink: TraceSink;
   #time = 0;
@@ -142,7 +139,7 @@ export class CallTracer implements Tracer {
   /** Where panics are caught. */
   readonly #catches = new AddressMap<true>();
   #undigested: { readonly time: number; readonly tell: () => void }[] = [];
-  /** What `wants` found out, for `react`. */
+  /** The result of `wants`, for `react`. */
   #wanted: readonly MemoryRequest[] = [];
   #arrives = false;
 
@@ -242,7 +239,7 @@ export class CallTracer implements Tracer {
     this.#tellEnd(at.hart, ended, lost);
   }
 
-  /** The guest's time has passed, and no event is emitted. */
+  /** The guest's time has passed without an event. */
   passed(time: number): void {
     this.#output.moveTo(time);
   }
@@ -253,13 +250,13 @@ export class CallTracer implements Tracer {
     for (const call of this.#stacks.clear()) call.payload.kind.lost(call, call.hart);
   }
 
-  /** The program is gone: what was open will not return. */
+  /** The program has ended: open calls will not return. */
   abandon(): void {
     this.finish();
     for (const kind of this.#kinds) kind.forget?.();
   }
 
-  /** What a stop begins, and which calls are gone therefore. */
+  /** What a stop begins, and the calls that are therefore gone. */
   #arrivals(hit: Hit, memory: HitMemory): { readonly call?: Call; readonly lost: readonly Call[] }[] {
     const returnAddress = this.#arrives ? this.#returnAddress(hit, memory) : undefined;
     if (returnAddress === undefined) return [];
@@ -318,7 +315,7 @@ export class CallTracer implements Tracer {
     return stackNumber(this.#arch.stackPointerAfterReturn(hit.stackPointer));
   }
 
-  /** Where an entry finds its return address, when that is memory. */
+  /** Where an entry finds its return address, if that is in memory. */
   #stackedReturn({ stackPointer }: Hit): MemoryRequest | undefined {
     const where = this.#arch.returnAddress;
     return where.in === 'stack' ? { address: addOffset(addr(stackPointer), where.offset), length: 8 } : undefined;

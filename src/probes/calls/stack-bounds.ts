@@ -4,13 +4,13 @@
  * pushed there.
  */
 export interface StackBounds {
-  /** The highest bound at or below a location; -Infinity where none is known. */
+  /** The highest bound at or below a location; -Infinity if none is known. */
   below(location: number): number;
-  /** They were told beforehand, not worked out. */
+  /** They were given from the start, not derived. */
   readonly isGiven: boolean;
   /** The bounds around a location are known. */
   isExact(location: number): boolean;
-  /** Two calls, the one with the lower stack pointer first, are not on one stack. Whether that tells anything new. */
+  /** Two calls, the one with the lower stack pointer first, are on different stacks. Returns whether that is new. */
   learn(lower: number, upper: number): boolean;
 }
 
@@ -18,7 +18,7 @@ export function locationOf(stackPointer: number): number {
   return stackPointer - 8;
 }
 
-/** Every stack is so many bytes at a multiple of them. */
+/** Every stack has this size and lies at a multiple of it. */
 export class FixedBounds implements StackBounds {
   readonly isGiven = true;
   readonly #bytes: number;
@@ -46,7 +46,7 @@ interface Proof {
   readonly upTo: number;
 }
 
-/** More proofs are not kept: as many stacks side by side have been told apart. */
+/** The most proofs that are kept: as many stacks lie side by side. */
 const mostProofs = 4096;
 /** Stacks between two bounds that are known lie no further apart. */
 const mostBetween = 1 << 16;

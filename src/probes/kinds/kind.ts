@@ -21,11 +21,11 @@ export interface AnyProbe {
 export interface ProbeText {
   /** As the user wrote it. */
   readonly text: string;
-  /** An exclamation mark stands in front. */
+  /** An exclamation mark precedes it. */
   readonly excludes: boolean;
-  /** What stands in brackets behind the kind. */
+  /** The text in brackets behind the kind. */
   readonly argument: string | undefined;
-  /** What stands behind the colon, trimmed. */
+  /** The text behind the colon, trimmed. */
   readonly rest: string;
 }
 
@@ -33,19 +33,19 @@ export interface ProbeText {
 export interface ProbedProgram {
   readonly elf: ElfFile;
   readonly arch: Architecture;
-  /** Undefined for a program without. */
+  /** Undefined for a program without debug info. */
   readonly debug: DebugInfo | undefined;
 }
 
-/** What the probes of one kind have come to in a program. Each kind adds what its tracer needs. */
+/** The probes of one kind, resolved in a program. Each kind adds what its tracer needs. */
 export interface Found {
   /** Where breakpoints go. */
   readonly addresses: readonly Addr[];
-  /** Probes that match nothing, where others of the kind do. */
+  /** Probes that match nothing, while others of the kind do. */
   readonly unmatched?: readonly string[];
   /** Functions that run when a panic has been caught, and at no other time. */
   readonly catches?: readonly Addr[];
-  /** What is traced by watchpoints: no code of it has a breakpoint, and each access stops the target. */
+  /** Data that watchpoints trace: it needs no breakpoint in code, and each access stops the target. */
   readonly watches?: FoundWatches;
 }
 
@@ -53,13 +53,13 @@ export interface Found {
 export interface FoundWatches {
   readonly planned: readonly PlannedWatch[];
   /**
-   * Where they lie, according to the target's memory now.
+   * Their addresses, according to the target's memory now.
    * @throws RsptraceError `WATCH_*`, `EXPRESSION_*`
    */
   locate(memory: MemoryReader): Promise<readonly WatchPlace[]>;
 }
 
-/** What of a recording's options decides what a hit reads. */
+/** The options of a recording that decide what a hit reads. */
 export interface PlanWishes {
   readonly arch: Architecture;
   /** Registers that a trampoline can record. */
@@ -70,24 +70,24 @@ export interface PlanWishes {
   readonly values: boolean;
 }
 
-/** What a tracer is made of, besides its probes. */
+/** What a tracer is made from, in addition to its probes. */
 export interface TracerContext extends ProbedProgram {
   readonly output: EventOutput;
   readonly stackDepth: number | undefined;
-  /** What stands behind a return address that belongs to a trampoline. */
+  /** The original of a return address that belongs to a trampoline. */
   readonly hooked: Hooked;
   /** See `FunctionOptions`. */
   readonly values: boolean | undefined;
   readonly maxDepth: number | undefined;
 }
 
-/** Turns the hits of one kind into events, or counts them. Each member is for kinds that can make use of it. */
+/** Turns the hits of one kind into events, or counts them. Each member is for kinds that need it. */
 export interface KindTracer {
   /** Entries that are matched with their returns. */
   readonly calls?: CallKind;
   /** Places where a hit is no call. */
   readonly instants?: InstantKind;
-  /** Counts that counters in the target add to. */
+  /** Counts, to which counters in the target add. */
   readonly counts?: {
     /** Adds what the target's counters at an address have counted; an address of another kind is ignored. */
     add(address: Addr, counted: readonly number[]): void;
@@ -102,17 +102,17 @@ export interface Outcome {
   readonly watches: readonly WatchRef[];
 }
 
-/** What a recording tells at its end about one kind. */
+/** A kind's part of a recording's final report. */
 export interface KindReport {
   /** Receives every event of the trace. */
   readonly sink?: TraceSink;
   /** Members of the `--json` object. */
   json(outcome: Outcome): object;
-  /** Tables for people, each ended by a newline. */
+  /** Tables for the user, each ended by a newline. */
   tables(outcome: Outcome, options: TableOptions): readonly string[];
 }
 
-/** What `--dry-run` tells about probes that no engine is chosen for. */
+/** The part of `--dry-run` for probes that have no engine. */
 export interface KindPreview {
   /** Members of the `--json` object. */
   readonly json: object;
@@ -128,19 +128,19 @@ export interface KindPreview {
  * instead.
  */
 export interface ProbeKind<P extends AnyProbe = AnyProbe, F extends Found = Found> {
-  /** What stands before the colon: `fn`. */
+  /** The text before the colon: `fn`. */
   readonly name: string;
   /** For `--help`: `'fn:GLOB' these functions`. */
   readonly help: string;
-  /** What `NAME:PATH` is for, in the hint for text that is no probe: `for functions`. */
+  /** The purpose of `NAME:PATH`, in the hint for text that is no probe: `for functions`. */
   readonly purpose?: string;
-  /** Neither an exclamation mark nor brackets belong to it. */
+  /** It takes neither an exclamation mark nor brackets. */
   readonly isPlain?: boolean;
-  /** It is asked for where no probe is. */
+  /** The default if there is no probe. */
   readonly isDefault?: boolean;
   /** Its hits can record the stack (`--bt`). */
   readonly readsStacks?: boolean;
-  /** It only counts: a trace holds no events of it. */
+  /** It only counts: a trace has no events of it. */
   readonly onlyCounts?: boolean;
   /** @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`, `WATCH_SIZE` */
   parse(text: ProbeText): P;
@@ -154,16 +154,19 @@ export interface ProbeKind<P extends AnyProbe = AnyProbe, F extends Found = Foun
    * @throws RsptraceError `PROBE_*`, `DWARF_MISSING`, `EXPRESSION_*`, `WATCH_*`
    */
   resolve(program: ProbedProgram, probes: readonly P[]): F | Promise<F>;
-  /** What the hits read, for the engine without stops, or why it cannot; at least one plan an address. */
+  /**
+   * What the hits read, for the engine without stops, or why that engine cannot read it; at least one plan per
+   * address.
+   */
   plans?(found: F, wishes: PlanWishes): readonly ReadPlan[];
   tracer?(found: F, context: TracerContext): KindTracer;
-  /** `found`: undefined where the kind is not asked for. */
+  /** `found`: undefined if the kind is not asked for. */
   report(found: F | undefined): KindReport;
   /** The same. For kinds whose probes have no plan. */
   preview?(found: F | undefined): KindPreview;
 }
 
-/** One kind that is asked for, and what its probes have come to. */
+/** One kind that is asked for, and its resolved probes. */
 export interface FoundKind {
   readonly kind: ProbeKind;
   readonly found: Found;

@@ -23,7 +23,7 @@ interface FoundLines extends Found {
 
 const why = 'it lies inside a function: jumps may lead into the middle of a patch there';
 
-/** The first instruction of a source line, in each function and each inlined copy that holds it. */
+/** The first instruction of a source line, in each function and each inlined copy that has it. */
 export const line: ProbeKind<LineSpec, FoundLines> = {
   name: 'line',
   help: "'line:FILE:LINE' a line of the source, in every copy that the compiler made of it",
@@ -96,7 +96,7 @@ function placesOf(debug: DebugInfo, spec: LineSpec): Omit<PlaceRef, 'key'>[] {
   return oneACopy(debug, spec, starts);
 }
 
-/** Of the statements in one function, or in one inlined copy of it, the first stands for the line, as in gdb. */
+/** Among the statements in one function, or in one inlined copy of it, the first represents the line, as in gdb. */
 function oneACopy(debug: DebugInfo, spec: LineSpec, starts: ReadonlyMap<bigint, string>): Omit<PlaceRef, 'key'>[] {
   const copies = new Set<string>();
   const places: Omit<PlaceRef, 'key'>[] = [];
@@ -215,7 +215,7 @@ interface LineRow {
   readonly hits: number;
 }
 
-/** A row a place, without those that were left out because they would have stopped the target. */
+/** One row per place, without those that were left out because they would have stopped the target. */
 function rowsOf({ places }: FoundLines, { hits }: PlaceCounts, { engines }: Outcome): LineRow[] {
   const out = new Set(engines.flatMap(({ name, engine }) => (engine === 'none' ? [name] : [])));
   return places.filter((place) => !out.has(nameOf(place))).map((place) => ({ place, hits: hits[place.key] ?? 0 }));

@@ -6,13 +6,13 @@ import type { AnyProbe, ProbeText } from './kind.js';
 /** A probe that names code with a glob. */
 export interface ProbeSpec extends AnyProbe {
   readonly glob: string;
-  /** True for `!poll:GLOB`: takes names out again. */
+  /** True for `!poll:GLOB`: excludes names. */
   readonly excludes: boolean;
-  /** `fn:GLOB if len > 100`: only calls for which all of these hold. Empty: all calls. */
+  /** `fn:GLOB if len > 100`: only calls for which all conditions hold. Empty: all calls. */
   readonly when: readonly Predicate[];
-  /** The `len` of `hist(len):GLOB`; undefined for other kinds, and where names are taken out. */
+  /** The `len` of `hist(len):GLOB`; undefined for other kinds, and in a probe that excludes. */
   readonly argument: string | undefined;
-  /** What stands before the colon of a probe that includes: `fn`, `hist(len)`. */
+  /** The text before the colon of a probe that includes: `fn`, `hist(len)`. */
   readonly prefix: string;
   matches(path: string): boolean;
 }
@@ -73,8 +73,7 @@ function verifyArgument(text: string, glob: string, argument: string | undefined
 }
 
 /**
- * Refuses to leave functions out where none are asked for. `prefix`: what stands before the colon of a probe that
- * includes.
+ * Refuses a probe that excludes if no probe includes. `prefix`: the text before the colon of a probe that includes.
  * @throws RsptraceError `PROBE_SYNTAX`
  */
 export function verifyIncludes(specs: readonly ProbeSpec[], prefix: string): void {
@@ -86,8 +85,8 @@ export function verifyIncludes(specs: readonly ProbeSpec[], prefix: string): voi
 }
 
 /**
- * What a list of probes lets through: matched by one that includes (or by `otherwise`, when none includes), and by
- * none that excludes. Each path is one of a thing's names; any of them may match.
+ * The filter of a list of probes: a name passes if a probe includes it (or `otherwise` does, when none includes) and
+ * none excludes it. Each path is one of a thing's names; any of them may match.
  */
 export function whiteList(specs: readonly ProbeSpec[]): {
   readonly hasIncludes: boolean;

@@ -20,7 +20,7 @@ export function breakpointKey(breakpoint: Breakpoint): string {
   return `${breakpoint.type}:${breakpoint.address.toString(16)}`;
 }
 
-/** Z or z; keeps the list of inserted ones true to the answers. */
+/** Z or z; keeps the list of inserted breakpoints in line with the answers. */
 export class BreakpointRequest extends OkRequest {
   readonly #breakpoint: Breakpoint;
   readonly #inserted: Map<string, Breakpoint>;
@@ -42,7 +42,7 @@ export class BreakpointRequest extends OkRequest {
     return true;
   }
 
-  /** It may be inserted, whatever was taken for the answer. */
+  /** It may be inserted, whatever the answer seemed to be. */
   override lost(): void {
     this.#inserted.set(breakpointKey(this.#breakpoint), this.#breakpoint);
   }
@@ -50,7 +50,7 @@ export class BreakpointRequest extends OkRequest {
 
 const LETTER_G = 0x47;
 
-/** G with all that is changed until the batch is sent. */
+/** G with everything that is changed until the batch is sent. */
 export class WriteBlockRequest extends OkRequest {
   readonly #control: RunControl;
   readonly #block: RegisterBlock;
@@ -85,7 +85,7 @@ export class WriteBlockRequest extends OkRequest {
   }
 }
 
-/** Memory that may have come in parts. */
+/** Memory that may have arrived in parts. */
 export class MemoryReply implements Reply<Uint8Array | undefined> {
   readonly #bytes: Uint8Array;
   readonly #parts: readonly MemoryRequest[];

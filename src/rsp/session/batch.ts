@@ -30,7 +30,7 @@ export interface BatchContext {
   readonly inserted: Map<string, Breakpoint>;
 }
 
-/** The name of {@link Batch}'s door for packets as text, which the face of this folder does not export. */
+/** The name of {@link Batch}'s member for packets as text, which this folder's index does not export. */
 export const raw = Symbol('raw');
 
 /** The most one batch reads or writes in one request. */
@@ -47,8 +47,8 @@ export function writeLimit(packetSize: number): number {
 }
 
 /**
- * Requests of one hart that go out in one write, perhaps with the resume as the last packet. Each method returns the
- * reply that will be there once {@link send} or {@link resume} has resolved. What the target refuses is a value
+ * Requests of one hart that go out in one write, perhaps with the resume as the last packet. Each method returns a
+ * reply that is available once {@link send} or {@link resume} has resolved. A refusal of the target is a value
  * (undefined, false), with {@link Reply.errorText}. A batch is sent once.
  */
 export class Batch {
@@ -59,7 +59,7 @@ export class Batch {
   #finished = false;
   #failure: RsptraceError | undefined;
   #waiters: { resolve: () => void; reject: (error: RsptraceError) => void }[] | undefined;
-  /** Register changes that one G will carry, where P is not known: the last request of the batch. */
+  /** Register changes for one G, if P is not known: the last request of the batch. */
   #changes: { readonly request: WriteBlockRequest; readonly values: Map<RegisterDescription, bigint> } | undefined;
 
   constructor(context: BatchContext, hart: string | undefined) {
@@ -204,7 +204,7 @@ export class Batch {
   }
 
   /**
-   * One register by its number, for one that the target description leaves out; undefined where the stub does not give
+   * One register by its number, for one that the target description leaves out; undefined if the stub does not give
    * it.
    */
   readNumberedRegister(number: number): Reply<bigint | undefined> {
@@ -235,7 +235,7 @@ export class Batch {
     };
   }
 
-  /** How far a process's sections are from where they were linked; undefined where the stub does not say. */
+  /** How far a process's sections are from their link addresses; undefined if the stub does not say. */
   sectionOffsets(): Reply<SectionOffsets | undefined> {
     return this.#add(new OffsetsRequest(packets.sectionOffsets));
   }
@@ -256,8 +256,8 @@ export class Batch {
   }
 
   /**
-   * Any packet that does not set the target going: its answer as latin-1 text, `''` where it is not known. Its name
-   * does not leave this folder: from outside, what a stub can be asked stands above.
+   * Any packet that does not resume the target: its answer as latin-1 text, `''` if the packet is not known. This
+   * member's name stays inside this folder: from outside, the members above are the possible requests.
    */
   [raw](packet: string): Reply<string> {
     return this.#add(new TextRequest(packet));
@@ -279,8 +279,8 @@ export class Batch {
   }
 
   /**
-   * Sends everything and sets the target going, in one write, whatever the answers will be. Resolves with the stop that
-   * ends the run, `gone` when the connection ends first. The replies are there as soon as {@link answered} has
+   * Sends everything and resumes the target, in one write, whatever the answers will be. Resolves with the stop that
+   * ends the run, or `gone` if the connection ends first. The replies are available as soon as {@link answered} has
    * resolved.
    */
   resume(how: Resume = { kind: 'continue' }): Promise<StopReply> {

@@ -2,9 +2,12 @@ import { type Addr, addOffset } from '../../base/addr.js';
 import type { Reply } from './request.js';
 import type { Session } from './session.js';
 
-/** Two pieces are read as one where no more than so many bytes lie between them: a packet costs more than these. */
+/**
+ * Two pieces are read as one if at most this many bytes lie between them, because a packet costs more than these
+ * bytes.
+ */
 const mostBetween = 128;
-/** Bytes of what is read as one: a packet of most stubs. */
+/** The most bytes that are coalesced into one read: a packet of most stubs. */
 const mostJoined = 2000;
 
 class Wanted implements Reply<Uint8Array | undefined> {
@@ -20,8 +23,8 @@ class Wanted implements Reply<Uint8Array | undefined> {
 }
 
 /**
- * Reads of thousands of small pieces of code in few packets; of a batch's own reads none is made more than was asked
- * for.
+ * Coalesces reads of thousands of small pieces of code into few packets. Reads of a plain batch are sent as
+ * requested.
  */
 export class CoalescedReads {
   readonly #session: Session;
@@ -42,7 +45,7 @@ export class CoalescedReads {
   async send(): Promise<void> {
     const groups = grouped(this.#wanted);
     const failed = await this.#read(groups);
-    // What lies between them may not be readable.
+    // The bytes between them may not be readable.
     if (failed.length > 0) await this.#read(failed.flatMap((group) => group.map((wanted) => [wanted])));
   }
 
@@ -66,7 +69,7 @@ export class CoalescedReads {
   }
 }
 
-/** In order of address; none of a group overlaps the next, so that the last one ends it. */
+/** In order of address. No piece of a group overlaps the next, so the last one ends it. */
 function grouped(all: readonly Wanted[]): Wanted[][] {
   const sorted = [...all].sort((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
   const groups: Wanted[][] = [];

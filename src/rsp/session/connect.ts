@@ -14,25 +14,25 @@ import { Session } from './session.js';
 export interface ConnectOptions {
   /** Gets every packet, both ways, at level `trace`. */
   readonly logger?: Logger;
-  /** How long the stub may take over one answer, in ms; 5000 by default. A run has no limit. */
+  /** Timeout for one answer of the stub, in ms; 5000 by default. A run has no limit. */
   readonly timeoutMs?: number;
   /** How long one attempt to connect may take, in ms; 5000 by default. */
   readonly connectTimeoutMs?: number;
-  /** How long to try again while nothing listens, in ms; 0 by default. For a stub that was just started. */
+  /** How long to retry while nothing listens, in ms; 0 by default. For a stub that was just started. */
   readonly waitMs?: number;
   /** What the target prints through the stub (O packets, semihosting). The bytes are the receiver's. */
   readonly onConsole?: (text: Uint8Array) => void;
-  /** What is known of registers where the stub does not say; none by default. */
+  /** What is known about registers if the stub does not describe them; none by default. */
   readonly architectures?: readonly KnownRegisters[];
-  /** The name of the one of {@link architectures} that a stub has which does not say its architecture. */
+  /** Which one of {@link architectures} a stub has if it does not say its architecture. */
   readonly expectedArchitecture?: string;
   /** Writes down every byte, both ways. Several connections one after the other may share it. */
   readonly recordWire?: WireRecorder | undefined;
 }
 
 /**
- * Connects to a stub and gets to know it; the target stands still afterwards. Throws `RSP_BAD_ADDRESS`, `RSP_CONNECT`,
- * `RSP_TIMEOUT`, `RSP_CLOSED`, `RSP_PROTOCOL`, `RSP_BAD_XML`, `RSP_NO_PROGRAM`, `RSP_REPLAY_*`.
+ * Connects to a stub and does the handshake; the target is stopped afterwards. Throws `RSP_BAD_ADDRESS`,
+ * `RSP_CONNECT`, `RSP_TIMEOUT`, `RSP_CLOSED`, `RSP_PROTOCOL`, `RSP_BAD_XML`, `RSP_NO_PROGRAM`, `RSP_REPLAY_*`.
  */
 export async function connect(address: string | RemoteAddress, options: ConnectOptions = {}): Promise<Session> {
   const remote = typeof address === 'string' ? parseRemote(address) : address;
@@ -101,14 +101,14 @@ async function open(
   };
 }
 
-/** Connecting has stopped the target: after a handshake that failed it is let go as well as can be without one. */
+/** Connecting has stopped the target. After a failed handshake it is resumed as well as possible without one. */
 async function letGo(link: Link): Promise<void> {
   const ask = askOver(link);
   try {
     // QEMU's only process is 1, and it takes no D without one once it has agreed to multiprocess.
     if ((await ask(packets.detach('1'))) !== 'OK') await ask(packets.detach(undefined));
   } catch {
-    // The link is dead, and the error that led here says why.
+    // The link is dead, and the error before says why.
   } finally {
     link.close();
   }

@@ -8,7 +8,7 @@ export interface StubFeatures {
   readonly packetSize: number;
   readonly noAck: boolean;
   readonly multiprocess: boolean;
-  /** Actions of vCont (`c`, `C`, `s`, `S`, `t`, `r`); empty where vCont is not known. */
+  /** Actions of vCont (`c`, `C`, `s`, `S`, `t`, `r`); empty if vCont is not known. */
   readonly vCont: ReadonlySet<string>;
   /** Stop replies say which kind of breakpoint was hit. */
   readonly swbreak: boolean;
@@ -21,7 +21,7 @@ export interface StubFeatures {
   readonly registerBlock: boolean;
   /** `p` works; else registers come out of `g`. */
   readonly singleRegister: boolean;
-  /** False where each packet has to wait for the answer to the one before it. */
+  /** False if each packet must wait for the answer to the one before it. */
   readonly batches: boolean;
   /** QEMU's single-step flags (`ENABLE=1,NOIRQ=2,NOTIMER=4`); undefined on any other stub. */
   readonly qemuStepBits: string | undefined;

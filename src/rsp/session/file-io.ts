@@ -1,7 +1,7 @@
 /*
- * GDB manual, "File-I/O Remote Protocol Extension". A target that prints through the debugger (semihosting) gets its
- * output through: write to descriptors 1 and 2. Everything else, files above all, is refused with ENOSYS; nothing of
- * the host is ever opened.
+ * GDB manual, "File-I/O Remote Protocol Extension". A target may print through the debugger (semihosting): write to
+ * descriptors 1 and 2 is supported. Everything else, files above all, is refused with ENOSYS; nothing of the host is
+ * ever opened.
  */
 
 import { addr } from '../../base/addr.js';
@@ -19,7 +19,7 @@ const LONGEST_WRITE = 64;
 const CALL = /^F(open|close|read|write|lseek|rename|unlink|stat|fstat|gettimeofday|isatty|system),/;
 const WRITE = /^Fwrite,([12]),([0-9a-fA-F]{1,16}),([0-9a-fA-F]{1,8})$/;
 
-/** Answers a request of the running target; it goes on with the answer. */
+/** Answers a request of the running target, which then continues. */
 export function answerFileIo(
   text: string,
   link: Link,
@@ -34,7 +34,7 @@ export function answerFileIo(
   } else if (write === null) {
     reply(packets.fileIo(-1, ENOSYS));
   } else {
-    // A short write is allowed: the target comes again with the rest.
+    // A short write is allowed: the target writes the rest again.
     const length = Math.min(Number.parseInt(write[3] as string, 16), LONGEST_WRITE);
     const output = new Uint8Array(length);
     const request = new MemoryRequest(packets.readMemory(addr(BigInt(`0x${write[2]}`)), length), output, 0, length);

@@ -21,7 +21,7 @@ export interface Greeting {
   readonly attached: boolean | undefined;
 }
 
-/** What {@link shakeHands} knows of registers beforehand. */
+/** What {@link shakeHands} knows about registers beforehand. */
 export interface RegisterOptions {
   readonly architectures?: readonly KnownRegisters[] | undefined;
   readonly expectedArchitecture?: string | undefined;
@@ -30,7 +30,7 @@ export interface RegisterOptions {
 /** One question, answered as text. */
 export interface Ask {
   (packet: string): Promise<string>;
-  /** How long one answer may take. */
+  /** Timeout for one answer. */
   readonly timeoutMs: number;
 }
 
@@ -51,8 +51,8 @@ function sendAll(link: Link, requests: readonly Request<unknown>[]): Promise<voi
 }
 
 /**
- * Gets to know a stub. The order is one that every stub stands: `?` before any qXfer (gdbserver 13 aborts otherwise),
- * the description before single registers (QEMU 7.2 knows none before), `vCont?` last.
+ * Does the handshake with a stub. The order works with every stub: `?` before any qXfer (gdbserver 13 aborts
+ * otherwise), the description before single registers (QEMU 7.2 knows none before), `vCont?` last.
  */
 export async function shakeHands(
   link: Link,
@@ -60,7 +60,7 @@ export async function shakeHands(
   { architectures = [], expectedArchitecture }: RegisterOptions = {},
 ): Promise<Greeting> {
   const ask = askOver(link);
-  // Should the first question have to be asked twice, an answer without a PacketSize is not its second answer.
+  // If the first question must be asked twice, an answer without a PacketSize is not its second answer.
   link.probes = [{ packet: packets.mustReplyEmpty, isAnswer: (text) => !text.includes('PacketSize=') }];
   const supported = parseSupported(await ask(packets.supported));
   const bySize: Probe = { packet: packets.supported, isAnswer: (text) => text.includes('PacketSize=') };
@@ -103,7 +103,7 @@ export async function shakeHands(
       vPackets,
       registerBlock: target.blockLength > 0,
       singleRegister,
-      // QEMU in user mode, by its step bits and the auxiliary vector; vgdb, which alone has no-ack mode and yet no
+      // QEMU in user mode, by its step bits and the auxiliary vector; vgdb, because it alone has no-ack mode without
       // vCont.
       batches: !(qemuStepBits !== undefined && transfer.has('auxv')) && !(noAck && vCont.size === 0),
       qemuStepBits,
@@ -155,7 +155,7 @@ async function describe(
   return { description, blockLength };
 }
 
-/** Of an architecture that nobody has told of, by the names that stubs usually have for it. */
+/** For an unknown architecture, by the names that stubs usually have for the pc. */
 function programCounter(
   { registers }: TargetDescription,
   known: KnownRegisters | undefined,

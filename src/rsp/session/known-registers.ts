@@ -6,17 +6,17 @@ import type { RegisterSpec } from './target-description.js';
  */
 export interface KnownRegisters {
   readonly name: string;
-  /** What stubs call the architecture in target.xml's `<architecture>`. */
+  /** The names in stubs' target.xml `<architecture>`. */
   readonly gdbNames: readonly string[];
   /** The program counter. */
   readonly pc: string;
   /** The registers in the answer to `g` of a stub that describes none, numbered from 0; undefined where not known. */
   readonly layout: readonly { readonly name: string; readonly bits: number }[] | undefined;
-  /** Names that stubs and assemblers have for one register, a list each. */
+  /** Names that stubs and assemblers use for the same register, one list each. */
   readonly aliases: readonly (readonly string[])[];
 }
 
-/** The one that a stub's word for its architecture means, else the one that is expected. */
+/** The architecture that a stub names, else the expected one. */
 export function knownRegisters(
   all: readonly KnownRegisters[],
   said: string | undefined,
@@ -26,7 +26,7 @@ export function knownRegisters(
   return found ?? all.find(({ name }) => name === expected);
 }
 
-/** The registers of a stub that describes none. */
+/** The registers of a stub that does not describe them. */
 export function defaultRegisters({ layout }: KnownRegisters): RegisterSpec[] | undefined {
   return layout?.map((register, number) => ({ ...register, number }));
 }

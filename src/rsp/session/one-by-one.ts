@@ -21,7 +21,7 @@ interface Job {
  */
 export class OneByOne {
   readonly #link: Link;
-  /** The first is being sent. Batches do not mingle: each selects its hart. */
+  /** The first batch is being sent. Batches do not mix, because each selects its hart. */
   readonly #jobs: Job[] = [];
 
   constructor(link: Link) {
@@ -34,7 +34,7 @@ export class OneByOne {
     if (this.#jobs.length === 1) this.#begin();
   }
 
-  /** As {@link Link.sendByte}; the interrupt of a target that is yet to be resumed follows the resume. */
+  /** As {@link Link.sendByte}. An interrupt before the resume was sent follows the resume. */
   sendByte(byte: number): void {
     const resuming = this.#jobs.find((job) => job.resume !== undefined);
     if (resuming === undefined) this.#link.sendByte(byte);

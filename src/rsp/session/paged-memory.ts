@@ -10,10 +10,12 @@ export interface TargetMemory extends MemoryReader {
 }
 
 const PAGE = 4096n;
-/** Packets of a large transfer in one write: enough to hide the round trip, little enough to keep. */
+/** Packets of a large transfer in one write: enough to hide the round trip, few enough to keep in memory. */
 const WINDOW = 32;
 
-/** Memory of any length, page by page: no packet crosses the border of a page, behind which there may be nothing. */
+/**
+ * Memory of any length, page by page: no packet crosses the border of a page, because the next page may be unmapped.
+ */
 export class PagedMemory implements TargetMemory {
   readonly #packetSize: number;
   readonly #begin: () => Batch;

@@ -3,9 +3,9 @@ import { bytesToHex, decodeHex, littleEndianBytes, littleEndianValue } from '../
 import { ascii, type RegisterRequest, type Reply, Request, unexpected } from './request.js';
 import type { RegisterDescription, TargetDescription } from './target-description.js';
 
-/** The registers of one hart at one stop: the bytes of `g`, decoded when somebody asks for one. */
+/** The registers of one hart at one stop: the bytes of `g`, decoded on request. */
 export class RegisterBlock implements RegisterReader {
-  /** In the order of `g`, little-endian; empty when the stub gave none. */
+  /** In the order of `g`, little-endian; empty if the stub gave none. */
   readonly bytes: Uint8Array;
   readonly #target: TargetDescription;
   readonly #view: DataView;
@@ -92,7 +92,7 @@ export class BlockRequest extends Request<RegisterBlock> {
   }
 
   protected override decode(bytes: Uint8Array, start: number, end: number): RegisterBlock {
-    // The answer to something else has another length: one that changes is none of g.
+    // The answer to another packet has another length. An answer whose length changes is no answer to g.
     if (end - start !== 2 * this.#target.blockLength) throw this.#damaged(bytes, start, end);
     const into = new Uint8Array(this.#target.blockLength);
     let missing: Uint8Array | undefined;
@@ -122,7 +122,7 @@ export class BlockRequest extends Request<RegisterBlock> {
   }
 }
 
-/** A block made of `g`, where there is one, and of registers read one by one. */
+/** A block of `g`, if there is one, and of registers read one by one. */
 export class AssembledBlock implements Reply<RegisterBlock> {
   readonly #target: TargetDescription;
   readonly #block: Reply<RegisterBlock> | undefined;

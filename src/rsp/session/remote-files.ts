@@ -13,11 +13,11 @@ import { type Batch, raw } from './batch.js';
 import type { Ask } from './handshake.js';
 import { packets } from './packets.js';
 
-/** Shared libraries without debug info are smaller, and files of /proc by far. */
+/** Larger than shared libraries without debug info, and than any file of /proc. */
 const LARGEST_FILE = 128 * 1024 * 1024;
 
 /**
- * The whole of a file on the stub's machine; undefined where the stub reads none or refuses this one. Throws
+ * The whole of a file on the stub's machine; undefined if the stub reads no files or refuses this one. Throws
  * `RSP_PROTOCOL`.
  */
 export async function readRemoteFile(ask: Ask, path: string, packetSize: number): Promise<Buffer | undefined> {
@@ -48,12 +48,12 @@ export async function readRemoteFile(ask: Ask, path: string, packetSize: number)
 }
 
 /**
- * Requests in one write: gdbserver takes longer for more (measured: 1, 4 and 28 of 9 KiB), as it answers each before it
- * reads the next.
+ * Requests in one write. With more, gdbserver takes longer (measured: 1, 4 and 28 of 9 KiB), because it answers each
+ * before it reads the next.
  */
 const WINDOW = 4;
 
-/** A file on the stub's machine that stays open. Nothing may be asked of it while the target runs. */
+/** A file on the stub's machine that stays open. It cannot be read while the target runs. */
 export class RemoteFile {
   readonly #begin: () => Batch;
   readonly #file: number;
@@ -67,7 +67,7 @@ export class RemoteFile {
     this.#piece = (packetSize - 32) >> 1;
   }
 
-  /** Undefined where the stub opens no files or not this one. */
+  /** Undefined if the stub opens no files or not this one. */
   static async open(begin: () => Batch, path: string, packetSize: number): Promise<RemoteFile | undefined> {
     const batch = begin();
     const opened = batch[raw](packets.openFile(path));
@@ -76,7 +76,7 @@ export class RemoteFile {
     return file === undefined ? undefined : new RemoteFile(begin, file, packetSize);
   }
 
-  /** Bytes of any length; undefined where they cannot be read, or not all of them. */
+  /** Bytes of any length; undefined if not all of them can be read. */
   async read(offset: number, length: number): Promise<Uint8Array | undefined> {
     const bytes = new Uint8Array(length);
     for (let done = 0; done < length; ) {
@@ -90,7 +90,7 @@ export class RemoteFile {
       for (const { at, reply } of replies) {
         const got = dataOf(reply.value);
         if (got === undefined || got.length === 0 || at + got.length > length) return undefined;
-        // What came short is asked for again, and all behind it.
+        // After a short answer, the rest of it and everything behind it is requested again.
         if (at !== done) break;
         bytes.set(got, at);
         done += got.length;
@@ -99,7 +99,7 @@ export class RemoteFile {
     return bytes;
   }
 
-  /** Harmless when called again. */
+  /** A second call does no harm. */
   async close(): Promise<void> {
     if (!this.#open) return;
     this.#open = false;

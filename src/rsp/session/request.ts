@@ -3,11 +3,14 @@ import { RsptraceError } from '../../base/errors.js';
 import { type PacketWriter, protocolError } from '../wire/framing.js';
 import { decodeHex, hexToBytes, littleEndianValue } from '../wire/hex.js';
 
-/** What a request of a batch will have answered. What the target refuses (`E14`, an unknown packet) is a value. */
+/**
+ * The answer to a request of a batch, once it has come. A refusal of the target (`E14`, an unknown packet) is a
+ * value.
+ */
 export interface Reply<T> {
   /** Throws `RSP_NOT_ANSWERED` before the answer has come. */
   readonly value: T;
-  /** Why the value is undefined or false: the stub's words, or what this client knows. */
+  /** Why the value is undefined or false: the stub's words, or a reason of this client. */
   readonly errorText: string | undefined;
 }
 
@@ -45,7 +48,7 @@ export abstract class Request<T> implements Reply<T> {
   }
 
   /**
-   * Takes the answer `bytes[start, end)`, valid during the call. False when the requests behind it in its batch are
+   * Takes the answer `bytes[start, end)`, valid during the call. False if the requests behind it in its batch are
    * void.
    */
   accept(bytes: Uint8Array, start: number, end: number): boolean {
@@ -59,17 +62,17 @@ export abstract class Request<T> implements Reply<T> {
     return true;
   }
 
-  /** It was sent, and what came or comes as its answer is not to be believed. */
+  /** It was sent, but its answer cannot be trusted. */
   lost(): void {}
 
-  /** Answers without asking the stub, or in the place of an answer that means nothing. */
+  /** Answers without asking the stub, or replaces an answer that means nothing. */
   refuse(errorText: string): void {
     this.errorText = errorText;
     this.#value = this.failed();
     this.#answered = true;
   }
 
-  /** Text that the target prints while this is waited for; false when nobody here wants it. */
+  /** Text that the target prints while this request waits; false if the request does not take it. */
   console(_text: Uint8Array): boolean {
     return false;
   }
@@ -83,7 +86,7 @@ export abstract class Request<T> implements Reply<T> {
   protected abstract failed(): T;
 }
 
-/** A reply that is there already: nothing was asked. */
+/** A reply that is available at once: nothing was asked. */
 export function answered<T>(value: T, errorText?: string): Reply<T> {
   return { value, errorText };
 }
@@ -92,7 +95,7 @@ export function notAnswered(): RsptraceError {
   return new RsptraceError('RSP_NOT_ANSWERED', 'The reply was read before the stub had answered');
 }
 
-/** The receive buffer of the last call: making a view costs more than what is read through it. */
+/** The receive buffer of the last call: creating a view costs more than reading through it. */
 let received: Buffer<ArrayBufferLike> = Buffer.alloc(0);
 
 /** Bytes as latin-1 text. */
@@ -133,7 +136,7 @@ export class OkRequest extends Request<boolean> {
   }
 }
 
-/** Whether the answer begins as it does for a stub that knows the packet. */
+/** Whether the answer shows that the stub knows the packet. */
 export class BeginsRequest extends Request<boolean> {
   readonly #letter: string;
 
@@ -170,7 +173,7 @@ export class OffsetsRequest extends Request<SectionOffsets | undefined> {
   }
 }
 
-/** Selects a hart: when that fails, the answers behind it would speak of another one. */
+/** Selects a hart. If that fails, the answers behind it would refer to another hart. */
 export class SelectRequest extends OkRequest {
   readonly #failed: () => void;
 
@@ -206,7 +209,7 @@ export class RegisterRequest extends Request<bigint | undefined> {
     const into = new Uint8Array(length);
     if (!decodeHex(bytes, start, end, into, 0))
       throw unexpected(this.packet, ascii(bytes, start, Math.min(end, start + 40)));
-    // Shorter than described happens (lldb-server); longer is another register.
+    // An answer may be shorter than described (lldb-server). A longer one is another register.
     if (length > this.#size) {
       this.errorText = `the stub answers ${length} bytes for a register of ${this.#size}`;
       return undefined;

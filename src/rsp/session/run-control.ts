@@ -25,7 +25,10 @@ export type SessionState =
   /** `reason` is undefined after the target's own end and after `close`. */
   | { readonly kind: 'gone'; readonly reason: RsptraceError | undefined };
 
-/** How the target goes on. `signal` (GDB's number) is handed to the hart that stopped, or to the one that is named. */
+/**
+ * How the target is resumed. `signal` (GDB's number) is delivered to the hart that stopped, or to the one that is
+ * named.
+ */
 export type Resume =
   /** With a hart, only this one runs. */
   | { readonly kind: 'continue'; readonly hart?: string; readonly signal?: number }
@@ -35,7 +38,7 @@ export type Resume =
 /** The hart id that means "any", for stubs without harts. */
 export const ANY_HART = '0';
 
-/** The target stands; why and where, the stub could not say. */
+/** The target is stopped; the stub could not say why and where. */
 const unknownStop: StopReply = { kind: 'signal', signal: 0, hart: undefined, reason: undefined, registers: new Map() };
 
 interface ResumePackets {
@@ -57,23 +60,23 @@ export class RunControl implements LinkEvents {
   state: SessionState = { kind: 'gone', reason: undefined };
   /** The last answer to `g`, from which `G` can be built: only for this hart, only at this stop. */
   lastBlock: { readonly hart: string | undefined; readonly block: RegisterBlock } | undefined;
-  /** Stops the target where the stub cannot. */
+  /** Stops the target if the stub cannot. */
   interruptInstead: (() => void) | undefined;
-  /** Interrupts were sent. Each may be a SIGINT that is still on its way, also after a stop by another one. */
+  /** Interrupts were sent. Each may be a SIGINT that is still pending, even after a stop by another one. */
   wasInterrupted = false;
   readonly link: Link;
   readonly #logger: Logger;
   readonly #timeoutMs: number;
-  /** Something has come that puts earlier answers in doubt. */
+  /** Something has arrived that makes earlier answers doubtful. */
   #doubt: RsptraceError | undefined;
   readonly #onConsole: ((text: Uint8Array) => void) | undefined;
   /** What Hg has selected; undefined when not known. */
   #selected: string | undefined;
-  /** What sends batches: the link, or something before it where the stub needs that. */
+  /** Sends batches: the link, or a queue before it if the stub needs that. */
   #sender: Pick<Link, 'send' | 'sendByte'>;
   #waiting: Waiting | undefined;
   #lastText = '';
-  /** The last plain continue, and the hart that it was made for: it is the same at nearly every stop. */
+  /** The last plain continue, and its hart: it is the same at nearly every stop. */
   #continue: { readonly hart: string | undefined; readonly made: ResumePackets } | undefined;
   #lastStop: StopReply | undefined;
   #interruptTimer: NodeJS.Timeout | undefined;
@@ -86,12 +89,12 @@ export class RunControl implements LinkEvents {
     this.#onConsole = onConsole;
   }
 
-  /** The hart of the last stop, where the target stands. */
+  /** The hart of the last stop, while the target is stopped. */
   get stoppedHart(): string | undefined {
     return this.state.kind === 'idle' && this.state.stop.kind === 'signal' ? this.state.stop.hart : undefined;
   }
 
-  /** The handshake has learnt where the target stands. */
+  /** The handshake has learnt where the target is stopped. */
   begin(stop: StopReply): void {
     if (this.features?.batches === false) this.#sender = new OneByOne(this.link);
     this.#stoppedAt(stop);
@@ -157,7 +160,7 @@ export class RunControl implements LinkEvents {
       this.wasInterrupted = true;
       const waiting = this.#waiting;
       this.#interruptTimer = setTimeout(() => {
-        // What has come while this thread was busy is read first.
+        // Data that came while this thread was busy is read first.
         setImmediate(() => this.#interruptLost(waiting));
       }, this.#timeoutMs);
     }
@@ -165,8 +168,8 @@ export class RunControl implements LinkEvents {
   }
 
   /**
-   * Either the target does not stop, or the word that it has was lost: then the stub answers questions, and can be left
-   * in order.
+   * Either the target does not stop, or its stop reply was lost. In the second case the stub answers questions, and
+   * can be left in order.
    */
   #interruptLost(waiting: Waiting): void {
     if (this.#waiting !== waiting) return;
@@ -182,12 +185,12 @@ export class RunControl implements LinkEvents {
     this.#stoodStill(waiting, error);
   }
 
-  /** Whoever comes now wants to leave: what is in doubt does not hinder that. */
+  /** A request now comes from a caller that wants to leave: doubtful answers do not prevent that. */
   leaving(): void {
     this.#doubt = undefined;
   }
 
-  // What the link reports
+  // Reports of the link
 
   event(text: string): void {
     if (text === this.#lastText && this.#lastStop !== undefined) {
@@ -206,7 +209,7 @@ export class RunControl implements LinkEvents {
       const error = protocolError(
         text === '' ? 'it does not know how to resume' : `it resumes with "${text.slice(0, 60)}"`,
       );
-      // A refusal leaves the target where it was; anything else is an answer to something else, and the target runs.
+      // A refusal leaves the target where it was. Any other answer belongs to another packet, and the target runs.
       if (!/^(?:E.*|OK|)$/s.test(text)) throw error;
       this.#stoodStill(this.#waiting, error);
     } else {
@@ -219,12 +222,12 @@ export class RunControl implements LinkEvents {
   adrift(error: RsptraceError): void {
     const waiting = this.#waiting;
     if (waiting === undefined || this.state.kind !== 'running') return;
-    // Who waits for a stop hears of it now; the stop itself goes to whoever interrupts.
+    // A caller that waits for a stop gets this error now; the stop itself goes to the caller that interrupts.
     this.#wait();
     waiting.reject(error);
   }
 
-  /** The target stands, although no stop can be believed. */
+  /** The target is stopped, although no stop reply can be trusted. */
   #stoodStill(waiting: Waiting, error: RsptraceError): void {
     this.#waiting = undefined;
     clearTimeout(this.#interruptTimer);
@@ -252,7 +255,7 @@ export class RunControl implements LinkEvents {
     const link = this.link;
     const waiting = this.#waiting;
     if (waiting === undefined) {
-      // The stub has let the target go and stopped it again by itself (its own monitor, a reset).
+      // The stub has resumed the target and stopped it again by itself (its own monitor, a reset).
       this.#logger.debug({ kind: stop.kind }, 'the target has stopped, although it was not set going from here');
       if (this.state.kind === 'idle') this.#stoppedAt(stop);
     } else {
@@ -283,7 +286,7 @@ export class RunControl implements LinkEvents {
       resolve = yes;
       reject = no;
     });
-    // Who does not wait for the stop finds its failure in the state.
+    // A caller that does not wait for the stop finds its failure in the state.
     promise.catch(() => {});
     this.#waiting = { promise, resolve, reject };
     return this.#waiting;

@@ -30,9 +30,9 @@ export interface Hart {
   readonly name?: string;
 }
 
-/** What may come before a SIGINT that is pending: breakpoints that other threads had hit, signals. */
+/** How many stops may come before a pending SIGINT: breakpoints that other threads had hit, signals. */
 const STOPS_BEFORE_INTERRUPT = 1000;
-/** How long threads run that are to take their signals. */
+/** How long threads run to take their signals. */
 const MOMENT_MS = 2;
 
 /** A connection to one stub. Made by `connect`. */
@@ -40,11 +40,11 @@ export class Session implements AsyncDisposable {
   readonly features: StubFeatures;
   readonly target: TargetDescription;
   /**
-   * Called before the child of a fork is let go, while it stands: takes out of it what it has inherited besides
-   * breakpoints.
+   * Called before the child of a fork is released, while it is stopped. Removes from the child what it has inherited
+   * besides breakpoints.
    */
   beforeChildGoes: ((child: string) => Promise<void>) | undefined;
-  /** True when the stub was attached to a program that ran already; undefined where it does not say. */
+  /** True if the stub was attached to a running program; undefined if it does not say. */
   readonly attached: boolean | undefined;
   /** How the target is stopped while it runs. */
   interruptWay: InterruptWay = 'stub';
@@ -105,23 +105,23 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Sets the target going; resolves with the stop that ends the run (`gone` when the connection ends first). Rejects
-   * with `RSP_BAD_STATE` when it runs already, `RSP_PROTOCOL` when the stub answers with something else.
+   * Resumes the target; resolves with the stop that ends the run (`gone` if the connection ends first). Rejects with
+   * `RSP_BAD_STATE` if it runs already, `RSP_PROTOCOL` if the stub answers with something else.
    */
   resume(how: Resume = { kind: 'continue' }): Promise<StopReply> {
     return this.batch().resume(how);
   }
 
   /**
-   * Stops the target; resolves with the stop, as the pending resume does. That may be a breakpoint that was hit in the
-   * same moment: gdbserver then stops once more with signal 2 after the next resume. A target that stands already gives
-   * the stop that is known.
+   * Stops the target; resolves with the stop, as the pending resume does. That may be a breakpoint that was hit in
+   * the same moment: then gdbserver stops once more with signal 2 after the next resume. For a stopped target the
+   * last stop is returned.
    */
   interrupt(): Promise<StopReply> {
     return this.#control.interrupt();
   }
 
-  /** Finds out how, where the stub is gdbserver; the target stands. */
+  /** Finds out how, if the stub is gdbserver; the target is stopped. */
   async findInterruptWay(): Promise<void> {
     const pid = Number.parseInt(pidOf(this.#control.stoppedHart) ?? '', 16);
     if (Number.isNaN(pid) || (await this.stub()).name !== 'gdbserver') return;
@@ -130,9 +130,9 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Runs one instruction of one hart that stands at inserted breakpoints, or before an access that is watched. A step
-   * may come back without having executed anything (an interrupt was pending, a watchpoint that is not among these):
-   * compare the pc. With a signal it is the first instruction of the handler, where there is any.
+   * Runs one instruction of one hart at inserted breakpoints, or before a watched access. A step may return without
+   * having run anything (an interrupt was pending, or a watchpoint that is not among these), so compare the pc. With
+   * a signal it runs the handler's first instruction, if there is a handler.
    */
   stepOver(hart: string, over: Breakpoint | readonly Breakpoint[], signal?: number): Promise<StopReply> {
     const step: Resume = { kind: 'step', hart, ...(signal === undefined ? {} : { signal }) };
@@ -168,7 +168,7 @@ export class Session implements AsyncDisposable {
     return new PagedMemory(this.features.packetSize, begin, end);
   }
 
-  /** What the stub says of the target's memory; empty where it says nothing. Throws `RSP_BAD_XML`. */
+  /** The stub's description of the target's memory; empty if it has none. Throws `RSP_BAD_XML`. */
   async memoryRegions(): Promise<readonly MemoryRegion[]> {
     if (!this.features.transfer.has('memory-map')) return [];
     const text = await readObject(this.#ask, 'memory-map', '', this.features.packetSize);
@@ -176,8 +176,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Which server answers, found out once. OpenOCD alone is asked for it, when this is first called; of the others the
-   * handshake has told.
+   * Which server answers; found out once. Only OpenOCD is asked for it, at the first call; the handshake has
+   * identified the others.
    */
   stub(): Promise<Stub> {
     this.#stub ??= identifyStub(this.features, (command) => this.monitor(command));
@@ -185,21 +185,21 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Has a Linux process stop at the entry and the return of these system calls; empty: of none. Only where the stub has
-   * `QCatchSyscalls`.
+   * Makes a Linux process stop at the entry and the return of these system calls; an empty list: at none. Only if the
+   * stub has `QCatchSyscalls`.
    */
   async catchSystemCalls(numbers: readonly number[]): Promise<void> {
     await this.#ask(packets.catchSystemCalls(numbers));
   }
 
-  /** Has the stub hand signals to the program without a stop for each, where it can. */
+  /** Makes the stub forward signals to the program without a stop for each, if it can. */
   async passSignals(): Promise<void> {
     if (this.features.supported.get('QPassSignals') === '+') await this.#ask(packets.passSignals);
   }
 
   /**
-   * Lets the child of a process that has just forked (`child` of a stop) run on by itself, without the breakpoints that
-   * it has inherited. The parent stays as it is.
+   * Lets the child of a process that has just forked (`child` of a stop) run on by itself. The breakpoints that it
+   * has inherited are removed. The parent stays as it is.
    */
   async letChildGo(child: string): Promise<void> {
     await this.beforeChildGoes?.(child);
@@ -207,9 +207,9 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * As {@link letChildGo}, of a vfork. The child runs in its parent's memory until `vforkdone`, so the parent's trap
-   * instructions have to come out, too.
-   * @returns what came out
+   * Like {@link letChildGo}, for a vfork. The child runs in its parent's memory until `vforkdone`, so the parent's
+   * trap instructions must be removed, too.
+   * @returns the removed breakpoints
    */
   async letVforkChildGo(child: string): Promise<readonly Breakpoint[]> {
     const written = this.breakpoints.filter(({ type }) => type === 0);
@@ -234,7 +234,7 @@ export class Session implements AsyncDisposable {
     if (reason === 'vfork') await this.letVforkChildGo(child);
   }
 
-  /** The target runs another program now: what was inserted into the old one is gone with it. */
+  /** The target runs another program now: the breakpoints of the old one are gone with it. */
   forgetBreakpoints(): void {
     this.#inserted.clear();
   }
@@ -245,7 +245,7 @@ export class Session implements AsyncDisposable {
     return readObjectBytes(this.#ask, name, annex, this.features.packetSize);
   }
 
-  /** A file on the stub's machine, whole; undefined where the stub reads no files or cannot read this one. */
+  /** A file on the stub's machine, whole; undefined if the stub reads no files or cannot read this one. */
   async remoteFile(path: string): Promise<Uint8Array | undefined> {
     if (!this.features.vPackets) return undefined;
     return readRemoteFile(this.#ask, path, this.features.packetSize);
@@ -256,7 +256,7 @@ export class Session implements AsyncDisposable {
     return this.features.vPackets ? RemoteFile.open(() => this.batch(), path, this.features.packetSize) : undefined;
   }
 
-  /** Runs a command of the stub's own; what it prints, or undefined where the stub refuses. */
+  /** Runs a command of the stub's own. Returns its output, or undefined if the stub refuses. */
   async monitor(command: string): Promise<string | undefined> {
     const batch = this.batch(ANY_HART);
     const reply = batch.monitor(command);
@@ -279,8 +279,8 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Leaves the target as it was: stops it if it runs, removes every breakpoint, lets it run on, closes. Harmless when
-   * called again, and when the session has ended.
+   * Leaves the target as it was: stops it if it runs, removes every breakpoint, lets it run on, closes. A second call
+   * does no harm, nor does a call after the session has ended.
    */
   detach(): Promise<void> {
     this.#leaving ??= this.#leave(async () => {
@@ -307,7 +307,7 @@ export class Session implements AsyncDisposable {
     return this.#leaving;
   }
 
-  /** Takes every breakpoint out. `again`: stubs refuse to remove what an earlier try has removed. */
+  /** Removes every breakpoint. `again`: stubs refuse to remove what an earlier attempt has removed. */
   async #removeAll(again: boolean): Promise<void> {
     const batch = this.batch(ANY_HART);
     const removed = this.breakpoints.map((one) => ({ address: hex(one.address), reply: batch.removeBreakpoint(one) }));
@@ -335,7 +335,7 @@ export class Session implements AsyncDisposable {
     this.#link.close();
   }
 
-  /** Detaches; what goes wrong is logged, so that it does not hide the error that led here. */
+  /** Detaches. Errors are logged, so that they do not hide the error before. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.detach();
@@ -347,8 +347,9 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * gdbserver interrupts by a SIGINT to the process. When a breakpoint was hit in the same moment, the signal is still
-   * pending and would end a program that is left now. So the target runs, without breakpoints, until it has come.
+   * gdbserver interrupts by a SIGINT to the process. If a breakpoint was hit in the same moment, the signal is still
+   * pending and would end the program after the detach. So the target runs, without breakpoints, until the signal has
+   * come.
    */
   async #takeInterruptBack(): Promise<void> {
     for (let stops = 0; stops < STOPS_BEFORE_INTERRUPT; stops++) {
@@ -368,7 +369,7 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * lldb-server stops threads by a SIGSTOP each, which it takes back from those alone that run. No breakpoint is
+   * lldb-server stops threads by a SIGSTOP each, and takes it back only from threads that run. No breakpoint is
    * inserted any more.
    */
   async #takeStopsBack(): Promise<void> {
@@ -390,7 +391,7 @@ export class Session implements AsyncDisposable {
       this.#control.leaving();
       if (this.state.kind === 'running' || this.state.kind === 'interrupting') {
         await this.interrupt().catch((error: unknown) => {
-          // A target that may stand all the same is left in order, as far as it answers.
+          // If the target may still be stopped, it is left in order, as far as it answers.
           if (this.state.kind !== 'idle') throw error;
         });
       }

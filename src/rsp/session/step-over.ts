@@ -5,7 +5,7 @@ import type { Resume } from './run-control.js';
 import type { Session } from './session.js';
 import type { StopReply } from './stop-reply.js';
 
-/** Those that a step would run into: QEMU steps over a breakpoint that stays inserted, but not over a watchpoint. */
+/** Breakpoints that would stop a step: QEMU steps over an inserted breakpoint, but not over a watchpoint. */
 export function liftedForStep(
   breakpoints: readonly Breakpoint[],
   inserted: ReadonlyMap<string, Breakpoint>,
@@ -16,7 +16,8 @@ export function liftedForStep(
 }
 
 /**
- * Takes breakpoints out, steps, and inserts them again. Throws `RSP_BREAKPOINT` where the stub does not take one again.
+ * Removes breakpoints, steps, and inserts them again. Throws `RSP_BREAKPOINT` if the stub refuses one the second
+ * time.
  */
 export async function stepWithout(
   session: Session,

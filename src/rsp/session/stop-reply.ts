@@ -6,7 +6,7 @@
 import { type Addr, addr } from '../../base/addr.js';
 import { hexNumber, hexToBytes } from '../wire/hex.js';
 
-/** Why a hart stopped, where the stub says. `breakpoint`, `trace` and `signal` are lldb-server's words. */
+/** Why a hart stopped, if the stub says. `breakpoint`, `trace` and `signal` are lldb-server's words. */
 export type StopReason =
   | 'swbreak'
   | 'hwbreak'
@@ -31,7 +31,7 @@ export interface SignalStop {
   readonly kind: 'signal';
   /** GDB's signal numbers: 2 interrupt, 5 trap, 11 bad address. */
   readonly signal: number;
-  /** The hart that stopped; undefined where the stub has none. */
+  /** The hart that stopped; undefined if the stub has none. */
   readonly hart: string | undefined;
   readonly reason: StopReason | undefined;
   /** The data address of a watchpoint. */
@@ -94,8 +94,8 @@ export function isThreadId(text: string): boolean {
 }
 
 /**
- * The signal that a stop is about, when it is the program's. Traps, interrupts and illegal instructions at breakpoints
- * are the debugger's own.
+ * The signal of a stop, if it is the program's own. Traps, interrupts and illegal instructions at breakpoints belong
+ * to the debugger.
  */
 export function programSignal(stop: StopReply): number | undefined {
   return stop.kind !== 'signal' || [0, 2, 4, 5].includes(stop.signal) ? undefined : stop.signal;

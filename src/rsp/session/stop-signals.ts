@@ -12,12 +12,13 @@ import { readFileSync } from 'node:fs';
 const SIGINT = 2;
 const SIGSTOP = 19;
 
-/** What is read of the stub's machine: the text of a file of proc(5). */
+/** Reads from the stub's machine: the text of a file of proc(5). */
 export type ReadProc = (path: string) => Promise<Uint8Array | undefined>;
 
 /**
- * How a process under gdbserver is stopped while it runs. gdbserver sends a SIGINT to the process group of that id (`kill(-pid)`), which there is
- * only where the process leads one: what a shell starts, not what `cargo run` or a script does.
+ * How a process under gdbserver is stopped while it runs. gdbserver sends a SIGINT to the process group of that id
+ * (`kill(-pid)`). That group exists only if the process leads one. A shell's child does, but no child of `cargo run`
+ * or of a script.
  *
  *   stub    by the packet, as everywhere
  *   signal  by a SIGINT of ours: the process runs on this machine
@@ -25,7 +26,7 @@ export type ReadProc = (path: string) => Promise<Uint8Array | undefined>;
  */
 export type InterruptWay = 'stub' | 'signal' | 'never';
 
-/** Says how; `stub` where the stub reads no files of proc(5). */
+/** Finds out how; `stub` if the stub reads no files of proc(5). */
 export async function interruptWay(read: ReadProc, pid: number): Promise<InterruptWay> {
   const there = await statOf(read, pid);
   if (there === undefined || there.group === pid) return 'stub';
@@ -51,13 +52,13 @@ async function statOf(read: ReadProc, pid: number): Promise<{ group: number; sta
   return group === undefined || started === undefined ? undefined : { group: Number(group), started };
 }
 
-/** True where a SIGINT is on its way to a process, and not blocked: one that is would not come. */
+/** True if a SIGINT is pending for a process and not blocked; a blocked one would not come. */
 export async function interruptIsPending(read: ReadProc, pid: number): Promise<boolean> {
   const mask = await maskReader(read, `/proc/${pid}/status`);
   return ((mask('ShdPnd') | mask('SigPnd')) & ~mask('SigBlk') & bit(SIGINT)) !== 0n;
 }
 
-/** True where a SIGSTOP is on its way to one of these threads. */
+/** True if a SIGSTOP is pending for one of these threads. */
 export async function stopIsPending(read: ReadProc, pid: number, threads: readonly number[]): Promise<boolean> {
   for (const thread of threads) {
     const mask = await maskReader(read, `/proc/${pid}/task/${thread}/status`);

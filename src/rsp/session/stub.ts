@@ -11,10 +11,10 @@ export type StubName =
   | 'renode'
   | 'unknown';
 
-/** Which server answers, and what only it can say of itself. Each question goes out once, when somebody first asks. */
+/** Which server answers, and facts that only it has about itself. Each question is asked once, at the first request. */
 export class Stub {
   readonly name: StubName;
-  /** What it was recognised by: an answer that no other known server gives. */
+  /** What identified it: an answer that no other known server gives. */
   readonly recognizedBy: string;
   readonly #monitor: Monitor;
   #accelerator: Promise<'kvm' | 'tcg' | undefined> | undefined;
@@ -29,26 +29,26 @@ export class Stub {
     return this.name === 'qemu-system' || this.name === 'qemu-user';
   }
 
-  /** What QEMU runs the guest's code by. Undefined for other servers, and where QEMU does not tell. */
+  /** How QEMU runs the guest's code. Undefined for other servers, and if QEMU does not say. */
   accelerator(): Promise<'kvm' | 'tcg' | undefined> {
     this.#accelerator ??= this.#askAccelerator();
     return this.#accelerator;
   }
 
-  /** In its own words. Undefined where it does not tell: gdbserver, lldb-server, valgrind, QEMU in user mode. */
+  /** In its own words. Undefined if it does not say: gdbserver, lldb-server, valgrind, QEMU in user mode. */
   async version(): Promise<string | undefined> {
     if (this.name === 'qemu-system') return firstLine(await this.#monitor('info version'));
     return this.name === 'openocd' ? firstLine(await this.#monitor('version')) : undefined;
   }
 
-  /** A QEMU with -S whose guest was not let go yet: to detach would start it. */
+  /** A QEMU with -S whose guest was never started: a detach would start it. */
   async neverRan(): Promise<boolean> {
     return this.name === 'qemu-system' && /\bprelaunch\b/.test((await this.#monitor('info status')) ?? '');
   }
 
   /**
-   * Whether its software breakpoints are trap instructions in the target's memory. Emulators (QEMU but for KVM,
-   * valgrind, Renode) compare addresses instead, and take a breakpoint where nothing is mapped yet.
+   * Whether its software breakpoints are trap instructions in the target's memory. Emulators (QEMU without KVM,
+   * valgrind, Renode) compare addresses instead, and accept a breakpoint at an address that is not mapped yet.
    */
   async writesTraps(): Promise<boolean> {
     if (this.isQemu) return (await this.accelerator()) === 'kvm';
@@ -71,7 +71,7 @@ interface Recognized {
   readonly by: string;
 }
 
-/** Recognises the server. Asks it nothing where the handshake has told enough. */
+/** Recognises the server. Asks it nothing if the handshake was enough. */
 export async function identifyStub(features: StubFeatures, monitor: Monitor): Promise<Stub> {
   return new Stub(fromHandshake(features) ?? (await fromVersion(monitor)), monitor);
 }

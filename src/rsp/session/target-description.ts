@@ -1,8 +1,9 @@
 /*
- * GDB manual, appendix "Target Descriptions": <architecture>, <feature>, <reg> and <xi:include>, nested. A <reg> without
- * regnum has the number of the one before it plus one, across features and includes (gdb/target-descriptions.c).
- * Passed over: types, flags, osabi, compatible. Refused: more than 64 documents or 4 MiB, includes deeper than 8,
- * more than 8192 registers, numbers beyond 65535, registers wider than 65536 bits or not of whole bytes.
+ * GDB manual, appendix "Target Descriptions": <architecture>, <feature>, <reg> and <xi:include>, nested. A <reg>
+ * without regnum has the number of the one before it plus one, across features and includes
+ * (gdb/target-descriptions.c). Passed over: types, flags, osabi, compatible. Refused: more than 64 documents or 4
+ * MiB, includes deeper than 8, more than 8192 registers, numbers beyond 65535, registers wider than 65536 bits or not
+ * of whole bytes.
  */
 
 import { RsptraceError } from '../../base/errors.js';

@@ -12,7 +12,7 @@ import { readXml } from './xml.js';
 
 const MOST_HARTS = 4096;
 
-/** The thread ids of a stub, as it spells them; empty when it has no threads. */
+/** The thread ids of a stub, in its spelling; empty if it has no threads. */
 export async function readThreads(ask: Ask, asObject: boolean, packetSize: number): Promise<string[]> {
   const harts = new Set<string>();
   const add = (id: string): void => {

@@ -5,11 +5,12 @@ const PLUS = 0x2b;
 /**
  * The acknowledgements of both sides.
  *
- * What this side owes goes in front of the next packet; within a write, between the packets. So a stub that insists
- * finds each in its place. No byte is left to be sent once the target runs: it would stop QEMU.
+ * Acknowledgements that this side owes go in front of the next packet; within a write, between the packets. So a stub
+ * that insists on them finds each in its place. No byte is left to be sent once the target runs, because QEMU would
+ * stop at it.
  *
- * What the stub acknowledges is counted. It acknowledges a packet before it answers it, so an answer without an
- * acknowledgement belongs to nothing that was asked.
+ * The stub's acknowledgements are counted. It acknowledges a packet before it answers it, so an answer without an
+ * acknowledgement belongs to no request.
  */
 export class Acks {
   readonly #flush: () => void;
@@ -21,7 +22,7 @@ export class Acks {
   #unheard = 0;
   #heard = 0;
 
-  /** `flush` sends what is owed, when no packet takes it along in this turn of the event loop. */
+  /** `flush` sends owed acknowledgements, if no packet takes them along in this turn of the event loop. */
   constructor(flush: () => void) {
     this.#flush = flush;
   }
@@ -35,17 +36,17 @@ export class Acks {
     return this.#paidAhead > 0;
   }
 
-  /** The stub has not said yet that it has heard everything. */
+  /** The stub has not confirmed yet that it has received everything. */
   get unheard(): boolean {
     return this.#needed && this.#unheard > 0;
   }
 
-  /** QStartNoAckMode was taken: what is owed so far is still paid. */
+  /** QStartNoAckMode was accepted: acknowledgements owed so far are still sent. */
   stop(): void {
     this.#needed = false;
   }
 
-  /** Nothing is outstanding: what the stub still says of earlier packets means nothing. */
+  /** Nothing is outstanding: later words of the stub about earlier packets are ignored. */
   quiet(): void {
     this.#unheard = 0;
     this.#heard = 0;
@@ -63,7 +64,7 @@ export class Acks {
     this.#heard++;
   }
 
-  /** A packet that is an answer has come; false when what it answers was never acknowledged. */
+  /** An answer has come; false if its request was never acknowledged. */
   answered(): boolean {
     if (this.#paidAhead > 0) this.#paidAhead--;
     else this.owe();
@@ -71,7 +72,7 @@ export class Acks {
     return this.#heard > 0 && this.#heard-- > 0;
   }
 
-  /** A packet has come that nobody has paid for. */
+  /** A packet has come that is not acknowledged yet. */
   owe(): void {
     if (!this.#needed) return;
     this.#owed = true;
@@ -83,12 +84,12 @@ export class Acks {
     });
   }
 
-  /** A packet has come damaged: it is asked for again, not acknowledged. */
+  /** A damaged packet has come: it is requested again, not acknowledged. */
   forgo(): void {
     this.#owed = false;
   }
 
-  /** What was paid ahead is void: nothing that was asked will be believed. */
+  /** Acknowledgements sent ahead are void: no answer to earlier requests will be trusted. */
   reset(): void {
     this.#paidAhead = 0;
     this.quiet();

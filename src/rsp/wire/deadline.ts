@@ -1,10 +1,11 @@
 import { RsptraceError } from '../../base/errors.js';
 
 /**
- * Where one answer may take a time-out, what takes several may take so many: one that comes in drops is no progress.
+ * If one answer may take one timeout, several answers may take this many: an answer that comes in drops is no
+ * progress.
  */
 export const operationTimeouts = 12;
-/** And one more for each so many bytes that have come. */
+/** And one more timeout for each so many bytes that have come. */
 const bytesATimeout = 64 * 1024;
 
 /** How long one operation of several answers may take. */
@@ -19,7 +20,7 @@ export class Deadline {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Throws `RSP_TIMEOUT` when it is past. `bytes`: as many have come. */
+  /** Throws `RSP_TIMEOUT` if the time is over. `bytes`: how many have come. */
   check(bytes: number): void {
     const ms = this.#timeoutMs * (operationTimeouts + bytes / bytesATimeout);
     if (performance.now() - this.#begun > ms) throw tooSlow(this.#what, ms);

@@ -1,6 +1,6 @@
 import { RsptraceError } from '../../base/errors.js';
 
-/** Bytes outside packets that are put up with after the last packet, and before the first. */
+/** How many bytes outside packets are tolerated after the last packet, and before the first. */
 const MOST_JUNK = 4096;
 const MOST_JUNK_AT_FIRST = 16;
 
@@ -8,7 +8,7 @@ const CHECK_PORT = 'Check the port: it is the one after -gdb or --port of the st
 const ANOTHER_DEBUGGER =
   'Another debugger may hold this stub, which serves one at a time; or what listens there is no GDB stub';
 
-/** Collects what the other side says outside packets, and finds words for who it is when it speaks no RSP. */
+/** Collects what the other side sends outside packets, and says what it is if it does not speak RSP. */
 export class ForeignPeer {
   readonly #name: string;
   #text = '';
@@ -33,12 +33,14 @@ export class ForeignPeer {
     return this.#count > (this.#known ? MOST_JUNK : MOST_JUNK_AT_FIRST) ? this.#noStub() : undefined;
   }
 
-  /** Bytes that make a server which waits for the end of a line say who it is; none for whom something is known of. */
+  /**
+   * Bytes that make a server which waits for the end of a line identify itself; none if something is known about it.
+   */
   knock(): readonly number[] {
     return this.#known || this.#text !== '' ? [] : [0x0d, 0x0a, 0x0d, 0x0a];
   }
 
-  /** What it means that nothing came in time; undefined when something had come before. */
+  /** The meaning of a timeout without any byte; undefined if something had come before. */
   silent(): RsptraceError | undefined {
     if (this.#known) return undefined;
     if (this.#text !== '') return this.#noStub();
@@ -47,7 +49,7 @@ export class ForeignPeer {
     });
   }
 
-  /** What it means that the connection was closed; undefined when something had come before. */
+  /** The meaning of a closed connection; undefined if something had come before. */
   closed(): RsptraceError | undefined {
     if (this.#known) return undefined;
     if (this.#text !== '') return this.#noStub();

@@ -24,14 +24,14 @@ const MINUS = 0x2d;
 const ESCAPE = 0x7d;
 const HEX_DIGITS = new TextEncoder().encode('0123456789abcdef');
 
-/** Bytes from which on it is worth looking at four at once. */
+/** From this many bytes on, four at once are worth while. */
 const leastRun = 32;
-/** So many words of four bytes are added up before a sum of one of its bytes could overflow 16 bits. */
+/** How many words of four bytes are added before a sum of one of its bytes could overflow 16 bits. */
 const mostWords = 256;
 
 /**
- * The bytes from `at` on that are 0x30 to 0x6f, as hex digits are: they end nothing and mean themselves. In words, four
- * at a time.
+ * The bytes from `at` on that are 0x30 to 0x6f, as hex digits are: they end nothing and mean themselves. Four at a
+ * time.
  * @returns how many there are (a multiple of four) in the bits from 8 on, and the sum of them modulo 256 below
  */
 function plainRun(view: DataView, at: number, end: number): number {
@@ -41,8 +41,8 @@ function plainRun(view: DataView, at: number, end: number): number {
   let next = at;
   for (; next <= last; next += 4) {
     const word = view.getInt32(next, true);
-    // Of the lowest byte that is another, one of the two has its highest bit set: below 0x30 and from 0xb0 on the
-    // first, from 0x70 to 0xef the second.
+    // For the lowest other byte, one of the two has its highest bit set: the first if it is below 0x30 or from 0xb0
+    // on, the second if it is 0x70 to 0xef.
     if ((((word - 0x3030_3030) | (word + 0x1010_1010)) & 0x8080_8080) !== 0) break;
     even += word & 0x00ff_00ff;
     odd += (word >>> 8) & 0x00ff_00ff;
@@ -146,7 +146,7 @@ export interface PacketSink {
   junk(bytes: Uint8Array, start: number, end: number): void;
 }
 
-/** Cuts what a socket delivers into packets. A packet that lies in one chunk is handed on without a copy. */
+/** Cuts a socket's data into packets. A packet that lies in one chunk is passed on without a copy. */
 export class PacketReader {
   readonly #sink: PacketSink;
   /** A packet's start that waits for its rest. */
@@ -220,7 +220,8 @@ export class PacketReader {
         sum += run & 0xff;
         at += run >>> 8;
       }
-      // What ended the run, and some bytes more: one that holds many others is not begun again at each.
+      // The byte that ended the run, and some more, because a run with many other bytes should not begin again at
+      // each.
       const stop = Math.min(end, at + leastRun);
       for (; at < stop; at++) {
         byte = bytes[at] as number;

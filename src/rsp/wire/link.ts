@@ -13,12 +13,12 @@ import { type Probe, Resync } from './resync.js';
 import type { Transport } from './transport.js';
 
 /*
- * From packets to requests that are answered in order: acknowledgements, retransmission, time-outs.
+ * From packets to requests that are answered in order: acknowledgements, retransmission, timeouts.
  *
  *   one write:   + $Hgp01.02# + $g# + $m80200000,40# + $vCont;c:p1.-1#
  *
- * An answer cannot be told from another by its looks. A packet that was sent twice, a timeout, or an impossible answer
- * breaks the sequence. Then nothing is believed until a question with an unmistakable answer (qSupported) was answered:
+ * One answer looks like another. A packet that was sent twice, a timeout, or an impossible answer breaks the
+ * sequence. Then nothing is trusted until a question with an unmistakable answer (qSupported) was answered:
  *
  *   asking --lost, target stands--> probing --its answer--> asking
  *      '-----lost, target runs----> adrift --a stop--> probing          no probe is answered --> dead
@@ -34,7 +34,7 @@ interface Group {
   void: boolean;
 }
 
-/** How often one packet is sent again, or asked for again. */
+/** How often one packet is sent again, or requested again. */
 const MOST_TRIES = 3;
 const MINUS = 0x2d;
 const FIRST_STOP = 0x53;
@@ -42,9 +42,9 @@ const LAST_STOP = 0x58;
 const CONSOLE = 0x4f;
 
 export class Link implements PacketSink {
-  /** What it leads to, for messages. */
+  /** The address, for messages. */
   readonly name: string;
-  /** How long one answer may take. */
+  /** Timeout for one answer. */
   readonly timeoutMs: number;
   readonly #events: LinkEvents;
   readonly #logger: Logger;
@@ -54,13 +54,16 @@ export class Link implements PacketSink {
   readonly #patience: ReplyTimeout;
   readonly #stranger: ForeignPeer;
   readonly #groups: Group[] = [];
-  /** Answered, and believed once all that came along is read: an answer too many makes all of them doubtful. */
+  /**
+   * Answered. The answers are trusted once everything that came with them is read, because a surplus answer makes all
+   * of them doubtful.
+   */
   #answered: Group[] = [];
   #dead = false;
-  /** The last packet sent has set the target going. */
+  /** The last packet sent has resumed the target. */
   #resumed: string | undefined;
   #adrift = false;
-  /** While it searches, everything else is thrown away, and what is to be sent is held back. */
+  /** While it searches, everything else is discarded, and new packets are held back. */
   readonly #way = new Resync((packet) => {
     this.#out.packet(packet);
     this.#patience.asked();
@@ -70,7 +73,7 @@ export class Link implements PacketSink {
   #again: Again | undefined;
   #tries = 0;
   #sentTwice = false;
-  /** In the bytes that are being read something was rejected. */
+  /** In the bytes that are being read, the stub rejected a packet. */
   #rejected = false;
 
   constructor(name: string, events: LinkEvents, logger: Logger, timeoutMs: number) {
@@ -94,7 +97,7 @@ export class Link implements PacketSink {
     return this.#groups.length === 0 && this.#way.search === undefined;
   }
 
-  /** How to find back into the sequence; known once the stub has answered qSupported. */
+  /** How to find the place in the sequence again; known once the stub has answered qSupported. */
   set probes(probes: readonly Probe[]) {
     this.#way.probes = probes;
   }
@@ -108,7 +111,7 @@ export class Link implements PacketSink {
     this.#acks.stop();
   }
 
-  /** The target stands still again. */
+  /** The target is stopped again. */
   stopped(): void {
     this.#resumed = undefined;
     if (!this.#adrift) return;
@@ -118,7 +121,7 @@ export class Link implements PacketSink {
 
   /**
    * Sends requests in one write, and `resume` as the last packet, which has no answer here. `done` is called when all
-   * requests are answered, or with why they never will be.
+   * requests are answered, or with the reason why they never will be.
    */
   send(requests: readonly Request<unknown>[], done: Done, resume?: string): void {
     if (this.#dead) {
@@ -146,7 +149,7 @@ export class Link implements PacketSink {
   }
 
   /**
-   * All that is outstanding fails with `error`. The target stands, it is thought: if it answers nothing, the link ends.
+   * All outstanding requests fail with `error`. The target is probably stopped: if it answers nothing, the link ends.
    */
   recover(error: RsptraceError): void {
     if (this.#dead) return;
@@ -155,7 +158,7 @@ export class Link implements PacketSink {
     this.#findBack(error, this.#takeOutstanding(error));
   }
 
-  /** The same, whatever the target does: while it runs, it is left to the receiver of `adrift` to stop it. */
+  /** The same, but the target may run: then the receiver of `adrift` must stop it. */
   lose(error: RsptraceError): void {
     if (this.#dead || this.#way.search !== undefined || this.#adrift) return;
     if (this.#resumed === undefined || this.#way.probes.length === 0) {
@@ -187,7 +190,7 @@ export class Link implements PacketSink {
   /** For the transport: bytes have come. */
   data(chunk: Uint8Array, length: number): void {
     if (this.#dead) return;
-    // While it searches, what comes is no sign that the answer is on its way.
+    // While it searches, incoming bytes do not mean that the answer is coming.
     if (this.#way.search === undefined) this.#patience.heard();
     this.#rejected = false;
     try {
@@ -213,12 +216,12 @@ export class Link implements PacketSink {
   nak(): void {
     if (this.#dead || !this.#acks.needed) return;
     this.#logger.debug({}, 'the stub asks again');
-    // What came along with a rejection that was acted on was said before that. A packet that was acknowledged is not
+    // Bytes that came together with a handled rejection were sent before it. A packet that was acknowledged is not
     // rejected any more.
     if (this.#way.search !== undefined || this.#rejected || !this.#acks.unheard) return;
     this.#rejected = true;
     if (this.#again?.whenRejected === true) {
-      // It may have been another packet, or none, that was rejected.
+      // The rejection may have been for another packet, or for none.
       this.#sentTwice = this.#groups.length > 0;
       this.#sendAgain();
     } else if (this.#again === undefined && this.#groups.length > 0)
@@ -267,7 +270,7 @@ export class Link implements PacketSink {
       if (!this.#adrift || isStopReply(text)) this.#event(text);
       return;
     }
-    // A stop that nobody asked for (S, T, W, X) looks like no answer but that to "?".
+    // An unrequested stop (S, T, W, X) looks like no answer but that to "?".
     if (first >= FIRST_STOP && first <= LAST_STOP && !request.takesStop) {
       const text = ascii(bytes, start, end);
       if (isStopReply(text)) {
@@ -301,10 +304,7 @@ export class Link implements PacketSink {
     }
   }
 
-  /**
-   * O packets: output of the target, or of the request that is waited for. OpenOCD sends empty ones to say that it
-   * lives.
-   */
+  /** O packets: output of the target, or of the waiting request. OpenOCD sends empty ones as a sign of life. */
   #console(bytes: Uint8Array, start: number, end: number, request: Request<unknown> | undefined): boolean {
     const text = hexToBytes(ascii(bytes, start + 1, end));
     if (text === undefined) return false;
@@ -325,7 +325,7 @@ export class Link implements PacketSink {
       return;
     }
     this.#answered.push(group);
-    // The resume that went along is still on its way: should the stub reject it, it was not heard.
+    // The resume in the same write is still under way: if the stub rejects it, the stub did not receive it.
     const resume = this.#groups.length === 0 ? this.#resumed : undefined;
     if (resume !== undefined && this.#acks.unheard)
       this.#again = { packet: resume, afterSilence: false, whenRejected: true };
@@ -343,7 +343,8 @@ export class Link implements PacketSink {
   }
 
   /**
-   * How much of the time-out silence is nothing to act on: until the next retransmission, the next probe, or the end.
+   * The part of the timeout during which silence is ignored: until the next retransmission, the next probe, or the
+   * end.
    */
   #part(): number {
     if (this.#way.search !== undefined) return 1 / this.#way.probes.length;

@@ -9,7 +9,10 @@ export interface Again {
   readonly packet: string;
   /** Silence is a reason to send it again. */
   readonly afterSilence: boolean;
-  /** A rejection is one, at once. Not where the target may run by now: QEMU stops it at any byte that comes. */
+  /**
+   * A rejection is a reason to send it again at once. Not if the target may run by now, because QEMU stops it at any
+   * byte.
+   */
   readonly whenRejected: boolean;
 }
 
@@ -21,7 +24,7 @@ export function onlyPacket(requests: readonly Request<unknown>[], resume: string
   return packet === undefined ? undefined : { packet, afterSilence: true, whenRejected: !/^D(;|$)/.test(packet) };
 }
 
-/** What goes out: packets of one write, with the acknowledgements that ride along. */
+/** Outgoing bytes: packets of one write, with the acknowledgements that go with them. */
 export class Outgoing {
   readonly acks = new Acks(() => this.#pay());
   readonly #logger: Logger;
@@ -34,7 +37,7 @@ export class Outgoing {
 
   open(transport: Transport): void {
     this.#transport = transport;
-    // For what a debugger before this one may not have acknowledged.
+    // For packets that an earlier debugger may not have acknowledged.
     this.acks.owe();
   }
 
@@ -44,7 +47,7 @@ export class Outgoing {
   }
 
   /**
-   * Sends requests in one write, and `resume` as the last packet. `answersBefore`: an answer is still to come when the
+   * Sends requests in one write, and `resume` as the last packet. `answersBefore`: an answer is still due when the
    * first is read.
    */
   batch(requests: readonly Request<unknown>[], resume: string | undefined, answersBefore: boolean): void {
@@ -63,7 +66,7 @@ export class Outgoing {
     this.#send(this.#transport);
   }
 
-  /** Sends one packet, while nothing is outstanding that will be believed. */
+  /** Sends one packet, while no outstanding answer will be trusted. */
   packet(packet: string): void {
     if (this.#transport === undefined) return;
     this.#begin();

@@ -4,7 +4,7 @@ import type { Transport, TransportEvents } from './transport.js';
 import { type WireEntry, WireReader } from './wire-log.js';
 import { WireUnits } from './wire-units.js';
 
-/** What is handed to the client in one go: it may have more to say after each. */
+/** The bytes that are passed to the client at once: it may send more after each. */
 const MOST_AT_ONCE = 64 * 1024;
 
 /** A packet, a byte or a notification of a recording; `write` tells the client's writes apart. */
@@ -15,8 +15,8 @@ interface Item {
 }
 
 /**
- * Plays the stub's side of a recording. What the client sends is compared, packet by packet, with what was sent then;
- * after each, what the stub said next comes back. Only the order is kept, not the time. Acknowledgements are not
+ * Plays the stub's side of a recording. The client's packets are compared, one by one, with the recorded ones. After
+ * each, the stub's recorded answer comes back. Only the order is kept, not the time. Acknowledgements are not
  * compared, and packets may be spread over writes in another way. An answer comes once its own packet was sent.
  */
 class Replay implements Transport {
@@ -25,13 +25,13 @@ class Replay implements Transport {
   readonly #reader: WireReader;
   readonly #fromClient = new WireUnits();
   readonly #recorded = { stub: new WireUnits(), client: new WireUnits() };
-  /** What the client has sent and the recording has not met yet. */
+  /** What the client has sent and the recording has not matched yet. */
   readonly #sent: string[] = [];
-  /** Entries of the recording that were read and not yet met. */
+  /** Entries of the recording that were read and not yet matched. */
   #items: Item[] = [];
-  /** Packets that were met and not yet answered. */
+  /** Packets that were matched and not yet answered. */
   #owed = 0;
-  /** The recorded write that was met last. */
+  /** The last recorded write that was matched. */
   #write = 0;
   #ended = false;
   #state: 'open' | 'closed' = 'open';
@@ -60,7 +60,7 @@ class Replay implements Transport {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // Never from within a write: a socket would not answer there either.
+    // Never from within a write, because a socket would not answer there either.
     setImmediate(() => {
       this.#scheduled = false;
       if (this.#state === 'open') this.#play();
@@ -119,7 +119,10 @@ class Replay implements Transport {
     return unit;
   }
 
-  /** The answer to what was sent, where the recorded write went on behind it and this client waits first. */
+  /**
+   * The answer to a sent packet, for the case that the recorded write continued behind it but this client waits
+   * first.
+   */
   #early(next: Item): Item | undefined {
     if (this.#owed === 0 || next.line !== this.#write || next.unit === '\x03') return undefined;
     for (let index = 0; ; index++) {

@@ -1,25 +1,25 @@
 import { operationTimeouts } from './deadline.js';
 
-/** What several answers at once may take beyond that, in time-outs for each that has come. */
+/** What several answers at once may take beyond that, in timeouts for each that has come. */
 const EACH_ANSWER = 1 / 4;
 
-/** Tells when a stub has been silent for too long over what it was asked. One timer, however many questions. */
+/** Notices that a stub has been silent for too long after a request. One timer for all requests. */
 export class ReplyTimeout {
   readonly #elapsed: () => void;
   readonly #timeoutMs: number;
-  /** The part of the time-out that may pass in silence. */
+  /** The part of the timeout that may pass in silence. */
   readonly #part: () => number;
   readonly #waiting: () => boolean;
-  /** When the stub was last heard, or asked after silence. */
+  /** When the stub last sent something, or was asked again after silence. */
   #since = 0;
-  /** When it last answered, or was asked after silence. */
+  /** When it last answered, or was asked again after silence. */
   #asked = 0;
   /** When nothing was outstanding last, and how many answers have come since. */
   #begun = 0;
   #answers = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `elapsed` is called while `waiting` and `part` of the time-out has passed. */
+  /** `elapsed` is called if `waiting` is true and `part` of the timeout has passed. */
   constructor(timeoutMs: number, waiting: () => boolean, part: () => number, elapsed: () => void) {
     this.#timeoutMs = timeoutMs;
     this.#waiting = waiting;
@@ -53,8 +53,8 @@ export class ReplyTimeout {
 
   #left(): number {
     const now = performance.now();
-    // A stub that keeps saying that it works (empty O packets, notifications, an answer in drops) gets so many
-    // time-outs, and no more.
+    // A stub that only shows that it works (empty O packets, notifications, an answer in drops) gets this many
+    // timeouts, and no more.
     const most = this.#timeoutMs * operationTimeouts;
     return Math.min(
       this.#timeoutMs * this.#part() - (now - this.#since),
@@ -64,7 +64,7 @@ export class ReplyTimeout {
   }
 
   #look(): void {
-    // What has come while this thread was busy is read before silence is concluded.
+    // Data that came while this thread was busy is read before silence is concluded.
     setImmediate(() => {
       this.#timer = undefined;
       if (!this.#waiting()) return;

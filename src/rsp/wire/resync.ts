@@ -1,23 +1,23 @@
 import type { RsptraceError } from '../../base/errors.js';
 
-/** A question that can be asked whenever the target stands still, and whose answer nothing else looks like. */
+/** A request that is possible whenever the target is stopped, and whose answer looks like no other. */
 export interface Probe {
   readonly packet: string;
   readonly isAnswer: (text: string) => boolean;
 }
 
 interface Search {
-  /** Called with nothing once the place is found again, else with why it never will be. */
+  /** Called without an argument once the place is found again, else with the reason why it never will be. */
   readonly then: (error: RsptraceError | undefined) => void;
-  /** What has led here, where it was an error. */
+  /** The error that led here, if it was one. */
   readonly error: RsptraceError | undefined;
   at: number;
 }
 
 /**
- * How a link finds its place in the sequence of answers again. A stub answers in order: an unmistakable answer to the
- * last question means that no earlier answer is to come. Each probe is asked once, because nobody knows what a storm of
- * NAKs is about; the next probe comes soon enough.
+ * Finds a link's place in the sequence of answers again. A stub answers in order, so an unmistakable answer to the
+ * last request means that no earlier answer is due. Each probe is sent once, because it is not known which packet a
+ * storm of NAKs is for; the next probe follows soon enough.
  */
 export class Resync {
   probes: readonly Probe[] = [];
@@ -28,19 +28,19 @@ export class Resync {
     this.#ask = ask;
   }
 
-  /** The search that goes on, if any: whatever comes meanwhile is an answer of before. */
+  /** The present search, if any: whatever comes meanwhile is an earlier answer. */
   get search(): { readonly error: RsptraceError | undefined } | undefined {
     return this.#search;
   }
 
-  /** Asks the first probe; false when there is none, and nothing was begun. */
+  /** Sends the first probe; false if there is none, and nothing was begun. */
   begin(error: RsptraceError | undefined, then: Search['then']): boolean {
     if (this.probes.length === 0) return false;
     this.#search = { then, error, at: -1 };
     return this.next();
   }
 
-  /** Asks the next probe, the one before it being lost; false when none is left. */
+  /** Sends the next probe, because the one before is lost; false if none is left. */
   next(): boolean {
     if (this.#search === undefined) return false;
     this.#search.at++;

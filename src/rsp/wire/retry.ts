@@ -2,16 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RsptraceError } from '../../base/errors.js';
 import type { SessionState } from '../session/run-control.js';
 
-/** What disturbs a wire may go on for a while: so often is asked, with a pause in between that doubles each time. */
+/** A disturbance of a wire may last for a while: the most retries, with a pause in between that doubles each time. */
 const mostTries = 7;
 const firstPauseMs = 10;
-/** A packet that was dropped is noticed by silence alone, for a whole time-out each time. */
+/** A dropped packet is noticed only by silence, for a whole timeout each time. */
 const mostSilences = 2;
 
 /**
- * Asks again when answers are lost and the link has found its place in their sequence. Only for what may be asked
+ * Retries if answers are lost and the link has found its place in their sequence. Only for requests that may be sent
  * twice.
- * @param ask told whether all of it or a part may be done already
+ * @param ask gets whether all of it or a part may be done already
  */
 export async function retry<T>(
   session: { readonly state: SessionState },

@@ -10,7 +10,7 @@ export type SocketAddress = Exclude<RemoteAddress, { readonly kind: 'replay' }>;
 
 /** A two-way stream of bytes to a stub. */
 export interface Transport {
-  /** What it leads to, for messages. */
+  /** The address, for messages. */
   readonly name: string;
   /** Sends bytes; true when the buffer may be reused at once. */
   write(bytes: Uint8Array): boolean;
@@ -27,9 +27,9 @@ export interface TransportEvents {
 }
 
 export interface OpenOptions {
-  /** Time for one attempt, in ms. */
+  /** Timeout for one attempt, in ms. */
   readonly connectTimeoutMs: number;
-  /** How long to try again while nothing listens, in ms: a server that was just started needs a moment. */
+  /** How long to retry while nothing listens, in ms: a server that was just started needs a moment. */
   readonly waitMs: number;
 }
 
@@ -102,8 +102,9 @@ function openOnce(address: SocketAddress, events: TransportEvents, timeoutMs: nu
 }
 
 /**
- * Writes past the stream, which costs more than the write itself; how many bytes the kernel took. What is left, and any
- * error, is the stream's to deal with: also where this Node does not say which descriptor its socket has.
+ * Writes past the stream, because the stream costs more than the write itself. Returns how many bytes the kernel
+ * took. The rest, and any error, is left to the stream, as is everything if this Node does not give the socket's
+ * descriptor.
  */
 function writeNow(socket: net.Socket, bytes: Uint8Array): number {
   if (socket.writableLength > 0) return 0;

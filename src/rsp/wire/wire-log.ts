@@ -28,9 +28,7 @@ const VERSION = 1;
 const LONGEST_LINE = 16 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
-/**
- * Writes down what passes over a wire, line by line as it comes, so that a tracer that is killed leaves a recording.
- */
+/** Writes down what passes over a wire, line by line as it comes, so that a killed tracer leaves a recording. */
 export class WireRecorder implements Disposable {
   readonly path: string;
   readonly #logger: Logger;
@@ -75,7 +73,7 @@ export class WireRecorder implements Disposable {
     this.#fd = undefined;
   }
 
-  /** A file that cannot be written any more ends the recording, not what is recorded. */
+  /** If the file can no longer be written, the wire recording ends, but the trace goes on. */
   #line(what: object): void {
     if (this.#fd === undefined) return;
     const t = Math.round((performance.now() - this.#began) * 1000) / 1000;
@@ -99,7 +97,7 @@ export function wasLaunched(remote: RemoteAddress): boolean {
 /** Reads a recording line by line, in memory of a fixed size. */
 export class WireReader implements Disposable {
   readonly path: string;
-  /** The client had started the target itself: it asks at the begin what it asks nobody else. */
+  /** The client had started the target itself, so its first requests differ from those to other targets. */
   readonly launched: boolean;
   readonly #fd: number;
   #buffer = Buffer.allocUnsafe(64 * 1024);

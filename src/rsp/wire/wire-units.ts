@@ -1,14 +1,15 @@
-/** The longest unit kept: a packet that does not end is handed on in pieces. */
+/** The longest unit kept: a packet that does not end is passed on in pieces. */
 const LONGEST = 4 * 1024 * 1024;
 
 /**
- * Cuts one direction of a wire into units, whatever the chunks it came in. A unit is a whole packet with frame and sum
- * (`$g#67`), a notification (`%...#..`), a single `+`, `-` or `\x03`, or a run of anything else. Works on latin-1 text.
+ * Cuts one direction of a wire into units, whatever chunks it came in. A unit is a whole packet with frame and sum
+ * (`$g#67`), a notification (`%...#..`), a single `+`, `-` or `\x03`, or a run of anything else. Works on latin-1
+ * text.
  */
 export class WireUnits {
   #rest = '';
 
-  /** Takes the next bytes; gives the units that are whole now. */
+  /** Takes the next bytes; returns the units that are complete now. */
   push(text: string): string[] {
     const all = this.#rest === '' ? text : this.#rest + text;
     const units: string[] = [];

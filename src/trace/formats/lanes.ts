@@ -26,7 +26,7 @@ import type {
 import { isOnTrack, type OpenCall, OpenCalls } from '../open-calls.js';
 import { waitingState, waitText } from '../text.js';
 
-/** What is known of a poll besides its begin: which lanes it is still open on. */
+/** What is known about a poll besides its begin: the lanes on which it is still open. */
 export interface LanePoll extends OpenCall {
   readonly begin: PollBegin;
   onRootLane: boolean;
@@ -39,8 +39,8 @@ interface LaneCall extends OpenCall {
 export type LifeEnd = 'ready' | 'panicked' | 'dropped';
 
 /**
- * What a format with timelines has to know how to write, and what it may leave out. There is a lane a hart, a lane a
- * thread and a lane a root Future. Slices on a lane nest, and times on a lane never go back.
+ * What a format with timelines must be able to write, and what it may leave out. Each hart, each thread and each root
+ * Future has a lane. Slices on a lane nest, and times on a lane never go back.
  */
 export interface LaneWriter extends SliceWriter, Partial<NoteWriter> {
   begin(info: TraceInfo): void;
@@ -60,22 +60,22 @@ interface SliceWriter {
   pollBegin(event: PollBegin, isOutermost: boolean): void;
   /** The end of `begin`'s slice on the hart's lane, and on the root's where it is open there: `onRootLane`. */
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void;
-  /** The same for a poll of which only is known that it is over. `lanes` says on which its slice is still open. */
+  /** The same for a poll of which only the end is known. `lanes` are those on which its slice is still open. */
   pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void;
-  /** A slice on the thread's lane, where one is known; else on the hart's. */
+  /** A slice on the thread's lane, if a thread is known; else on the hart's. */
   callBegin(event: CallBegin): void;
   callEnd(begin: CallBegin, end: CallEnd): void;
-  /** The end of a slice of which only is known that it is over. */
+  /** The end of a slice of which only the end is known. */
   callLost(begin: CallBegin, time: GuestNanos): void;
-  /** The end of a slice whose call is on another stack, or over: its own end comes as one without a slice. */
+  /** The end of a slice whose call is on another stack, or over: its own end is emitted without a slice. */
   callCut(begin: CallBegin, time: GuestNanos): void;
 }
 
-/** What happens besides. A format without a place for it has no such method. */
+/** Other events. A format without a place for an event has no such method. */
 interface NoteWriter {
   /** A root Future seen for the first time: its lane starts. */
   lifeBegin(root: RootRef, time: GuestNanos): void;
-  /** Its last poll ended, or another Future now lies where it lay (`dropped`). */
+  /** Its last poll ended, or another Future is at its address now (`dropped`). */
   lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void;
   /** Between two polls, on the root's lane. */
   waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void;
@@ -86,7 +86,7 @@ interface NoteWriter {
   orphanReturn(event: CallEnd | CallLost): void;
   state(event: StateChange): void;
   derived(event: DerivedPoll): void;
-  /** An instant on the hart's lane; the value, where it is a number, on a lane of the place. */
+  /** An instant on the hart's lane; the value, if it is a number, on a lane of the place. */
   watch(event: WatchHit): void;
   /** An instant on the hart's lane. */
   place?(event: PlaceHit): void;
@@ -105,8 +105,9 @@ interface Life {
 }
 
 /**
- * Turns events into slices that nest, for formats with timelines. Polls that are open when the trace ends stay open. A
- * root is forgotten when another one lies at its address: memory grows with these places, not with the number of roots.
+ * Turns events into slices that nest, for formats with timelines. Polls that are open when the trace ends stay open.
+ * A root is forgotten when another one has its address: memory grows with these addresses, not with the number of
+ * roots.
  */
 export class Lanes implements TraceSink {
   readonly #writer: LaneWriter;
@@ -114,7 +115,10 @@ export class Lanes implements TraceSink {
   readonly #harts: (true | undefined)[] = [];
   /** By key. */
   readonly #threads: (ThreadRef | undefined)[] = [];
-  /** The newest at each address. A Map by keys that are always new would keep V8 copying it, with all that it held. */
+  /**
+   * The newest root at each address. A Map whose keys are always new would be copied by V8 again and again, with
+   * everything in it.
+   */
   readonly #lives = new AddressMap<Life>();
   /** Those that another one replaced while their polls were open, by the root's key. */
   readonly #replaced = new Map<number, Life>();

@@ -1,14 +1,14 @@
-// A call tree for people to read and to grep, in the manner of `uftrace replay` and of ftrace's function_graph. A line
-// where something begins, a line with its duration where it ends; one for both where nothing happened in between.
+// A call tree for people to read and to grep, in the manner of `uftrace replay` and of ftrace's function_graph. One
+// line for a begin, one line with the duration for its end; a single line for both if nothing happened in between.
 //
 //   #           TIME    DURATION  HART
 //          12.300 us              [ 0]  labkern::exec::poll_task(t: 0x80412340) {
 //          13.100 us      1.2 us  [ 0]    labkern::work::deep0(x: 3, y: 1) = 7
-//          15.000 us      2.7 us  [ 0]  } /* labkern::exec::poll_task */
+//          15.000 us      2.7 us  [ 0]  } /* labkern::exec::poll_task
 //
-// Where threads are known by their stacks, `[ 0:12]` is thread 12 on hart 0, indented by its own calls.
+// If threads are known by their stacks, `[ 0:12]` is thread 12 on hart 0, indented by its own calls.
 //
-// Written as events come; only the last begin waits for what comes after it.
+// Written as events come; only the last begin waits for the next event.
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
 import type {
@@ -64,7 +64,7 @@ class TreeWriter implements TraceSink {
   readonly #out: OutputFile;
   readonly #chains = new ChainTexts();
   readonly #open = new OpenCalls<Line>();
-  /** Begun, and nothing has happened since. */
+  /** It has begun, and nothing has happened since. */
   #pending: Line | undefined;
   readonly #threads = new Set<ThreadRef>();
 

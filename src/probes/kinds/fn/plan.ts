@@ -27,7 +27,7 @@ export function planFunction(probe: FunctionProbe, values: boolean, general: Rea
           ? 'the size of its code is not known'
           : undefined,
     returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
-    // Of several lists one must hold: that is decided when the record is read.
+    // One of several lists must hold: that is decided when the record is read.
     when: conditions.length === 1 ? (conditions[0] ?? []) : [],
     seesReturn: true,
     count: undefined,

@@ -17,22 +17,22 @@ import type { MemoryRequest } from '../../tracer.js';
 import { ValueTexts } from '../../value-texts.js';
 
 export interface FunctionOptions {
-  /** Calls nested in so many traced functions emit no events. */
+  /** Calls nested in more traced functions than this emit no events. */
   readonly maxDepth?: number;
   /** Record arguments and results. */
   readonly values?: boolean;
-  /** Whether a function's code jumps to its own first instruction; undefined, or not given: nothing tells. */
+  /** Whether a function's code jumps to its own first instruction; undefined, or not given: not known. */
   readonly loops?: (probe: FunctionProbe) => boolean | undefined;
 }
 
-/** A probe, and what makes its values texts; nothing where they are not told. */
+/** A probe, and what formats its values; nothing if values are not recorded. */
 interface Probed {
   readonly probe: FunctionProbe;
   readonly arguments: readonly { readonly name: string; readonly texts: ValueTexts }[];
   readonly result: ValueTexts | undefined;
 }
 
-/** What {@link CallTracer} keeps of an open call. */
+/** What {@link CallTracer} keeps about an open call. */
 interface TracedFunction extends TracedCall {
   told?: CallBegin | undefined;
   readonly probe: FunctionProbe;
@@ -41,9 +41,9 @@ interface TracedFunction extends TracedCall {
   /** Calls of functions around it. */
   readonly nested: number;
   readonly hart: number;
-  /** Until the begin is told. */
+  /** Kept until the begin is emitted. */
   values: readonly ArgumentValue[];
-  /** What is known of its return, until that is told. */
+  /** The values of its return, until they are emitted. */
   exit: { readonly hart: number; readonly result: string | undefined } | undefined;
 }
 
@@ -52,8 +52,8 @@ type FunctionCall = OpenCall<TracedCall> & { readonly payload: TracedFunction };
 const none: readonly never[] = [];
 
 /**
- * Turns hits at functions and at their return addresses into call events. Registers alone tell the values: nothing is
- * read.
+ * Turns hits at functions and at their return addresses into call events. Values come from registers alone: no memory
+ * is read.
  */
 export class FunctionTracer implements CallKind {
   readonly #probes = new AddressMap<Probed>();
@@ -86,7 +86,7 @@ export class FunctionTracer implements CallKind {
     return { kind: this, probe, result, began, nested, hart, values, exit: undefined };
   }
 
-  /** Asked only where it matters: to find out, all of the function's code is decoded. */
+  /** Asked only if it matters, because the answer needs all of the function's code decoded. */
   #mayLoop(probe: FunctionProbe): boolean {
     let loops = this.#loops.get(probe);
     if (loops === undefined) {
@@ -171,9 +171,9 @@ function argumentsOf(probed: Probed, registers: RegisterReader): ArgumentValue[]
 }
 
 /**
- * A function whose first instruction is the head of a loop comes by its own entry again without being called: same
- * frame, same caller. So does one that calls itself as the last thing it does, which compilers turn into the same
- * jump. Where no jump leads there, it was left without a return (longjmp) and called again.
+ * A function whose first instruction is a loop's head reaches its own entry again without being called: same frame,
+ * same caller. So does a function that calls itself as its last action, because compilers turn that into the same
+ * jump. If no jump leads there, it was left without a return (longjmp) and called again.
  */
 function isSameFrame(probe: FunctionProbe, { around, returnAddress, stackPointer }: CallSite): boolean {
   return (

@@ -6,13 +6,13 @@ import type { StackEntry } from '../../../trace/index.js';
 import { SourceFrames, type StackOptions, Stacks, StackWindow } from '../../../unwind/index.js';
 import type { MemoryRequest } from '../../tracer.js';
 
-/** Stacks at hits: one stretch of stack is read with what else the hit wants, and walked while the guest runs again. */
+/** Stacks at hits: one piece of stack is read with the hit's other reads, and walked while the guest runs again. */
 export class Backtraces {
   readonly #stacks: Stacks;
   readonly #sources: SourceFrames;
   readonly #options: StackOptions;
 
-  /** Of the frames that `options.depth` counts, functions that were inlined into them are none. */
+  /** Inlined functions do not count as frames for `options.depth`. */
   constructor(elf: ElfFile, arch: Architecture, debug: DebugInfo, options: StackOptions) {
     this.#stacks = new Stacks(elf, arch, debug);
     this.#sources = new SourceFrames(elf, debug);

@@ -1,6 +1,6 @@
 import type { FutureSet, FutureType, HeldFuture } from '../../../futures/index.js';
 
-/** All Futures that can hold one of these at any depth, in place or through pointers, those themselves left out. */
+/** All Futures that can hold one of these at any depth, in place or through pointers; without these themselves. */
 export function holdersOf(futures: FutureSet, held: ReadonlySet<FutureType>): Set<FutureType> {
   const holders = new Map<FutureType, Set<FutureType>>();
   for (const holder of futures.all) {
@@ -26,7 +26,7 @@ function* heldBy(futures: FutureSet, future: FutureType): Generator<FutureType> 
   const holds: HeldFuture[] = [...future.holds, ...future.states.flatMap((state) => state.holds)];
   for (const one of holds) {
     if (one.future) yield one.future;
-    // A `dyn Future` may be any that has a vtable and the same output.
+    // A `dyn Future` may be any Future with a vtable and the same output.
     else if (one.vtable !== undefined) yield* futures.behindDyn(one.typeName);
   }
 }

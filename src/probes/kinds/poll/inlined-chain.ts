@@ -26,8 +26,8 @@ export interface DerivedStep {
  */
 export class InlinedChain {
   /**
-   * Futures whose polls had a hit of their own within this poll: they, and what is below them, are not derived from
-   * then on.
+   * Futures whose polls had a hit of their own within this poll: they and those below them are not derived from then
+   * on.
    */
   readonly #observed: InnerFuture[] = [];
   #running: readonly Running[];
@@ -37,8 +37,8 @@ export class InlinedChain {
   }
 
   /**
-   * An inner poll with a breakpoint of its own begins, with these Futures running around it. Without `look`, the outer
-   * Future's bytes, a Future that runs where one ran before is taken for the same.
+   * An inner poll with a breakpoint of its own begins, with these Futures running around it. `look`: the outer
+   * Future's bytes; without them a Future at the same place counts as the same.
    * @returns polls that this proves to be over
    */
   enter({ way, inner }: InnerPoll, look: FutureLook | undefined): readonly DerivedStep[] {
@@ -95,7 +95,7 @@ function isSame(a: InnerFuture, b: InnerFuture): boolean {
   return a.offset === b.offset && a.future.typeOffset === b.future.typeOffset;
 }
 
-/** A Future whose bytes were not read: it was resumed as the one that ran there before, if that is the same. */
+/** A Future whose bytes were not read: if it is the one that ran there before, it was resumed like that one. */
 function resumedAs(link: InnerFuture, before: Running | undefined): Running {
   return { ...link, resumed: before && isSame(before, link) ? before.resumed : undefined };
 }

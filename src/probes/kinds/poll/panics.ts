@@ -10,16 +10,16 @@ export interface CatchProbe {
 }
 
 /**
- * What `std::panic::catch_unwind` calls when it has caught something, from the function that it stands in. All deeper
- * calls on this stack have been unwound. The second one is called by the first, or in its place where that is
- * inlined. Names as symbols have them, legacy and v0, up to Rust 1.84 and from there on.
+ * The functions that `std::panic::catch_unwind` calls when it has caught something, from its surrounding function.
+ * All deeper calls on this stack have been unwound. The first one calls the second, or the second replaces it if it
+ * is inlined. Names are those of symbols, legacy and v0, up to Rust 1.84 and from there on.
  */
 const catches: readonly { readonly symbol: RegExp; readonly name: string }[] = [
   { symbol: /3std9panicking(3try|12catch_unwind)7cleanup/, name: 'std::panicking::catch_unwind::cleanup' },
   { symbol: /__rust_panic_cleanup$/, name: '__rust_panic_cleanup' },
 ];
 
-/** Where polls that panic can be told from polls that are lost; none in a program that does not unwind. */
+/** Where polls that panic can be distinguished from lost polls; none in a program that does not unwind. */
 export function catchProbes(elf: ElfFile): CatchProbe[] {
   const found = new Map<bigint, CatchProbe>();
   for (const { name: symbol, address, size } of elf.symbols) {
@@ -29,7 +29,7 @@ export function catchProbes(elf: ElfFile): CatchProbe[] {
   return [...found.values()];
 }
 
-/** Nothing but that it was called, and where the stack is. */
+/** Reads only the fact that it was called, and where the stack is. */
 export function planCatch({ address, size, name }: CatchProbe): ReadPlan {
   return {
     address,

@@ -49,8 +49,8 @@ export function planPoll(
 }
 
 /**
- * The places in a Future's bytes that tell its state and its await chain, whatever state it is in.
- * @returns undefined where there are too many
+ * The places in a Future's bytes that show its state and its await chain, in any state.
+ * @returns undefined if there are too many
  */
 function footprint(future: FutureType, boxes: boolean): PlannedLoad[] | undefined {
   const found = new Map<number, PlannedLoad>();

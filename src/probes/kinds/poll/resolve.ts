@@ -11,24 +11,24 @@ import { isLibraryFile, languageCrates } from '../../library-crates.js';
 import { type ProbeSpec, whiteList } from '../names.js';
 import { holdersOf } from './future-holders.js';
 
-/** One poll function to watch, and all that a hit at its entry needs to know. */
+/** One poll function to probe, and everything that a hit at its entry needs to know. */
 export interface PollProbe {
   readonly address: Addr;
   readonly poll: PollFunction;
   readonly future: FutureType;
   readonly ref: FutureRef;
   /**
-   * Nobody asked for it, so it emits no events. It says whose task the polls inside it are, and which were inlined
-   * into it.
+   * It was not asked for, so it emits no events. It shows to which task the polls inside it belong, and which were
+   * inlined into it.
    */
   readonly isAround: boolean;
   /** Other Futures whose poll the linker folded into this address: their polls are counted under this one's name. */
   readonly aliases: readonly FutureType[];
   /** The register that holds the Future's address at entry. */
   readonly selfRegister: string;
-  /** The register that holds the address of the result at entry, where the result is too large for registers. */
+  /** The register that holds the address of the result at entry, if the result is too large for registers. */
   readonly resultPointer: string | undefined;
-  /** Where the result's discriminant comes back, where it comes in registers and the type tells. */
+  /** Where the result's discriminant is returned, if that is in registers and the type shows it. */
   readonly resultTag: ResultTag | undefined;
 }
 
@@ -42,14 +42,14 @@ export interface PollProbes {
   readonly probes: readonly PollProbe[];
   /** Every Future by type, for naming what is found in memory. */
   ref(future: FutureType): FutureRef;
-  /** True when the white list lets this Future through, whether or not it has a poll of its own. */
+  /** True if the probes select this Future, whether or not it has a poll of its own. */
   allows(future: FutureType): boolean;
 }
 
 /**
  * Resolves poll probes to addresses. Without a spec that includes, all polls of the program's own crates are taken.
- * With one, the Futures that hold what is asked for have probes too, because they are the tasks.
- * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` when all that matches was inlined
+ * With one, Futures that hold the selected ones have probes too, because they are the tasks.
+ * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` if every match was inlined
  */
 export function resolvePolls(
   debug: DebugInfo,
@@ -112,7 +112,7 @@ function returnsThroughMemory(arch: Architecture, shapes: Shapes, { resultType }
   return placeResult(arch, rustConvention(resultType), shapes.of(resultType)).inMemory ?? true;
 }
 
-/** Where Ready is told from Pending in a result that comes back in registers. */
+/** How Ready differs from Pending in a result that is returned in registers. */
 function tagOf(arch: Architecture, shapes: Shapes, { result, resultType }: PollFunction): ResultTag | undefined {
   if (result === undefined || resultType === undefined) return undefined;
   const { offset } = result;

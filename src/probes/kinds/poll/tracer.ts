@@ -27,7 +27,7 @@ import type { Backtraces } from './backtraces.js';
 import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
 import type { PollProbe, PollProbes } from './resolve.js';
 
-/** A probe, and what is known of the Futures that it polls. */
+/** A probe, and the Futures that it polls. */
 interface Probed extends PollProbe {
   /** Those that this poll function belongs to. */
   readonly futures: readonly FutureType[];
@@ -35,11 +35,11 @@ interface Probed extends PollProbe {
   readonly length: number;
   /** Whether Futures may be inlined into them; undefined until the first is polled. */
   inlines: boolean | undefined;
-  /** Those that are roots and alive, by address: one that is polled again is the same root. */
+  /** Roots that are alive, by address: one that is polled again is the same root. */
   readonly roots: AddressMap<RootRef>;
 }
 
-/** What {@link CallTracer} keeps of an open poll. */
+/** What {@link CallTracer} keeps about an open poll. */
 interface TracedPoll extends TracedCall {
   told?: PollBegin | undefined;
   readonly probe: Probed;
@@ -47,20 +47,20 @@ interface TracedPoll extends TracedCall {
   readonly root: RootRef;
   readonly began: GuestNanos;
   readonly before: FutureState | undefined;
-  /** Where the result will lie, when not in registers. */
+  /** Where the result will be, if not in registers. */
   readonly resultAt: Addr | undefined;
   readonly inlined: InlinedChain | undefined;
   readonly hart: number;
-  /** What the entry read besides, until the begin is told. */
+  /** Other values of the entry, until the begin is emitted. */
   entry: Entry | undefined;
-  /** What is known of its return, until that is told. */
+  /** The values of its return, until they are emitted. */
   exit: Exit | undefined;
 }
 
 type PollCall = OpenCall<TracedCall> & { readonly payload: TracedPoll };
 
 interface Entry {
-  /** Who polls, where that is asked for. */
+  /** The poller, if it is recorded. */
   readonly stack: readonly StackEntry[] | undefined;
   /** The enclosing poll, whose inlined Futures are followed, and its Future now. */
   readonly outer: PollCall | undefined;
@@ -76,14 +76,14 @@ interface Exit {
 const onlyMoment: Entry = { stack: undefined, outer: undefined, outerLook: undefined };
 
 /**
- * Futures larger than this are read only so far: their states lie at the front in practice, and a hit must stay
+ * Of larger Futures only this many bytes are read: in practice their states lie at the front, and a hit must stay
  * cheap.
  */
 const mostFutureBytes = 64 * 1024;
 
 /**
- * Turns hits at poll functions and at their return addresses into poll events: which Future, its states, its result,
- * and what it awaits. One read of the Future's bytes at each end tells all of it.
+ * Turns hits at poll functions and at their return addresses into poll events: the Future, its states, its result,
+ * and what it awaits. One read of the Future's bytes at each end gives all of it.
  */
 export class PollTracer implements CallKind {
   readonly #probes = new AddressMap<Probed>();
@@ -95,7 +95,7 @@ export class PollTracer implements CallKind {
   readonly #inner = new InnerAddresses();
   #rootCount = 0;
 
-  /** With `backtraces` every poll's begin tells who polls. */
+  /** With `backtraces` every poll's begin has the poller's stack. */
   constructor(futures: FutureSet, resolved: PollProbes, output: EventOutput, backtraces?: Backtraces) {
     this.#backtraces = backtraces;
     this.#futures = futures;
@@ -132,7 +132,7 @@ export class PollTracer implements CallKind {
     const resultPointer = probe.resultPointer === undefined ? undefined : registers.register(probe.resultPointer);
     const look = lookAt(probe, self, memory);
     const before = look?.state;
-    // A Future that was never polled cannot be the one that lay here before: a new life.
+    // A Future that was never polled cannot be the one that was here before: a new lifetime.
     if (before?.name === 'Unresumed') probe.roots.delete(self);
     const around = pollAround(site.around);
     return {
@@ -299,7 +299,8 @@ export class PollTracer implements CallKind {
   }
 
   /**
-   * Ready or Pending: a compiler-made Future's own state says it; any other by the tag of the `Poll<T>` it returned.
+   * Ready or Pending: from a compiler-made Future's own state; for any other from the tag of the `Poll<T>` it
+   * returned.
    */
   #result(open: TracedPoll, { registers }: Moment, look: FutureLook | undefined, memory: HitMemory): PollResult {
     const { poll, resultTag } = open.probe;
@@ -366,7 +367,7 @@ interface InnerAddress {
 
 const innerSlots = 1024;
 
-/** Addresses inside Futures, each made once: the same ones come again and again, and bigint arithmetic is dear. */
+/** Addresses inside Futures, each made once: the same ones come again and again, and bigint arithmetic is slow. */
 class InnerAddresses {
   readonly #known: (InnerAddress | undefined)[] = new Array(innerSlots).fill(undefined);
 

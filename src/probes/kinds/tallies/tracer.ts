@@ -7,7 +7,7 @@ import { holds, integerIn } from '../../predicate.js';
 import type { MemoryRequest } from '../../tracer.js';
 import type { TallyProbe } from './resolve.js';
 
-/** What was counted of one probe: one number, or one for each bucket. */
+/** The counts of one probe: one number, or one for each bucket. */
 interface Tally {
   readonly probe: TallyProbe;
   readonly counts: number[];
@@ -16,8 +16,8 @@ interface Tally {
 const none: readonly never[] = [];
 
 /**
- * Counts calls at their entries, and adds what counters in the target have counted. It emits no events, and no call
- * is open for it.
+ * Counts calls at their entries, and adds the counts of counters in the target. It emits no events and opens no
+ * calls.
  */
 export class TallyTracer implements CallKind {
   readonly #all: readonly Tally[];
@@ -51,7 +51,7 @@ export class TallyTracer implements CallKind {
     }
   }
 
-  /** What a counter in the target has counted: of the one probe at that address. */
+  /** A counter in the target: for the one probe at that address. */
   add(address: Addr, counted: readonly number[]): void {
     const [tally] = this.#at.get(address) ?? none;
     for (const [i, count] of counted.entries()) if (tally) tally.counts[i] = (tally.counts[i] ?? 0) + count;

@@ -7,7 +7,7 @@ import type { EventOutput } from '../../calls/call-tracer.js';
 import { isLibraryFile, languageCrates } from '../../library-crates.js';
 import { type Access, accessOf, type Watchpoint } from './watchpoint.js';
 
-/** Turns accesses into events: values as Rust prints them, and who did it. */
+/** Turns accesses into events: values as Rust prints them, and the code that accessed. */
 export class WatchEvents {
   readonly #output: EventOutput;
   readonly #sources: SourceFrames;
@@ -51,7 +51,7 @@ export class WatchEvents {
   }
 }
 
-/** What is known of a watchpoint that is in the target. */
+/** What is known about an inserted watchpoint. */
 export function watchRef({ place, index, breakpoint }: Watchpoint): WatchRef {
   const { spec, address, size, shape } = place;
   const access = accessOf(breakpoint);
@@ -62,7 +62,7 @@ const kinds: Readonly<Record<WatchAccess, WatchHit['access']>> = { r: 'read', w:
 
 const unknown: StackEntry = { function: undefined, file: undefined, line: undefined };
 
-/** `fetch_add` is everywhere: who called it is what one wants to know. */
+/** `fetch_add` is everywhere, so the interesting function is its caller. */
 function doer(inlined: readonly StackEntry[]): StackEntry {
   return inlined.find((entry) => !isLibrary(entry)) ?? inlined[0] ?? unknown;
 }
@@ -72,7 +72,7 @@ function isLibrary({ function: name, file }: StackEntry): boolean {
   return (crate !== undefined && languageCrates.has(crate)) || (file !== undefined && isLibraryFile(file));
 }
 
-/** Of a number, a bool, or what holds nothing else: an atomic, a cell. */
+/** For a number, a bool, or a wrapper of one: an atomic, a cell. */
 function numberOf(value: Value, shape: Shape): number | undefined {
   switch (value.kind) {
     case 'integer':

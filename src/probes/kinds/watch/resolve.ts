@@ -21,20 +21,20 @@ export interface WatchPlace {
   readonly shape: Shape;
 }
 
-/** What is to be watched, and where it lies, if that is known without the target. */
+/** What is to be watched; and its address, if that is known without the target. */
 export interface PlannedWatch {
   readonly spec: WatchSpec;
   readonly place: WatchPlace | undefined;
 }
 
-/** Addresses below this are what is left of a pointer that is null. */
+/** Addresses below this come from a null pointer. */
 const firstPage = 0x1000n;
 
 /** Nothing of the target can be read yet. */
 const noMemory: MemoryReader = { read: async () => undefined };
 
 /**
- * The same without a target: undefined for a place that pointers lead to.
+ * The same without a target: undefined for a place that is reached through pointers.
  * @throws RsptraceError as {@link resolveWatches}, but for `WATCH_NOT_YET`
  */
 export function knownPlaces(
@@ -52,7 +52,7 @@ export function knownPlaces(
 }
 
 /**
- * Where the places lie, worked out once, from the target's memory as it is now.
+ * Finds the places once, in the target's present memory.
  * @throws RsptraceError `EXPRESSION_*` for one that makes no sense, `DWARF_MISSING`, `WATCH_NO_PLACE`, `WATCH_SIZE`,
  *   `WATCH_OVERLAP`; `WATCH_NOT_YET` where pointers lead to it that the program has not set yet
  */
@@ -77,7 +77,7 @@ export function overlaps(a: bigint, aSize: number, b: bigint, bSize: number): bo
 }
 
 /**
- * What comes from memory that the program has not filled yet is often zero: no such variant, no such element, a null
+ * Memory that the program has not filled yet is often zero. Then there is no such variant, no such element, or a null
  * pointer.
  */
 async function behindPointers(

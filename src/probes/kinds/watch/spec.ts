@@ -12,7 +12,7 @@ export interface WatchSpec extends AnyProbe {
   readonly place: WatchedPlace;
 }
 
-/** An expression is worked out when the target is there; an address is what it is, and holds an unsigned number. */
+/** An expression is evaluated when the target is known. An address is used as it is, and holds an unsigned number. */
 export type WatchedPlace =
   | { readonly kind: 'expression'; readonly expression: MemberExpr }
   | { readonly kind: 'address'; readonly address: Addr; readonly size: number };
@@ -21,7 +21,7 @@ export type WatchedPlace =
 export const watchSizes: readonly number[] = [1, 2, 4, 8];
 
 /**
- * Reads what stands behind `watch:`, `EXPR[:r|w|rw]` or `ADDRESS,SIZE[:r|w|rw]`. A path's own `::` is no mark of an
+ * Parses the text behind `watch:`, `EXPR[:r|w|rw]` or `ADDRESS,SIZE[:r|w|rw]`. The `::` of a path does not begin an
  * access.
  * @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`, `WATCH_SIZE`
  */

@@ -3,7 +3,7 @@ import type { Breakpoint } from '../../../rsp/index.js';
 import type { WatchAccess } from '../../../trace/index.js';
 import type { WatchPlace } from './resolve.js';
 
-/** One watchpoint in the target, and what is known of the bytes under it. */
+/** One watchpoint in the target, and what is known about the bytes under it. */
 export interface Watchpoint {
   readonly place: WatchPlace;
   /** Its number, from 0. */

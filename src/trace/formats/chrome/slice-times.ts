@@ -2,7 +2,10 @@ import type { GuestNanos } from '../../events.js';
 
 /** Picoseconds between two begins or ends that have one time. */
 const STEP = 1;
-/** Nanoseconds (73 minutes) from where a double of microseconds cannot hold picoseconds, but these, for 26 days. */
+/**
+ * From this time (73 minutes, in nanoseconds) a double of microseconds cannot hold picoseconds. It holds these units
+ * for 26 days.
+ */
 const LATE = 2 ** 42;
 const LATE_STEP = 250;
 
@@ -12,8 +15,8 @@ interface Moment {
 }
 
 /**
- * Times of begins and ends of slices, as text in microseconds. On each track every one is later than the one before it.
- * Picoseconds are added where the clock gives the same time, or an earlier one than was written.
+ * Times of begins and ends of slices, as text in microseconds. On each track every time is later than the one before.
+ * Picoseconds are added if the clock gives the same time, or one earlier than the last written one.
  */
 export class SliceTimes {
   readonly #last = new Map<number, Moment>();
@@ -38,7 +41,7 @@ export class SliceTimes {
     return momentText(last);
   }
 
-  /** Of something else on the track: not before its last begin or end. */
+  /** The time of something else on the track: not before its last begin or end. */
   at(track: number, time: GuestNanos): string {
     const last = this.#last.get(track);
     return last === undefined || time > last.nanos ? micros(time) : momentText(last);

@@ -1,6 +1,6 @@
 /*
- * Chrome's "Trace Event Format" (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
- * This part: the JSON array form. Its closing `]` may be missing, so that a file that is cut off after a record loads.
+ * Chrome's "Trace Event Format" (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). This part:
+ * the JSON array form. Its closing `]` may be missing, so that a file that is cut off after a record loads.
  *
  *   M        metadata
  *   B E      slices of a hart, or of a stack: strictly nested
@@ -12,10 +12,10 @@
  * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid` the hart's number + 1, since viewers take
  * thread 0 as the idle thread; of a stack from 100001.
  *
- * In speedscope a slice's name and args are its frame, which asks for the same args at its end. So args of B and E hold
- * what is the same for all calls of a function. What is of one call stands in an instant behind its begin and one
- * before its end (cat `detail`). It sorts begins and ends by time, apart from each other. So no two B and E of a track
- * have one time: picoseconds, below the clock's resolution, keep their order (slice-times.ts).
+ * In speedscope a slice's name and args are its frame, and the end must have the same args. So args of B and E have
+ * what is the same for all calls of a function. Facts about one call are in an instant behind its begin and one
+ * before its end (cat `detail`). It sorts begins and ends by time, apart from each other. So no two B and E of a
+ * track have one time: picoseconds, below the clock's resolution, keep their order (slice-times.ts).
  */
 import { hex } from '../../../base/addr.js';
 import { visibleJson } from '../../../base/visible.js';
@@ -60,7 +60,7 @@ import { micros, SliceTimes } from './slice-times.js';
 
 /** Every async event of a root has this one category: viewers put `cat` + `id` on one track. */
 const ASYNC = 'future';
-/** Of the first thread that is known by its stack; no hart has so high a number. */
+/** The number of the first thread that is known by its stack; no hart has so high a number. */
 const FIRST_THREAD = 100_001;
 
 type Args = Record<string, string | number | boolean | undefined>;
@@ -85,7 +85,7 @@ export class ChromeWriter implements LaneWriter {
   readonly #chains = new ChainTexts();
   readonly #times = new SliceTimes();
   #state: 'before' | 'first' | 'more' | 'ended' = 'before';
-  /** What is known of the whole trace, until the first event is written. */
+  /** Facts about the whole trace, until the first event is written. */
   #facts: Args | undefined;
   #firstTime = 0 as GuestNanos;
 
@@ -305,7 +305,7 @@ export class ChromeWriter implements LaneWriter {
     this.#hart('E', begin, time, pollArgs(begin));
   }
 
-  /** Of one call, not of its function: belongs to the innermost slice that is open on the track. */
+  /** For one call, not for its function: belongs to the innermost open slice of the track. */
   #detail(tid: number, time: GuestNanos, name: string, args: Args): void {
     this.#onTrack('i', tid, time, { category: 'detail', name, args });
   }
@@ -326,7 +326,7 @@ export class ChromeWriter implements LaneWriter {
     this.#write(phase, micros(time), fields, args);
   }
 
-  /** At the time of the first event: at 0 there may be nothing else for long. */
+  /** At the time of the first event, because there may be nothing else for long after 0. */
   #tellFacts(time: GuestNanos): void {
     const facts = this.#facts;
     if (facts === undefined) return;

@@ -8,7 +8,7 @@ interface ArgumentName {
   readonly field: Uint8Array;
 }
 
-/** One function: its calls all begin alike, but for the values of their arguments. */
+/** One function: the begins of its calls are equal, except for the values of their arguments. */
 interface Kept {
   readonly function: FunctionRef;
   readonly begin: Body;
@@ -16,7 +16,7 @@ interface Kept {
   readonly arguments: ArgumentName[];
 }
 
-/** The bodies of events of functions' calls, each written once and given again. */
+/** The bodies of events of functions' calls, each built once and reused. */
 export class CallBodies {
   readonly #sequence: PerfettoSequence;
   /** By the function's key. */
@@ -29,12 +29,12 @@ export class CallBodies {
     this.#sequence = sequence;
   }
 
-  /** What all calls of the function say. */
+  /** What all calls of the function have in common. */
   begin(event: CallBegin): Body {
     return this.#of(event.function).begin;
   }
 
-  /** What this one says besides; valid until the next call. Undefined where that is nothing. */
+  /** What this call has in addition; valid until the next call. Undefined if there is nothing. */
   besides({ function: fn, thread, hart, arguments: values }: CallBegin): Body | undefined {
     if (values.length === 0 && thread === undefined) return undefined;
     const notes = this.#notes.clear();

@@ -25,7 +25,7 @@ interface End {
   readonly state: StateRef | undefined;
   readonly result: PollResult;
   readonly body: Body;
-  /** Of the wait that follows, when its `name` is this. */
+  /** The body of the following wait, if its `name` is this. */
   wait: { readonly name: string; readonly body: Body } | undefined;
 }
 interface Change {
@@ -40,7 +40,7 @@ interface Derived {
   readonly body: Body;
 }
 
-/** What was written of one Future within the roots of one place. */
+/** The written bodies of one Future within the roots of one place. */
 interface Kept {
   /** One of them. A Future that lies there anew has the same bodies. */
   readonly root: RootRef;
@@ -52,11 +52,11 @@ interface Kept {
   readonly derived: Derived[];
 }
 
-/** Log2 of the Futures that are kept, one a hash. */
+/** Log2 of the number of Futures that are kept, one per hash. */
 const keptShift = 12;
-/** Ways to begin, to end, ... that are kept of one Future; a list that is full begins anew. */
+/** Begins, ends, ... that are kept for one Future; a full list is emptied. */
 const waysKept = 16;
-/** Tasks whose flows are kept, a power of two. */
+/** The number of tasks whose flows are kept, a power of two. */
 const flowsKept = 1024;
 
 /**
@@ -90,7 +90,7 @@ export class PollBodies {
     return body;
   }
 
-  /** What joins the polls of a task, on whichever hart, and its waits between them. */
+  /** Connects the polls of a task, on all harts, and its waits between them. */
   flow({ key }: RootRef): Body {
     const slot = key & (flowsKept - 1);
     const known = this.#flows[slot];
@@ -145,7 +145,7 @@ export class PollBodies {
     return body;
   }
 
-  /** The end of what has not been seen ending. */
+  /** The end of a poll whose end was not seen. */
   lost(): Body {
     if (this.#lost === undefined) {
       this.#sequence.annotate().text('result', 'lost');
@@ -197,7 +197,7 @@ function isAlike(one: RootRef, other: RootRef): boolean {
   return one === other || (one.future === other.future && one.address === other.address);
 }
 
-/** Alike in all that is written of them, which is not where their links lie. */
+/** Equal in everything that is written about them; the places of their links are not. */
 function isSameChain(one: readonly AwaitLink[], other: readonly AwaitLink[]): boolean {
   if (one === other) return true;
   if (one.length !== other.length) return false;

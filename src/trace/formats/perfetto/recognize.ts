@@ -12,7 +12,7 @@ export function isPerfetto({ bytes, size }: FileHead): boolean {
     const length = varint(bytes, at + 1);
     if (bytes[at] !== PACKET_TAG || length === undefined) return false;
     at = length.end + length.value;
-    // Only the first packet must be whole: a later one may lie behind what was read, or be torn.
+    // Only the first packet must be complete: a later one may lie behind the part that was read, or be torn.
     if (at > size || at > bytes.length) return packets > 0;
     if (!isMessage(bytes.subarray(length.end, at))) return false;
   }

@@ -109,7 +109,7 @@ export class PerfettoWriter implements LaneWriter {
     this.#info = info;
   }
 
-  /** Everything goes through here: what is said of the whole stands where the trace begins. */
+  /** All events go through here: facts about the whole trace are written where it begins. */
   #event(type: EventType, track: number, time: number, body?: Body, more?: Body): void {
     if (this.#info) this.#tellInfo(this.#info, time);
     this.#sequence.event(type, track, time, body, more);

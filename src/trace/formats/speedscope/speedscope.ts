@@ -50,7 +50,7 @@ export const speedscope: Format = {
 /** A hart or a thread. */
 interface Track {
   readonly name: string;
-  /** A frame that is opened, or -1 less one that is closed; and when. */
+  /** A frame that is opened, or -1 minus one that is closed; and its time. */
   readonly events: SpoolList;
   /** Frames, innermost last. */
   readonly open: number[];
@@ -115,7 +115,7 @@ class SpeedscopeWriter implements LaneWriter {
   }
 
   flush(): void {
-    // Only the whole file can be read: the end writes it.
+    // Only the whole file is readable: the end writes it.
   }
 
   end(): void {
@@ -137,7 +137,7 @@ class SpeedscopeWriter implements LaneWriter {
     this.#event(track, frame, begin.time);
   }
 
-  /** Slices nest: it is the innermost one that ends. */
+  /** Slices nest: the innermost one ends. */
   #close(begin: AnyBegin, time: number): void {
     const track = this.#trackOf(begin);
     const frame = track.open.pop();
@@ -168,7 +168,7 @@ class SpeedscopeWriter implements LaneWriter {
     out.textRecord('"shared":{"frames":[');
     for (const [index, text] of this.#frames.texts.entries()) out.textRecord(`${separator(index)}${text}`);
     out.textRecord('\n]},\n"profiles":[');
-    // A reader may want one profile at least.
+    // A reader may require at least one profile.
     for (const [index, track] of (used.length > 0 ? used : tracks).entries()) {
       out.textRecord(separator(index));
       this.#writeProfile(track);

@@ -3,12 +3,13 @@ import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
 
-/** Numbers of a block: where the list's next block lies, then pairs. With it, a list takes 1 KiB of memory. */
+/** Numbers of a block: the place of the list's next block, then pairs. With it, a list takes 1 KiB of memory. */
 const BLOCK = 1 + 2 * 64;
 
 /**
- * Lists of pairs of numbers that grow side by side in one file, for formats whose order is not that of events. The file
- * lies beside `path` and has no name, so that a killed rsptrace leaves nothing. Memory grows with the number of lists.
+ * Lists of pairs of numbers that grow side by side in one file, for formats whose order differs from that of events.
+ * The file is in the folder of `path` and has no name, so that a killed rsptrace leaves nothing. Memory grows with
+ * the number of lists.
  */
 export class Spool {
   readonly #path: string;
@@ -68,7 +69,7 @@ export class Spool {
   }
 }
 
-/** One list, in blocks that each know where the next one lies. The last block is in memory. */
+/** One list, in blocks that each have the place of the next one. The last block is in memory. */
 class SpoolList {
   readonly #spool: Spool;
   readonly #first: number;
