@@ -98,7 +98,7 @@ export async function examine(options: ExamineOptions): Promise<Diagnosis> {
   if (options.mayRun && arch) {
     const bytesAt: RunContext['bytesAt'] = (address, length) => usable?.elf.bytesAt(address, length);
     const context: RunContext = { session, arch, logger, bytesAt, signal };
-    const unstoppable = whyUnstoppable(context, server);
+    const unstoppable = await whyUnstoppable(context, server);
     if (unstoppable !== undefined) hits = notRun(unstoppable);
     else {
       await session.passSignals();

@@ -42,12 +42,6 @@ export interface Verified {
 export async function verify(options: RecordOptions): Promise<Verified> {
   const { session, logger = silent } = options;
   verifyArchitecture(session, options.program.arch);
-  if (session.interruptWay === 'never') {
-    logger.warn(
-      {},
-      'gdbserver cannot interrupt this program, because it leads no process group: Ctrl-C ends the recording at the next hit. Start the program with setsid',
-    );
-  }
   const program = await loadedProgram(options.program, session, logger);
   const { arch, elf } = program;
   const until = options.until && addOffset(options.until, elf.loadBias);

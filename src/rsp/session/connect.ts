@@ -57,7 +57,8 @@ export async function connect(address: string | RemoteAddress, options: ConnectO
       'connected',
     );
     const session = new Session(link, control, greeting, logger);
-    await session.findInterruptWay();
+    // A recording's process may be gone, and its number another's.
+    if (remote.kind !== 'replay') await session.findLocalProcess();
     return session;
   } catch (error) {
     await letGo(link);

@@ -60,8 +60,10 @@ export class RunControl implements LinkEvents {
   state: SessionState = { kind: 'gone', reason: undefined };
   /** The last answer to `g`, from which `G` can be built: only for this hart, only at this stop. */
   lastBlock: { readonly hart: string | undefined; readonly block: RegisterBlock } | undefined;
-  /** Stops the target if the stub cannot. */
-  interruptInstead: (() => void) | undefined;
+  /** Stops the target if the stub cannot; called beside the interrupt packet. */
+  interruptToo: (() => void) | undefined;
+  /** An interrupt was sent, and no stop by it has come yet: the stub may still have a SIGINT for the target. */
+  interruptOwed = false;
   /** Interrupts were sent. Each may be a SIGINT that is still pending, even after a stop by another one. */
   wasInterrupted = false;
   readonly link: Link;
@@ -155,9 +157,10 @@ export class RunControl implements LinkEvents {
     }
     if (state.kind === 'running') {
       this.state = { kind: 'interrupting' };
-      if (this.interruptInstead) this.interruptInstead();
-      else this.#sender.sendByte(packets.interrupt);
+      this.#sender.sendByte(packets.interrupt);
+      this.interruptToo?.();
       this.wasInterrupted = true;
+      this.interruptOwed = true;
       const waiting = this.#waiting;
       this.#interruptTimer = setTimeout(() => {
         // Data that came while this thread was busy is read first.
@@ -266,6 +269,7 @@ export class RunControl implements LinkEvents {
       this.#waiting = undefined;
       clearTimeout(this.#interruptTimer);
       link.stopped();
+      if (stop.kind === 'signal' && stop.signal === 2) this.interruptOwed = false;
       this.#stoppedAt(stop);
       waiting.resolve(stop);
     }

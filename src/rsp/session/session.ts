@@ -16,7 +16,7 @@ import { RemoteFile, readRemoteFile } from './remote-files.js';
 import { ANY_HART, type Resume, type RunControl, type SessionState } from './run-control.js';
 import { liftedForStep, stepWithout } from './step-over.js';
 import { pidOf, programSignal, type StopReason, type StopReply } from './stop-reply.js';
-import { type InterruptWay, interruptIsPending, interruptWay, processOf, stopIsPending } from './stop-signals.js';
+import { interruptIsPending, isTracedHere, leadsGroup, processOf, readHere, stopIsPending } from './stop-signals.js';
 import { identifyStub, type Stub } from './stub.js';
 import type { TargetDescription } from './target-description.js';
 import { readThreads } from './threads.js';
@@ -46,8 +46,8 @@ export class Session implements AsyncDisposable {
   beforeChildGoes: ((child: string) => Promise<void>) | undefined;
   /** True if the stub was attached to a running program; undefined if it does not say. */
   readonly attached: boolean | undefined;
-  /** How the target is stopped while it runs. */
-  interruptWay: InterruptWay = 'stub';
+  /** The process that is traced, if a gdbserver of this machine does. */
+  #localProcess: number | undefined;
   readonly #link: Link;
   readonly #ask: Ask;
   readonly #control: RunControl;
@@ -121,12 +121,27 @@ export class Session implements AsyncDisposable {
     return this.#control.interrupt();
   }
 
-  /** Finds out how, if the stub is gdbserver; the target is stopped. */
-  async findInterruptWay(): Promise<void> {
+  /** Whether {@link interrupt} stops the target while it runs. Only a process under a gdbserver elsewhere may not hear it. */
+  async isInterruptible(): Promise<boolean> {
+    const pid = this.#gdbserverPid();
+    if (pid === undefined || this.#localProcess !== undefined) return true;
+    return leadsGroup((path) => this.remoteFile(path), pid);
+  }
+
+  /**
+   * Finds out whether a gdbserver of this machine traces the process. If the process leads no group, interrupts send it
+   * the signal that gdbserver cannot. Sends no packet.
+   */
+  async findLocalProcess(): Promise<void> {
+    const pid = this.#gdbserverPid();
+    if (pid === undefined || !(await isTracedHere(pid))) return;
+    this.#localProcess = pid;
+    if (!(await leadsGroup(readHere, pid))) this.#control.interruptToo = () => sendInterrupt(pid);
+  }
+
+  #gdbserverPid(): number | undefined {
     const pid = Number.parseInt(pidOf(this.#control.stoppedHart) ?? '', 16);
-    if (Number.isNaN(pid) || (await this.stub()).name !== 'gdbserver') return;
-    this.interruptWay = await interruptWay((path) => this.remoteFile(path), pid);
-    if (this.interruptWay === 'signal') this.#control.interruptInstead = () => void process.kill(pid, 'SIGINT');
+    return Number.isNaN(pid) || !this.features.supported.has('QProgramSignals') ? undefined : pid;
   }
 
   /**
@@ -364,8 +379,11 @@ export class Session implements AsyncDisposable {
   }
 
   async #isInterruptPending(): Promise<boolean> {
-    const pid = this.#control.wasInterrupted ? pidOf(this.#control.stoppedHart) : undefined;
-    return pid !== undefined && interruptIsPending((path) => this.remoteFile(path), Number.parseInt(pid, 16));
+    const pid = Number.parseInt(pidOf(this.#control.stoppedHart) ?? '', 16);
+    if (Number.isNaN(pid)) return false;
+    if (this.#control.interruptOwed) return interruptIsPending((path) => this.remoteFile(path), pid);
+    // An earlier interrupt than the one that has stopped it; not asked of the stub, which is rarely needed.
+    return this.#control.wasInterrupted && this.#localProcess === pid && interruptIsPending(readHere, pid);
   }
 
   /**
@@ -415,5 +433,14 @@ export class Session implements AsyncDisposable {
   #see(hart: string | undefined): void {
     const pid = pidOf(hart);
     if (pid !== undefined) this.#pids.add(pid);
+  }
+}
+
+/** Another user's process takes no signal of ours: then the interrupt times out, which says what to do. */
+function sendInterrupt(pid: number): void {
+  try {
+    process.kill(pid, 'SIGINT');
+  } catch {
+    // Nothing to do here.
   }
 }

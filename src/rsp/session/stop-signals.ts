@@ -15,41 +15,34 @@ const SIGSTOP = 19;
 /** Reads from the stub's machine: the text of a file of proc(5). */
 export type ReadProc = (path: string) => Promise<Uint8Array | undefined>;
 
-/**
- * How a process under gdbserver is stopped while it runs. gdbserver sends a SIGINT to the process group of that id
- * (`kill(-pid)`). That group exists only if the process leads one. A shell's child does, but no child of `cargo run`
- * or of a script.
- *
- *   stub    by the packet, as everywhere
- *   signal  by a SIGINT of ours: the process runs on this machine
- *   never   only a hit stops it
- */
-export type InterruptWay = 'stub' | 'signal' | 'never';
+/** The same of this machine. */
+export const readHere: ReadProc = async (path) => {
+  try {
+    return readFileSync(path);
+  } catch {
+    return undefined;
+  }
+};
 
-/** Finds out how; `stub` if the stub reads no files of proc(5). */
-export async function interruptWay(read: ReadProc, pid: number): Promise<InterruptWay> {
-  const there = await statOf(read, pid);
-  if (there === undefined || there.group === pid) return 'stub';
-  const bootId = '/proc/sys/kernel/random/boot_id';
-  const here: ReadProc = async (path) => {
-    try {
-      return readFileSync(path);
-    } catch {
-      return undefined;
-    }
-  };
-  const ours = await statOf(here, pid);
-  const [theirBoot, ourBoot] = await Promise.all([read(bootId), here(bootId)]);
-  const isSameBoot = theirBoot !== undefined && ourBoot !== undefined && Buffer.compare(theirBoot, ourBoot) === 0;
-  return isSameBoot && ours?.group === there.group && ours.started === there.started ? 'signal' : 'never';
+/** True if a gdbserver of this machine traces this process. */
+export async function isTracedHere(pid: number): Promise<boolean> {
+  const status = textOf(await readHere(`/proc/${pid}/status`));
+  const tracer = /^TracerPid:\s*(\d+)$/m.exec(status)?.[1] ?? '0';
+  return textOf(await readHere(`/proc/${tracer}/comm`)).trim() === 'gdbserver';
 }
 
-/** proc(5), /proc/PID/stat: `pid (comm) state ppid pgrp ... starttime`; comm may contain anything. */
-async function statOf(read: ReadProc, pid: number): Promise<{ group: number; started: string } | undefined> {
-  const text = new TextDecoder('latin1').decode(await read(`/proc/${pid}/stat`));
-  const fields = /.*\) (.*)/s.exec(text)?.[1]?.split(' ') ?? [];
-  const [group, started] = [fields[2], fields[19]];
-  return group === undefined || started === undefined ? undefined : { group: Number(group), started };
+/**
+ * Whether gdbserver can interrupt a process: it sends a SIGINT to the process group of that id (`kill(-pid)`). That
+ * group exists only if the process leads one. A shell's child does, but no child of `cargo run` or of a script.
+ */
+export async function leadsGroup(read: ReadProc, pid: number): Promise<boolean> {
+  // proc(5), /proc/PID/stat: `pid (comm) state ppid pgrp ...`; comm may contain anything.
+  const group = /.*\) (.*)/s.exec(textOf(await read(`/proc/${pid}/stat`)))?.[1]?.split(' ')[2];
+  return group === undefined || Number(group) === pid;
+}
+
+function textOf(bytes: Uint8Array | undefined): string {
+  return bytes ? new TextDecoder('latin1').decode(bytes) : '';
 }
 
 /** True if a SIGINT is pending for a process and not blocked; a blocked one would not come. */
@@ -68,8 +61,7 @@ export async function stopIsPending(read: ReadProc, pid: number, threads: readon
 }
 
 async function maskReader(read: ReadProc, path: string): Promise<(name: string) => bigint> {
-  const bytes = await read(path);
-  const text = bytes ? new TextDecoder('latin1').decode(bytes) : '';
+  const text = textOf(await read(path));
   return (name) => BigInt(`0x${new RegExp(`^${name}:\\s*([0-9a-f]{1,16})$`, 'm').exec(text)?.[1] ?? 0}`);
 }
 
