@@ -113,7 +113,6 @@ function native(name: 'gdbserver' | 'lldb-server', binary: string, how: 'start' 
     binary,
     unmapped: 0x10n,
     // It signals the process group that the program would lead, had a shell started it.
-    deaf: !lldb && attach,
     hidesStatus: !attach,
     // A program that lldb-server has started prints through it, and has nowhere to print without it.
     printsThroughStub: lldb && !attach,
