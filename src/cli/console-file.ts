@@ -16,7 +16,7 @@ export class ConsoleFile implements Disposable {
   }
 
   /** A file that cannot be written any more ends here, with a sentence: the recording goes on. */
-  write(text: Buffer): void {
+  write(text: Uint8Array): void {
     if (this.#fd === undefined) return;
     try {
       writeAll(this.#fd, text);

@@ -25,7 +25,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
 }
 
 /** Last phase: reads what the target still holds, ends the trace, and takes everything out of the target. */
-async function leave(run: Run, { logger = silent }: RecordOptions): Promise<{ missing: number; clock: ClockInfo }> {
+async function leave(run: Run, { logger = silent, stays = false }: RecordOptions): Promise<{ missing: number; clock: ClockInfo }> {
   const { tracers, engines, stopping } = run;
   let missing = 0;
   try {
@@ -48,7 +48,7 @@ async function leave(run: Run, { logger = silent }: RecordOptions): Promise<{ mi
   } catch (thrown) {
     stopping.fail(thrown);
   }
-  await detach(run.session, logger);
+  await detach(run.session, logger, stays);
   if (run.notLoaded.length > 0)
     logger.warn({ probes: run.notLoaded }, 'their code was never loaded: these probes were not planted');
   return { missing, clock };

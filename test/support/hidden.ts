@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import { type Architecture, architectureOf, architectures } from '../../src/arch/index.js';
 import { isRefusal } from '../../src/base/refusal.js';
-import { startQemu } from '../../src/cli/qemu.js';
+import { startQemu } from '../../src/api/qemu.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { HiddenMemory, type HiddenMemoryPlan, planHiddenMemory } from '../../src/engines/index.js';
 import { ResetVector } from '../../src/facts/index.js';

@@ -307,6 +307,11 @@ export class Session implements AsyncDisposable {
     return this.#leaving;
   }
 
+  /** Takes every breakpoint out; the target stands as before. */
+  clearBreakpoints(): Promise<void> {
+    return retry(this, (again) => this.#removeAll(again));
+  }
+
   /** Takes every breakpoint out. `again`: stubs refuse to remove what an earlier try has removed. */
   async #removeAll(again: boolean): Promise<void> {
     const batch = this.batch(ANY_HART);

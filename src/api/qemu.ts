@@ -40,7 +40,7 @@ const socketPathMax = 107;
  */
 export async function startQemu(
   command: readonly string[],
-  onConsole: (text: Buffer) => void,
+  onConsole: (text: Uint8Array) => void,
   { outlives }: QemuOptions,
 ): Promise<Qemu> {
   const [program, ...args] = command;
@@ -148,7 +148,7 @@ class ConsolePipe {
   readonly #closed: Promise<void>;
   #open = true;
 
-  constructor(path: string, onText: (text: Buffer) => void) {
+  constructor(path: string, onText: (text: Uint8Array) => void) {
     execFileSync('mkfifo', [path]);
     const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     this.writeEnd = openSync(path, constants.O_WRONLY);
