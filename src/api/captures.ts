@@ -1,6 +1,7 @@
 import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
+import type { DebugInfo } from '../dwarf/index.js';
 import { bytesIn, type FunctionProbe, type HitMemory, type PlannedLoad, type ReadPlan } from '../probes/index.js';
 import {
   evaluateMemberExpr,
@@ -9,17 +10,16 @@ import {
   ObjectPlace,
   type Operand,
   type PlainValue,
+  ProgramNames,
   parseMemberExpr,
   pick,
   plainValue,
-  ProgramNames,
   readValue,
   type Shape,
   Shapes,
   Unavailable,
   valueOfBytes,
 } from '../values/index.js';
-import type { DebugInfo } from '../dwarf/index.js';
 
 /** One expression that is read at each hit. */
 export interface Capture {
@@ -108,14 +108,33 @@ function stepInto(from: Walk, member: string): Walk | undefined {
       at = { ...at, offset: at.offset + view.offset, shape: view.type() };
       continue;
     }
-    const target = shape.kind === 'pointer' && /^(?:ref|mut|box)$/.test(shape.style) ? shape.target() : undefined;
+    const target = targetOf(shape);
     if (target === undefined || !('parts' in at)) return undefined;
-    const { offset } = at;
-    const register = at.parts.find((part) => part.offset === offset && part.size === word)?.register;
+    const pointer = at.offset + target.pointer;
+    const register = at.parts.find((part) => part.offset === pointer && part.size === word)?.register;
     if (register === undefined) return undefined;
-    at = { register, offset: 0, shape: target };
+    at = { register, offset: target.offset, shape: target.shape };
   }
   return undefined;
+}
+
+/** What a pointer that is surely valid points to: a reference, `Box`, `Rc`, `Arc`. */
+function targetOf(
+  shape: Shape,
+): { readonly pointer: number; readonly offset: number; readonly shape: Shape } | undefined {
+  if (shape.kind === 'pointer' && /^(?:ref|mut|box)$/.test(shape.style)) {
+    const target = shape.target();
+    return target && { pointer: 0, offset: 0, shape: target };
+  }
+  const view = shape.kind === 'struct' ? shape.view() : undefined;
+  if (view?.kind !== 'shared' || view.name === 'Weak' || view.target.kind !== 'sized') return undefined;
+  return { pointer: view.pointer, offset: view.target.offset, shape: view.target.type() };
+}
+
+/** The name that an expression begins with; undefined where it begins with a number. */
+export function rootOf(e: MemberExpr): string | undefined {
+  if (e.kind === 'path') return e.path;
+  return 'of' in e ? rootOf(e.of) : undefined;
 }
 
 /** Its bytes are all of it. */
@@ -213,6 +232,10 @@ export class StopReader {
   /** The shape of the type at an offset of the debug info. */
   shape(typeOffset: number): Shape {
     return this.#shapes.of(this.#shapes.debug.die(typeOffset));
+  }
+
+  hasStatic(name: string): boolean {
+    return this.#names.statics(name).length > 0;
   }
 
   /** `own`: what names stand for before statics do. What cannot be worked out is a value that says why. */

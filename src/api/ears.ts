@@ -1,5 +1,6 @@
 import type { Addr } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
+import { RsptraceError } from '../base/errors.js';
 import { type FutureType, findFutures } from '../futures/index.js';
 import {
   type AnyProbe,
@@ -13,7 +14,7 @@ import {
   whiteList,
 } from '../probes/index.js';
 import type { FutureRef } from '../trace/index.js';
-import { type CapturePlan, planCapture, StopReader, withCaptures } from './captures.js';
+import { type Capture, type CapturePlan, planCapture, rootOf, StopReader, withCaptures } from './captures.js';
 import type { Asked, Probe } from './probe.js';
 
 /** A probe at one address. */
@@ -76,8 +77,7 @@ export class Ears {
         await this.#learn(kind, program, found);
         return found;
       },
-      plans: (found, wishes) =>
-        kind.plans?.(found, wishes).map((plan) => this.#plan(kind, plan)) ?? [],
+      plans: (found, wishes) => kind.plans?.(found, wishes).map((plan) => this.#plan(kind, plan)) ?? [],
     };
   }
 
@@ -94,15 +94,28 @@ export class Ears {
       const specs = [asked.spec, ...excluding];
       if (kind.name === 'fn') this.#listenToCalls(program, asked, specs as readonly AnyProbe[] as readonly ProbeSpec[]);
       else if (kind.name === 'poll') this.#listenToPolls(program, asked, found);
-      else for (const address of (await kind.resolve(program, specs)).addresses) this.#add(address, { asked, ...nothing });
+      else
+        for (const address of (await kind.resolve(program, specs)).addresses) this.#add(address, { asked, ...nothing });
     }
   }
 
   #listenToCalls({ elf, debug, arch }: ProbedProgram, asked: Asked, specs: readonly ProbeSpec[]): void {
-    for (const fn of resolveFunctions(elf, debug, arch, specs).probes) {
+    const { probes } = resolveFunctions(elf, debug, arch, specs);
+    for (const capture of asked.captures) this.#verifyRoot(capture, probes);
+    for (const fn of probes) {
       const plans = asked.captures.map((capture) => planCapture(capture, fn));
       this.#add(fn.address, { asked, fn, plans, future: undefined });
     }
+  }
+
+  /** @throws RsptraceError `EXPRESSION_NAME` for a name that no function has, nor the program */
+  #verifyRoot({ text, expression }: Capture, probes: readonly FunctionProbe[]): void {
+    const root = rootOf(expression);
+    const names = new Set(probes.flatMap((fn) => fn.arguments.map(({ name }) => name)));
+    if (root === undefined || names.has(root) || this.#reader?.hasStatic(root)) return;
+    throw new RsptraceError('EXPRESSION_NAME', `'${text}': no function that is probed has an argument ${root}`, {
+      hint: names.size > 0 ? `arguments: ${[...names].slice(0, 12).join(', ')}` : 'they have no arguments',
+    });
   }
 
   #listenToPolls({ debug }: ProbedProgram, asked: Asked, found: Found): void {
@@ -124,7 +137,8 @@ export class Ears {
 
   #plan({ name }: ProbeKind, plan: ReadPlan): ReadPlan {
     const ears = this.at(plan.address).filter(({ asked }) => asked.spec.kind === name);
-    if (ears.some(({ asked }) => asked.stop)) return { ...plan, needsStop: plan.needsStop ?? 'the probe asks for stops' };
+    if (ears.some(({ asked }) => asked.stop))
+      return { ...plan, needsStop: plan.needsStop ?? 'the probe asks for stops' };
     if (name === 'poll' && ears.some(({ asked }) => asked.captures.length > 0))
       return { ...plan, needsStop: plan.needsStop ?? 'what a Future holds is read at a stop' };
     const isPolled = this.#addresses.get('poll')?.has(plan.address) ?? false;

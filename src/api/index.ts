@@ -8,8 +8,8 @@ export {
   stacksAt,
   type TaskOptions,
   type TaskView,
-  taskView,
   tasksIn,
+  taskView,
   type Understood,
   understandFutures,
 } from './looks.js';

@@ -9,7 +9,15 @@ import { type HartStack, hartStack, isSeen } from '../engines/index.js';
 import { type Libraries, loadedLibraries } from '../facts/index.js';
 import { type FutureSet, findFutures } from '../futures/index.js';
 import type { Hart, Session } from '../rsp/index.js';
-import { type AwaitNode, deadStack, findTasks, type Region, type Runtime, type Tasks, writableRegions } from '../tasks/index.js';
+import {
+  type AwaitNode,
+  deadStack,
+  findTasks,
+  type Region,
+  type Runtime,
+  type Tasks,
+  writableRegions,
+} from '../tasks/index.js';
 import {
   type Frame,
   type FrameVariable,

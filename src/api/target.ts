@@ -19,8 +19,8 @@ import {
   type HartBacktrace,
   stacksAt,
   type TaskOptions,
-  taskView,
   tasksIn,
+  taskView,
   understandFutures,
 } from './looks.js';
 import { type Asked, askedProbe, type Probe } from './probe.js';

@@ -6,20 +6,9 @@ import { jsonLine, textLines } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import type { OtherCode } from '../engines/index.js';
-import {
-  architectureFor,
-  connect,
-  type Libraries,
-  loadedElf,
-  verifyArchitecture,
-} from '../facts/index.js';
+import { architectureFor, connect, type Libraries, loadedElf, verifyArchitecture } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
-import {
-  type EndReason,
-  type Frame,
-  type SourceFrame,
-  SourceFrames,
-} from '../unwind/index.js';
+import { type EndReason, type Frame, type SourceFrame, SourceFrames } from '../unwind/index.js';
 import { formatValue, valueJson } from '../values/index.js';
 import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';

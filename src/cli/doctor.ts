@@ -1,3 +1,4 @@
+import { endingSignals } from '../api/index.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { jsonLine } from '../base/visible.js';
@@ -8,7 +9,6 @@ import { parseProbe } from '../probes/index.js';
 import { addressesOf, enginePlan, loadedProgram, type Program, planHarts, prepare } from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
-import { endingSignals } from '../api/index.js';
 import { ExitCode, errorText } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';

@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { endingSignals } from '../api/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
@@ -7,10 +8,17 @@ import { jsonLine, textLines } from '../base/visible.js';
 import { engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
 import { type Found, type KindReport, kinds, type ProbeKind, parseProbe } from '../probes/index.js';
-import { type EnginePlanWishes, enginePlan, functionNamed, type Program, prepare, type Recording, record } from '../recorder/index.js';
+import {
+  type EnginePlanWishes,
+  enginePlan,
+  functionNamed,
+  type Program,
+  prepare,
+  type Recording,
+  record,
+} from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import { formatOf, openTrace, ownTimeText, type TraceSink, tee, timeText } from '../trace/index.js';
-import { endingSignals } from '../api/index.js';
 import { choicesJson, choiceTable, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
@@ -79,7 +87,12 @@ function openOutputTrace({ output, force }: RecordingArguments): TraceSink {
 
 /** What would be probed, and how: touches neither the target nor a trace file. */
 async function dryRun(args: RecordingArguments): Promise<number> {
-  const program = await prepare(args.elf, args.probe.map((text) => parseProbe(text)), createLogger(args.log), debugFilesOf(args));
+  const program = await prepare(
+    args.elf,
+    args.probe.map((text) => parseProbe(text)),
+    createLogger(args.log),
+    debugFilesOf(args),
+  );
   const options = enginePlan(program, planWishes(args, program));
   const choices = engineChoices(options, planEngines(options).refused);
   const previews = kinds.flatMap((kind) => kind.preview?.(foundOf(program, kind)) ?? []);

@@ -1,4 +1,4 @@
-import { type FoundTasks, type TaskView, taskView, tasksIn, type Understood, understandFutures } from '../api/index.js';
+import { type FoundTasks, type TaskView, tasksIn, taskView, type Understood, understandFutures } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
@@ -43,9 +43,7 @@ export async function showTasks(args: TasksArguments): Promise<number> {
         `rsptrace: ${mebibytes(found.unread)} of ${all} could not be read: tasks that lie there are missing\n`,
       );
     }
-    process.stdout.write(
-      args.json ? await asJson(args, found, fields) : await asText(found, fields),
-    );
+    process.stdout.write(args.json ? await asJson(args, found, fields) : await asText(found, fields));
   };
   if (args.core !== undefined) {
     using image = await openMemoryImage(args.core, base);
@@ -102,11 +100,7 @@ function mebibytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
 
-async function asJson(
-  args: TasksArguments,
-  found: FoundTasks,
-  fields: FutureFields | undefined,
-): Promise<string> {
+async function asJson(args: TasksArguments, found: FoundTasks, fields: FutureFields | undefined): Promise<string> {
   const node = async (each: AwaitNode): Promise<object> => {
     const locals = await fields?.of(each);
     return {
@@ -130,10 +124,7 @@ async function asJson(
   return jsonLine({ version: 1, program: args.elf, runtime, searched, unread, tasks });
 }
 
-async function asText(
-  found: FoundTasks,
-  fields: FutureFields | undefined,
-): Promise<string> {
+async function asText(found: FoundTasks, fields: FutureFields | undefined): Promise<string> {
   if (found.tasks.length === 0) {
     const searched = `${mebibytes(found.searched)} searched`;
     return `no task was found (${searched}); a heap outside of the ELF's own memory is searched with --scan START,SIZE\n`;

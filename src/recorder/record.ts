@@ -25,7 +25,10 @@ export async function record(options: RecordOptions): Promise<Recording> {
 }
 
 /** Last phase: reads what the target still holds, ends the trace, and takes everything out of the target. */
-async function leave(run: Run, { logger = silent, stays = false }: RecordOptions): Promise<{ missing: number; clock: ClockInfo }> {
+async function leave(
+  run: Run,
+  { logger = silent, stays = false }: RecordOptions,
+): Promise<{ missing: number; clock: ClockInfo }> {
   const { tracers, engines, stopping } = run;
   let missing = 0;
   try {

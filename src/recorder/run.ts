@@ -311,7 +311,8 @@ export class Run {
 /** Takes everything out of the target and lets it run on, unless it `stays`; where the wire is gone there is nothing left to do. */
 export async function detach(session: Session, logger: Logger, stays = false): Promise<void> {
   try {
-    if (stays && session.state.kind === 'idle' && session.state.stop.kind === 'signal') await session.clearBreakpoints();
+    if (stays && session.state.kind === 'idle' && session.state.stop.kind === 'signal')
+      await session.clearBreakpoints();
     else await session.detach();
   } catch (thrown) {
     logger.warn({ error: String(thrown) }, 'could not detach: breakpoints may be left in the target');

@@ -60,7 +60,10 @@ export function plainValue(value: Value): PlainValue {
       return value.target === undefined ? value.address : plainValue(value.target);
     case 'wrapper': {
       const facts = Object.fromEntries(value.facts.map(({ name, value: text }) => [name, text]));
-      return { ...facts, value: value.value === undefined ? new Unavailable('its value was not read') : plainValue(value.value) };
+      return {
+        ...facts,
+        value: value.value === undefined ? new Unavailable('its value was not read') : plainValue(value.value),
+      };
     }
     case 'bytes':
       return value.bytes;
