@@ -4,10 +4,7 @@ import { launch } from 'rsptrace';
 import type { AnyProbe, Found, ProbeKind } from 'rsptrace/probes';
 import type { PlaceRef } from 'rsptrace/trace';
 
-interface Symbols extends Found {
-  readonly places: readonly PlaceRef[];
-}
-
+type Symbols = Found & { readonly places: readonly PlaceRef[] };
 const symbol: ProbeKind<AnyProbe & { readonly symbol: string }, Symbols> = {
   name: 'symbol',
   help: "'symbol:NAME' the code of a symbol",
@@ -32,12 +29,8 @@ const symbol: ProbeKind<AnyProbe & { readonly symbol: string }, Symbols> = {
 };
 
 const [elf = '', probe = '', , ...command] = process.argv.slice(2);
-await using target = await launch({
-  elf,
-  command,
-  kinds: [symbol as ProbeKind],
-  onConsole: (text) => process.stderr.write(text),
-});
+const own = { kinds: [symbol as ProbeKind], onConsole: (text: Uint8Array) => process.stderr.write(text) };
+await using target = await launch({ elf, command, ...own });
 const times: number[] = [];
 const { text } = target.probe(probe, (hit) => void times.push(hit.time));
 await target.run({ duration: '60s' });

@@ -30,12 +30,8 @@ const executor: Runtime = {
   },
 };
 
-await using target = await launch({
-  elf,
-  command,
-  runtimes: [executor],
-  onConsole: (text) => process.stderr.write(text),
-});
+const own = { runtimes: [executor], onConsole: (text: Uint8Array) => process.stderr.write(text) };
+await using target = await launch({ elf, command, ...own });
 await target.run({ until, duration: '20s' });
 const { runtime, tasks } = await target.tasks();
 console.log(`${runtime}: ${tasks.length} tasks`);

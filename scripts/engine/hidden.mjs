@@ -22,7 +22,7 @@ export async function withQemu(command, use) {
     return await use({ session, scratch: { hidden }, began, ended: qemu.ended, console: () => text });
   } finally {
     session?.close();
-    qemu.process.kill('SIGKILL');
+    qemu.kill('SIGKILL');
     await qemu.ended;
     plan[Symbol.dispose]();
   }

@@ -34,6 +34,6 @@ export async function launch(options: LaunchOptions): Promise<Target> {
     await machine[Symbol.asyncDispose]();
     await qemu.ended;
   };
-  const own = { resetVector, nanosPerInstruction: nanosPerInstruction(command) };
+  const own = { resetVector, ended: qemu.ended, nanosPerInstruction: nanosPerInstruction(command) };
   return new Target(session, elf, isRefusal(hidden) && !scratch ? options : withHidden, end, own);
 }

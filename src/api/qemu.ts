@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -11,7 +11,8 @@ import { watch } from './watchdog.js';
 /** A QEMU of our own: frozen at its first instruction, its stub on a unix socket that nobody else can take. */
 export interface Qemu extends Disposable {
   readonly socket: string;
-  readonly process: ChildProcess;
+  /** Sends it a signal. */
+  kill(signal: 'SIGTERM' | 'SIGKILL'): void;
   /** Resolves when it has ended, with what a shell would say of it. */
   readonly ended: Promise<{ readonly status: number | null; readonly signal: string | null; readonly text: string }>;
   readonly running: boolean;
@@ -123,7 +124,7 @@ export async function startQemu(
   });
   return {
     socket,
-    process: child,
+    kill: (signal) => void child.kill(signal),
     ended,
     get running() {
       return running;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Architecture } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
@@ -61,7 +62,12 @@ export interface RunOptions {
 export interface OwnMachine {
   readonly resetVector: ResetVector | undefined;
   readonly nanosPerInstruction: number | undefined;
+  /** Resolves when it has ended and all of its console was handed on. */
+  readonly ended: Promise<unknown>;
 }
+
+/** How long a machine whose guest has ended may take to end, in milliseconds. */
+const lastWordsMs = 3000;
 
 /** A function's result: what it returned. A poll's: how it ended. */
 type CallOptions = ProbeOptions<CallHit, PlainValue>;
@@ -136,6 +142,9 @@ export class Target implements AsyncDisposable {
     });
     try {
       const recording = await this.#record(options, ears, teller, stopper.signal);
+      // What the guest wrote last is still on its way.
+      if (recording.end === 'guest-ended' && this.#own)
+        await Promise.race([this.#own.ended, delay(lastWordsMs, undefined, { ref: false })]);
       await teller.done();
       this.#learn(ears, recording.engines);
       if (failed) throw failed.thrown;
@@ -148,6 +157,7 @@ export class Target implements AsyncDisposable {
   async #record(options: RunOptions, ears: Ears, teller: Teller, own: AbortSignal): Promise<Recording> {
     const { logger = silent, engine, scratch } = this.#options;
     const { until, duration, maxEvents, signal, trace, sink } = options;
+    const { resetVector, nanosPerInstruction } = this.#own ?? {};
     const durationMs = duration === undefined ? undefined : milliseconds(duration);
     const known = this.#kinds.map((kind) => ears.hearing(kind));
     const specs = this.#asked.map(({ spec }) => spec);
@@ -157,7 +167,8 @@ export class Target implements AsyncDisposable {
     this.#learn(ears, engineChoices(plan, planEngines(plan).refused));
     const file = trace === undefined ? [] : [openTrace(trace, { formats: this.#options.formats })];
     return await record({
-      ...{ session: this.session, program, logger, observer: teller, stays: true, ...this.#own },
+      ...{ session: this.session, program, logger, observer: teller, stays: true },
+      ...(this.#own ? { resetVector, nanosPerInstruction } : {}),
       sink: tee([...file, ...(sink ? [sink] : []), teller]),
       signal: signal ? AbortSignal.any([signal, own]) : own,
       ...(engine === undefined ? {} : { engine }),

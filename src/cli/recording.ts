@@ -1,7 +1,6 @@
 import { basename } from 'node:path';
 import { endingSignals } from '../api/index.js';
 import type { Addr } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';

@@ -60,9 +60,9 @@ export function recordRun(args: RunArguments): Promise<number> {
 /** After the recording: a guest that ended takes QEMU along; one that `runsOn` does so until Ctrl-C. True when it was ended here. */
 async function finish(qemu: Qemu, recording: Recording, runsOn: boolean): Promise<boolean> {
   let endedByUs = false;
-  const kill = (signal: NodeJS.Signals): void => {
+  const kill = (signal: 'SIGTERM' | 'SIGKILL'): void => {
     endedByUs ||= qemu.running;
-    qemu.process.kill(signal);
+    qemu.kill(signal);
   };
   if (runsOn && recording.end !== 'failed') {
     if (!qemu.running) return false;

@@ -36,7 +36,7 @@ const STV_HIDDEN = 2;
 /** The symbols of an ELF by address and by name. Kept as columns; a symbol becomes an object when it is asked for. */
 export class ElfSymbols {
   readonly #codes: CodeSpace;
-  readonly #names: Buffer;
+  readonly #names: Uint8Array;
   readonly #budget: Budget;
   readonly #nameAt: Uint32Array;
   readonly #info: Uint8Array;
