@@ -70,8 +70,8 @@ t.test('a format', async (t) => {
   t.equal(lines[0], `guest-ended: ${2 * calls} events in ${file}`);
   const [head, ...rows] = readFileSync(file, 'utf8').trimEnd().split('\n');
   t.equal(head, 'time_ns,hart,event,name');
-  t.equal(rows.filter((row) => row.endsWith(',0,call-begin,deep0')).length, calls);
-  t.equal(rows.filter((row) => row.endsWith(',0,call-end,deep0')).length, calls);
+  t.equal(rows.filter((row) => row.endsWith(',0,call-begin,labkern::work::deep0')).length, calls);
+  t.equal(rows.filter((row) => row.endsWith(',0,call-end,labkern::work::deep0')).length, calls);
 });
 
 t.test('a kind of probe', async (t) => {

@@ -1,7 +1,7 @@
 // A QEMU with memory that its guest is not told of, as `rsptrace run` starts it, for benchmarks that look at events or moments themselves.
 
-import { isRefusal } from '../../dist/base/refusal.js';
 import { startQemu } from '../../dist/api/qemu.js';
+import { isRefusal } from '../../dist/base/refusal.js';
 import { HiddenMemory, planHiddenMemory } from '../../dist/engines/index.js';
 import { connect } from '../../dist/rsp/index.js';
 

@@ -64,7 +64,7 @@ export class Ears {
 
   /** The probes of a place that is watched. */
   watching(name: string): readonly Asked[] {
-    return this.#asked.filter(({ spec }) => spec.kind === 'watch' && spec.text.includes(name));
+    return this.#asked.filter(({ spec }) => spec.kind === 'watch' && 'name' in spec && spec.name === name);
   }
 
   /** The kind, with what the probes here want read. None is asked for where no probe is. */

@@ -15,8 +15,8 @@ export interface LaunchOptions extends AttachOptions {
 }
 
 /**
- * Starts QEMU, frozen before its first instruction, so that nothing is missed; trampolines have memory that the guest is not told
- * of. Disposing of the target ends QEMU.
+ * Starts QEMU, frozen before its first instruction, so that nothing is missed. Trampolines have memory that the guest
+ * is not told of. Disposing of the target ends QEMU.
  * @throws RsptraceError `RUN_*`, `ELF_*`, `ARCH_*`, `KERNEL_MOVES`, `RSP_*`
  */
 export async function launch(options: LaunchOptions): Promise<Target> {

@@ -21,8 +21,8 @@ export class Probe {
   }
 
   /**
-   * How it is carried out: without stops (`target`), with one at each hit, both (in different places), or not at all (`none`).
-   * Undefined before the first run, and for what has no choice (`watch:` stops at each access).
+   * How it is carried out: without stops (`target`), with one at each hit (`stop`), both in different places (`mixed`),
+   * or not at all (`none`). Undefined before the first run, and for what has no choice (`watch:` stops at each access).
    */
   get engine(): ProbeFact['engine'] | 'mixed' | undefined {
     const engines = new Set(this.places.map(({ engine }) => engine));

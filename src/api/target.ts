@@ -74,8 +74,8 @@ type CallOptions = ProbeOptions<CallHit, PlainValue>;
 type PollOptions = ProbeOptions<PollHit, PollReturn>;
 
 /**
- * A program at a stub, which stands but for the time of a {@link run}. Disposing of it takes everything out and lets it run on; one
- * that was launched is ended.
+ * A program at a stub, which stands but for the time of a run. Disposing of it takes everything out and lets it run
+ * on. One that was launched is ended.
  */
 export class Target implements AsyncDisposable {
   readonly elf: ElfFile;
@@ -104,8 +104,8 @@ export class Target implements AsyncDisposable {
   }
 
   /**
-   * Adds a probe, for the runs from now on: `fn:GLOB`, `poll:GLOB`, `watch:PLACE`, `line:FILE:LINE`, or a kind of one's own.
-   * What it names is looked up when the run begins.
+   * Adds a probe, for the runs from now on: `fn:GLOB`, `poll:GLOB`, `watch:PLACE`, `line:FILE:LINE`, or a kind of
+   * one's own. What it names is looked up when the run begins.
    * @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`
    */
   probe(text: `fn:${string}`, handler?: Handler<CallHit>): Probe;
@@ -126,9 +126,9 @@ export class Target implements AsyncDisposable {
 
   /**
    * Lets the target run with its probes until it ends or the options say stop; then it stands.
+   * What a handler throws ends the run, and is thrown on.
    * @returns how it went; `error` tells of a wire that broke
-   * @throws RsptraceError `PROBE_*`, `EXPRESSION_*`, `ELF_MISMATCH`, `UNTIL_NO_FUNCTION`, `TRACE_*`, and what `record` throws; what
-   * a handler throws ends the run and is thrown on
+   * @throws RsptraceError `PROBE_*`, `EXPRESSION_*`, `UNTIL_NO_FUNCTION`, `TRACE_*`, and what `record` throws
    */
   async run(options: RunOptions = {}): Promise<Recording> {
     if (this.#isRunning) throw busy();

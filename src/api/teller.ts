@@ -40,7 +40,8 @@ interface Open {
 }
 
 /**
- * Tells the probes of a target of their hits. Events come first, into this sink; then, as an observer, what was read at the hit.
+ * Tells the probes of a target of their hits. Events come first, into this sink. Then, as an observer, it is given what
+ * was read at the hit.
  */
 export class Teller implements TraceSink, HitObserver {
   readonly #ears: Ears;

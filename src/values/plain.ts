@@ -1,9 +1,9 @@
 import type { Value } from './value.js';
 
 /**
- * A value of the target as plain data. Integers of up to 32 bits are numbers, wider ones bigints, by their type. A struct or
- * tuple is an object (a tuple's members are `0`, `1`), an enum is a {@link PlainEnum}. A reference is what it points to, as
- * far as that was read, else a bigint, its address. What could not be read is an {@link Unavailable}.
+ * A value of the target as plain data. Integers of up to 32 bits are numbers, wider ones bigints, by their type. A
+ * struct or tuple is an object (a tuple's members are `0`, `1`), an enum is a {@link PlainEnum}. A reference is what it
+ * points to, as far as that was read, else a bigint, its address. What could not be read is an {@link Unavailable}.
  */
 export type PlainValue =
   | number
