@@ -14,7 +14,7 @@ const allowed = {
   'cli/command-line.ts': 'help text: an example command',
   'cli/doctor-options.ts': "help text: whose counter's frequency it is",
   'cli/options.ts': "help text: whose counter's frequency it is",
-  'cli/qemu.ts': "help texts: an example command, Debian's packages",
+  'api/qemu.ts': "help texts: an example command, Debian's packages",
   'engines/memory/hide-in-memory-map.ts': "boot protocols of QEMU's PCs: which registers hold them",
   'engines/memory/machines/pc.ts': 'a machine of QEMU',
   'engines/memory/machines/virt.ts': 'a machine of QEMU',

@@ -1,7 +1,23 @@
-/**
- * The library: record a session. The layers beneath it are entries of their own (`rsptrace/rsp`, `rsptrace/dwarf`,
- * ...; see package.json).
- */
+/** The library: attach to a target or launch one, probe it, run it, look at it. The layers beneath it are entries of their own (`rsptrace/rsp`, `rsptrace/dwarf`, ...; see package.json). */
+export {
+  type AnyHit,
+  type AttachOptions,
+  attach,
+  type BacktraceOptions,
+  type CallHit,
+  type FoundTasks,
+  type Handler,
+  type HartBacktrace,
+  type LaunchOptions,
+  launch,
+  type PollHit,
+  type PollReturn,
+  type Probe,
+  type ProbeOptions,
+  type RunOptions,
+  type Target,
+  type TaskOptions,
+} from './api/index.js';
 export { type Architecture, architectures, registerArchitecture } from './arch/index.js';
 export { type Addr, addr, hex } from './base/addr.js';
 export { type ErrorCode, errorCodes, type OwnErrorCode, RsptraceError } from './base/errors.js';
@@ -22,3 +38,4 @@ export {
   type TraceSink,
   tee,
 } from './trace/index.js';
+export { type PlainEnum, type PlainValue, Unavailable } from './values/index.js';

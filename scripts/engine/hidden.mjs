@@ -1,7 +1,7 @@
 // A QEMU with memory that its guest is not told of, as `rsptrace run` starts it, for benchmarks that look at events or moments themselves.
 
+import { startQemu } from '../../dist/api/qemu.js';
 import { isRefusal } from '../../dist/base/refusal.js';
-import { startQemu } from '../../dist/cli/qemu.js';
 import { HiddenMemory, planHiddenMemory } from '../../dist/engines/index.js';
 import { connect } from '../../dist/rsp/index.js';
 
@@ -22,7 +22,7 @@ export async function withQemu(command, use) {
     return await use({ session, scratch: { hidden }, began, ended: qemu.ended, console: () => text });
   } finally {
     session?.close();
-    qemu.process.kill('SIGKILL');
+    qemu.kill('SIGKILL');
     await qemu.ended;
     plan[Symbol.dispose]();
   }

@@ -103,7 +103,10 @@ export async function smp({ events }) {
   for (const arch of ['riscv64', 'x86_64']) {
     // Each call of `outer` is four events: its begin and end, and those of the `inner` that it calls.
     const { elf, command } = kernel(arch, Math.ceil(events / 4 / harts));
-    const program = await prepare(elf, ['fn:outer', 'fn:inner', 'fn:tick'].map(parseProbe));
+    const program = await prepare(
+      elf,
+      ['fn:outer', 'fn:inner', 'fn:tick'].map((text) => parseProbe(text)),
+    );
     const check = new Check();
     await withQemu(command, async ({ session, scratch, ended, console: printed }) => {
       const sink = sinkOf((event) => check.event(event));

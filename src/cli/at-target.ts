@@ -1,6 +1,6 @@
+import { endingSignals } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Session } from '../rsp/index.js';
-import { endingSignals } from './ending-signals.js';
 
 /** A target that a command has connected to, or is about to. */
 export interface AtTarget {

@@ -1,28 +1,14 @@
+import { type HartBacktrace, stacksAt } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { type HartStack, hartStack, type OtherCode } from '../engines/index.js';
-import {
-  architectureFor,
-  connect,
-  type Libraries,
-  loadedElf,
-  loadedLibraries,
-  verifyArchitecture,
-} from '../facts/index.js';
-import type { Hart, Session } from '../rsp/index.js';
-import {
-  type EndReason,
-  type Frame,
-  type FrameVariable,
-  FrameVariables,
-  type SourceFrame,
-  SourceFrames,
-  Stacks,
-} from '../unwind/index.js';
+import type { OtherCode } from '../engines/index.js';
+import { architectureFor, connect, type Libraries, loadedElf, verifyArchitecture } from '../facts/index.js';
+import type { Session } from '../rsp/index.js';
+import { type EndReason, type Frame, type SourceFrame, SourceFrames } from '../unwind/index.js';
 import { formatValue, valueJson } from '../values/index.js';
 import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
@@ -37,12 +23,6 @@ export interface BacktraceArguments extends CommonArguments {
   readonly unwinder: 'auto' | 'cfi' | 'fp' | 'prologue';
   readonly depth: number;
   readonly locals: boolean;
-}
-
-interface ShownHart extends Pick<HartStack, 'stack' | 'firmware' | 'other'> {
-  readonly hart: Hart;
-  /** With --locals: the locals of each frame that has some. */
-  readonly variables: ReadonlyMap<Frame, readonly FrameVariable[]>;
 }
 
 /** `rsptrace bt --remote ADDR kernel.elf`: every hart's stack. Gives the exit status. */
@@ -82,18 +62,10 @@ async function printStacks(
   verifyArchitecture(session, arch);
   const elf = await loadedElf(session, linked);
   const debug = elf === linked ? known : load(elf);
-  const libraries = await loadedLibraries(session, elf, { ...debugFilesOf(args), logger });
-  const stacks = new Stacks(elf, arch, debug, libraries.loaded);
+  const options = { unwinder: args.unwinder, depth: args.depth, locals: args.locals };
+  const program = { elf, arch, debug, logger, ...debugFilesOf(args) };
+  const { harts: found, libraries } = await stacksAt(session, program, options);
   const sources = new SourceFrames(elf, debug);
-  const found: ShownHart[] = [];
-  for (const hart of await session.harts()) {
-    const options = { unwinder: args.unwinder, depth: args.depth };
-    const { stack, firmware, other, memory } = await hartStack(session, hart.id, arch, stacks, options);
-    const variables = new Map<Frame, readonly FrameVariable[]>();
-    const reader = args.locals && debug ? new FrameVariables(debug, memory) : undefined;
-    if (reader) for (const frame of stack.frames) variables.set(frame, await reader.of(frame));
-    found.push({ hart, stack, firmware, other, variables });
-  }
   if (await (await session.stub()).neverRan()) session.close();
   else await session.detach();
   process.stdout.write(
@@ -104,7 +76,7 @@ async function printStacks(
 
 function asJson(
   args: BacktraceArguments,
-  harts: readonly ShownHart[],
+  harts: readonly HartBacktrace[],
   sources: SourceFrames,
   libraries: Libraries,
 ): object {
@@ -157,12 +129,12 @@ function pcText(pc: Addr | undefined): string | null {
   return pc === undefined ? null : hex(pc);
 }
 
-function asText(harts: readonly ShownHart[], sources: SourceFrames, { missing }: Libraries): string {
+function asText(harts: readonly HartBacktrace[], sources: SourceFrames, { missing }: Libraries): string {
   const notes = missing.map(({ name, why }) => `not read: ${name}: ${why}\n`);
   return [...harts.map((each) => hartText(each, sources)), ...notes].join('\n');
 }
 
-function hartText({ hart, stack, firmware, other, variables }: ShownHart, sources: SourceFrames): string {
+function hartText({ hart, stack, firmware, other, variables }: HartBacktrace, sources: SourceFrames): string {
   const lines = [`hart ${hart.id}${hart.name === undefined ? '' : `  ${hart.name}`}`];
   if (firmware !== undefined)
     lines.push(`  in firmware (machine mode) at ${hex(firmware)}${stack.frames.length > 0 ? ', below it:' : ''}`);

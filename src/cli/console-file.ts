@@ -15,8 +15,8 @@ export class ConsoleFile implements Disposable {
     this.#fd = openOutput({ option: '--console', path, failure });
   }
 
-  /** If the file can no longer be written, it ends here with a message: the recording goes on. */
-  write(text: Buffer): void {
+  /** A file that cannot be written any more ends here, with a sentence: the recording goes on. */
+  write(text: Uint8Array): void {
     if (this.#fd === undefined) return;
     try {
       writeAll(this.#fd, text);

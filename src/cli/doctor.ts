@@ -1,3 +1,4 @@
+import { endingSignals } from '../api/index.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { jsonLine } from '../base/visible.js';
@@ -8,7 +9,6 @@ import { parseProbe } from '../probes/index.js';
 import { addressesOf, enginePlan, loadedProgram, type Program, planHarts, prepare } from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
-import { endingSignals } from './ending-signals.js';
 import { ExitCode, errorText } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
@@ -83,7 +83,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
 }
 
 async function read(path: string, args: DoctorArguments, logger: Logger): Promise<Linked> {
-  const specs = args.probe.map(parseProbe);
+  const specs = args.probe.map((text) => parseProbe(text));
   try {
     const program = await prepare(path, specs, logger, debugFilesOf(args));
     return { program, elf: program.elf, noProbes: undefined };

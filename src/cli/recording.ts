@@ -1,17 +1,23 @@
 import { basename } from 'node:path';
+import { endingSignals } from '../api/index.js';
 import type { Addr } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { demangle } from '../dwarf/index.js';
 import { engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
-import { compileGlob, type Found, type KindReport, kinds, type ProbeKind, parseProbe } from '../probes/index.js';
-import { type EnginePlanWishes, enginePlan, type Program, prepare, type Recording, record } from '../recorder/index.js';
+import { type Found, type KindReport, kinds, type ProbeKind, parseProbe } from '../probes/index.js';
+import {
+  type EnginePlanWishes,
+  enginePlan,
+  functionNamed,
+  type Program,
+  prepare,
+  type Recording,
+  record,
+} from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import { formatOf, openTrace, ownTimeText, type TraceSink, tee, timeText } from '../trace/index.js';
-import { endingSignals } from './ending-signals.js';
 import { choicesJson, choiceTable, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
@@ -52,7 +58,7 @@ export async function withRecording(
 }
 
 async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
-  const specs = args.probe.map(parseProbe);
+  const specs = args.probe.map((text) => parseProbe(text));
   const logger = createLogger(args.log);
   const program = await prepare(args.elf, specs, logger, debugFilesOf(args));
   checkFiles(args, program.elf.debugFiles);
@@ -80,7 +86,12 @@ function openOutputTrace({ output, force }: RecordingArguments): TraceSink {
 
 /** Shows what would be probed, and how; uses neither the target nor a trace file. */
 async function dryRun(args: RecordingArguments): Promise<number> {
-  const program = await prepare(args.elf, args.probe.map(parseProbe), createLogger(args.log), debugFilesOf(args));
+  const program = await prepare(
+    args.elf,
+    args.probe.map((text) => parseProbe(text)),
+    createLogger(args.log),
+    debugFilesOf(args),
+  );
   const options = enginePlan(program, planWishes(args, program));
   const choices = engineChoices(options, planEngines(options).refused);
   const previews = kinds.flatMap((kind) => kind.preview?.(foundOf(program, kind)) ?? []);
@@ -108,20 +119,7 @@ function planWishes(args: RecordingArguments, program: Program): EnginePlanWishe
 }
 
 function untilOf({ until }: RecordingArguments, program: Program): Addr | undefined {
-  return until === undefined ? undefined : functionNamed(program, until);
-}
-
-/** The address of a function by its symbol, mangled or not. */
-function functionNamed({ elf }: Program, name: string): Addr {
-  const matches = compileGlob(name);
-  const exact = elf.symbols.named(name).find(({ type }) => type !== 'object');
-  const found =
-    exact ??
-    [...elf.symbols].find((symbol) => symbol.type === 'function' && matches(demangle(symbol.name, elf.budget)));
-  if (found) return found.address;
-  throw new RsptraceError('UNTIL_NO_FUNCTION', `${elf.path} has no function ${name}`, {
-    hint: 'give its symbol, or its path with * for what you do not know',
-  });
+  return until === undefined ? undefined : functionNamed(program.elf, until);
 }
 
 interface SessionOptions {

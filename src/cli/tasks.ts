@@ -1,28 +1,14 @@
+import { type FoundTasks, type TaskView, tasksIn, taskView, type Understood, understandFutures } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import type { MemoryReader } from '../base/memory-reader.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { type HartStack, hartStack, isSeen } from '../engines/index.js';
-import { architectureFor, connect, loadedElf, loadedLibraries, verifyArchitecture } from '../facts/index.js';
-import { type FutureSet, findFutures } from '../futures/index.js';
+import { architectureFor, connect, loadedElf, verifyArchitecture } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
-import {
-  type AwaitNode,
-  deadStack,
-  FutureFields,
-  type FutureLocal,
-  findTasks,
-  openMemoryImage,
-  type Region,
-  type Tasks,
-  writableRegions,
-} from '../tasks/index.js';
-import { type RunningPoll, runningPolls, Stacks } from '../unwind/index.js';
+import { type AwaitNode, FutureFields, type FutureLocal, openMemoryImage, type Region } from '../tasks/index.js';
 import { formatValue, valueJson } from '../values/index.js';
 import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
@@ -46,28 +32,22 @@ export async function showTasks(args: TasksArguments): Promise<number> {
   const scan = args.scan.map(parseRegion);
   const base = args.base === undefined ? undefined : parseAddress(args.base, '--base');
   const linked = await openElf(args, logger);
-  const known = understand(linked, logger);
-  const look: Look = async ({ elf, debug, futures }, memory, dead, polls) => {
-    const regions = [...writableRegions(elf), ...scan];
-    const running = polls.flatMap((stack) => stack.slice(-1));
-    const found = await findTasks({ futures, memory, regions, dead, running });
+  const known = understandFutures(linked, logger);
+  const look: Look = async (program, view) => {
+    const found = await tasksIn(program, view, { scan });
     if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
-    const now = new Set(polls.flat().map(({ future, address }) => `${address}:${future.instance}`));
-    const isRunning = (node: AwaitNode): boolean => now.has(`${node.address}:${node.typeName}`);
-    const fields = args.locals ? new FutureFields(debug, memory) : undefined;
+    const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;
     if (found.unread > 0) {
       const all = mebibytes(found.searched + found.unread);
       process.stderr.write(
         `rsptrace: ${mebibytes(found.unread)} of ${all} could not be read: tasks that lie there are missing\n`,
       );
     }
-    process.stdout.write(
-      args.json ? await asJson(args, found, isRunning, fields) : await asText(found, isRunning, fields),
-    );
+    process.stdout.write(args.json ? await asJson(args, found, fields) : await asText(found, fields));
   };
   if (args.core !== undefined) {
     using image = await openMemoryImage(args.core, base);
-    await look(known, image, [], []);
+    await look(known, { memory: image, dead: [], polls: [] });
     return ExitCode.recorded;
   }
   const arch = architectureFor(linked);
@@ -91,13 +71,8 @@ interface Linked {
   readonly logger: Logger;
 }
 
-/** Prints the tasks in `memory`, without `dead` stacks and running Futures. */
-type Look = (
-  program: Understood,
-  memory: MemoryReader,
-  dead: readonly Region[],
-  polls: readonly (readonly RunningPoll[])[],
-) => Promise<void>;
+/** Prints the tasks that a view shows. */
+type Look = (program: Understood, view: TaskView) => Promise<void>;
 
 async function lookAtTarget(
   session: Session,
@@ -106,24 +81,9 @@ async function lookAtTarget(
 ): Promise<number> {
   verifyArchitecture(session, arch);
   const loaded = await loadedElf(session, linked);
-  const program = loaded === linked ? known : understand(loaded, logger);
-  const { elf, debug, futures } = program;
+  const program = loaded === linked ? known : understandFutures(loaded, logger);
   await arch.prepare();
-  const libraries = await loadedLibraries(session, elf, { ...debugFilesOf(args), logger });
-  const stacks = new Stacks(elf, arch, debug, libraries.loaded);
-  const dead: Region[] = [];
-  const polls: RunningPoll[][] = [];
-  const harts: HartStack[] = [];
-  for (const { id } of await session.harts()) {
-    const hart = await hartStack(session, id, arch, stacks);
-    harts.push(hart);
-    if (hart.other) continue;
-    const { stack, registers, memory } = hart;
-    const stackPointer = registers.register(arch.sp);
-    if (stackPointer !== undefined) dead.push(...deadStack(elf, addr(stackPointer)));
-    polls.push(await runningPolls(stack.frames, debug, futures, memory));
-  }
-  await look(program, await memoryOf(elf, harts), dead, polls);
+  await look(program, await taskView(session, program, { arch, logger, ...debugFilesOf(args) }));
   return ExitCode.recorded;
 }
 
@@ -140,38 +100,7 @@ function mebibytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
 
-/**
- * The program's memory, as a hart sees it that runs this program, or another one in an address space with this one.
- * @throws RsptraceError `PROGRAM_NOT_SEEN`
- */
-async function memoryOf(elf: ElfFile, harts: readonly HartStack[]): Promise<MemoryReader> {
-  for (const { memory, other } of harts) if (!other || (await isSeen(elf, memory))) return memory;
-  const [first] = harts;
-  const mode = first?.other?.privilege === undefined ? '' : ` in ${first.other.privilege} mode`;
-  throw new RsptraceError(
-    'PROGRAM_NOT_SEEN',
-    `no hart runs ${elf.path} or has it in its address space: the first stands at ${hex(first?.other?.pc ?? 0n)}${mode}, in another program`,
-    { hint: 'look again, or stop it where the program runs; a build of another day is another program too' },
-  );
-}
-
-interface Understood {
-  readonly elf: ElfFile;
-  readonly debug: DebugInfo;
-  readonly futures: FutureSet;
-}
-
-function understand(elf: ElfFile, logger: Logger): Understood {
-  const debug = DebugInfo.load(elf, { logger });
-  return { elf, debug, futures: findFutures(debug) };
-}
-
-async function asJson(
-  args: TasksArguments,
-  found: Tasks,
-  isRunning: (node: AwaitNode) => boolean,
-  fields: FutureFields | undefined,
-): Promise<string> {
+async function asJson(args: TasksArguments, found: FoundTasks, fields: FutureFields | undefined): Promise<string> {
   const node = async (each: AwaitNode): Promise<object> => {
     const locals = await fields?.of(each);
     return {
@@ -183,7 +112,7 @@ async function asJson(
       state: each.state?.name ?? null,
       file: each.state?.file ?? each.future?.file ?? null,
       line: each.state?.line ?? each.future?.line ?? null,
-      ...(isRunning(each) ? { running: true } : {}),
+      ...(found.isRunning(each) ? { running: true } : {}),
       ...(each.maybe ? { maybe: true } : {}),
       ...(each.cut ? { cut: each.cut } : {}),
       ...(locals ? { locals: locals.map(({ name, value }) => ({ name, value: valueJson(value) })) } : {}),
@@ -195,18 +124,14 @@ async function asJson(
   return jsonLine({ version: 1, program: args.elf, runtime, searched, unread, tasks });
 }
 
-async function asText(
-  found: Tasks,
-  isRunning: (node: AwaitNode) => boolean,
-  fields: FutureFields | undefined,
-): Promise<string> {
+async function asText(found: FoundTasks, fields: FutureFields | undefined): Promise<string> {
   if (found.tasks.length === 0) {
     const searched = `${mebibytes(found.searched)} searched`;
     return `no task was found (${searched}); a heap outside of the ELF's own memory is searched with --scan START,SIZE\n`;
   }
   const lines: string[] = [];
   const show = async (node: AwaitNode, lead: string, inner: string): Promise<void> => {
-    lines.push(`${lead}${nodeText(node)}${isRunning(node) ? '  (being polled)' : ''}`);
+    lines.push(`${lead}${nodeText(node)}${found.isRunning(node) ? '  (being polled)' : ''}`);
     const locals = (await fields?.of(node)) ?? [];
     const below = node.awaits.length > 0 ? '│ ' : '  ';
     for (const local of locals) lines.push(`${inner}${below}  ${localText(local)}`);

@@ -32,7 +32,12 @@ export async function showTrampolines(args: DoctorArguments): Promise<number> {
     });
   }
   const logger = createLogger(args.log);
-  const program = await prepare(args.elf, args.probe.map(parseProbe), logger, debugFilesOf(args));
+  const program = await prepare(
+    args.elf,
+    args.probe.map((text) => parseProbe(text)),
+    logger,
+    debugFilesOf(args),
+  );
   checkFiles(args, program.elf.debugFiles);
   const report =
     args.remote === undefined ? fromElf(args, program) : await fromTarget(args, args.remote, program, logger);

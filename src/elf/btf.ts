@@ -121,12 +121,12 @@ interface Type {
 
 class Types {
   readonly #types: ByteReader;
-  readonly #strings: Buffer;
+  readonly #strings: Uint8Array;
   readonly #budget: Budget;
   /** Where each type begins; the first, `void`, has no place. */
   readonly #starts: number[] = [0];
 
-  constructor(types: ByteReader, strings: Buffer, budget: Budget) {
+  constructor(types: ByteReader, strings: Uint8Array, budget: Budget) {
     this.#types = types;
     this.#strings = strings;
     this.#budget = budget;

@@ -8,7 +8,7 @@ const NOTHING = new Uint8Array(0);
 export class DwarfSections {
   readonly #elf: ElfFile;
   readonly #loaded = new Map<string, Uint8Array>();
-  readonly #texts = new Map<string, Buffer>();
+  readonly #texts = new Map<string, Uint8Array>();
 
   constructor(elf: ElfFile) {
     this.#elf = elf;

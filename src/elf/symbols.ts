@@ -39,7 +39,7 @@ const STV_HIDDEN = 2;
 /** The symbols of an ELF by address and by name. They are kept as columns; a symbol becomes an object on request. */
 export class ElfSymbols {
   readonly #codes: CodeSpace;
-  readonly #names: Buffer;
+  readonly #names: Uint8Array;
   readonly #budget: Budget;
   readonly #nameAt: Uint32Array;
   readonly #info: Uint8Array;

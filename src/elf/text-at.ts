@@ -4,7 +4,7 @@ import type { Budget } from '../base/budget.js';
 const MAX_TEXT = 0x1_0000;
 
 /** The same bytes as text that {@link textAt} reads from. */
-export function asText(bytes: Uint8Array): Buffer {
+export function asText(bytes: Uint8Array): Uint8Array {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
@@ -13,7 +13,8 @@ export function asText(bytes: Uint8Array): Buffer {
  * than any name is cut. Its cost is charged, because names of a damaged file may all point into one endless text.
  * `what` names it in the budget's error.
  */
-export function textAt(bytes: Buffer, offset: number, budget: Budget, what: string): string | undefined {
+export function textAt(texts: Uint8Array, offset: number, budget: Budget, what: string): string | undefined {
+  const bytes = texts instanceof Buffer ? texts : Buffer.from(texts.buffer, texts.byteOffset, texts.byteLength);
   if (!(offset < bytes.length)) return undefined;
   const end = bytes.indexOf(0, offset);
   const length = (end < 0 ? bytes.length : end) - offset;

@@ -1,4 +1,6 @@
-export { CallTracer, EventOutput, type Moment } from './calls/call-tracer.js';
+export type { ValuePlace } from './argument-places.js';
+export { bytesIn } from './argument-places.js';
+export { CallTracer, EventOutput, type HitObserver, type Moment } from './calls/call-tracer.js';
 export { type CodeFacts, codeFacts } from './code-facts.js';
 export { compileGlob, nearest } from './glob.js';
 export { type FunctionOptions, FunctionTracer } from './kinds/fn/tracer.js';
@@ -18,15 +20,17 @@ export type {
   ProbeText,
   TracerContext,
 } from './kinds/kind.js';
-export type { ProbeSpec } from './kinds/names.js';
+export { type ProbeSpec, whiteList } from './kinds/names.js';
 export { WatchEvents, watchRef } from './kinds/watch/events.js';
 export { overlaps, type PlannedWatch, resolveWatches, type WatchPlace } from './kinds/watch/resolve.js';
 export type { WatchSpec } from './kinds/watch/spec.js';
 export { type Access, accessOf, type Watchpoint } from './kinds/watch/watchpoint.js';
+export { holds } from './predicate.js';
 export { mergePlans, type PlannedLoad, type PlannedReads, type ReadPlan, stackIsRead } from './read-plan.js';
 export { type HitMemory, Reading } from './reading.js';
 export {
   type ExcludedFunction,
+  type FunctionArgument,
   type FunctionProbe,
   type FunctionProbes,
   resolveFunctions,

@@ -1,5 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import type { RegisterReader } from '../base/memory-reader.js';
+import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
 
 /** One stop at a probed place, with everything that is read at every stop. */
@@ -27,7 +27,9 @@ export interface Tracer {
   react(hit: Hit, memory: readonly (Uint8Array | undefined)[]): Reaction;
   /** Interprets the hit and emits its events. */
   digest(): void;
-  /** The program has ended, replaced by another: no call returns any more. */
+  /** The target stands at this hit until the promise resolves; undefined where nobody looks. */
+  standing?(hit: Hit, memory: MemoryReader): Promise<void> | undefined;
+  /** The program is gone, replaced by another: no call returns any more. */
   abandon(): void;
 }
 

@@ -1,3 +1,4 @@
+export { functionNamed } from './function-named.js';
 export {
   addressesOf,
   type EnginePlanWishes,
@@ -6,6 +7,7 @@ export {
   type Program,
   planHarts,
   prepare,
+  understand,
 } from './program.js';
 export { record } from './record.js';
 export type { Progress, Recording, RecordOptions } from './recording.js';

@@ -14,6 +14,7 @@ import {
   type FoundWatches,
   kinds,
   mergePlans,
+  type ProbeKind,
 } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 
@@ -26,7 +27,9 @@ export interface Program {
   /** The kinds of probes that are asked for, in the order of the list of kinds. */
   readonly kinds: readonly FoundKind[];
   readonly specs: readonly AnyProbe[];
-  /** Results of {@link enginePlan}, by its options. */
+  /** The kinds of probes that there are. */
+  readonly known: readonly ProbeKind[];
+  /** What {@link enginePlan} has given, by its wishes. */
   readonly planned: Map<string, EnginePlanOptions>;
 }
 
@@ -40,13 +43,23 @@ export async function prepare(
   specs: readonly AnyProbe[],
   logger: Logger = silent,
   debugFiles: DebugFileOptions = {},
+  known: readonly ProbeKind[] = kinds,
 ): Promise<Program> {
-  return understand(await ElfFile.open(path, { ...debugFiles, logger }), specs, logger);
+  return understand(await ElfFile.open(path, { ...debugFiles, logger }), specs, known, logger);
 }
 
-async function understand(elf: ElfFile, specs: readonly AnyProbe[], logger: Logger): Promise<Program> {
+/**
+ * Resolves probes against an ELF that has been read. `known`: the kinds of probes that there are.
+ * @throws RsptraceError as {@link prepare} does
+ */
+export async function understand(
+  elf: ElfFile,
+  specs: readonly AnyProbe[],
+  known: readonly ProbeKind[],
+  logger: Logger = silent,
+): Promise<Program> {
   const arch = architectureFor(elf);
-  const asked = askedKinds(specs);
+  const asked = askedKinds(specs, known);
   const debug = elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
   await arch.prepare();
   const found: FoundKind[] = [];
@@ -55,7 +68,7 @@ async function understand(elf: ElfFile, specs: readonly AnyProbe[], logger: Logg
   }
   for (const probe of found.flatMap((each) => each.found.unmatched ?? []))
     logger.warn({ probe }, 'a probe that matches no function');
-  return { elf, arch, debug, kinds: found, specs, planned: new Map() };
+  return { elf, arch, debug, kinds: found, specs, known, planned: new Map() };
 }
 
 /** The program with its addresses in the target: a position-independent one is read once more. */
@@ -63,7 +76,7 @@ export async function loadedProgram(program: Program, session: Session, logger: 
   const elf = await loadedElf(session, program.elf);
   if (elf === program.elf) return program;
   logger.info({ bias: hex(elf.loadBias) }, 'the program is position-independent');
-  return understand(elf, program.specs, logger);
+  return understand(elf, program.specs, program.known, logger);
 }
 
 /**

@@ -25,7 +25,10 @@ export async function record(options: RecordOptions): Promise<Recording> {
 }
 
 /** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
-async function leave(run: Run, { logger = silent }: RecordOptions): Promise<{ missing: number; clock: ClockInfo }> {
+async function leave(
+  run: Run,
+  { logger = silent, stays = false }: RecordOptions,
+): Promise<{ missing: number; clock: ClockInfo }> {
   const { tracers, engines, stopping } = run;
   let missing = 0;
   try {
@@ -37,7 +40,7 @@ async function leave(run: Run, { logger = silent }: RecordOptions): Promise<{ mi
     stopping.fail(thrown);
   }
   // The target runs on before the trace is ended, because some formats write most of it then.
-  await detach(run.session, logger);
+  await detach(run.session, logger, stays);
   try {
     tracers.calls.finish();
   } catch (thrown) {

@@ -3,7 +3,7 @@ import type { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { EngineName, ScratchSources } from '../engines/index.js';
 import type { ClockName, ResetVector } from '../facts/index.js';
-import type { FunctionOptions } from '../probes/index.js';
+import type { FunctionOptions, HitObserver } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, OwnTime, ProbeFact, TallyRow, TraceSink, WatchRef } from '../trace/index.js';
 import type { Program } from './program.js';
@@ -42,6 +42,10 @@ export interface RecordOptions {
    * and the trace has a gap. Without it, a broken link ends the recording.
    */
   readonly reconnect?: () => Promise<Session>;
+  /** Sees every hit once its events are in the sink. */
+  readonly observer?: HitObserver;
+  /** The target stands when the recording has ended, and the session stays open. */
+  readonly stays?: boolean;
   readonly logger?: Logger;
   /** Called once, when the guest is about to run. */
   readonly onStart?: (progress: () => Progress) => void;

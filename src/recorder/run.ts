@@ -312,10 +312,12 @@ export class Run {
   }
 }
 
-/** Removes everything from the target and lets it run on. If the wire is broken, nothing is left to do. */
-export async function detach(session: Session, logger: Logger): Promise<void> {
+/** Takes everything out of the target and lets it run on, unless it `stays`; where the wire is gone there is nothing left to do. */
+export async function detach(session: Session, logger: Logger, stays = false): Promise<void> {
   try {
-    await session.detach();
+    if (stays && session.state.kind === 'idle' && session.state.stop.kind === 'signal')
+      await session.clearBreakpoints();
+    else await session.detach();
   } catch (thrown) {
     logger.warn({ error: String(thrown) }, 'could not detach: breakpoints may be left in the target');
   }

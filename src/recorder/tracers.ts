@@ -40,6 +40,7 @@ export function buildTracers(options: RecordOptions, { program, harts }: Verifie
       catches: program.kinds.flatMap(({ found }) => found.catches ?? []),
       instants: kinds.flatMap((kind) => kind.instants ?? []),
       spaces,
+      observer: options.observer,
     },
   );
   return { calls, spaces, kinds, watches: new WatchEvents(elf, debug, output), output, sink, counting };

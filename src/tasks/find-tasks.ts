@@ -1,5 +1,6 @@
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
+import type { DebugInfo } from '../dwarf/index.js';
 import type { FutureSet, FutureType } from '../futures/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
 import type { Region } from './memory-image.js';
@@ -14,6 +15,8 @@ export interface FoundRoot {
 
 /** The data that a runtime plugin, or the search, can use. */
 export interface TaskContext {
+  /** The program's debug info: with `rsptrace/values` a runtime reads the executor's own statics by it. */
+  readonly debug: DebugInfo;
   readonly futures: FutureSet;
   readonly memory: MemoryReader;
   /** Memory that may hold tasks: writable segments of the program, its heap. */

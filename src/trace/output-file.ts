@@ -45,7 +45,8 @@ export class OutputFile {
   readonly #options: OutputOptions;
   #file: OpenedFile;
   /** Memory for a record that is written in place, see {@link reserve}, and a view of the same. */
-  readonly buffer = Buffer.allocUnsafe(CAPACITY);
+  readonly #text = Buffer.allocUnsafe(CAPACITY);
+  readonly buffer: Uint8Array<ArrayBuffer> = this.#text;
   readonly view = new DataView(this.buffer.buffer, this.buffer.byteOffset, CAPACITY);
   /** Where each record in the buffer ends: what is kept when the disk fills up in the middle of a write. */
   readonly #ends: number[] = [];
@@ -104,7 +105,7 @@ export class OutputFile {
       const bytes = Buffer.from(text);
       this.record(bytes, bytes.length);
     } else if (this.#makeRoom(worst)) {
-      this.#ended(this.#length + this.buffer.write(text, this.#length));
+      this.#ended(this.#length + this.#text.write(text, this.#length));
     }
   }
 

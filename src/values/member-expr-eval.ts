@@ -36,6 +36,8 @@ export interface ExpressionScope {
   readonly memory: MemoryReader;
   /** Finds locals and parameters; without it there are statics only. */
   readonly frame?: FrameAccess;
+  /** Names that come before all others: a function's arguments at its entry. */
+  readonly own?: (name: string) => Operand | undefined;
 }
 
 /**
@@ -106,7 +108,9 @@ class Evaluator {
   }
 
   async #variable(path: string): Promise<Operand> {
-    const { frame, names, memory, shapes } = this.#scope;
+    const { frame, names, memory, shapes, own } = this.#scope;
+    const first = own?.(path);
+    if (first !== undefined) return first;
     if (frame !== undefined && !path.includes('::')) {
       const local = variablesAt(shapes.debug, frame.pc).find((v) => v.name === path);
       if (local !== undefined) {

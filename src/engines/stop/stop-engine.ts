@@ -315,6 +315,7 @@ export class StopEngine {
           replies.map((reply) => reply.value),
         );
 
+    if (!repeated) await tracer.standing?.(hit, this.#session.memory(hart));
     const points: Point[] = [];
     for (const address of reaction.watch) points.push(this.points.at(address) ?? (await this.points.of(address)));
     const third = this.#session.batch(hart);

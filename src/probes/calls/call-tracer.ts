@@ -1,6 +1,7 @@
 import type { Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
+import type { MemoryReader } from '../../base/memory-reader.js';
 import type { SpaceNumbers } from '../../facts/index.js';
 import type { AnyBegin, GuestNanos, TraceEvent, TraceSink } from '../../trace/index.js';
 import { Answers, type HitMemory } from '../reading.js';
@@ -114,7 +115,16 @@ export class EventOutput {
   }
 }
 
+/** Looks at every hit once its events are out. */
+export interface HitObserver {
+  /** A hit out of a record, which is read no more when this returns. */
+  recorded(at: Moment, memory: HitMemory): void;
+  /** A hit that stopped the target, which stands until the promise resolves. */
+  stopped(at: Moment, memory: MemoryReader): Promise<void>;
+}
+
 export interface CallTracerOptions {
+  readonly observer?: HitObserver | undefined;
   /** See {@link CallStacks}. */
   readonly stackBytes?: number | undefined;
   /** Functions that are called when a panic was caught. */
@@ -136,6 +146,7 @@ export class CallTracer implements Tracer {
   readonly #kinds: readonly CallKind[];
   readonly #stacks: CallStacks<TracedCall>;
   readonly #instants: readonly InstantKind[];
+  readonly #observer: HitObserver | undefined;
   /** Where panics are caught. */
   readonly #catches = new AddressMap<true>();
   #undigested: { readonly time: number; readonly tell: () => void }[] = [];
@@ -147,7 +158,7 @@ export class CallTracer implements Tracer {
     arch: Architecture,
     output: EventOutput,
     kinds: readonly CallKind[],
-    { stackBytes, catches = [], instants = [], spaces }: CallTracerOptions = {},
+    { stackBytes, catches = [], instants = [], spaces, observer }: CallTracerOptions = {},
   ) {
     for (const address of catches) this.#catches.set(address, true);
     this.#stacks = new CallStacks(stackBytes, spaces);
@@ -155,6 +166,7 @@ export class CallTracer implements Tracer {
     this.#output = output;
     this.#kinds = kinds;
     this.#instants = instants;
+    this.#observer = observer;
   }
 
   wants(hit: Hit): readonly MemoryRequest[] {
@@ -216,6 +228,12 @@ export class CallTracer implements Tracer {
     }
   }
 
+  standing(hit: Hit, memory: MemoryReader): Promise<void> | undefined {
+    if (!this.#observer) return undefined;
+    this.digest();
+    return this.#observer.stopped(hit, memory);
+  }
+
   /** An entry whose memory has been read. `stackPointer` is that of its return. */
   entered(at: Moment, returnAddress: Addr, stackPointer: number, memory: HitMemory): void {
     this.#output.moveTo(at.time);
@@ -229,6 +247,7 @@ export class CallTracer implements Tracer {
     }
     if (!begins) this.#tellLost(at.hart, this.#stacks.overwrite(at, stackPointer));
     for (const kind of this.#instants) kind.hit(at)?.();
+    this.#observer?.recorded(at, memory);
   }
 
   /** A return, to the moment's pc, whose memory has been read. */
@@ -237,6 +256,7 @@ export class CallTracer implements Tracer {
     const { ended, lost } = this.#stacks.leave(at, at.pc, stackPointer);
     for (const call of ended) call.payload.kind.returning(call, at, memory);
     this.#tellEnd(at.hart, ended, lost);
+    this.#observer?.recorded(at, memory);
   }
 
   /** The guest's time has passed without an event. */

@@ -11,24 +11,24 @@ import { watch } from './watch/index.js';
 export const kinds: readonly ProbeKind[] = [poll, fn, count, hist, watch, line];
 
 /**
- * Parses a probe: a kind, a colon, and what the kind reads.
+ * Parses a probe: a kind, a colon, and what the kind reads. `known`: the kinds that there are.
  * @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`, `WATCH_SIZE`
  */
-export function parseProbe(text: string): AnyProbe {
+export function parseProbe(text: string, known: readonly ProbeKind[] = kinds): AnyProbe {
   const excludes = /^\s*!/.test(text);
   const whole = text.replace(/^\s*!?\s*/, '').trimEnd();
   const [head = '', name, argument] = /^(\w+)(?:\(\s*([^)]*?)\s*\))?\s*:(?!:)/.exec(whole) ?? [];
-  const kind = kinds.find((each) => each.name === name);
-  if (!kind || (kind.isPlain && (excludes || argument !== undefined))) throw noProbe(text, whole);
+  const kind = known.find((each) => each.name === name);
+  if (!kind || (kind.isPlain && (excludes || argument !== undefined))) throw noProbe(text, whole, known);
   return kind.parse({ text, excludes, argument, rest: whole.slice(head.length).trim() });
 }
 
-function noProbe(text: string, whole: string): RsptraceError {
+function noProbe(text: string, whole: string, known: readonly ProbeKind[]): RsptraceError {
   const name = whole.replace(/^\w+(?:\([^)]*\))?:(?!:)/, '') || '**';
-  const ways = kinds.flatMap((kind) => (kind.purpose ? [`'${kind.name}:${name}' ${kind.purpose}`] : []));
+  const ways = known.flatMap((kind) => (kind.purpose ? [`'${kind.name}:${name}' ${kind.purpose}`] : []));
   return new RsptraceError(
     'PROBE_SYNTAX',
-    `'${text}' is not a probe: it must begin with ${kinds.map((kind) => kind.name).join(' or ')} and a colon`,
+    `'${text}' is not a probe: it must begin with ${known.map((kind) => kind.name).join(' or ')} and a colon`,
     { hint: `write --probe ${ways.join(', ')}` },
   );
 }
@@ -44,8 +44,8 @@ export interface AskedKind {
  * asked for too.
  * @throws RsptraceError `PROBE_SYNTAX` for probes that make no sense together
  */
-export function askedKinds(probes: readonly AnyProbe[]): readonly AskedKind[] {
-  const all = kinds.map((kind) => ({ kind, probes: probes.filter((probe) => probe.kind === kind.name) }));
+export function askedKinds(probes: readonly AnyProbe[], known: readonly ProbeKind[] = kinds): readonly AskedKind[] {
+  const all = known.map((kind) => ({ kind, probes: probes.filter((probe) => probe.kind === kind.name) }));
   for (const each of all) each.kind.check?.(each.probes);
   return all.filter((each) => each.probes.length > 0 || (each.kind.isDefault && probes.length === 0));
 }

@@ -20,7 +20,7 @@ const LARGEST_FILE = 128 * 1024 * 1024;
  * The whole of a file on the stub's machine; undefined if the stub reads no files or refuses this one. Throws
  * `RSP_PROTOCOL`.
  */
-export async function readRemoteFile(ask: Ask, path: string, packetSize: number): Promise<Buffer | undefined> {
+export async function readRemoteFile(ask: Ask, path: string, packetSize: number): Promise<Uint8Array | undefined> {
   const opened = await ask(packets.openFile(path));
   const file = opened.startsWith('F') ? hexNumber(opened.slice(1)) : undefined;
   if (file === undefined) return undefined;

@@ -322,7 +322,12 @@ export class Session implements AsyncDisposable {
     return this.#leaving;
   }
 
-  /** Removes every breakpoint. `again`: stubs refuse to remove what an earlier attempt has removed. */
+  /** Takes every breakpoint out; the target stands as before. */
+  clearBreakpoints(): Promise<void> {
+    return retry(this, (again) => this.#removeAll(again));
+  }
+
+  /** Takes every breakpoint out. `again`: stubs refuse to remove what an earlier try has removed. */
   async #removeAll(again: boolean): Promise<void> {
     const batch = this.batch(ANY_HART);
     const removed = this.breakpoints.map((one) => ({ address: hex(one.address), reply: batch.removeBreakpoint(one) }));

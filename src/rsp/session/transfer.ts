@@ -20,7 +20,8 @@ export async function readObject(
   annex: string,
   packetSize: number,
 ): Promise<string | undefined> {
-  return (await readObjectBytes(ask, object, annex, packetSize))?.toString('utf8');
+  const bytes = await readObjectBytes(ask, object, annex, packetSize);
+  return bytes && Buffer.from(bytes).toString('utf8');
 }
 
 /** The same as bytes. */
@@ -29,7 +30,7 @@ export async function readObjectBytes(
   object: string,
   annex: string,
   packetSize: number,
-): Promise<Buffer | undefined> {
+): Promise<Uint8Array | undefined> {
   const piece = Math.min(packetSize - 5, 64 * 1024);
   const deadline = new Deadline(`reading ${object} ${annex}`.trim(), ask.timeoutMs);
   let data = '';

@@ -71,7 +71,12 @@ t.test('the path may be given in part, and more than one probe may name a place'
   for (const file of ['work.rs', './src/work.rs', '/labkern/src/work.rs'])
     t.same(await addresses(path, `line:${file}:35`), [place], file);
   t.same(await addresses(path, 'line: work.rs : 35'), [place]);
-  const { plans } = enginePlan(await prepare(path, ['line:work.rs:35', 'line:src/work.rs:35'].map(parseProbe)));
+  const { plans } = enginePlan(
+    await prepare(
+      path,
+      ['line:work.rs:35', 'line:src/work.rs:35'].map((text) => parseProbe(text)),
+    ),
+  );
   t.match(plans, [{ address: place, name: 'work.rs:35 in labkern::work::deep7', needsStop: /inside a function/ }]);
   t.equal(plans.length, 1);
 });

@@ -122,7 +122,7 @@ t.test('probes are read, and what is not one is refused with a way out', async (
 
 t.test('what is asked for by kind', async (t) => {
   const asked = (...texts: string[]) => {
-    const kinds = askedKinds(texts.map(parseProbe));
+    const kinds = askedKinds(texts.map((text) => parseProbe(text)));
     const of = (name: string) => kinds.find(({ kind }) => kind.name === name)?.probes.map(({ text }) => text);
     return [of('poll'), of('fn')];
   };

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -14,8 +14,9 @@ import { watch } from './watchdog.js';
  */
 export interface Qemu extends Disposable {
   readonly socket: string;
-  readonly process: ChildProcess;
-  /** Resolves when it has ended, with the status that a shell would report. */
+  /** Sends it a signal. */
+  kill(signal: 'SIGTERM' | 'SIGKILL'): void;
+  /** Resolves when it has ended, with what a shell would say of it. */
   readonly ended: Promise<{ readonly status: number | null; readonly signal: string | null; readonly text: string }>;
   readonly running: boolean;
   /** The last lines that it has written to stderr. */
@@ -46,7 +47,7 @@ const socketPathMax = 107;
  */
 export async function startQemu(
   command: readonly string[],
-  onConsole: (text: Buffer) => void,
+  onConsole: (text: Uint8Array) => void,
   { outlives }: QemuOptions,
 ): Promise<Qemu> {
   const [program, ...args] = command;
@@ -129,7 +130,7 @@ export async function startQemu(
   });
   return {
     socket,
-    process: child,
+    kill: (signal) => void child.kill(signal),
     ended,
     get running() {
       return running;
@@ -154,7 +155,7 @@ class ConsolePipe {
   readonly #closed: Promise<void>;
   #open = true;
 
-  constructor(path: string, onText: (text: Buffer) => void) {
+  constructor(path: string, onText: (text: Uint8Array) => void) {
     execFileSync('mkfifo', [path]);
     const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     this.writeEnd = openSync(path, constants.O_WRONLY);

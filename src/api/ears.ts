@@ -1,0 +1,154 @@
+import type { Addr } from '../base/addr.js';
+import { AddressMap } from '../base/address-map.js';
+import { RsptraceError } from '../base/errors.js';
+import { type FutureType, findFutures } from '../futures/index.js';
+import {
+  type AnyProbe,
+  type Found,
+  type FunctionProbe,
+  type ProbedProgram,
+  type ProbeKind,
+  type ProbeSpec,
+  type ReadPlan,
+  resolveFunctions,
+  whiteList,
+} from '../probes/index.js';
+import type { FutureRef } from '../trace/index.js';
+import { type Capture, type CapturePlan, planCapture, rootOf, StopReader, withCaptures } from './captures.js';
+import type { Asked, Probe } from './probe.js';
+
+/** A probe at one address. */
+export interface Ear {
+  readonly asked: Asked;
+  /** Of a function: what is known of it. */
+  readonly fn: FunctionProbe | undefined;
+  /** Of a function, in the order of the captures: how each is read without a stop. */
+  readonly plans: readonly CapturePlan[];
+  /** Of a poll. */
+  readonly future: FutureType | undefined;
+}
+
+/** Which of a target's probes listens where, and what they want read there. */
+export class Ears {
+  readonly #asked: readonly Asked[];
+  #at = new AddressMap<Ear[]>();
+  /** By the kind's name. */
+  readonly #addresses = new Map<string, ReadonlySet<bigint>>();
+  #reader: StopReader | undefined;
+
+  constructor(asked: readonly Asked[]) {
+    this.#asked = asked;
+  }
+
+  /** Undefined for a program without debug info. */
+  get reader(): StopReader | undefined {
+    return this.#reader;
+  }
+
+  at(pc: Addr): readonly Ear[] {
+    return this.#at.get(pc) ?? [];
+  }
+
+  /** Whether a probe listens at an address. */
+  hears(probe: Probe, address: Addr): boolean {
+    return this.at(address).some(({ asked }) => asked.probe === probe);
+  }
+
+  /** The probes of polls that a Future is asked for by. */
+  polled(future: FutureRef): readonly Asked[] {
+    const specs = this.#asked.map(({ spec }) => spec).filter(isPoll);
+    const names = [future.future, future.instance];
+    if (whiteList(specs).hasExcluded(names)) return [];
+    return this.#asked.filter(({ spec }) => isPoll(spec) && !spec.excludes && names.some(spec.matches));
+  }
+
+  /** The probes of a place that is watched. */
+  watching(name: string): readonly Asked[] {
+    return this.#asked.filter(({ spec }) => spec.kind === 'watch' && 'name' in spec && spec.name === name);
+  }
+
+  /** The kind, with what the probes here want read. None is asked for where no probe is. */
+  hearing(kind: ProbeKind): ProbeKind {
+    return {
+      ...kind,
+      isDefault: false,
+      resolve: async (program, specs) => {
+        const found = await kind.resolve(program, specs);
+        await this.#learn(kind, program, found);
+        return found;
+      },
+      plans: (found, wishes) => kind.plans?.(found, wishes).map((plan) => this.#plan(kind, plan)) ?? [],
+    };
+  }
+
+  async #learn(kind: ProbeKind, program: ProbedProgram, found: Found): Promise<void> {
+    // The first kind of the list begins anew: a program that was loaded elsewhere is resolved once more.
+    if (this.#addresses.has(kind.name)) this.#at = new AddressMap();
+    if (this.#addresses.has(kind.name)) this.#addresses.clear();
+    this.#addresses.set(kind.name, new Set(found.addresses));
+    if (program.debug && this.#reader === undefined) this.#reader = new StopReader(program.debug);
+    const ours = this.#asked.filter(({ spec }) => spec.kind === kind.name);
+    const excluding = ours.map(({ spec }) => spec).filter((spec) => 'excludes' in spec && spec.excludes === true);
+    for (const asked of ours) {
+      if (excluding.includes(asked.spec)) continue;
+      const specs = [asked.spec, ...excluding];
+      if (kind.name === 'fn') this.#listenToCalls(program, asked, specs as readonly AnyProbe[] as readonly ProbeSpec[]);
+      else if (kind.name === 'poll') this.#listenToPolls(program, asked, found);
+      else
+        for (const address of (await kind.resolve(program, specs)).addresses) this.#add(address, { asked, ...nothing });
+    }
+  }
+
+  #listenToCalls({ elf, debug, arch }: ProbedProgram, asked: Asked, specs: readonly ProbeSpec[]): void {
+    const { probes } = resolveFunctions(elf, debug, arch, specs);
+    for (const capture of asked.captures) this.#verifyRoot(capture, probes);
+    for (const fn of probes) {
+      const plans = asked.captures.map((capture) => planCapture(capture, fn));
+      this.#add(fn.address, { asked, fn, plans, future: undefined });
+    }
+  }
+
+  /** @throws RsptraceError `EXPRESSION_NAME` for a name that no function has, nor the program */
+  #verifyRoot({ text, expression }: Capture, probes: readonly FunctionProbe[]): void {
+    const root = rootOf(expression);
+    const names = new Set(probes.flatMap((fn) => fn.arguments.map(({ name }) => name)));
+    if (root === undefined || names.has(root) || this.#reader?.hasStatic(root)) return;
+    throw new RsptraceError('EXPRESSION_NAME', `'${text}': no function that is probed has an argument ${root}`, {
+      hint: names.size > 0 ? `arguments: ${[...names].slice(0, 12).join(', ')}` : 'they have no arguments',
+    });
+  }
+
+  #listenToPolls({ debug }: ProbedProgram, asked: Asked, found: Found): void {
+    if (!debug || !isPoll(asked.spec)) return;
+    const places = new Set(found.addresses);
+    for (const future of findFutures(debug).all) {
+      if (![future.future, future.instance].some(asked.spec.matches)) continue;
+      for (const { address } of future.polls)
+        if (places.has(address)) this.#add(address, { asked, fn: undefined, plans: [], future });
+    }
+  }
+
+  #add(address: Addr, ear: Ear): void {
+    const known = this.#at.get(address);
+    if (!known) this.#at.set(address, [ear]);
+    // The linker folds functions that are alike into one address: one probe listens there once.
+    else if (!known.some(({ asked }) => asked === ear.asked)) known.push(ear);
+  }
+
+  #plan({ name }: ProbeKind, plan: ReadPlan): ReadPlan {
+    const ears = this.at(plan.address).filter(({ asked }) => asked.spec.kind === name);
+    if (ears.some(({ asked }) => asked.stop))
+      return { ...plan, needsStop: plan.needsStop ?? 'the probe asks for stops' };
+    if (name === 'poll' && ears.some(({ asked }) => asked.captures.length > 0))
+      return { ...plan, needsStop: plan.needsStop ?? 'what a Future holds is read at a stop' };
+    const isPolled = this.#addresses.get('poll')?.has(plan.address) ?? false;
+    const captures = ears.flatMap(({ plans }) => plans);
+    return withCaptures(plan, captures, isPolled);
+  }
+}
+
+const nothing = { fn: undefined, plans: [], future: undefined } as const;
+
+function isPoll(spec: AnyProbe): spec is ProbeSpec {
+  return spec.kind === 'poll';
+}

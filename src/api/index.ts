@@ -1,0 +1,19 @@
+export { endingSignals } from './ending-signals.js';
+export type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
+export { type LaunchOptions, launch } from './launch.js';
+export {
+  type BacktraceOptions,
+  type FoundTasks,
+  type HartBacktrace,
+  stacksAt,
+  type TaskOptions,
+  type TaskView,
+  tasksIn,
+  taskView,
+  type Understood,
+  understandFutures,
+} from './looks.js';
+export { type Machine, type MachineOptions, startMachine } from './machine.js';
+export type { Probe } from './probe.js';
+export type { Qemu } from './qemu.js';
+export { type AttachOptions, attach, type RunOptions, Target } from './target.js';

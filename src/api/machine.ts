@@ -1,0 +1,124 @@
+import { basename } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Architecture } from '../arch/index.js';
+import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
+import type { ElfFile } from '../elf/index.js';
+import { HiddenMemory, linuxStart, planHiddenMemory } from '../engines/index.js';
+import { choosesItsPlace, connect, ResetVector } from '../facts/index.js';
+import type { Session, WireRecorder } from '../rsp/index.js';
+import { type Qemu, startQemu } from './qemu.js';
+
+/** How long a QEMU whose stub has closed the connection may take to end, in milliseconds. */
+const lastWordsMs = 1000;
+
+export interface MachineOptions {
+  /** A command that begins with qemu-system-...; what makes it wait for us is added. */
+  readonly command: readonly string[];
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  readonly logger: Logger;
+  /** Only breakpoints will be used: no memory is hidden from the guest. */
+  readonly onlyStops: boolean;
+  readonly timeoutMs?: number;
+  readonly wire?: WireRecorder | undefined;
+  /** It runs on when we are killed. */
+  readonly outlives: boolean;
+  readonly onConsole: (text: Uint8Array) => void;
+}
+
+/** A machine of our own that stands at its reset vector. Disposing of it ends it. */
+export interface Machine extends AsyncDisposable {
+  readonly qemu: Qemu;
+  readonly session: Session;
+  readonly resetVector: ResetVector | undefined;
+  /** RAM that the guest is not told of, or why there is none. */
+  readonly hidden: HiddenMemory | Refusal;
+}
+
+/**
+ * Starts QEMU frozen and connects to it.
+ * @throws RsptraceError `RUN_*`, `ARCH_MISMATCH`, `KERNEL_MOVES`, `RSP_*`
+ */
+export async function startMachine(options: MachineOptions): Promise<Machine> {
+  const { command, elf, arch, logger, onlyStops, outlives, onConsole } = options;
+  const program = command[0] ?? '';
+  const commandLine = await linuxStart(command);
+  if (commandLine !== undefined && choosesItsPlace(elf, commandLine)) {
+    throw new RsptraceError(
+      'KERNEL_MOVES',
+      'this Linux chooses at random where it runs (KASLR), so none of its functions is where the ELF says',
+      { hint: 'add nokaslr to its command line: -append "... nokaslr"' },
+    );
+  }
+  verifyEmulator(program, arch.name);
+  const planned = onlyStops ? { refused: '--engine stop' } : await planHiddenMemory(command);
+  const plan = isRefusal(planned) ? undefined : planned;
+  const owned: (Disposable | undefined)[] = [plan];
+  const end = (): void => {
+    for (const each of owned.toReversed()) each?.[Symbol.dispose]();
+  };
+  try {
+    const qemu = await startQemu(plan?.command ?? command, onConsole, { outlives });
+    owned.push(qemu);
+    const session = await orDied(qemu, program, connectTo(qemu, options));
+    owned.push({ [Symbol.dispose]: () => session.close() });
+    const resetVector = await orDied(qemu, program, ResetVector.find(session, arch, logger));
+    const hidden = plan ? await orDied(qemu, program, HiddenMemory.reserve(session, plan)) : (planned as Refusal);
+    qemu.keepAtSignals();
+    const dispose = async (): Promise<void> => {
+      // In good order: it may run on.
+      await session[Symbol.asyncDispose]();
+      end();
+    };
+    return { qemu, session, resetVector, hidden, [Symbol.asyncDispose]: dispose };
+  } catch (error) {
+    end();
+    throw error;
+  }
+}
+
+/** QEMU says in its name what it emulates. Throws `ARCH_MISMATCH`. */
+function verifyEmulator(program: string, arch: string): void {
+  const emulated = /^qemu-system-(\w+)$/.exec(basename(program))?.[1];
+  if (emulated === undefined || emulated === arch) return;
+  throw new RsptraceError('ARCH_MISMATCH', `the ELF is for ${arch}, ${basename(program)} emulates ${emulated}`, {
+    hint: `start qemu-system-${arch}, or give the ELF that runs there`,
+  });
+}
+
+/** What is asked of QEMU before the guest runs; where that fails since QEMU has ended, its end is told. Throws `RUN_EXITED`. */
+async function orDied<T>(qemu: Qemu, program: string, asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    const isLink = error instanceof RsptraceError && /^RSP_(CLOSED|CONNECT|TIMEOUT|PROTOCOL)$/.test(error.code);
+    const end = isLink ? await Promise.race([qemu.ended, delay(lastWordsMs)]) : undefined;
+    if (end === undefined) throw error;
+    throw exited(qemu, program, end.text);
+  }
+}
+
+function exited({ lastLines }: Qemu, program: string, how: string): RsptraceError {
+  const last = lastLines.filter((line) => line !== '').join(' | ');
+  return new RsptraceError('RUN_EXITED', `${program} ended (${how}) before the guest was started`, {
+    hint: last === '' ? 'it has said nothing on stderr' : `its last lines: ${last}`,
+  });
+}
+
+/** The stub needs a moment to listen; a QEMU that ends first has said why on stderr. */
+async function connectTo(qemu: Qemu, { command, logger, timeoutMs, wire }: MachineOptions): Promise<Session> {
+  const early = qemu.ended.then(({ text }) => {
+    throw exited(qemu, command[0] ?? '', text);
+  });
+  const session = connect(`unix:${qemu.socket}`, {
+    logger,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    waitMs: 10_000,
+    recordWire: wire,
+  });
+  session.catch(() => {});
+  early.catch(() => {});
+  return Promise.race([session, early]);
+}

@@ -1,0 +1,261 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Architecture } from '../arch/index.js';
+import { RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import { DebugInfo } from '../dwarf/index.js';
+import { ElfFile } from '../elf/index.js';
+import { type EngineName, engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
+import { architectureFor, connect, loadedElf, type ResetVector, verifyArchitecture } from '../facts/index.js';
+import { kinds, type ProbeKind, parseProbe } from '../probes/index.js';
+import { enginePlan, functionNamed, loadedProgram, type Recording, record, understand } from '../recorder/index.js';
+import type { Session } from '../rsp/index.js';
+import type { Runtime } from '../tasks/index.js';
+import { type Format, openTrace, type ProbeFact, type TraceSink, tee } from '../trace/index.js';
+import type { PlainValue } from '../values/index.js';
+import { Ears } from './ears.js';
+import type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
+import {
+  type BacktraceOptions,
+  type FoundTasks,
+  type HartBacktrace,
+  stacksAt,
+  type TaskOptions,
+  tasksIn,
+  taskView,
+  understandFutures,
+} from './looks.js';
+import { type Asked, askedProbe, type Probe } from './probe.js';
+import { Teller } from './teller.js';
+
+/** What of one's own a target knows besides what there is. */
+export interface Plugins {
+  readonly kinds?: readonly ProbeKind[];
+  readonly formats?: readonly Format[];
+  readonly runtimes?: readonly Runtime[];
+}
+
+export interface AttachOptions extends Plugins {
+  /** `auto` (the default): without stops where that can be done. */
+  readonly engine?: EngineName;
+  readonly logger?: Logger;
+  /** How long the stub may take to answer, in milliseconds. */
+  readonly timeoutMs?: number;
+  /** Where trampolines may lie. */
+  readonly scratch?: ScratchSources;
+}
+
+export interface RunOptions {
+  /** At most so long, by the host's clock: milliseconds, or `'500ms'`, `'10s'`, `'2m'`, `'1h'`. */
+  readonly duration?: number | string;
+  /** Until the program comes to this function: a symbol, or a path with `*`. */
+  readonly until?: string;
+  /** Until so many events were recorded. */
+  readonly maxEvents?: number;
+  readonly signal?: AbortSignal;
+  /** Write a trace file too, in the format that its extension names. */
+  readonly trace?: string;
+  /** Receives every event. */
+  readonly sink?: TraceSink;
+}
+
+/** What only a machine that we started has. */
+export interface OwnMachine {
+  readonly resetVector: ResetVector | undefined;
+  readonly nanosPerInstruction: number | undefined;
+  /** Resolves when it has ended and all of its console was handed on. */
+  readonly ended: Promise<unknown>;
+}
+
+/** How long a machine whose guest has ended may take to end, in milliseconds. */
+const lastWordsMs = 3000;
+
+/** A function's result: what it returned. A poll's: how it ended. */
+type CallOptions = ProbeOptions<CallHit, PlainValue>;
+type PollOptions = ProbeOptions<PollHit, PollReturn>;
+
+/**
+ * A program at a stub, which stands but for the time of a run. Disposing of it takes everything out and lets it run
+ * on. One that was launched is ended.
+ */
+export class Target implements AsyncDisposable {
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  readonly session: Session;
+  readonly #options: AttachOptions;
+  readonly #own: OwnMachine | undefined;
+  readonly #asked: Asked[] = [];
+  readonly #dispose: () => Promise<void>;
+  #isRunning = false;
+
+  /** Made by {@link attach} and `launch`. */
+  constructor(
+    session: Session,
+    elf: ElfFile,
+    options: AttachOptions,
+    dispose: () => Promise<void>,
+    own: OwnMachine | undefined,
+  ) {
+    this.session = session;
+    this.elf = elf;
+    this.arch = architectureFor(elf);
+    this.#options = options;
+    this.#dispose = dispose;
+    this.#own = own;
+  }
+
+  /**
+   * Adds a probe, for the runs from now on: `fn:GLOB`, `poll:GLOB`, `watch:PLACE`, `line:FILE:LINE`, or a kind of
+   * one's own. What it names is looked up when the run begins.
+   * @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`
+   */
+  probe(text: `fn:${string}`, handler?: Handler<CallHit>): Probe;
+  probe(text: `fn:${string}`, options: CallOptions, handler?: Handler<CallHit>): Probe;
+  probe(text: `poll:${string}`, handler?: Handler<PollHit>): Probe;
+  probe(text: `poll:${string}`, options: PollOptions, handler?: Handler<PollHit>): Probe;
+  probe(text: string, handler?: Handler<AnyHit>): Probe;
+  probe(text: string, options: ProbeOptions<AnyHit, unknown>, handler?: Handler<AnyHit>): Probe;
+  probe(text: string, ...rest: readonly unknown[]): Probe {
+    const [first, second] = rest;
+    const isShort = first === undefined || typeof first === 'function';
+    const options = (isShort ? {} : first) as ProbeOptions<AnyHit, unknown>;
+    const handler = (isShort ? first : second) as Handler<AnyHit> | undefined;
+    const asked = askedProbe(parseProbe(text, this.#kinds), options, handler);
+    this.#asked.push(asked);
+    return asked.probe;
+  }
+
+  /**
+   * Lets the target run with its probes until it ends or the options say stop; then it stands.
+   * What a handler throws ends the run, and is thrown on.
+   * @returns how it went; `error` tells of a wire that broke
+   * @throws RsptraceError `PROBE_*`, `EXPRESSION_*`, `UNTIL_NO_FUNCTION`, `TRACE_*`, and what `record` throws
+   */
+  async run(options: RunOptions = {}): Promise<Recording> {
+    if (this.#isRunning) throw busy();
+    this.#isRunning = true;
+    const stopper = new AbortController();
+    let failed: { readonly thrown: unknown } | undefined;
+    const ears = new Ears(this.#asked);
+    const teller = new Teller(ears, (thrown) => {
+      failed ??= { thrown };
+      stopper.abort();
+    });
+    try {
+      const recording = await this.#record(options, ears, teller, stopper.signal);
+      // What the guest wrote last is still on its way.
+      if (recording.end === 'guest-ended' && this.#own)
+        await Promise.race([this.#own.ended, delay(lastWordsMs, undefined, { ref: false })]);
+      await teller.done();
+      this.#learn(ears, recording.engines);
+      if (failed) throw failed.thrown;
+      return recording;
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  async #record(options: RunOptions, ears: Ears, teller: Teller, own: AbortSignal): Promise<Recording> {
+    const { logger = silent, engine, scratch } = this.#options;
+    const { until, duration, maxEvents, signal, trace, sink } = options;
+    const { resetVector, nanosPerInstruction } = this.#own ?? {};
+    const durationMs = duration === undefined ? undefined : milliseconds(duration);
+    const known = this.#kinds.map((kind) => ears.hearing(kind));
+    const specs = this.#asked.map(({ spec }) => spec);
+    const address = until === undefined ? undefined : functionNamed(this.elf, until);
+    const program = await understand(this.elf, specs, known, logger);
+    const plan = enginePlan(await loadedProgram(program, this.session, logger), { wanted: engine });
+    this.#learn(ears, engineChoices(plan, planEngines(plan).refused));
+    const file = trace === undefined ? [] : [openTrace(trace, { formats: this.#options.formats })];
+    return await record({
+      ...{ session: this.session, program, logger, observer: teller, stays: true },
+      ...(this.#own ? { resetVector, nanosPerInstruction } : {}),
+      sink: tee([...file, ...(sink ? [sink] : []), teller]),
+      signal: signal ? AbortSignal.any([signal, own]) : own,
+      ...(engine === undefined ? {} : { engine }),
+      ...(scratch === undefined ? {} : { scratch }),
+      ...(address === undefined ? {} : { until: address }),
+      ...(durationMs === undefined ? {} : { durationMs }),
+      ...(maxEvents === undefined ? {} : { maxEvents }),
+    });
+  }
+
+  /**
+   * Every task and what it awaits, the target standing.
+   * @throws RsptraceError `PROGRAM_NOT_SEEN`, `DWARF_MISSING`
+   */
+  async tasks(options: TaskOptions = {}): Promise<FoundTasks> {
+    if (this.#isRunning) throw busy();
+    const { logger = silent, runtimes = [] } = this.#options;
+    const program = understandFutures(await loadedElf(this.session, this.elf), logger);
+    const view = await taskView(this.session, program, { arch: this.arch, logger });
+    return tasksIn(program, view, { ...options, runtimes: [...(options.runtimes ?? []), ...runtimes] });
+  }
+
+  /** Every hart's stack, the target standing. */
+  async backtraces(options: BacktraceOptions = {}): Promise<readonly HartBacktrace[]> {
+    if (this.#isRunning) throw busy();
+    const { logger = silent } = this.#options;
+    const elf = await loadedElf(this.session, this.elf);
+    const debug = elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
+    return (await stacksAt(this.session, { elf, arch: this.arch, debug, logger }, options)).harts;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#dispose();
+  }
+
+  get #kinds(): readonly ProbeKind[] {
+    return [...kinds, ...(this.#options.kinds ?? [])];
+  }
+
+  #learn(ears: Ears, facts: readonly ProbeFact[]): void {
+    for (const { probe } of this.#asked) probe.places = facts.filter(({ address }) => ears.hears(probe, address));
+  }
+}
+
+/**
+ * Connects to a stub, whose target stands from then on.
+ * @param remote `:1234`, `host:1234`, `unix:/path`
+ * @param program the ELF that runs there
+ * @throws RsptraceError `RSP_*`, `ELF_*`, `ARCH_*`
+ */
+export async function attach(remote: string, program: string, options: AttachOptions = {}): Promise<Target> {
+  const { logger = silent, timeoutMs } = options;
+  const elf = await ElfFile.open(program, { logger });
+  const arch = architectureFor(elf);
+  await arch.prepare();
+  const timeout = timeoutMs === undefined ? {} : { timeoutMs };
+  const session = await connect(remote, { logger, expectedArchitecture: arch.name, ...timeout });
+  try {
+    verifyArchitecture(session, arch);
+    return new Target(session, elf, options, () => leave(session), undefined);
+  } catch (error) {
+    await leave(session);
+    throw error;
+  }
+}
+
+/** A guest that was never started stands again; any other runs on. */
+export async function leave(session: Session): Promise<void> {
+  try {
+    if (session.state.kind === 'idle' && !(await (await session.stub()).neverRan())) await session.detach();
+  } finally {
+    session.close();
+  }
+}
+
+function busy(): RsptraceError {
+  return new RsptraceError('USAGE', 'the target runs: it can be looked at when its run has ended', {
+    hint: 'await target.run(...) first',
+  });
+}
+
+function milliseconds(duration: number | string): number {
+  const [, digits = '', unit = ''] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(String(duration).trim()) ?? [];
+  const scale = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit] ?? 1;
+  const ms = typeof duration === 'number' ? duration : Number(digits || Number.NaN) * scale;
+  if (ms > 0 && ms < 2 ** 31) return ms;
+  throw new RsptraceError('USAGE', `'${duration}' is not a length of time`, {
+    hint: "write '500ms', '10s', '2m', or a number of milliseconds, at most 24 days",
+  });
+}

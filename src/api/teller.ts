@@ -1,0 +1,275 @@
+import type { MemoryReader } from '../base/memory-reader.js';
+import { bytesIn, type HitMemory, type HitObserver, holds, type Moment } from '../probes/index.js';
+import type {
+  AnyBegin,
+  AnyEnd,
+  CallBegin,
+  DerivedPoll,
+  FutureRef,
+  PlaceHit,
+  PollBegin,
+  PollEnd,
+  TraceEvent,
+  TraceSink,
+  WatchHit,
+} from '../trace/index.js';
+import {
+  type MemberExpr,
+  ObjectPlace,
+  type Operand,
+  type PlainValue,
+  plainValue,
+  Unavailable,
+  valueOfBytes,
+} from '../values/index.js';
+import { argumentsAt, type Capture, placeIn, recordedValue } from './captures.js';
+import type { Ear, Ears } from './ears.js';
+import type { AnyHit, CallHit, PollHit, PollReturn } from './hits.js';
+import type { Asked } from './probe.js';
+
+/** Where a hit's values are read: at a stop, or in a record. */
+type Source = { readonly at: Moment } & (
+  | { readonly memory: MemoryReader; readonly record?: never }
+  | { readonly record: HitMemory; readonly memory?: never }
+);
+
+/** A call or poll that a probe was told of. */
+interface Open {
+  readonly ear: Ear;
+  readonly hit: AnyHit;
+}
+
+/**
+ * Tells the probes of a target of their hits. Events come first, into this sink. Then, as an observer, it is given what
+ * was read at the hit.
+ */
+export class Teller implements TraceSink, HitObserver {
+  readonly #ears: Ears;
+  readonly #fail: (thrown: unknown) => void;
+  #fresh: TraceEvent[] = [];
+  readonly #open = new Map<AnyBegin, readonly Open[]>();
+  /** What handlers of hits in records still do. */
+  readonly #pending = new Set<Promise<unknown>>();
+
+  /** `fail` is told what a handler throws. */
+  constructor(ears: Ears, fail: (thrown: unknown) => void) {
+    this.#ears = ears;
+    this.#fail = fail;
+  }
+
+  begin(): void {}
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(): void {}
+
+  event(event: TraceEvent): void {
+    if (event.type === 'watch') this.#watch(event);
+    else if (event.type === 'poll-lost' || event.type === 'call-lost') this.#lost(event);
+    else if (event.type !== 'state' && event.type !== 'gap' && event.type !== 'reset') this.#fresh.push(event);
+  }
+
+  recorded(at: Moment, record: HitMemory): void {
+    for (const event of this.#taken()) this.#keep(this.#tell(event, { at, record }));
+  }
+
+  async stopped(at: Moment, memory: MemoryReader): Promise<void> {
+    try {
+      for (const event of this.#taken()) await this.#tell(event, { at, memory });
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+  }
+
+  /** Resolves when all handlers are done. */
+  async done(): Promise<void> {
+    while (this.#pending.size > 0) await Promise.all(this.#pending);
+  }
+
+  #taken(): readonly TraceEvent[] {
+    const taken = this.#fresh;
+    if (taken.length > 0) this.#fresh = [];
+    return taken;
+  }
+
+  #keep(told: Promise<void>): void {
+    const kept: Promise<void> = told.catch(this.#fail).finally(() => this.#pending.delete(kept));
+    this.#pending.add(kept);
+  }
+
+  // Without an await before the handler is called: a record is not there any more after the first.
+  #tell(event: TraceEvent, source: Source): Promise<void> {
+    switch (event.type) {
+      case 'call-begin':
+        return this.#begins(event, 'fn', source);
+      case 'poll-begin':
+        return this.#begins(event, 'poll', source);
+      case 'call-end':
+      case 'poll-end':
+        return this.#ends(event, source);
+      case 'derived-poll':
+        return this.#derived(event);
+      case 'place':
+        return this.#place(event, source);
+      default:
+        return Promise.resolve();
+    }
+  }
+
+  async #begins(event: CallBegin | PollBegin, kind: string, source: Source): Promise<void> {
+    const { at } = source;
+    const ears = this.#ears.at(at.pc).filter(({ asked }) => asked.spec.kind === kind);
+    const opened: Open[] = [];
+    // The end may be told before the handlers of records are done.
+    if (ears.length > 0) this.#open.set(event, opened);
+    for (const ear of ears) {
+      if (ear.fn?.when && !holds(ear.fn.when, at.registers)) continue;
+      const hit = source.record
+        ? hitOf(event, recordedValues(ear, at, source.record), undefined)
+        : hitOf(event, await this.#values(ear, event, at, source.memory), source.memory);
+      opened.push({ ear, hit });
+      const told = tellHit(ear.asked, hit);
+      if (!source.record) await told;
+      else if (told instanceof Promise) this.#keep(told);
+    }
+  }
+
+  async #values(ear: Ear, event: TraceEvent, at: Moment, memory: MemoryReader): Promise<Record<string, PlainValue>> {
+    const values: Record<string, PlainValue> = {};
+    const reader = this.#ears.reader;
+    for (const [index, capture] of ear.asked.captures.entries()) {
+      if (reader === undefined) {
+        values[capture.text] = withoutTypes(ear, index, at);
+      } else if (ear.fn) {
+        values[capture.text] = await reader.value(capture, memory, argumentsAt(ear.fn, at.registers));
+      } else if (event.type === 'poll-begin' && ear.future) {
+        const self: Operand = { shape: reader.shape(ear.future.typeOffset), place: ObjectPlace.memory(event.address) };
+        values[capture.text] = await reader.value(ofFuture(capture), memory, (name) =>
+          name === 'self' ? self : undefined,
+        );
+      }
+    }
+    return values;
+  }
+
+  async #ends(event: Extract<TraceEvent, { type: 'call-end' | 'poll-end' }>, source: Source): Promise<void> {
+    const opened = event.begin && this.#open.get(event.begin);
+    if (!event.begin || !opened) return;
+    this.#open.delete(event.begin);
+    for (const { ear, hit } of opened) {
+      const { probe, onReturn } = ear.asked;
+      probe.returns++;
+      if (!onReturn) continue;
+      const found = event.type === 'poll-end' ? pollReturn(event) : this.#result(ear, source);
+      const result = found instanceof Promise ? await found : found;
+      const told = onReturn(hit, result, event.time - event.began);
+      if (!source.record) await told;
+      else if (told instanceof Promise) this.#keep(told);
+    }
+  }
+
+  /** Of a record without an await. */
+  #result({ fn }: Ear, { at, memory }: Source): PlainValue | Promise<PlainValue> {
+    const place = fn?.result;
+    if (!place) return {};
+    const { shape, where } = place;
+    if (where.kind === 'unavailable') return new Unavailable('it is not in registers');
+    const reader = this.#ears.reader;
+    if (memory && reader) return reader.read({ shape, place: placeIn(where, shape.size ?? 0, at.registers) }, memory);
+    if (where.kind === 'pointer') return new Unavailable('it lies in memory: probe with { stop: true }');
+    const bytes = shape.size ? bytesIn(where, shape.size, at.registers) : new Uint8Array(0);
+    return bytes ? plainValue(valueOfBytes(shape, bytes)) : new Unavailable('it is not in registers');
+  }
+
+  async #derived(event: DerivedPoll): Promise<void> {
+    for (const asked of this.#ears.polled(event.future)) {
+      const why = new Unavailable('the compiler inlined this poll');
+      const values = Object.fromEntries(asked.captures.map(({ text }) => [text, why]));
+      const { time, hart, future, root: task } = event;
+      const hit: PollHit = { time, hart, values, memory: undefined, event, future, task, ...derivedPoll(event) };
+      await tellHit(asked, hit);
+    }
+  }
+
+  async #place(event: PlaceHit, source: Source): Promise<void> {
+    for (const { asked } of this.#ears.at(source.at.pc)) {
+      if (asked.spec.kind !== event.place.category) continue;
+      const why = new Unavailable('only functions and polls have captures');
+      const values = Object.fromEntries(asked.captures.map(({ text }) => [text, why]));
+      const { time, hart, place } = event;
+      await tellHit(asked, { time, hart, values, memory: source.memory, event, place });
+    }
+  }
+
+  #watch(event: WatchHit): void {
+    for (const asked of this.#ears.watching(event.watch.name)) {
+      const { time, hart } = event;
+      const told = tellHit(asked, { time, hart, values: {}, memory: undefined, event, access: event });
+      if (told instanceof Promise) this.#keep(told);
+    }
+  }
+
+  #lost(event: AnyEnd): void {
+    const opened = event.begin && this.#open.get(event.begin);
+    if (!event.begin || !opened) return;
+    this.#open.delete(event.begin);
+    for (const { ear } of opened) ear.asked.probe.lost++;
+  }
+}
+
+function tellHit({ probe, handler }: Asked, hit: AnyHit): unknown {
+  probe.hits++;
+  return handler?.(hit);
+}
+
+function hitOf(
+  event: CallBegin | PollBegin,
+  values: Record<string, PlainValue>,
+  memory: MemoryReader | undefined,
+): CallHit | PollHit {
+  const { time, hart } = event;
+  if (event.type === 'call-begin') return { time, hart, values, memory, event, function: event.function };
+  const { future, state, root: task } = event;
+  return { time, hart, values, memory, event, future, state, task, chain: chainTo(event), derived: false };
+}
+
+/** The Futures of one task whose polls are open around this one, and this one. */
+function chainTo(event: PollBegin): readonly FutureRef[] {
+  const chain: FutureRef[] = [];
+  for (let at: AnyBegin | undefined = event; at; at = at.around)
+    if (at.type === 'poll-begin' && at.root === event.root) chain.unshift(at.future);
+  return chain;
+}
+
+function derivedPoll({ root, future, state }: DerivedPoll): Pick<PollHit, 'state' | 'chain' | 'derived'> {
+  return { state, chain: root.future === future ? [future] : [root.future, future], derived: true };
+}
+
+function pollReturn({ result, state, chain }: PollEnd): PollReturn {
+  return { result, state, chain };
+}
+
+function recordedValues({ asked, plans, fn }: Ear, at: Moment, record: HitMemory): Record<string, PlainValue> {
+  const why = 'what a Future holds is read at a stop';
+  const value = (index: number): PlainValue => recordedValue((fn && plans[index]) ?? why, at.registers, record);
+  return Object.fromEntries(asked.captures.map(({ text }, index) => [text, value(index)]));
+}
+
+const noMemory: HitMemory = { at: () => undefined };
+
+function withoutTypes({ plans }: Ear, index: number, at: Moment): PlainValue {
+  return recordedValue(plans[index] ?? 'there is no debug info', at.registers, noMemory);
+}
+
+/** At a poll a plain name is a member of the Future. */
+function ofFuture({ text, expression }: Capture): Capture {
+  return { text, expression: rooted(expression) };
+}
+
+function rooted(e: MemberExpr): MemberExpr {
+  if (e.kind === 'member' || e.kind === 'deref' || e.kind === 'index') return { ...e, of: rooted(e.of) };
+  if (e.kind !== 'path' || e.path === 'self' || e.path.includes('::')) return e;
+  return { kind: 'member', of: { kind: 'path', path: 'self' }, name: e.path };
+}

@@ -1,0 +1,147 @@
+// The library's face on a guest: what probes are told, against the guest's own counters and the source of the function probed.
+import t, { type Test } from 'tap';
+import { type AttachOptions, attach, launch, type PollHit, type Target } from '../../src/index.js';
+import { Unavailable } from '../../src/values/index.js';
+import { elfPath, guest, type Lab, parseLab, qemuArgv } from '../qemu/guests/guests.js';
+
+const longest = '120s';
+
+interface Machine {
+  readonly target: Target;
+  lab(): Lab;
+}
+
+async function machine(t: Test, name: string, options: AttachOptions = {}): Promise<Machine> {
+  const texts: Uint8Array[] = [];
+  const onConsole = (text: Uint8Array): void => void texts.push(Uint8Array.from(text));
+  const target = await launch({ ...options, elf: elfPath(name), command: qemuArgv(name), onConsole });
+  t.teardown(() => target[Symbol.asyncDispose]());
+  return { target, lab: () => parseLab(Buffer.concat(texts).toString('latin1')) };
+}
+
+for (const engine of ['auto', 'stop'] as const) {
+  t.test(`arguments, results and tasks, engine ${engine}`, async (t) => {
+    const { target, lab } = await machine(t, 'rv-o2', { engine });
+    let wrong = 0;
+    let durations = 0;
+    const results: unknown[] = [];
+    const deep = target.probe(
+      'fn:deep0',
+      {
+        capture: ['x', 'y'],
+        onReturn(_, result, duration) {
+          results.push(result);
+          durations += duration;
+        },
+      },
+      // leaf_io calls it so: deep0(k * 3, k).
+      ({ values: { x, y } }) => {
+        if (typeof x !== 'bigint' || typeof y !== 'bigint' || x !== 3n * y) wrong++;
+      },
+    );
+    const polls = new Map<number, number>();
+    const task = target.probe('fn:labkern::exec::poll_task', { capture: ['t.id'] }, ({ values }) => {
+      const id = Number(values['t.id']);
+      polls.set(id, (polls.get(id) ?? 0) + 1);
+    });
+    const recording = await target.run({ duration: longest });
+    t.equal(recording.end, 'guest-ended', String(recording.error));
+    const { stats, checksum, tasks, exec } = lab();
+    t.equal(checksum, guest('rv-o2').checksum, 'the guest computes what it computes untraced');
+    const engines = engine === 'auto' ? 'target' : 'stop';
+    t.equal(deep.engine, engines);
+    t.equal(task.engine, engines, 'members behind an Arc need no stop');
+    t.equal(deep.reason, engine === 'auto' ? undefined : '--engine stop');
+    t.equal(deep.hits, stats.get('deep_calls')?.calls);
+    t.equal(deep.returns, deep.hits);
+    t.equal(wrong, 0, 'every call has the arguments that its caller gives');
+    t.ok(results.length === deep.hits && results.every((result) => typeof result === 'bigint'));
+    t.ok(durations > 0);
+    t.equal(task.hits, stats.get('poll_task')?.calls);
+    t.equal(polls.size, exec?.spawned);
+    // One that was woken during its last poll is taken from the queue once more.
+    for (const { id, polls: own } of tasks) t.ok([own, own + 1].includes(polls.get(id) ?? 0), `task ${id}`);
+  });
+}
+
+t.test('polls: the Future, its task, the await chain, what it holds', async (t) => {
+  const { target, lab } = await machine(t, 'rv-o0');
+  const ids = new Set<unknown>();
+  const chain = target.probe(
+    'poll:labkern::work::chain_task',
+    { capture: ['id'] },
+    (hit) => void ids.add(hit.values.id),
+  );
+  const waits = new Map<string, number>();
+  let first: PollHit | undefined;
+  const leaf = target.probe('poll:labkern::work::leaf_io', {
+    onReturn(hit, { result, chain: awaits }) {
+      first ??= hit;
+      const told = `${result} ${awaits.map(({ typeName }) => typeName)}`;
+      waits.set(told, (waits.get(told) ?? 0) + 1);
+    },
+  });
+  t.equal((await target.run({ duration: longest })).end, 'guest-ended');
+  const { stats, cfg } = lab();
+  const { calls = 0, polls = 0 } = stats.get('leaf_io') ?? {};
+  t.equal(leaf.hits, polls);
+  t.equal(waits.get('ready '), calls);
+  t.equal(waits.get('pending labkern::futs::YieldN'), polls - calls);
+  t.match(first?.future, { future: 'labkern::work::leaf_io', file: '/labkern/src/work.rs', line: 39 });
+  t.equal(first?.chain.at(-1), first?.future);
+  t.equal(first?.chain[0], first?.task.future, 'the chain begins with the task');
+  t.equal(chain.hits, stats.get('chain_task')?.polls);
+  t.equal(chain.engine, 'stop');
+  t.match(chain.reason, /read at a stop/);
+  t.same([...ids].sort(), [...Array(cfg?.tasks ?? 3).keys()].slice(0, 3).map(BigInt), 'what its argument id was');
+});
+
+t.test('memory at a stop, and a target that stands between runs', async (t) => {
+  const { target, lab } = await machine(t, 'rv-o2', { engine: 'stop' });
+  const polls = target.elf.symbols;
+  const spawned = [...polls].find(({ name }) => /exec.*SPAWNED/.test(name))?.address;
+  if (spawned === undefined) throw new Error('the guest has no SPAWNED');
+  const seen: number[] = [];
+  const probe = target.probe('fn:labkern::exec::poll_task', { capture: ['labkern::exec::SPAWNED'] }, async (hit) => {
+    const bytes = await hit.memory?.read(spawned, 8);
+    seen.push(bytes?.[0] ?? -1);
+    t.equal(hit.values['labkern::exec::SPAWNED'], BigInt(seen.at(-1) ?? -1));
+  });
+  t.match(await target.run({ until: 'labkern::exec::run', duration: longest }), { end: 'until', events: 0 });
+  const { tasks } = await target.tasks();
+  const [hart] = await target.backtraces();
+  t.equal(hart?.stack.end.complete, true, 'the stack is known to its end');
+  t.match(await target.run({ maxEvents: 20, duration: longest }), { end: 'max-events' });
+  t.ok(probe.hits >= 10 && probe.hits <= 20, `${probe.hits} hits`);
+  t.match(await target.run({ duration: longest }), { end: 'guest-ended' });
+  t.equal(tasks.length, lab().exec?.spawned, 'all were spawned, none had run');
+  t.ok(seen.every((count) => count === lab().exec?.spawned));
+  t.equal(lab().checksum, guest('rv-o2').checksum);
+});
+
+t.test('what cannot be had is told', async (t) => {
+  const { target } = await machine(t, 'rv-o2');
+  t.throws(() => target.probe('fin:main'), { code: 'PROBE_SYNTAX' });
+  t.throws(() => target.probe('fn:deep0', { capture: ['x.'] }), { code: 'EXPRESSION_SYNTAX' });
+  await t.rejects(target.run({ duration: 'soon' }), { code: 'USAGE' });
+  const values: unknown[] = [];
+  const probe = target.probe('fn:deep0', { capture: ['x.field'] }, (hit) => {
+    values.push(hit.values['x.field']);
+    throw new Error('enough');
+  });
+  await t.rejects(target.run({ duration: longest }), { message: 'enough' }, 'what a handler throws ends the run');
+  t.ok(values[0] instanceof Unavailable, 'a value that cannot be read says why');
+  t.match(String(values[0]), /field/);
+  t.equal(probe.engine, 'stop');
+  target.probe('fn:deep0', { capture: ['nothing.id'] });
+  await t.rejects(target.run(), { code: 'EXPRESSION_NAME', hint: 'arguments: x, y' });
+});
+
+t.test('attach leaves a guest that never ran as it was, and a signal ends a run', async (t) => {
+  const { target } = await machine(t, 'rv-o2', { engine: 'stop' });
+  await t.rejects(attach(':1', elfPath('rv-o2')), { code: 'RSP_CONNECT' });
+  const stopper = new AbortController();
+  const probe = target.probe('fn:deep0', () => stopper.abort());
+  t.match(await target.run({ signal: stopper.signal, duration: longest }), { end: 'interrupted' });
+  t.equal(probe.hits, 1);
+});
