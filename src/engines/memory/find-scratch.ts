@@ -18,14 +18,15 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   let why: string | undefined;
   for (const source of sources) {
     const found = await source.find({ ...request, known, pages: pages ?? false });
-    logger?.trace({ source: source.name, ...reasonOf(found) }, 'scratch memory');
+    if (logger?.isLevelEnabled('trace')) logger.trace(...logOf(source.name, found));
     if (!('none' in found)) return found;
     why = found.none ?? why;
   }
   return { refused: why ?? nothing };
 }
 
-function reasonOf(found: SourceResult): object {
-  if ('none' in found) return { none: found.none ?? 'no such source here' };
-  return isRefusal(found) ? { refused: found.refused } : { found: found.source };
+function logOf(source: string, found: SourceResult): [object, string] {
+  if ('none' in found) return [{ source, none: found.none }, 'scratch memory: no such source here'];
+  if (isRefusal(found)) return [{ source, refused: found.refused }, 'scratch memory refused'];
+  return [{ source }, 'scratch memory found'];
 }
