@@ -1,4 +1,7 @@
-/** The library: attach to a target or launch one, probe it, run it, look at it. The layers beneath it are entries of their own (`rsptrace/rsp`, `rsptrace/dwarf`, ...; see package.json). */
+/**
+ * The library: attach to a target or launch one, probe it, run it, look at it. The layers beneath it are entries of
+ * their own (`rsptrace/rsp`, `rsptrace/dwarf`, ...; see package.json).
+ */
 export {
   type AnyHit,
   type AttachOptions,
