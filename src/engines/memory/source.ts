@@ -25,7 +25,7 @@ export interface ScratchSource {
 /** Memory; or a refusal, which ends the search; or nothing, so that the next source is asked. */
 export type SourceResult = Scratch | Refusal | MapRefusal | None;
 
-/** This source has none here. `none`: a reason that the user is told if no other source has any. */
+/** This source has no memory here. `none`: the reason, which the user is told if every source is without. */
 export interface None {
   readonly none: string | undefined;
 }
