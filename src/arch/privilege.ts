@@ -22,8 +22,8 @@ export interface PrivilegeModel {
   standing(registers: RegisterReader): Standing;
   /** Whether code has instructions that only kernels have. */
   isKernelCode(code: Uint8Array): boolean;
-  /** Registers that hold the return address of a trap; none if the stack holds it. */
-  readonly trapRegisters: readonly string[];
+  /** Where traps return to, if registers hold that; undefined if the stack holds it. */
+  readonly trapReturns?: TrapReturns;
   /**
    * Frame records of kernels that chain their stacks by frame pointers. `below`: the caller's frame pointer is saved
    * this many bytes below the address in `framePointer`. The chain leads from an interrupt handler's stack to the one
@@ -38,6 +38,17 @@ export interface PrivilegeModel {
   };
   /** Firmware that runs below the kernel, on the same harts; undefined if there is none. */
   readonly belowFirmware?: BelowFirmware;
+}
+
+/** Return addresses of traps that are still being handled. */
+export interface TrapReturns {
+  /** The registers that {@link find} reads, among those that a target has. */
+  readonly registers: readonly string[];
+  /**
+   * The return addresses to which a handler may still return by these registers. A handler that lets interrupts in
+   * has saved its return address before, because the next trap overwrites the register.
+   */
+  find(registers: RegisterReader): readonly bigint[];
 }
 
 /** What a hart in firmware has interrupted. */

@@ -206,6 +206,7 @@ export function report(
       never_loaded: recording.neverLoaded,
       foreign_hits: recording.foreignHits,
       scratch: recording.scratch,
+      trampolines_stay: recording.trampolinesStay,
       probes: choicesJson(recording.engines),
       guest_ns: recording.guestNs,
       ...ownTimeJson(recording.ownTime),
@@ -231,6 +232,13 @@ export function report(
   if (recording.tailLost) {
     process.stderr.write(
       'rsptrace: the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run` without --scratch\n',
+    );
+  }
+  if (recording.trampolinesStay && guest === undefined) {
+    process.stderr.write(
+      textLines([
+        `rsptrace: calls were open that return through trampolines, so these stay in ${recording.scratch}; they do no harm`,
+      ]),
     );
   }
   if (recording.foreignHits > 0) {

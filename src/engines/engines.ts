@@ -35,6 +35,8 @@ interface Past {
   readonly missing: number;
   /** One program has ended with records in a ring that only a stop could read. */
   readonly tailLost: boolean;
+  /** Open calls return through trampolines, so that these stay in the target. */
+  readonly trampolinesStay: boolean;
   /** Records were read out of memory shared with the target, not through the stub. */
   readonly pastWire: boolean;
   /** Where the last trampolines were. */
@@ -57,6 +59,7 @@ export class Engines implements StopObserver {
     records: 0,
     missing: 0,
     tailLost: false,
+    trampolinesStay: false,
     pastWire: false,
     source: undefined,
     time: undefined,
@@ -104,6 +107,10 @@ export class Engines implements StopObserver {
 
   get tailLost(): boolean {
     return this.#past.tailLost;
+  }
+
+  get trampolinesStay(): boolean {
+    return this.#past.trampolinesStay;
   }
 
   get records(): number {
@@ -193,12 +200,13 @@ export class Engines implements StopObserver {
     return this.#state.kind === 'installed' ? this.#state.installed : undefined;
   }
 
-  #remember({ records, scratch, time, tailLost }: Installed, missing: number): void {
+  #remember({ records, scratch, time, tailLost, trampolinesStay }: Installed, missing: number): void {
     const past = this.#past;
     this.#past = {
       records: past.records + records,
       missing: past.missing + missing,
       tailLost: past.tailLost || tailLost,
+      trampolinesStay,
       pastWire: past.pastWire || scratch.shared !== undefined,
       source: scratch.source,
       time: time ?? past.time,

@@ -53,6 +53,7 @@ export class Installed implements StopObserver {
   #drain: Drain | undefined;
   #exiting = false;
   #tailLost = false;
+  #trampolinesStay = false;
 
   private constructor({ options, choices, scratch }: InstallRequest, parts: Parts) {
     this.#options = options;
@@ -103,6 +104,11 @@ export class Installed implements StopObserver {
 
   get records(): number {
     return this.#target.records;
+  }
+
+  /** Calls were open at the end that return through trampolines. */
+  get trampolinesStay(): boolean {
+    return this.#trampolinesStay;
   }
 
   /** The target has ended, and with it the records in a ring that only a stop could read. */
@@ -207,6 +213,7 @@ export class Installed implements StopObserver {
       await release(this.#unwinder, this.scratch);
       return dropped;
     }
+    this.#trampolinesStay = true;
     logger.info({ scratch }, 'calls are still open: their trampolines stay, harmless');
     const isIdle = this.#options.session.state.kind === 'idle';
     if (process && isIdle && (await this.#target.mute(process))) await this.scratch.releaseData?.();

@@ -67,7 +67,7 @@ interface Outcome {
 
 function summarize(run: Run, { ended, missing, clock, hostMs }: Outcome): Recording {
   const { engines, stopping, tracers, watches, resets } = run;
-  const { choices, scratch, tailLost, pastWire } = engines;
+  const { choices, scratch, tailLost, trampolinesStay, pastWire } = engines;
   const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
   return {
     end: stopping.reason,
@@ -84,6 +84,7 @@ function summarize(run: Run, { ended, missing, clock, hostMs }: Outcome): Record
     ownTime: engines.ownTime,
     missing,
     tailLost,
+    trampolinesStay,
     pastWire,
     resets: resets?.count ?? 0,
     foreignHits: run.foreignHits,

@@ -92,6 +92,8 @@ export interface Recording extends Progress {
   readonly foreignHits: number;
   /** The guest ended while its ring could only be read at stops: the ring's last records are lost. */
   readonly tailLost: boolean;
+  /** Calls were open at the end that return through trampolines: these stay in the target, where `scratch` says. */
+  readonly trampolinesStay: boolean;
   /** How often the machine was reset, and booted once more. */
   readonly resets: number;
   /** Records were read past the stub: a recording of the wire does not have them. */

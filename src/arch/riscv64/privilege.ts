@@ -3,8 +3,13 @@ import type { PrivilegeModel } from '../privilege.js';
 import { belowFirmware } from './firmware.js';
 
 const SUPERVISOR = 1n;
+const MACHINE = 3n;
 const SRET = 0x10200073;
 const MRET = 0x30200073;
+/** Interrupts are enabled, in `sstatus` and `mstatus`. */
+const SIE = 1n << 1n;
+const MIE = 1n << 3n;
+const trapReturns = ['priv', 'mstatus', 'sstatus', 'sepc', 'mepc'];
 
 /**
  * RISC-V Privileged Architecture. In firmware (machine mode) addresses are physical, so there is no root.
@@ -28,7 +33,19 @@ export const privilege: PrivilegeModel = {
     }
     return false;
   },
-  trapRegisters: ['sepc', 'mepc'],
+  trapReturns: {
+    registers: trapReturns,
+    find(registers) {
+      const [priv, mstatus, sstatus = mstatus, sepc, mepc] = trapReturns.map((name) => registers.register(name));
+      const isMasked = (status: bigint | undefined, bit: bigint): boolean => ((status ?? 0n) & bit) === 0n;
+      // A trap to machine mode is over when the hart runs below machine mode.
+      const inMachine = priv === undefined || priv === MACHINE;
+      return [
+        ...(sepc !== undefined && isMasked(sstatus, SIE) ? [sepc] : []),
+        ...(mepc !== undefined && inMachine && isMasked(mstatus, MIE) ? [mepc] : []),
+      ];
+    },
+  },
   // psABI, "Frame Pointer Convention".
   frameRecord: { framePointer: 'fp', below: 16 },
   kernelEntry: {

@@ -27,5 +27,4 @@ export const privilege: PrivilegeModel = {
     }
     return hasRoot && hasTable;
   },
-  trapRegisters: [],
 };

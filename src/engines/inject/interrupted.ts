@@ -39,11 +39,14 @@ export async function interruptedInside(
     const stackPointer = batch.readRegister(arch.sp);
     const record = chained ? arch.privilege?.frameRecord : undefined;
     const framePointer = record && batch.readRegister(record.framePointer);
-    const traps = (arch.privilege?.trapRegisters ?? []).flatMap((name) =>
-      session.target.register(name) === undefined ? [] : [batch.readRegister(name)],
+    const { registers = [], find } = arch.privilege?.trapReturns ?? {};
+    const traps = new Map(
+      registers
+        .filter((name) => session.target.register(name) !== undefined)
+        .map((name) => [name, batch.readRegister(name)]),
     );
     await batch.send();
-    for (const { value } of traps) if (value !== undefined) look(value);
+    find?.({ register: (name) => traps.get(name)?.value }).forEach(look);
     let at = stackPointer.value;
     let frame = framePointer?.value;
     for (let stacks = 0; at !== undefined && stacks < mostStacks; stacks++) {
