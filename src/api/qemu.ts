@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -50,27 +50,8 @@ export async function startQemu(
   onConsole: (text: Uint8Array) => void,
   { outlives }: QemuOptions,
 ): Promise<Qemu> {
-  const [program, ...args] = command;
-  if (program === undefined) {
-    throw new RsptraceError('RUN_NO_COMMAND', 'there is no command to run', {
-      hint: 'put it behind --: rsptrace run kernel.elf -- qemu-system-riscv64 -M virt -nographic -kernel kernel.elf',
-    });
-  }
-  const own = args.find((arg) => /^--?(s|gdb)$/.test(arg));
-  if (own !== undefined) {
-    throw new RsptraceError(
-      'RUN_HAS_STUB',
-      `${own} is among the arguments, but \`rsptrace run\` adds a stub of its own`,
-      {
-        hint: `leave ${own} out, or start QEMU yourself and use --remote`,
-      },
-    );
-  }
-  let folder = mkdtempSync(join(tmpdir(), 'rsptrace-'));
-  if (join(folder, 'gdb').length > socketPathMax) {
-    rmSync(folder, { recursive: true });
-    folder = mkdtempSync('/tmp/rsptrace-');
-  }
+  const { program, args } = checkCommand(command);
+  const folder = socketFolder();
   const socket = join(folder, 'gdb');
   // In QEMU's option syntax a comma is written twice.
   const chardev = `socket,path=${socket.replaceAll(',', ',,')},server=on,wait=off,id=rsptrace`;
@@ -91,11 +72,7 @@ export async function startQemu(
     detached: true,
   });
   const watchdog = outlives || child.pid === undefined ? undefined : watch(child.pid, folder);
-  let said = '';
-  child.stderr?.on('data', (text: Buffer) => {
-    process.stderr.write(text);
-    said = `${said}${text.toString('utf8')}`.slice(-mostSaid);
-  });
+  const lastLines = keepLastLines(child);
   let running = true;
   const ended = new Promise<Awaited<Qemu['ended']>>((resolve) => {
     child.once('exit', async (status, signal) => {
@@ -108,25 +85,11 @@ export async function startQemu(
       resolve({ status, signal, text: signal === null ? `status ${status}` : `signal ${signal}` });
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    child.once('spawn', resolve);
-    child.once('error', (error: NodeJS.ErrnoException) => {
-      keepAtSignals();
-      console.drained();
-      rmSync(folder, { recursive: true, force: true });
-      const missing = error.code === 'ENOENT';
-      reject(
-        new RsptraceError(
-          'RUN_NOT_FOUND',
-          missing ? `${program} is not installed` : `${program} cannot be started: ${error.message}`,
-          {
-            ...(missing && program.startsWith('qemu-system-')
-              ? { hint: `on Debian: apt install ${packageOf(program)}` }
-              : {}),
-          },
-        ),
-      );
-    });
+  await spawned(child, program).catch((thrown: unknown) => {
+    keepAtSignals();
+    console.drained();
+    rmSync(folder, { recursive: true, force: true });
+    throw thrown;
   });
   return {
     socket,
@@ -136,13 +99,71 @@ export async function startQemu(
       return running;
     },
     get lastLines() {
-      return said.trim().split('\n').slice(-linesTold);
+      return lastLines();
     },
     keepAtSignals,
     [Symbol.dispose]() {
       if (running) child.kill('SIGKILL');
     },
   };
+}
+
+/** @throws RsptraceError `RUN_NO_COMMAND`, `RUN_HAS_STUB` */
+function checkCommand([program, ...args]: readonly string[]): {
+  readonly program: string;
+  readonly args: readonly string[];
+} {
+  if (program === undefined) {
+    throw new RsptraceError('RUN_NO_COMMAND', 'there is no command to run', {
+      hint: 'put it behind --: rsptrace run kernel.elf -- qemu-system-riscv64 -M virt -nographic -kernel kernel.elf',
+    });
+  }
+  const own = args.find((arg) => /^--?(s|gdb)$/.test(arg));
+  if (own !== undefined) {
+    throw new RsptraceError(
+      'RUN_HAS_STUB',
+      `${own} is among the arguments, but \`rsptrace run\` adds a stub of its own`,
+      {
+        hint: `leave ${own} out, or start QEMU yourself and use --remote`,
+      },
+    );
+  }
+  return { program, args };
+}
+
+/** A new folder whose path leaves room for the name of a socket. */
+function socketFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'rsptrace-'));
+  if (join(folder, 'gdb').length <= socketPathMax) return folder;
+  rmSync(folder, { recursive: true });
+  return mkdtempSync('/tmp/rsptrace-');
+}
+
+/** Passes a child's stderr on. The result gives the last lines of it. */
+function keepLastLines({ stderr }: ChildProcess): () => readonly string[] {
+  let said = '';
+  stderr?.on('data', (text: Buffer) => {
+    process.stderr.write(text);
+    said = `${said}${text.toString('utf8')}`.slice(-mostSaid);
+  });
+  return () => said.trim().split('\n').slice(-linesTold);
+}
+
+/** @throws RsptraceError `RUN_NOT_FOUND` */
+async function spawned(child: ChildProcess, program: string): Promise<void> {
+  try {
+    await once(child, 'spawn');
+  } catch (thrown) {
+    const { code, message } = thrown as NodeJS.ErrnoException;
+    const isMissing = code === 'ENOENT';
+    throw new RsptraceError(
+      'RUN_NOT_FOUND',
+      isMissing ? `${program} is not installed` : `${program} cannot be started: ${message}`,
+      isMissing && program.startsWith('qemu-system-')
+        ? { hint: `on Debian: apt install ${packageOf(program)}` }
+        : undefined,
+    );
+  }
 }
 
 /**

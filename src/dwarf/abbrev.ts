@@ -23,6 +23,73 @@ export interface UnitFormat {
 /** The most repetitions of an attribute in one declaration: real ones have below 30. */
 const MAX_ATTRIBUTES = 256;
 
+const NOT_FIXED = 0xffff_ffff;
+
+/** The attributes of all declarations, and the programs that skip them; see the columns of {@link AbbrevTable}. */
+class AttributeColumns {
+  readonly start = new U32Column();
+  readonly name = new U32Column();
+  readonly form = new U32Column();
+  readonly fixed = new U32Column();
+  readonly skipStart = new U32Column();
+  readonly skip: number[] = [];
+  readonly implicit = new Map<number, bigint>();
+  readonly #format: UnitFormat;
+
+  constructor(format: UnitFormat) {
+    this.#format = format;
+  }
+
+  /** Reads the attributes of one declaration. */
+  read(r: ByteReader): void {
+    this.end();
+    const first = this.name.length;
+    const firstSkip = this.skip.length;
+    /** Bytes of the attributes so far; undefined after one whose size is not fixed. */
+    let run: number | undefined = 0;
+    for (;;) {
+      const name = r.uleb();
+      const form = r.uleb();
+      if (form === DW_FORM.implicit_const) this.implicit.set(this.name.length, r.sleb64());
+      if (name === 0 && form === 0) break;
+      if (this.name.length - first >= MAX_ATTRIBUTES) throw tooManyAttributes(r);
+      this.name.push(name);
+      this.form.push(form);
+      this.fixed.push(run ?? NOT_FIXED);
+      const size = fixedSize(form, this.#format);
+      if (size >= 0) {
+        if (run === undefined) this.#skipMore(size, firstSkip);
+        else run += size;
+        continue;
+      }
+      if (run !== undefined && run > 0) this.skip.push(run);
+      run = undefined;
+      this.skip.push(size);
+    }
+    if (run !== undefined && run > 0) this.skip.push(run);
+  }
+
+  /** The next declaration begins here, or there is none. */
+  end(): void {
+    this.start.push(this.name.length);
+    this.skipStart.push(this.skip.length);
+  }
+
+  #skipMore(size: number, firstSkip: number): void {
+    const last = this.skip.length - 1;
+    const before = this.skip[last];
+    if (last >= firstSkip && before !== undefined && before >= 0) this.skip[last] = before + size;
+    else this.skip.push(size);
+  }
+}
+
+function tooManyAttributes(r: ByteReader): RsptraceError {
+  return new RsptraceError(
+    'DWARF_DAMAGED',
+    `.debug_abbrev declares more than ${MAX_ATTRIBUTES} attributes for one entry at offset 0x${r.offset.toString(16)}`,
+  );
+}
+
 export class AbbrevTable {
   /** Columns by row; attributes of row i are attrName[attrStart[i]] to attrName[attrStart[i + 1]], exclusive. */
   readonly tag: Uint32Array;
@@ -30,7 +97,7 @@ export class AbbrevTable {
   readonly attrStart: Uint32Array;
   readonly attrName: Uint32Array;
   readonly attrForm: Uint32Array;
-  /** Bytes from the first attribute to this one, if all before it have a fixed size; else 0xffffffff. */
+  /** Bytes from the first attribute to this one, if all before it have a fixed size; else {@link NOT_FIXED}. */
   readonly attrFixed: Uint32Array;
   /** Values of implicit_const, by attribute index. */
   readonly implicit: ReadonlyMap<number, bigint>;
@@ -44,13 +111,7 @@ export class AbbrevTable {
     const r = new ByteReader(section, '.debug_abbrev', Math.min(offset, section.length));
     const tag = new U32Column();
     const children = new U32Column();
-    const attrStart = new U32Column();
-    const attrName = new U32Column();
-    const attrForm = new U32Column();
-    const attrFixed = new U32Column();
-    const skipStart = new U32Column();
-    const skip: number[] = [];
-    const implicit = new Map<number, bigint>();
+    const attributes = new AttributeColumns(format);
     let rowOfCode: Map<number, number> | undefined;
     for (let code = r.uleb(); code !== 0; code = r.uleb()) {
       const row = tag.length;
@@ -61,52 +122,19 @@ export class AbbrevTable {
       if (rowOfCode !== undefined && !rowOfCode.has(code)) rowOfCode.set(code, row);
       tag.push(r.uleb());
       children.push(r.u8());
-      attrStart.push(attrName.length);
-      skipStart.push(skip.length);
-      let run = 0;
-      let known = true;
-      for (;;) {
-        const name = r.uleb();
-        const form = r.uleb();
-        if (form === DW_FORM.implicit_const) implicit.set(attrName.length, r.sleb64());
-        if (name === 0 && form === 0) break;
-        if (attrName.length - attrStart.at(row) >= MAX_ATTRIBUTES) {
-          throw new RsptraceError(
-            'DWARF_DAMAGED',
-            `.debug_abbrev declares more than ${MAX_ATTRIBUTES} attributes for one entry at offset 0x${r.offset.toString(16)}`,
-          );
-        }
-        attrName.push(name);
-        attrForm.push(form);
-        attrFixed.push(known ? run : 0xffff_ffff);
-        const size = fixedSize(form, format);
-        if (size >= 0) {
-          run += size;
-          if (!known) {
-            const last = skip.length - 1;
-            if (last >= skipStart.at(row) && (skip[last] as number) >= 0) skip[last] = (skip[last] as number) + size;
-            else skip.push(size);
-          }
-        } else {
-          if (known && run > 0) skip.push(run);
-          known = false;
-          skip.push(size);
-        }
-      }
-      if (known && run > 0) skip.push(run);
+      attributes.read(r);
     }
-    attrStart.push(attrName.length);
-    skipStart.push(skip.length);
+    attributes.end();
     this.size = r.offset - offset;
     this.tag = tag.rows().slice();
     this.children = children.rows().slice();
-    this.attrStart = attrStart.rows().slice();
-    this.attrName = attrName.rows().slice();
-    this.attrForm = attrForm.rows().slice();
-    this.attrFixed = attrFixed.rows().slice();
-    this.implicit = implicit;
-    this.#skipStart = skipStart.rows().slice();
-    this.#skip = Int32Array.from(skip);
+    this.attrStart = attributes.start.rows().slice();
+    this.attrName = attributes.name.rows().slice();
+    this.attrForm = attributes.form.rows().slice();
+    this.attrFixed = attributes.fixed.rows().slice();
+    this.implicit = attributes.implicit;
+    this.#skipStart = attributes.skipStart.rows().slice();
+    this.#skip = Int32Array.from(attributes.skip);
     this.#rowOfCode = rowOfCode;
   }
 
@@ -137,7 +165,7 @@ export class AbbrevTable {
   /** Where attribute `index` of a DIE begins, if the DIE's attributes begin at `offset`. */
   locate(bytes: Uint8Array, offset: number, row: number, index: number, format: UnitFormat): number {
     const fixed = this.attrFixed[index] as number;
-    if (fixed !== 0xffff_ffff) return offset + fixed;
+    if (fixed !== NOT_FIXED) return offset + fixed;
     let at = offset;
     for (let i = this.attrStart[row] as number; i < index; i++) {
       const size = fixedSize(this.attrForm[i] as number, format);

@@ -16,10 +16,8 @@ import type { ElfFile } from '../elf/index.js';
 import { type CodeAddress, signedWord } from '../elf/index.js';
 import { DW_EH_PE } from './cfi-codes.js';
 
-export interface Cie {
-  readonly codeAlign: number;
-  readonly dataAlign: number;
-  readonly returnAddress: number;
+/** What a CIE's augmentation says of its FDEs. */
+interface Augmentation {
   /** Augmentation S: the frame of a signal handler's trampoline, whose caller was interrupted. */
   readonly isSignalFrame: boolean;
   /** How the FDEs' addresses are written (augmentation R). */
@@ -27,6 +25,12 @@ export interface Cie {
   readonly hasAugmentationData: boolean;
   /** Augmentation L: functions may have landing pads, where exceptions are caught or cleaned up after. */
   readonly hasLandingPads: boolean;
+}
+
+export interface Cie extends Augmentation {
+  readonly codeAlign: number;
+  readonly dataAlign: number;
+  readonly returnAddress: number;
   /** Instructions: a range of the section. */
   readonly start: number;
   readonly end: number;
@@ -134,51 +138,32 @@ export class CfiSection {
     const codeAlign = r.uleb();
     const dataAlign = r.sleb();
     const returnAddress = version === 1 ? r.u8() : r.uleb();
-    const hasAugmentationData = augmentation.startsWith('z');
-    let encoding: number = DW_EH_PE.absptr;
-    let isSignalFrame = false;
-    let hasLandingPads = false;
-    if (hasAugmentationData) {
-      const length = r.uleb();
-      const after = r.offset + length;
-      if (length > r.remaining) throw r.truncated('augmentation data');
-      loop: for (const letter of augmentation.slice(1)) {
-        switch (letter) {
-          case 'R':
-            encoding = r.u8();
-            break;
-          case 'S':
-            isSignalFrame = true;
-            break;
-          case 'L':
-            hasLandingPads = true;
-            r.skip(1);
-            break;
-          case 'P':
-            this.#pointer(r, r.u8() & ~DW_EH_PE.indirect, 0);
-            break;
-          case 'B':
-          case 'G':
-            break;
-          default:
-            // The length gives its end, whatever the entry is.
-            break loop;
-        }
-      }
-      r.offset = after;
-    } else if (/^[SBG]*$/.test(augmentation)) isSignalFrame = augmentation.includes('S');
-    else throw refused(`augmentation "${augmentation.slice(0, 20)}"`);
-    return {
-      codeAlign,
-      dataAlign,
-      returnAddress,
-      isSignalFrame,
-      encoding,
-      hasAugmentationData,
-      hasLandingPads,
-      start: r.offset,
-      end,
-    };
+    const augmented = this.#augmentation(augmentation, r);
+    return { codeAlign, dataAlign, returnAddress, ...augmented, start: r.offset, end };
+  }
+
+  /** What an augmentation string and its data say: LSB, "Exception Frames", section 10.6.1.1.1. */
+  #augmentation(text: string, r: ByteReader): Augmentation {
+    const found = { encoding: DW_EH_PE.absptr as number, isSignalFrame: false, hasLandingPads: false };
+    if (!text.startsWith('z')) {
+      if (!/^[SBG]*$/.test(text)) throw refused(`augmentation "${text.slice(0, 20)}"`);
+      return { ...found, isSignalFrame: text.includes('S'), hasAugmentationData: false };
+    }
+    const length = r.uleb();
+    const after = r.offset + length;
+    if (length > r.remaining) throw r.truncated('augmentation data');
+    for (const letter of text.slice(1)) {
+      if (letter === 'R') found.encoding = r.u8();
+      else if (letter === 'S') found.isSignalFrame = true;
+      else if (letter === 'P') this.#pointer(r, r.u8() & ~DW_EH_PE.indirect, 0);
+      else if (letter === 'L') {
+        found.hasLandingPads = true;
+        r.skip(1);
+        // The length gives the end of what is not known.
+      } else if (letter !== 'B' && letter !== 'G') break;
+    }
+    r.offset = after;
+    return { ...found, hasAugmentationData: true };
   }
 
   #fde({ start, end, cieAt }: Entry): Fde | undefined {

@@ -62,7 +62,20 @@ interface Found {
   readonly kinds: readonly number[];
 }
 
-function readIndex(debug: DebugInfo, r: ByteReader, offsetSize: number, covered: ReadonlySet<Unit>): Found {
+/** The tables of one index. */
+interface Tables {
+  readonly units: readonly Unit[];
+  readonly types: readonly Unit[];
+  readonly nameCount: number;
+  /** Reads the next word of 4 or 8 bytes. */
+  readonly word: (at: ByteReader) => number;
+  readonly strings: ByteReader;
+  readonly entries: ByteReader;
+  readonly abbreviations: ReadonlyMap<number, Abbreviation>;
+  readonly pool: ByteReader;
+}
+
+function readTables(debug: DebugInfo, r: ByteReader, offsetSize: number, covered: ReadonlySet<Unit>): Tables {
   const version = r.u16();
   if (version !== 5) throw new RsptraceError('DWARF_VERSION', `its version is ${version}`);
   r.skip(2);
@@ -102,6 +115,12 @@ function readIndex(debug: DebugInfo, r: ByteReader, offsetSize: number, covered:
   };
   const units = Array.from({ length: unitCount }, () => unitAt(word(unitTable)));
   const types = Array.from({ length: typeCount }, () => unitAt(word(typeTable)));
+  return { units, types, nameCount, word, strings, entries, abbreviations, pool };
+}
+
+function readIndex(debug: DebugInfo, r: ByteReader, offsetSize: number, covered: ReadonlySet<Unit>): Found {
+  const tables = readTables(debug, r, offsetSize, covered);
+  const { units, types, nameCount, word, strings, entries, abbreviations, pool } = tables;
   const found = { units: [...units, ...types], hashes: [] as number[], offsets: [] as number[], kinds: [] as number[] };
   const text = debug.sections.get('.debug_str');
   // Lists of entries may share their tails. No real index reads the same tail over and over.

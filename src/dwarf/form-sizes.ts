@@ -16,39 +16,30 @@ export const SKIP = {
   unknown: -8,
 } as const;
 
+/** By form: its bytes in all units, or one of {@link SKIP}. */
+const SIZES = new Int8Array(0x2000).fill(SKIP.unknown);
+for (const [size, names] of [
+  [0, ['flag_present', 'implicit_const']],
+  [1, ['data1', 'ref1', 'flag', 'strx1', 'addrx1']],
+  [2, ['data2', 'ref2', 'strx2', 'addrx2']],
+  [3, ['strx3', 'addrx3']],
+  [4, ['data4', 'ref4', 'ref_sup4', 'strx4', 'addrx4']],
+  [8, ['data8', 'ref8', 'ref_sup8', 'ref_sig8']],
+  [16, ['data16']],
+  [SKIP.leb, ['sdata', 'udata', 'ref_udata', 'strx', 'addrx', 'loclistx', 'rnglistx']],
+  [SKIP.leb, ['GNU_addr_index', 'GNU_str_index']],
+  [SKIP.string, ['string']],
+  [SKIP.block1, ['block1']],
+  [SKIP.block2, ['block2']],
+  [SKIP.block4, ['block4']],
+  [SKIP.block, ['block', 'exprloc']],
+  [SKIP.indirect, ['indirect']],
+] as const)
+  for (const name of names) SIZES[DW_FORM[name]] = size;
+
 /** Bytes a form takes, or one of {@link SKIP}. */
 export function fixedSize(form: number, format: UnitFormat): number {
   switch (form) {
-    case DW_FORM.flag_present:
-    case DW_FORM.implicit_const:
-      return 0;
-    case DW_FORM.data1:
-    case DW_FORM.ref1:
-    case DW_FORM.flag:
-    case DW_FORM.strx1:
-    case DW_FORM.addrx1:
-      return 1;
-    case DW_FORM.data2:
-    case DW_FORM.ref2:
-    case DW_FORM.strx2:
-    case DW_FORM.addrx2:
-      return 2;
-    case DW_FORM.strx3:
-    case DW_FORM.addrx3:
-      return 3;
-    case DW_FORM.data4:
-    case DW_FORM.ref4:
-    case DW_FORM.ref_sup4:
-    case DW_FORM.strx4:
-    case DW_FORM.addrx4:
-      return 4;
-    case DW_FORM.data8:
-    case DW_FORM.ref8:
-    case DW_FORM.ref_sup8:
-    case DW_FORM.ref_sig8:
-      return 8;
-    case DW_FORM.data16:
-      return 16;
     case DW_FORM.addr:
       return format.addressSize;
     case DW_FORM.ref_addr:
@@ -60,31 +51,8 @@ export function fixedSize(form: number, format: UnitFormat): number {
     case DW_FORM.GNU_ref_alt:
     case DW_FORM.GNU_strp_alt:
       return format.offsetSize;
-    case DW_FORM.sdata:
-    case DW_FORM.udata:
-    case DW_FORM.ref_udata:
-    case DW_FORM.strx:
-    case DW_FORM.addrx:
-    case DW_FORM.loclistx:
-    case DW_FORM.rnglistx:
-    case DW_FORM.GNU_addr_index:
-    case DW_FORM.GNU_str_index:
-      return SKIP.leb;
-    case DW_FORM.string:
-      return SKIP.string;
-    case DW_FORM.block1:
-      return SKIP.block1;
-    case DW_FORM.block2:
-      return SKIP.block2;
-    case DW_FORM.block4:
-      return SKIP.block4;
-    case DW_FORM.block:
-    case DW_FORM.exprloc:
-      return SKIP.block;
-    case DW_FORM.indirect:
-      return SKIP.indirect;
     default:
-      return SKIP.unknown;
+      return SIZES[form] ?? SKIP.unknown;
   }
 }
 

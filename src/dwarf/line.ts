@@ -51,7 +51,7 @@ export class LineTable {
     this.header = header;
     // Programs of a damaged file may overlap many times over.
     elf.budget.spend(header.end - header.program, '.debug_line');
-    const rows = run(section, header, elf.codes);
+    const rows = new LineProgram(header, elf.codes).run(section);
     elf.budget.hold(rows.address.length * BYTES_OF_ROW, '.debug_line');
     this.#address = rows.address.rows().slice();
     this.#file = rows.file.rows().slice();
@@ -111,94 +111,106 @@ interface Rows {
   readonly flags: U32Column;
 }
 
-function run(section: Uint8Array, header: LineHeader, codes: CodeSpace): Rows {
-  const r = new ByteReader(section, '.debug_line', header.program, header.end);
-  const { lineBase, lineRange, opcodeBase, minInstruction, maxOperations } = header;
-  const rows: Rows = {
+/** The state machine of a line number program: DWARF 5, section 6.2.2. */
+class LineProgram {
+  readonly #header: LineHeader;
+  readonly #codes: CodeSpace;
+  readonly #rows: Rows = {
     address: new F64Column(),
     file: new U32Column(),
     line: new U32Column(),
     column: new U32Column(),
     flags: new U32Column(),
   };
-  let address = codes.ofFile(0, 0);
-  let opIndex = 0;
-  let file = 1;
-  let line = 1;
-  let column = 0;
-  let isStmt = header.defaultIsStmt;
-  const emit = (end: number): void => {
-    rows.address.push(address);
-    rows.file.push(file);
-    rows.line.push(line);
-    rows.column.push(column);
-    rows.flags.push((isStmt ? IS_STMT : 0) | end);
-  };
-  const advance = (operations: number): void => {
-    if (maxOperations <= 1) address += minInstruction * operations;
+  #address: CodeAddress = NO_ADDRESS;
+  #opIndex = 0;
+  #file = 1;
+  #line = 1;
+  #column = 0;
+  #isStmt = false;
+
+  constructor(header: LineHeader, codes: CodeSpace) {
+    this.#header = header;
+    this.#codes = codes;
+    this.#reset();
+  }
+
+  run(section: Uint8Array): Rows {
+    const { program, end, opcodeBase } = this.#header;
+    const r = new ByteReader(section, '.debug_line', program, end);
+    while (r.remaining > 0) {
+      const opcode = r.u8();
+      if (opcode >= opcodeBase) this.#special(r, opcode - opcodeBase);
+      else if (opcode === 0) this.#extended(r);
+      else this.#standard(r, opcode);
+    }
+    return this.#rows;
+  }
+
+  #reset(): void {
+    this.#address = this.#codes.ofFile(0, 0);
+    this.#opIndex = 0;
+    this.#file = 1;
+    this.#line = 1;
+    this.#column = 0;
+    this.#isStmt = this.#header.defaultIsStmt;
+  }
+
+  #emit(end: number): void {
+    this.#rows.address.push(this.#address);
+    this.#rows.file.push(this.#file);
+    this.#rows.line.push(this.#line);
+    this.#rows.column.push(this.#column);
+    this.#rows.flags.push((this.#isStmt ? IS_STMT : 0) | end);
+  }
+
+  #advance(operations: number): void {
+    const { minInstruction, maxOperations } = this.#header;
+    if (maxOperations <= 1) this.#address += minInstruction * operations;
     else {
-      address += minInstruction * Math.floor((opIndex + operations) / maxOperations);
-      opIndex = (opIndex + operations) % maxOperations;
+      this.#address += minInstruction * Math.floor((this.#opIndex + operations) / maxOperations);
+      this.#opIndex = (this.#opIndex + operations) % maxOperations;
     }
-  };
-  while (r.remaining > 0) {
-    const opcode = r.u8();
-    if (opcode >= opcodeBase) {
-      if (lineRange === 0) throw r.truncated('a line range that is not 0');
-      const adjusted = opcode - opcodeBase;
-      advance(Math.floor(adjusted / lineRange));
-      line += lineBase + (adjusted % lineRange);
-      emit(0);
-      continue;
-    }
+  }
+
+  /** Section 6.2.5.1. */
+  #special(r: ByteReader, adjusted: number): void {
+    const { lineBase, lineRange } = this.#header;
+    if (lineRange === 0) throw r.truncated('a line range that is not 0');
+    this.#advance(Math.floor(adjusted / lineRange));
+    this.#line += lineBase + (adjusted % lineRange);
+    this.#emit(0);
+  }
+
+  /** Section 6.2.5.2. */
+  #standard(r: ByteReader, opcode: number): void {
+    const { lineRange, opcodeBase, opcodeLengths } = this.#header;
     switch (opcode) {
-      case 0: {
-        const length = r.uleb();
-        const next = r.offset + length;
-        if (length > r.remaining) throw r.truncated('an extended opcode');
-        const extended = length === 0 ? -1 : r.u8();
-        if (extended === DW_LNE.end_sequence) {
-          emit(END);
-          address = codes.ofFile(0, 0);
-          opIndex = 0;
-          file = 1;
-          line = 1;
-          column = 0;
-          isStmt = header.defaultIsStmt;
-        } else if (extended === DW_LNE.set_address) {
-          address = length >= 5 ? codes.ofFile(r.u32(), length >= 9 ? r.u32() : 0) : NO_ADDRESS;
-          opIndex = 0;
-        } else if (extended === DW_LNE.define_file) {
-          header.files.push({ name: r.cstr(), directory: r.uleb() });
-        }
-        r.offset = next;
-        break;
-      }
       case DW_LNS.copy:
-        emit(0);
+        this.#emit(0);
         break;
       case DW_LNS.advance_pc:
-        advance(r.uleb());
+        this.#advance(r.uleb());
         break;
       case DW_LNS.advance_line:
-        line += r.sleb();
+        this.#line += r.sleb();
         break;
       case DW_LNS.set_file:
-        file = r.uleb();
+        this.#file = r.uleb();
         break;
       case DW_LNS.set_column:
-        column = r.uleb();
+        this.#column = r.uleb();
         break;
       case DW_LNS.negate_stmt:
-        isStmt = !isStmt;
+        this.#isStmt = !this.#isStmt;
         break;
       case DW_LNS.const_add_pc:
         if (lineRange === 0) throw r.truncated('a line range that is not 0');
-        advance(Math.floor((255 - opcodeBase) / lineRange));
+        this.#advance(Math.floor((255 - opcodeBase) / lineRange));
         break;
       case DW_LNS.fixed_advance_pc:
-        address += r.u16();
-        opIndex = 0;
+        this.#address += r.u16();
+        this.#opIndex = 0;
         break;
       case DW_LNS.set_isa:
         r.uleb();
@@ -209,8 +221,25 @@ function run(section: Uint8Array, header: LineHeader, codes: CodeSpace): Rows {
         break;
       default:
         // A standard opcode of a later version: its operands are as many LEB128 numbers as the header says.
-        for (let i = header.opcodeLengths[opcode] ?? 0; i > 0; i--) r.uleb64();
+        for (let i = opcodeLengths[opcode] ?? 0; i > 0; i--) r.uleb64();
     }
   }
-  return rows;
+
+  /** Section 6.2.5.3. Unknown opcodes are skipped by their length. */
+  #extended(r: ByteReader): void {
+    const length = r.uleb();
+    const next = r.offset + length;
+    if (length > r.remaining) throw r.truncated('an extended opcode');
+    const opcode = length === 0 ? -1 : r.u8();
+    if (opcode === DW_LNE.end_sequence) {
+      this.#emit(END);
+      this.#reset();
+    } else if (opcode === DW_LNE.set_address) {
+      this.#address = length >= 5 ? this.#codes.ofFile(r.u32(), length >= 9 ? r.u32() : 0) : NO_ADDRESS;
+      this.#opIndex = 0;
+    } else if (opcode === DW_LNE.define_file) {
+      this.#header.files.push({ name: r.cstr(), directory: r.uleb() });
+    }
+    r.offset = next;
+  }
 }

@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { Refusal } from '../../base/refusal.js';
+import { isRefusal, type Refusal } from '../../base/refusal.js';
 import type { ExitOptions, FunctionExit } from '../inject/probe-code.js';
 import { Assembler, T0, T1 } from './assembler.js';
 import type { Instruction } from './decode.js';
@@ -69,6 +69,28 @@ interface Surroundings extends ExitOptions {
   readonly free: number;
 }
 
+/** What the trampoline carries out in place of the instructions that the jump for an exit overwrites. */
+function movesOf(
+  overwritten: readonly Placed[],
+  { code, start, kind, room }: Pick<Surroundings, 'code' | 'start' | 'kind'> & { readonly room: number },
+  where: string,
+): readonly Move[] | Refusal {
+  const moves: Move[] = [];
+  for (const placed of overwritten) {
+    const { instruction, offset } = placed;
+    const text = textOf(instruction, addOffset(start, offset));
+    const { form } = instruction;
+    if (form === 'jump' || form === 'jump-register' || form === 'branch')
+      return { refused: `${text} stands before ${where}` };
+    if (kind === 'far' && reads(instruction, T0))
+      return { refused: `${text} needs the register that the jump destroys` };
+    const move = moveOf(placed, addOffset(start, offset), kind, code, room);
+    if (typeof move === 'string') return { refused: `${text} ${move}` };
+    moves.push(move);
+  }
+  return moves;
+}
+
 /** The jump for the exit at `index`: as late as it fits, followed by nops that are never run. */
 function endAt(
   body: readonly Placed[],
@@ -98,19 +120,8 @@ function endAt(
   const taken = Math.max(from + patchLength, last.offset + last.instruction.length);
   const inside = targets.find(({ to }) => to > from && to < taken);
   if (inside) return { refused: `a branch ${inside.from} bytes into it leads into the jump for ${where}` };
-  const moves: Move[] = [];
-  for (const placed of body.slice(first, index)) {
-    const { instruction, offset } = placed;
-    const text = textOf(instruction, addOffset(start, offset));
-    const { form } = instruction;
-    if (form === 'jump' || form === 'jump-register' || form === 'branch')
-      return { refused: `${text} stands before ${where}` };
-    if (kind === 'far' && reads(instruction, T0))
-      return { refused: `${text} needs the register that the jump destroys` };
-    const move = moveOf(placed, addOffset(start, offset), kind, code, room);
-    if (typeof move === 'string') return { refused: `${text} ${move}` };
-    moves.push(move);
-  }
+  const moves = movesOf(body.slice(first, index), { code, start, kind, room }, where);
+  if (isRefusal(moves)) return moves;
   if (tail !== undefined && kind === 'far' && reads(last.instruction, T0))
     return { refused: `${textOf(last.instruction, at)} needs the register that the jump destroys` };
   const bytes = code.slice(last.offset, last.offset + last.instruction.length);
