@@ -57,16 +57,10 @@ export async function startQemu(
   const chardev = `socket,path=${socket.replaceAll(',', ',,')},server=on,wait=off,id=rsptrace`;
   const console = new ConsolePipe(join(folder, 'console'), onConsole);
   // Before there is a child: a signal that comes meanwhile waits until this function returns.
-  const onSignal = (signal: NodeJS.Signals): void => {
-    keepAtSignals();
+  const keepAtSignals = beforeEndingSignals(() => {
     child.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
-    process.kill(process.pid, signal);
-  };
-  const keepAtSignals = (): void => {
-    for (const signal of endingSignals) process.off(signal, onSignal);
-  };
-  for (const signal of endingSignals) process.on(signal, onSignal);
+  });
   const child = spawn(program, [...args, '-S', '-chardev', chardev, '-gdb', 'chardev:rsptrace'], {
     stdio: [process.stdin.isTTY ? 'ignore' : 'inherit', console.writeEnd, 'pipe'],
     detached: true,
@@ -129,6 +123,20 @@ function checkCommand([program, ...args]: readonly string[]): {
     );
   }
   return { program, args };
+}
+
+/** Cleans up before a signal ends rsptrace. The result takes that back. */
+function beforeEndingSignals(cleanUp: () => void): () => void {
+  const takeBack = (): void => {
+    for (const signal of endingSignals) process.off(signal, onSignal);
+  };
+  const onSignal = (signal: NodeJS.Signals): void => {
+    takeBack();
+    cleanUp();
+    process.kill(process.pid, signal);
+  };
+  for (const signal of endingSignals) process.on(signal, onSignal);
+  return takeBack;
 }
 
 /** A new folder whose path leaves room for the name of a socket. */

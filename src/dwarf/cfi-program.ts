@@ -10,6 +10,9 @@ import { type CodeAddress, lastNotAbove } from '../elf/index.js';
 import { DW_CFA } from './cfi-codes.js';
 import type { Cie, Fde } from './cfi-entries.js';
 
+/** An instruction is its high bits, with an operand below, or all of the byte if they are 0. */
+const HIGH_BITS = 0xc0;
+const LOW_BITS = 0x3f;
 const MAX_REMEMBERED = 256;
 /** The most rules in all rows of an FDE together: real ones stay below a few hundred. */
 const MAX_RULES = 200_000;
@@ -111,117 +114,129 @@ class Program {
   }
 
   #execute(start: number, end: number): void {
-    const { section, low } = this.#fde;
+    const { section } = this.#fde;
     const r = new ByteReader(section.bytes, section.name, start, end);
-    const { codeAlign, dataAlign } = this.#cie;
     while (r.remaining > 0) {
       const opcode = r.u8();
-      const operand = opcode & 0x3f;
-      switch (opcode & 0xc0) {
-        case DW_CFA.advance_loc:
-          this.#moveTo(this.#location + operand * codeAlign);
-          continue;
-        case DW_CFA.offset:
-          this.#set(operand, { kind: 'saved', offset: r.uleb() * dataAlign });
-          continue;
-        case DW_CFA.restore:
-          this.#set(operand, this.#initial.get(operand));
-          continue;
+      if (this.#advance(opcode, r) || this.#defineCfa(opcode, r) || this.#saveOrRestore(opcode)) continue;
+      const rule = this.#rule(opcode, r);
+      if (!rule) throw damaged(`it holds the instruction 0x${opcode.toString(16)}, which is not served`);
+      this.#set(rule.register, rule.rule);
+    }
+  }
+
+  /** Section 6.4.2.1: row creation, and what changes nothing. */
+  #advance(opcode: number, r: ByteReader): boolean {
+    const { codeAlign } = this.#cie;
+    const by = (units: number): boolean => {
+      this.#moveTo(this.#location + units * codeAlign);
+      return true;
+    };
+    if ((opcode & HIGH_BITS) === DW_CFA.advance_loc) return by(opcode & LOW_BITS);
+    switch (opcode) {
+      case DW_CFA.set_loc:
+        this.#moveTo(this.#fde.section.pointer(r, this.#cie, this.#fde.low));
+        return true;
+      case DW_CFA.advance_loc1:
+        return by(r.u8());
+      case DW_CFA.advance_loc2:
+        return by(r.u16());
+      case DW_CFA.advance_loc4:
+        return by(r.u32());
+      case DW_CFA.advance_loc8:
+        return by(r.u64n());
+      case DW_CFA.nop:
+        return true;
+      case DW_CFA.GNU_args_size:
+        r.uleb();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Section 6.4.2.2. */
+  #defineCfa(opcode: number, r: ByteReader): boolean {
+    const { dataAlign } = this.#cie;
+    switch (opcode) {
+      case DW_CFA.def_cfa:
+        this.#cfa = { kind: 'register', register: r.uleb(), offset: r.uleb() };
+        return true;
+      case DW_CFA.def_cfa_sf:
+        this.#cfa = { kind: 'register', register: r.uleb(), offset: r.sleb() * dataAlign };
+        return true;
+      case DW_CFA.def_cfa_register: {
+        const register = r.uleb();
+        if (this.#cfa?.kind === 'expression') throw damaged('it gives a register to a CFA that has no offset');
+        // GNU as begins RISC-V's programs like this, without an offset before.
+        this.#cfa = { kind: 'register', register, offset: this.#cfa?.offset ?? 0 };
+        return true;
       }
-      switch (opcode) {
-        case DW_CFA.nop:
-          break;
-        case DW_CFA.set_loc:
-          this.#moveTo(section.pointer(r, this.#cie, low));
-          break;
-        case DW_CFA.advance_loc1:
-          this.#moveTo(this.#location + r.u8() * codeAlign);
-          break;
-        case DW_CFA.advance_loc2:
-          this.#moveTo(this.#location + r.u16() * codeAlign);
-          break;
-        case DW_CFA.advance_loc4:
-          this.#moveTo(this.#location + r.u32() * codeAlign);
-          break;
-        case DW_CFA.advance_loc8:
-          this.#moveTo(this.#location + r.u64n() * codeAlign);
-          break;
-        case DW_CFA.offset_extended:
-          this.#set(r.uleb(), { kind: 'saved', offset: r.uleb() * dataAlign });
-          break;
-        case DW_CFA.offset_extended_sf:
-          this.#set(r.uleb(), { kind: 'saved', offset: r.sleb() * dataAlign });
-          break;
-        case DW_CFA.GNU_negative_offset_extended:
-          this.#set(r.uleb(), { kind: 'saved', offset: -r.uleb() * dataAlign });
-          break;
-        case DW_CFA.val_offset:
-          this.#set(r.uleb(), { kind: 'cfa', offset: r.uleb() * dataAlign });
-          break;
-        case DW_CFA.val_offset_sf:
-          this.#set(r.uleb(), { kind: 'cfa', offset: r.sleb() * dataAlign });
-          break;
-        case DW_CFA.restore_extended: {
-          const register = r.uleb();
-          this.#set(register, this.#initial.get(register));
-          break;
-        }
-        case DW_CFA.undefined:
-          this.#set(r.uleb(), { kind: 'undefined' });
-          break;
-        case DW_CFA.same_value:
-          this.#set(r.uleb(), { kind: 'same' });
-          break;
-        case DW_CFA.register:
-          this.#set(r.uleb(), { kind: 'register', register: r.uleb() });
-          break;
-        case DW_CFA.expression:
-          this.#set(r.uleb(), { kind: 'saved-expression', expression: r.take(r.uleb()) });
-          break;
-        case DW_CFA.val_expression:
-          this.#set(r.uleb(), { kind: 'expression', expression: r.take(r.uleb()) });
-          break;
-        case DW_CFA.remember_state:
-          if (this.#remembered.length >= MAX_REMEMBERED) throw damaged('it remembers states without end');
-          this.#remembered.push({ cfa: this.#cfa, rules: this.#rules });
-          this.#shared = true;
-          break;
-        case DW_CFA.restore_state: {
-          const state = this.#remembered.pop();
-          if (state === undefined) throw damaged('it restores a state that it did not remember');
-          this.#cfa = state.cfa;
-          this.#rules = state.rules as Map<number, RegisterRule>;
-          this.#shared = true;
-          break;
-        }
-        case DW_CFA.def_cfa:
-          this.#cfa = { kind: 'register', register: r.uleb(), offset: r.uleb() };
-          break;
-        case DW_CFA.def_cfa_sf:
-          this.#cfa = { kind: 'register', register: r.uleb(), offset: r.sleb() * dataAlign };
-          break;
-        case DW_CFA.def_cfa_register: {
-          const register = r.uleb();
-          if (this.#cfa?.kind === 'expression') throw damaged('it gives a register to a CFA that has no offset');
-          // GNU as begins RISC-V's programs like this, without an offset before.
-          this.#cfa = { kind: 'register', register, offset: this.#cfa?.offset ?? 0 };
-          break;
-        }
-        case DW_CFA.def_cfa_offset:
-          this.#setCfaOffset(r.uleb());
-          break;
-        case DW_CFA.def_cfa_offset_sf:
-          this.#setCfaOffset(r.sleb() * dataAlign);
-          break;
-        case DW_CFA.def_cfa_expression:
-          this.#cfa = { kind: 'expression', expression: r.take(r.uleb()) };
-          break;
-        case DW_CFA.GNU_args_size:
-          r.uleb();
-          break;
-        default:
-          throw damaged(`it holds the instruction 0x${opcode.toString(16)}, which is not served`);
-      }
+      case DW_CFA.def_cfa_offset:
+        this.#setCfaOffset(r.uleb());
+        return true;
+      case DW_CFA.def_cfa_offset_sf:
+        this.#setCfaOffset(r.sleb() * dataAlign);
+        return true;
+      case DW_CFA.def_cfa_expression:
+        this.#cfa = { kind: 'expression', expression: r.take(r.uleb()) };
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Section 6.4.2.4. */
+  #saveOrRestore(opcode: number): boolean {
+    if (opcode === DW_CFA.remember_state) {
+      if (this.#remembered.length >= MAX_REMEMBERED) throw damaged('it remembers states without end');
+      this.#remembered.push({ cfa: this.#cfa, rules: this.#rules });
+      this.#shared = true;
+      return true;
+    }
+    if (opcode !== DW_CFA.restore_state) return false;
+    const state = this.#remembered.pop();
+    if (state === undefined) throw damaged('it restores a state that it did not remember');
+    this.#cfa = state.cfa;
+    this.#rules = state.rules as Map<number, RegisterRule>;
+    this.#shared = true;
+    return true;
+  }
+
+  /** Section 6.4.2.3: an instruction that sets the rule of one register. No rule: it has none any more. */
+  #rule(opcode: number, r: ByteReader): { register: number; rule: RegisterRule | undefined } | undefined {
+    const { dataAlign } = this.#cie;
+    const low = opcode & LOW_BITS;
+    const initial = (register: number) => ({ register, rule: this.#initial.get(register) });
+    if ((opcode & HIGH_BITS) === DW_CFA.restore) return initial(low);
+    const saved = (register: number, offset: number) =>
+      ({ register, rule: { kind: 'saved', offset: offset * dataAlign } }) as const;
+    if ((opcode & HIGH_BITS) === DW_CFA.offset) return saved(low, r.uleb());
+    switch (opcode) {
+      case DW_CFA.offset_extended:
+        return saved(r.uleb(), r.uleb());
+      case DW_CFA.offset_extended_sf:
+        return saved(r.uleb(), r.sleb());
+      case DW_CFA.GNU_negative_offset_extended:
+        return saved(r.uleb(), -r.uleb());
+      case DW_CFA.val_offset:
+        return { register: r.uleb(), rule: { kind: 'cfa', offset: r.uleb() * dataAlign } };
+      case DW_CFA.val_offset_sf:
+        return { register: r.uleb(), rule: { kind: 'cfa', offset: r.sleb() * dataAlign } };
+      case DW_CFA.restore_extended:
+        return initial(r.uleb());
+      case DW_CFA.undefined:
+        return { register: r.uleb(), rule: { kind: 'undefined' } };
+      case DW_CFA.same_value:
+        return { register: r.uleb(), rule: { kind: 'same' } };
+      case DW_CFA.register:
+        return { register: r.uleb(), rule: { kind: 'register', register: r.uleb() } };
+      case DW_CFA.expression:
+        return { register: r.uleb(), rule: { kind: 'saved-expression', expression: r.take(r.uleb()) } };
+      case DW_CFA.val_expression:
+        return { register: r.uleb(), rule: { kind: 'expression', expression: r.take(r.uleb()) } };
+      default:
+        return undefined;
     }
   }
 }

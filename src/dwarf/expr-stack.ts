@@ -1,17 +1,7 @@
 // The operations of DWARF expressions that need only the stack: DWARF 5, sections 2.5.1.1 (literals), 2.5.1.3 (stack
 // operations, without the dereferences) and 2.5.1.4 (arithmetic and logic).
 import type { ByteReader } from '../base/byte-reader.js';
-import {
-  type Arithmetic,
-  arithmetic,
-  badExpression,
-  compare,
-  convert,
-  generic,
-  signed,
-  typed,
-  type Value,
-} from './expr-values.js';
+import { arithmetic, badExpression, compare, convert, generic, signed, typed, type Value } from './expr-values.js';
 import { DW_OP } from './op-codes.js';
 
 const MAX_STACK = 1024;
@@ -44,39 +34,45 @@ export class ValueStack {
 
 /** Runs an operation on the stack; false if it needs more than the stack. */
 export function operate(stack: ValueStack, op: number, r: ByteReader): boolean {
-  if (op >= DW_OP.lit0 && op <= DW_OP.lit31) {
-    stack.push(generic(op - DW_OP.lit0));
+  const literal = literalOf(op, r);
+  if (literal !== undefined) {
+    stack.push(generic(literal));
     return true;
   }
+  return move(stack, op, r) || calculate(stack, op, r);
+}
+
+/** Section 2.5.1.1. */
+function literalOf(op: number, r: ByteReader): bigint | number | undefined {
+  if (op >= DW_OP.lit0 && op <= DW_OP.lit31) return op - DW_OP.lit0;
   switch (op) {
     case DW_OP.const1u:
-      stack.push(generic(r.u8()));
-      return true;
+      return r.u8();
     case DW_OP.const1s:
-      stack.push(generic(r.i8()));
-      return true;
+      return r.i8();
     case DW_OP.const2u:
-      stack.push(generic(r.u16()));
-      return true;
+      return r.u16();
     case DW_OP.const2s:
-      stack.push(generic((r.u16() << 16) >> 16));
-      return true;
+      return (r.u16() << 16) >> 16;
     case DW_OP.const4u:
-      stack.push(generic(r.u32()));
-      return true;
+      return r.u32();
     case DW_OP.const4s:
-      stack.push(generic(r.i32()));
-      return true;
+      return r.i32();
     case DW_OP.const8u:
     case DW_OP.const8s:
-      stack.push(generic(r.u64()));
-      return true;
+      return r.u64();
     case DW_OP.constu:
-      stack.push(generic(r.uleb64()));
-      return true;
+      return r.uleb64();
     case DW_OP.consts:
-      stack.push(generic(r.sleb64()));
-      return true;
+      return r.sleb64();
+    default:
+      return undefined;
+  }
+}
+
+/** Section 2.5.1.3. */
+function move(stack: ValueStack, op: number, r: ByteReader): boolean {
+  switch (op) {
     case DW_OP.dup:
       stack.push(stack.pick(0));
       return true;
@@ -102,35 +98,17 @@ export function operate(stack: ValueStack, op: number, r: ByteReader): boolean {
       stack.push(b);
       return true;
     }
+    default:
+      return false;
+  }
+}
+
+/** Section 2.5.1.4, and the comparisons of 2.5.1.5. */
+function calculate(stack: ValueStack, op: number, r: ByteReader): boolean {
+  switch (op) {
     case DW_OP.plus_uconst:
       stack.push(generic(stack.pop().bits + r.uleb64()));
       return true;
-    case DW_OP.plus:
-    case DW_OP.minus:
-    case DW_OP.mul:
-    case DW_OP.div:
-    case DW_OP.mod: {
-      const [b, a] = [stack.pop(), stack.pop()];
-      stack.push(arithmetic(ARITHMETIC[op] as Arithmetic, a, b));
-      return true;
-    }
-    case DW_OP.and:
-    case DW_OP.or:
-    case DW_OP.xor: {
-      const [b, a] = [stack.pop(), stack.pop()];
-      const bits = op === DW_OP.and ? a.bits & b.bits : op === DW_OP.or ? a.bits | b.bits : a.bits ^ b.bits;
-      stack.push(typed(bits, a.type));
-      return true;
-    }
-    case DW_OP.shl:
-    case DW_OP.shr:
-    case DW_OP.shra: {
-      const [by, a] = [stack.pop().bits, stack.pop()];
-      const shift = by > 128n ? 128n : by;
-      const value = op === DW_OP.shl ? a.bits << shift : (op === DW_OP.shr ? a.bits : signed(a)) >> shift;
-      stack.push(typed(value, a.type));
-      return true;
-    }
     case DW_OP.abs:
     case DW_OP.neg: {
       const a = stack.pop();
@@ -143,42 +121,51 @@ export function operate(stack: ValueStack, op: number, r: ByteReader): boolean {
       stack.push(typed(~a.bits, a.type));
       return true;
     }
-    case DW_OP.eq:
-    case DW_OP.ne:
-    case DW_OP.lt:
-    case DW_OP.le:
-    case DW_OP.gt:
-    case DW_OP.ge: {
-      const [b, a] = [stack.pop(), stack.pop()];
-      stack.push(generic(holds(op, compare(a, b)) ? 1 : 0));
-      return true;
-    }
-    default:
-      return false;
   }
+  const binary = BINARY[op];
+  if (!binary) return false;
+  const [b, a] = [stack.pop(), stack.pop()];
+  stack.push(binary(a, b));
+  return true;
 }
 
-const ARITHMETIC: Readonly<Record<number, Arithmetic>> = {
-  [DW_OP.plus]: 'plus',
-  [DW_OP.minus]: 'minus',
-  [DW_OP.mul]: 'mul',
-  [DW_OP.div]: 'div',
-  [DW_OP.mod]: 'mod',
+const bitwise =
+  (combine: (a: bigint, b: bigint) => bigint) =>
+  (a: Value, b: Value): Value =>
+    typed(combine(a.bits, b.bits), a.type);
+
+/** `value` of the value that is shifted. Wider shifts than 128 bits leave nothing of any type. */
+const shift =
+  (value: (v: Value) => bigint, left: boolean) =>
+  (a: Value, { bits }: Value): Value => {
+    const by = bits > 128n ? 128n : bits;
+    return typed(left ? value(a) << by : value(a) >> by, a.type);
+  };
+
+const relation =
+  (...holds: readonly (-1 | 0 | 1 | 2)[]) =>
+  (a: Value, b: Value): Value =>
+    generic(holds.includes(compare(a, b)) ? 1 : 0);
+
+const bitsOf = ({ bits }: Value): bigint => bits;
+
+/** Operations on the two topmost values; `b` is on top. An order of 2: a NaN is among them. */
+const BINARY: Readonly<Record<number, (a: Value, b: Value) => Value>> = {
+  [DW_OP.plus]: (a, b) => arithmetic('plus', a, b),
+  [DW_OP.minus]: (a, b) => arithmetic('minus', a, b),
+  [DW_OP.mul]: (a, b) => arithmetic('mul', a, b),
+  [DW_OP.div]: (a, b) => arithmetic('div', a, b),
+  [DW_OP.mod]: (a, b) => arithmetic('mod', a, b),
+  [DW_OP.and]: bitwise((a, b) => a & b),
+  [DW_OP.or]: bitwise((a, b) => a | b),
+  [DW_OP.xor]: bitwise((a, b) => a ^ b),
+  [DW_OP.shl]: shift(bitsOf, true),
+  [DW_OP.shr]: shift(bitsOf, false),
+  [DW_OP.shra]: shift(signed, false),
+  [DW_OP.eq]: relation(0),
+  [DW_OP.ne]: relation(-1, 1, 2),
+  [DW_OP.lt]: relation(-1),
+  [DW_OP.le]: relation(-1, 0),
+  [DW_OP.gt]: relation(1),
+  [DW_OP.ge]: relation(0, 1),
 };
-
-function holds(op: number, order: -1 | 0 | 1 | 2): boolean {
-  switch (op) {
-    case DW_OP.eq:
-      return order === 0;
-    case DW_OP.ne:
-      return order !== 0;
-    case DW_OP.lt:
-      return order === -1;
-    case DW_OP.le:
-      return order === -1 || order === 0;
-    case DW_OP.gt:
-      return order === 1;
-    default:
-      return order === 0 || order === 1;
-  }
-}

@@ -116,143 +116,162 @@ class Evaluation {
     return baseTypeAt(this.#unit, offset);
   }
 
-  *#load(type: BaseType | undefined, size: number): Generator<Need, void, bigint> {
-    if (size < 1 || size > 16) throw badExpression(`it reads ${size} bytes at once`);
-    const address = addr(this.#stack.pop().bits);
-    this.#stack.push(typed(yield { kind: 'memory', address, size }, type));
-  }
-
   *#execute(expression: Uint8Array, calls: number): Generator<Need, void, bigint> {
-    const unit = this.#unit;
     const r = new ByteReader(expression, 'a DWARF expression');
-    const offset = (): number => (unit.offsetSize === 8 ? r.u64n() : r.u32());
     while (r.remaining > 0) {
       if (++this.#steps > MAX_STEPS) throw badExpression(`it does not end within ${MAX_STEPS} steps`);
       const op = r.u8();
-      if (operate(this.#stack, op, r)) continue;
-      if (op >= DW_OP.reg0 && op <= DW_OP.reg31) {
-        this.#location = { kind: 'register', register: op - DW_OP.reg0 };
+      if (operate(this.#stack, op, r) || this.#constant(op, r) || this.#locate(op, r) || this.#jump(op, r)) continue;
+      const question = this.#ask(op, r);
+      if (question) {
+        const { need, delta = 0n, type } = question;
+        this.#stack.push(typed((yield need) + delta, type));
         continue;
       }
-      if (op >= DW_OP.breg0 && op <= DW_OP.breg31) {
-        const delta = r.sleb64();
-        this.#stack.push(generic((yield { kind: 'register', register: op - DW_OP.breg0 }) + delta));
-        continue;
-      }
-      switch (op) {
-        case DW_OP.addr:
-          this.#stack.push(generic((unit.addressSize === 8 ? r.u64() : BigInt(r.u32())) + unit.debug.elf.loadBias));
-          break;
-        case DW_OP.addrx:
-        case DW_OP.GNU_addr_index:
-          this.#stack.push(generic(indexedWord(unit, r.uleb()) + unit.debug.elf.loadBias));
-          break;
-        case DW_OP.constx:
-        case DW_OP.GNU_const_index:
-          this.#stack.push(generic(indexedWord(unit, r.uleb())));
-          break;
-        case DW_OP.deref:
-          yield* this.#load(undefined, unit.addressSize);
-          break;
-        case DW_OP.deref_size:
-          yield* this.#load(undefined, r.u8());
-          break;
-        case DW_OP.deref_type:
-        case DW_OP.GNU_deref_type: {
-          const size = r.u8();
-          yield* this.#load(this.#type(r.uleb()), size);
-          break;
-        }
-        case DW_OP.skip:
-        case DW_OP.bra: {
-          const delta = (r.u16() << 16) >> 16;
-          if (op === DW_OP.bra && this.#stack.pop().bits === 0n) break;
-          const target = r.offset + delta;
-          if (target < 0 || target > r.end) throw badExpression('it jumps out of itself');
-          r.offset = target;
-          break;
-        }
-        case DW_OP.fbreg: {
-          const delta = r.sleb64();
-          this.#stack.push(generic((yield { kind: 'frame-base' }) + delta));
-          break;
-        }
-        case DW_OP.bregx: {
-          const register = r.uleb();
-          const delta = r.sleb64();
-          this.#stack.push(generic((yield { kind: 'register', register }) + delta));
-          break;
-        }
-        case DW_OP.regx:
-          this.#location = { kind: 'register', register: r.uleb() };
-          break;
-        case DW_OP.regval_type:
-        case DW_OP.GNU_regval_type: {
-          const register = r.uleb();
-          const type = this.#type(r.uleb());
-          this.#stack.push(typed(yield { kind: 'register', register }, type));
-          break;
-        }
-        case DW_OP.const_type:
-        case DW_OP.GNU_const_type: {
-          const type = this.#type(r.uleb());
-          this.#stack.push(typed(littleEndian(r.take(r.u8())), type));
-          break;
-        }
-        case DW_OP.convert:
-        case DW_OP.GNU_convert:
-          this.#stack.push(convert(this.#stack.pop(), this.#type(r.uleb())));
-          break;
-        case DW_OP.reinterpret:
-        case DW_OP.GNU_reinterpret:
-          this.#stack.push(typed(this.#stack.pop().bits, this.#type(r.uleb())));
-          break;
-        case DW_OP.call_frame_cfa:
-          this.#stack.push(generic(yield { kind: 'cfa' }));
-          break;
-        case DW_OP.push_object_address:
-          this.#stack.push(generic(yield { kind: 'object-address' }));
-          break;
-        case DW_OP.form_tls_address:
-        case DW_OP.GNU_push_tls_address:
-          this.#stack.push(generic(yield { kind: 'tls', offset: this.#stack.pop().bits }));
-          break;
-        case DW_OP.entry_value:
-        case DW_OP.GNU_entry_value:
-          this.#stack.push(generic(yield { kind: 'entry-value', expression: r.take(r.uleb()) }));
-          break;
-        case DW_OP.call2:
-        case DW_OP.call4:
-        case DW_OP.call_ref: {
-          const target = op === DW_OP.call_ref ? offset() : unit.offset + (op === DW_OP.call2 ? r.u16() : r.u32());
-          if (calls >= MAX_CALLS) throw badExpression('it calls itself without end');
-          yield* this.#execute(unit.debug.die(target)?.block(DW_AT.location) ?? NOTHING, calls + 1);
-          break;
-        }
-        case DW_OP.stack_value:
-          this.#location = { kind: 'value', value: this.#stack.pop().bits };
-          break;
-        case DW_OP.implicit_value:
-          this.#location = { kind: 'bytes', bytes: r.take(r.uleb()) };
-          break;
-        case DW_OP.implicit_pointer:
-        case DW_OP.GNU_implicit_pointer:
-          this.#location = { kind: 'implicit-pointer', die: offset(), offset: r.sleb() };
-          break;
-        case DW_OP.piece:
-          this.#addPiece(r.uleb() * 8, 0);
-          break;
-        case DW_OP.bit_piece:
-          this.#addPiece(r.uleb(), r.uleb());
-          break;
-        case DW_OP.nop:
-        case DW_OP.GNU_uninit:
-          break;
-        default:
-          throw badExpression(`it holds the operation 0x${op.toString(16)}, which is not served`);
-      }
+      const called = this.#called(op, r);
+      if (called === undefined) throw badExpression(`it holds the operation 0x${op.toString(16)}, which is not served`);
+      if (calls >= MAX_CALLS) throw badExpression('it calls itself without end');
+      yield* this.#execute(called, calls + 1);
     }
   }
+
+  #offset(r: ByteReader): number {
+    return this.#unit.offsetSize === 8 ? r.u64n() : r.u32();
+  }
+
+  /** Values that the unit tells, and conversions to its types: DWARF 5, sections 2.5.1.1 and 2.5.1.6. */
+  #constant(op: number, r: ByteReader): boolean {
+    const unit = this.#unit;
+    const stack = this.#stack;
+    switch (op) {
+      case DW_OP.addr:
+        stack.push(generic((unit.addressSize === 8 ? r.u64() : BigInt(r.u32())) + unit.debug.elf.loadBias));
+        return true;
+      case DW_OP.addrx:
+      case DW_OP.GNU_addr_index:
+        stack.push(generic(indexedWord(unit, r.uleb()) + unit.debug.elf.loadBias));
+        return true;
+      case DW_OP.constx:
+      case DW_OP.GNU_const_index:
+        stack.push(generic(indexedWord(unit, r.uleb())));
+        return true;
+      case DW_OP.const_type:
+      case DW_OP.GNU_const_type: {
+        const type = this.#type(r.uleb());
+        stack.push(typed(littleEndian(r.take(r.u8())), type));
+        return true;
+      }
+      case DW_OP.convert:
+      case DW_OP.GNU_convert:
+        stack.push(convert(stack.pop(), this.#type(r.uleb())));
+        return true;
+      case DW_OP.reinterpret:
+      case DW_OP.GNU_reinterpret:
+        stack.push(typed(stack.pop().bits, this.#type(r.uleb())));
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Location descriptions and their pieces: section 2.6.1. */
+  #locate(op: number, r: ByteReader): boolean {
+    if (op >= DW_OP.reg0 && op <= DW_OP.reg31) {
+      this.#location = { kind: 'register', register: op - DW_OP.reg0 };
+      return true;
+    }
+    switch (op) {
+      case DW_OP.regx:
+        this.#location = { kind: 'register', register: r.uleb() };
+        return true;
+      case DW_OP.stack_value:
+        this.#location = { kind: 'value', value: this.#stack.pop().bits };
+        return true;
+      case DW_OP.implicit_value:
+        this.#location = { kind: 'bytes', bytes: r.take(r.uleb()) };
+        return true;
+      case DW_OP.implicit_pointer:
+      case DW_OP.GNU_implicit_pointer:
+        this.#location = { kind: 'implicit-pointer', die: this.#offset(r), offset: r.sleb() };
+        return true;
+      case DW_OP.piece:
+        this.#addPiece(r.uleb() * 8, 0);
+        return true;
+      case DW_OP.bit_piece:
+        this.#addPiece(r.uleb(), r.uleb());
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Jumps inside the expression, and operations without an effect: sections 2.5.1.5 and 2.5.1.7. */
+  #jump(op: number, r: ByteReader): boolean {
+    if (op === DW_OP.nop || op === DW_OP.GNU_uninit) return true;
+    if (op !== DW_OP.skip && op !== DW_OP.bra) return false;
+    const delta = (r.u16() << 16) >> 16;
+    if (op === DW_OP.bra && this.#stack.pop().bits === 0n) return true;
+    const target = r.offset + delta;
+    if (target < 0 || target > r.end) throw badExpression('it jumps out of itself');
+    r.offset = target;
+    return true;
+  }
+
+  /** Values that come from outside: section 2.5.1.2, the dereferences of 2.5.1.3, and the special ones of 2.5.1.7. */
+  #ask(op: number, r: ByteReader): Question | undefined {
+    if (op >= DW_OP.breg0 && op <= DW_OP.breg31)
+      return { need: { kind: 'register', register: op - DW_OP.breg0 }, delta: r.sleb64() };
+    switch (op) {
+      case DW_OP.fbreg:
+        return { need: { kind: 'frame-base' }, delta: r.sleb64() };
+      case DW_OP.bregx:
+        return { need: { kind: 'register', register: r.uleb() }, delta: r.sleb64() };
+      case DW_OP.regval_type:
+      case DW_OP.GNU_regval_type:
+        return { need: { kind: 'register', register: r.uleb() }, type: this.#type(r.uleb()) };
+      case DW_OP.deref:
+        return this.#load(this.#unit.addressSize);
+      case DW_OP.deref_size:
+        return this.#load(r.u8());
+      case DW_OP.deref_type:
+      case DW_OP.GNU_deref_type: {
+        const size = r.u8();
+        return this.#load(size, this.#type(r.uleb()));
+      }
+      case DW_OP.call_frame_cfa:
+        return { need: { kind: 'cfa' } };
+      case DW_OP.push_object_address:
+        return { need: { kind: 'object-address' } };
+      case DW_OP.form_tls_address:
+      case DW_OP.GNU_push_tls_address:
+        return { need: { kind: 'tls', offset: this.#stack.pop().bits } };
+      case DW_OP.entry_value:
+      case DW_OP.GNU_entry_value:
+        return { need: { kind: 'entry-value', expression: r.take(r.uleb()) } };
+      default:
+        return undefined;
+    }
+  }
+
+  #load(size: number, type?: BaseType): Question {
+    if (size < 1 || size > 16) throw badExpression(`it reads ${size} bytes at once`);
+    return { need: { kind: 'memory', address: addr(this.#stack.pop().bits), size }, type };
+  }
+
+  /** The expression that a call runs (section 2.5.1.5): the location of another DIE. */
+  #called(op: number, r: ByteReader): Uint8Array | undefined {
+    if (op !== DW_OP.call2 && op !== DW_OP.call4 && op !== DW_OP.call_ref) return undefined;
+    const { offset, debug } = this.#unit;
+    const target = op === DW_OP.call_ref ? this.#offset(r) : offset + (op === DW_OP.call2 ? r.u16() : r.u32());
+    return debug.die(target)?.block(DW_AT.location) ?? NOTHING;
+  }
+}
+
+/** What an operation asks for; it pushes the answer plus `delta`, as this type. */
+interface Question {
+  readonly need: Need;
+  readonly delta?: bigint;
+  readonly type?: BaseType | undefined;
 }
 
 const NOTHING = new Uint8Array(0);
