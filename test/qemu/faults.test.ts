@@ -33,10 +33,16 @@ async function recording(t: Test, ...options: string[]): Promise<Traced> {
   t.teardown(() => proxy[Symbol.asyncDispose]());
   const trace = join(scratchFolder(t), 'out.pftrace');
   const tracer = rsptrace('--remote', proxy.path, '--timeout', '1s', '--json', '-o', trace, ...options, elfPath(name));
+  await moreStops({ proxy, tracer }, 200);
+  return { qemu, proxy, tracer, trace };
+}
+
+/** Waits until so many more stops have been handled, or the command has ended. */
+async function moreStops({ proxy, tracer }: Pick<Traced, 'proxy' | 'tracer'>, count: number): Promise<void> {
   // Each stop asks for the registers.
   const stops = (): number => proxy.passed['to-stub'].split('$g#').length - 1;
-  while (stops() < 200 && tracer.process.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 10));
-  return { qemu, proxy, tracer, trace };
+  const until = stops() + count;
+  while (stops() < until && tracer.process.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
 function cutShort(t: Test, { status, stdout, stderr }: Ran, trace: string, code: RegExp): Output {
@@ -87,13 +93,15 @@ const once = (from: RegExp, to: string): ((text: string, proxy: FaultProxy) => s
 };
 
 /** Waits for the end of a tracer that may or may not have been hurt by one fault. */
-async function afterwards(t: Test, { tracer, trace }: Traced, code: RegExp): Promise<void> {
-  const survived = Promise.race([tracer.ended, new Promise((resolve) => setTimeout(resolve, 8000))]);
-  if ((await survived) !== undefined) {
+async function afterwards(t: Test, traced: Traced, code: RegExp): Promise<void> {
+  const { proxy, tracer, trace } = traced;
+  while (proxy.harm === 0 && tracer.process.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 5));
+  await moreStops(traced, 300);
+  if (tracer.process.exitCode !== null) {
     cutShort(t, await tracer.ended, trace, code);
     return;
   }
-  // Some faults are mended by asking again.
+  // Some faults are mended by asking again: the recording has gone on.
   tracer.process.kill('SIGINT');
   const { status, stdout, stderr } = await tracer.ended;
   t.equal(status, 0, stderr);

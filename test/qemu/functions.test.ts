@@ -1,9 +1,11 @@
 // Ordinary functions through the real command: calls against the guest's own counters, nesting, limits.
+// Two more guests, of the same modes, under `scripts/test --long`.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import type { FutureRow } from '../support/lab.js';
+import { usually } from '../support/long.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
 
@@ -79,7 +81,8 @@ function callers(slices: readonly Slice[], name: string): Set<string | undefined
   return found;
 }
 
-for (const name of ['rv-o0', 'rv-o2', 'rvm-o2', 'x86-o0', 'x86-o2']) {
+const guests = ['rv-o0', 'rv-o2', 'rvm-o2', 'x86-o0', 'x86-o2'];
+for (const name of usually(guests, (one) => ['rv-o0', 'rvm-o2', 'x86-o2'].includes(one))) {
   t.test(`${name}: functions are called as often as the guest counts`, async (t) => {
     // The timer's handler is traced in a test of its own: each tick that stops ask for would be recorded here too.
     const probes = ['deep*', '__rust_alloc', '__rust_dealloc', 'labkern::exec::poll_task', 'labkern::stats::report'];
