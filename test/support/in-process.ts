@@ -8,7 +8,7 @@ import type { Ran } from './command.js';
  * end of the process have a part in, and each command runs at least once in a test as a user runs it.
  */
 export class CommandThread implements Disposable {
-  readonly #worker = new Worker(join(import.meta.dirname, 'command-thread.mjs'));
+  readonly #worker = new Worker(join(import.meta.dirname, 'command-thread.mjs'), { trackUnmanagedFds: false });
 
   /** One after another: they share their standard streams. */
   async run(...words: readonly string[]): Promise<Ran> {
