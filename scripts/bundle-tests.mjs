@@ -1,5 +1,5 @@
-// The test files as JavaScript, in one step before they run: node loads TypeScript for some seconds of CPU a file, and this in a tenth of one.
-// What several files import is shared. Where a source says where it stands, its own place in the repository is written in.
+// Makes JavaScript of the test files, all at once before they run: loading TypeScript takes seconds of CPU a file.
+// What several files import is shared. Where a source asks where it stands, its own place in the repository is put in.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';

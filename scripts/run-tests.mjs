@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// Runs test files, each in a node of its own, and says what happens as it happens: a line for each file as it ends, a failure with all that is
-// known of it, and at the end the slowest files and one plain line that any CI reads, 'N passed, N failed'.
+// Runs test files, each in a node of its own.
 //   scripts/run-tests.mjs [--long] [FILE...]      without FILE all of them
-// What has been printed stays printed if the run is cut short. A test that is skipped is a failure, and so are no tests at all.
+// It says what happens as it happens: a line for each file as it ends, a failure with all that is known of it.
+// At the end come the slowest files and one plain line that any CI reads, 'N passed, N failed'.
+// What has been printed stays printed if the run is cut short. A test that is skipped is a failure, and so is none.
 // tap's own runner costs each file a second of CPU for hooks that nothing here uses.
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -17,6 +18,11 @@ const SLOWEST = 10;
 /** Most files wait now and then: for a guest, or for a time limit that they test. */
 const JOBS = availableParallelism() + 1;
 const words = process.argv.slice(2);
+const odd = words.find((word) => word.startsWith('-') && word !== '--long');
+if (odd !== undefined) {
+  console.error(`scripts/run-tests.mjs: there is no option ${odd}, only --long`);
+  process.exit(2);
+}
 const long = words.includes('--long');
 /** Of a file, in seconds: only what hangs meets it, on a busy machine too. */
 const LIMIT = long ? 7200 : 900;

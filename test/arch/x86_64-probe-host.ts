@@ -39,7 +39,7 @@ export interface Interrupts {
 export interface Call {
   /** All memory as it was at first. */
   readonly reset: boolean;
-  /** Instead as all was before the only interrupt of the call before this one, which is the same but for a lesser `interruptAt`. */
+  /** Instead all as it was before the only interrupt of the call before, which differs by a lesser `interruptAt`. */
   readonly goesOn?: boolean;
   readonly start: Addr;
   readonly writes?: readonly { readonly address: Addr; readonly value: bigint }[];

@@ -1,4 +1,5 @@
-// Stubs that mean harm: the command ends in one error, in little memory, however much they send: up to 1 GiB under `scripts/test --long`.
+// Stubs that mean harm: the command ends in one error, in little memory, however much they send.
+// They send up to 1 GiB under `scripts/test --long`.
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import net from 'node:net';

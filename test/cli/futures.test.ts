@@ -1,5 +1,5 @@
-// `rsptrace futures` on guests, once run as a user runs it. The JSON against llvm-dwarfdump and readelf and against the schema of
-// docs/futures.md; table, tree and sizes against golden text (UPDATE_GOLDEN=1 rewrites it); the graph against Graphviz itself.
+// `rsptrace futures` on guests, once run as a user runs it.
+// The JSON against llvm-dwarfdump and readelf and against the schema of docs/futures.md; table, tree and sizes against golden text (UPDATE_GOLDEN=1 rewrites it); the graph against Graphviz itself.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { instance } from '@viz-js/viz';

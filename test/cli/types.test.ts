@@ -1,4 +1,5 @@
-// `rsptrace types`, once as a user runs it. Layouts themselves are tested against llvm-dwarfdump and gdb in test/values/value-layout.test.ts.
+// `rsptrace types`, once as a user runs it.
+// Layouts are tested against llvm-dwarfdump and gdb in test/values/value-layout.test.ts.
 import t from 'tap';
 import { elfPath } from '../qemu/guests/guests.js';
 import { rsptrace } from '../support/command.js';

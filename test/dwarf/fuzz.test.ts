@@ -2,8 +2,8 @@
 // memory than the file allows. Most runs damage small real programs (gcc's and rustc's, in all DWARF versions), some whole guests,
 // whose sections are unpacked first: a flipped bit in a compressed one would only ever show zlib's checksum.
 //
-// `scripts/test --long` makes fifty times the runs; RSPTRACE_FUZZ_SEED=N begins at case N. A failure names its case, which always does the
-// same damage.
+// `scripts/test --long` makes fifty times the runs; RSPTRACE_FUZZ_SEED=N begins at case N.
+// A failure names its case, which always does the same damage.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';

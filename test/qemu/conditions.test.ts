@@ -1,4 +1,5 @@
-// `fn:GLOB if ARG OP INTEGER`: what is traced is what a whole trace has of such calls, by both engines; x86_64 with stops under `scripts/test --long`.
+// `fn:GLOB if ARG OP INTEGER`: what is traced is what a whole trace has of such calls, by both engines.
+// x86_64 with stops under `scripts/test --long`.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';

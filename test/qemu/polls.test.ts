@@ -1,5 +1,5 @@
 // What a trace of polls tells beside its counts: where Futures wait, runs that repeat under -icount, stacks, white lists.
-// Each architecture and each engine has its turn in every test; both engines have both architectures' under `scripts/test --long`.
+// Each engine traces one architecture here, and both under `scripts/test --long`.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

@@ -4,8 +4,8 @@ import { Worker } from 'node:worker_threads';
 import type { Ran } from './command.js';
 
 /**
- * The built command without a process of its own, which takes longer to start than most command lines to run. Not for what signals, logs or the
- * end of the process have a part in, and each command runs at least once in a test as a user runs it.
+ * The built command without a process of its own, which takes longer to start than most command lines to run.
+ * Signals, logs and the end of the process are no part of it. Each command runs in some test as a user runs it.
  */
 export class CommandThread implements Disposable {
   readonly #worker = new Worker(join(import.meta.dirname, 'command-thread.mjs'), { trackUnmanagedFds: false });

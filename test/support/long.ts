@@ -1,4 +1,4 @@
-/** True under `scripts/test --long`: what is sampled otherwise is tested whole, and what is repeated is repeated more often. */
+/** True under `scripts/test --long`: what is sampled otherwise is tested whole, and repetitions are many more. */
 export const long = process.env.RSPTRACE_LONG === '1';
 
 /** All of a matrix under `--long`, else those that are `chosen`: each of them proves something that no other does. */

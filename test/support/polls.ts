@@ -60,7 +60,7 @@ export async function tracePolls(
 /** Guests that differ in code or mode. The others differ from them in debug info alone, which both engines share. */
 const stopped = new Set(['rv-o0', 'rvm-o2', 'x86-o2']);
 
-/** Every guest of an architecture, without stops; by the other engine too where `stopped` has it, and all under `--long`. */
+/** Every guest of an architecture, without stops. With stops those that `stopped` has, and all under `--long`. */
 export function testCounts(t: Test, architecture: 'riscv64' | 'x86_64'): void {
   const ordinary = guests().filter(
     (one) => one.arch === architecture && one.source === undefined && !one.name.endsWith('-long'),
