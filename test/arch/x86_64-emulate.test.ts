@@ -7,6 +7,7 @@ import t from 'tap';
 import { architectureNamed, architectureOf, riscv64, x86_64 } from '../../src/arch/index.js';
 import { addr } from '../../src/base/addr.js';
 import { elfPath } from '../qemu/guests/guests.js';
+import { long } from '../support/long.js';
 import { compare, type Trial } from './compare.js';
 import { disassemble } from './objdump.js';
 import { random, values } from './random.js';
@@ -198,6 +199,8 @@ function trialsOf(found: ReadonlyMap<string, readonly Uint8Array[]>, perClass: n
 }
 
 const next = random(99);
+/** Steps of every kind of instruction. */
+const perClass = long ? 120 : 30;
 const found = encodings(120, next);
 
 t.test('every kind of instruction that is to be carried out is met', async (t) => {
@@ -205,7 +208,7 @@ t.test('every kind of instruction that is to be carried out is met', async (t) =
 });
 
 t.test('carrying an instruction out leaves what the processor leaves after a step', { timeout: 600_000 }, async (t) => {
-  const trials = trialsOf(found, 120, next);
+  const trials = trialsOf(found, perClass, next);
   const folder = mkdtempSync(join(tmpdir(), 'rsptrace-arch-'));
   try {
     const server = ['--once', '--no-startup-with-shell', '--no-disable-randomization', '-', buildProgram(folder)];
@@ -233,7 +236,7 @@ t.test(
       ' ',
     );
     // QEMU 7.2 sign-extends the operand of `ret imm16`, which processors and the manual do not.
-    const trials = trialsOf(found, 30, next).filter(
+    const trials = trialsOf(found, perClass / 4, next).filter(
       ({ name, bytes }) => name !== 'ret n' || (bytes.at(-1) ?? 0) < 0x80,
     );
     await using oracle = await StepOracle.start('qemu-system-x86_64', machine, sizes, BigInt(`0x${main}`));

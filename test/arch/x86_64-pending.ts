@@ -178,8 +178,11 @@ export function play(the: Play): { readonly runs: readonly Played[]; readonly ba
   const own = Array.from({ length: 16 }, (_, number) => BigInt(number) * 0x0101_0101_0101n);
   own[4] = addOffset(STACKS, STACK_BYTES - 0x38);
   own[7] = SCRIPTS;
-  const call = (at: number): Call => ({
+  // No call that is brief may last long: it is begun anew now and then.
+  const goesOn = (index: number): boolean => index % 32 > 0 && (the.at[index] ?? 0) > (the.at[index - 1] || Infinity);
+  const call = (at: number, index: number): Call => ({
     reset: true,
+    goesOn: goesOn(index),
     start,
     writes,
     registers: own,
@@ -198,7 +201,7 @@ export function play(the: Play): { readonly runs: readonly Played[]; readonly ba
   ];
   const list = the.at.map(call);
   const { outcomes } = host.call({ watch, interrupts, calls: list }, [...regions, script]);
-  const untraced = host.call({ watch: [], calls: [call(0)] }, [...bare, script]).outcomes[0]?.registers ?? [];
+  const untraced = host.call({ watch: [], calls: [call(0, 0)] }, [...bare, script]).outcomes[0]?.registers ?? [];
   const runs = outcomes.map(({ watched, registers, interrupts: came }) => {
     const [controls, segments] = watched.map((bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length)) as [
       DataView,

@@ -87,13 +87,49 @@ __asm__(
 static u64 interrupted_from, interrupted_to, interrupt, interrupt_data, most_each, interrupts, only, steps;
 static unsigned char interrupted[0x4000];
 
+// All that there was before the only interrupt of a case came, so that the next case can go on from there as if it had not come. Else a case for each of
+// n instructions would take n * n steps.
+static struct {
+  int taken;
+  u64 steps;
+  gregset_t registers;
+  struct _libc_fpstate xmm;
+  unsigned char *bytes[16];
+} moment;
+
+static void keep_moment(ucontext_t *c) {
+  moment.taken = 1;
+  moment.steps = steps;
+  memcpy(moment.registers, c->uc_mcontext.gregs, sizeof moment.registers);
+  memcpy(&moment.xmm, c->uc_mcontext.fpregs, sizeof moment.xmm);
+  for (int i = 0; i < region_count; i++) {
+    if (!moment.bytes[i]) moment.bytes[i] = malloc(regions[i].size);
+    memcpy(moment.bytes[i], regions[i].at, regions[i].size);
+  }
+}
+
+static void on_go_back(int sig, siginfo_t *info, void *context) {
+  (void)sig, (void)info;
+  ucontext_t *c = context;
+  for (int i = 0; i < region_count; i++) memcpy(regions[i].at, moment.bytes[i], regions[i].size);
+  memcpy(c->uc_mcontext.gregs, moment.registers, sizeof moment.registers);
+  memcpy(c->uc_mcontext.fpregs, &moment.xmm, sizeof moment.xmm);
+  steps = moment.steps;
+}
+
+// In place of a case's function, on a stack of its own: the regions are overwritten meanwhile.
+static void go_back(void) { raise(SIGUSR2); }
+static u64 own_stack[0x2000];
+
 static void on_step(int sig, siginfo_t *info, void *context) {
   (void)sig, (void)info;
   greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+  const u64 tf = 0x100;
   u64 rip = g[REG_RIP];
   if (rip < interrupted_from || rip >= interrupted_to) return;
   steps++;
   if (only ? steps != only : interrupted[rip - interrupted_from] == most_each) return;
+  if (only) keep_moment(context);
   interrupted[rip - interrupted_from]++;
   interrupts++;
   if (!interrupt) {
@@ -102,6 +138,7 @@ static void on_step(int sig, siginfo_t *info, void *context) {
   }
   memset((char *)g[REG_RSP] - 128, 0xa5, 128);
   ((void (*)(u64, u64, u64))interrupt)(interrupts - 1, rip, interrupt_data);
+  if (only) g[REG_EFL] &= ~tf;
 }
 
 static u64 *script;
@@ -127,19 +164,27 @@ static void calls(FILE *output) {
   if (interrupted_to - interrupted_from > sizeof interrupted) exit(1);
   struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
   sigaction(SIGTRAP, &action, 0);
+  action.sa_sigaction = on_go_back;
+  sigaction(SIGUSR2, &action, 0);
   __asm__("mov %%fs:0, %0" : "=r"(fs));
   u64 head[3] = {fs, apic(), (u64)came_back};
   fwrite(head, 8, 3, output);
   for (u64 cases = next(); cases > 0; cases--) {
-    if (next()) reset();
+    enum { as_it_is, from_reset, from_moment } how = next();
+    int goes_on = how == from_moment && moment.taken;
+    if (how != as_it_is && !goes_on) reset();
     function = next();
     only = next();
     for (u64 writes = next(); writes > 0; writes--) {
-      u64 at = next();
-      *(u64 *)at = next();
+      u64 at = next(), value = next();
+      if (!goes_on) *(u64 *)at = value;
     }
     memcpy(in, script, sizeof in);
     script += sizeof in / 8;
+    // An interrupt that never came comes no more after more instructions: without single steps.
+    if (how == from_moment) in[16] &= ~0x100;
+    if (goes_on) function = (u64)go_back, in[4] = (u64)(own_stack + 0x1ff0) - 8;
+    moment.taken = 0;
     *(u64 *)in[4] = (u64)came_back;
     interrupts = steps = 0;
     memset(interrupted, 0, sizeof interrupted);

@@ -39,6 +39,8 @@ export interface Interrupts {
 export interface Call {
   /** All memory as it was at first. */
   readonly reset: boolean;
+  /** Instead all as it was before the only interrupt of the call before, which differs by a lesser `interruptAt`. */
+  readonly goesOn?: boolean;
   readonly start: Addr;
   readonly writes?: readonly { readonly address: Addr; readonly value: bigint }[];
   /** rax to r15 in instruction order; the return address is put where rsp points. */
@@ -144,8 +146,8 @@ function callWords({ watch, interrupts, calls }: CallScript): bigint[] {
       ? [0n, 0n, 0n, 0n, 0n]
       : [interrupts.from, interrupts.to, interrupts.handler, interrupts.data, BigInt(interrupts.each)]),
     BigInt(calls.length),
-    ...calls.flatMap(({ reset, start, writes = [], registers, flags = 0x202n, interruptAt = 0 }) => [
-      reset ? 1n : 0n,
+    ...calls.flatMap(({ reset, goesOn, start, writes = [], registers, flags = 0x202n, interruptAt = 0 }) => [
+      goesOn ? 2n : reset ? 1n : 0n,
       start,
       BigInt(interruptAt),
       BigInt(writes.length),

@@ -122,7 +122,7 @@ t.test('one interrupt, wherever it comes, may take the last slot', async (t) => 
   const probe = interrupted('plain', 13);
   for (const room of [0, 1, 2, 3, 4]) {
     const call = stepped(probe, room);
-    const list = Array.from({ length: 240 }, (_, index) => ({ ...call, interruptAt: index + 1 }));
+    const list = Array.from({ length: 240 }, (_, index) => ({ ...call, goesOn: index > 0, interruptAt: index + 1 }));
     const ran = interrupt(probe, list);
     const looks = list.map((_, index) => look(ran, index, probe));
     const steps = looks.filter(({ interrupts }) => interrupts === 1).length;

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import t, { type Test } from 'tap';
 import { elfPath, qemuArgv } from '../qemu/guests/guests.js';
 import { frozenGuest, type Ran, rsptrace, scratchFolder, start } from '../support/command.js';
+import { CommandThread } from '../support/in-process.js';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
 
@@ -17,10 +18,13 @@ function check(t: Test, { status, stderr }: Ran, code: string, message: RegExp, 
   t.same(rest, [], 'one sentence and a hint');
 }
 
-/** The command, as a user has it, at something that is no stub. */
+const thread = new CommandThread();
+t.teardown(() => thread[Symbol.dispose]());
+
+/** The command at something that is no stub. */
 function at(t: Test, remote: string): Promise<Ran> {
   const trace = join(scratchFolder(t), 'out.pftrace');
-  return rsptrace('--remote', remote, '--timeout', '600ms', '-o', trace, elfPath('rv-o2')).ended;
+  return thread.run('--remote', remote, '--timeout', '600ms', '-o', trace, elfPath('rv-o2'));
 }
 
 t.test('addresses that are misspelt', async (t) => {

@@ -1,5 +1,5 @@
-// `rsptrace futures`, run as a user runs it, on guests. The JSON against llvm-dwarfdump and readelf and against the schema of
-// docs/futures.md; table, tree and sizes against golden text (UPDATE_GOLDEN=1 rewrites it); the graph against Graphviz itself.
+// `rsptrace futures` on guests, once run as a user runs it.
+// The JSON against llvm-dwarfdump and readelf and against the schema of docs/futures.md; table, tree and sizes against golden text (UPDATE_GOLDEN=1 rewrites it); the graph against Graphviz itself.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { instance } from '@viz-js/viz';
@@ -7,9 +7,12 @@ import t from 'tap';
 import { elfPath, sourcePath } from '../qemu/guests/guests.js';
 import { type Ran, rsptrace, scratchFolder } from '../support/command.js';
 import { dumpInfo, run } from '../support/dwarfdump.js';
+import { CommandThread } from '../support/in-process.js';
 import { checkShape, type Shape } from '../support/json-shape.js';
 
-const futures = (...args: string[]): Promise<Ran> => rsptrace('futures', ...args).ended;
+const thread = new CommandThread();
+t.teardown(() => thread[Symbol.dispose]());
+const futures = (...args: string[]): Promise<Ran> => thread.run('futures', ...args);
 
 interface FutureJson {
   readonly future: string;
@@ -215,6 +218,8 @@ t.test('text', async (t) => {
     t.strictSame([status, stderr], [0, '']);
     shown.push(`$ rsptrace futures rv-o2.elf ${title}\n${stdout}`);
   }
+  const spawned = await rsptrace('futures', elfPath('rv-o2')).ended;
+  t.equal(`$ rsptrace futures rv-o2.elf \n${spawned.stdout}`, shown[0], 'and run as a user runs it');
   const text = shown.join('\n');
   if (process.env.UPDATE_GOLDEN) writeFileSync(path, text);
   t.equal(text, readFileSync(path, 'utf8'));

@@ -1,5 +1,5 @@
 // One process that is recorded again and again and left by Ctrl-C each time: no memory of ours stays in it, and it lives.
-// RSPTRACE_CYCLES=50 attaches as often (`--timeout=1200`), 4 times without.
+// `scripts/test --long` attaches 50 times.
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,10 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { random } from '../support/fault-proxy.js';
+import { long } from '../support/long.js';
 import { changedCode, compileReleased, gdbserver } from '../support/native.js';
 import { functionProbes } from '../support/native-trace.js';
 
-const cycles = Number(process.env.RSPTRACE_CYCLES ?? 4);
+const cycles = long ? 50 : 3;
 const next = random(20261123);
 /** The latest Ctrl-C after the program was connected to, in milliseconds. */
 const latest = 1500;

@@ -1,15 +1,16 @@
 // An rsptrace that is killed at any moment at a real gdbserver: `rsptrace detach` puts the program in order, which is position-independent.
-// RSPTRACE_KILLS=50 kills it as often (`--timeout=1200`), 3 times without.
+// `scripts/test --long` kills it 50 times.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { random } from '../support/fault-proxy.js';
+import { long } from '../support/long.js';
 import { changedCode, compileReleased, gdbserver, lastingGdbserver } from '../support/native.js';
 import { functionProbes } from '../support/native-trace.js';
 
-const kills = Number(process.env.RSPTRACE_KILLS ?? 3);
+const kills = long ? 50 : 3;
 const seed = 20261122;
 /** The latest moment, in milliseconds from when it is connected: long after its trampolines are installed. */
 const latest = 1200;

@@ -1,9 +1,13 @@
-// `rsptrace types` as a user runs it. Layouts themselves are tested against llvm-dwarfdump and gdb in test/values/value-layout.test.ts.
+// `rsptrace types`, once as a user runs it.
+// Layouts are tested against llvm-dwarfdump and gdb in test/values/value-layout.test.ts.
 import t from 'tap';
 import { elfPath } from '../qemu/guests/guests.js';
 import { rsptrace } from '../support/command.js';
+import { CommandThread } from '../support/in-process.js';
 
-const types = (...args: string[]) => rsptrace('types', elfPath('rv-o0'), ...args).ended;
+const thread = new CommandThread();
+t.teardown(() => thread[Symbol.dispose]());
+const types = (...args: string[]) => thread.run('types', elfPath('rv-o0'), ...args);
 
 t.test('a struct, members as they lie', async (t) => {
   const whole = await types('labkern::exec::Task');
@@ -20,6 +24,7 @@ t.test('a struct, members as they lie', async (t) => {
   7 bytes in a hole
 `,
   );
+  t.equal((await rsptrace('types', elfPath('rv-o0'), 'Task').ended).stdout, whole.stdout, 'run as a user runs it');
   for (const tail of ['Task', 'exec::Task', ' ::labkern::exec::Task ']) {
     t.equal((await types(tail)).stdout, whole.stdout, tail);
   }
@@ -68,5 +73,5 @@ t.test('what is not there: names that are alike', async (t) => {
   t.equal(status, 1);
   t.match(stderr, /has no type Tsak \[TYPE_UNKNOWN\]\n {2}did you mean .*labkern::exec::Task/);
   t.equal(JSON.parse(stdout).error.code, 'TYPE_UNKNOWN');
-  t.equal((await rsptrace('types', elfPath('rv-o0')).ended).status, 2);
+  t.equal((await types()).status, 2);
 });

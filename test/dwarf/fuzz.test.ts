@@ -2,8 +2,8 @@
 // memory than the file allows. Most runs damage small real programs (gcc's and rustc's, in all DWARF versions), some whole guests,
 // whose sections are unpacked first: a flipped bit in a compressed one would only ever show zlib's checksum.
 //
-// RSPTRACE_FUZZ=10 makes ten times the runs; RSPTRACE_FUZZ_SEED=N begins at case N. A failure names its case, which always does the
-// same damage.
+// `scripts/test --long` makes fifty times the runs; RSPTRACE_FUZZ_SEED=N begins at case N.
+// A failure names its case, which always does the same damage.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
@@ -27,10 +27,11 @@ import { ElfFile } from '../../src/elf/index.js';
 import { findFutures } from '../../src/futures/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { run } from '../support/dwarfdump.js';
+import { long } from '../support/long.js';
 import { damage, randomOf, type Sample, sampleOf } from '../support/mutations.js';
 import { bytesOf, compile, scratch, withNames } from '../support/small-programs.js';
 
-const TIMES = Number(process.env.RSPTRACE_FUZZ ?? 1);
+const TIMES = long ? 10 : 0.2;
 const FIRST = Number(process.env.RSPTRACE_FUZZ_SEED ?? 0);
 const folder = scratch();
 

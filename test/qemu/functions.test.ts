@@ -1,9 +1,12 @@
 // Ordinary functions through the real command: calls against the guest's own counters, nesting, limits.
+// Two more guests, of the same modes, under `scripts/test --long`.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { CommandThread } from '../support/in-process.js';
 import type { FutureRow } from '../support/lab.js';
+import { usually } from '../support/long.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
 
@@ -79,7 +82,8 @@ function callers(slices: readonly Slice[], name: string): Set<string | undefined
   return found;
 }
 
-for (const name of ['rv-o0', 'rv-o2', 'rvm-o2', 'x86-o0', 'x86-o2']) {
+const guests = ['rv-o0', 'rv-o2', 'rvm-o2', 'x86-o0', 'x86-o2'];
+for (const name of usually(guests, (one) => ['rv-o0', 'rvm-o2', 'x86-o2'].includes(one))) {
   t.test(`${name}: functions are called as often as the guest counts`, async (t) => {
     // The timer's handler is traced in a test of its own: each tick that stops ask for would be recorded here too.
     const probes = ['deep*', '__rust_alloc', '__rust_dealloc', 'labkern::exec::poll_task', 'labkern::stats::report'];
@@ -214,8 +218,9 @@ t.test('-o calls.txt: a tree to read, without values where none are wanted', asy
 });
 
 t.test('what cannot be traced is told before the target is touched', async (t) => {
+  using thread = new CommandThread();
   const ask = async (...options: string[]) => {
-    const { status, stdout } = await rsptrace('run', '--json', ...options, elfPath('rv-o2'), '--', 'false').ended;
+    const { status, stdout } = await thread.run('run', '--json', ...options, elfPath('rv-o2'), '--', 'false');
     return { status, ...(JSON.parse(stdout) as { error: { code: string; hint: string } }) };
   };
   t.match(await ask('-p', 'fn:deepp7'), { status: 1, error: { code: 'PROBE_NO_MATCH', hint: /deep7/ } });

@@ -1,12 +1,13 @@
 // An rsptrace that is killed leaves a guest that runs on and comes to its right end.
-// RSPTRACE_KILLS=200 kills it as often, which takes longer than tap gives a file (`--timeout=7200`); 20 times without.
+// `scripts/test --long` kills it 200 times.
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { detach } from '../support/detach.js';
+import { long } from '../support/long.js';
 import { tracedQemu } from '../support/orphan.js';
 import { guest } from './guests/guests.js';
 
-const kills = Number(process.env.RSPTRACE_KILLS ?? 20);
+const kills = long ? 200 : 8;
 const seed = 20260117;
 
 /** The guests in turn, and the latest moment, in milliseconds from when they were armed: the short ones have ended soon after. */

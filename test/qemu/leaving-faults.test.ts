@@ -1,4 +1,5 @@
 // The wire is damaged exactly while the engine without stops changes the target's code: its patches come out all the same.
+// Every harm on riscv64, and one on x86_64, whose patches are other bytes; both whole under `scripts/test --long`.
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { addr, hex } from '../../src/base/addr.js';
@@ -7,6 +8,7 @@ import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, type Ran, rsptrace, scratchFolder } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { checkLoaded } from '../support/loaded-bytes.js';
+import { usually } from '../support/long.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
 
 /** The end of RAM that no guest of these uses. */
@@ -82,7 +84,8 @@ async function harmed(t: Test, name: string, nth: number, harm: Harm): Promise<R
 }
 
 for (const name of ['rv-o2', 'x86-o2']) {
-  for (const [what, harm] of Object.entries(harms)) {
+  const some = usually(Object.entries(harms), ([what]) => name === 'rv-o2' || what === 'the end of it is dropped');
+  for (const [what, harm] of some) {
     // The first one puts the jump there.
     t.test(`${name}, a function's bytes are put back, and ${what}`, async (t) => {
       const { status, stdout, stderr } = await harmed(t, name, 2, harm);

@@ -1,10 +1,12 @@
 // A link that breaks in the middle, with the guest still there behind it.
+// A guest of x86_64 under `scripts/test --long`.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder, traceGrows } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { compareCounts, type FutureRow } from '../support/lab.js';
+import { usually } from '../support/long.js';
 import { type ChromeRecord, readChrome } from '../trace/decode-chrome.js';
 import { children, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
@@ -16,6 +18,9 @@ interface Output {
   readonly futures: readonly FutureRow[];
   readonly error?: { readonly code: string };
 }
+
+/** Some of the Futures: each is polled often enough, and a stop at all of them takes long. */
+const probes = ['leaf_io', 'level3', 'chain_task'].flatMap((future) => ['-p', `poll:${future}`]);
 
 interface Setup {
   readonly name: string;
@@ -33,7 +38,8 @@ async function traced(
   const qemu = frozenGuest(t, name);
   await using proxy = await FaultProxy.start(qemu.socket);
   const elf = elfPath(name);
-  const tracer = rsptrace('--remote', proxy.path, '--timeout', '1s', '--json', '-o', trace, ...options, elf);
+  const args = ['--remote', proxy.path, '--timeout', '1s', '--json', ...probes, ...options];
+  const tracer = rsptrace(...args, '-o', trace, elf);
   await qemu.shows('LAB cfg');
   for (let n = 0; n < times; n++) {
     const from = proxy.passed['to-stub'].length;
@@ -47,7 +53,7 @@ async function traced(
   return [JSON.parse(stdout) as Output, (await qemu.ended).stdout, status];
 }
 
-for (const name of ['rv-o2', 'x86-o2']) {
+for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
   t.test(`${name}: a wire that is cut three times: recording goes on, with three gaps`, async (t) => {
     const trace = join(scratchFolder(t), 'out.pftrace');
     const harm = (proxy: FaultProxy): void => proxy.cut();
@@ -63,10 +69,9 @@ for (const name of ['rv-o2', 'x86-o2']) {
     const lab = parseLab(console);
     t.equal(lab.checksum, guest(name).checksum, 'the guest has not noticed');
     // QEMU 7.2 holds the guest at the first breakpoint that it hits with nobody there: little is missing.
-    for (const row of compareCounts(lab, output.futures)) {
-      if (!row.timing && row.derived === 0 && row.polls > 0)
-        t.ok(Math.abs(row.polls - row.counted) <= 3, `${row.name}: ${row.polls} of ${row.counted}`);
-    }
+    const rows = compareCounts(lab, output.futures).filter((row) => row.derived === 0 && row.polls > 0);
+    t.ok(rows.length >= 2, `${rows.length} Futures`);
+    for (const row of rows) t.ok(Math.abs(row.polls - row.counted) <= 3, `${row.name}: ${row.polls} of ${row.counted}`);
     const { slices, tracks } = readPerfetto(children(protoc(readFileSync(trace)), 'packet'));
     const gaps = slices.filter(({ category }) => category === 'gap');
     t.same(

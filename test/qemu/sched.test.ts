@@ -1,11 +1,13 @@
 // A kernel whose threads migrate between harts and change stacks in the middle of calls: every call once, each with its return, and a trace in which
 // what is on one stack nests. The witnesses: the guest's own counts, and QEMU's.
+// Either engine with one hart and with three, on one architecture each; all eight under `scripts/test --long`.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { instructionCounts } from '../support/instruction-counts.js';
+import { usually } from '../support/long.js';
 import { consistent } from '../support/table-rows.js';
 import type { ChromeRecord } from '../trace/decode-chrome.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
@@ -123,6 +125,7 @@ function sum(counts: readonly number[]): number {
 for (const name of ['rv-sched', 'x86-sched'])
   for (const harts of [1, 3]) {
     const title = `${name}, ${harts} ${harts === 1 ? 'hart' : 'harts'}`;
-    t.test(`${title}, without stops`, (t) => traced(t, name, harts, 'target', all));
-    t.test(`${title}, with stops`, (t) => traced(t, name, harts, 'stop', some));
+    const first = (name === 'rv-sched') === (harts === 3) ? 'target' : 'stop';
+    for (const engine of usually(['target', 'stop'], (one) => one === first))
+      t.test(`${title}, by engine ${engine}`, (t) => traced(t, name, harts, engine, engine === 'target' ? all : some));
   }

@@ -136,11 +136,26 @@ export class FaultProxy implements AsyncDisposable {
   }
 
   #harmed(text: string, direction: Direction): string[] {
-    const { after = 0, drop = 0, duplicate = 0, flip = 0, split, edit } = this.faults[direction];
+    const { drop = 0, duplicate = 0, flip = 0, split, edit } = this.faults[direction];
     this.passed[direction] += text;
     const next = this.#random[direction];
+    const edited = edit === undefined ? text : edit(text, this);
+    const out = drop + duplicate + flip > 0 ? this.#hurt(edited, direction) : edited;
+    if (split === undefined) return out === '' ? [] : [out];
+    const pieces: string[] = [];
+    for (let at = 0; at < out.length; ) {
+      const length = 1 + Math.floor(next() * split);
+      pieces.push(out.slice(at, at + length));
+      at += length;
+    }
+    return pieces;
+  }
+
+  #hurt(text: string, direction: Direction): string {
+    const { after = 0, drop = 0, duplicate = 0, flip = 0 } = this.faults[direction];
+    const next = this.#random[direction];
     let out = '';
-    for (const byte of edit === undefined ? text : edit(text, this)) {
+    for (const byte of text) {
       const chance = ++this.#counts[direction] > after ? next() : 1;
       if (chance < drop) this.harm++;
       else if (chance < drop + duplicate) {
@@ -151,13 +166,6 @@ export class FaultProxy implements AsyncDisposable {
         this.harm++;
       } else out += byte;
     }
-    if (split === undefined) return out === '' ? [] : [out];
-    const pieces: string[] = [];
-    for (let at = 0; at < out.length; ) {
-      const length = 1 + Math.floor(next() * split);
-      pieces.push(out.slice(at, at + length));
-      at += length;
-    }
-    return pieces;
+    return out;
   }
 }

@@ -1,11 +1,12 @@
 // Several harts in the same functions at once, or a timer of 10 kHz: every hart's calls against its own counters, each record whole, in order.
-// RSPTRACE_CALLS=625000 makes ten million events of the first one; 12500 without.
+// `scripts/test --long` makes ten million events of the first one.
 import { createReadStream, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Test } from 'tap';
 import type { ChromeRecord } from '../trace/decode-chrome.js';
 import { rsptraceWithin, scratchFolder } from './command.js';
+import { long } from './long.js';
 import { type HartCounts, type HartsOptions, hartCounts, hartsKernel } from './tiny-kernels.js';
 
 interface Output {
@@ -68,7 +69,7 @@ export interface HartsCase extends HartsOptions {
 }
 
 /** How often each of four harts calls `outer`. */
-export const many = Number(process.env.RSPTRACE_CALLS ?? 12_500);
+export const many = long ? 625_000 : 12_500;
 /** Of the 10 MHz timer. */
 export const kilohertz10 = 1000;
 

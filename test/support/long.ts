@@ -1,0 +1,7 @@
+/** True under `scripts/test --long`: what is sampled otherwise is tested whole, and repetitions are many more. */
+export const long = process.env.RSPTRACE_LONG === '1';
+
+/** All of a matrix under `--long`, else those that are `chosen`: each of them proves something that no other does. */
+export function usually<T>(all: readonly T[], chosen: (one: T) => boolean): readonly T[] {
+  return long ? all : all.filter(chosen);
+}
