@@ -15,6 +15,7 @@ export {
   launch,
   type PollHit,
   type PollReturn,
+  type Plugins,
   type Probe,
   type ProbeOptions,
   type RunOptions,
