@@ -243,7 +243,7 @@ export const errorCodes = {
   },
   PROBE_CONDITION: {
     means: "No function that matches has what the probe's condition looks at.",
-    remedy: 'See the reason in the error: name an argument that the function has.',
+    remedy: 'See the reason in the error, and docs/expressions.md: name an argument or a member that there is.',
   },
   PROBE_INLINED: {
     means: 'The compiler inlined every function that matches, so nothing calls it.',

@@ -336,7 +336,7 @@ class Evaluator {
   ): Evaluation<VariantShape | undefined> {
     if (discriminant === undefined) return variants.length === 1 ? variants[0] : undefined;
     const { offset, size } = discriminant;
-    const plausible = meant.values?.[0]?.low;
+    const plausible = meant.values?.[0]?.low ?? otherThan(variants);
     const value = littleEndian(yield* this.#bytes(place.inside(offset), size, what, 'discriminant', plausible));
     return variantOf(variants, value);
   }
@@ -453,6 +453,14 @@ class Evaluator {
     }
     return shapes.of(die);
   }
+}
+
+/** A discriminant of the variant of all other values. */
+function otherThan(variants: readonly VariantShape[]): bigint {
+  let found = 0n;
+  for (const { high } of variants.flatMap(({ values = [] }) => values).toSorted((a, b) => (a.low < b.low ? -1 : 1)))
+    if (variantOf(variants, found)?.values !== undefined) found = high + 1n;
+  return found;
 }
 
 /** The variant that a discriminant stands for. */

@@ -5,6 +5,7 @@
 import { type Addr, addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
+import { nearestWords } from '../../base/nearest.js';
 import { type Die, staticAddress } from '../../dwarf/index.js';
 import {
   type EvaluationScope,
@@ -105,8 +106,12 @@ function verifyRoot(e: MemberExpr, places: readonly NamedPlace[], program: Progr
   const root = rootOf(e);
   if (root === undefined || places.some(({ name }) => name === root)) return;
   if (root.includes('::') || program?.hasStatic(root)) return;
-  const names = places.map(({ name }) => name).join(', ');
-  throw new RsptraceError('EXPRESSION_NAME', `it has no argument ${root}${names === '' ? '' : `, but ${names}`}`);
+  const names = places.map(({ name }) => name);
+  const [near] = nearestWords(root, names);
+  const meant = near === undefined ? '' : `did you mean ${near}? `;
+  throw new RsptraceError('EXPRESSION_NAME', `it has no argument ${root}`, {
+    hint: names.length > 0 ? `${meant}arguments: ${names.slice(0, 12).join(', ')}` : 'it has no arguments',
+  });
 }
 
 type Region = Registers | ({ readonly kind: 'object' } & PlannedPointer);
@@ -143,7 +148,7 @@ class Planning {
     const { where, shape = machineWord } = found;
     if (where.kind === 'unavailable') {
       throw new RsptraceError('EXPRESSION_OPTIMIZED_OUT', `its argument ${name} is in no register at the entry`, {
-        hint: where.why ?? 'it is passed on the stack, or in registers of floating point',
+        hint: where.why ?? 'it is passed in memory, or in registers of another kind',
       });
     }
     const region: Region = where.kind === 'pointer' ? { kind: 'object', register: where.register, through: [] } : where;
