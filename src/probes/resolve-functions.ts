@@ -125,13 +125,8 @@ export function resolveFunctions(
   }
   const [other] = unconditional;
   if (probes.length === 0 && other) {
-    throw new RsptraceError(
-      'PROBE_CONDITION',
-      `no function that matches has what the condition looks at: ${other.name}`,
-      {
-        hint: other.reason,
-      },
-    );
+    const message = `no function that matches has what the condition looks at: ${other.name}`;
+    throw new RsptraceError('PROBE_CONDITION', message, { hint: other.reason });
   }
   excluded.push(...unconditional);
   if (probes.length === 0) throw nothingToProbe(elf, debug, includes, list.allows, excluded);

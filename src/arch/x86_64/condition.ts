@@ -53,7 +53,7 @@ function loadCompared(
   code.bind(compared);
 }
 
-/** Follows references, each of which lies in what the one before points to. The last one is in `to`, if there are any. */
+/** Follows references, each of which lies in what the one before points to. The last one of any is in `to`. */
 export function follow(
   code: Assembler,
   register: number,

@@ -147,12 +147,9 @@ function format(
       }
     }
   }
-  const blocks = wantedBlocks.map(({ pointer, through, align, size, placed }): BlockFormat => {
-    const outer = wantedBlocks.find((each) => each.pointer === pointer && isSame(each.through, through.slice(0, -1)));
-    const inOuter = outer?.placed.find((load) => load.offset === through.at(-1) && load.size === 8);
-    const pointerAt = through.length === 0 ? registers.get(pointer) : inOuter?.at;
-    if (pointerAt === undefined) throw new RangeError(`The record does not have the pointer at ${pointer} ${through}`);
-    return { pointerAt, align, size, loads: placed };
+  const blocks = wantedBlocks.map((block): BlockFormat => {
+    const { align, size, placed: loads } = block;
+    return { pointerAt: pointerTo(block, registers, wantedBlocks), align, size, loads };
   });
   const self = outer?.kind === 'outer' ? reads[0]?.pointer : undefined;
   const outerCopy = outer && { at, room, self };
@@ -161,6 +158,17 @@ function format(
 }
 
 type Block = PlannedReads & { readonly through: readonly number[] };
+type PlacedBlock = Block & { readonly placed: readonly PlacedLoad[] };
+
+/** Where the record has the pointer to a block: in a register's word, or in the block before. */
+function pointerTo(block: Block, registers: ReadonlyMap<string, number>, blocks: readonly PlacedBlock[]): number {
+  const { pointer, through } = block;
+  const outer = blocks.find((each) => each.pointer === pointer && isSame(each.through, through.slice(0, -1)));
+  const inOuter = outer?.placed.find((load) => load.offset === through.at(-1) && load.size === 8)?.at;
+  const at = through.length === 0 ? registers.get(pointer) : inOuter;
+  if (at === undefined) throw new RangeError(`The record does not have the pointer at ${pointer} ${through}`);
+  return at;
+}
 
 /** What is read behind one pointer is one block, whoever wants it. */
 function byPointer(reads: readonly PlannedReads[]): Block[] {

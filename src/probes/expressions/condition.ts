@@ -3,7 +3,9 @@
 //   condition  := all { '||' all }
 //   all        := comparison { '&&' comparison }
 //   comparison := expr ('==' | '!=' | '<' | '<=' | '>' | '>=') literal
-//   literal    := [ '-' ] number | 'true' | 'false' | character | variant      a variant by its name, with == and != alone
+//   literal    := [ '-' ] number | 'true' | 'false' | character | variant
+//
+// A variant stands with == and != alone.
 import type { Condition } from '../../arch/index.js';
 import { RsptraceError } from '../../base/errors.js';
 import { type MemberExpr, parseMemberExpr } from '../../values/index.js';
