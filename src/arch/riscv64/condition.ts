@@ -26,6 +26,11 @@ export function check(assembler: Assembler, frame: TrampolineFrame, condition: C
     const below = value > highest;
     const holds = op === 'ne' || (below ? op === 'lt' || op === 'le' : op === 'gt' || op === 'ge');
     if (!holds) assembler.jump(otherwise);
+    else if (condition.behind) {
+      // There must be an integer all the same.
+      const pointer = original(assembler, frame, registerNamed(condition.register), T0);
+      loaded(assembler, pointer, condition, condition.behind, otherwise);
+    }
     return;
   }
   const register = original(assembler, frame, registerNamed(condition.register), T0);

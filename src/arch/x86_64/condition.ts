@@ -17,6 +17,8 @@ export function compare(code: Assembler, condition: Condition, otherwise: Label)
     // Out of range, on the side given by its sign.
     const always = op === 'ne' || (value > 0n ? op === 'lt' || op === 'le' : op === 'gt' || op === 'ge');
     if (!always) code.jump(otherwise);
+    // There must be an integer all the same.
+    else if (behind) loadCompared(code, number, { ...condition, value: 0n }, behind, otherwise);
     return;
   }
   if (behind) loadCompared(code, number, condition, behind, otherwise);
