@@ -13,6 +13,7 @@ export {
   type HartBacktrace,
   type LaunchOptions,
   launch,
+  type Plugins,
   type PollHit,
   type PollReturn,
   type Probe,

@@ -9,12 +9,14 @@ import {
   type ProbedProgram,
   type ProbeKind,
   type ProbeSpec,
+  type ProgramExpressions,
   type ReadPlan,
   resolveFunctions,
   whiteList,
 } from '../probes/index.js';
 import type { FutureRef } from '../trace/index.js';
-import { type Capture, type CapturePlan, planCapture, rootOf, StopReader, withCaptures } from './captures.js';
+import { Unavailable } from '../values/index.js';
+import { type Capture, type CapturePlan, planCapture, StopReader, withCaptures } from './captures.js';
 import type { Asked, Probe } from './probe.js';
 
 /** A probe at one address. */
@@ -101,21 +103,9 @@ export class Ears {
 
   #listenToCalls({ elf, debug, arch }: ProbedProgram, asked: Asked, specs: readonly ProbeSpec[]): void {
     const { probes } = resolveFunctions(elf, debug, arch, specs);
-    for (const capture of asked.captures) this.#verifyRoot(capture, probes);
-    for (const fn of probes) {
-      const plans = asked.captures.map((capture) => planCapture(capture, fn));
-      this.#add(fn.address, { asked, fn, plans, future: undefined });
-    }
-  }
-
-  /** @throws RsptraceError `EXPRESSION_NAME` for a name that no function has, nor the program */
-  #verifyRoot({ text, expression }: Capture, probes: readonly FunctionProbe[]): void {
-    const root = rootOf(expression);
-    const names = new Set(probes.flatMap((fn) => fn.arguments.map(({ name }) => name)));
-    if (root === undefined || names.has(root) || this.#reader?.hasStatic(root)) return;
-    throw new RsptraceError('EXPRESSION_NAME', `'${text}': no function that is probed has an argument ${root}`, {
-      hint: names.size > 0 ? `arguments: ${[...names].slice(0, 12).join(', ')}` : 'they have no arguments',
-    });
+    const plans = asked.captures.map((capture) => planEverywhere(capture, probes, this.#reader?.program));
+    for (const [index, fn] of probes.entries())
+      this.#add(fn.address, { asked, fn, plans: plans.flatMap((each) => each[index] ?? []), future: undefined });
   }
 
   #listenToPolls({ debug }: ProbedProgram, asked: Asked, found: Found): void {
@@ -141,13 +131,43 @@ export class Ears {
       return { ...plan, needsStop: plan.needsStop ?? 'the probe asks for stops' };
     if (name === 'poll' && ears.some(({ asked }) => asked.captures.length > 0))
       return { ...plan, needsStop: plan.needsStop ?? 'what a Future holds is read at a stop' };
-    const isPolled = this.#addresses.get('poll')?.has(plan.address) ?? false;
-    const captures = ears.flatMap(({ plans }) => plans);
-    return withCaptures(plan, captures, isPolled);
+    return withCaptures(
+      plan,
+      ears.flatMap(({ plans }) => plans),
+    );
   }
 }
 
 const nothing = { fn: undefined, plans: [], future: undefined } as const;
+
+/**
+ * Plans a capture for each function.
+ * @throws RsptraceError `EXPRESSION_*` if it makes sense in none of them
+ */
+function planEverywhere(
+  capture: Capture,
+  functions: readonly FunctionProbe[],
+  program: ProgramExpressions | undefined,
+): readonly CapturePlan[] {
+  let failed: RsptraceError | undefined;
+  let isKnown = false;
+  const plans = functions.map((fn): CapturePlan => {
+    try {
+      const plan = planCapture(capture, fn, program);
+      isKnown = true;
+      return plan;
+    } catch (error) {
+      if (!(error instanceof RsptraceError)) throw error;
+      failed ??= error;
+      return { kind: 'known', value: new Unavailable(error.message) };
+    }
+  });
+  if (failed && !isKnown) {
+    const { code, message, hint } = failed;
+    throw new RsptraceError(code, `'${capture.text}': ${message}`, { ...(hint ? { hint } : {}), cause: failed });
+  }
+  return plans;
+}
 
 function isPoll(spec: AnyProbe): spec is ProbeSpec {
   return spec.kind === 'poll';

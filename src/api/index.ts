@@ -16,4 +16,4 @@ export {
 export { type Machine, type MachineOptions, startMachine } from './machine.js';
 export type { Probe } from './probe.js';
 export type { Qemu } from './qemu.js';
-export { type AttachOptions, attach, type RunOptions, Target } from './target.js';
+export { type AttachOptions, attach, type Plugins, type RunOptions, Target } from './target.js';

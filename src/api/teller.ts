@@ -1,5 +1,14 @@
 import type { MemoryReader } from '../base/memory-reader.js';
-import { bytesIn, type HitMemory, type HitObserver, holds, type Moment } from '../probes/index.js';
+import {
+  bytesIn,
+  type HitMemory,
+  type HitObserver,
+  holds,
+  holdsAtStop,
+  type Moment,
+  operandAt,
+  placeIn,
+} from '../probes/index.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -22,7 +31,7 @@ import {
   Unavailable,
   valueOfBytes,
 } from '../values/index.js';
-import { argumentsAt, type Capture, placeIn, recordedValue } from './captures.js';
+import { type Capture, recordedValue } from './captures.js';
 import type { Ear, Ears } from './ears.js';
 import type { AnyHit, CallHit, PollHit, PollReturn } from './hits.js';
 import type { Asked } from './probe.js';
@@ -125,7 +134,9 @@ export class Teller implements TraceSink, HitObserver {
     // The end may be told before the handlers of records are done.
     if (ears.length > 0) this.#open.set(event, opened);
     for (const ear of ears) {
-      if (ear.fn?.when && !holds(ear.fn.when, at.registers)) continue;
+      const when = ear.fn?.when;
+      if (when && source.record && !holds(when, at.registers, source.record)) continue;
+      if (when && source.memory && !(await holdsAtStop(when, at.registers, source.memory))) continue;
       const hit = source.record
         ? hitOf(event, recordedValues(ear, at, source.record), undefined)
         : hitOf(event, await this.#values(ear, event, at, source.memory), source.memory);
@@ -143,7 +154,8 @@ export class Teller implements TraceSink, HitObserver {
       if (reader === undefined) {
         values[capture.text] = withoutTypes(ear, index, at);
       } else if (ear.fn) {
-        values[capture.text] = await reader.value(capture, memory, argumentsAt(ear.fn, at.registers));
+        const places = ear.fn.arguments;
+        values[capture.text] = await reader.value(capture, memory, (name) => operandAt(name, places, at.registers));
       } else if (event.type === 'poll-begin' && ear.future) {
         const self: Operand = { shape: reader.shape(ear.future.typeOffset), place: ObjectPlace.memory(event.address) };
         values[capture.text] = await reader.value(ofFuture(capture), memory, (name) =>

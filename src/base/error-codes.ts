@@ -233,9 +233,17 @@ export const errorCodes = {
     means: 'Code in the target cannot be changed or put back, or a hart does not leave it.',
     remedy: 'Take `--engine stop`, which patches nothing. A restart of the target brings its own code back.',
   },
+  PLUGIN_FAILED: {
+    means: 'The code of a `--plugin` threw an error while it was used.',
+    remedy: 'Mend the plug-in: `RSPTRACE_STACK=1` shows where it threw.',
+  },
+  PLUGIN_UNUSABLE: {
+    means: 'A file of `--plugin` cannot be loaded, or exports nothing that can be used.',
+    remedy: 'Give an ES module whose default export has `kinds`, `formats` or `runtimes`: docs/api.md.',
+  },
   PROBE_CONDITION: {
     means: "No function that matches has what the probe's condition looks at.",
-    remedy: 'See the reason in the error: name an argument that the function has.',
+    remedy: 'See the reason in the error, and docs/expressions.md: name an argument or a member that there is.',
   },
   PROBE_INLINED: {
     means: 'The compiler inlined every function that matches, so nothing calls it.',

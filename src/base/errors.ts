@@ -1,4 +1,4 @@
-import type { ErrorCode } from './error-codes.js';
+import { type ErrorCode, errorCodes } from './error-codes.js';
 
 export { type ErrorCode, errorCodes, type OwnErrorCode } from './error-codes.js';
 
@@ -48,15 +48,46 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Code that is not rsptrace's own, by the URL of its module: the path that the user knows it by. */
+const foreignCode = new Map<string, string>();
+
+/** From now on an error that is thrown in this module is told as its own, not as a defect of rsptrace. */
+export function addForeignCode(url: string, path: string): void {
+  foreignCode.set(url, path);
+}
+
 /**
  * Makes an error of anything that was thrown. A defect of rsptrace itself must not prevent it from leaving the target
- * as it was: it is reported like any other error.
+ * as it was: it is reported like any other error. A plug-in need not know this class: its error's own `code`
+ * (`name:CODE`) and `hint` are taken.
  */
 export function toError(thrown: unknown): RsptraceError {
   if (thrown instanceof RsptraceError) return thrown;
+  const foreign = foreignError(thrown);
+  if (foreign) return foreign;
   const wanted = /^Cannot find (?:package|module) '([^']+)'/.exec(messageOf(thrown))?.[1];
   const missing = wanted && /^(?:@[^/]+\/)?[^/]+/.exec(wanted.split('node_modules/').at(-1) ?? '')?.[0];
   if (missing !== undefined) return partMissing(missing, 'rsptrace is not installed completely', thrown);
   const hint = 'this is a defect of rsptrace: please report it, with RSPTRACE_STACK=1 set to see where';
   return new RsptraceError('INTERNAL', messageOf(thrown), { hint, cause: thrown });
+}
+
+function foreignError(thrown: unknown): RsptraceError | undefined {
+  if (!(thrown instanceof Error)) return undefined;
+  const { code, hint, stack = '' } = thrown as Error & { readonly code?: unknown; readonly hint?: unknown };
+  const [, path] = [...foreignCode].find(([url]) => stack.includes(url)) ?? [];
+  if (path === undefined) return undefined;
+  if (typeof code === 'string' && isKnownCode(code)) {
+    const way = typeof hint === 'string' ? { hint } : {};
+    return new RsptraceError(code, thrown.message, { ...way, cause: thrown });
+  }
+  return new RsptraceError('PLUGIN_FAILED', `the plug-in ${path} failed: ${thrown.message}`, {
+    hint: 'RSPTRACE_STACK=1 shows where',
+    cause: thrown,
+  });
+}
+
+/** Its own; or one of rsptrace's, out of another copy of the library. */
+function isKnownCode(code: string): code is ErrorCode {
+  return /^[\w-]+:\w+$/.test(code) || code in errorCodes;
 }

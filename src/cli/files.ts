@@ -10,6 +10,7 @@ export interface FileArguments {
   readonly elf?: string | undefined;
   readonly remote?: string | undefined;
   readonly core?: string | undefined;
+  readonly plugin?: readonly string[] | undefined;
   readonly 'debug-file'?: string | undefined;
   readonly output?: string | undefined;
   readonly 'record-wire'?: string | undefined;
@@ -81,6 +82,7 @@ function inputsOf(args: FileArguments, found: readonly string[]): NamedFile[] {
     ...found.flatMap((path) => named('the debug file', path)),
     ...named('--remote', remoteFile(args.remote)),
     ...named('--core', args.core),
+    ...(args.plugin ?? []).flatMap((path) => named('--plugin', path)),
     ...(args.command ?? []).flatMap(filesInWord).flatMap((path) => named("QEMU's file", path)),
   ];
 }

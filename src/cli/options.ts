@@ -22,6 +22,7 @@ export interface DebugFileArguments {
 export interface RecordingArguments extends CommonArguments {
   readonly elf: string;
   readonly probe: readonly string[];
+  readonly plugin: readonly string[];
   readonly output: string;
   readonly duration: number | undefined;
   readonly 'max-events': number | undefined;
@@ -104,7 +105,7 @@ export function recordingOptions<T>(args: Argv<T>) {
 }
 
 function traceOptions<T>(args: Argv<T>) {
-  return args
+  return pluginOption(args)
     .option('probe', {
       alias: 'p',
       type: 'string',
@@ -121,6 +122,16 @@ function traceOptions<T>(args: Argv<T>) {
       coerce: last<string>,
       describe: `The trace. Its extension chooses the format: ${formatTexts().join('; ')}`,
     });
+}
+
+export function pluginOption<T>(args: Argv<T>) {
+  return args.option('plugin', {
+    type: 'string',
+    array: true,
+    nargs: 1,
+    default: [] as string[],
+    describe: "An ES module with kinds of probes, formats or runtimes of one's own; repeatable",
+  });
 }
 
 /** What ends a recording. */

@@ -17,13 +17,14 @@ import {
   record,
 } from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
-import { formatOf, openTrace, ownTimeText, type TraceSink, tee, timeText } from '../trace/index.js';
+import { formatOf, formats, openTrace, ownTimeText, type TraceSink, tee, timeText } from '../trace/index.js';
 import { choicesJson, choiceTable, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
 import { createLogger } from './logging.js';
 import { warn } from './open-output.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
+import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
@@ -31,6 +32,7 @@ import { StatusLine } from './status-line.js';
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
   readonly args: RecordingArguments;
+  readonly plugins: LoadedPlugins;
   readonly logger: Logger;
   readonly program: Program;
   /** Memory that the user names. */
@@ -58,43 +60,46 @@ export async function withRecording(
 }
 
 async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
-  const specs = args.probe.map((text) => parseProbe(text));
   const logger = createLogger(args.log);
-  const program = await prepare(args.elf, specs, logger, debugFilesOf(args));
+  const plugins = await loadPlugins(args.plugin);
+  const program = await preparedProgram(args, plugins, logger);
   checkFiles(args, program.elf.debugFiles);
   // What no engine can provide is refused before anything is changed.
   enginePlan(program, planWishes(args, program));
   const given = givenScratchOf(args, program.elf);
   const until = untilOf(args, program);
-  const reports = kinds.map((kind) => kind.report(foundOf(program, kind)));
+  const reports = program.known.map((kind) => kind.report(foundOf(program, kind)));
   return {
     args,
+    plugins,
     logger,
     program,
     given,
     until,
     reports,
-    sink: tee([openOutputTrace(args), ...reports.flatMap(({ sink }) => sink ?? [])]),
+    sink: tee([openOutputTrace(args, plugins), ...reports.flatMap(({ sink }) => sink ?? [])]),
   };
 }
 
+/** Reads the ELF, and finds the probes in it. */
+function preparedProgram(args: RecordingArguments, plugins: LoadedPlugins, logger: Logger): Promise<Program> {
+  const known = [...kinds, ...plugins.kinds];
+  const specs = args.probe.map((text) => parseProbe(text, known));
+  return prepare(args.elf, specs, logger, debugFilesOf(args), known);
+}
+
 /** The file of -o. If none is named, the old trace is kept. */
-function openOutputTrace({ output, force }: RecordingArguments): TraceSink {
+function openOutputTrace({ output, force }: RecordingArguments, { formats }: LoadedPlugins): TraceSink {
   const keepAs = output === defaultTrace.path ? defaultTrace.keepAs : undefined;
-  return openTrace(output, { lock: warn, onlyTraces: !force, keepAs });
+  return openTrace(output, { lock: warn, onlyTraces: !force, keepAs, formats });
 }
 
 /** Shows what would be probed, and how; uses neither the target nor a trace file. */
 async function dryRun(args: RecordingArguments): Promise<number> {
-  const program = await prepare(
-    args.elf,
-    args.probe.map((text) => parseProbe(text)),
-    createLogger(args.log),
-    debugFilesOf(args),
-  );
+  const program = await preparedProgram(args, await loadPlugins(args.plugin), createLogger(args.log));
   const options = enginePlan(program, planWishes(args, program));
   const choices = engineChoices(options, planEngines(options).refused);
-  const previews = kinds.flatMap((kind) => kind.preview?.(foundOf(program, kind)) ?? []);
+  const previews = program.known.flatMap((kind) => kind.preview?.(foundOf(program, kind)) ?? []);
   const tables = previews.flatMap(({ table }) => table ?? []);
   process.stdout.write(
     args.json
@@ -183,7 +188,7 @@ export async function recordSession(
 
 /** The table, or the JSON object; and the error that ended it early, if one did. Gives the exit status. */
 export function report(
-  { args, program, reports }: Prepared,
+  { args, plugins, program, reports }: Prepared,
   recording: Recording,
   guest?: { readonly exit: string },
 ): number {
@@ -225,7 +230,7 @@ export function report(
     process.stdout.write(
       `\n${textLines([
         closingLine(recording),
-        `trace: ${args.output} (${whatToDo(args.output, recording, program)})`,
+        `trace: ${args.output} (${whatToDo(args.output, recording, program, plugins)})`,
       ])}`,
     );
   }
@@ -280,10 +285,10 @@ function closingLine(recording: Recording): string {
 }
 
 /** With the trace. */
-function whatToDo(path: string, { events }: Recording, program: Program): string {
+function whatToDo(path: string, { events }: Recording, program: Program, plugins: LoadedPlugins): string {
   const onlyCounts = program.kinds.every(({ kind }) => kind.onlyCounts);
   if (events === 0) return onlyCounts ? 'it holds no events: only counts were asked for' : 'it holds no events';
-  return formatOf(path)?.use ?? '';
+  return formatOf(path, [...plugins.formats, ...formats])?.use ?? '';
 }
 
 function stopText({ stop }: Recording): string | undefined {

@@ -1,10 +1,10 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
-import { commonOptions, last, optionalRemote } from './options.js';
+import { commonOptions, last, optionalRemote, pluginOption } from './options.js';
 
 /** What `rsptrace tasks` takes. */
 export function tasksOptions<T>(args: Argv<T>) {
-  return optionalRemote(commonOptions(args))
+  return pluginOption(optionalRemote(commonOptions(args)))
     .positional('elf', { type: 'string', demandOption: true, describe: 'The ELF that runs there, with debug info' })
     .option('core', {
       type: 'string',

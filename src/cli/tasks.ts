@@ -16,6 +16,7 @@ import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
+import { loadPlugins } from './plugins.js';
 
 export interface TasksArguments extends CommonArguments {
   readonly elf: string;
@@ -24,6 +25,7 @@ export interface TasksArguments extends CommonArguments {
   readonly base: string | undefined;
   readonly scan: readonly string[];
   readonly locals: boolean;
+  readonly plugin: readonly string[];
 }
 
 /** `rsptrace tasks --remote ADDR kernel.elf`: every task and what it awaits. Gives the exit status. */
@@ -33,8 +35,9 @@ export async function showTasks(args: TasksArguments): Promise<number> {
   const base = args.base === undefined ? undefined : parseAddress(args.base, '--base');
   const linked = await openElf(args, logger);
   const known = understandFutures(linked, logger);
+  const { runtimes } = await loadPlugins(args.plugin);
   const look: Look = async (program, view) => {
-    const found = await tasksIn(program, view, { scan });
+    const found = await tasksIn(program, view, { scan, runtimes });
     if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
     const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;
     if (found.unread > 0) {

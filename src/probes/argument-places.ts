@@ -12,8 +12,8 @@ export type ValuePlace =
   | { readonly kind: 'registers'; readonly parts: readonly ValuePart[] }
   /** In memory, at the address that the register holds. */
   | { readonly kind: 'pointer'; readonly register: string }
-  /** Not known, or not available from registers. */
-  | { readonly kind: 'unavailable' };
+  /** Not known, or not available from registers. `why`: what the debug info says of it. */
+  | { readonly kind: 'unavailable'; readonly why?: string };
 
 /** Some bytes of a value, `offset` bytes into it: those of a register, or always the same ones. */
 export type ValuePart = {
@@ -148,8 +148,8 @@ export type Described =
    * conventional place.
    */
   | { readonly kind: 'frame' }
-  /** Nothing: optimised out. */
-  | { readonly kind: 'nothing' };
+  /** Nothing. `why`: it was optimised out, or is somewhere from a later instruction on. */
+  | { readonly kind: 'nothing'; readonly why: string };
 
 /** Reads a parameter's location at `entry`: registers, constants, or memory that a register points to. */
 export function describedPlace(arch: Architecture, parameter: Die, entry: CodeAddress, size: number): Described {
@@ -157,7 +157,7 @@ export function describedPlace(arch: Architecture, parameter: Die, entry: CodeAd
   const expression = locationAt(parameter, DW_AT.location, entry);
   const [op] = expression ?? [];
   if (expression === undefined || op === undefined) {
-    if (constant === undefined || size > WORD) return { kind: 'nothing' };
+    if (constant === undefined || size > WORD) return { kind: 'nothing', why: whyNowhere(parameter, expression) };
     return { kind: 'place', place: { kind: 'registers', parts: [{ constant, offset: 0, size }] } };
   }
   if (op === DW_OP.fbreg || isStackPointer(arch, op)) return { kind: 'frame' };
@@ -180,6 +180,12 @@ export function describedPlace(arch: Architecture, parameter: Die, entry: CodeAd
     offset += bytes;
   }
   return { kind: 'place', place: { kind: 'registers', parts } };
+}
+
+function whyNowhere(parameter: Die, expression: Uint8Array | undefined): string {
+  if (expression === undefined && parameter.has(DW_AT.location))
+    return "its location list has no entry at the function's first instruction";
+  return 'the compiler optimised it out: the debug info gives it no location';
 }
 
 /**

@@ -2,6 +2,9 @@ export type { ValuePlace } from './argument-places.js';
 export { bytesIn } from './argument-places.js';
 export { CallTracer, EventOutput, type HitObserver, type Moment } from './calls/call-tracer.js';
 export { type CodeFacts, codeFacts } from './code-facts.js';
+export { holds, holdsAtStop, operandAt, placeIn } from './expressions/comparison.js';
+export { bytesAt, planExpression, readsOf, registersOf, type Spot } from './expressions/plan.js';
+export { ProgramExpressions, rootOf } from './expressions/program.js';
 export { compileGlob, nearest } from './glob.js';
 export { type FunctionOptions, FunctionTracer } from './kinds/fn/tracer.js';
 export { askedKinds, kinds, parseProbe } from './kinds/index.js';
@@ -25,7 +28,6 @@ export { WatchEvents, watchRef } from './kinds/watch/events.js';
 export { overlaps, type PlannedWatch, resolveWatches, type WatchPlace } from './kinds/watch/resolve.js';
 export type { WatchSpec } from './kinds/watch/spec.js';
 export { type Access, accessOf, type Watchpoint } from './kinds/watch/watchpoint.js';
-export { holds } from './predicate.js';
 export { mergePlans, type PlannedLoad, type PlannedReads, type ReadPlan, stackIsRead } from './read-plan.js';
 export { type HitMemory, Reading } from './reading.js';
 export {

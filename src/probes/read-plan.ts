@@ -11,6 +11,11 @@ export interface PlannedLoad {
 export interface PlannedReads {
   /** The register that holds the pointer at the probe's entry. */
   readonly pointer: string;
+  /**
+   * The object is reached through references: where each of them lies in what the one before points to. What they lie
+   * in is read too, by reads of its own.
+   */
+  readonly through?: readonly number[];
   readonly align: number;
   /** Bytes of what it points to. */
   readonly size: number;

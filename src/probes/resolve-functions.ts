@@ -1,4 +1,4 @@
-import type { Architecture, Condition } from '../arch/index.js';
+import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type DebugInfo, type Die, DW_AT, DW_TAG, linkageNameOf, nameOf, through } from '../dwarf/index.js';
@@ -15,12 +15,13 @@ import {
   type ValuePlace,
 } from './argument-places.js';
 import { type BtfSignature, btfSignatures } from './btf-signature.js';
+import { type Conditions, compareFor, type FunctionComparison } from './expressions/comparison.js';
+import { ProgramExpressions } from './expressions/program.js';
 import { type NamedFunction, namedFunctions } from './function-names.js';
 import { nearest } from './glob.js';
 import { inlinedFunctions } from './inlined-functions.js';
 import { type ProbeSpec, whiteList } from './kinds/names.js';
 import { NoTrace } from './notrace.js';
-import { type Conditions, conditionFor } from './predicate.js';
 
 /** A parameter; or, for a function without debug info, an argument register. */
 export interface FunctionArgument {
@@ -99,6 +100,7 @@ export function resolveFunctions(
   const unconditional: ExcludedFunction[] = [];
   const probes: FunctionProbe[] = [];
   const describer = new Describer(elf, arch, debug);
+  const program = debug && new ProgramExpressions(debug);
   for (const names of places.values()) {
     const functions = names.filter((one) => one.isFunction);
     const [first] = functions.length > 0 ? functions : names;
@@ -116,19 +118,15 @@ export function resolveFunctions(
     const conditions = conditionsOf(
       probe,
       includes.filter((spec) => names.some((one) => one.names.some(spec.matches))),
+      program,
     );
     if (typeof conditions === 'string') unconditional.push({ name, address, reason: conditions });
     else probes.push(conditions ? { ...probe, when: conditions } : probe);
   }
   const [other] = unconditional;
   if (probes.length === 0 && other) {
-    throw new RsptraceError(
-      'PROBE_CONDITION',
-      `no function that matches has what the condition looks at: ${other.name}`,
-      {
-        hint: other.reason,
-      },
-    );
+    const message = `no function that matches has what the condition looks at: ${other.name}`;
+    throw new RsptraceError('PROBE_CONDITION', message, { hint: other.reason });
   }
   excluded.push(...unconditional);
   if (probes.length === 0) throw nothingToProbe(elf, debug, includes, list.allows, excluded);
@@ -141,18 +139,28 @@ export function resolveFunctions(
  * The condition for tracing a function, by the probes that match it; undefined: always. Words for the user if no
  * probe's condition applies.
  */
-function conditionsOf(probe: FunctionProbe, specs: readonly ProbeSpec[]): Conditions | string | undefined {
+function conditionsOf(
+  probe: FunctionProbe,
+  specs: readonly ProbeSpec[],
+  program: ProgramExpressions | undefined,
+): Conditions | string | undefined {
   if (specs.some(({ when }) => when.length === 0)) return undefined;
-  const conditions: Condition[][] = [];
+  const conditions: FunctionComparison[][] = [];
   let refused = '';
-  for (const { when } of specs) {
-    const all = when.map((predicate) => conditionFor(predicate, probe.arguments));
-    const known = all.flatMap((one) => ('refused' in one ? [] : [one]));
-    const [wrong] = all.flatMap((one) => ('refused' in one ? [one.refused] : []));
-    if (wrong === undefined) conditions.push(known);
-    else refused = wrong;
+  for (const all of specs.flatMap(({ when }) => when)) {
+    try {
+      conditions.push(all.map((comparison) => compareFor(comparison, probe.arguments, program)));
+    } catch (error) {
+      refused = reasonOf(error);
+    }
   }
   return conditions.length > 0 ? conditions : refused;
+}
+
+/** Why a function has no such expression: the error's words and way out. Any other error is thrown on. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof RsptraceError) || !error.code.startsWith('EXPRESSION_')) throw error;
+  return error.hint === undefined ? error.message : `${error.message} (${error.hint})`;
 }
 
 /** Turns functions into probes: what their arguments are, and where. */
@@ -240,7 +248,7 @@ export class Describer {
 function choose(described: Described | undefined, placed: ValuePlace | undefined, agrees: boolean): ValuePlace {
   if (described?.kind === 'place') return described.place;
   if (described?.kind === 'frame' && placed && agrees) return placed;
-  return { kind: 'unavailable' };
+  return described?.kind === 'nothing' ? { kind: 'unavailable', why: described.why } : { kind: 'unavailable' };
 }
 
 function isSame(told: ValuePlace, placed: ValuePlace | undefined): boolean {

@@ -23,6 +23,8 @@ export interface MemoryRequest {
 export interface Tracer {
   /** Memory to read at this hit, now that its registers are known. */
   wants(hit: Hit): readonly MemoryRequest[];
+  /** Memory that those answers, and all before them, lead to. Asked until there is none. */
+  wantsMore?(hit: Hit, memory: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[];
   /** All is read: places where a return is awaited from now on, and those where none is any more. */
   react(hit: Hit, memory: readonly (Uint8Array | undefined)[]): Reaction;
   /** Interprets the hit and emits its events. */

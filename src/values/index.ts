@@ -1,9 +1,19 @@
 export { valueOfBytes } from './bytes.js';
 export { type DescribedMember, type DescribedType, describeType } from './described-types.js';
 export { type MemberExpr, parseMemberExpr } from './member-expr.js';
-export { type ExpressionScope, evaluateMemberExpr, type Operand } from './member-expr-eval.js';
+export {
+  type Evaluation,
+  type EvaluationScope,
+  type ExpressionScope,
+  evaluateMemberExpr,
+  type Known,
+  memberExprEvaluation,
+  type Need,
+  type Operand,
+  variantOf,
+} from './member-expr-eval.js';
 export { fieldsOf, pick } from './member-expr-shapes.js';
-export { ObjectPlace, type PlacePart } from './object-place.js';
+export { type Missing, ObjectPlace, type PlacePart } from './object-place.js';
 export { type PlainEnum, type PlainValue, plainValue, Unavailable } from './plain.js';
 export { formatValue, valueJson } from './print.js';
 export { type NamedDie, ProgramNames } from './program-names.js';

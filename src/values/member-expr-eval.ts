@@ -8,6 +8,7 @@ import {
   fieldsOf,
   isList,
   type List,
+  memberNames,
   pick,
   primitive,
   row,
@@ -16,18 +17,47 @@ import {
   variantShape,
   WORD,
 } from './member-expr-shapes.js';
-import { ObjectPlace } from './object-place.js';
+import { type Missing, ObjectPlace } from './object-place.js';
 import type { ProgramNames } from './program-names.js';
 import { arrayOf, type Shapes } from './program-shapes.js';
-import { fieldName, wordBytes } from './reader.js';
-import type { FieldShape, Shape, VariantShape } from './shape.js';
+import { wordBytes } from './reader.js';
+import type { EnumShape, FieldShape, Shape, VariantShape } from './shape.js';
 import { type FrameAccess, placeOf, variablesAt } from './variables.js';
 
 /** The meaning of an expression: an object of the target, or a computed value. */
 export interface Operand {
   readonly shape: Shape;
   readonly place: ObjectPlace;
+  /** It lies in a union: what looks like a reference there need not be one. */
+  readonly isUnsure?: boolean | undefined;
 }
+
+/**
+ * What is read on the way to an object. `reference`: a pointer that its type declares valid. `pointer`: any other.
+ * `vtable`, `discriminant`, `length` and `value` decide how it goes on.
+ */
+export type Use = 'reference' | 'pointer' | 'vtable' | 'discriminant' | 'length' | 'value';
+
+/** What must be known before an evaluation goes on. */
+export type Need =
+  | {
+      readonly kind: 'bytes';
+      readonly place: ObjectPlace;
+      readonly size: number;
+      readonly use: Use;
+      /** With a number like this it goes on: for who only wants to know what the expression is. */
+      readonly plausible: bigint | undefined;
+    }
+  | { readonly kind: 'place'; readonly variable: { readonly die: Die } };
+
+/** The answer to a need: bytes or why there are none; a place, or undefined where there is none. */
+export type Known = Uint8Array | Missing | ObjectPlace | undefined;
+
+/** An evaluation that waits for what it needs, so that bytes may come from a target, a record, or a plan. */
+export type Evaluation<T> = Generator<Need, T, Known>;
+
+/** What an evaluation knows before it asks. */
+export type EvaluationScope = Omit<ExpressionScope, 'memory'>;
 
 /** The meaning of names in an expression. */
 export interface ExpressionScope {
@@ -47,47 +77,64 @@ export interface ExpressionScope {
  * `EXPRESSION_TYPE` (the types do not fit), `EXPRESSION_MEMORY` (memory on the way cannot be read),
  * `EXPRESSION_OPTIMIZED_OUT`.
  */
-export function evaluateMemberExpr(expression: MemberExpr, scope: ExpressionScope): Promise<Operand> {
+export async function evaluateMemberExpr(expression: MemberExpr, scope: ExpressionScope): Promise<Operand> {
+  const { memory, frame } = scope;
+  const evaluation = memberExprEvaluation(expression, scope);
+  let step = evaluation.next();
+  while (!step.done) {
+    const need = step.value;
+    const known: Known =
+      need.kind === 'bytes' ? await need.place.read(memory, need.size) : await placeOf(need.variable, frame, memory);
+    step = evaluation.next(known);
+  }
+  return step.value;
+}
+
+/** The same, step by step. It asks for whatever it needs, and reads nothing itself. */
+export function memberExprEvaluation(expression: MemberExpr, scope: EvaluationScope): Evaluation<Operand> {
   return new Evaluator(scope).eval(expression);
 }
 
 const MAX_STEPS = 16;
 
-class Evaluator {
-  readonly #scope: ExpressionScope;
+/** More elements than any collection has. */
+const manyElements = 1n << 40n;
 
-  constructor(scope: ExpressionScope) {
+class Evaluator {
+  readonly #scope: EvaluationScope;
+
+  constructor(scope: EvaluationScope) {
     this.#scope = scope;
   }
 
-  async eval(e: MemberExpr): Promise<Operand> {
+  *eval(e: MemberExpr): Evaluation<Operand> {
     switch (e.kind) {
       case 'number':
         return this.#number(e.value);
       case 'path':
-        return this.#variable(e.path);
+        return yield* this.#variable(e.path);
       case 'deref':
-        return this.#deref(await this.eval(e.of));
+        return yield* this.#deref(yield* this.eval(e.of));
       case 'address': {
-        const { shape, place } = await this.eval(e.of);
+        const { shape, place } = yield* this.eval(e.of);
         if (place.address === undefined) throw typeError(`${textOf(e.of)} has no address: it does not lie in memory`);
         return this.#pointer(place.address, shape, `&${shape.name}`);
       }
       case 'negate': {
-        const of = await this.eval(e.of);
-        return this.#made(of.shape, -(await this.#integer(of, textOf(e.of))));
+        const of = yield* this.eval(e.of);
+        return this.#made(of.shape, -(yield* this.#integer(of, textOf(e.of))));
       }
       case 'member':
-        return this.#member(await this.eval(e.of), e);
+        return yield* this.#member(yield* this.eval(e.of), e);
       case 'index':
-        return this.#index(await this.eval(e.of), await this.#whole(e.index), textOf(e.of));
+        return yield* this.#index(yield* this.eval(e.of), yield* this.#whole(e.index), textOf(e.of));
       case 'range': {
-        const of = await this.eval(e.of);
-        const from = e.from === undefined ? 0 : await this.#whole(e.from);
-        return this.#range(of, from, e.to === undefined ? undefined : await this.#whole(e.to), textOf(e.of));
+        const of = yield* this.eval(e.of);
+        const from = e.from === undefined ? 0 : yield* this.#whole(e.from);
+        return yield* this.#range(of, from, e.to === undefined ? undefined : yield* this.#whole(e.to), textOf(e.of));
       }
       case 'cast':
-        return this.#cast(await this.eval(e.of), e.type, textOf(e.of));
+        return yield* this.#cast(yield* this.eval(e.of), e.type, textOf(e.of));
     }
   }
 
@@ -107,14 +154,14 @@ class Evaluator {
     return this.#made(this.#scope.shapes.pointerTo(target, name), address);
   }
 
-  async #variable(path: string): Promise<Operand> {
-    const { frame, names, memory, shapes, own } = this.#scope;
+  *#variable(path: string): Evaluation<Operand> {
+    const { frame, names, shapes, own } = this.#scope;
     const first = own?.(path);
     if (first !== undefined) return first;
     if (frame !== undefined && !path.includes('::')) {
       const local = variablesAt(shapes.debug, frame.pc).find((v) => v.name === path);
       if (local !== undefined) {
-        const place = await placeOf(local, frame, memory);
+        const place = yield* this.#place(local);
         if (place === undefined) {
           throw new RsptraceError('EXPRESSION_OPTIMIZED_OUT', `${path} is not there at this address`, {
             hint: 'the compiler keeps a variable only as long as it is needed; opt-level 0 keeps all of them',
@@ -134,51 +181,56 @@ class Evaluator {
         hint: 'give more of the path',
       });
     }
-    const place = await placeOf({ die: found.die }, frame, memory);
+    const place = yield* this.#place(found);
     if (place === undefined) throw new RsptraceError('EXPRESSION_OPTIMIZED_OUT', `${path} has no place in memory`);
     return { shape: shapes.of(typeOf(found.die)), place };
   }
 
-  async #bytes(place: ObjectPlace, size: number, what: string): Promise<Uint8Array> {
-    const found = await place.read(this.#scope.memory, size);
-    if (found instanceof Uint8Array) return found;
-    if (found.missing === 'optimized-out')
-      throw new RsptraceError('EXPRESSION_OPTIMIZED_OUT', `${what} is optimized out`);
-    throw new RsptraceError('EXPRESSION_MEMORY', `${what} cannot be read at 0x${found.address.toString(16)}`);
+  *#place(variable: { readonly die: Die }): Evaluation<ObjectPlace | undefined> {
+    const place = yield { kind: 'place', variable };
+    return place instanceof ObjectPlace ? place : undefined;
   }
 
-  async #word(place: ObjectPlace, what: string): Promise<bigint> {
-    return littleEndian(await this.#bytes(place, WORD, what));
+  *#bytes(place: ObjectPlace, size: number, what: string, use: Use, plausible?: bigint): Evaluation<Uint8Array> {
+    const found = place.atHand(size) ?? (yield { kind: 'bytes', place, size, use, plausible });
+    if (found instanceof Uint8Array) return found;
+    if (found !== undefined && 'missing' in found && found.missing === 'unreadable')
+      throw new RsptraceError('EXPRESSION_MEMORY', `${what} cannot be read at 0x${found.address.toString(16)}`);
+    throw new RsptraceError('EXPRESSION_OPTIMIZED_OUT', `${what} is optimized out`);
+  }
+
+  *#word(place: ObjectPlace, what: string, use: Use, plausible?: bigint): Evaluation<bigint> {
+    return littleEndian(yield* this.#bytes(place, WORD, what, use, plausible));
   }
 
   /** The value of an integer, enum, char, bool or pointer. */
-  async #integer({ shape, place }: Operand, what: string): Promise<bigint> {
+  *#integer({ shape, place }: Operand, what: string): Evaluation<bigint> {
     switch (shape.kind) {
       case 'integer':
       case 'enumeration':
       case 'char':
       case 'bool':
       case 'pointer': {
-        const bits = littleEndian(await this.#bytes(place, shape.size ?? WORD, what));
+        const bits = littleEndian(yield* this.#bytes(place, shape.size ?? WORD, what, 'value', 0n));
         return 'signed' in shape && shape.signed ? BigInt.asIntN((shape.size ?? WORD) * 8, bits) : bits;
       }
       case 'slice':
       case 'dyn':
-        return this.#word(place.inside(shape.pointer), what);
+        return yield* this.#word(place.inside(shape.pointer), what, 'value', 0n);
       case 'struct':
       case 'union': {
         const view = shape.view();
         if (view?.kind === 'through') {
-          return this.#integer({ shape: view.type(), place: place.inside(view.offset) }, what);
+          return yield* this.#integer({ shape: view.type(), place: place.inside(view.offset) }, what);
         }
-        if (view?.kind === 'shared') return this.#word(place.inside(view.pointer), what);
+        if (view?.kind === 'shared') return yield* this.#word(place.inside(view.pointer), what, 'value', 0n);
       }
     }
     throw typeError(`${what} is a ${shape.name}, not a number or pointer`);
   }
 
-  async #whole(e: MemberExpr): Promise<number> {
-    const value = await this.#integer(await this.eval(e), textOf(e));
+  *#whole(e: MemberExpr): Evaluation<number> {
+    const value = yield* this.#integer(yield* this.eval(e), textOf(e));
     if (value < BigInt(Number.MIN_SAFE_INTEGER) || value > BigInt(Number.MAX_SAFE_INTEGER)) {
       throw typeError(`the index ${value} is out of all bounds`);
     }
@@ -186,27 +238,35 @@ class Evaluator {
   }
 
   /** One step through a pointer or a wrapper type; undefined if there is none. */
-  async #step({ shape, place }: Operand, what: string): Promise<Operand | undefined> {
+  *#step({ shape, place, isUnsure }: Operand, what: string): Evaluation<Operand | undefined> {
+    const sure: Use = isUnsure ? 'pointer' : 'reference';
     switch (shape.kind) {
       case 'pointer': {
         const target = shape.target();
         if (target === undefined || shape.style === 'fn') return undefined;
-        return { shape: target, place: ObjectPlace.memory(addr(await this.#word(place, what))) };
+        const address = yield* this.#word(place, what, shape.style === 'raw' ? 'pointer' : sure);
+        return { shape: target, place: ObjectPlace.memory(addr(address)) };
       }
       case 'dyn': {
-        const die = this.#scope.names.concrete(addr(await this.#word(place.inside(shape.vtable), what)));
+        const die = this.#scope.names.concrete(addr(yield* this.#word(place.inside(shape.vtable), what, 'vtable')));
         if (die === undefined) return undefined;
-        const address = addr(await this.#word(place.inside(shape.pointer), what));
+        const address = addr(yield* this.#word(place.inside(shape.pointer), what, sure));
         return { shape: this.#scope.shapes.of(die), place: ObjectPlace.memory(address) };
       }
       case 'struct':
       case 'union': {
         const view = shape.view();
         if (view?.kind === 'through' || view?.kind === 'guarded') {
-          return { shape: view.type(), place: place.inside(view.offset) };
+          // The one union that is passed through is MaybeUninit.
+          return {
+            shape: view.type(),
+            place: place.inside(view.offset),
+            isUnsure: isUnsure || shape.kind === 'union',
+          };
         }
         if (view?.kind !== 'shared') return undefined;
-        const address = addr(await this.#word(place.inside(view.pointer), what));
+        const use = view.name === 'Weak' ? 'pointer' : sure;
+        const address = addr(yield* this.#word(place.inside(view.pointer), what, use));
         const { target } = view;
         if (target.kind !== 'sized') return undefined;
         return { shape: target.type(), place: ObjectPlace.memory(addOffset(address, target.offset)) };
@@ -216,11 +276,11 @@ class Evaluator {
     }
   }
 
-  async #deref(of: Operand): Promise<Operand> {
+  *#deref(of: Operand): Evaluation<Operand> {
     let at: Operand | undefined = of;
     for (let steps = 0; at !== undefined && steps < MAX_STEPS; steps++) {
       const transparent: boolean = at.shape.kind === 'struct' && at.shape.view()?.kind === 'through';
-      const next: Operand | undefined = await this.#step(at, `what the ${at.shape.name} points to`);
+      const next: Operand | undefined = yield* this.#step(at, `what the ${at.shape.name} points to`);
       // For Pin<&mut T> and NonNull<T> the pointer inside is used.
       if (!transparent && next !== undefined) return next;
       at = next;
@@ -228,51 +288,61 @@ class Evaluator {
     throw typeError(`a ${of.shape.name} cannot be dereferenced`);
   }
 
-  async #member(of: Operand, e: MemberExpr & { kind: 'member' }): Promise<Operand> {
+  *#member(of: Operand, e: MemberExpr & { kind: 'member' }): Evaluation<Operand> {
+    const names: string[] = [];
     let at: Operand | undefined = of;
     for (let steps = 0; at !== undefined && steps < MAX_STEPS; steps++) {
-      const found = await this.#ownMember(at, e);
+      const found = yield* this.#ownMember(at, e);
       if (found !== undefined) return found;
-      at = await this.#step(at, textOf(e.of));
+      names.push(...memberNames(at.shape));
+      at = yield* this.#step(at, textOf(e.of));
     }
-    const names = fieldsOf(of.shape).map((f) => fieldName(f.name));
-    throw typeError(`${textOf(e.of)}, a ${of.shape.name}, has no member ${e.name}`, names);
+    throw typeError(`${textOf(e.of)}, a ${of.shape.name}, has no member ${e.name}`, names, e.name);
   }
 
-  async #ownMember({ shape, place }: Operand, e: MemberExpr & { kind: 'member' }): Promise<Operand | undefined> {
+  *#ownMember(
+    { shape, place, isUnsure }: Operand,
+    e: MemberExpr & { kind: 'member' },
+  ): Evaluation<Operand | undefined> {
     const own = pick(fieldsOf(shape), e.name);
-    if (own !== undefined) return this.#field(own, place);
+    if (own !== undefined) return yield* this.#field(own, place, isUnsure || shape.kind === 'union');
     if (shape.kind !== 'enum') return undefined;
-    const variant = await this.#variant(shape, place, textOf(e.of));
+    const meant = shape.variants.find((v) => v.name === e.name || pick(v.fields(), e.name));
+    if (meant === undefined) return undefined;
+    const variant = yield* this.#variant(shape, place, textOf(e.of), meant);
     if (variant === undefined) return undefined;
     const inside = pick(variant.fields(), e.name);
-    if (inside !== undefined) return this.#field(inside, place);
-    if (variant.name === e.name) return { shape: variantShape(shape, variant), place };
-    if (!shape.variants.some((v) => v.name === e.name || pick(v.fields(), e.name))) return undefined;
+    if (inside !== undefined) return yield* this.#field(inside, place, isUnsure);
+    if (variant.name === e.name) return { shape: variantShape(shape, variant), place, isUnsure };
     throw typeError(`${textOf(e.of)} is ${variant.name} now, which has no ${e.name}`);
   }
 
-  async #field(field: FieldShape, place: ObjectPlace): Promise<Operand> {
+  *#field(field: FieldShape, place: ObjectPlace, isUnsure: boolean | undefined): Evaluation<Operand> {
     const shape = field.type();
-    if (field.bits === undefined) return { shape, place: place.inside(field.offset) };
+    if (field.bits === undefined) return { shape, place: place.inside(field.offset), isUnsure };
     const { offset, size } = field.bits;
-    const bytes = await this.#bytes(place.inside(field.offset), Math.ceil((offset + size) / 8), field.name);
+    const length = Math.ceil((offset + size) / 8);
+    const bytes = yield* this.#bytes(place.inside(field.offset), length, field.name, 'value', 0n);
     const bits = (littleEndian(bytes) >> BigInt(offset)) & ((1n << BigInt(size)) - 1n);
     return this.#made(shape, 'signed' in shape && shape.signed ? BigInt.asIntN(size, bits) : bits);
   }
 
-  async #variant(shape: Shape & { kind: 'enum' }, place: ObjectPlace, what: string): Promise<VariantShape | undefined> {
-    const { discriminant, variants } = shape;
+  /** The variant that is present. `meant`: the one that the expression is about. */
+  *#variant(
+    { discriminant, variants }: EnumShape,
+    place: ObjectPlace,
+    what: string,
+    meant: VariantShape,
+  ): Evaluation<VariantShape | undefined> {
     if (discriminant === undefined) return variants.length === 1 ? variants[0] : undefined;
-    const value = littleEndian(await this.#bytes(place.inside(discriminant.offset), discriminant.size, what));
-    return (
-      variants.find((v) => v.values?.some((r) => value >= r.low && value <= r.high)) ??
-      variants.find((v) => v.values === undefined)
-    );
+    const { offset, size } = discriminant;
+    const plausible = meant.values?.[0]?.low ?? otherThan(variants);
+    const value = littleEndian(yield* this.#bytes(place.inside(offset), size, what, 'discriminant', plausible));
+    return variantOf(variants, value);
   }
 
-  async #index(of: Operand, index: number, what: string): Promise<Operand> {
-    const list = await this.#list(of, what);
+  *#index(of: Operand, index: number, what: string): Evaluation<Operand> {
+    const list = yield* this.#list(of, what);
     if (index < 0 && list.length !== undefined) throw typeError(`the index ${index} of ${what} is below 0`);
     if (list.length !== undefined && index >= list.length) {
       throw typeError(`the index ${index} of ${what} is beyond its length, ${list.length}`);
@@ -280,8 +350,8 @@ class Evaluator {
     return { shape: list.element, place: list.placeOf(index) };
   }
 
-  async #range(of: Operand, from: number, to: number | undefined, what: string): Promise<Operand> {
-    const list = await this.#list(of, what);
+  *#range(of: Operand, from: number, to: number | undefined, what: string): Evaluation<Operand> {
+    const list = yield* this.#list(of, what);
     const end = to ?? list.length;
     if (end === undefined) throw typeError(`${what} has no length: say where the range ends`);
     if (from < 0 || end < from || (list.length !== undefined && end > list.length)) {
@@ -292,50 +362,57 @@ class Evaluator {
   }
 
   /** The object to index, found through pointers to it. */
-  async #list(of: Operand, what: string): Promise<List> {
+  *#list(of: Operand, what: string): Evaluation<List> {
     let at: Operand | undefined = of;
     for (let steps = 0; at !== undefined && steps < MAX_STEPS; steps++) {
-      const found = await this.#ownList(at, what);
+      const found = yield* this.#ownList(at, what);
       if (found !== undefined) return found;
-      at = await this.#step(at, what);
+      at = yield* this.#step(at, what);
     }
     throw typeError(`${what} is a ${of.shape.name}, which has no elements`);
   }
 
-  async #ownList({ shape, place }: Operand, what: string): Promise<List | undefined> {
+  *#ownList({ shape, place, isUnsure }: Operand, what: string): Evaluation<List | undefined> {
+    const sure: Use = isUnsure ? 'pointer' : 'reference';
     if (shape.kind === 'array') return row(shape.element(), place, shape.count);
     if (shape.kind === 'slice') {
-      const data = ObjectPlace.memory(addr(await this.#word(place.inside(shape.pointer), what)));
-      return row(shape.element(), data, Number(await this.#word(place.inside(shape.length), what)));
+      const use = shape.style === 'raw' ? 'pointer' : sure;
+      const data = ObjectPlace.memory(addr(yield* this.#word(place.inside(shape.pointer), what, use)));
+      return row(shape.element(), data, yield* this.#length(place.inside(shape.length), what));
     }
     if (shape.kind === 'pointer' && shape.style !== 'fn') {
       const target = shape.target();
       // A pointer to an array or collection is indexed like that array; any other pointer as in C.
       if (target === undefined || (target.kind !== 'integer' && shape.style !== 'raw')) return undefined;
       if (isList(target)) return undefined;
-      return row(target, ObjectPlace.memory(addr(await this.#word(place, what))), undefined);
+      // Nothing tells how far its elements go.
+      return row(target, ObjectPlace.memory(addr(yield* this.#word(place, what, 'pointer'))), undefined);
     }
     const view = shape.kind === 'struct' ? shape.view() : undefined;
     if (view?.kind !== 'vec' && view?.kind !== 'deque') return undefined;
-    const data = ObjectPlace.memory(addr(await this.#word(place.inside(view.pointer), what)));
-    const length = Number(await this.#word(place.inside(view.length), what));
+    const data = ObjectPlace.memory(addr(yield* this.#word(place.inside(view.pointer), what, sure)));
+    const length = yield* this.#length(place.inside(view.length), what);
     const element = view.element();
     if (view.kind === 'vec') return row(element, data, length);
-    const head = Number(await this.#word(place.inside(view.head), what));
-    const capacity = Number(await this.#word(place.inside(view.capacity), what));
+    const head = Number(yield* this.#word(place.inside(view.head), what, 'length', 0n));
+    const capacity = yield* this.#length(place.inside(view.capacity), what);
     const size = sizeOrThrow(element);
     const placeOf = (i: number): ObjectPlace => data.inside(capacity === 0 ? 0 : ((head + i) % capacity) * size);
     return { element, length, contiguous: false, placeOf };
   }
 
-  async #cast(of: Operand, type: TypeExpr, what: string): Promise<Operand> {
+  *#length(place: ObjectPlace, what: string): Evaluation<number> {
+    return Number(yield* this.#word(place, what, 'length', manyElements));
+  }
+
+  *#cast(of: Operand, type: TypeExpr, what: string): Evaluation<Operand> {
     const shape = this.#typeShape(type);
     switch (shape.kind) {
       case 'pointer':
       case 'integer':
       case 'char':
       case 'bool':
-        return this.#made(shape, await this.#integer(of, what));
+        return this.#made(shape, yield* this.#integer(of, what));
       default:
         throw typeError(`${what} cannot be cast to ${shape.name}: a cast leads to a pointer or a number`);
     }
@@ -376,6 +453,22 @@ class Evaluator {
     }
     return shapes.of(die);
   }
+}
+
+/** A discriminant of the variant of all other values. */
+function otherThan(variants: readonly VariantShape[]): bigint {
+  let found = 0n;
+  for (const { high } of variants.flatMap(({ values = [] }) => values).toSorted((a, b) => (a.low < b.low ? -1 : 1)))
+    if (variantOf(variants, found)?.values !== undefined) found = high + 1n;
+  return found;
+}
+
+/** The variant that a discriminant stands for. */
+export function variantOf(variants: readonly VariantShape[], discriminant: bigint): VariantShape | undefined {
+  return (
+    variants.find((v) => v.values?.some((r) => discriminant >= r.low && discriminant <= r.high)) ??
+    variants.find((v) => v.values === undefined)
+  );
 }
 
 function isUnsized(type: TypeExpr): boolean {

@@ -1,4 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
+import { nearestWords } from '../base/nearest.js';
 import type { ObjectPlace } from './object-place.js';
 import { fieldName } from './reader.js';
 import type { FieldShape, Shape, VariantShape } from './shape.js';
@@ -54,7 +55,18 @@ export function pick(fields: readonly FieldShape[], name: string): FieldShape | 
   return fields.find((f) => f.name === name || fieldName(f.name) === name);
 }
 
-export function typeError(what: string, members: readonly string[] = []): RsptraceError {
-  const hint = members.length > 0 ? { hint: `its members: ${members.slice(0, 20).join(', ')}` } : {};
-  return new RsptraceError('EXPRESSION_TYPE', what, hint);
+/** The members that an expression may name: fields, and variants with theirs. */
+export function memberNames(shape: Shape): string[] {
+  const fields = [...fieldsOf(shape)];
+  const variants = shape.kind === 'enum' ? shape.variants : [];
+  for (const variant of variants) fields.push(...variant.fields());
+  return [...variants.map(({ name }) => name), ...fields.map(({ name }) => fieldName(name))];
+}
+
+/** `wanted`: the member that there is not. */
+export function typeError(what: string, members: readonly string[] = [], wanted?: string): RsptraceError {
+  const [near] = wanted === undefined ? [] : nearestWords(wanted, members);
+  const meant = near === undefined ? '' : `did you mean ${near}? `;
+  const known = [...new Set(members)].slice(0, 20).join(', ');
+  return new RsptraceError('EXPRESSION_TYPE', what, known === '' ? {} : { hint: `${meant}its members: ${known}` });
 }

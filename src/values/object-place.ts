@@ -62,6 +62,18 @@ export class ObjectPlace {
     return bytes === undefined ? this : new ObjectPlace(this.#parts, this.#offset, { start: this.#offset, bytes });
   }
 
+  /** Bytes that need no read from the target, or why there are none; undefined if some lie in its memory. */
+  atHand(size: number): Uint8Array | Missing | undefined {
+    const known = this.#known(size);
+    if (known !== undefined) return known;
+    const found = this.#find(this.#offset);
+    const at = found?.part.at;
+    if (found === undefined || at === undefined) return OPTIMIZED_OUT;
+    if ('address' in at || size > found.part.size - found.inside) return undefined;
+    const bytes = at.bytes.subarray(found.inside, found.inside + size);
+    return bytes.length < size ? OPTIMIZED_OUT : bytes;
+  }
+
   /** True if `size` bytes are available without a read from the target. */
   isAtHand(size: number): boolean {
     return this.#known(size) !== undefined;

@@ -160,9 +160,8 @@ export interface HartsOfGuest {
   readonly cpuInTask?: (() => number | undefined) | undefined;
 }
 
-export type LoadBase =
-  | { readonly kind: 'register'; readonly name: string }
-  | { readonly kind: 'kept'; readonly index: number };
+export type LoadBase = Partial<References> &
+  ({ readonly kind: 'register'; readonly name: string } | { readonly kind: 'kept'; readonly index: number });
 
 export interface RecordField {
   /** Byte offset in the record, a multiple of `size`; the first 8 bytes are the commit word. */
@@ -186,13 +185,10 @@ export interface OuterCopy {
 }
 
 /**
- * Compares an integer in a register with a constant. All conditions of a probe must hold, else the event costs only
- * the comparison.
+ * Compares an integer with a constant. All conditions of a probe must hold, else the event costs only the comparison.
+ * One behind a pointer that is null, or not aligned, does not hold.
  */
-export interface Condition {
-  readonly register: string;
-  readonly size: 1 | 2 | 4 | 8;
-  readonly signed: boolean;
+export interface Condition extends IntegerIn {
   readonly op: 'eq' | 'ne' | 'lt' | 'le' | 'gt' | 'ge';
   readonly value: bigint;
 }
@@ -215,18 +211,25 @@ export interface ReturnHook {
   readonly keep: readonly string[];
 }
 
-/** An integer in the low bytes of a register. */
+/** An integer in the low bytes of a register, or in memory behind the pointer that the register holds. */
 export interface IntegerIn {
   readonly register: string;
   readonly size: 1 | 2 | 4 | 8;
   readonly signed: boolean;
+  readonly behind?: References & { readonly offset: number };
+}
+
+/** Pointers that lead from one to the next. As with a load, the program's own types must declare each a reference. */
+export interface References {
+  /** Where the next one lies in what each one points to. */
+  readonly through: readonly number[];
 }
 
 /** A trampoline that only counts, atomically: no record, no hook. */
 export interface Counter {
   /** A u64; with `by`, the first of {@link bucketCount} counters. */
   readonly at: Addr;
-  /** Determines which of them, see {@link bucketOf}. */
+  /** Determines which of them, see {@link bucketOf}. It lies in a register. */
   readonly by: IntegerIn | undefined;
 }
 

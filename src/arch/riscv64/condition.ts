@@ -1,5 +1,19 @@
-import type { Condition } from '../inject/probe-code.js';
-import { type Assembler, addiw, type Branch, type Label, slli, srai, srli, T0, T1 } from './assembler.js';
+import type { Condition, IntegerIn } from '../inject/probe-code.js';
+import {
+  type Assembler,
+  add,
+  addiw,
+  andi,
+  type Branch,
+  type Label,
+  load,
+  slli,
+  srai,
+  srli,
+  T0,
+  T1,
+} from './assembler.js';
+import type { LoadOp } from './opcodes.js';
 import { original, registerNamed, type TrampolineFrame } from './trampoline-frame.js';
 
 /** Jumps to `otherwise` unless the condition holds; overwrites t0 and t1. */
@@ -7,20 +21,85 @@ export function check(assembler: Assembler, frame: TrampolineFrame, condition: C
   const { size, signed, op, value } = condition;
   const lowest = signed ? -(1n << BigInt(8 * size - 1)) : 0n;
   const highest = lowest + (1n << BigInt(8 * size)) - 1n;
-  const register = original(assembler, frame, registerNamed(condition.register), T0);
   if (value < lowest || value > highest) {
     // No integer of this type equals it; all are above or below.
     const below = value > highest;
     const holds = op === 'ne' || (below ? op === 'lt' || op === 'le' : op === 'gt' || op === 'ge');
     if (!holds) assembler.jump(otherwise);
+    else if (condition.behind) {
+      // There must be an integer all the same.
+      const pointer = original(assembler, frame, registerNamed(condition.register), T0);
+      loaded(assembler, pointer, condition, condition.behind, otherwise);
+    }
     return;
   }
-  const left = extended(assembler, register, size, signed);
+  const register = original(assembler, frame, registerNamed(condition.register), T0);
+  const left = condition.behind
+    ? loaded(assembler, register, condition, condition.behind, otherwise)
+    : extended(assembler, register, size, signed);
   const right = value === 0n ? 0 : T1;
   if (right !== 0) assembler.loadConstant(T1, value);
   const { branch, swapped } = unless[op];
   const taken = signed || op === 'eq' || op === 'ne' ? branch : unsignedBranch[branch];
   assembler.branch(taken, swapped ? right : left, swapped ? left : right, otherwise);
+}
+
+/** The integer behind a pointer, in t0; overwrites t1. */
+function loaded(
+  assembler: Assembler,
+  register: number,
+  { size, signed }: IntegerIn,
+  { through, offset }: NonNullable<IntegerIn['behind']>,
+  otherwise: Label,
+): number {
+  const pointer = follow(assembler, register, through, T1, otherwise);
+  verifyPointer(assembler, pointer, size, T1, otherwise);
+  loadFar(assembler, (signed ? signedLoads : unsignedLoads)[size], pointer, offset, T1);
+  return T0;
+}
+
+const signedLoads = { 1: 'lb', 2: 'lh', 4: 'lw', 8: 'ld' } as const;
+const unsignedLoads = { 1: 'lbu', 2: 'lhu', 4: 'lwu', 8: 'ld' } as const;
+
+/** Follows references, each of which lies in what the one before points to. The last one is in t0, if there are any. */
+export function follow(
+  assembler: Assembler,
+  register: number,
+  through: readonly number[],
+  temporary: number,
+  wrong: Label,
+): number {
+  let pointer = register;
+  for (const offset of through) {
+    verifyPointer(assembler, pointer, 8, temporary, wrong);
+    loadFar(assembler, 'ld', pointer, offset, temporary);
+    pointer = T0;
+  }
+  return pointer;
+}
+
+/** Goes to `wrong` for a pointer that is null or no multiple of `align`. */
+export function verifyPointer(
+  assembler: Assembler,
+  pointer: number,
+  align: number,
+  temporary: number,
+  wrong: Label,
+): void {
+  assembler.branch('beq', pointer, 0, wrong);
+  if (align === 1) return;
+  assembler.emit(andi(temporary, pointer, align - 1));
+  assembler.branch('bne', temporary, 0, wrong);
+}
+
+/** Loads into t0, from any offset. */
+function loadFar(assembler: Assembler, op: LoadOp, pointer: number, offset: number, temporary: number): void {
+  if (offset < 2048) {
+    assembler.emit(load(op, T0, pointer, offset));
+    return;
+  }
+  assembler.loadConstant(temporary, BigInt(offset));
+  assembler.emit(add(temporary, temporary, pointer), load(op, T0, temporary, 0));
 }
 
 /** The branch that is taken if the comparison does not hold. */

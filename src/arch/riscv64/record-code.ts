@@ -31,6 +31,7 @@ import {
   T5,
   T6,
 } from './assembler.js';
+import { follow, verifyPointer } from './condition.js';
 import { RA, SP, TP } from './registers.js';
 import { original, registerNamed, type TrampolineFrame } from './trampoline-frame.js';
 
@@ -265,7 +266,8 @@ function loadGroups(fields: readonly RecordField[]): LoadGroup[] {
   for (const field of fields) {
     if (field.from.kind !== 'load') continue;
     const { base, align, offset } = field.from;
-    const key = `${base.kind} ${base.kind === 'register' ? base.name : base.index} ${align}`;
+    const name = base.kind === 'register' ? base.name : base.index;
+    const key = `${base.kind} ${name} ${base.through?.join() ?? ''} ${align}`;
     const group = groups.get(key) ?? { base, align, loads: [] };
     groups.set(key, group);
     group.loads.push({ field, offset });
@@ -293,11 +295,8 @@ function putLoads(assembler: Assembler, frame: TrampolineFrame, { base, align, l
   let pointer = T0;
   if (base.kind === 'register') pointer = original(assembler, frame, registerNamed(base.name), T0);
   else assembler.emit(ld(T0, SP, keptAt(frame, base.index)));
-  assembler.branch('beq', pointer, 0, wrong);
-  if (align > 1) {
-    assembler.emit(andi(T3, pointer, align - 1));
-    assembler.branch('bne', T3, 0, wrong);
-  }
+  pointer = follow(assembler, pointer, base.through ?? [], T3, wrong);
+  verifyPointer(assembler, pointer, align, T3, wrong);
   for (const { field, offset } of loads) {
     loadAt(assembler, field.size, T3, pointer, offset);
     put(assembler, field, T3);

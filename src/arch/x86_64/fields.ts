@@ -1,6 +1,7 @@
 import { addOffset } from '../../base/addr.js';
 import { controlBlock, type RecordField, type RingGeometry } from '../inject/probe-code.js';
 import { type Assembler, Label, type Place } from './assembler.js';
+import { follow, verifyPointer } from './condition.js';
 import { R11, RAX, RBX, RDX, RSP } from './registers.js';
 import { fetch, general, keptWord, type Stack } from './stack.js';
 
@@ -19,7 +20,7 @@ export function writeFields(
   for (const field of [...fields.filter(isTime), ...fields.filter((each) => !isTime(each))]) {
     if (isLoad(field)) {
       const { base, align } = field.from;
-      const key = `${base.kind === 'kept' ? base.index : base.name} ${align}`;
+      const key = `${base.kind === 'kept' ? base.index : base.name} ${base.through?.join() ?? ''} ${align}`;
       groups.set(key, [...(groups.get(key) ?? []), field]);
     } else writeField(code, field, ring, stack);
   }
@@ -136,12 +137,8 @@ function loadThrough(code: Assembler, group: readonly Load[], stack: Stack): voi
   let pointer = RDX;
   if (base.kind === 'kept') code.load(RDX, keptWord(stack, base.index));
   else pointer = fetch(code, general(base.name), stack, RDX);
-  code.test(pointer, pointer);
-  code.branch('e', wrong);
-  if (align > 1) {
-    code.testConstant(pointer, align - 1);
-    code.branch('ne', wrong);
-  }
+  pointer = follow(code, pointer, base.through ?? [], RDX, wrong);
+  verifyPointer(code, pointer, align, wrong);
   for (const { at, size, from } of group) {
     code.load(RAX, { base: pointer, offset: from.offset }, size);
     code.store({ base: R11, offset: at }, RAX, size);

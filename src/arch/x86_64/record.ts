@@ -26,7 +26,8 @@ export function toPush({ fields, outerCopy }: Contents): number[] {
   if (fields.some(({ from }) => from.kind === 'hart' && from.how === 'apic'))
     for (const used of [RBX, RCX, RDX]) push.add(used);
   if (outerCopy !== undefined) for (const number of [RCX, RDX, RSI]) push.add(number);
-  if (fields.some(({ from }) => from.kind === 'load' && onStack(from.base, push))) push.add(RDX);
+  if (fields.some(({ from }) => from.kind === 'load' && (from.base.through?.length || onStack(from.base, push))))
+    push.add(RDX);
   return [...push];
 }
 

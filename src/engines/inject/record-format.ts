@@ -2,7 +2,7 @@ import type { FieldSource, OuterCopy, RecordField } from '../../arch/index.js';
 import { type Addr, hex } from '../../base/addr.js';
 import type { AddressMap } from '../../base/address-map.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import type { HitMemory, PlannedLoad, PlannedReads, Reading, ReadPlan } from '../../probes/index.js';
+import { type HitMemory, type PlannedLoad, type PlannedReads, Reading, type ReadPlan } from '../../probes/index.js';
 import type { SlotReader } from './late-records.js';
 import { type PlacedLoad, RecordReadings } from './record-readings.js';
 import type { WordCache } from './word-cache.js';
@@ -127,18 +127,7 @@ function format(
     fields.push({ at, size: 8, from: outer });
     at += 8;
   }
-  const blocks = reads.map(({ pointer, align, size, loads }) => {
-    const pointerAt = registers.get(pointer);
-    if (pointerAt === undefined) throw new RangeError(`${pointer} is not among the record's registers`);
-    return {
-      pointerAt,
-      align,
-      size,
-      base: base(pointer),
-      loads: [] as PlacedLoad[],
-      wanted: loads,
-    };
-  });
+  const wantedBlocks = byPointer(reads).map((read) => ({ ...read, placed: [] as PlacedLoad[] }));
   let small: number = o.small;
   const place = (width: number): number => {
     const isSmall = small + width <= o.time;
@@ -148,19 +137,59 @@ function format(
     return placed;
   };
   for (const width of [8, 4, 2, 1] as const) {
-    for (const { wanted, loads, base, align } of blocks) {
-      for (const load of wanted) {
+    for (const { pointer, through, loads, placed, align } of wantedBlocks) {
+      for (const load of loads) {
         if (load.size !== width) continue;
-        const placed = { ...load, at: place(width) };
-        loads.push(placed);
-        fields.push({ at: placed.at, size: width, from: { kind: 'load', base, offset: load.offset, align } });
+        const one = { ...load, at: place(width) };
+        placed.push(one);
+        const from = { kind: 'load', base: { ...base(pointer), through }, offset: load.offset, align } as const;
+        fields.push({ at: one.at, size: width, from });
       }
     }
   }
+  const blocks = wantedBlocks.map((block): BlockFormat => {
+    const { align, size, placed: loads } = block;
+    return { pointerAt: pointerTo(block, registers, wantedBlocks), align, size, loads };
+  });
   const self = outer?.kind === 'outer' ? reads[0]?.pointer : undefined;
   const outerCopy = outer && { at, room, self };
   if (outerCopy) at += room;
   return { fields, outerCopy, size: at, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
+}
+
+type Block = PlannedReads & { readonly through: readonly number[] };
+type PlacedBlock = Block & { readonly placed: readonly PlacedLoad[] };
+
+/** Where the record has the pointer to a block: in a register's word, or in the block before. */
+function pointerTo(block: Block, registers: ReadonlyMap<string, number>, blocks: readonly PlacedBlock[]): number {
+  const { pointer, through } = block;
+  const outer = blocks.find((each) => each.pointer === pointer && isSame(each.through, through.slice(0, -1)));
+  const inOuter = outer?.placed.find((load) => load.offset === through.at(-1) && load.size === 8)?.at;
+  const at = through.length === 0 ? registers.get(pointer) : inOuter;
+  if (at === undefined) throw new RangeError(`The record does not have the pointer at ${pointer} ${through}`);
+  return at;
+}
+
+/** What is read behind one pointer is one block, whoever wants it. */
+function byPointer(reads: readonly PlannedReads[]): Block[] {
+  const blocks: Block[] = [];
+  for (const { through = [], ...read } of reads) {
+    const index = blocks.findIndex((each) => each.pointer === read.pointer && isSame(each.through, through));
+    const known = blocks[index];
+    if (!known) blocks.push({ ...read, through });
+    else {
+      const isNew = ({ offset, size }: PlannedLoad): boolean =>
+        !known.loads.some((each) => each.offset === offset && each.size === size);
+      const loads = [...known.loads, ...read.loads.filter(isNew)];
+      const size = Math.max(known.size, read.size);
+      blocks[index] = { ...known, align: Math.max(known.align, read.align), size, loads };
+    }
+  }
+  return blocks;
+}
+
+function isSame(one: readonly number[], other: readonly number[]): boolean {
+  return one.length === other.length && one.every((each, index) => each === other[index]);
 }
 
 /** What is copied of outer Futures of one type, if they have inner polls of their own. */
@@ -259,14 +288,26 @@ export class RecordReader implements RegisterReader, HitMemory {
    */
   at(address: Addr, length: number): Reading | undefined {
     const { blocks, outerAt, outerCopy } = this.#format;
+    let found: Reading | undefined;
     for (let i = 0; i < blocks.length; i++) {
-      const { pointerAt, align } = blocks[i] as BlockFormat;
+      const { pointerAt, align, loads } = blocks[i] as BlockFormat;
       if (this.word(pointerAt) !== address) continue;
-      if (address === 0n || this.#view.getUint32(this.#offset + pointerAt, true) % align !== 0) return undefined;
-      return this.#readings[i]?.read(this.#view, this.#offset, length);
+      if (address === 0n || this.#view.getUint32(this.#offset + pointerAt, true) % align !== 0) continue;
+      if (found === undefined) found = this.#readings[i]?.read(this.#view, this.#offset, length);
+      else found = this.#withLoads(found, loads);
     }
+    if (found !== undefined) return found;
     if (outerAt === undefined || outerCopy === undefined || this.word(outerAt) !== address) return undefined;
     return this.#outers.get(address)?.read(this.#view, this.#offset + outerCopy.at, length);
+  }
+
+  /** Two pointers have one value: the bytes of both blocks. */
+  #withLoads({ bytes }: Reading, loads: readonly PlacedLoad[]): Reading {
+    const both = Uint8Array.from(bytes);
+    for (const { offset, size, at } of loads)
+      for (let i = 0; i < size && offset + i < both.length; i++)
+        both[offset + i] = this.#view.getUint8(this.#offset + at + i);
+    return new Reading(both);
   }
 }
 

@@ -312,9 +312,11 @@ function chooseWay(
 
 /** Bytes of code that are enough for these sites' trampolines. For memory that is divided before they are placed. */
 export function codeRoom(sites: readonly Site[]): number {
-  const roomOf = ({ entry, exit, ends = [] }: Site): number => {
+  const roomOf = ({ plan, entry, exit, ends = [] }: Site): number => {
     const fields = entry.fields.length + exit.fields.length;
-    return 384 + 24 * fields + 512 * Math.max(0, ...ends.map((way) => way.length));
+    const hops = plan.entryReads.reduce((sum, { through = [] }) => sum + through.length, 0);
+    const looked = plan.when.reduce((sum, { behind }) => sum + 48 + 32 * (behind?.through.length ?? 0), 0);
+    return 384 + 24 * fields + 32 * hops + looked + 512 * Math.max(0, ...ends.map((way) => way.length));
   };
   return sites.reduce((sum, site) => sum + roomOf(site), 4096);
 }

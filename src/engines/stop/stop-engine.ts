@@ -271,6 +271,27 @@ export class StopEngine {
     return this.#from(stepped.pc, hart);
   }
 
+  /** Reads what the answers lead to, and adds it to them. */
+  async #readMore(
+    hit: Hit,
+    hart: string | undefined,
+    guessed: GuessedReads,
+    answers: (Uint8Array | undefined)[],
+  ): Promise<readonly MemoryRequest[]> {
+    const { tracer } = this.#options;
+    const requests: MemoryRequest[] = [];
+    for (;;) {
+      const wanted = tracer.wantsMore?.(hit, answers) ?? [];
+      if (wanted.length === 0) return requests;
+      const batch = this.#session.batch(hart);
+      const isKnown = wanted.every((request) => guessed.find(request));
+      const replies = wanted.map((one) => guessed.find(one) ?? batch.readMemory(one.address, one.length));
+      if (!isKnown) await batch.send();
+      requests.push(...wanted);
+      answers.push(...replies.map((reply) => reply.value));
+    }
+  }
+
   async #handle(
     point: Point,
     hit: Hit,
@@ -305,15 +326,12 @@ export class StopEngine {
       if (whose === 'foreign') return this.#passForeign(found, point, hit.registers, hart);
       if (whose === 'again') return whose;
     }
+    const answers = replies.map((reply) => reply.value);
+    const more = repeated ? [] : await this.#readMore(hit, hart, guessed, answers);
     const changed = code !== undefined && this.points.changed(point, hit.pc, code.value);
     const again = [...(loads ? [load] : []), ...(wantsCode ? [here] : [])];
-    this.#guesses.learn(hit.pc, [...requests, ...again]);
-    const reaction = repeated
-      ? { watch: [], unwatch: [] }
-      : tracer.react(
-          hit,
-          replies.map((reply) => reply.value),
-        );
+    this.#guesses.learn(hit.pc, [...requests, ...more, ...again]);
+    const reaction = repeated ? { watch: [], unwatch: [] } : tracer.react(hit, answers);
 
     if (!repeated) await tracer.standing?.(hit, this.#session.memory(hart));
     const points: Point[] = [];

@@ -4,6 +4,7 @@ import { AddressMap } from '../../base/address-map.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import type { SpaceNumbers } from '../../facts/index.js';
 import type { AnyBegin, GuestNanos, TraceEvent, TraceSink } from '../../trace/index.js';
+import { newRequests } from '../expressions/comparison.js';
 import { Answers, type HitMemory } from '../reading.js';
 import type { Hit, MemoryRequest, Reaction, Tracer } from '../tracer.js';
 import { CallStacks, type OpenCall, type ReturnPlace, stackNumber } from './call-stacks.js';
@@ -47,6 +48,8 @@ export interface CallKind {
    * pc.
    */
   entryReads(at: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined;
+  /** Memory to read at an entry besides, now that some is known. What has no answer cannot be read. */
+  moreReads?(at: Moment, memory: HitMemory): readonly MemoryRequest[];
   /** Whether both are calls of the same thing. At one place such calls follow each other. */
   isSame?(one: TracedCall, other: TracedCall): boolean;
   /** All is read. Undefined if this call emits nothing, or nothing of this kind begins. */
@@ -188,6 +191,15 @@ export class CallTracer implements Tracer {
     this.#wanted = requests;
     this.#arrives = arrives;
     return requests;
+  }
+
+  wantsMore(hit: Hit, answers: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[] {
+    if (!this.#arrives) return [];
+    const memory = new Answers(this.#wanted, answers);
+    const more = this.#kinds.flatMap((kind) => kind.moreReads?.(hit, memory) ?? []);
+    const fresh = more.length === 0 ? more : newRequests(more, this.#wanted);
+    if (fresh.length > 0) this.#wanted = [...this.#wanted, ...fresh];
+    return fresh;
   }
 
   react(hit: Hit, answers: readonly (Uint8Array | undefined)[]): Reaction {

@@ -1,6 +1,7 @@
 import { RsptraceError } from '../../base/errors.js';
+import { parseMemberExpr } from '../../values/index.js';
+import { type Comparison, parseCondition } from '../expressions/condition.js';
 import { compileGlob } from '../glob.js';
-import { type Predicate, parsePredicates } from '../predicate.js';
 import type { AnyProbe, ProbeText } from './kind.js';
 
 /** A probe that names code with a glob. */
@@ -8,10 +9,10 @@ export interface ProbeSpec extends AnyProbe {
   readonly glob: string;
   /** True for `!poll:GLOB`: excludes names. */
   readonly excludes: boolean;
-  /** `fn:GLOB if len > 100`: only calls for which all conditions hold. Empty: all calls. */
-  readonly when: readonly Predicate[];
+  /** `fn:GLOB if len > 100`: only calls for which all of one list hold, in at least one list. Empty: all calls. */
+  readonly when: readonly (readonly Comparison[])[];
   /** The `len` of `hist(len):GLOB`; undefined for other kinds, and in a probe that excludes. */
-  readonly argument: string | undefined;
+  readonly argument: Pick<Comparison, 'text' | 'expression'> | undefined;
   /** The text before the colon of a probe that includes: `fn`, `hist(len)`. */
   readonly prefix: string;
   matches(path: string): boolean;
@@ -22,18 +23,21 @@ export interface NameRules {
   readonly name: string;
   /** What `NAME:**` means, for hints: `every function`. */
   readonly everything: string;
-  /** The name of an argument stands in brackets behind the kind's own name. */
+  /** An expression stands in brackets behind the kind's own name. */
   readonly hasArgument?: boolean;
   /** It takes no conditions, and this kind does. */
   readonly conditionsIn?: string;
 }
 
 /**
- * Parses the text of a kind that names code: a glob, a `!` before it to exclude, and `if ARG OP INTEGER` behind it.
+ * Parses the text of a kind that names code: a glob, a `!` before it to exclude, and `if CONDITION` behind it.
  * See {@link compileGlob} for globs.
- * @throws RsptraceError `PROBE_SYNTAX`
+ * @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`
  */
-export function parseNames(rules: NameRules, { text, excludes: isOut, argument, rest }: ProbeText): ProbeSpec {
+export function parseNames(
+  rules: NameRules,
+  { text, excludes: isOut, argument: bracketed, rest }: ProbeText,
+): ProbeSpec {
   const { name: kind, everything, hasArgument = false, conditionsIn } = rules;
   let glob = rest;
   let excludes = isOut;
@@ -49,8 +53,9 @@ export function parseNames(rules: NameRules, { text, excludes: isOut, argument, 
       hint: `'${kind}:**' is ${everything}`,
     });
   }
-  verifyArgument(text, glob, argument, hasArgument && !excludes);
-  const prefix = hasArgument ? `${kind}(${argument ?? 'len'})` : kind;
+  verifyArgument(text, glob, bracketed, hasArgument && !excludes);
+  const argument = bracketed === undefined ? undefined : { text: bracketed, expression: parseMemberExpr(bracketed) };
+  const prefix = hasArgument ? `${kind}(${bracketed ?? 'len'})` : kind;
   const spec = { kind, text, glob, excludes, argument, prefix, matches: compileGlob(glob) };
   if (condition === undefined) return { ...spec, when: [] };
   if (conditionsIn !== undefined || excludes) {
@@ -60,11 +65,11 @@ export function parseNames(rules: NameRules, { text, excludes: isOut, argument, 
       { hint: `'${conditionsIn ?? (hasArgument ? `${kind}(len)` : kind)}:${glob} if ${condition}' takes those calls` },
     );
   }
-  return { ...spec, when: parsePredicates(condition, text, `${prefix}:${glob}`) };
+  return { ...spec, when: parseCondition(condition, text, `${prefix}:${glob}`) };
 }
 
 function verifyArgument(text: string, glob: string, argument: string | undefined, isWanted: boolean): void {
-  if (isWanted ? /^\w+$/.test(argument ?? '') : argument === undefined) return;
+  if (isWanted ? /^[^,\s]/.test(argument ?? '') && !argument?.includes(',') : argument === undefined) return;
   const named = argument ? `names '${argument}', which is not one argument` : 'names no argument';
   const what = isWanted ? named : 'has brackets, which only hist(ARG) has';
   throw new RsptraceError('PROBE_SYNTAX', `'${text}' ${what}`, {

@@ -50,11 +50,13 @@ t.test('probes are read, and what is not one is refused with a way out', async (
   t.match(parseProbe('fn:net::send if len > 0x1_00 && last == true'), {
     glob: 'net::send',
     when: [
-      { argument: 'len', op: 'gt', value: 256n },
-      { argument: 'last', op: 'eq', value: 1n },
+      [
+        { text: 'len', op: 'gt', literal: { value: 256n } },
+        { text: 'last', op: 'eq', literal: { value: 1n } },
+      ],
     ],
   });
-  t.match(parseProbe('fn:a if x != -5'), { when: [{ argument: 'x', op: 'ne', value: -5n }] });
+  t.match(parseProbe('fn:a if x != -5'), { when: [[{ text: 'x', op: 'ne', literal: { value: -5n } }]] });
   for (const wrong of [
     'fn:a if',
     'fn:a if x',
@@ -70,9 +72,9 @@ t.test('probes are read, and what is not one is refused with a way out', async (
   t.match(parseProbe('!count:net::send'), { kind: 'count', excludes: true });
   t.match(parseProbe('hist( len ):net::send if len > 3'), {
     kind: 'hist',
-    argument: 'len',
+    argument: { text: 'len' },
     glob: 'net::send',
-    when: [{ argument: 'len', op: 'gt', value: 3n }],
+    when: [[{ text: 'len', op: 'gt', literal: { value: 3n } }]],
   });
   t.match(parseProbe('!hist:net::send'), { kind: 'hist', excludes: true, argument: undefined });
   for (const wrong of [

@@ -1,12 +1,12 @@
 import type { ValuePlace } from '../../argument-places.js';
+import { planConditions } from '../../expressions/planned-conditions.js';
 import type { ReadPlan } from '../../read-plan.js';
 import type { FunctionProbe } from '../../resolve-functions.js';
 
 /** What a function's hits read: the registers of its arguments, and of its result. */
 export function planFunction(probe: FunctionProbe, values: boolean, general: ReadonlySet<string>): ReadPlan {
   const { address, size, ref, result, producer, stackArguments } = probe;
-  const conditions = probe.when ?? [];
-  const looked = conditions.flat().map(({ register }) => register);
+  const { registers: looked, reads, why, when } = planConditions(probe.when);
   const entry = [...new Set([...(values ? registersOf(probe.arguments.map(({ where }) => where)) : []), ...looked])];
   const exit = values && result ? registersOf([result.where]) : [];
   const foreign = [...entry, ...exit].find((name) => !general.has(name));
@@ -15,7 +15,7 @@ export function planFunction(probe: FunctionProbe, values: boolean, general: Rea
     codeSize: size,
     name: ref.name,
     entryRegisters: entry,
-    entryReads: [],
+    entryReads: reads,
     exit: { keep: [], registers: exit, reads: [] },
     outer: undefined,
     readsOuter: false,
@@ -25,10 +25,9 @@ export function planFunction(probe: FunctionProbe, values: boolean, general: Rea
         ? `a value lies in ${foreign} (--no-args leaves values out)`
         : size === 0
           ? 'the size of its code is not known'
-          : undefined,
+          : why,
     returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
-    // One of several lists must hold: that is decided when the record is read.
-    when: conditions.length === 1 ? (conditions[0] ?? []) : [],
+    when,
     seesReturn: true,
     count: undefined,
     hasThreshold: true,

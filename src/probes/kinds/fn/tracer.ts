@@ -11,7 +11,8 @@ import {
   type TracedCall,
   toldAround,
 } from '../../calls/call-tracer.js';
-import { holds } from '../../predicate.js';
+import { decide, holds } from '../../expressions/comparison.js';
+import type { HitMemory } from '../../reading.js';
 import type { FunctionProbe, FunctionProbes } from '../../resolve-functions.js';
 import type { MemoryRequest } from '../../tracer.js';
 import { ValueTexts } from '../../value-texts.js';
@@ -52,8 +53,8 @@ type FunctionCall = OpenCall<TracedCall> & { readonly payload: TracedFunction };
 const none: readonly never[] = [];
 
 /**
- * Turns hits at functions and at their return addresses into call events. Values come from registers alone: no memory
- * is read.
+ * Turns hits at functions and at their return addresses into call events. Values come from registers alone: memory is
+ * read for conditions only.
  */
 export class FunctionTracer implements CallKind {
   readonly #probes = new AddressMap<Probed>();
@@ -73,12 +74,18 @@ export class FunctionTracer implements CallKind {
     return this.#probes.get(pc) ? none : undefined;
   }
 
-  begin({ pc, hart, time, registers }: Moment, site: CallSite): TracedFunction | undefined {
+  moreReads({ pc, registers }: Moment, memory: HitMemory): readonly MemoryRequest[] {
+    const when = this.#probes.get(pc)?.probe.when;
+    const decided = when ? decide(when, registers, memory) : true;
+    return typeof decided === 'boolean' ? none : decided;
+  }
+
+  begin({ pc, hart, time, registers }: Moment, site: CallSite, memory: HitMemory): TracedFunction | undefined {
     const known = this.#probes.get(pc);
     if (!known) return undefined;
     const { probe, result } = known;
     if (!site.isCall && isSameFrame(probe, site) && this.#mayLoop(probe)) return undefined;
-    if (probe.when && !holds(probe.when, registers)) return undefined;
+    if (probe.when && !holds(probe.when, registers, memory)) return undefined;
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
     const values = known.arguments.length > 0 ? argumentsOf(known, registers) : none;

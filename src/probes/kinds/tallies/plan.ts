@@ -1,18 +1,21 @@
+import { planConditions } from '../../expressions/planned-conditions.js';
 import type { ReadPlan } from '../../read-plan.js';
 import type { TallyProbe } from './resolve.js';
 
 /** What counting a function's calls reads: the registers of its conditions, and of the argument that it counts by. */
 export function planTally({ function: probe, by }: TallyProbe, general: ReadonlySet<string>): ReadPlan {
   const { address, size, ref, producer } = probe;
-  const conditions = probe.when ?? [];
-  const looked = [...conditions.flat(), ...(by ? [by] : [])].map(({ register }) => register);
-  const foreign = looked.find((name) => !general.has(name));
+  const { registers, reads, why, when, isDecided } = planConditions(probe.when, by ? [by.number.spot] : []);
+  const foreign = registers.find((name) => !general.has(name));
+  const counted = by?.number.target;
+  // What lies in memory is counted when a record is read.
+  const isCounted = isDecided && (by === undefined || (counted !== undefined && !counted.behind));
   return {
     address,
     codeSize: size,
     name: ref.name,
-    entryRegisters: [...new Set(looked)],
-    entryReads: [],
+    entryRegisters: registers,
+    entryReads: isCounted ? [] : reads,
     exit: { keep: [], registers: [], reads: [] },
     outer: undefined,
     readsOuter: false,
@@ -22,13 +25,11 @@ export function planTally({ function: probe, by }: TallyProbe, general: Readonly
         ? `what is asked for lies in ${foreign}`
         : size === 0
           ? 'the size of its code is not known'
-          : undefined,
+          : why,
     returnStays: undefined,
-    when: conditions.length === 1 ? (conditions[0] ?? []) : [],
+    when,
     seesReturn: false,
-    // One of several lists of conditions: that is decided when a record is read.
-    count:
-      conditions.length > 1 ? undefined : { by: by && { register: by.register, size: by.size, signed: by.signed } },
+    count: isCounted ? { by: counted } : undefined,
     hasThreshold: false,
   };
 }

@@ -1,12 +1,14 @@
-import type { Architecture, IntegerIn } from '../../../arch/index.js';
+import type { Architecture } from '../../../arch/index.js';
 import { RsptraceError } from '../../../base/errors.js';
 import type { ElfFile } from '../../../elf/index.js';
 import { loopsToStart } from '../../code-facts.js';
-import { integerArgument } from '../../predicate.js';
+import { numberFor, type PlannedNumber } from '../../expressions/comparison.js';
+import { ProgramExpressions } from '../../expressions/program.js';
 import {
   type ExcludedFunction,
   type FunctionProbe,
   type FunctionProbes,
+  reasonOf,
   resolveFunctions,
 } from '../../resolve-functions.js';
 import type { Found, ProbedProgram } from '../kind.js';
@@ -15,8 +17,8 @@ import type { ProbeSpec } from '../names.js';
 /** A function whose calls are only counted. */
 export interface TallyProbe {
   readonly function: FunctionProbe;
-  /** The argument by whose size they are counted; undefined: all together. */
-  readonly by: (IntegerIn & { readonly argument: string }) | undefined;
+  /** By whose size they are counted; undefined: all together. */
+  readonly by: { readonly argument: string; readonly number: PlannedNumber } | undefined;
 }
 
 export interface TallyProbes extends Found {
@@ -44,12 +46,14 @@ export function resolveHistograms(program: ProbedProgram, specs: readonly ProbeS
   const probes: TallyProbe[] = [];
   const excluded: ExcludedFunction[] = [];
   const unmatched: string[] = [];
-  for (const name of new Set(specs.flatMap(({ argument }) => argument ?? []))) {
+  const expressions = program.debug && new ProgramExpressions(program.debug);
+  const asked = new Map(specs.flatMap(({ argument }) => (argument ? [[argument.text, argument]] : [])));
+  for (const [name, argument] of asked) {
     const functions = countable(
       program,
-      specs.filter(({ argument, excludes }) => excludes || argument === name),
+      specs.filter((spec) => spec.excludes || spec.argument?.text === name),
     );
-    const { found, refused } = byArgument(name, functions.probes);
+    const { found, refused } = byArgument(argument, functions.probes, expressions);
     if (found.length === 0) throw noArgument(name, refused);
     probes.push(...found);
     excluded.push(...functions.excluded, ...refused);
@@ -67,15 +71,19 @@ function countable({ elf, debug, arch }: ProbedProgram, specs: readonly ProbeSpe
 }
 
 function byArgument(
-  name: string,
+  argument: NonNullable<ProbeSpec['argument']>,
   probes: readonly FunctionProbe[],
+  program: ProgramExpressions | undefined,
 ): { readonly found: readonly TallyProbe[]; readonly refused: readonly ExcludedFunction[] } {
   const found: TallyProbe[] = [];
   const refused: ExcludedFunction[] = [];
   for (const probe of probes) {
-    const integer = integerArgument(name, probe.arguments);
-    if ('refused' in integer) refused.push({ name: probe.ref.name, address: probe.address, reason: integer.refused });
-    else found.push({ function: probe, by: { ...integer, argument: name } });
+    try {
+      const number = numberFor(argument, probe.arguments, program);
+      found.push({ function: probe, by: { argument: argument.text, number } });
+    } catch (error) {
+      refused.push({ name: probe.ref.name, address: probe.address, reason: reasonOf(error) });
+    }
   }
   return { found, refused };
 }

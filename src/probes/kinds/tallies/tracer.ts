@@ -3,7 +3,8 @@ import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import type { TallyRow } from '../../../trace/index.js';
 import type { CallKind, Moment } from '../../calls/call-tracer.js';
-import { holds, integerIn } from '../../predicate.js';
+import { decide, holds, numberIn } from '../../expressions/comparison.js';
+import type { HitMemory } from '../../reading.js';
 import type { MemoryRequest } from '../../tracer.js';
 import type { TallyProbe } from './resolve.js';
 
@@ -37,16 +38,25 @@ export class TallyTracer implements CallKind {
     return this.#at.get(pc) ? none : undefined;
   }
 
-  begin({ pc, registers }: Moment): undefined {
+  moreReads({ pc, registers }: Moment, memory: HitMemory): readonly MemoryRequest[] {
+    return (this.#at.get(pc) ?? none).flatMap(({ probe: { by, function: fn } }) => {
+      const decided = fn.when ? decide(fn.when, registers, memory) : true;
+      if (typeof decided !== 'boolean') return decided;
+      const value = by && decided ? numberIn(by.number, registers, memory) : undefined;
+      return typeof value === 'object' ? value : none;
+    });
+  }
+
+  begin({ pc, registers }: Moment, _: unknown, memory: HitMemory): undefined {
     for (const { probe, counts } of this.#at.get(pc) ?? none) {
       const {
         by,
         function: { when },
       } = probe;
-      if (when && !holds(when, registers)) continue;
-      const value = by && integerIn(by, registers);
-      if (by && value === undefined) continue;
-      const bucket = value === undefined ? 0 : bucketOf(value);
+      if (when && !holds(when, registers, memory)) continue;
+      const value = by && numberIn(by.number, registers, memory);
+      if (by && typeof value !== 'bigint') continue;
+      const bucket = typeof value === 'bigint' ? bucketOf(value) : 0;
       counts[bucket] = (counts[bucket] ?? 0) + 1;
     }
   }

@@ -2,15 +2,8 @@ import { type Addr, hex } from '../../../base/addr.js';
 import { type ErrorCode, RsptraceError } from '../../../base/errors.js';
 import type { MemoryReader } from '../../../base/memory-reader.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
-import {
-  evaluateMemberExpr,
-  type MemberExpr,
-  type Operand,
-  ProgramNames,
-  type Shape,
-  Shapes,
-} from '../../../values/index.js';
-import { nearest } from '../../glob.js';
+import { evaluateMemberExpr, type MemberExpr, type Operand, type Shape } from '../../../values/index.js';
+import { ProgramExpressions } from '../../expressions/program.js';
 import { type WatchSpec, watchSizes, wrongSize } from './spec.js';
 
 /** A place to watch, found. */
@@ -132,41 +125,16 @@ async function operandOf(
       hint: "watch an address: 'watch:0x80001000,8', or build with debug = 2",
     });
   }
-  const names = new ProgramNames(debug);
+  const program = new ProgramExpressions(debug);
+  const { shapes, names } = program;
   try {
-    return await evaluateMemberExpr(expression, { shapes: new Shapes(debug), names, memory });
+    return await evaluateMemberExpr(expression, { shapes, names, memory });
   } catch (error) {
-    throw withNearest(error, expression, names);
+    throw program.withNearest(error, expression, noneLike);
   }
-}
-
-/** An error about a static that does not exist, with the names most like it. */
-function withNearest(error: unknown, expression: MemberExpr, names: ProgramNames): unknown {
-  if (!(error instanceof RsptraceError) || error.code !== 'EXPRESSION_NAME' || error.hint !== undefined) return error;
-  const missing = pathsIn(expression).filter((path) => names.statics(path).length === 0);
-  if (missing.length === 0) return error;
-  const known = names.staticPaths();
-  const near = missing.flatMap((path) => nearest(path, known));
-  const hint = near.length > 0 ? `nearest: ${[...new Set(near)].join(', ')}` : noneLike;
-  return new RsptraceError(error.code, error.message, { hint, cause: error });
 }
 
 const noneLike = "no static of the program has a name like it; an address is watched with 'watch:0x80001000,8'";
-
-function pathsIn(expression: MemberExpr): string[] {
-  switch (expression.kind) {
-    case 'path':
-      return [expression.path];
-    case 'number':
-      return [];
-    case 'index':
-      return [...pathsIn(expression.of), ...pathsIn(expression.index)];
-    case 'range':
-      return [expression.of, expression.from, expression.to].flatMap((part) => (part ? pathsIn(part) : []));
-    default:
-      return pathsIn(expression.of);
-  }
-}
 
 function number(size: number): Shape {
   return { kind: 'integer', signed: false, character: false, name: `u${size * 8}`, size, die: undefined };

@@ -1,0 +1,37 @@
+import type { Condition } from '../../arch/index.js';
+import type { PlannedReads } from '../read-plan.js';
+import type { Conditions } from './comparison.js';
+import { readsOf, registersOf, type Spot } from './plan.js';
+
+/** What a trampoline needs for a function's conditions. */
+export interface PlannedConditions {
+  readonly registers: readonly string[];
+  readonly reads: readonly PlannedReads[];
+  /** Why only a stop can decide. */
+  readonly why: string | undefined;
+  /** What the trampoline itself decides. */
+  readonly when: readonly Condition[];
+  /** That is all of it: otherwise the rest is decided when the record is read. */
+  readonly isDecided: boolean;
+}
+
+/** More loads than this take a trampoline too long. */
+const mostLoads = 16;
+
+/** Plans a function's conditions. `others`: what else its record must tell. */
+export function planConditions(conditions: Conditions = [], others: readonly Spot[] = []): PlannedConditions {
+  const all = conditions.flat();
+  const spots = [...all.flatMap(({ number }) => number?.spot ?? []), ...others];
+  const reads = readsOf(spots);
+  const loads = reads.reduce((sum, each) => sum + each.loads.length, 0);
+  const many = loads > mostLoads ? `its condition takes more than ${mostLoads} loads` : undefined;
+  // One of several lists must hold: that is decided when the record is read.
+  const [only = []] = conditions.length === 1 ? conditions : [];
+  return {
+    registers: registersOf(spots),
+    reads,
+    why: all.find(({ why }) => why !== undefined)?.why ?? many,
+    when: only.flatMap(({ target }) => target ?? []),
+    isDecided: conditions.length === 0 || (conditions.length === 1 && only.every(({ target }) => target !== undefined)),
+  };
+}

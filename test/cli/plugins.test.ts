@@ -1,0 +1,107 @@
+// `--plugin FILE`: kinds of probes, formats and runtimes of one's own, through the bundled command.
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { elfPath, parseLab, qemuArgv } from '../qemu/guests/guests.js';
+import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+
+const root = join(import.meta.dirname, '..', '..');
+const example = join(root, 'examples', 'plugin.mjs');
+const elf = elfPath('rv-o2');
+
+function plugin(t: Test, text: string): string {
+  const file = join(scratchFolder(t), 'own.mjs');
+  writeFileSync(file, text);
+  return file;
+}
+
+t.test('a kind of probe and a format, by the example', async (t) => {
+  const file = join(scratchFolder(t), 'ticks.csv');
+  const { status, stdout, stderr } = await rsptrace(
+    ...['run', '--json', '--plugin', example, '-p', 'symbol:timer_tick', '-o', file, elf, '--', ...qemuArgv('rv-o2')],
+  ).ended;
+  t.equal(status, 0, stderr.slice(-400));
+  const { events } = JSON.parse(stdout) as { events: number };
+  const [head, ...rows] = readFileSync(file, 'utf8').trimEnd().split('\n');
+  t.equal(head, 'time_ns,hart,event,name');
+  t.equal(rows.length, events);
+  t.ok(rows.every((row) => /^\d+(?:\.\d+)?,0,place,timer_tick$/.test(row)));
+  const ticks = parseLab(stderr).exec?.ticks ?? 0;
+  // Ticks go on after the report, until the guest ends.
+  t.ok(ticks > 0 && events >= ticks && events <= ticks + 20, `${events} events, ${ticks} ticks`);
+});
+
+t.test('its probes stand beside others without a target', async (t) => {
+  const args = ['run', '--dry-run', '--json', '--plugin', example, '-p', 'symbol:timer_tick', '-p', 'fn:deep0'];
+  const { status, stdout } = await rsptrace(...args, elf, '--', 'false').ended;
+  t.equal(status, 0);
+  t.match(JSON.parse(stdout), { probes: [{ function: 'labkern::work::deep0' }] });
+});
+
+t.test('a runtime that has the library in its own node_modules', async (t) => {
+  const file = plugin(
+    t,
+    `import { evaluateMemberExpr, ProgramNames, parseMemberExpr, Shapes } from 'rsptrace/values';
+     const roots = async ({ debug, memory }) => {
+       const scope = { shapes: new Shapes(debug), names: new ProgramNames(debug), memory };
+       const { place } = await evaluateMemberExpr(parseMemberExpr('labkern::exec::POLLS'), scope);
+       const bytes = await place.read(memory, 8);
+       return bytes.every((byte) => byte === 0) ? [] : undefined;
+     };
+     export default { runtimes: [{ name: 'own', roots }] };`,
+  );
+  mkdirSync(join(file, '..', 'node_modules'));
+  symlinkSync(root, join(file, '..', 'node_modules', 'rsptrace'));
+  const { socket } = await frozenGuest(t, 'rv-o2');
+  const { status, stdout, stderr } = await rsptrace('tasks', '--json', '--plugin', file, '--remote', socket, elf).ended;
+  t.equal(status, 0, stderr);
+  t.match(JSON.parse(stdout), { runtime: 'own', tasks: [] });
+});
+
+t.test('what cannot be used is one error', async (t) => {
+  const wrong: readonly (readonly [string, RegExp])[] = [
+    ['export default {', /cannot be loaded/],
+    ['throw new Error("not today");', /cannot be loaded: not today/],
+    ["import 'no-such-package';", /cannot be loaded: .*no-such-package/],
+    ['export const kinds = [];', /no default export/],
+    ['export default {};', /default export is empty/],
+    ['export default { kind: [] };', /a member kind, is kinds meant/],
+    ['export default { kinds: {} };', /its kinds are no list/],
+    ['export default { kinds: [{ name: "x", help: "x" }] };', /kinds\[0\] has no parse, a function/],
+    ['export default { runtimes: [3] };', /runtimes\[0\] is no object/],
+    [
+      'const [name, about, use] = ["x", "x", "x"]; const f = () => {}; export default { formats: [{ name, about, use, open: f, recognizes: f, extensions: ["csv"] }] };',
+      /formats\[0\] has no extensions, a list such as/,
+    ],
+    [
+      'const f = () => {}; export default { kinds: [{ name: "fn", help: "x", parse: f, resolve: f, report: f }] };',
+      /a kind of probe fn, which there is already/,
+    ],
+  ];
+  for (const [text, message] of wrong) {
+    const args = ['run', '--json', '--plugin', plugin(t, text), elf, '--', 'false'];
+    const { status, stdout } = await rsptrace(...args).ended;
+    t.equal(status, 1);
+    t.match(JSON.parse(stdout), { error: { code: 'PLUGIN_UNUSABLE', message, hint: /./ } }, text);
+  }
+  const { stdout } = await rsptrace('run', '--json', '--plugin', '/nowhere/x.mjs', elf, '--', 'false').ended;
+  t.match(JSON.parse(stdout), { error: { code: 'PLUGIN_UNUSABLE', message: /there is no such file/ } });
+});
+
+t.test('what a plug-in throws is told as its own', async (t) => {
+  const asked = ['run', '--json', '--dry-run', '--plugin'];
+  const own = await rsptrace(...asked, example, '-p', 'symbol:nowhere', elf, '--', 'false').ended;
+  t.match(JSON.parse(own.stdout), {
+    error: { code: 'symbol:NONE', message: 'there is no symbol nowhere', hint: 'nm lists them' },
+  });
+  const text = `const kind = { name: 'x', help: 'x', parse: ({ text }) => ({ kind: 'x', text }), resolve: () => undefined.y, report: () => ({}) };
+    export default { kinds: [kind] };`;
+  const failed = await rsptrace(...asked, plugin(t, text), '-p', 'x:y', elf, '--', 'false').ended;
+  t.match(JSON.parse(failed.stdout), { error: { code: 'PLUGIN_FAILED', message: /own\.mjs failed: .*undefined/ } });
+});
+
+t.test('a plug-in is not overwritten', async (t) => {
+  const file = plugin(t, 'export default { kinds: [] };');
+  const { stdout } = await rsptrace('run', '--json', '--plugin', file, '-o', file, elf, '--', 'false').ended;
+  t.match(JSON.parse(stdout), { error: { code: 'OUTPUT_IS_INPUT' } });
+});
