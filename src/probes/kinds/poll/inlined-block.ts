@@ -1,0 +1,114 @@
+import type { FlowGraph } from '../../flow-graph.js';
+
+/** Where a poll that was inlined begins and ends. Numbers are nodes of the graph. */
+export interface InlinedBlock {
+  /**
+   * Each poll comes to one of these first. While it runs it may come to others of them: it begins with the first, and
+   * the next one begins behind an end.
+   */
+  readonly begins: readonly number[];
+  /** Each poll that does not panic comes to one of these, and then it is over. Other ways may lead there too. */
+  readonly ends: readonly number[];
+}
+
+/** Or why that is not known for sure, in words for the user. */
+export type BlockVerdict = InlinedBlock | string;
+
+/** More breakpoints for one poll than this are not worth it. */
+const mostPlaces = 32;
+
+/**
+ * Finds where an inlined copy begins and ends, from the instructions that belong to it.
+ *
+ * The optimiser mixes these with those of the function around, and may compute something of the copy although it is
+ * not run. So only an instruction with an effect proves that the copy runs: a branch, a call, or a store. Only a branch
+ * or a call of the code around proves that the copy is over, because stores of both are reordered.
+ *
+ *     a poll begins   at a proof of the copy, on a way from the start or from such a branch or call around it
+ *     and ends        at a branch, a call or a return of the code around, on a way from the copy
+ */
+export function inlinedBlock(graph: FlowGraph, copy: ReadonlySet<number>): BlockVerdict {
+  const reached = [...copy].filter((node) => graph.isReached(node));
+  if (reached.length === 0) return 'no way leads to its code';
+  const effects = reached.filter((node) => decides(graph, node) || graph.steps[node]?.kind === 'store');
+  const proof = new Set(effects.length > 0 ? effects : reached);
+  const isOut = (node: number): boolean => graph.leaves.has(node) || (!copy.has(node) && decides(graph, node));
+  const outs = graph.steps.flatMap((_, node) => (graph.isReached(node) && isOut(node) && !proof.has(node) ? [node] : []));
+  const stops = (node: number): boolean => proof.has(node) || isOut(node);
+  const starts = [0, ...outs.flatMap((node) => graph.next[node] ?? [])];
+  const begins = [...graph.reachable(starts, graph.next, stops)].filter((node) => proof.has(node));
+  if (runsInto(graph, copy, new Set(begins), isOut)) return 'one poll may follow another without a branch';
+  const on = graph.reachable(reached.flatMap((node) => graph.next[node] ?? []), graph.next, isOut);
+  const returning = graph.reachable([...graph.leaves, ...begins], graph.before, () => false);
+  const ends: number[] = [];
+  for (const node of on) {
+    if (!isOut(node)) continue;
+    if (proof.has(node) && graph.steps[node]?.kind === 'branch') return 'it leaves its function with a branch';
+    // Others panic.
+    if (returning.has(node)) ends.push(node);
+  }
+  if (begins.length + ends.length > mostPlaces) return `it begins and ends in ${begins.length + ends.length} places`;
+  return { begins: inOrder(begins), ends: inOrder(ends) };
+}
+
+function decides({ steps }: FlowGraph, node: number): boolean {
+  const kind = steps[node]?.kind;
+  return kind === 'branch' || kind === 'call' || kind === 'indirect';
+}
+
+/**
+ * Whether a way leads from the copy out of it and into its beginning, past no branch or call: two polls would look
+ * like one. Within a block of instructions they are mixed anyway.
+ */
+function runsInto(
+  graph: FlowGraph,
+  copy: ReadonlySet<number>,
+  begins: ReadonlySet<number>,
+  isOut: (node: number) => boolean,
+): boolean {
+  const seen = new Set<string>();
+  const open: { readonly node: number; readonly jumped: boolean; readonly left: boolean }[] = [];
+  const add = (from: number, left: boolean, jumped: boolean): void => {
+    for (const node of graph.next[from] ?? []) {
+      const joins = jumped || (graph.before[node]?.length ?? 0) > 1;
+      const key = `${node} ${left} ${joins}`;
+      if (!seen.has(key)) {
+        seen.add(key);
+        open.push({ node, left, jumped: joins });
+      }
+    }
+  };
+  for (const node of copy) if (graph.isReached(node)) add(node, false, false);
+  for (let at = open.pop(); at; at = open.pop()) {
+    if (begins.has(at.node)) {
+      if (at.left && at.jumped) return true;
+      continue;
+    }
+    if (isOut(at.node)) continue;
+    if (copy.has(at.node)) {
+      // Back in the copy behind foreign instructions: still the same way, as long as nothing proves anything.
+      if (at.left) add(at.node, true, at.jumped);
+      continue;
+    }
+    add(at.node, true, at.jumped);
+  }
+  return false;
+}
+
+/** A node, and those behind it that are run exactly as often, as far as they follow each other. */
+export function straightFrom(graph: FlowGraph, begin: number, block: InlinedBlock): number[] {
+  const others = new Set([...block.begins, ...block.ends]);
+  const nodes = [begin];
+  for (let node = begin; nodes.length < 64; ) {
+    const [only, ...more] = graph.next[node] ?? [];
+    if (only === undefined || more.length > 0 || others.has(only) || graph.before[only]?.length !== 1) break;
+    if (graph.steps[node]?.kind === 'call') break;
+    nodes.push(only);
+    node = only;
+  }
+  return nodes;
+}
+
+function inOrder(nodes: readonly number[]): number[] {
+  return [...nodes].sort((a, b) => a - b);
+}
