@@ -5,7 +5,7 @@ import { type NameRules, type ProbeSpec, parseNames } from '../names.js';
 import { Backtraces } from './backtraces.js';
 import { mayInline } from './inlined-chain.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
-import { planPoll } from './plan.js';
+import { planPoll, planSite } from './plan.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
 import { PollTracer } from './tracer.js';
 
@@ -31,13 +31,15 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const polls = resolvePolls(debug, futures, program.arch, specs);
     const panics = catchProbes(program.elf);
     const catches = panics.map(({ address }) => address);
-    return { futures, polls, panics, catches, addresses: [...polls.probes.map(({ address }) => address), ...catches] };
+    const places = polls.sites.flatMap(({ site }) => [...site.begins, ...site.ends]);
+    const addresses = [...polls.probes, ...places].map(({ address }) => address);
+    return { futures, polls, panics, catches, addresses: [...addresses, ...catches] };
   },
   plans({ polls, panics }, { arch, stackDepth }) {
     const plans = polls.probes.map((probe) =>
       planPoll(probe, arch.results, mayInline, probe.isAround ? undefined : stackDepth),
     );
-    return [...plans, ...panics.map(planCatch)];
+    return [...plans, ...polls.sites.flatMap(planSite), ...panics.map(planCatch)];
   },
   tracer({ futures, polls }, context) {
     const { elf, arch, output, stackDepth: depth, hooked } = context;

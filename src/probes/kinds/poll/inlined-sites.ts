@@ -14,7 +14,13 @@ export interface FramePlace {
 
 /** The poll of a Future that was inlined into a function: the places in it where the poll begins and ends. */
 export interface InlinedSite {
-  readonly begins: readonly { readonly address: Addr; readonly frame: FramePlace; readonly self: SelfPlace }[];
+  readonly begins: readonly {
+    readonly address: Addr;
+    readonly frame: FramePlace;
+    readonly self: SelfPlace;
+    /** The Future's bytes are surely in memory here: elsewhere its state may be known to the compiler only. */
+    readonly isStored: boolean;
+  }[];
   readonly ends: readonly { readonly address: Addr; readonly frame: FramePlace }[];
 }
 
@@ -23,8 +29,8 @@ export interface NoSite {
   readonly reason: string;
 }
 
-/** More Futures than these are not inlined into each other. */
-export const mostLevels = 6;
+/** More Futures than these are not inlined into each other: every frame has 16 bytes, by both psABIs. */
+export const mostLevels = 14;
 
 /** Finds the places of inlined polls; keeps the control flow of the functions that it has looked at. */
 export class InlinedSites {
@@ -56,7 +62,8 @@ export class InlinedSites {
     for (const node of block.begins) {
       const begin = this.#beginAt(straightFrom(graph, node, block), graph, { future, copy, host });
       if (!begin) return { reason: 'its debug info does not say where the Future is' };
-      begins.push(begin);
+      const isStored = block.begins.length === 1 || graph.steps[node]?.kind === 'indirect';
+      begins.push({ ...begin, isStored });
     }
     const ends: InlinedSite['ends'][number][] = [];
     for (const node of block.ends) {
@@ -73,7 +80,7 @@ export class InlinedSites {
     nodes: readonly number[],
     graph: FlowGraph,
     { future, copy, host }: { readonly future: FutureType; readonly copy: Die; readonly host: Die },
-  ): InlinedSite['begins'][number] | undefined {
+  ): Omit<InlinedSite['begins'][number], 'isStored'> | undefined {
     for (const node of nodes) {
       const { address } = graph.steps[node] as FlowStep;
       const self = selfPlace(future, address, { copy, host, futures: this.#futures, arch: this.#arch });

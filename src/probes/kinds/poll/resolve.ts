@@ -9,7 +9,9 @@ import { placeResult, rustConvention } from '../../argument-places.js';
 import { nearest } from '../../glob.js';
 import { isLibraryFile, languageCrates } from '../../library-crates.js';
 import { type ProbeSpec, whiteList } from '../names.js';
+import { Coverage, type SeenFuture } from './coverage.js';
 import { holdersOf } from './future-holders.js';
+import type { InlinedSite } from './inlined-sites.js';
 
 /** One poll function to probe, and everything that a hit at its entry needs to know. */
 export interface PollProbe {
@@ -32,6 +34,19 @@ export interface PollProbe {
   readonly resultTag: ResultTag | undefined;
 }
 
+/** One place where the poll of a Future was inlined, and that is seen exactly. */
+export interface InlinedProbe {
+  readonly future: FutureType;
+  readonly ref: FutureRef;
+  /** See {@link PollProbe}. */
+  readonly isAround: boolean;
+  readonly site: InlinedSite;
+  /** The function around it. */
+  readonly into: string;
+  /** How many sites of the same function lie around it. */
+  readonly level: number;
+}
+
 /** Bits of a register from `shift` on. */
 export interface ResultTag {
   readonly register: string;
@@ -40,6 +55,12 @@ export interface ResultTag {
 
 export interface PollProbes {
   readonly probes: readonly PollProbe[];
+  /** Places inside functions where polls were inlined. */
+  readonly sites: readonly InlinedProbe[];
+  /** How each of the selected Futures is seen. */
+  readonly coverage: readonly SeenFuture[];
+  /** All polls of the Future are seen where they happen, so none is derived. */
+  isExact(future: FutureType): boolean;
   /** Every Future by type, for naming what is found in memory. */
   ref(future: FutureType): FutureRef;
   /** True if the probes select this Future, whether or not it has a poll of its own. */
@@ -59,12 +80,13 @@ export function resolvePolls(
 ): PollProbes {
   const shapes = new Shapes(debug);
   const list = whiteList(specs);
+  const coverage = new Coverage(debug, futures, arch);
   const refs = new Map<FutureType, FutureRef>();
   const ref = (future: FutureType): FutureRef => {
     let known = refs.get(future);
     if (!known) {
       const { future: name, instance, kind, file, line } = future;
-      const inlined = future.inlined.length > 0;
+      const inlined = coverage.isInlined(future);
       known = { key: refs.size + 1, future: name, instance, kind, file, line, inlined };
       refs.set(future, known);
     }
@@ -84,7 +106,13 @@ export function resolvePolls(
   for (const future of around) {
     if (!list.hasExcluded([future.future, future.instance])) addPolls(future);
   }
-  if (byAddress.size === 0) throw nothingToProbe(futures, specs, allowed);
+  const polled = [...allowed, ...around].filter(
+    (future) => allowed.has(future) || !list.hasExcluded([future.future, future.instance]),
+  );
+  const sites = coverage.sitesOf(polled).map((site): InlinedProbe => {
+    return { ...site, ref: ref(site.future), isAround: !allowed.has(site.future) };
+  });
+  if (byAddress.size === 0 && sites.length === 0) throw nothingToProbe(futures, specs, allowed);
   const probes = [...byAddress.values()].map(({ future, poll, aliases }): PollProbe => {
     const [first, second] = arch.arguments as [string, string];
     const told = poll.self === undefined ? undefined : arch.dwarfRegister(poll.self.register);
@@ -102,7 +130,15 @@ export function resolvePolls(
     };
   });
   probes.sort((a, b) => (a.address < b.address ? -1 : 1));
-  return { probes, ref, allows: (future) => allowed.has(future) };
+  const seen = coverage.of([...allowed], new Set([...probes, ...sites].map(({ future }) => future)));
+  return {
+    probes,
+    sites,
+    coverage: seen,
+    isExact: (future) => coverage.isExact(future),
+    ref,
+    allows: (future) => allowed.has(future),
+  };
 }
 
 /** Whether the caller gives an address for the result, in the first register. */
