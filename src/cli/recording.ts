@@ -6,7 +6,7 @@ import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
-import { type Found, type KindReport, kinds, type ProbeKind, parseProbe } from '../probes/index.js';
+import { type Found, type InlinedPolls, type KindReport, kinds, type ProbeKind, parseProbe } from '../probes/index.js';
 import {
   type EnginePlanWishes,
   enginePlan,
@@ -60,7 +60,7 @@ export async function withRecording(
 async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
   const specs = args.probe.map((text) => parseProbe(text));
   const logger = createLogger(args.log);
-  const program = await prepare(args.elf, specs, logger, debugFilesOf(args));
+  const program = await prepare(args.elf, specs, logger, { ...debugFilesOf(args), inlined: inlinedOf(args) });
   checkFiles(args, program.elf.debugFiles);
   // What no engine can provide is refused before anything is changed.
   enginePlan(program, planWishes(args, program));
@@ -90,7 +90,7 @@ async function dryRun(args: RecordingArguments): Promise<number> {
     args.elf,
     args.probe.map((text) => parseProbe(text)),
     createLogger(args.log),
-    debugFilesOf(args),
+    { ...debugFilesOf(args), inlined: inlinedOf(args) },
   );
   const options = enginePlan(program, planWishes(args, program));
   const choices = engineChoices(options, planEngines(options).refused);
@@ -116,6 +116,11 @@ function foundOf(program: Program, kind: ProbeKind): Found | undefined {
 
 function planWishes(args: RecordingArguments, program: Program): EnginePlanWishes {
   return { wanted: args.engine, stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
+}
+
+function inlinedOf({ engine, exact }: RecordingArguments): InlinedPolls {
+  if (engine === 'target') return 'none';
+  return exact ? 'all' : 'needed';
 }
 
 function untilOf({ until }: RecordingArguments, program: Program): Addr | undefined {

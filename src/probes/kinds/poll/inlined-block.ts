@@ -38,22 +38,40 @@ export function inlinedBlock(graph: FlowGraph, copy: ReadonlySet<number>): Block
   const starts = [0, ...outs.flatMap((node) => graph.next[node] ?? [])];
   const begins = [...graph.reachable(starts, graph.next, stops)].filter((node) => proof.has(node));
   if (runsInto(graph, copy, new Set(begins), isOut)) return 'one poll may follow another without a branch';
-  const on = graph.reachable(reached.flatMap((node) => graph.next[node] ?? []), graph.next, isOut);
   const returning = graph.reachable([...graph.leaves, ...begins], graph.before, () => false);
-  const ends: number[] = [];
-  for (const node of on) {
-    if (!isOut(node)) continue;
-    if (proof.has(node) && graph.steps[node]?.kind === 'branch') return 'it leaves its function with a branch';
-    // Others panic.
-    if (returning.has(node)) ends.push(node);
+  const ends = endsOf(graph, copy, reached, { proof, isOut });
+  if (ends.some((node) => proof.has(node) && graph.steps[node]?.kind === 'branch')) {
+    return 'it leaves its function with a branch';
   }
-  if (begins.length + ends.length > mostPlaces) return `it begins and ends in ${begins.length + ends.length} places`;
-  return { begins: inOrder(begins), ends: inOrder(ends) };
+  // From others there is only a way to a panic.
+  const left = ends.filter((node) => returning.has(node));
+  if (begins.length + left.length > mostPlaces) return `it begins and ends in ${begins.length + left.length} places`;
+  return { begins: inOrder(begins), ends: inOrder(left) };
 }
 
 function decides({ steps }: FlowGraph, node: number): boolean {
   const kind = steps[node]?.kind;
   return kind === 'branch' || kind === 'call' || kind === 'indirect';
+}
+
+/**
+ * The first nodes behind the copy from where no way leads back into it before it is over: what the function around does
+ * with the result may overwrite the Future soon.
+ */
+function endsOf(
+  graph: FlowGraph,
+  copy: ReadonlySet<number>,
+  reached: readonly number[],
+  { proof, isOut }: { readonly proof: ReadonlySet<number>; readonly isOut: (node: number) => boolean },
+): number[] {
+  const stays = graph.reachable([...proof], graph.before, isOut);
+  const isPast = (node: number): boolean => isOut(node) || (!stays.has(node) && !copy.has(node));
+  const on = graph.reachable(
+    reached.flatMap((node) => (isOut(node) ? [node] : (graph.next[node] ?? []))),
+    graph.next,
+    isPast,
+  );
+  return [...on].filter(isPast);
 }
 
 /**
@@ -95,7 +113,7 @@ function runsInto(
   return false;
 }
 
-/** A node, and those behind it that are run exactly as often, as far as they follow each other. */
+/** A node, and those around it that are run exactly as often, as far as they follow each other; those behind it first. */
 export function straightFrom(graph: FlowGraph, begin: number, block: InlinedBlock): number[] {
   const others = new Set([...block.begins, ...block.ends]);
   const nodes = [begin];
@@ -103,6 +121,13 @@ export function straightFrom(graph: FlowGraph, begin: number, block: InlinedBloc
     const [only, ...more] = graph.next[node] ?? [];
     if (only === undefined || more.length > 0 || others.has(only) || graph.before[only]?.length !== 1) break;
     if (graph.steps[node]?.kind === 'call') break;
+    nodes.push(only);
+    node = only;
+  }
+  for (let node = begin; nodes.length < 64; ) {
+    const [only, ...more] = graph.before[node] ?? [];
+    if (only === undefined || more.length > 0 || others.has(only) || graph.next[only]?.length !== 1) break;
+    if (decides(graph, only)) break;
     nodes.push(only);
     node = only;
   }

@@ -8,10 +8,11 @@ import { Shapes } from '../../../values/index.js';
 import { placeResult, rustConvention } from '../../argument-places.js';
 import { nearest } from '../../glob.js';
 import { isLibraryFile, languageCrates } from '../../library-crates.js';
+import type { InlinedPolls } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
 import { Coverage, type SeenFuture } from './coverage.js';
 import { holdersOf } from './future-holders.js';
-import type { InlinedSite } from './inlined-sites.js';
+import { type InlinedSite, InlinedSites } from './inlined-sites.js';
 
 /** One poll function to probe, and everything that a hit at its entry needs to know. */
 export interface PollProbe {
@@ -59,8 +60,6 @@ export interface PollProbes {
   readonly sites: readonly InlinedProbe[];
   /** How each of the selected Futures is seen. */
   readonly coverage: readonly SeenFuture[];
-  /** All polls of the Future are seen where they happen, so none is derived. */
-  isExact(future: FutureType): boolean;
   /** Every Future by type, for naming what is found in memory. */
   ref(future: FutureType): FutureRef;
   /** True if the probes select this Future, whether or not it has a poll of its own. */
@@ -77,17 +76,17 @@ export function resolvePolls(
   futures: FutureSet,
   arch: Architecture,
   specs: readonly ProbeSpec[],
+  inlined: InlinedPolls = 'needed',
 ): PollProbes {
   const shapes = new Shapes(debug);
   const list = whiteList(specs);
-  const coverage = new Coverage(debug, futures, arch);
   const refs = new Map<FutureType, FutureRef>();
   const ref = (future: FutureType): FutureRef => {
     let known = refs.get(future);
     if (!known) {
       const { future: name, instance, kind, file, line } = future;
-      const inlined = coverage.isInlined(future);
-      known = { key: refs.size + 1, future: name, instance, kind, file, line, inlined };
+      const isInlined = coverage.isInlined(future);
+      known = { key: refs.size + 1, future: name, instance, kind, file, line, inlined: isInlined };
       refs.set(future, known);
     }
     return known;
@@ -109,10 +108,11 @@ export function resolvePolls(
   const polled = [...allowed, ...around].filter(
     (future) => allowed.has(future) || !list.hasExcluded([future.future, future.instance]),
   );
-  const sites = coverage.sitesOf(polled).map((site): InlinedProbe => {
-    return { ...site, ref: ref(site.future), isAround: !allowed.has(site.future) };
+  const coverage = new Coverage(new InlinedSites(debug, futures, arch), futures, { polled, inlined });
+  const sites = coverage.copies.map((copy): InlinedProbe => {
+    return { ...copy, ref: ref(copy.future), isAround: !allowed.has(copy.future) };
   });
-  if (byAddress.size === 0 && sites.length === 0) throw nothingToProbe(futures, specs, allowed);
+  if (byAddress.size === 0 && sites.length === 0) throw nothingToProbe(futures, specs, allowed, coverage);
   const probes = [...byAddress.values()].map(({ future, poll, aliases }): PollProbe => {
     const [first, second] = arch.arguments as [string, string];
     const told = poll.self === undefined ? undefined : arch.dwarfRegister(poll.self.register);
@@ -130,12 +130,10 @@ export function resolvePolls(
     };
   });
   probes.sort((a, b) => (a.address < b.address ? -1 : 1));
-  const seen = coverage.of([...allowed], new Set([...probes, ...sites].map(({ future }) => future)));
   return {
     probes,
     sites,
-    coverage: seen,
-    isExact: (future) => coverage.isExact(future),
+    coverage: coverage.of([...allowed]),
     ref,
     allows: (future) => allowed.has(future),
   };
@@ -174,6 +172,7 @@ function nothingToProbe(
   futures: FutureSet,
   specs: readonly ProbeSpec[],
   allowed: ReadonlySet<FutureType>,
+  coverage: Coverage,
 ): RsptraceError {
   const includes = specs.filter((spec) => !spec.excludes);
   if (futures.all.length === 0) {
@@ -182,17 +181,12 @@ function nothingToProbe(
     });
   }
   if (allowed.size > 0) {
-    const [first] = allowed;
-    return new RsptraceError(
-      'PROBE_INLINED',
-      `the compiler inlined every poll that matches (${[...allowed]
-        .slice(0, 3)
-        .map((future) => future.future)
-        .join(', ')})`,
-      {
-        hint: `probe the Future that awaits it: its inner states are derived${first?.inlined[0] ? ` (it was inlined into ${first.inlined[0].into})` : ''}`,
-      },
-    );
+    const names = [...allowed].slice(0, 3).map((future) => future.future);
+    const [first] = coverage.of([...allowed]);
+    const why = first?.reason === undefined ? '' : `; ${first.future.future}: ${first.reason}`;
+    return new RsptraceError('PROBE_INLINED', `no poll that matches can be seen (${names.join(', ')})${why}`, {
+      ...(first?.help !== undefined && { hint: first.help }),
+    });
   }
   if (includes.length === 0) {
     return new RsptraceError('PROBE_NO_MATCH', "none of the program's own crates has a poll function", {

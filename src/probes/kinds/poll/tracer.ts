@@ -316,7 +316,7 @@ export class PollTracer implements CallKind {
   #derived(outer: TracedPoll, hart: number, steps: readonly DerivedStep[] | undefined): void {
     if (!steps) return;
     for (const { future, offset, result, from, to } of steps) {
-      if (!this.#resolved.allows(future) || this.#resolved.isExact(future)) continue;
+      if (!this.#resolved.allows(future)) continue;
       const { time } = this.#output;
       const { root } = outer;
       const ref = this.#resolved.ref(future);
