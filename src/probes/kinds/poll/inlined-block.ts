@@ -24,15 +24,21 @@ const mostPlaces = 32;
  * not run. So only an instruction with an effect proves that the copy runs: a branch, a call, or a store. Only a branch
  * or a call of the code around proves that the copy is over, because stores of both are reordered.
  *
+ * A branch without a line in the source may belong to either.
+ *
  *     a poll begins   at a proof of the copy, on a way from the start or from such a branch or call around it
  *     and ends        at a branch, a call or a return of the code around, on a way from the copy
  */
-export function inlinedBlock(graph: FlowGraph, copy: ReadonlySet<number>): BlockVerdict {
+export function inlinedBlock(
+  graph: FlowGraph,
+  copy: ReadonlySet<number>,
+  isLocated: (node: number) => boolean,
+): BlockVerdict {
   const reached = [...copy].filter((node) => graph.isReached(node));
   if (reached.length === 0) return 'no way leads to its code';
   const effects = reached.filter((node) => decides(graph, node) || graph.steps[node]?.kind === 'store');
   const proof = new Set(effects.length > 0 ? effects : reached);
-  const isOut = (node: number): boolean => graph.leaves.has(node) || (!copy.has(node) && decides(graph, node));
+  const isOut = (node: number): boolean => graph.leaves.has(node) || (!copy.has(node) && decides(graph, node) && isLocated(node));
   const outs = graph.steps.flatMap((_, node) => (graph.isReached(node) && isOut(node) && !proof.has(node) ? [node] : []));
   const stops = (node: number): boolean => proof.has(node) || isOut(node);
   const starts = [0, ...outs.flatMap((node) => graph.next[node] ?? [])];
@@ -43,10 +49,21 @@ export function inlinedBlock(graph: FlowGraph, copy: ReadonlySet<number>): Block
   if (ends.some((node) => proof.has(node) && graph.steps[node]?.kind === 'branch')) {
     return 'it leaves its function with a branch';
   }
+  if (ends.some((end) => comesBefore(graph, end, begins))) return 'its code is divided by other code';
   // From others there is only a way to a panic.
   const left = ends.filter((node) => returning.has(node));
   if (begins.length + left.length > mostPlaces) return `it begins and ends in ${begins.length + left.length} places`;
   return { begins: inOrder(begins), ends: inOrder(left) };
+}
+
+/**
+ * Whether a way leads from an end to a beginning, but none back. No loop runs the copy twice then, so the end may lie
+ * in the middle of it.
+ */
+function comesBefore(graph: FlowGraph, end: number, begins: readonly number[]): boolean {
+  const behind = graph.reachable([end], graph.next, () => false);
+  const later = begins.filter((begin) => begin !== end && behind.has(begin));
+  return later.some((begin) => !graph.reachable([begin], graph.next, () => false).has(end));
 }
 
 function decides({ steps }: FlowGraph, node: number): boolean {

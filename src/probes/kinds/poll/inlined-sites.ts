@@ -39,6 +39,7 @@ export class InlinedSites {
   readonly #arch: Architecture;
   readonly #graphs = new Map<number, FlowGraph | undefined>();
   readonly #never = new Map<bigint, boolean>();
+  readonly #located = new Map<bigint, boolean>();
   #frames: CallFrames | undefined;
 
   constructor(debug: DebugInfo, futures: FutureSet, arch: Architecture) {
@@ -56,7 +57,8 @@ export class InlinedSites {
     if (!this.#arch.codeFlow) return { reason: `jumps of ${this.#arch.name} are not followed` };
     const graph = this.#graph(host);
     if (!graph) return { reason: 'the code around it cannot be followed' };
-    const block = inlinedBlock(graph, nodesIn(graph, copy));
+    const isLocated = (node: number): boolean => this.#isLocated((graph.steps[node] as FlowStep).address);
+    const block = inlinedBlock(graph, nodesIn(graph, copy), isLocated);
     if (typeof block === 'string') return { reason: block };
     const begins: InlinedSite['begins'][number][] = [];
     for (const node of block.begins) {
@@ -99,6 +101,16 @@ export class InlinedSites {
     const graph = FlowGraph.of(ranges, { elf, arch: this.#arch, neverReturns });
     this.#graphs.set(host.offset, graph);
     return graph;
+  }
+
+  /** An instruction that the compiler made for no place in the source has no line, or the line 0. */
+  #isLocated(address: Addr): boolean {
+    let known = this.#located.get(address);
+    if (known === undefined) {
+      known = (this.#debug.lineAt(address)?.line ?? 0) > 0;
+      this.#located.set(address, known);
+    }
+    return known;
   }
 
   #neverReturns(target: Addr): boolean {
