@@ -77,12 +77,7 @@ const seenText: Readonly<Record<SeenFuture['seen'], string>> = {
 };
 
 /** How each is seen; undefined for an architecture that cannot be recorded. */
-async function seenBy({
-  elf,
-  debug,
-  set,
-  futures,
-}: Shown): Promise<ReadonlyMap<FutureType, SeenFuture> | undefined> {
+async function seenBy({ elf, debug, set, futures }: Shown): Promise<ReadonlyMap<FutureType, SeenFuture> | undefined> {
   const arch = architectureOf(elf.machine);
   await arch?.prepare();
   return arch && new Map(howSeen(debug, set, arch, futures).map((one) => [one.future, one]));

@@ -7,7 +7,14 @@ import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
 import { FutureEntry } from './entry.js';
 import { HeldFutures, outputOfDyn } from './held-futures.js';
 import type { FutureLookup } from './layout.js';
-import { declaredPinTarget, isFuturePoll, pinTarget, pollTypeOf, readInlinedPoll, readPollFunction } from './poll-functions.js';
+import {
+  declaredPinTarget,
+  isFuturePoll,
+  pinTarget,
+  pollTypeOf,
+  readInlinedPoll,
+  readPollFunction,
+} from './poll-functions.js';
 import { FutureScan } from './scan.js';
 import type { FutureKind, FutureSet, FutureType, HeldInPlace } from './types.js';
 

@@ -62,7 +62,11 @@ export class FlowGraph {
     return linked(steps, facts);
   }
 
-  static from(steps: readonly FlowStep[], next: readonly (readonly number[])[], leaves: ReadonlySet<number>): FlowGraph {
+  static from(
+    steps: readonly FlowStep[],
+    next: readonly (readonly number[])[],
+    leaves: ReadonlySet<number>,
+  ): FlowGraph {
     return new FlowGraph(steps, next, leaves);
   }
 

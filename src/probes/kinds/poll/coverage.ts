@@ -65,7 +65,9 @@ export class Coverage {
     this.#futures = futures;
     this.#inlined = inlined;
     this.#polled = new Set(polled);
-    const copies = polled.flatMap((future) => future.inlined.map((copy) => ({ future, copy })));
+    const copies = polled.flatMap((future) =>
+      future.inlined.flatMap((copy) => (this.#isMerged(future, copy) ? [] : [{ future, copy }])),
+    );
     // Of copies inside each other, the outer one's DIE comes first.
     copies.sort((a, b) => a.copy.die.offset - b.copy.die.offset);
     for (const { future, copy } of copies) this.#add(future, copy);
@@ -77,7 +79,7 @@ export class Coverage {
 
   /** Some of its polls may be in other functions' code, without being seen there. */
   isInlined(future: FutureType): boolean {
-    return future.inlined.some((copy) => !this.#isUsed(copy));
+    return future.inlined.some((copy) => !this.#isUsed(copy) && !this.#isMerged(future, copy));
   }
 
   of(futures: readonly FutureType[]): SeenFuture[] {
@@ -85,6 +87,12 @@ export class Coverage {
     for (const { future } of this.#used) probed.add(future);
     const derived = new Set([...probed].flatMap((future) => [...this.#awaitedBy(future)]));
     return futures.map((future) => this.#seen(future, probed.has(future) || derived.has(future)));
+  }
+
+  /** Whether a copy is part of other copies in the same function. */
+  #isMerged({ inlined }: FutureType, copy: InlinedPoll): boolean {
+    if (!this.#sites.isMerged(copy)) return false;
+    return inlined.some((other) => other.host.offset === copy.host.offset && !this.#sites.isMerged(other));
   }
 
   #add(future: FutureType, copy: InlinedPoll): void {
@@ -96,7 +104,9 @@ export class Coverage {
       this.#unused.set(copy, { reason: spared, isSpared: true });
       return;
     }
-    const site = this.#sites.find(future, copy);
+    const site = this.#sites.isMerged(copy)
+      ? { reason: 'the compiler merged its code with that of other calls' }
+      : this.#sites.find(future, copy);
     if (!isSite(site)) {
       this.#unused.set(copy, { reason: site.reason, isSpared: false });
       return;

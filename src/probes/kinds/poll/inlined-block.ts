@@ -11,6 +11,15 @@ export interface InlinedBlock {
   readonly ends: readonly number[];
 }
 
+/** The instructions of one copy. */
+export interface CopyNodes {
+  readonly copy: ReadonlySet<number>;
+  /** Those that the compiler merged out of this copy and other ones of the same poll. */
+  readonly shared: ReadonlySet<number>;
+  /** Not of the copy for sure. What the compiler merged, or made for no place in the source, may belong to it. */
+  isForeign(node: number): boolean;
+}
+
 /** Or why that is not known for sure, in words for the user. */
 export type BlockVerdict = InlinedBlock | string;
 
@@ -24,28 +33,27 @@ const mostPlaces = 32;
  * not run. So only an instruction with an effect proves that the copy runs: a branch, a call, or a store. Only a branch
  * or a call of the code around proves that the copy is over, because stores of both are reordered.
  *
- * A branch without a line in the source may belong to either.
+ * What has no line in the source, or was merged, may belong to either and proves nothing.
  *
  *     a poll begins   at a proof of the copy, on a way from the start or from such a branch or call around it
  *     and ends        at a branch, a call or a return of the code around, on a way from the copy
  */
-export function inlinedBlock(
-  graph: FlowGraph,
-  copy: ReadonlySet<number>,
-  isLocated: (node: number) => boolean,
-): BlockVerdict {
+export function inlinedBlock(graph: FlowGraph, { copy, shared, isForeign }: CopyNodes): BlockVerdict {
   const reached = [...copy].filter((node) => graph.isReached(node));
   if (reached.length === 0) return 'no way leads to its code';
   const effects = reached.filter((node) => decides(graph, node) || graph.steps[node]?.kind === 'store');
   const proof = new Set(effects.length > 0 ? effects : reached);
-  const isOut = (node: number): boolean => graph.leaves.has(node) || (!copy.has(node) && decides(graph, node) && isLocated(node));
-  const outs = graph.steps.flatMap((_, node) => (graph.isReached(node) && isOut(node) && !proof.has(node) ? [node] : []));
+  const isOut = (node: number): boolean =>
+    graph.leaves.has(node) || (decides(graph, node) && !copy.has(node) && isForeign(node));
+  const outs = graph.steps.flatMap((_, node) =>
+    graph.isReached(node) && isOut(node) && !proof.has(node) ? [node] : [],
+  );
   const stops = (node: number): boolean => proof.has(node) || isOut(node);
   const starts = [0, ...outs.flatMap((node) => graph.next[node] ?? [])];
   const begins = [...graph.reachable(starts, graph.next, stops)].filter((node) => proof.has(node));
   if (runsInto(graph, copy, new Set(begins), isOut)) return 'one poll may follow another without a branch';
   const returning = graph.reachable([...graph.leaves, ...begins], graph.before, () => false);
-  const ends = endsOf(graph, copy, reached, { proof, isOut });
+  const ends = endsOf(graph, { copy, shared }, reached, { proof, isOut });
   if (ends.some((node) => proof.has(node) && graph.steps[node]?.kind === 'branch')) {
     return 'it leaves its function with a branch';
   }
@@ -77,11 +85,11 @@ function decides({ steps }: FlowGraph, node: number): boolean {
  */
 function endsOf(
   graph: FlowGraph,
-  copy: ReadonlySet<number>,
+  { copy, shared }: Pick<CopyNodes, 'copy' | 'shared'>,
   reached: readonly number[],
   { proof, isOut }: { readonly proof: ReadonlySet<number>; readonly isOut: (node: number) => boolean },
 ): number[] {
-  const stays = graph.reachable([...proof], graph.before, isOut);
+  const stays = graph.reachable([...proof, ...shared], graph.before, isOut);
   const isPast = (node: number): boolean => isOut(node) || (!stays.has(node) && !copy.has(node));
   const on = graph.reachable(
     reached.flatMap((node) => (isOut(node) ? [node] : (graph.next[node] ?? []))),

@@ -1,6 +1,6 @@
-import type { RegisterReader } from '../../../base/memory-reader.js';
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
+import type { RegisterReader } from '../../../base/memory-reader.js';
 import type { Guard } from '../../../futures/index.js';
 import { stackNumber } from '../../calls/call-stacks.js';
 import type { BlockPlace, BlocksHere, Moment } from '../../calls/call-tracer.js';

@@ -1,6 +1,15 @@
 import type { Architecture, FlowStep } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
-import { CallFrames, type DebugInfo, type Die, DW_AT, rangesOf } from '../../../dwarf/index.js';
+import {
+  type AddressRange,
+  CallFrames,
+  type DebugInfo,
+  type Die,
+  DW_AT,
+  DW_TAG,
+  rangesOf,
+} from '../../../dwarf/index.js';
+import type { CodeSpace } from '../../../elf/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../futures/index.js';
 import { FlowGraph } from '../../flow-graph.js';
 import { inlinedBlock, straightFrom } from './inlined-block.js';
@@ -39,6 +48,7 @@ export class InlinedSites {
   readonly #arch: Architecture;
   readonly #graphs = new Map<number, FlowGraph | undefined>();
   readonly #never = new Map<bigint, boolean>();
+  readonly #merged = new Map<number, ReadonlyMap<number, readonly AddressRange[]>>();
   readonly #located = new Map<bigint, boolean>();
   #frames: CallFrames | undefined;
 
@@ -57,8 +67,14 @@ export class InlinedSites {
     if (!this.#arch.codeFlow) return { reason: `jumps of ${this.#arch.name} are not followed` };
     const graph = this.#graph(host);
     if (!graph) return { reason: 'the code around it cannot be followed' };
-    const isLocated = (node: number): boolean => this.#isLocated((graph.steps[node] as FlowStep).address);
-    const block = inlinedBlock(graph, nodesIn(graph, copy), isLocated);
+    const merged = this.#mergedIn(host);
+    const own = nodesIn(graph, rangesOf(copy), copy.unit.codes);
+    const all = nodesIn(graph, [...merged.values()].flat(), copy.unit.codes);
+    const others = future.inlined.filter(({ die }) => merged.has(die.offset)).flatMap(({ die }) => rangesOf(die));
+    const shared = nodesIn(graph, others, copy.unit.codes);
+    const isForeign = (node: number): boolean =>
+      !all.has(node) && this.#isLocated((graph.steps[node] as FlowStep).address);
+    const block = inlinedBlock(graph, { copy: own, shared, isForeign });
     if (typeof block === 'string') return { reason: block };
     const begins: InlinedSite['begins'][number][] = [];
     for (const node of block.begins) {
@@ -90,6 +106,24 @@ export class InlinedSites {
       if (frame) return { address, frame, self };
     }
     return undefined;
+  }
+
+  /**
+   * Whether a copy is no call of its own: code that the compiler merged out of several calls is described as one more,
+   * from the line 0.
+   */
+  isMerged({ die, host }: InlinedPoll): boolean {
+    return this.#mergedIn(host).has(die.offset);
+  }
+
+  /** The code of a function's merged calls, by the DIE of each and of everything inlined into it. */
+  #mergedIn(host: Die): ReadonlyMap<number, readonly AddressRange[]> {
+    let found = this.#merged.get(host.offset);
+    if (!found) {
+      found = this.#debug.attempt(host.unit, () => mergedCalls(host)) ?? new Map();
+      this.#merged.set(host.offset, found);
+    }
+    return found;
   }
 
   #graph(host: Die): FlowGraph | undefined {
@@ -136,12 +170,24 @@ export class InlinedSites {
 /** Symbols of functions that are often without debug info. */
 const neverReturn = /core9panicking|_Unwind_Resume|rust_begin_unwind|handle_alloc_error|process5abort|^abort$/;
 
-function nodesIn(graph: FlowGraph, copy: Die): Set<number> {
-  const { codes } = copy.unit;
-  const ranges = rangesOf(copy).map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
+function mergedCalls(host: Die): Map<number, readonly AddressRange[]> {
+  const found = new Map<number, readonly AddressRange[]>();
+  const cursor = host.subtree();
+  let around = Number.POSITIVE_INFINITY;
+  while (cursor.next()) {
+    if (cursor.depth <= around) around = Number.POSITIVE_INFINITY;
+    if (cursor.tag !== DW_TAG.inlined_subroutine) continue;
+    if (cursor.depth < around && (cursor.number(DW_AT.call_line) ?? 0) === 0) around = cursor.depth;
+    if (cursor.depth >= around) found.set(cursor.offset, rangesOf(cursor));
+  }
+  return found;
+}
+
+function nodesIn(graph: FlowGraph, ranges: readonly AddressRange[], codes: CodeSpace): Set<number> {
+  const covered = ranges.map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
   const found = new Set<number>();
   graph.steps.forEach(({ address }, node) => {
-    if (ranges.some(({ low, high }) => address >= low && address < high)) found.add(node);
+    if (covered.some(({ low, high }) => address >= low && address < high)) found.add(node);
   });
   return found;
 }

@@ -60,6 +60,8 @@ export interface PollProbes {
   readonly sites: readonly InlinedProbe[];
   /** How each of the selected Futures is seen. */
   readonly coverage: readonly SeenFuture[];
+  /** All places are probed where a Future's poll was inlined, and there are some. */
+  isSeenInlined(future: FutureType): boolean;
   /** Every Future by type, for naming what is found in memory. */
   ref(future: FutureType): FutureRef;
   /** True if the probes select this Future, whether or not it has a poll of its own. */
@@ -134,6 +136,7 @@ export function resolvePolls(
     probes,
     sites,
     coverage: coverage.of([...allowed]),
+    isSeenInlined: (future) => future.inlined.length > 0 && allowed.has(future) && !coverage.isInlined(future),
     ref,
     allows: (future) => allowed.has(future),
   };

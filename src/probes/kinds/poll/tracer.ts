@@ -263,7 +263,8 @@ export class PollTracer implements CallKind {
     const { inlined, exit } = payload;
     if (!exit) return;
     const { look, result, hart } = exit;
-    if (inlined && (result === 'ready' || result === 'pending')) {
+    // Where an inlined Future has not changed, those inside it have been polled all the same.
+    if (inlined && (result === 'ready' || result === 'pending' || (!payload.probe.fn && look?.state))) {
       this.#derived(payload, hart, inlined.end(look, result === 'ready'));
     }
     const { self } = payload;
@@ -316,7 +317,8 @@ export class PollTracer implements CallKind {
   #derived(outer: TracedPoll, hart: number, steps: readonly DerivedStep[] | undefined): void {
     if (!steps) return;
     for (const { future, offset, result, from, to } of steps) {
-      if (!this.#resolved.allows(future)) continue;
+      // Every poll of some Futures is seen where it happens.
+      if (!this.#resolved.allows(future) || this.#resolved.isSeenInlined(future)) continue;
       const { time } = this.#output;
       const { root } = outer;
       const ref = this.#resolved.ref(future);
@@ -357,6 +359,10 @@ export class PollTracer implements CallKind {
     const { guards, fn } = open.probe;
     if (guards.some((guard) => !holds(guard, open.self, memory))) return 'ready';
     const state = look?.state;
+    // The compiler does not store that it is Ready where nobody would read it.
+    if (!fn && state && (state === open.before || !open.before)) {
+      return state.name === 'Returned' ? 'ready' : 'unknown';
+    }
     if (state) return state.name === 'Returned' ? 'ready' : state.name === 'Panicked' ? 'panicked' : 'pending';
     if (!fn?.poll.result) return 'unknown';
     const { poll, resultTag } = fn;
