@@ -51,13 +51,14 @@ export function inlinedBlock(graph: FlowGraph, { copy, shared, isForeign }: Copy
   const stops = (node: number): boolean => proof.has(node) || isOut(node);
   const starts = [0, ...outs.flatMap((node) => graph.next[node] ?? [])];
   const begins = [...graph.reachable(starts, graph.next, stops)].filter((node) => proof.has(node));
-  if (runsInto(graph, copy, new Set(begins), isOut)) return 'one poll may follow another without a branch';
+  if (runsInto(graph, { copy, proof, begins: new Set(begins), isOut }))
+    return 'one poll may follow another without a branch';
   const returning = graph.reachable([...graph.leaves, ...begins], graph.before, () => false);
-  const ends = endsOf(graph, { copy, shared }, reached, { proof, isOut });
+  const ends = endsOf(graph, { copy, shared }, { proof, isOut });
   if (ends.some((node) => proof.has(node) && graph.steps[node]?.kind === 'branch')) {
     return 'it leaves its function with a branch';
   }
-  if (ends.some((end) => comesBefore(graph, end, begins))) return 'its code is divided by other code';
+  if (isDivided(graph, ends, begins, { copy, shared, isForeign })) return 'its code is divided by other code';
   // From others there is only a way to a panic.
   const left = ends.filter((node) => returning.has(node));
   if (begins.length + left.length > mostPlaces) return `it begins and ends in ${begins.length + left.length} places`;
@@ -65,13 +66,17 @@ export function inlinedBlock(graph: FlowGraph, { copy, shared, isForeign }: Copy
 }
 
 /**
- * Whether a way leads from an end to a beginning, but none back. No loop runs the copy twice then, so the end may lie
- * in the middle of it.
+ * Whether a way leads from an end to a beginning on which the code around does nothing but branch: it neither makes
+ * another Future nor waits. So the end may lie in the middle of the copy.
  */
-function comesBefore(graph: FlowGraph, end: number, begins: readonly number[]): boolean {
-  const behind = graph.reachable([end], graph.next, () => false);
-  const later = begins.filter((begin) => begin !== end && behind.has(begin));
-  return later.some((begin) => !graph.reachable([begin], graph.next, () => false).has(end));
+function isDivided(graph: FlowGraph, ends: readonly number[], begins: readonly number[], copy: CopyNodes): boolean {
+  const acts = (node: number): boolean => {
+    const kind = graph.steps[node]?.kind;
+    return (kind === 'store' || kind === 'call') && !copy.copy.has(node) && !copy.shared.has(node);
+  };
+  const last = new Set(begins);
+  const from = ends.filter((end) => !acts(end)).flatMap((end) => graph.next[end] ?? []);
+  return [...graph.reachable(from, graph.next, (node) => last.has(node) || acts(node))].some((node) => last.has(node));
 }
 
 function decides({ steps }: FlowGraph, node: number): boolean {
@@ -86,13 +91,12 @@ function decides({ steps }: FlowGraph, node: number): boolean {
 function endsOf(
   graph: FlowGraph,
   { copy, shared }: Pick<CopyNodes, 'copy' | 'shared'>,
-  reached: readonly number[],
   { proof, isOut }: { readonly proof: ReadonlySet<number>; readonly isOut: (node: number) => boolean },
 ): number[] {
   const stays = graph.reachable([...proof, ...shared], graph.before, isOut);
   const isPast = (node: number): boolean => isOut(node) || (!stays.has(node) && !copy.has(node));
   const on = graph.reachable(
-    reached.flatMap((node) => (isOut(node) ? [node] : (graph.next[node] ?? []))),
+    [...proof].flatMap((node) => (isOut(node) ? [node] : (graph.next[node] ?? []))),
     graph.next,
     isPast,
   );
@@ -105,9 +109,17 @@ function endsOf(
  */
 function runsInto(
   graph: FlowGraph,
-  copy: ReadonlySet<number>,
-  begins: ReadonlySet<number>,
-  isOut: (node: number) => boolean,
+  {
+    copy,
+    proof,
+    begins,
+    isOut,
+  }: {
+    readonly copy: ReadonlySet<number>;
+    readonly proof: ReadonlySet<number>;
+    readonly begins: ReadonlySet<number>;
+    isOut(node: number): boolean;
+  },
 ): boolean {
   const seen = new Set<string>();
   const open: { readonly node: number; readonly jumped: boolean; readonly left: boolean }[] = [];
@@ -121,7 +133,7 @@ function runsInto(
       }
     }
   };
-  for (const node of copy) if (graph.isReached(node)) add(node, false, false);
+  for (const node of proof) add(node, false, false);
   for (let at = open.pop(); at; at = open.pop()) {
     if (begins.has(at.node)) {
       if (at.left && at.jumped) return true;
