@@ -215,5 +215,5 @@ export function howSeen(
   selected: readonly FutureType[],
 ): SeenFuture[] {
   const sites = new InlinedSites(debug, futures, arch);
-  return new Coverage(sites, futures, { polled: selected, inlined: 'needed' }).of(selected);
+  return new Coverage(sites, futures, { polled: futures.all, inlined: 'needed' }).of(selected);
 }
