@@ -1,5 +1,6 @@
 import type { CallingConvention } from './calls.js';
 import type { GuestClock } from './clock.js';
+import type { CodeFlow } from './code-flow.js';
 import type { FrameModel } from './frames/frame-model.js';
 import type { InjectedCall } from './inject/injected-call.js';
 import type { ProbeCode } from './inject/probe-code.js';
@@ -24,6 +25,7 @@ import type { SystemRegisters } from './system-registers.js';
  *       Position-independent programs: the type of relative relocations in `elf/relocations.ts`.
  *   to read registers of a stub without target.xml: `registerDefaults`
  *   to support unwinding (`bt`, `tasks`, `--bt`), and to find trap handlers that must not be probed: `frames`
+ *   to trace polls of Futures that were inlined into other functions: `codeFlow`
  *   to read the guest's clock: `clocks`. Else times are those of the host while the guest ran.
  *   to tell user mode, kernel and firmware apart: `privilege`
  *   to support page tables (stacks of interrupted kernels, memory for trampolines): `addressSpaces`
@@ -58,6 +60,8 @@ export interface Capabilities {
   readonly registerDefaults?: RegisterDefaults;
   /** What unwinding needs. */
   readonly frames?: FrameModel;
+  /** Where control goes in a function. */
+  readonly codeFlow?: CodeFlow;
   /** Where the guest's time can be read, the best place first. */
   readonly clocks?: readonly GuestClock[];
   readonly privilege?: PrivilegeModel;

@@ -48,6 +48,7 @@ export function architectureNamed(gdbName: string): Architecture | undefined {
 export type { Architecture, Capabilities, CompleteArchitecture, Identity } from './architecture.js';
 export type { AggregatePassing, CallingConvention } from './calls.js';
 export type { CounterRegister, GuestClock } from './clock.js';
+export type { CodeFlow, FlowStep } from './code-flow.js';
 export type { CodeRange, Confidence, FrameAt, FrameModel, FunctionFrames } from './frames/frame-model.js';
 export { type CodePath, type Step, usualPath } from './inject/code-path.js';
 export type { InjectedCall } from './inject/injected-call.js';

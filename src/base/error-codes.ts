@@ -246,8 +246,9 @@ export const errorCodes = {
     remedy: 'See the reason in the error, and docs/expressions.md: name an argument or a member that there is.',
   },
   PROBE_INLINED: {
-    means: 'The compiler inlined every function that matches, so nothing calls it.',
-    remedy: 'Probe the function that its code went into, or add `#[inline(never)]`.',
+    means:
+      'The compiler inlined every function that matches, so nothing calls it; or every poll, in ways that show none.',
+    remedy: 'Do what the hint says: probe the function that its code went into, or add `#[inline(never)]`.',
   },
   PROBE_NO_FUTURES: {
     means: 'A poll probe was given, and the program has no Future that its debug info tells of.',

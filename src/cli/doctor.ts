@@ -109,12 +109,13 @@ async function loaded(
 ): Promise<Subject> {
   if (linked.program === undefined) {
     const elf = await loadedElf(session, linked.elf);
-    return { elf, arch: architectureFor(elf), addresses: [], plan: undefined, noProbes: linked.noProbes };
+    return { elf, arch: architectureFor(elf), addresses: [], plan: undefined, previews: [], noProbes: linked.noProbes };
   }
   const program = await loadedProgram(linked.program, session, logger);
   const { elf, arch } = program;
   const plan = { ...enginePlan(program, { stackDepth: args.bt }), ...planHarts(program, session, harts) };
-  return { elf, arch, addresses: addressesOf(program), plan, noProbes: undefined };
+  const previews = program.kinds.flatMap(({ kind, found }) => kind.preview?.(found) ?? []);
+  return { elf, arch, addresses: addressesOf(program), plan, previews, noProbes: undefined };
 }
 
 /** Removes everything. A guest that was never started is left stopped; any other runs on. */

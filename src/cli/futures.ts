@@ -1,3 +1,4 @@
+import { architectureOf } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { FileHead } from '../base/file-head.js';
 import { silent } from '../base/logger.js';
@@ -17,7 +18,7 @@ import {
   futuresTree,
   graphSvg,
 } from '../futures/index.js';
-import { compileGlob, nearest } from '../probes/index.js';
+import { compileGlob, coverageSentence, howSeen, nearest, type SeenFuture } from '../probes/index.js';
 import { ExitCode } from './failure.js';
 import type { FuturesArguments } from './futures-options.js';
 import { openElf } from './open-elf.js';
@@ -27,9 +28,10 @@ import { type Output, writeOutput } from './open-output.js';
 export async function showFutures(args: FuturesArguments): Promise<number> {
   const logger = { ...silent, warn: (_: object, message: string): void => warn(message) };
   const elf = await openElf(args, logger);
-  const set = findFutures(DebugInfo.load(elf));
+  const debug = DebugInfo.load(elf);
+  const set = findFutures(debug);
   const futures = select(set, args);
-  const text = await view(args, elf, set, futures);
+  const text = await view(args, { elf, debug, set, futures });
   if (args.svg) writeOutput(svgOutput(args.svg, args.force), text);
   else process.stdout.write(text);
   const [first, ...more] = set.warnings;
@@ -39,15 +41,21 @@ export async function showFutures(args: FuturesArguments): Promise<number> {
   return ExitCode.recorded;
 }
 
-async function view(
-  args: FuturesArguments,
-  elf: ElfFile,
-  set: FutureSet,
-  futures: readonly FutureType[],
-): Promise<string> {
+interface Shown {
+  readonly elf: ElfFile;
+  readonly debug: DebugInfo;
+  readonly set: FutureSet;
+  readonly futures: readonly FutureType[];
+}
+
+async function view(args: FuturesArguments, { elf, debug, set, futures }: Shown): Promise<string> {
   const names = new FutureNames(set.all);
   const color = process.stdout.isTTY === true && process.stdout.hasColors();
-  if (args.json) return jsonLine(futuresJson({ program: args.elf, buildId: elf.buildId, futures, set }));
+  if (args.json) {
+    const known = await seenBy({ elf, debug, set, futures });
+    const seen = (future: FutureType): SeenFuture | undefined => known?.get(future);
+    return jsonLine(futuresJson({ program: args.elf, buildId: elf.buildId, futures, set, seen }));
+  }
   if (args.size) return futuresSizes(futures, names, color);
   if (args.tree) return futuresTree(new FutureGraph(set, futures), names);
   if (args.dot) return futuresDot(new FutureGraph(set, futures), names);
@@ -55,7 +63,24 @@ async function view(
     const graph = new FutureGraph(set, futures);
     return graphSvg(futuresDot(graph, names), graph.nodes.length);
   }
-  return futuresTable(futures, names, color);
+  const known = await seenBy({ elf, debug, set, futures });
+  const seen = (future: FutureType): string => seenText[known?.get(future)?.seen ?? 'no-code'];
+  const table = futuresTable(futures, names, seen, color);
+  return known ? `${table}\n${coverageSentence([...known.values()])}\n` : table;
+}
+
+const seenText: Readonly<Record<SeenFuture['seen'], string>> = {
+  exact: 'exactly',
+  'lower-bound': 'at least',
+  not: 'no',
+  'no-code': '-',
+};
+
+/** How each is seen; undefined for an architecture that cannot be recorded. */
+async function seenBy({ elf, debug, set, futures }: Shown): Promise<ReadonlyMap<FutureType, SeenFuture> | undefined> {
+  const arch = architectureOf(elf.machine);
+  await arch?.prepare();
+  return arch && new Map(howSeen(debug, set, arch, futures).map((one) => [one.future, one]));
 }
 
 function select(set: FutureSet, { elf, glob }: FuturesArguments): readonly FutureType[] {

@@ -35,6 +35,8 @@ export interface RecordingArguments extends CommonArguments {
   readonly timebase: number;
   readonly hw: boolean;
   readonly engine: EngineName;
+  /** See `InlinedPolls`. */
+  readonly exact: boolean;
   readonly 'dry-run': boolean;
   readonly scratch: string | undefined;
   readonly 'scratch-symbol': string | undefined;
@@ -205,6 +207,11 @@ function clockOptions<T>(args: Argv<T>) {
 
 function engineOptions<T>(args: Argv<T>) {
   return args
+    .option('exact', {
+      type: 'boolean',
+      default: false,
+      describe: 'Stop at every poll that was inlined, too, instead of deriving it from the Future around',
+    })
     .option('engine', {
       choices: engineNames,
       requiresArg: true,

@@ -6,7 +6,7 @@ import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
-import { type Found, type KindReport, kinds, type ProbeKind, parseProbe } from '../probes/index.js';
+import { type Found, type InlinedPolls, type KindReport, kinds, type ProbeKind, parseProbe } from '../probes/index.js';
 import {
   type EnginePlanWishes,
   enginePlan,
@@ -85,7 +85,7 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
 function preparedProgram(args: RecordingArguments, plugins: LoadedPlugins, logger: Logger): Promise<Program> {
   const known = [...kinds, ...plugins.kinds];
   const specs = args.probe.map((text) => parseProbe(text, known));
-  return prepare(args.elf, specs, logger, debugFilesOf(args), known);
+  return prepare(args.elf, specs, logger, { ...debugFilesOf(args), inlined: inlinedOf(args) }, known);
 }
 
 /** The file of -o. If none is named, the old trace is kept. */
@@ -121,6 +121,11 @@ function foundOf(program: Program, kind: ProbeKind): Found | undefined {
 
 function planWishes(args: RecordingArguments, program: Program): EnginePlanWishes {
   return { wanted: args.engine, stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
+}
+
+function inlinedOf({ engine, exact }: RecordingArguments): InlinedPolls {
+  if (engine === 'target') return 'none';
+  return exact ? 'all' : 'needed';
 }
 
 function untilOf({ until }: RecordingArguments, program: Program): Addr | undefined {

@@ -13,6 +13,7 @@ import {
   whyProcessStops,
 } from '../engines/index.js';
 import { type CodeCheck, verifyArchitecture, verifyCode } from '../facts/index.js';
+import type { KindPreview } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 
@@ -24,6 +25,8 @@ export interface Subject {
   readonly addresses: readonly Addr[];
   /** What is known about each probe's engine before the target is known. */
   readonly plan: EnginePlanOptions | undefined;
+  /** What the kinds of probes say before a recording. */
+  readonly previews: readonly KindPreview[];
   /** Why nothing is probed. */
   readonly noProbes: RsptraceError | undefined;
 }
@@ -45,6 +48,7 @@ export interface ProgramReport {
   readonly problem: RsptraceError | undefined;
   readonly noProbes: RsptraceError | undefined;
   readonly probes: readonly ProbeFact[];
+  readonly previews: readonly KindPreview[];
   /** Memory for trampolines, or why there is none; undefined if no probe can use it. */
   readonly scratch: ScratchReport | undefined;
   /** Places with the same code as in the ELF. */
@@ -68,7 +72,7 @@ export async function examineProgram(
   subject: Subject,
   sources: ScratchSources,
 ): Promise<ProgramReport> {
-  const { elf, arch, noProbes } = subject;
+  const { elf, arch, noProbes, previews } = subject;
   const places = subject.addresses.length > 0 ? subject.addresses : functionsAcross(elf);
   let problem: RsptraceError | undefined;
   let code: CodeCheck = { same: [], absent: [], elsewhere: [] };
@@ -95,6 +99,7 @@ export async function examineProgram(
     problem: problem ?? engines?.problem,
     noProbes,
     probes: engines?.choices ?? [],
+    previews,
     scratch: engines?.scratch,
   };
 }

@@ -147,6 +147,7 @@ function programJson(program: ProgramReport): object {
       engine,
       ...(why === undefined ? {} : { why }),
     })),
+    ...Object.fromEntries(program.previews.flatMap(({ json }) => Object.entries(json))),
   };
 }
 

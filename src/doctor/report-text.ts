@@ -149,6 +149,7 @@ function programSections(program: ProgramReport): [string, string[]][] {
     const sorted = [...reasons].sort((a, b) => b[1] - a[1]);
     for (const [why, count] of sorted.slice(0, shownReasons)) lines.push(`  ${count} stop: ${why}`);
     if (sorted.length > shownReasons) lines.push(`  ... and ${sorted.length - shownReasons} other reasons`);
+    for (const { table } of program.previews) lines.push(...(table?.trimEnd().split('\n') ?? []));
     if (scratch) {
       lines.push(
         'refused' in scratch

@@ -7,9 +7,16 @@ import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
 import { FutureEntry } from './entry.js';
 import { HeldFutures, outputOfDyn } from './held-futures.js';
 import type { FutureLookup } from './layout.js';
-import { isFuturePoll, pinTarget, pollTypeOf, readInlinedPoll, readPollFunction } from './poll-functions.js';
+import {
+  declaredPinTarget,
+  isFuturePoll,
+  pinTarget,
+  pollTypeOf,
+  readInlinedPoll,
+  readPollFunction,
+} from './poll-functions.js';
 import { FutureScan } from './scan.js';
-import type { FutureKind, FutureSet, FutureType } from './types.js';
+import type { FutureKind, FutureSet, FutureType, HeldInPlace } from './types.js';
 
 /**
  * Every type of Future in the debug info. Compiler-made ones are known by the shape of their environment (a variant
@@ -33,6 +40,8 @@ class Futures implements FutureSet, FutureLookup {
   readonly held: HeldFutures;
   readonly futureOf = (type: Die): FutureEntry | undefined => this.ofType(type);
   #byOutput: Map<string, FutureEntry[]> | undefined;
+  /** Made again when Futures were added since. */
+  #byName: { readonly size: number; readonly futures: Map<string, FutureEntry | undefined> } | undefined;
   #sorted: readonly FutureEntry[] | undefined;
 
   constructor(debug: DebugInfo) {
@@ -55,8 +64,9 @@ class Futures implements FutureSet, FutureLookup {
       this.#attempt(offset, (copy) => {
         const into = scan.inlinedInto.at(i);
         const around = debug.die(into);
-        if (around !== undefined && !names.has(into)) names.set(into, functionName(around));
-        const found = readInlinedPoll(debug, copy, names.get(into) ?? '?');
+        if (around === undefined) return;
+        if (!names.has(into)) names.set(into, functionName(around));
+        const found = readInlinedPoll(debug, copy, around, names.get(into) ?? '?');
         if (found !== undefined) future.inlined.push(found);
       });
     });
@@ -100,12 +110,32 @@ class Futures implements FutureSet, FutureLookup {
     return this.#byOutput.get(output) ?? [];
   }
 
+  inPlace(type: Die): readonly HeldInPlace[] {
+    return this.held.in(type).flatMap(({ future, hops, offset, repeats, guards }) => {
+      return future !== undefined && hops.length === 0 ? [{ future, offset, repeats, guards }] : [];
+    });
+  }
+
   /** The Future of a type; the same type's DIE in another unit counts too. */
   ofType(type: Die): FutureEntry | undefined {
     if (!this.#byType.has(type.offset)) {
-      this.#byType.set(type.offset, this.#byKey.get(keyOf(qualifiedName(type), sizeOf(type) ?? 0)));
+      const name = qualifiedName(type);
+      const isDeclared = type.flag(DW_AT.declaration);
+      this.#byType.set(type.offset, isDeclared ? this.named(name) : this.#byKey.get(keyOf(name, sizeOf(type) ?? 0)));
     }
     return this.#byType.get(type.offset);
+  }
+
+  /** The Future with this full name; undefined if several have it, in different sizes. */
+  named(instance: string): FutureEntry | undefined {
+    if (this.#byName?.size !== this.#byKey.size) {
+      this.#byName = { size: this.#byKey.size, futures: new Map() };
+      for (const future of this.#byKey.values()) {
+        const { futures } = this.#byName;
+        futures.set(future.instance, futures.has(future.instance) ? undefined : future);
+      }
+    }
+    return this.#byName.futures.get(instance);
   }
 
   #attempt(offset: number, read: (die: Die) => void): void {
@@ -140,14 +170,24 @@ class Futures implements FutureSet, FutureLookup {
   #findPolls(scan: FutureScan): Map<number, FutureEntry> {
     const targets = new Map<number, Die | undefined>();
     const polls = new Map<number, FutureEntry>();
+    /** Types that are declared, and rows of functions that have one: another unit defines the type. */
+    const names = new Map<number, string>();
+    const declared: number[] = [];
     each(scan.functions, (offset, i) => {
       const parameter = scan.firstParameter.at(i);
       if (!targets.has(parameter)) {
         targets.set(parameter, undefined);
-        this.#attempt(parameter, (type) => targets.set(parameter, pinTarget(type)));
+        this.#attempt(parameter, (type) => {
+          targets.set(parameter, pinTarget(type));
+          const name = declaredPinTarget(type);
+          if (name !== undefined) names.set(parameter, name);
+        });
       }
       const target = targets.get(parameter);
-      if (target === undefined) return;
+      if (target === undefined) {
+        if (names.has(parameter)) declared.push(i);
+        return;
+      }
       this.#attempt(offset, (fn) => {
         const made = this.ofType(target);
         if (made !== undefined && made.kind !== 'impl') {
@@ -158,6 +198,15 @@ class Futures implements FutureSet, FutureLookup {
         polls.get(offset)?.polledBy(fn);
       });
     });
+    for (const row of declared) {
+      const future = this.named(names.get(scan.firstParameter.at(row)) ?? '');
+      const offset = scan.functions.at(row);
+      if (future !== undefined) {
+        this.#attempt(offset, (fn) => {
+          if (future.kind === 'impl' ? isFuturePoll(fn) : /^\{async_/.test(nameOf(fn) ?? '')) polls.set(offset, future);
+        });
+      }
+    }
     return polls;
   }
 

@@ -19,6 +19,7 @@ export type {
   FutureType,
   Guard,
   HeldFuture,
+  HeldInPlace,
   Hop,
   HopTarget,
   InlinedPoll,

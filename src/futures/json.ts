@@ -10,17 +10,26 @@ export interface FuturesInput {
   readonly buildId: string | undefined;
   readonly futures: readonly FutureType[];
   readonly set: FutureSet;
+  /** How the polls of each are seen. */
+  readonly seen?: (future: FutureType) => HowSeen | undefined;
+}
+
+/** How a Future's polls are seen, and if not all are, why and what would help. */
+export interface HowSeen {
+  readonly seen: string;
+  readonly reason: string | undefined;
+  readonly help: string | undefined;
 }
 
 /**
  * Everything that is known about the selected Futures, as one object. Addresses are `0x...`; unknown values are null.
  */
-export function futuresJson({ program, buildId, futures, set }: FuturesInput): object {
+export function futuresJson({ program, buildId, futures, set, seen }: FuturesInput): object {
   return {
     version: 1,
     program,
     build_id: buildId ?? null,
-    futures: futures.map((future) => futureJson(future, set)),
+    futures: futures.map((future) => ({ ...futureJson(future, set), ...seenJson(seen?.(future)) })),
     warnings: set.warnings,
   };
 }
@@ -56,6 +65,10 @@ function futureJson(future: FutureType, set: FutureSet): object {
     })),
     vtables: vtables.map(hex),
   };
+}
+
+function seenJson(known: HowSeen | undefined): object {
+  return { seen: known?.seen ?? null, unseen_reason: known?.reason ?? null, unseen_help: known?.help ?? null };
 }
 
 function stateJson(state: FutureState, set: FutureSet): object {

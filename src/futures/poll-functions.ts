@@ -26,6 +26,15 @@ export function pinTarget(type: Die): Die | undefined {
   return pointer?.tag === DW_TAG.pointer_type ? pointer.follow(DW_AT.type) : undefined;
 }
 
+/**
+ * The full name of T in a parameter's type `Pin<&mut T>` that this unit only declares, as rustc leaves types of code that
+ * was imported from another unit; undefined for any other type.
+ */
+export function declaredPinTarget(type: Die): string | undefined {
+  if (type.tag !== DW_TAG.structure_type || !type.flag(DW_AT.declaration)) return undefined;
+  return /^Pin<&mut (.*)>$/s.exec(type.name ?? '')?.[1];
+}
+
 /** A function's result type, if it is `Poll<T>`. */
 export function pollTypeOf(fn: Die): Die | undefined {
   const type = through(fn, (d) => d.follow(DW_AT.type));
@@ -72,7 +81,7 @@ export function readPollFunction(debug: DebugInfo, fn: Die): PollFunction | unde
 }
 
 /** An inlined copy: its first address and the call; undefined if the optimiser left no code of it. */
-export function readInlinedPoll(debug: DebugInfo, copy: Die, into: string): InlinedPoll | undefined {
+export function readInlinedPoll(debug: DebugInfo, copy: Die, host: Die, into: string): InlinedPoll | undefined {
   const first = rangesOf(copy)[0];
   const address = copy.code(DW_AT.entry_pc) ?? first?.low;
   if (address === undefined || first === undefined || !debug.elf.isLoaded(address)) return undefined;
@@ -80,6 +89,8 @@ export function readInlinedPoll(debug: DebugInfo, copy: Die, into: string): Inli
   return {
     into,
     address: debug.elf.codes.fromCode(address),
+    die: copy,
+    host,
     file: file === undefined ? undefined : debug.fileName(copy.unit, file)?.path,
     line: copy.number(DW_AT.call_line),
   };

@@ -4,8 +4,16 @@ import { placeText } from '../trace/index.js';
 import type { FutureNames } from './short-names.js';
 import type { FutureType } from './types.js';
 
-/** One line per Future: its name and size, the number of its states and of its awaits, and its poll function. */
-export function futuresTable(futures: readonly FutureType[], names: FutureNames, color: boolean): string {
+/**
+ * One line per Future: its name and size, the number of its states and of its awaits, its poll function, and how its
+ * polls are seen (`seen`).
+ */
+export function futuresTable(
+  futures: readonly FutureType[],
+  names: FutureNames,
+  seen: (future: FutureType) => string,
+  color: boolean,
+): string {
   const rows = futures.map((future) => [
     names.of(future),
     future.kind,
@@ -13,9 +21,10 @@ export function futuresTable(futures: readonly FutureType[], names: FutureNames,
     future.kind === 'impl' ? '-' : String(future.states.length),
     future.kind === 'impl' ? '-' : String(future.states.filter((state) => state.awaitee !== undefined).length),
     pollText(future),
+    seen(future),
     placeText(future) ?? '',
   ]);
-  const columns = ['future', 'kind', 'size>', 'states>', 'awaits>', 'poll', 'file:line'];
+  const columns = ['future', 'kind', 'size>', 'states>', 'awaits>', 'poll', 'seen', 'file:line'];
   return textTable(columns, rows, color);
 }
 

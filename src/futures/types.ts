@@ -181,9 +181,17 @@ export interface InlinedPoll {
   /** The function that it was inlined into. */
   readonly into: string;
   readonly address: Addr;
+  /** The `DW_TAG_inlined_subroutine`, and the function around it. */
+  readonly die: Die;
+  readonly host: Die;
   /** The call: the await. */
   readonly file: string | undefined;
   readonly line: number | undefined;
+}
+
+/** A Future in a value of some type. */
+export interface HeldInPlace extends Place {
+  readonly future: FutureType;
 }
 
 export interface FutureSet {
@@ -197,4 +205,6 @@ export interface FutureSet {
   byPollAddress(address: Addr): FutureType | undefined;
   /** The Futures that a `dyn Future<Output=T>` may be: those with a vtable whose result is a T. */
   behindDyn(typeName: string): readonly FutureType[];
+  /** The Futures that a value of this type is, or holds in its own bytes. */
+  inPlace(type: Die): readonly HeldInPlace[];
 }

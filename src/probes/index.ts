@@ -13,6 +13,7 @@ export type {
   Found,
   FoundKind,
   FoundWatches,
+  InlinedPolls,
   KindPreview,
   KindReport,
   KindTracer,
@@ -24,6 +25,8 @@ export type {
   TracerContext,
 } from './kinds/kind.js';
 export { type ProbeSpec, whiteList } from './kinds/names.js';
+export { howSeen, type SeenFuture } from './kinds/poll/coverage.js';
+export { coverageSentence } from './kinds/poll/coverage-report.js';
 export { WatchEvents, watchRef } from './kinds/watch/events.js';
 export { overlaps, type PlannedWatch, resolveWatches, type WatchPlace } from './kinds/watch/resolve.js';
 export type { WatchSpec } from './kinds/watch/spec.js';

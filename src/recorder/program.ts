@@ -12,6 +12,7 @@ import {
   codeFacts,
   type FoundKind,
   type FoundWatches,
+  type InlinedPolls,
   kinds,
   mergePlans,
   type ProbeKind,
@@ -27,6 +28,8 @@ export interface Program {
   /** The kinds of probes that are asked for, in the order of the list of kinds. */
   readonly kinds: readonly FoundKind[];
   readonly specs: readonly AnyProbe[];
+  /** See {@link InlinedPolls}. */
+  readonly inlined: InlinedPolls | undefined;
   /** The kinds of probes that there are. */
   readonly known: readonly ProbeKind[];
   /** What {@link enginePlan} has given, by its wishes. */
@@ -42,10 +45,10 @@ export async function prepare(
   path: string,
   specs: readonly AnyProbe[],
   logger: Logger = silent,
-  debugFiles: DebugFileOptions = {},
+  { inlined, ...debugFiles }: DebugFileOptions & { readonly inlined?: InlinedPolls | undefined } = {},
   known: readonly ProbeKind[] = kinds,
 ): Promise<Program> {
-  return understand(await ElfFile.open(path, { ...debugFiles, logger }), specs, known, logger);
+  return understand(await ElfFile.open(path, { ...debugFiles, logger }), specs, known, logger, inlined);
 }
 
 /**
@@ -57,6 +60,7 @@ export async function understand(
   specs: readonly AnyProbe[],
   known: readonly ProbeKind[],
   logger: Logger = silent,
+  inlined?: InlinedPolls,
 ): Promise<Program> {
   const arch = architectureFor(elf);
   const asked = askedKinds(specs, known);
@@ -64,11 +68,11 @@ export async function understand(
   await arch.prepare();
   const found: FoundKind[] = [];
   for (const { kind, probes } of asked) {
-    found.push({ kind, found: await kind.resolve({ elf, arch, debug }, probes) });
+    found.push({ kind, found: await kind.resolve({ elf, arch, debug, inlined }, probes) });
   }
   for (const probe of found.flatMap((each) => each.found.unmatched ?? []))
     logger.warn({ probe }, 'a probe that matches no function');
-  return { elf, arch, debug, kinds: found, specs, known, planned: new Map() };
+  return { elf, arch, debug, kinds: found, specs, inlined, known, planned: new Map() };
 }
 
 /** The program with its addresses in the target: a position-independent one is read once more. */
@@ -76,7 +80,7 @@ export async function loadedProgram(program: Program, session: Session, logger: 
   const elf = await loadedElf(session, program.elf);
   if (elf === program.elf) return program;
   logger.info({ bias: hex(elf.loadBias) }, 'the program is position-independent');
-  return understand(elf, program.specs, program.known, logger);
+  return understand(elf, program.specs, program.known, logger, program.inlined);
 }
 
 /**

@@ -112,6 +112,9 @@ const future: Shape = {
     polls: listOf({ fields: { address, end: address, symbol: orNull('string'), name: orNull('string') } }),
     inlined: listOf({ fields: { address, into: 'string', file: orNull('string'), line: orNull(number) } }),
     vtables: listOf(address),
+    seen: /^(exact|lower-bound|not|no-code)$/,
+    unseen_reason: orNull('string'),
+    unseen_help: orNull('string'),
   },
 };
 const schema: Shape = {

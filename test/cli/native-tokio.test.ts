@@ -1,5 +1,5 @@
-// A release build of a tokio program, which the compiler has inlined most polls of: what is derived is never more than the program counted, both
-// engines derive the same, and what may be less is marked.
+// A release build of a tokio program, which the compiler has inlined most polls of: what is derived or seen where it was inlined is
+// never more than the program counted, and what may be less is marked.
 import t, { type Test } from 'tap';
 import { pollsPrinted, pollsProgram } from '../support/native.js';
 import { type FutureRow, trace } from '../support/native-trace.js';
@@ -15,9 +15,10 @@ const names = new Map([
   ['tokio::task::yield_now::yield_now', 'yield_now'],
 ]);
 
-async function tracePolls(t: Test, threads: string, engine: string): Promise<readonly FutureRow[]> {
+async function tracePolls(t: Test, threads: string, ...options: readonly string[]): Promise<readonly FutureRow[]> {
   const program = pollsProgram(t, 'tokio');
-  const { output, stdout } = await trace(t, [program, threads], '--engine', engine, '-p', 'poll:**');
+  const isDerivedOnly = options.includes('target');
+  const { output, stdout } = await trace(t, [program, threads], ...options, '-p', 'poll:**');
   const truth = pollsPrinted(stdout);
   t.equal(truth.size, names.size, stdout);
   const counted = output.futures.flatMap((row) => {
@@ -27,8 +28,10 @@ async function tracePolls(t: Test, threads: string, engine: string): Promise<rea
   t.equal(counted.length, names.size);
   for (const { future, polls, ready, pending, at_least, truth } of counted) {
     t.ok(at_least ? polls <= truth : polls === truth, `${future}: ${at_least ? '>=' : ''}${polls} of ${truth}`);
-    t.equal(ready + pending, polls, future);
+    // Of an inlined poll that leaves the state as it was, memory does not tell the result.
+    if (isDerivedOnly) t.equal(ready + pending, polls, future);
   }
+  if (!isDerivedOnly) return counted;
   // All of its polls lie between two looks at the Future around it.
   const lock = counted.find(({ future }) => future.endsWith('Mutex::lock'));
   t.equal(lock?.polls, lock?.truth);
@@ -46,12 +49,18 @@ async function tracePolls(t: Test, threads: string, engine: string): Promise<rea
   return output.futures;
 }
 
-t.test('one thread: both engines derive the same', async (t) => {
-  const rows = await tracePolls(t, '0', 'target');
-  const counts = ({ instance, polls, ready, pending, derived, at_least }: FutureRow): object => {
-    return { instance, polls, ready, pending, derived, at_least };
-  };
-  t.same(rows.map(counts), (await tracePolls(t, '0', 'stop')).map(counts));
+t.test('one thread: what is derived without stops is no more than the truth', async (t) => {
+  await tracePolls(t, '0', '--engine', 'target');
 });
 
-t.test('three threads: each knows the poll that is open in it', (t) => tracePolls(t, '3', 'target'));
+t.test('one thread: stops at inlined polls see more, and nothing twice', async (t) => {
+  const few = await tracePolls(t, '0', '--engine', 'stop');
+  const all = await tracePolls(t, '0', '--engine', 'stop', '--exact');
+  const exact = (rows: readonly FutureRow[]): number => rows.filter(({ at_least }) => !at_least).length;
+  t.ok(exact(all) > 0, 'some are seen exactly');
+  t.ok(exact(all) >= exact(few), 'no fewer with --exact');
+});
+
+t.test('three threads: each knows the poll that is open in it', async (t) => {
+  await tracePolls(t, '3', '--engine', 'target');
+});

@@ -4,6 +4,7 @@ import { addressSpaces } from './address-space.js';
 import { clocks } from './clocks.js';
 import { lengthOf } from './decode.js';
 import { emulate } from './emulate.js';
+import { codeFlow } from './flow.js';
 import { injectedCall } from './injected-call.js';
 import { linux } from './linux.js';
 import { privilege } from './privilege.js';
@@ -41,6 +42,7 @@ export const riscv64: CompleteArchitecture = {
   memoryAccess,
   prepare: async () => {},
   frames,
+  codeFlow,
   clocks,
   privilege,
   addressSpaces,

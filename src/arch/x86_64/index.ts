@@ -2,6 +2,7 @@ import type { CompleteArchitecture } from '../architecture.js';
 import { addressSpaces } from './address-space.js';
 import { prepare } from './decode.js';
 import { emulate } from './emulate.js';
+import { codeFlow } from './flow.js';
 import { injectedCall } from './injected-call.js';
 import { linux } from './linux.js';
 import { privilege } from './privilege.js';
@@ -38,6 +39,7 @@ export const x86_64: CompleteArchitecture = {
   watchStops: 'after',
   prepare,
   frames,
+  codeFlow,
   clocks: [
     { kind: 'hpet', label: 'x86-hpet' },
     { kind: 'acpi-pm', label: 'x86-acpi-pm' },

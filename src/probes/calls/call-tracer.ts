@@ -38,6 +38,35 @@ export interface TracedCall {
   told?: AnyBegin | undefined;
 }
 
+/** Code inside a function that is traced like a call. It has no return address: its kind knows where it ends. */
+export interface BlockPlace {
+  /** The number of the block, which no other one of the program has. */
+  readonly block: number;
+  /**
+   * The stack pointer with which the function around it returns, see `stackNumber`, less 1, and less 1 more for each
+   * block around this one. So nothing else has the same one.
+   */
+  readonly stackPointer: number;
+}
+
+/** The blocks of one kind at a place. The outermost are first among those that begin, and last among the others. */
+export interface BlocksHere {
+  readonly ended: readonly BlockPlace[];
+  readonly begun: readonly BlockPlace[];
+}
+
+/** A kind's calls that are blocks. */
+export interface BlockKind {
+  /**
+   * Undefined where no block begins or ends. One that runs already is not begun again, and one that does not run is
+   * not ended.
+   */
+  at(at: Moment): BlocksHere | undefined;
+  /** Memory to read where it begins. */
+  reads(at: Moment, block: BlockPlace): readonly MemoryRequest[];
+  begin(at: Moment, block: BlockPlace, around: Call | undefined, memory: HitMemory): TracedCall | undefined;
+}
+
 /**
  * One kind of traced calls: polls, functions. `began`, `ended` and `lost` may run while the guest runs again; the
  * output's time is that of the hit.
@@ -64,6 +93,8 @@ export interface CallKind {
   lost(call: Call, hart: number): void;
   /** A panic went through it and was caught further out. If the kind cannot know that, the call is lost. */
   panicked?(call: Call, hart: number): void;
+  /** Calls without a function of their own. They are seen at stops only. */
+  readonly blocks?: BlockKind | undefined;
   /** The program has ended, and no call is open: the objects in its memory no longer exist. */
   forget?(): void;
 }
@@ -173,7 +204,7 @@ export class CallTracer implements Tracer {
   }
 
   wants(hit: Hit): readonly MemoryRequest[] {
-    const requests: MemoryRequest[] = [];
+    const requests: MemoryRequest[] = this.#blockReads(hit);
     if (this.#stacks.awaits(hit.pc)) {
       for (const call of this.#stacks.endingAt(hit, hit.pc, stackNumber(hit.stackPointer))) {
         requests.push(...call.payload.kind.exitReads(call));
@@ -217,6 +248,7 @@ export class CallTracer implements Tracer {
       if (gone.length > 0) this.#later(hit, () => this.#tellPanic(hit.hart, gone));
       for (const { returnAddress } of gone) this.#unwatchIfIdle(returnAddress, unwatch);
     }
+    for (const gone of this.#passBlocks(hit, memory)) this.#unwatchIfIdle(gone.returnAddress, unwatch);
     for (const { call, lost } of this.#arrivals(hit, memory)) {
       this.#later(hit, () => this.#tellBegin(hit.hart, call, lost));
       if (call) watch.push(call.returnAddress as Addr);
@@ -313,6 +345,49 @@ export class CallTracer implements Tracer {
     return this.#stacks.enter(at, site, traced, isAgain);
   }
 
+  #blockReads(hit: Hit): MemoryRequest[] {
+    return this.#kinds.flatMap(({ blocks }) => {
+      const here = blocks?.at(hit);
+      if (!blocks || !here) return [];
+      const ending = here.ended.flatMap((place) => this.#running(hit, place));
+      const begun = here.begun.filter((place) => this.#running(hit, place).length === 0);
+      return [
+        ...ending.flatMap((call) => call.payload.kind.exitReads(call)),
+        ...begun.flatMap((place) => blocks.reads(hit, place)),
+      ];
+    });
+  }
+
+  /** Ends and begins blocks. Returns the calls that are gone. */
+  #passBlocks(hit: Hit, memory: HitMemory): readonly Call[] {
+    const gone: Call[] = [];
+    for (const { blocks } of this.#kinds) {
+      const here = blocks?.at(hit);
+      if (!blocks || !here) continue;
+      for (const place of here.ended) {
+        const { ended, lost } = this.#stacks.leave(hit, keyOf(place), place.stackPointer);
+        for (const call of ended) call.payload.kind.returning(call, hit, memory);
+        if (ended.length > 0) this.#later(hit, () => this.#tellEnd(hit.hart, ended, lost));
+        gone.push(...lost);
+      }
+      for (const place of here.begun) {
+        if (this.#running(hit, place).length > 0) continue;
+        const around = this.#stacks.enclosing(hit, place.stackPointer);
+        const traced = blocks.begin(hit, place, around, memory);
+        if (!traced) continue;
+        const site = { returnAddress: keyOf(place), stackPointer: place.stackPointer, isCall: true };
+        const { call, lost } = this.#stacks.enter(hit, site, traced);
+        this.#later(hit, () => this.#tellBegin(hit.hart, call, lost));
+        gone.push(...lost);
+      }
+    }
+    return gone;
+  }
+
+  #running(hit: Hit, place: BlockPlace): Call[] {
+    return this.#stacks.endingAt(hit, keyOf(place), place.stackPointer);
+  }
+
   #tellBegin(hart: number, call: Call | undefined, lost: readonly Call[]): void {
     this.#tellLost(hart, lost);
     call?.payload.kind.began(call, lost);
@@ -340,6 +415,7 @@ export class CallTracer implements Tracer {
   }
 
   #unwatchIfIdle(returnAddress: bigint, unwatch: Addr[]): void {
+    if (returnAddress < 0n) return;
     if (!this.#stacks.awaits(returnAddress)) unwatch.push(addr(returnAddress));
   }
 
@@ -364,4 +440,9 @@ export class CallTracer implements Tracer {
     if (!bytes || bytes.length < 8) return undefined;
     return addr(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
   }
+}
+
+/** Stands for the return address that a block has not: no address is negative. */
+function keyOf({ block }: BlockPlace): bigint {
+  return BigInt(-1 - block);
 }

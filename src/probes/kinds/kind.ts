@@ -29,12 +29,20 @@ export interface ProbeText {
   readonly rest: string;
 }
 
+/**
+ * Which polls that were inlined are traced at the place where they were, which needs stops: all that can be, those of
+ * which the Future around shows nothing, or none.
+ */
+export type InlinedPolls = 'all' | 'needed' | 'none';
+
 /** A program in which probes are to be found. Its architecture is prepared. */
 export interface ProbedProgram {
   readonly elf: ElfFile;
   readonly arch: Architecture;
   /** Undefined for a program without debug info. */
   readonly debug: DebugInfo | undefined;
+  /** Without it, `needed`. */
+  readonly inlined?: InlinedPolls | undefined;
 }
 
 /** The probes of one kind, resolved in a program. Each kind adds what its tracer needs. */

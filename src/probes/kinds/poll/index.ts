@@ -3,9 +3,10 @@ import { Summary, summaryJson, summaryTable } from '../../../trace/index.js';
 import { type Found, neededDebugInfo, type ProbeKind } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames } from '../names.js';
 import { Backtraces } from './backtraces.js';
+import { coverageJson, coverageText } from './coverage-report.js';
 import { mayInline } from './inlined-chain.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
-import { planPoll } from './plan.js';
+import { planPoll, planSite } from './plan.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
 import { PollTracer } from './tracer.js';
 
@@ -28,16 +29,18 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
   resolve(program, specs) {
     const debug = neededDebugInfo(program);
     const futures = findFutures(debug);
-    const polls = resolvePolls(debug, futures, program.arch, specs);
+    const polls = resolvePolls(debug, futures, program.arch, specs, program.inlined);
     const panics = catchProbes(program.elf);
     const catches = panics.map(({ address }) => address);
-    return { futures, polls, panics, catches, addresses: [...polls.probes.map(({ address }) => address), ...catches] };
+    const places = polls.sites.flatMap(({ site }) => [...site.begins, ...site.ends]);
+    const addresses = [...polls.probes, ...places].map(({ address }) => address);
+    return { futures, polls, panics, catches, addresses: [...addresses, ...catches] };
   },
   plans({ polls, panics }, { arch, stackDepth }) {
     const plans = polls.probes.map((probe) =>
       planPoll(probe, arch.results, mayInline, probe.isAround ? undefined : stackDepth),
     );
-    return [...plans, ...panics.map(planCatch)];
+    return [...plans, ...polls.sites.flatMap(planSite), ...panics.map(planCatch)];
   },
   tracer({ futures, polls }, context) {
     const { elf, arch, output, stackDepth: depth, hooked } = context;
@@ -45,12 +48,18 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     return { calls: new PollTracer(futures, polls, output, backtraces) };
   },
   report(found) {
-    if (!found) return { json: () => ({ futures: [] }), tables: () => [] };
+    if (!found) return { json: () => ({ futures: [], coverage: null }), tables: () => [] };
+    const { coverage } = found.polls;
     const summary = new Summary();
     return {
       sink: summary,
-      json: () => ({ futures: summaryJson(summary.rows()) }),
-      tables: (_, options) => [summaryTable(summary.rows(), options)],
+      json: () => ({ futures: summaryJson(summary.rows()), coverage: coverageJson(coverage) }),
+      tables: (_, options) => [summaryTable(summary.rows(), options), coverageText(coverage)],
     };
+  },
+  preview(found) {
+    if (!found) return { json: { coverage: null }, table: undefined };
+    const { coverage } = found.polls;
+    return { json: { coverage: coverageJson(coverage) }, table: coverageText(coverage) };
   },
 };

@@ -1,6 +1,6 @@
 import type { FutureType } from '../../../futures/index.js';
 import { type PlannedLoad, type PlannedReads, type ReadPlan, stackIsRead } from '../../read-plan.js';
-import type { PollProbe } from './resolve.js';
+import type { InlinedProbe, PollProbe } from './resolve.js';
 
 /** With more loads than this a trampoline is too slow, and a small ring cannot hold its record. */
 const mostLoads = 24;
@@ -90,4 +90,28 @@ function loadsOf({ offset, size }: { readonly offset: number; readonly size: num
     { offset, size: 8 },
     { offset: offset + 8, size: 8 },
   ];
+}
+
+const insideFunction = 'it was inlined: a patch inside a function may be jumped into';
+
+/** What the places of an inlined poll read: a stop can read all. */
+export function planSite({ site, future, into }: InlinedProbe): ReadPlan[] {
+  const addresses = new Set([...site.begins, ...site.ends].map(({ address }) => address));
+  return [...addresses].map((address) => ({
+    address,
+    codeSize: 0,
+    name: `${future.future} in ${into}`,
+    entryRegisters: [],
+    entryReads: [],
+    exit: { keep: [], registers: [], reads: [] },
+    outer: undefined,
+    readsOuter: false,
+    scratchIsFree: false,
+    needsStop: insideFunction,
+    returnStays: undefined,
+    when: [],
+    seesReturn: false,
+    count: undefined,
+    hasThreshold: false,
+  }));
 }

@@ -8,8 +8,11 @@ import { Shapes } from '../../../values/index.js';
 import { placeResult, rustConvention } from '../../argument-places.js';
 import { nearest } from '../../glob.js';
 import { isLibraryFile, languageCrates } from '../../library-crates.js';
+import type { InlinedPolls } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
+import { Coverage, type SeenFuture } from './coverage.js';
 import { holdersOf } from './future-holders.js';
+import { type InlinedSite, InlinedSites } from './inlined-sites.js';
 
 /** One poll function to probe, and everything that a hit at its entry needs to know. */
 export interface PollProbe {
@@ -32,6 +35,19 @@ export interface PollProbe {
   readonly resultTag: ResultTag | undefined;
 }
 
+/** One place where the poll of a Future was inlined, and that is seen exactly. */
+export interface InlinedProbe {
+  readonly future: FutureType;
+  readonly ref: FutureRef;
+  /** See {@link PollProbe}. */
+  readonly isAround: boolean;
+  readonly site: InlinedSite;
+  /** The function around it. */
+  readonly into: string;
+  /** How many sites of the same function lie around it. */
+  readonly level: number;
+}
+
 /** Bits of a register from `shift` on. */
 export interface ResultTag {
   readonly register: string;
@@ -40,6 +56,12 @@ export interface ResultTag {
 
 export interface PollProbes {
   readonly probes: readonly PollProbe[];
+  /** Places inside functions where polls were inlined. */
+  readonly sites: readonly InlinedProbe[];
+  /** How each of the selected Futures is seen. */
+  readonly coverage: readonly SeenFuture[];
+  /** All places are probed where a Future's poll was inlined, and there are some. */
+  isSeenInlined(future: FutureType): boolean;
   /** Every Future by type, for naming what is found in memory. */
   ref(future: FutureType): FutureRef;
   /** True if the probes select this Future, whether or not it has a poll of its own. */
@@ -56,6 +78,7 @@ export function resolvePolls(
   futures: FutureSet,
   arch: Architecture,
   specs: readonly ProbeSpec[],
+  inlined: InlinedPolls = 'needed',
 ): PollProbes {
   const shapes = new Shapes(debug);
   const list = whiteList(specs);
@@ -64,8 +87,8 @@ export function resolvePolls(
     let known = refs.get(future);
     if (!known) {
       const { future: name, instance, kind, file, line } = future;
-      const inlined = future.inlined.length > 0;
-      known = { key: refs.size + 1, future: name, instance, kind, file, line, inlined };
+      const isInlined = coverage.isInlined(future);
+      known = { key: refs.size + 1, future: name, instance, kind, file, line, inlined: isInlined };
       refs.set(future, known);
     }
     return known;
@@ -84,7 +107,14 @@ export function resolvePolls(
   for (const future of around) {
     if (!list.hasExcluded([future.future, future.instance])) addPolls(future);
   }
-  if (byAddress.size === 0) throw nothingToProbe(futures, specs, allowed);
+  const polled = [...allowed, ...around].filter(
+    (future) => allowed.has(future) || !list.hasExcluded([future.future, future.instance]),
+  );
+  const coverage = new Coverage(new InlinedSites(debug, futures, arch), futures, { polled, inlined });
+  const sites = coverage.copies.map((copy): InlinedProbe => {
+    return { ...copy, ref: ref(copy.future), isAround: !allowed.has(copy.future) };
+  });
+  if (byAddress.size === 0 && sites.length === 0) throw nothingToProbe(futures, specs, allowed, coverage);
   const probes = [...byAddress.values()].map(({ future, poll, aliases }): PollProbe => {
     const [first, second] = arch.arguments as [string, string];
     const told = poll.self === undefined ? undefined : arch.dwarfRegister(poll.self.register);
@@ -102,7 +132,14 @@ export function resolvePolls(
     };
   });
   probes.sort((a, b) => (a.address < b.address ? -1 : 1));
-  return { probes, ref, allows: (future) => allowed.has(future) };
+  return {
+    probes,
+    sites,
+    coverage: coverage.of([...allowed]),
+    isSeenInlined: (future) => future.inlined.length > 0 && allowed.has(future) && !coverage.isInlined(future),
+    ref,
+    allows: (future) => allowed.has(future),
+  };
 }
 
 /** Whether the caller gives an address for the result, in the first register. */
@@ -138,6 +175,7 @@ function nothingToProbe(
   futures: FutureSet,
   specs: readonly ProbeSpec[],
   allowed: ReadonlySet<FutureType>,
+  coverage: Coverage,
 ): RsptraceError {
   const includes = specs.filter((spec) => !spec.excludes);
   if (futures.all.length === 0) {
@@ -146,17 +184,12 @@ function nothingToProbe(
     });
   }
   if (allowed.size > 0) {
-    const [first] = allowed;
-    return new RsptraceError(
-      'PROBE_INLINED',
-      `the compiler inlined every poll that matches (${[...allowed]
-        .slice(0, 3)
-        .map((future) => future.future)
-        .join(', ')})`,
-      {
-        hint: `probe the Future that awaits it: its inner states are derived${first?.inlined[0] ? ` (it was inlined into ${first.inlined[0].into})` : ''}`,
-      },
-    );
+    const names = [...allowed].slice(0, 3).map((future) => future.future);
+    const [first] = coverage.of([...allowed]);
+    const why = first?.reason === undefined ? '' : `; ${first.future.future}: ${first.reason}`;
+    return new RsptraceError('PROBE_INLINED', `no poll that matches can be seen (${names.join(', ')})${why}`, {
+      ...(first?.help !== undefined && { hint: first.help }),
+    });
   }
   if (includes.length === 0) {
     return new RsptraceError('PROBE_NO_MATCH', "none of the program's own crates has a poll function", {

@@ -1,6 +1,6 @@
 import { type Addr, addOffset, addr, lowHalf } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import type { ChainLink, FutureSet, FutureState, FutureType } from '../../../futures/index.js';
+import type { ChainLink, FutureSet, FutureState, FutureType, Guard } from '../../../futures/index.js';
 import type {
   AwaitLink,
   FutureRef,
@@ -13,6 +13,7 @@ import type {
 import { AwaitPaths } from '../../await-path.js';
 import type { OpenCall } from '../../calls/call-stacks.js';
 import {
+  type BlockKind,
   type Call,
   type CallKind,
   type CallSite,
@@ -25,10 +26,18 @@ import type { FutureLook, HitMemory } from '../../reading.js';
 import type { MemoryRequest } from '../../tracer.js';
 import type { Backtraces } from './backtraces.js';
 import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
-import type { PollProbe, PollProbes } from './resolve.js';
+import { InlinedPlaces } from './inlined-places.js';
+import type { InlinedProbe, PollProbe, PollProbes } from './resolve.js';
 
-/** A probe, and the Futures that it polls. */
-interface Probed extends PollProbe {
+/** A poll function or a place where one was inlined, and the Futures that it polls. */
+interface Probed {
+  readonly future: FutureType;
+  readonly ref: FutureRef;
+  readonly isAround: boolean;
+  /** What is known of the poll function; undefined where it was inlined. */
+  readonly fn: PollProbe | undefined;
+  /** Where it exists as long as it is not Ready, if it was inlined. */
+  readonly guards: readonly Guard[];
   /** Those that this poll function belongs to. */
   readonly futures: readonly FutureType[];
   /** Bytes of them that are read. */
@@ -86,11 +95,13 @@ const mostFutureBytes = 64 * 1024;
  * and what it awaits. One read of the Future's bytes at each end gives all of it.
  */
 export class PollTracer implements CallKind {
+  readonly blocks: BlockKind | undefined;
   readonly #probes = new AddressMap<Probed>();
   readonly #resolved: PollProbes;
   readonly #futures: FutureSet;
   readonly #output: EventOutput;
   readonly #backtraces: Backtraces | undefined;
+  readonly #roots: Iterable<AddressMap<RootRef>>;
   readonly #paths = new AwaitPaths();
   readonly #inner = new InnerAddresses();
   #rootCount = 0;
@@ -102,18 +113,44 @@ export class PollTracer implements CallKind {
     this.#resolved = resolved;
     this.#output = output;
     const roots = new Map<FutureRef, AddressMap<RootRef>>();
+    this.#roots = { [Symbol.iterator]: () => roots.values() };
     for (const probe of resolved.probes) {
       const ofType = roots.get(probe.ref) ?? new AddressMap(64);
       roots.set(probe.ref, ofType);
-      const length = readLength(probe.future);
-      const polled = [probe.future, ...probe.aliases];
-      this.#probes.set(probe.address, { ...probe, futures: polled, length, inlines: undefined, roots: ofType });
+      const futures = [probe.future, ...probe.aliases];
+      this.#probes.set(probe.address, { ...probed(probe, futures, ofType), fn: probe });
     }
+    this.blocks = resolved.sites.length > 0 ? this.#inlinedPolls(resolved.sites, roots) : undefined;
+  }
+
+  /** Polls that were inlined, which are blocks of other functions. */
+  #inlinedPolls(sites: readonly InlinedProbe[], roots: Map<FutureRef, AddressMap<RootRef>>): BlockKind {
+    const places = new InlinedPlaces(sites);
+    const all = sites.map((site) => {
+      const ofType = roots.get(site.ref) ?? new AddressMap(64);
+      roots.set(site.ref, ofType);
+      return probed(site, [site.future], ofType);
+    });
+    return {
+      at: (at) => places.at(at),
+      reads: (at, { block }) => {
+        const self = places.selfAt(at, block);
+        return self === undefined ? [] : [{ address: self.address, length: (all[block] as Probed).length }];
+      },
+      begin: (at, { block }, around, memory) => {
+        const self = places.selfAt(at, block);
+        const probe = all[block];
+        if (self === undefined || !probe) return undefined;
+        const known = { ...probe, guards: self.guards };
+        const look = self.isStored ? lookAt(probe, self.address, memory) : undefined;
+        return this.#open(known, self.address, look, { at, around });
+      },
+    };
   }
 
   entryReads({ pc, registers }: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined {
     const probe = this.#probes.get(pc);
-    const pointer = probe && registers.register(probe.selfRegister);
+    const pointer = probe?.fn && registers.register(probe.fn.selfRegister);
     if (!probe || pointer === undefined) return undefined;
     const reads = [{ address: addr(pointer), length: probe.length }];
     const outer = pollAround(around())?.payload;
@@ -124,28 +161,40 @@ export class PollTracer implements CallKind {
   }
 
   begin(at: Moment, site: CallSite, memory: HitMemory): TracedPoll | undefined {
-    const { registers, hart } = at;
+    const { registers } = at;
     const probe = this.#probes.get(at.pc);
-    const pointer = probe && registers.register(probe.selfRegister);
-    if (!probe || pointer === undefined) return undefined;
+    const { fn } = probe ?? {};
+    const pointer = fn && registers.register(fn.selfRegister);
+    if (!probe || !fn || pointer === undefined) return undefined;
     const self = pointer as Addr;
-    const resultPointer = probe.resultPointer === undefined ? undefined : registers.register(probe.resultPointer);
-    const look = lookAt(probe, self, memory);
+    const resultAt = fn.resultPointer === undefined ? undefined : registers.register(fn.resultPointer);
+    const { around } = site;
+    const opened = this.#open(probe, self, lookAt(probe, self, memory), { at, around });
+    return { ...opened, resultAt: resultAt as Addr | undefined, entry: this.#entry(at, pollAround(around), memory) };
+  }
+
+  #open(
+    probe: Probed,
+    self: Addr,
+    look: FutureLook | undefined,
+    { at, around }: { readonly at: Moment; readonly around: Call | undefined },
+  ): TracedPoll {
     const before = look?.state;
     // A Future that was never polled cannot be the one that was here before: a new lifetime.
     if (before?.name === 'Unresumed') probe.roots.delete(self);
-    const around = pollAround(site.around);
+    const outer = pollAround(around);
     return {
       kind: this,
       probe,
       self,
-      root: around?.payload.root ?? this.#root(probe, self),
+      root: outer?.payload.root ?? this.#root(probe, self),
       began: this.#output.at(at.time),
       before,
-      resultAt: resultPointer as Addr | undefined,
+      resultAt: undefined,
       inlined: inlines(probe) ? new InlinedChain(look) : undefined,
-      hart,
-      entry: this.#entry(at, around, memory),
+      hart: at.hart,
+      // The outer Future's bytes are not read: the compiler may not have stored its states where no call is.
+      entry: { ...onlyMoment, outer: outer?.payload.inlined ? outer : undefined },
       exit: undefined,
     };
   }
@@ -198,7 +247,9 @@ export class PollTracer implements CallKind {
   exitReads({ payload }: PollCall): readonly MemoryRequest[] {
     const { probe, self, resultAt } = payload;
     const reads = [{ address: self, length: probe.length }];
-    if (probe.poll.result && resultAt !== undefined) reads.push({ address: resultAt, length: probe.poll.resultSize });
+    const { result, resultSize = 0 } = probe.fn?.poll ?? {};
+    if (result && resultAt !== undefined) reads.push({ address: resultAt, length: resultSize });
+    for (const { offset, size } of probe.guards) reads.push({ address: addOffset(self, offset), length: size });
     return reads;
   }
 
@@ -212,7 +263,8 @@ export class PollTracer implements CallKind {
     const { inlined, exit } = payload;
     if (!exit) return;
     const { look, result, hart } = exit;
-    if (inlined && (result === 'ready' || result === 'pending')) {
+    // Where an inlined Future has not changed, those inside it have been polled all the same.
+    if (inlined && (result === 'ready' || result === 'pending' || (!payload.probe.fn && look?.state))) {
       this.#derived(payload, hart, inlined.end(look, result === 'ready'));
     }
     const { self } = payload;
@@ -265,7 +317,8 @@ export class PollTracer implements CallKind {
   #derived(outer: TracedPoll, hart: number, steps: readonly DerivedStep[] | undefined): void {
     if (!steps) return;
     for (const { future, offset, result, from, to } of steps) {
-      if (!this.#resolved.allows(future)) continue;
+      // Every poll of some Futures is seen where it happens.
+      if (!this.#resolved.allows(future) || this.#resolved.isSeenInlined(future)) continue;
       const { time } = this.#output;
       const { root } = outer;
       const ref = this.#resolved.ref(future);
@@ -286,7 +339,7 @@ export class PollTracer implements CallKind {
   }
 
   forget(): void {
-    for (const { address } of this.#resolved.probes) this.#probes.get(address)?.roots.clear();
+    for (const roots of this.#roots) roots.clear();
   }
 
   #root({ roots, ref }: Probed, self: Addr): RootRef {
@@ -303,11 +356,17 @@ export class PollTracer implements CallKind {
    * returned.
    */
   #result(open: TracedPoll, { registers }: Moment, look: FutureLook | undefined, memory: HitMemory): PollResult {
-    const { poll, resultTag } = open.probe;
+    const { guards, fn } = open.probe;
+    if (guards.some((guard) => !holds(guard, open.self, memory))) return 'ready';
     const state = look?.state;
+    // The compiler does not store that it is Ready where nobody would read it.
+    if (!fn && state && (state === open.before || !open.before)) {
+      return state.name === 'Returned' ? 'ready' : 'unknown';
+    }
     if (state) return state.name === 'Returned' ? 'ready' : state.name === 'Panicked' ? 'panicked' : 'pending';
-    if (!poll.result) return 'unknown';
-    const { offset, size, isReady } = poll.result;
+    if (!fn?.poll.result) return 'unknown';
+    const { poll, resultTag } = fn;
+    const { offset, size, isReady } = fn.poll.result;
     let tag: bigint | undefined;
     const bytes = open.resultAt === undefined ? undefined : memory.at(open.resultAt, poll.resultSize)?.bytes;
     if (bytes) {
@@ -335,6 +394,23 @@ function pollAround(call: Call | undefined): PollCall | undefined {
 
 function isPoll(call: Call): call is PollCall {
   return call.payload.kind instanceof PollTracer;
+}
+
+function probed(
+  { future, ref, isAround }: Pick<PollProbe, 'future' | 'ref' | 'isAround'>,
+  futures: readonly FutureType[],
+  roots: AddressMap<RootRef>,
+): Probed {
+  const length = readLength(future);
+  return { future, ref, isAround, fn: undefined, guards: [], futures, length, inlines: undefined, roots };
+}
+
+/** Whether an enum around a Future still has the variant that holds it; true if that was not read. */
+function holds({ offset, size, values, within }: Guard, self: Addr, memory: HitMemory): boolean {
+  const bytes = memory.at(addOffset(self, offset), size)?.bytes;
+  if (!bytes || bytes.length < size) return true;
+  const value = littleEndian(bytes);
+  return values.some(({ low, high }) => value >= low && value <= high) === within;
 }
 
 function lookAt({ future, length }: Probed, self: Addr, memory: HitMemory): FutureLook | undefined {

@@ -1,0 +1,21 @@
+import type { Addr } from '../base/addr.js';
+
+/** Where control goes inside a function. */
+export interface CodeFlow {
+  /** Its instructions in the order of memory. They end where bytes are no instruction. */
+  steps(code: Uint8Array, start: Addr): readonly FlowStep[];
+}
+
+export interface FlowStep {
+  readonly address: Addr;
+  readonly length: number;
+  /**
+   * `branch`: to the target or on. `indirect`: to where a register or a table says. `return`: also a jump that surely
+   * leaves the function. `end`: a trap. `store`: writes memory that is surely not the frame's, and goes on.
+   */
+  readonly kind: 'next' | 'store' | 'branch' | 'jump' | 'indirect' | 'call' | 'return' | 'end';
+  /** Of a direct branch, jump or call. */
+  readonly target: Addr | undefined;
+  /** An address that it computes: maybe that of a jump table. Of a call through memory, where the word lies. */
+  readonly names: Addr | undefined;
+}

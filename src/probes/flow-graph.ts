@@ -1,0 +1,191 @@
+import type { Architecture, FlowStep } from '../arch/index.js';
+import { type Addr, addr } from '../base/addr.js';
+import type { ElfFile } from '../elf/index.js';
+
+/** Larger functions are not analysed. */
+const mostSteps = 100_000;
+
+/** The most entries of one jump table. */
+const mostEntries = 1024;
+
+/** What is known of a function's surroundings. */
+export interface FlowFacts {
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  /** No call of the function there comes back. */
+  neverReturns(target: Addr): boolean;
+}
+
+/**
+ * The control flow of one function: a node an instruction, in the order of memory. Landing pads of an unwinder have no
+ * way to them. An edge may be too much (behind a call that never returns, from a jump through a table into another
+ * one), but none is missing.
+ */
+export class FlowGraph {
+  readonly steps: readonly FlowStep[];
+  readonly next: readonly (readonly number[])[];
+  readonly before: readonly (readonly number[])[];
+  /** It ends here: it returns, or jumps to another function. */
+  readonly leaves: ReadonlySet<number>;
+  readonly #reached: ReadonlySet<number>;
+
+  private constructor(steps: readonly FlowStep[], next: readonly (readonly number[])[], leaves: ReadonlySet<number>) {
+    this.steps = steps;
+    this.next = next;
+    this.leaves = leaves;
+    const before: number[][] = steps.map(() => []);
+    next.forEach((targets, from) => {
+      for (const to of targets) before[to]?.push(from);
+    });
+    this.before = before;
+    this.#reached = steps.length === 0 ? new Set() : this.reachable([0], next, () => false);
+  }
+
+  /** Undefined if the function's code cannot be followed: then nothing is known. */
+  static of(ranges: readonly { readonly low: Addr; readonly high: Addr }[], facts: FlowFacts): FlowGraph | undefined {
+    const { elf, arch } = facts;
+    const steps: FlowStep[] = [];
+    for (const { low, high } of ranges) {
+      const size = Number(high - low);
+      const code = elf.bytesAt(low, size);
+      const found = code && arch.codeFlow?.steps(code, low);
+      const last = found?.at(-1);
+      if (!found || !last || last.address + BigInt(last.length) !== high) return undefined;
+      for (const step of found) steps.push(step);
+      if (steps.length > mostSteps) return undefined;
+    }
+    steps.sort((a, b) => (a.address < b.address ? -1 : 1));
+    const entry = ranges[0]?.low;
+    // The first instruction is the first node, wherever its part lies.
+    const first = steps.findIndex(({ address }) => address === entry);
+    if (first > 0) steps.unshift(...steps.splice(first, 1));
+    return linked(steps, facts);
+  }
+
+  static from(
+    steps: readonly FlowStep[],
+    next: readonly (readonly number[])[],
+    leaves: ReadonlySet<number>,
+  ): FlowGraph {
+    return new FlowGraph(steps, next, leaves);
+  }
+
+  isReached(node: number): boolean {
+    return this.#reached.has(node);
+  }
+
+  /** Every node on a way from these on, themselves included; `stops` are reached, but not gone through. */
+  reachable(from: Iterable<number>, edges: FlowGraph['next'], stops: (node: number) => boolean): Set<number> {
+    const seen = new Set<number>(from);
+    const open = [...seen];
+    for (let node = open.pop(); node !== undefined; node = open.pop()) {
+      if (stops(node)) continue;
+      for (const to of edges[node] ?? []) {
+        if (seen.has(to)) continue;
+        seen.add(to);
+        open.push(to);
+      }
+    }
+    return seen;
+  }
+}
+
+function linked(steps: readonly FlowStep[], facts: FlowFacts): FlowGraph | undefined {
+  const index = new Map(steps.map(({ address }, i) => [address as bigint, i]));
+  const tables = new Tables(steps, index, facts.elf);
+  const leaves = new Set<number>();
+  const next = steps.map((step, i): number[] => {
+    const behind = index.get(step.address + BigInt(step.length));
+    const target = step.target === undefined ? undefined : index.get(step.target);
+    const on = behind === undefined ? [] : [behind];
+    switch (step.kind) {
+      case 'branch':
+      case 'jump':
+        if (target === undefined) leaves.add(i);
+        return [...(step.kind === 'branch' ? on : []), ...(target === undefined ? [] : [target])];
+      case 'indirect': {
+        const cases = tables.casesAt(i);
+        // Without a table it is a call in place of a return.
+        if (cases.length === 0) leaves.add(i);
+        return [...cases];
+      }
+      case 'call': {
+        const called = step.target ?? (step.names === undefined ? undefined : wordAt(step.names, facts.elf));
+        return called !== undefined && facts.neverReturns(called) ? [] : on;
+      }
+      case 'return':
+        leaves.add(i);
+        return [];
+      case 'end':
+        return [];
+      default:
+        return on;
+    }
+  });
+  return FlowGraph.from(steps, next, leaves);
+}
+
+function wordAt(at: Addr, elf: ElfFile): Addr | undefined {
+  const bytes = elf.bytesAt(at, 8);
+  return bytes && addr(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
+}
+
+/** The jump tables of one function. */
+class Tables {
+  readonly #steps: readonly FlowStep[];
+  readonly #index: ReadonlyMap<bigint, number>;
+  readonly #elf: ElfFile;
+  /** In the order of addresses. */
+  readonly #all: readonly Addr[];
+  readonly #cases = new Map<Addr, readonly number[]>();
+
+  constructor(steps: readonly FlowStep[], index: ReadonlyMap<bigint, number>, elf: ElfFile) {
+    this.#steps = steps;
+    this.#index = index;
+    this.#elf = elf;
+    const named = steps.flatMap(({ names, kind }) => (names === undefined || kind === 'call' ? [] : [names]));
+    this.#all = [...new Set(named)].filter((at) => !index.has(at)).sort((a, b) => (a < b ? -1 : 1));
+  }
+
+  /** Where an indirect jump leads: by the table that the code right before it names, else by any of the function's. */
+  casesAt(jump: number): readonly number[] {
+    for (let i = jump; i >= 0; i--) {
+      const { names, kind } = this.#steps[i] as FlowStep;
+      if (i < jump && kind !== 'next' && kind !== 'store') break;
+      const cases = names === undefined ? [] : this.#casesOf(names);
+      if (cases.length > 0) return cases;
+    }
+    return [...new Set(this.#all.flatMap((table) => this.#casesOf(table)))];
+  }
+
+  #casesOf(table: Addr): readonly number[] {
+    const known = this.#cases.get(table);
+    if (known) return known;
+    const behind = this.#all[this.#all.indexOf(table) + 1];
+    const found = new Set<number>();
+    for (const { size, targetOf } of tableForms) {
+      const targets: number[] = [];
+      for (let entry = 0; entry < mostEntries; entry++) {
+        const at = addr(table + BigInt(entry * size));
+        const bytes = behind !== undefined && at >= behind ? undefined : this.#elf.bytesAt(at, size);
+        const node = bytes && this.#index.get(targetOf(new DataView(bytes.buffer, bytes.byteOffset, size), table));
+        if (node === undefined) break;
+        targets.push(node);
+      }
+      if (targets.length >= 2) for (const node of targets) found.add(node);
+    }
+    const cases = [...found];
+    this.#cases.set(table, cases);
+    return cases;
+  }
+}
+
+/** Entries of jump tables: distances from the table, or addresses. */
+const tableForms: readonly {
+  readonly size: number;
+  targetOf(entry: DataView, table: Addr): bigint;
+}[] = [
+  { size: 4, targetOf: (entry, table) => table + BigInt(entry.getInt32(0, true)) },
+  { size: 4, targetOf: (entry) => BigInt(entry.getUint32(0, true)) },
+  { size: 8, targetOf: (entry) => entry.getBigUint64(0, true) },
+];

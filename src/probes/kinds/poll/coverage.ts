@@ -1,0 +1,219 @@
+import type { Architecture } from '../../../arch/index.js';
+import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
+import type { FutureSet, FutureType, InlinedPoll } from '../../../futures/index.js';
+import type { InlinedPolls } from '../kind.js';
+import { type InlinedSite, InlinedSites, mostLevels, type NoSite } from './inlined-sites.js';
+
+/** How a Future's polls are seen. */
+export interface SeenFuture {
+  readonly future: FutureType;
+  /** `no-code`: the program polls it nowhere, so there is nothing to see. */
+  readonly seen: 'exact' | 'lower-bound' | 'not' | 'no-code';
+  /** In words for the user; undefined if it is seen exactly. */
+  readonly reason: string | undefined;
+  /** What would help. */
+  readonly help: string | undefined;
+}
+
+/** One copy of a poll that was inlined, and where it is seen. */
+export interface InlinedCopy {
+  readonly future: FutureType;
+  readonly site: InlinedSite;
+  /** The function around it. */
+  readonly into: string;
+  /** How many such copies of the same function lie around it. */
+  readonly level: number;
+}
+
+/** A copy that is seen at its place. */
+interface Used extends InlinedCopy {
+  readonly copy: InlinedPoll;
+}
+
+/** A copy that is not seen at its place, and why. */
+interface Unused {
+  readonly reason: string;
+  /** `--exact` would help. */
+  readonly isSpared: boolean;
+}
+
+const spared = 'the Future around it shows some of its polls, and stops there are spared';
+const noStops = 'it needs stops, and none are wanted';
+
+/**
+ * Finds how the polls of Futures are seen: by a poll function, by the places where it was inlined, or by what the
+ * Future around it keeps.
+ */
+export class Coverage {
+  readonly #sites: InlinedSites;
+  readonly #futures: FutureSet;
+  readonly #inlined: InlinedPolls;
+  readonly #used: Used[] = [];
+  readonly #unused = new Map<InlinedPoll, Unused>();
+  /** What each probed Future awaits in its own bytes, at any depth. */
+  readonly #awaited = new Map<FutureType, ReadonlySet<FutureType>>();
+  readonly #polled: ReadonlySet<FutureType>;
+  #folded: Map<FutureType, FutureType> | undefined;
+
+  /** `polled`: the Futures whose polls are probed. */
+  constructor(
+    sites: InlinedSites,
+    futures: FutureSet,
+    { polled, inlined }: { readonly polled: readonly FutureType[]; readonly inlined: InlinedPolls },
+  ) {
+    this.#sites = sites;
+    this.#futures = futures;
+    this.#inlined = inlined;
+    this.#polled = new Set(polled);
+    const copies = polled.flatMap((future) =>
+      future.inlined.flatMap((copy) => (this.#isMerged(future, copy) ? [] : [{ future, copy }])),
+    );
+    // Of copies inside each other, the outer one's DIE comes first.
+    copies.sort((a, b) => a.copy.die.offset - b.copy.die.offset);
+    for (const { future, copy } of copies) this.#add(future, copy);
+  }
+
+  get copies(): readonly InlinedCopy[] {
+    return this.#used;
+  }
+
+  /** Some of its polls may be in other functions' code, without being seen there. */
+  isInlined(future: FutureType): boolean {
+    return future.inlined.some((copy) => !this.#isUsed(copy) && !this.#isMerged(future, copy));
+  }
+
+  of(futures: readonly FutureType[]): SeenFuture[] {
+    const probed = new Set([...this.#polled].filter((future) => future.polls.length > 0));
+    for (const { future } of this.#used) probed.add(future);
+    const derived = new Set([...probed].flatMap((future) => [...this.#awaitedBy(future)]));
+    return futures.map((future) => this.#seen(future, probed.has(future) || derived.has(future)));
+  }
+
+  /** Whether a copy is part of other copies in the same function. */
+  #isMerged({ inlined }: FutureType, copy: InlinedPoll): boolean {
+    if (!this.#sites.isMerged(copy)) return false;
+    return inlined.some((other) => other.host.offset === copy.host.offset && !this.#sites.isMerged(other));
+  }
+
+  #add(future: FutureType, copy: InlinedPoll): void {
+    if (this.#inlined === 'none') {
+      this.#unused.set(copy, { reason: noStops, isSpared: true });
+      return;
+    }
+    if (this.#inlined === 'needed' && this.#isDerived(future, copy)) {
+      this.#unused.set(copy, { reason: spared, isSpared: true });
+      return;
+    }
+    const site = this.#sites.isMerged(copy)
+      ? { reason: 'the compiler merged its code with that of other calls' }
+      : this.#sites.find(future, copy);
+    if (!isSite(site)) {
+      this.#unused.set(copy, { reason: site.reason, isSpared: false });
+      return;
+    }
+    const level = this.#used.filter((outer) => lies(copy, outer.copy)).length;
+    if (level > mostLevels) this.#unused.set(copy, { reason: 'too many polls lie around it', isSpared: false });
+    else this.#used.push({ future, copy, site, into: copy.into, level });
+  }
+
+  /** Whether polls of a copy leave marks in a Future around it whose own polls are seen. */
+  #isDerived(future: FutureType, copy: InlinedPoll): boolean {
+    const { host } = copy;
+    const around = this.#futures.byPollAddress(host.unit.codes.fromCode(host.lowPc));
+    if (around && this.#polled.has(around) && this.#awaitedBy(around).has(future)) return true;
+    return this.#used.some((outer) => this.#awaitedBy(outer.future).has(future) && lies(copy, outer.copy));
+  }
+
+  #awaitedBy(future: FutureType): ReadonlySet<FutureType> {
+    let known = this.#awaited.get(future);
+    if (!known) {
+      known = awaitedBy(future);
+      this.#awaited.set(future, known);
+    }
+    return known;
+  }
+
+  #isUsed(copy: InlinedPoll): boolean {
+    return this.#used.some((used) => used.copy === copy);
+  }
+
+  #seen(future: FutureType, isPartly: boolean): SeenFuture {
+    if (future.polls.length === 0 && future.inlined.length === 0) {
+      return { future, seen: 'no-code', reason: 'no code polls it', help: undefined };
+    }
+    const other = this.#foldedWith(future);
+    if (other) {
+      const reason = `the linker made one poll function of it and ${other.instance}, so both count together`;
+      return { future, seen: 'not', reason, help: 'link without folding identical code (--icf=none)' };
+    }
+    const missing = future.inlined.flatMap((copy) => {
+      const known = this.#unused.get(copy);
+      return known ? [{ ...known, into: copy.into }] : [];
+    });
+    if (missing.length === 0) return { future, seen: 'exact', reason: undefined, help: undefined };
+    const first = missing.find(({ isSpared }) => !isSpared) ?? missing[0];
+    return {
+      future,
+      seen: isPartly ? 'lower-bound' : 'not',
+      reason: `inlined into ${first?.into}: ${first?.reason}`,
+      help: first?.isSpared ? '--exact stops at each poll' : helpFor(future),
+    };
+  }
+
+  /** Another Future with the same poll function. */
+  #foldedWith(future: FutureType): FutureType | undefined {
+    if (!this.#folded) {
+      this.#folded = new Map();
+      const byAddress = new Map<bigint, FutureType>();
+      for (const each of this.#futures.all) {
+        for (const { address } of each.polls) {
+          const first = byAddress.get(address);
+          if (!first) byAddress.set(address, each);
+          else if (first !== each) this.#folded.set(each, first).set(first, this.#folded.get(first) ?? each);
+        }
+      }
+    }
+    return this.#folded.get(future);
+  }
+}
+
+function isSite(site: InlinedSite | NoSite): site is InlinedSite {
+  return 'begins' in site;
+}
+
+/** Whether a copy lies inside another one of the same function. */
+function lies(inner: InlinedPoll, outer: InlinedPoll): boolean {
+  if (inner.host.offset !== outer.host.offset || inner.die.offset <= outer.die.offset) return false;
+  const around = rangesOf(outer.die);
+  return rangesOf(inner.die).every(({ low }) => around.some((range) => low >= range.low && low < range.high));
+}
+
+function awaitedBy(future: FutureType): Set<FutureType> {
+  const found = new Set<FutureType>();
+  const open = [future];
+  for (let at = open.pop(); at; at = open.pop()) {
+    for (const { awaitee } of at.states) {
+      if (!awaitee?.future || awaitee.box || found.has(awaitee.future)) continue;
+      found.add(awaitee.future);
+      open.push(awaitee.future);
+    }
+  }
+  return found;
+}
+
+function helpFor({ kind }: FutureType): string {
+  return kind === 'impl'
+    ? 'put #[inline(never)] on its fn poll'
+    : 'await it as a Box::pin(..) of dyn Future, whose poll function is kept, or build with opt-level = 0';
+}
+
+/** How polls of these Futures would be seen if all of them were probed. */
+export function howSeen(
+  debug: DebugInfo,
+  futures: FutureSet,
+  arch: Architecture,
+  selected: readonly FutureType[],
+): SeenFuture[] {
+  const sites = new InlinedSites(debug, futures, arch);
+  return new Coverage(sites, futures, { polled: futures.all, inlined: 'needed' }).of(selected);
+}

@@ -1,0 +1,176 @@
+import type { FlowGraph } from '../../flow-graph.js';
+
+/** Where a poll that was inlined begins and ends. Numbers are nodes of the graph. */
+export interface InlinedBlock {
+  /**
+   * Each poll comes to one of these first. While it runs it may come to others of them: it begins with the first, and
+   * the next one begins behind an end.
+   */
+  readonly begins: readonly number[];
+  /** Each poll that does not panic comes to one of these, and then it is over. Other ways may lead there too. */
+  readonly ends: readonly number[];
+}
+
+/** The instructions of one copy. */
+export interface CopyNodes {
+  readonly copy: ReadonlySet<number>;
+  /** Those that the compiler merged out of this copy and other ones of the same poll. */
+  readonly shared: ReadonlySet<number>;
+  /** Not of the copy for sure. What the compiler merged, or made for no place in the source, may belong to it. */
+  isForeign(node: number): boolean;
+}
+
+/** Or why that is not known for sure, in words for the user. */
+export type BlockVerdict = InlinedBlock | string;
+
+/** More breakpoints for one poll than this are not worth it. */
+const mostPlaces = 32;
+
+/**
+ * Finds where an inlined copy begins and ends, from the instructions that belong to it.
+ *
+ * The optimiser mixes these with those of the function around, and may compute something of the copy although it is
+ * not run. So only an instruction with an effect proves that the copy runs: a branch, a call, or a store. Only a branch
+ * or a call of the code around proves that the copy is over, because stores of both are reordered.
+ *
+ * What has no line in the source, or was merged, may belong to either and proves nothing.
+ *
+ *     a poll begins   at a proof of the copy, on a way from the start or from such a branch or call around it
+ *     and ends        at a branch, a call or a return of the code around, on a way from the copy
+ */
+export function inlinedBlock(graph: FlowGraph, { copy, shared, isForeign }: CopyNodes): BlockVerdict {
+  const reached = [...copy].filter((node) => graph.isReached(node));
+  if (reached.length === 0) return 'no way leads to its code';
+  const effects = reached.filter((node) => decides(graph, node) || graph.steps[node]?.kind === 'store');
+  const proof = new Set(effects.length > 0 ? effects : reached);
+  const isOut = (node: number): boolean =>
+    graph.leaves.has(node) || (decides(graph, node) && !copy.has(node) && isForeign(node));
+  const outs = graph.steps.flatMap((_, node) =>
+    graph.isReached(node) && isOut(node) && !proof.has(node) ? [node] : [],
+  );
+  const stops = (node: number): boolean => proof.has(node) || isOut(node);
+  const starts = [0, ...outs.flatMap((node) => graph.next[node] ?? [])];
+  const begins = [...graph.reachable(starts, graph.next, stops)].filter((node) => proof.has(node));
+  if (runsInto(graph, { copy, proof, begins: new Set(begins), isOut }))
+    return 'one poll may follow another without a branch';
+  const returning = graph.reachable([...graph.leaves, ...begins], graph.before, () => false);
+  const ends = endsOf(graph, { copy, shared }, { proof, isOut });
+  if (ends.some((node) => proof.has(node) && graph.steps[node]?.kind === 'branch')) {
+    return 'it leaves its function with a branch';
+  }
+  if (isDivided(graph, ends, begins, { copy, shared, isForeign })) return 'its code is divided by other code';
+  // From others there is only a way to a panic.
+  const left = ends.filter((node) => returning.has(node));
+  if (begins.length + left.length > mostPlaces) return `it begins and ends in ${begins.length + left.length} places`;
+  return { begins: inOrder(begins), ends: inOrder(left) };
+}
+
+/**
+ * Whether a way leads from an end to a beginning on which the code around does nothing but branch: it neither makes
+ * another Future nor waits. So the end may lie in the middle of the copy.
+ */
+function isDivided(graph: FlowGraph, ends: readonly number[], begins: readonly number[], copy: CopyNodes): boolean {
+  const acts = (node: number): boolean => {
+    const kind = graph.steps[node]?.kind;
+    return (kind === 'store' || kind === 'call') && !copy.copy.has(node) && !copy.shared.has(node);
+  };
+  const last = new Set(begins);
+  const from = ends.filter((end) => !acts(end)).flatMap((end) => graph.next[end] ?? []);
+  return [...graph.reachable(from, graph.next, (node) => last.has(node) || acts(node))].some((node) => last.has(node));
+}
+
+function decides({ steps }: FlowGraph, node: number): boolean {
+  const kind = steps[node]?.kind;
+  return kind === 'branch' || kind === 'call' || kind === 'indirect';
+}
+
+/**
+ * The first nodes behind the copy from where no way leads back into it before it is over: what the function around does
+ * with the result may overwrite the Future soon.
+ */
+function endsOf(
+  graph: FlowGraph,
+  { copy, shared }: Pick<CopyNodes, 'copy' | 'shared'>,
+  { proof, isOut }: { readonly proof: ReadonlySet<number>; readonly isOut: (node: number) => boolean },
+): number[] {
+  const stays = graph.reachable([...proof, ...shared], graph.before, isOut);
+  const isPast = (node: number): boolean => isOut(node) || (!stays.has(node) && !copy.has(node));
+  const on = graph.reachable(
+    [...proof].flatMap((node) => (isOut(node) ? [node] : (graph.next[node] ?? []))),
+    graph.next,
+    isPast,
+  );
+  return [...on].filter(isPast);
+}
+
+/**
+ * Whether a way leads from the copy out of it and into its beginning, past no branch or call: two polls would look
+ * like one. Within a block of instructions they are mixed anyway.
+ */
+function runsInto(
+  graph: FlowGraph,
+  {
+    copy,
+    proof,
+    begins,
+    isOut,
+  }: {
+    readonly copy: ReadonlySet<number>;
+    readonly proof: ReadonlySet<number>;
+    readonly begins: ReadonlySet<number>;
+    isOut(node: number): boolean;
+  },
+): boolean {
+  const seen = new Set<string>();
+  const open: { readonly node: number; readonly jumped: boolean; readonly left: boolean }[] = [];
+  const add = (from: number, left: boolean, jumped: boolean): void => {
+    for (const node of graph.next[from] ?? []) {
+      const joins = jumped || (graph.before[node]?.length ?? 0) > 1;
+      const key = `${node} ${left} ${joins}`;
+      if (!seen.has(key)) {
+        seen.add(key);
+        open.push({ node, left, jumped: joins });
+      }
+    }
+  };
+  for (const node of proof) add(node, false, false);
+  for (let at = open.pop(); at; at = open.pop()) {
+    if (begins.has(at.node)) {
+      if (at.left && at.jumped) return true;
+      continue;
+    }
+    if (isOut(at.node)) continue;
+    if (copy.has(at.node)) {
+      // Back in the copy behind foreign instructions: still the same way, as long as nothing proves anything.
+      if (at.left) add(at.node, true, at.jumped);
+      continue;
+    }
+    add(at.node, true, at.jumped);
+  }
+  return false;
+}
+
+/** A node, and those around it that are run exactly as often, as far as they follow each other; those behind it first. */
+export function straightFrom(graph: FlowGraph, begin: number, block: InlinedBlock): number[] {
+  const others = new Set([...block.begins, ...block.ends]);
+  const nodes = [begin];
+  for (let node = begin; nodes.length < 64; ) {
+    const [only, ...more] = graph.next[node] ?? [];
+    if (only === undefined || more.length > 0 || others.has(only) || graph.before[only]?.length !== 1) break;
+    if (graph.steps[node]?.kind === 'call') break;
+    nodes.push(only);
+    node = only;
+  }
+  for (let node = begin; nodes.length < 64; ) {
+    const [only, ...more] = graph.before[node] ?? [];
+    if (only === undefined || more.length > 0 || others.has(only) || graph.next[only]?.length !== 1) break;
+    if (decides(graph, only)) break;
+    nodes.push(only);
+    node = only;
+  }
+  return nodes;
+}
+
+function inOrder(nodes: readonly number[]): number[] {
+  return [...nodes].sort((a, b) => a - b);
+}

@@ -1,0 +1,193 @@
+import type { Architecture, FlowStep } from '../../../arch/index.js';
+import type { Addr } from '../../../base/addr.js';
+import {
+  type AddressRange,
+  CallFrames,
+  type DebugInfo,
+  type Die,
+  DW_AT,
+  DW_TAG,
+  rangesOf,
+} from '../../../dwarf/index.js';
+import type { CodeSpace } from '../../../elf/index.js';
+import type { FutureSet, FutureType, InlinedPoll } from '../../../futures/index.js';
+import { FlowGraph } from '../../flow-graph.js';
+import { inlinedBlock, straightFrom } from './inlined-block.js';
+import { type SelfPlace, selfPlace } from './self-place.js';
+
+/** The stack pointer that its function will return with, by one register at some instruction. */
+export interface FramePlace {
+  readonly register: string;
+  readonly offset: number;
+}
+
+/** The poll of a Future that was inlined into a function: the places in it where the poll begins and ends. */
+export interface InlinedSite {
+  readonly begins: readonly {
+    readonly address: Addr;
+    readonly frame: FramePlace;
+    readonly self: SelfPlace;
+    /** The Future's bytes are surely in memory here: elsewhere its state may be known to the compiler only. */
+    readonly isStored: boolean;
+  }[];
+  readonly ends: readonly { readonly address: Addr; readonly frame: FramePlace }[];
+}
+
+/** Why a copy has no site, in words for the user. */
+export interface NoSite {
+  readonly reason: string;
+}
+
+/** More Futures than these are not inlined into each other: every frame has 16 bytes, by both psABIs. */
+export const mostLevels = 14;
+
+/** Finds the places of inlined polls; keeps the control flow of the functions that it has looked at. */
+export class InlinedSites {
+  readonly #debug: DebugInfo;
+  readonly #futures: FutureSet;
+  readonly #arch: Architecture;
+  readonly #graphs = new Map<number, FlowGraph | undefined>();
+  readonly #never = new Map<bigint, boolean>();
+  readonly #merged = new Map<number, ReadonlyMap<number, readonly AddressRange[]>>();
+  readonly #located = new Map<bigint, boolean>();
+  #frames: CallFrames | undefined;
+
+  constructor(debug: DebugInfo, futures: FutureSet, arch: Architecture) {
+    this.#debug = debug;
+    this.#futures = futures;
+    this.#arch = arch;
+  }
+
+  find(future: FutureType, { die: copy, host }: InlinedPoll): InlinedSite | NoSite {
+    const found = this.#debug.attempt(copy.unit, () => this.#find(future, copy, host));
+    return found ?? { reason: 'its debug info is damaged' };
+  }
+
+  #find(future: FutureType, copy: Die, host: Die): InlinedSite | NoSite {
+    if (!this.#arch.codeFlow) return { reason: `jumps of ${this.#arch.name} are not followed` };
+    const graph = this.#graph(host);
+    if (!graph) return { reason: 'the code around it cannot be followed' };
+    const merged = this.#mergedIn(host);
+    const own = nodesIn(graph, rangesOf(copy), copy.unit.codes);
+    const all = nodesIn(graph, [...merged.values()].flat(), copy.unit.codes);
+    const others = future.inlined.filter(({ die }) => merged.has(die.offset)).flatMap(({ die }) => rangesOf(die));
+    const shared = nodesIn(graph, others, copy.unit.codes);
+    const isForeign = (node: number): boolean =>
+      !all.has(node) && this.#isLocated((graph.steps[node] as FlowStep).address);
+    const block = inlinedBlock(graph, { copy: own, shared, isForeign });
+    if (typeof block === 'string') return { reason: block };
+    const begins: InlinedSite['begins'][number][] = [];
+    for (const node of block.begins) {
+      const begin = this.#beginAt(straightFrom(graph, node, block), graph, { future, copy, host });
+      if (!begin) return { reason: 'its debug info does not say where the Future is' };
+      const isStored = block.begins.length === 1 || graph.steps[node]?.kind === 'indirect';
+      begins.push({ ...begin, isStored });
+    }
+    const ends: InlinedSite['ends'][number][] = [];
+    for (const node of block.ends) {
+      const { address } = graph.steps[node] as FlowStep;
+      const frame = this.#frameAt(address);
+      if (!frame) return { reason: 'no call frame information says where its frame is' };
+      ends.push({ address, frame });
+    }
+    return { begins, ends };
+  }
+
+  /** The first of these instructions at which everything is known. */
+  #beginAt(
+    nodes: readonly number[],
+    graph: FlowGraph,
+    { future, copy, host }: { readonly future: FutureType; readonly copy: Die; readonly host: Die },
+  ): Omit<InlinedSite['begins'][number], 'isStored'> | undefined {
+    for (const node of nodes) {
+      const { address } = graph.steps[node] as FlowStep;
+      const self = selfPlace(future, address, { copy, host, futures: this.#futures, arch: this.#arch });
+      const frame = self && this.#frameAt(address);
+      if (frame) return { address, frame, self };
+    }
+    return undefined;
+  }
+
+  /**
+   * Whether a copy is no call of its own: code that the compiler merged out of several calls is described as one more,
+   * from the line 0.
+   */
+  isMerged({ die, host }: InlinedPoll): boolean {
+    return this.#mergedIn(host).has(die.offset);
+  }
+
+  /** The code of a function's merged calls, by the DIE of each and of everything inlined into it. */
+  #mergedIn(host: Die): ReadonlyMap<number, readonly AddressRange[]> {
+    let found = this.#merged.get(host.offset);
+    if (!found) {
+      found = this.#debug.attempt(host.unit, () => mergedCalls(host)) ?? new Map();
+      this.#merged.set(host.offset, found);
+    }
+    return found;
+  }
+
+  #graph(host: Die): FlowGraph | undefined {
+    if (this.#graphs.has(host.offset)) return this.#graphs.get(host.offset);
+    const { codes } = host.unit;
+    const ranges = rangesOf(host).map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
+    const { elf } = this.#debug;
+    const neverReturns = (target: Addr): boolean => this.#neverReturns(target);
+    const graph = FlowGraph.of(ranges, { elf, arch: this.#arch, neverReturns });
+    this.#graphs.set(host.offset, graph);
+    return graph;
+  }
+
+  /** An instruction that the compiler made for no place in the source has no line, or the line 0. */
+  #isLocated(address: Addr): boolean {
+    let known = this.#located.get(address);
+    if (known === undefined) {
+      known = (this.#debug.lineAt(address)?.line ?? 0) > 0;
+      this.#located.set(address, known);
+    }
+    return known;
+  }
+
+  #neverReturns(target: Addr): boolean {
+    let known = this.#never.get(target);
+    if (known === undefined) {
+      const die = this.#debug.functionAt(target)?.die;
+      const told = die && (die.flag(DW_AT.noreturn) || die.follow(DW_AT.specification)?.flag(DW_AT.noreturn));
+      known = told || neverReturn.test(this.#debug.elf.symbols.at(target)?.name ?? '');
+      this.#never.set(target, known);
+    }
+    return known;
+  }
+
+  #frameAt(at: Addr): FramePlace | undefined {
+    this.#frames ??= CallFrames.load(this.#debug.elf);
+    const cfa = this.#frames.rowAt(at)?.cfa;
+    if (cfa?.kind !== 'register') return undefined;
+    const register = this.#arch.dwarfRegister(cfa.register);
+    return register === undefined ? undefined : { register, offset: cfa.offset };
+  }
+}
+
+/** Symbols of functions that are often without debug info. */
+const neverReturn = /core9panicking|_Unwind_Resume|rust_begin_unwind|handle_alloc_error|process5abort|^abort$/;
+
+function mergedCalls(host: Die): Map<number, readonly AddressRange[]> {
+  const found = new Map<number, readonly AddressRange[]>();
+  const cursor = host.subtree();
+  let around = Number.POSITIVE_INFINITY;
+  while (cursor.next()) {
+    if (cursor.depth <= around) around = Number.POSITIVE_INFINITY;
+    if (cursor.tag !== DW_TAG.inlined_subroutine) continue;
+    if (cursor.depth < around && (cursor.number(DW_AT.call_line) ?? 0) === 0) around = cursor.depth;
+    if (cursor.depth >= around) found.set(cursor.offset, rangesOf(cursor));
+  }
+  return found;
+}
+
+function nodesIn(graph: FlowGraph, ranges: readonly AddressRange[], codes: CodeSpace): Set<number> {
+  const covered = ranges.map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
+  const found = new Set<number>();
+  graph.steps.forEach(({ address }, node) => {
+    if (covered.some(({ low, high }) => address >= low && address < high)) found.add(node);
+  });
+  return found;
+}

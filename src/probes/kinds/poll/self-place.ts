@@ -1,0 +1,204 @@
+import type { Architecture } from '../../../arch/index.js';
+import { type Addr, addr } from '../../../base/addr.js';
+import {
+  type Die,
+  DW_AT,
+  DW_TAG,
+  evaluate,
+  type Location,
+  layoutOf,
+  locationAt,
+  rangesOf,
+  through,
+} from '../../../dwarf/index.js';
+import type { CodeAddress } from '../../../elf/index.js';
+import type { FutureSet, FutureType, Guard, HeldInPlace } from '../../../futures/index.js';
+
+/** Where a Future lies, by one register at some instruction. */
+export interface SelfPlace {
+  readonly register: string;
+  /** The Future's address is the register's value and this. */
+  readonly offset: number;
+  /** It is there as long as these hold; offsets from the Future's start. */
+  readonly guards: readonly Guard[];
+}
+
+/** The most Futures inside one type that are looked at. */
+const mostInside = 1000;
+/** The most pointers and structs around them in one variable. */
+const deepest = 6;
+
+/**
+ * Finds a Future's address at an instruction of a function into which its poll was inlined: by any parameter or
+ * variable there whose type leads to the Future, that of the copy itself first.
+ */
+export function selfPlace(
+  future: FutureType,
+  at: Addr,
+  { copy, host, futures, arch }: { copy: Die; host: Die; futures: FutureSet; arch: Architecture },
+): SelfPlace | undefined {
+  const code = host.unit.codes.toCode(at);
+  const frame = host.block(DW_AT.frame_base);
+  for (const variable of [...parametersOf(copy), ...variablesAt(host, code)]) {
+    const expression = locationAt(variable, DW_AT.location, code);
+    const type = through(variable, (die) => die.follow(DW_AT.type));
+    if (!expression || !type || expression.length === 0) continue;
+    for (const way of waysTo(future, type, futures)) {
+      const found = linear(variable, expression, frame, way.pointerAt, arch);
+      if (!found || (way.pointerAt === undefined) === found.isValue) continue;
+      return { register: found.register, offset: found.offset + way.offset, guards: way.guards };
+    }
+  }
+  return undefined;
+}
+
+function parametersOf(copy: Die): Die[] {
+  return [...copy.children()].filter((die) => die.tag === DW_TAG.formal_parameter);
+}
+
+/** Parameters and variables of the blocks around an instruction, the innermost first. */
+function variablesAt(host: Die, code: CodeAddress): Die[] {
+  const found: Die[] = [];
+  const cursor = host.subtree();
+  while (cursor.next()) {
+    const { tag } = cursor;
+    if (tag === DW_TAG.formal_parameter || tag === DW_TAG.variable) found.push(cursor.die());
+    else if (tag === DW_TAG.lexical_block || tag === DW_TAG.inlined_subroutine) {
+      const holds = rangesOf(cursor).some(({ low, high }) => code >= low && code < high);
+      if (!holds) cursor.skipChildren();
+    } else cursor.skipChildren();
+  }
+  return found.reverse();
+}
+
+/** How a variable leads to a Future. */
+interface Way {
+  /** Where in the variable the pointer lies; undefined: the variable itself holds the Future. */
+  readonly pointerAt: number | undefined;
+  /** From the pointer's target, or from the variable's start. */
+  readonly offset: number;
+  readonly guards: readonly Guard[];
+}
+
+function waysTo(future: FutureType, type: Die, futures: FutureSet): Way[] {
+  // Declared, and defined in another unit.
+  if (type.name === `Pin<&mut ${future.instance}>`) return [{ pointerAt: 0, offset: 0, guards: [] }];
+  const own = inside(future, type, futures);
+  if (own) return [{ ...own, pointerAt: undefined }];
+  return pointersIn(type, 0, deepest).flatMap(({ at, target }) => {
+    const found = inside(future, target, futures);
+    return found ? [{ ...found, pointerAt: at }] : [];
+  });
+}
+
+/** The one place of a Future in a type, also inside other Futures; undefined if there are several. */
+function inside(future: FutureType, type: Die, futures: FutureSet): Omit<Way, 'pointerAt'> | undefined {
+  const found = new Map<number, readonly Guard[]>();
+  const open: HeldInPlace[] = [...futures.inPlace(type)];
+  const seen = new Set<string>();
+  for (let held = open.pop(); held && seen.size < mostInside; held = open.pop()) {
+    const { offset, guards } = held;
+    const key = `${offset} ${held.future.typeOffset}`;
+    if (seen.has(key)) continue;
+    seen.add(key);
+    if (held.repeats.length > 0) return undefined;
+    if (held.future === future) found.set(offset, guards);
+    else if (held.future.size >= future.size) {
+      for (const inner of heldIn(held.future)) open.push({ ...inner, offset: offset + inner.offset, guards: [] });
+    }
+  }
+  const [only, ...others] = found;
+  if (!only || others.length > 0) return undefined;
+  const [offset, guards] = only;
+  return { offset, guards: guards.map((guard) => ({ ...guard, offset: guard.offset - offset })) };
+}
+
+/** The Futures in a Future's own bytes, in any of its states. */
+function heldIn(future: FutureType): HeldInPlace[] {
+  const holds = [...future.holds, ...future.states.flatMap((state) => state.holds)];
+  return holds.flatMap(({ future: inner, hops, offset, repeats, guards }) =>
+    inner && hops.length === 0 ? [{ future: inner, offset, repeats, guards }] : [],
+  );
+}
+
+function pointersIn(type: Die, offset: number, depth: number): { readonly at: number; readonly target: Die }[] {
+  if (type.tag === DW_TAG.pointer_type) {
+    const target = type.follow(DW_AT.type);
+    return target ? [{ at: offset, target }] : [];
+  }
+  if (depth === 0 || type.tag !== DW_TAG.structure_type) return [];
+  return layoutOf(type).members.flatMap((member) =>
+    member.type ? pointersIn(member.type, offset + member.offset, depth - 1) : [],
+  );
+}
+
+const probes = [0x1000_0000n, 0x2345_6780n] as const;
+
+/**
+ * An expression as a register and a number. `pointerAt`: of the pointer there; else of where the variable lies.
+ * `isValue`: it is the pointer's value, and not the place of a variable.
+ */
+function linear(
+  variable: Die,
+  expression: Uint8Array,
+  frame: Uint8Array | undefined,
+  pointerAt: number | undefined,
+  arch: Architecture,
+): { readonly register: string; readonly offset: number; readonly isValue: boolean } | undefined {
+  const asked = new Set<number>();
+  const results = probes.map((value) => {
+    const answer = (need: Parameters<Parameters<typeof evaluate>[2]>[0]): bigint | undefined => {
+      if (need.kind === 'register') {
+        asked.add(need.register);
+        return value;
+      }
+      if (need.kind !== 'frame-base' || !frame) return undefined;
+      const base = evaluate(frame, variable.unit, answer);
+      const [piece] = 'pieces' in base ? base.pieces : [];
+      if (piece?.location.kind === 'register') {
+        asked.add(piece.location.register);
+        return value;
+      }
+      return undefined;
+    };
+    const found = evaluate(expression, variable.unit, answer);
+    if ('missing' in found) return undefined;
+    let start = 0;
+    for (const { location, bitSize, bitOffset } of found.pieces) {
+      const size = bitSize === undefined ? Number.POSITIVE_INFINITY : bitSize / 8;
+      const wanted = pointerAt ?? 0;
+      if (wanted >= start && wanted < start + size && bitOffset === 0) {
+        return numberOf(location, wanted - start, asked, value);
+      }
+      start += size;
+    }
+    return undefined;
+  });
+  const [first, second] = results;
+  const [register] = asked;
+  if (!first || !second || register === undefined || asked.size > 1) return undefined;
+  const name = arch.dwarfRegister(register);
+  const offset = first.value - probes[0];
+  if (name === undefined || second.value - probes[1] !== offset) return undefined;
+  return { register: name, offset: Number(offset), isValue: first.isValue };
+}
+
+function numberOf(
+  location: Location,
+  within: number,
+  asked: Set<number>,
+  value: bigint,
+): { readonly value: bigint; readonly isValue: boolean } | undefined {
+  switch (location.kind) {
+    case 'register':
+      if (within !== 0) return undefined;
+      asked.add(location.register);
+      return { value, isValue: true };
+    case 'value':
+      return within === 0 ? { value: location.value, isValue: true } : undefined;
+    case 'memory':
+      return { value: addr(location.address) + BigInt(within), isValue: false };
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,74 @@
+// Where an inlined poll begins and ends, in control flow drawn by hand: each case is a shape that rustc has made of a real poll.
+import t from 'tap';
+import type { FlowStep } from '../../../../src/arch/index.js';
+import { addr } from '../../../../src/base/addr.js';
+import { FlowGraph } from '../../../../src/probes/flow-graph.js';
+import { inlinedBlock } from '../../../../src/probes/kinds/poll/inlined-block.js';
+
+type Kind = FlowStep['kind'];
+
+/** One line a node: its kind, where control goes, and `+` if it belongs to the copy, `?` if nobody knows. */
+function blockOf(...lines: readonly string[]): ReturnType<typeof inlinedBlock> {
+  const nodes = lines.map((line) => {
+    const [, kind = '', targets = '', mark = ''] = /^(\w+) ?([\d,]*) ?([+?]?)$/.exec(line) ?? [];
+    return { kind: kind as Kind, next: targets === '' ? [] : targets.split(',').map(Number), mark };
+  });
+  const steps = nodes.map(({ kind }, i): FlowStep => {
+    return { address: addr(i * 4), length: 4, kind, target: undefined, names: undefined };
+  });
+  const leaves = new Set(nodes.flatMap(({ kind }, i) => (kind === 'return' ? [i] : [])));
+  const graph = FlowGraph.from(
+    steps,
+    nodes.map(({ next }) => next),
+    leaves,
+  );
+  const marked = (wanted: string): Set<number> => new Set(nodes.flatMap(({ mark }, i) => (mark === wanted ? [i] : [])));
+  const unknown = marked('?');
+  return inlinedBlock(graph, { copy: marked('+'), shared: new Set(), isForeign: (node) => !unknown.has(node) });
+}
+
+t.test('one way in, after the host has decided to poll; the host tests the result', async (t) => {
+  const found = blockOf(
+    'branch 1,7', // is the task cancelled?
+    'next 2 +', // loads the state: may be run early
+    'indirect 3,4 +', // the dispatch
+    'store 5 +',
+    'call 5 +',
+    'next 6', // behind the poll: the result may overwrite the Future here
+    'branch 7,7',
+    'return',
+  );
+  t.same(found, { begins: [2], ends: [5] });
+});
+
+t.test('what the optimiser has moved before the decision proves nothing', async (t) => {
+  const found = blockOf('next 1 +', 'branch 2,4', 'branch 3,3 +', 'return', 'return');
+  t.same(found, { begins: [2], ends: [3] });
+});
+
+t.test('a new Future skips the dispatch: two ways in, the second one also from the first', async (t) => {
+  const found = blockOf('branch 1,2', 'branch 2,4 +', 'call 3 +', 'store 4 +', 'return');
+  t.same(found, { begins: [1, 2], ends: [4] });
+});
+
+t.test('polled in a loop that parks in between', async (t) => {
+  const found = blockOf('branch 1,1 +', 'branch 2,3', 'call 0', 'return');
+  t.same(found, { begins: [0], ends: [1] });
+});
+
+t.test('a panic is no end', async (t) => {
+  t.same(blockOf('branch 1,2 +', 'call', 'return'), { begins: [0], ends: [2] });
+});
+
+t.test('code of unknown origin in the middle divides nothing', async (t) => {
+  t.same(blockOf('branch 1,2 +', 'branch 2,3 ?', 'store 3 +', 'return'), { begins: [0], ends: [3] });
+});
+
+t.test('refused: foreign code in the middle, and nothing to tell two polls apart', async (t) => {
+  t.equal(blockOf('branch 1,2 +', 'branch 2,3', 'store 3 +', 'return'), 'its code is divided by other code');
+  t.equal(
+    blockOf('branch 1,3', 'branch 2,4 +', 'next 3', 'store 4 +', 'return'),
+    'one poll may follow another without a branch',
+  );
+  t.equal(blockOf('return', 'store 0 +'), 'no way leads to its code');
+});
