@@ -23,7 +23,13 @@ export function tasksOptions<T>(args: Argv<T>) {
       array: true,
       nargs: 1,
       default: [] as string[],
-      describe: 'Also search START,SIZE: a heap outside of the ELF; repeatable',
+      describe: 'Also search START,SIZE: a heap that is not found; repeatable',
+    })
+    .option('runtime', {
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: 'Ask this runtime alone: tokio, async-task, embassy, search',
     })
     .option('locals', { type: 'boolean', default: false, describe: 'Show what each Future keeps in its state' })
     .check(({ remote, core, base }) => {

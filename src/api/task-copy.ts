@@ -1,0 +1,147 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addOffset, addr, hex } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
+import type { ElfFile } from '../elf/index.js';
+import { type HartStack, hartStack, isSeen } from '../engines/index.js';
+import { type Libraries, loadedLibraries, processMappings, processMemory } from '../facts/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
+import { deadStack, type Region, type Snapshot, takeSnapshot, writableRegions } from '../tasks/index.js';
+import { type Stack, Stacks } from '../unwind/index.js';
+import type { LookedAt, Understood } from './looks.js';
+
+/** All that a look at tasks needs of a target, copied while it stood. */
+export interface TargetCopy {
+  readonly memory: Snapshot;
+  /** Memory with stacks, and the parts of it that are not in use. */
+  readonly stacks: readonly Region[];
+  readonly dead: readonly Region[];
+  /** Each hart's frames, the innermost first. */
+  readonly walk: (program: Understood) => Promise<readonly Pick<Stack, 'frames'>[]>;
+}
+
+export interface CopyOptions extends Pick<LookedAt, 'arch' | 'debugDirs'> {
+  /** More memory that may hold tasks. */
+  readonly scan?: readonly Region[];
+  readonly logger?: Logger;
+}
+
+/** Below the stack pointer a leaf function may use bytes without moving it (the red zone of AMD64's ABI). */
+const RED_ZONE = 128;
+/** A mapping of more is no heap that could be copied: what a program has reserved for later. */
+const LARGEST = 2 ** 30;
+
+/**
+ * Copies a target's memory and registers. The program is the ELF as it is loaded.
+ * @throws RsptraceError `PROGRAM_NOT_SEEN`
+ */
+export async function copyTarget(session: Session, program: Understood, options: CopyOptions): Promise<TargetCopy> {
+  return isProcess(session.features)
+    ? copyProcess(session, program.elf, options)
+    : copyMachine(session, program, options);
+}
+
+/** The program's own constants: they are in its file. */
+function constantsOf(elf: ElfFile): MemoryReader {
+  return { read: async (address, length) => elf.bytesAt(address, length) };
+}
+
+/** Stacks are walked after the process runs again: its threads' registers and the copy are enough. */
+export async function copyProcess(
+  session: Session,
+  elf: ElfFile,
+  { arch, scan = [], debugDirs, logger = silent }: CopyOptions,
+): Promise<TargetCopy> {
+  const registers = await allRegisters(session);
+  const tops = registers.flatMap((each) => each.register(arch.sp) ?? []).map((sp) => addr(sp));
+  const mappings = (await processMappings(session)) ?? [];
+  const stacks: Region[] = [];
+  const dead: Region[] = [];
+  const regions: Region[] = [...writableRegions(elf), ...scan];
+  for (const { start, end, permissions, path } of mappings) {
+    if (!permissions.startsWith('rw') || path.startsWith('/dev/')) continue;
+    const top = tops.find((each) => each >= start && each < end);
+    const used = top === undefined ? start : addr(top - BigInt(RED_ZONE) < start ? start : top - BigInt(RED_ZONE));
+    if (Number(end - used) > LARGEST) logger.info({ start: hex(start) }, 'a mapping is too large to be searched');
+    else regions.push({ start: used, length: Number(end - used) });
+    if (top === undefined) continue;
+    stacks.push({ start, length: Number(end - start) });
+    dead.push({ start, length: Number(used - start) });
+  }
+  await using reader = await processMemory(session, tops[0] ?? elf.entry);
+  logger.debug({ source: reader.source, regions: regions.length }, 'memory is copied');
+  const memory = await takeSnapshot(reader, clipped(regions, dead), constantsOf(elf));
+  const libraries = await loadedLibraries(session, elf, { ...(debugDirs ? { debugDirs } : {}), logger });
+  return { memory, stacks, dead, walk: (program) => walkAll(registers, memory, libraries, arch, program) };
+}
+
+/** Without what is dead. */
+function clipped(regions: readonly Region[], dead: readonly Region[]): Region[] {
+  return regions.filter(
+    ({ start, length }) =>
+      !dead.some((part) => start >= part.start && addOffset(start, length) <= addOffset(part.start, part.length)),
+  );
+}
+
+async function allRegisters(session: Session): Promise<RegisterReader[]> {
+  const found: RegisterReader[] = [];
+  for (const { id } of await session.harts()) {
+    const batch = session.batch(id);
+    const block = batch.readRegisters([]);
+    await batch.send();
+    found.push(block.value);
+  }
+  return found;
+}
+
+async function walkAll(
+  registers: readonly RegisterReader[],
+  memory: MemoryReader,
+  libraries: Libraries,
+  arch: Architecture,
+  { elf, debug }: Understood,
+): Promise<Stack[]> {
+  const stacks = new Stacks(elf, arch, debug, libraries.loaded);
+  const found: Stack[] = [];
+  for (const each of registers) found.push(await stacks.unwind(each, memory));
+  return found;
+}
+
+/** A kernel: its harts may stand in other programs, from which its memory is reached through its page tables. */
+async function copyMachine(
+  session: Session,
+  { elf, debug }: Understood,
+  { arch, scan = [], logger = silent }: CopyOptions,
+): Promise<TargetCopy> {
+  const stacks = new Stacks(elf, arch, debug, []);
+  const dead: Region[] = [];
+  const harts: HartStack[] = [];
+  for (const { id } of await session.harts()) {
+    const hart = await hartStack(session, id, arch, stacks);
+    harts.push(hart);
+    const stackPointer = hart.other ? undefined : hart.registers.register(arch.sp);
+    if (stackPointer !== undefined) dead.push(...deadStack(elf, addr(stackPointer)));
+  }
+  const reader = await memoryOf(elf, harts);
+  const regions = [...writableRegions(elf), ...scan];
+  logger.debug({ regions: regions.length }, 'memory is copied');
+  const memory = await takeSnapshot(reader, regions, constantsOf(elf));
+  const walked = harts.filter(({ other }) => !other).map(({ stack }) => stack);
+  return { memory, stacks: [], dead, walk: async () => walked };
+}
+
+/**
+ * The program's memory, as a hart sees it that runs the program, or another program in an address space that has this one too.
+ * @throws RsptraceError `PROGRAM_NOT_SEEN`
+ */
+async function memoryOf(elf: ElfFile, harts: readonly HartStack[]): Promise<MemoryReader> {
+  for (const { memory, other } of harts) if (!other || (await isSeen(elf, memory))) return memory;
+  const [first] = harts;
+  const mode = first?.other?.privilege === undefined ? '' : ` in ${first.other.privilege} mode`;
+  throw new RsptraceError(
+    'PROGRAM_NOT_SEEN',
+    `no hart runs ${elf.path} or has it in its address space: the first stands at ${hex(first?.other?.pc ?? (0n as Addr))}${mode}, in another program`,
+    { hint: 'look again, or stop it where the program runs; a build of another day is another program too' },
+  );
+}

@@ -1,0 +1,63 @@
+/*
+ * Any executor that boxes its tasks: a `Box<dyn Future>` is a word that is the address of a Future's vtable, behind a
+ * word that points to a possible place of such a Future.
+ *
+ * A box that was dropped looks the same while its memory is not used again. So a box on a heap counts only if something
+ * points to it or to what is right before it, as an executor's queue and a task's wakers do.
+ */
+
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import type { ElfFile } from '../../elf/index.js';
+import type { FutureType } from '../../futures/index.js';
+import { writableRegions } from '../regions.js';
+import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
+
+const WORD = 8n;
+/** A task that holds a box begins at most so far before it. */
+const REACH = 512n;
+
+/** Every boxed Future, each once, however many words point to it. */
+export const boxes: Runtime = {
+  name: 'search',
+  async roots(context) {
+    const found = new Map<string, { future: FutureType; address: Addr; references: Addr[] }>();
+    const vtables = new Map<bigint, FutureType>();
+    for (const future of context.futures.all) for (const vtable of future.vtables) vtables.set(vtable, future);
+    for (const [vtable, places] of context.memory.places(vtables.keys())) {
+      const future = vtables.get(vtable);
+      if (future === undefined) continue;
+      for (const place of places) {
+        const before = addr(place - WORD);
+        const bytes = isIn(context.dead, place) ? undefined : await context.memory.read(before, Number(WORD));
+        const pointer = bytes && new DataView(bytes.buffer, bytes.byteOffset, Number(WORD)).getBigUint64(0, true);
+        if (!pointer || pointer % BigInt(future.align ?? 1) !== 0n) continue;
+        const key = `${pointer}:${future.typeOffset}`;
+        const known = found.get(key);
+        if (known) known.references.push(before);
+        else found.set(key, { future, address: addr(pointer), references: [before] });
+      }
+    }
+    return referenced(context, [...found.values()]);
+  },
+};
+
+function referenced(context: TaskContext, candidates: readonly FoundRoot[]): FoundRoot[] {
+  const own = heldForSure(context.debug.elf);
+  const unsure = candidates.filter(({ references }) => !references.some(own));
+  const starts = context.memory.pointersInto(
+    unsure.flatMap(({ references }) => references.map((at) => ({ start: addr(at - REACH), end: addOffset(at, 1) }))),
+  );
+  const isHeld = (at: Addr): boolean =>
+    [...(starts.get(addr(at - REACH)) ?? [])].some((place) => place !== at && !isIn(context.dead, place));
+  return candidates.map((root) => {
+    const { references } = root;
+    const live = references.some(own) || references.some(isHeld);
+    return { ...root, fate: live ? 'live' : 'unreferenced' };
+  });
+}
+
+/** Statics are never freed. An arena in the statics is told from them by its symbol's size. */
+function heldForSure(elf: ElfFile): (at: Addr) => boolean {
+  const regions = writableRegions(elf);
+  return (at) => isIn(regions, at);
+}
