@@ -105,7 +105,8 @@ export async function dumpView({ elf }: Understood, image: MemoryImage, scan: re
   const constants: MemoryReader = {
     read: async (address, length) => (await image.read(address, length)) ?? elf.bytesAt(address, length),
   };
-  const memory = await takeSnapshot(image, [...writableRegions(elf), ...scan], constants);
+  const regions = [...writableRegions(elf), ...scan];
+  const memory = await takeSnapshot(image, regions, { beyond: constants, heaps: image.regions });
   return { memory, stacks: [], dead: [], polls: [] };
 }
 

@@ -7,9 +7,10 @@ import type { ElfFile } from '../elf/index.js';
 import { type HartStack, hartStack, isSeen } from '../engines/index.js';
 import { type Libraries, loadedLibraries, processMappings, processMemory } from '../facts/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { deadStack, type Region, type Snapshot, takeSnapshot, writableRegions } from '../tasks/index.js';
+import { deadStack, isIn, type Region, type Snapshot, takeSnapshot, writableRegions } from '../tasks/index.js';
 import { type Stack, Stacks } from '../unwind/index.js';
 import type { LookedAt, Understood } from './looks.js';
+import { machineRam } from './machine-ram.js';
 
 /** All that a look at tasks needs of a target, copied while it stood. */
 export interface TargetCopy {
@@ -31,6 +32,8 @@ export interface CopyOptions extends Pick<LookedAt, 'arch' | 'debugDirs'> {
 const RED_ZONE = 128;
 /** A mapping of more is no heap that could be copied: what a program has reserved for later. */
 const LARGEST = 2 ** 30;
+/** Of a stack outside of the program's own memory, from its pointer on. */
+const FIRST_OF_STACK = 1 << 14;
 
 /**
  * Copies a target's memory and registers. The program is the ELF as it is loaded.
@@ -69,9 +72,9 @@ export async function copyProcess(
     stacks.push({ start, length: Number(end - start) });
     dead.push({ start, length: Number(used - start) });
   }
-  await using reader = await processMemory(session, tops[0] ?? elf.entry);
+  using reader = await processMemory(session, tops[0] ?? elf.entry);
   logger.debug({ source: reader.source, regions: regions.length }, 'memory is copied');
-  const memory = await takeSnapshot(reader, clipped(regions, dead), constantsOf(elf));
+  const memory = await takeSnapshot(reader, clipped(regions, dead), { beyond: constantsOf(elf) });
   const libraries = await loadedLibraries(session, elf, { ...(debugDirs ? { debugDirs } : {}), logger });
   return { memory, stacks, dead, walk: (program) => walkAll(registers, memory, libraries, arch, program) };
 }
@@ -124,9 +127,13 @@ async function copyMachine(
     if (stackPointer !== undefined) dead.push(...deadStack(elf, addr(stackPointer)));
   }
   const reader = await memoryOf(elf, harts);
-  const regions = [...writableRegions(elf), ...scan];
-  logger.debug({ regions: regions.length }, 'memory is copied');
-  const memory = await takeSnapshot(reader, regions, constantsOf(elf));
+  const tops = harts.flatMap(({ registers }) => registers.register(arch.sp) ?? []);
+  // A stack may lie in memory that the kernel has allocated.
+  const used = tops.map((sp) => ({ start: addr(sp & -16n), length: FIRST_OF_STACK }));
+  const heaps = await machineRam(session, arch, harts);
+  logger.debug({ ram: heaps.length }, 'memory is copied');
+  const regions = [...writableRegions(elf), ...scan, ...used.filter(({ start }) => isIn(heaps, start))];
+  const memory = await takeSnapshot(reader, regions, { beyond: constantsOf(elf), heaps });
   const walked = harts.filter(({ other }) => !other).map(({ stack }) => stack);
   return { memory, stacks: [], dead, walk: async () => walked };
 }

@@ -1,6 +1,6 @@
 /*
- * A process's memory in large pieces: /proc/PID/mem, opened here if the process runs on this machine, else by the stub
- * (vFile). It is used only if it shows what the stub's own reads show.
+ * A process's memory in large pieces: /proc/PID/mem, if a gdbserver of this machine traces the process, and if it shows
+ * what the stub's own reads show. gdbserver itself cannot read that file at offsets beyond 2 GiB.
  */
 
 import { closeSync, openSync, readSync } from 'node:fs';
@@ -12,9 +12,9 @@ import { type Mapping, parseMaps } from './process-maps.js';
 /** Bytes that both ways of reading must agree about. */
 const COMPARED = 128;
 
-export interface ProcessMemory extends MemoryReader, AsyncDisposable {
+export interface ProcessMemory extends MemoryReader, Disposable {
   /** How it is read, for the log. */
-  readonly source: 'this machine' | "the stub's file" | 'packets';
+  readonly source: 'this machine' | 'packets';
 }
 
 /** The process at a stub, and what it has mapped; undefined if the stub does not tell. */
@@ -28,18 +28,14 @@ export async function processMappings(session: Session): Promise<readonly Mappin
 export async function processMemory(session: Session, known: Addr): Promise<ProcessMemory> {
   const packets = session.memory();
   const pid = await processId(session);
-  if (pid !== undefined) {
-    const path = `/proc/${pid}/mem`;
+  if (pid !== undefined && session.localProcess === pid) {
     const expected = await packets.read(known, COMPARED);
-    const openers = session.localProcess === pid ? [async () => openHere(path)] : [];
-    for (const open of [...openers, () => openThere(session, path)]) {
-      const memory = await open();
-      const got = await memory?.read(known, COMPARED);
-      if (memory && expected && got && Buffer.compare(expected, got) === 0) return memory;
-      await memory?.[Symbol.asyncDispose]();
-    }
+    const memory = openHere(`/proc/${pid}/mem`);
+    const got = await memory?.read(known, COMPARED);
+    if (memory && expected && got && Buffer.compare(expected, got) === 0) return memory;
+    memory?.[Symbol.dispose]();
   }
-  return { source: 'packets', read: (at, length) => packets.read(at, length), [Symbol.asyncDispose]: async () => {} };
+  return { source: 'packets', read: (at, length) => packets.read(at, length), [Symbol.dispose]: () => {} };
 }
 
 async function processId(session: Session): Promise<number | undefined> {
@@ -58,7 +54,8 @@ function openHere(path: string): ProcessMemory | undefined {
   return {
     source: 'this machine',
     async read(address, length) {
-      const bytes = new Uint8Array(length);
+      // Not cleared first: all of it is read.
+      const bytes = Buffer.allocUnsafeSlow(length);
       try {
         for (let done = 0; done < length; ) {
           const got = readSync(file, bytes, done, length - done, addOffset(address, done));
@@ -71,19 +68,6 @@ function openHere(path: string): ProcessMemory | undefined {
         return undefined;
       }
     },
-    [Symbol.asyncDispose]: async () => closeSync(file),
-  };
-}
-
-async function openThere(session: Session, path: string): Promise<ProcessMemory | undefined> {
-  const file = await session.openRemoteFile(path);
-  if (file === undefined) return undefined;
-  return {
-    source: "the stub's file",
-    // A file's offset is exact below 2^53, where Linux has all of a process.
-    read: async (address, length) => (address < 2n ** 52n ? file.read(Number(address), length) : undefined),
-    [Symbol.asyncDispose]: async () => {
-      if (session.state.kind === 'idle') await file.close();
-    },
+    [Symbol.dispose]: () => closeSync(file),
   };
 }

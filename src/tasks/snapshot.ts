@@ -1,5 +1,6 @@
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
+import { lastNotAbove } from '../elf/index.js';
 import type { Region } from './memory-image.js';
 
 /** Memory as it was at one moment: it can be searched, and read when the target runs again. */
@@ -22,13 +23,14 @@ export interface AddressRange {
   readonly end: Addr;
 }
 
-/** One read: large, so that few requests are on their way. */
-const CHUNK = 1 << 20;
-/** What is given up where a chunk cannot be read as a whole. */
-const SMALL = 1 << 14;
+/** What is read at once: large, so that few requests are on their way. The last is given up if it cannot be read. */
+const PIECES: readonly number[] = [1 << 26, 1 << 20, 1 << 14];
 /** A copy of more than this is not kept in memory. */
 const LARGEST = 2 ** 30;
 
+/** Heaps are copied in pieces of so many bytes, and what a word near an end points to may go on behind it. */
+const GRANULE = 1 << 16;
+const TAIL = 1 << 13;
 /** Bits of an address within its page. */
 const PAGE = 12n;
 
@@ -37,45 +39,93 @@ interface Piece {
   readonly bytes: Uint8Array;
 }
 
-/** Copies memory. What lies outside of it is read through `beyond` later on: a program's constants, from its file. */
+export interface SnapshotOptions {
+  /** Reads later on what was not copied: a program's constants, from its file. */
+  readonly beyond?: MemoryReader;
+  /** Memory that may hold heaps: of it is copied what the words in the regions point to, and those there in turn. */
+  readonly heaps?: readonly Region[];
+}
+
+/** Copies memory. */
 export async function takeSnapshot(
   memory: MemoryReader,
   regions: readonly Region[],
-  beyond: MemoryReader = { read: async () => undefined },
+  { beyond = { read: async () => undefined }, heaps = [] }: SnapshotOptions = {},
 ): Promise<Snapshot> {
-  const pieces: Piece[] = [];
-  let [searched, unread] = [0, 0];
-  for (const { start, length } of merged(regions)) {
-    if (searched + length > LARGEST) {
-      unread += length;
-      continue;
+  const copier = new Copier(memory);
+  const own = merged(regions);
+  for (const region of own) await copier.copy(region);
+  if (heaps.length > 0) await copier.follow(own, heaps);
+  return new CopiedMemory(copier, beyond);
+}
+
+class Copier {
+  readonly pieces: Piece[] = [];
+  searched = 0;
+  unread = 0;
+  readonly #memory: MemoryReader;
+
+  constructor(memory: MemoryReader) {
+    this.#memory = memory;
+  }
+
+  async copy({ start, length }: Region): Promise<void> {
+    if (this.searched + length > LARGEST) {
+      this.unread += length;
+      return;
     }
-    const bytes = new Uint8Array(length);
-    // Runs of what could be read.
-    let from = 0;
-    const keep = (to: number): void => {
-      if (to > from) pieces.push({ start: addOffset(start, from), bytes: bytes.subarray(from, to) });
-    };
     for (let at = 0; at < length; ) {
-      let size = Math.min(CHUNK, length - at);
-      let got = await memory.read(addOffset(start, at), size);
-      if (got === undefined && size > SMALL) {
-        size = SMALL;
-        got = await memory.read(addOffset(start, at), size);
-      }
-      if (got) {
-        bytes.set(got, at);
-        searched += size;
-      } else {
-        keep(at);
-        from = at + size;
-        unread += size;
-      }
+      const [size, bytes] = await largestPiece(this.#memory, addOffset(start, at), length - at);
+      if (bytes) this.pieces.push({ start: addOffset(start, at), bytes });
+      if (bytes) this.searched += size;
+      else this.unread += size;
       at += size;
     }
-    keep(length);
   }
-  return new CopiedMemory(pieces, beyond, searched, unread);
+
+  /** Copies of the heaps what words point to, beginning with those that were copied, until no word leads further. */
+  async follow(own: readonly Region[], heaps: readonly Region[]): Promise<void> {
+    const granules = new Set<number>();
+    const heapAt = indexOf(heaps);
+    const ownAt = indexOf(own);
+    for (let done = 0; done < this.pieces.length; ) {
+      const fresh: number[] = [];
+      const want = (address: number): void => {
+        const granule = Math.floor(address / GRANULE);
+        if (granules.has(granule) || !heapAt(address) || ownAt(address)) return;
+        granules.add(granule);
+        fresh.push(granule);
+      };
+      for (; done < this.pieces.length; done++) {
+        eachAddress(this.pieces[done] as Piece, (address) => {
+          want(address);
+          // What begins at a granule's end goes on in the next one.
+          if (address % GRANULE > GRANULE - TAIL) want(address + TAIL);
+        });
+      }
+      const found = fresh.map((granule) => ({ start: addr(BigInt(granule) * BigInt(GRANULE)), length: GRANULE }));
+      // A word may look like an address and be none: what cannot be read there is not missed.
+      const { unread } = this;
+      for (const region of without(within(merged(found), heaps), own)) await this.copy(region);
+      this.unread = unread;
+    }
+  }
+}
+
+/** As much as can be read at once; undefined bytes where the smallest piece cannot be read. */
+async function largestPiece(
+  memory: MemoryReader,
+  start: Addr,
+  most: number,
+): Promise<readonly [size: number, bytes: Uint8Array | undefined]> {
+  let size = 0;
+  for (const limit of PIECES) {
+    if (Math.min(limit, most) === size) continue;
+    size = Math.min(limit, most);
+    const bytes = await memory.read(start, size);
+    if (bytes) return [size, bytes];
+  }
+  return [size, undefined];
 }
 
 class CopiedMemory implements Snapshot {
@@ -84,8 +134,8 @@ class CopiedMemory implements Snapshot {
   readonly #pieces: readonly Piece[];
   readonly #beyond: MemoryReader;
 
-  constructor(pieces: readonly Piece[], beyond: MemoryReader, searched: number, unread: number) {
-    this.#pieces = pieces;
+  constructor({ pieces, searched, unread }: Pick<Copier, 'pieces' | 'searched' | 'unread'>, beyond: MemoryReader) {
+    this.#pieces = pieces.toSorted((a, b) => (a.start < b.start ? -1 : 1));
     this.#beyond = beyond;
     this.searched = searched;
     this.unread = unread;
@@ -202,4 +252,52 @@ export function merged(regions: readonly Region[]): Region[] {
     else found.push({ start: addr(start), length });
   }
   return found;
+}
+
+/** The parts of some regions that lie in others. */
+function within(regions: readonly Region[], others: readonly Region[]): Region[] {
+  return regions.flatMap(({ start, length }) =>
+    merged(others).flatMap((other) => {
+      const from = other.start > start ? other.start : start;
+      const [end, otherEnd] = [addOffset(start, length), addOffset(other.start, other.length)];
+      const to = otherEnd < end ? otherEnd : end;
+      return to > from ? [{ start: from, length: Number(to - from) }] : [];
+    }),
+  );
+}
+
+/** The parts of some regions that lie in none of the others. */
+function without(regions: readonly Region[], others: readonly Region[]): Region[] {
+  return others.reduce<readonly Region[]>(
+    (left, { start, length }) =>
+      left.flatMap((region) => {
+        const [end, otherEnd] = [addOffset(region.start, region.length), addOffset(start, length)];
+        if (otherEnd <= region.start || start >= end) return [region];
+        return [
+          ...(start > region.start ? [{ start: region.start, length: Number(start - region.start) }] : []),
+          ...(otherEnd < end ? [{ start: otherEnd, length: Number(end - otherEnd) }] : []),
+        ];
+      }),
+    regions,
+  ) as Region[];
+}
+
+/** Tells whether an address lies in one of the regions. As numbers: exact to 2 KiB in the upper half, which is enough. */
+function indexOf(regions: readonly Region[]): (address: number) => boolean {
+  const ordered = merged(regions);
+  const starts = Float64Array.from(ordered, ({ start }) => Number(start));
+  return (address) => {
+    const index = lastNotAbove(starts, starts.length, address);
+    return index >= 0 && address < (starts[index] as number) + (ordered[index] as Region).length;
+  };
+}
+
+/** Every 8-aligned word of a piece that is no small number, as a number. */
+function eachAddress({ start, bytes }: Piece, found: (address: number) => void): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (let offset = Number((8n - (start % 8n)) % 8n); offset + 8 <= bytes.length; offset += 8) {
+    const low = view.getUint32(offset, true);
+    const high = view.getUint32(offset + 4, true);
+    if (high !== 0 || low > 0xffff) found(high * 2 ** 32 + low);
+  }
 }

@@ -9,7 +9,17 @@
  */
 
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
-import { demangle, type Die, DieCursor, DW_AT, DW_TAG, layoutOf, nameOf, staticAddress, typeName } from '../../dwarf/index.js';
+import {
+  type Die,
+  DieCursor,
+  DW_AT,
+  DW_TAG,
+  demangle,
+  layoutOf,
+  nameOf,
+  staticAddress,
+  typeName,
+} from '../../dwarf/index.js';
 import { genericsOf, memberAt, numberAt, type Part, partCalled } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
 import { functionsOf } from './constants.js';
@@ -113,7 +123,7 @@ async function pooled(
   const found = new Map<Addr, StorageLayout>();
   for (const { at, size, name, future } of poolsOf(context)) {
     const inside = [...known].find(([each]) => each >= at && each < at + BigInt(size))?.[1];
-    const layout = inside ?? (future === undefined ? undefined : layouts.get(future));
+    const layout = inside ?? (future === undefined ? byTask(layouts, name) : layouts.get(future));
     if (layout === undefined) {
       context.note(`embassy: the type of the tasks in the pool ${name} is not in the debug info: they are not listed`);
       continue;
@@ -121,6 +131,13 @@ async function pooled(
     for (let offset = 0; offset + layout.size <= size; offset += layout.size) found.set(addOffset(at, offset), layout);
   }
   return found;
+}
+
+/** Optimised away, the function beside the pool tells nothing; the macro calls the function of `task` `__task_task`. */
+function byTask(layouts: ReadonlyMap<string, StorageLayout>, pool: string): StorageLayout | undefined {
+  const [task = '', ...modules] = pool.split('::').slice(0, -1).reverse();
+  const start = `${modules.reverse().join('::')}::__${task}_task::`;
+  return [...layouts].find(([future]) => future.startsWith(start))?.[1];
 }
 
 interface Pool {
@@ -147,7 +164,11 @@ function poolsOf({ debug }: TaskContext): Pool[] {
           around.length = cursor.depth;
           around[cursor.depth] = cursor.name ?? '';
         }
-        const scope = (): string => around.slice(0, cursor.depth).join('::');
+        const scope = (): string =>
+          around
+            .slice(0, cursor.depth)
+            .filter((name) => name)
+            .join('::');
         if (cursor.tag === DW_TAG.variable && cursor.has(DW_AT.location)) {
           const type = cursor.follow(DW_AT.type);
           if (type && POOL_TYPE.test(nameOf(type) ?? '')) pools.push({ scope: scope(), die: cursor.die(), type });

@@ -1,4 +1,4 @@
-// A kernel on the crate async-task: tasks on the heap, a queue of runnables. It counts its own polls and prints its list
+// A kernel on the crate async-task: tasks on a heap behind the ELF's own memory, a queue of runnables. It counts its own polls and prints its list
 // of live tasks.
 #![no_std]
 #![no_main]
@@ -17,7 +17,6 @@ pub mod arch;
 #[path = "../../kern/src/console.rs"]
 pub mod console;
 pub mod exec;
-#[path = "../../kern/src/heap.rs"]
 pub mod heap;
 #[path = "../../counted/stats.rs"]
 mod stats;
