@@ -1,5 +1,6 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
+import { runtimes, search } from '../tasks/index.js';
 import { commonOptions, last, optionalRemote } from './options.js';
 
 /** What `rsptrace tasks` takes. */
@@ -29,7 +30,7 @@ export function tasksOptions<T>(args: Argv<T>) {
       type: 'string',
       requiresArg: true,
       coerce: last<string>,
-      describe: 'Ask this runtime alone: tokio, async-task, embassy, search',
+      describe: `Ask this runtime alone: ${[...runtimes, search].map(({ name }) => name).join(', ')}`,
     })
     .option('locals', { type: 'boolean', default: false, describe: 'Show what each Future keeps in its state' })
     .check(({ remote, core, base }) => {

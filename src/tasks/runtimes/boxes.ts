@@ -56,8 +56,15 @@ function referenced(context: TaskContext, candidates: readonly FoundRoot[]): Fou
   });
 }
 
-/** Statics are never freed. An arena in the statics is told from them by its symbol's size. */
+/** A static of at least so many bytes is an arena that a heap lies in. */
+const ARENA = 1 << 16;
+
+/** Statics are never freed, unless they are a heap's arena. */
 function heldForSure(elf: ElfFile): (at: Addr) => boolean {
   const regions = writableRegions(elf);
-  return (at) => isIn(regions, at);
+  return (at) => {
+    if (!isIn(regions, at)) return false;
+    const symbol = elf.symbols.at(at);
+    return symbol !== undefined && symbol.size < ARENA;
+  };
 }
