@@ -15,6 +15,8 @@ import { machineRam } from './machine-ram.js';
 /** All that a look at tasks needs of a target, copied while it stood. */
 export interface TargetCopy {
   readonly memory: Snapshot;
+  /** Heaps of the C library's allocator. */
+  readonly heaps: readonly Region[];
   /** Memory with stacks, and the parts of it that are not in use. */
   readonly stacks: readonly Region[];
   readonly dead: readonly Region[];
@@ -32,6 +34,8 @@ export interface CopyOptions extends Pick<LookedAt, 'arch' | 'debugDirs'> {
 const RED_ZONE = 128;
 /** A mapping of more is no heap that could be copied: what a program has reserved for later. */
 const LARGEST = 2 ** 30;
+/** HEAP_MAX_SIZE of glibc, where words have 8 bytes. */
+const ARENA = 2n ** 26n;
 /** Of a stack outside of the program's own memory, from its pointer on. */
 const FIRST_OF_STACK = 1 << 14;
 
@@ -62,12 +66,14 @@ export async function copyProcess(
   const stacks: Region[] = [];
   const dead: Region[] = [];
   const regions: Region[] = [...writableRegions(elf), ...scan];
+  const heaps: Region[] = [];
   for (const { start, end, permissions, path } of mappings) {
     if (!permissions.startsWith('rw') || path.startsWith('/dev/')) continue;
     const top = tops.find((each) => each >= start && each < end);
     const used = top === undefined ? start : addr(top - BigInt(RED_ZONE) < start ? start : top - BigInt(RED_ZONE));
     if (Number(end - used) > LARGEST) logger.info({ start: hex(start) }, 'a mapping is too large to be searched');
     else regions.push({ start: used, length: Number(end - used) });
+    if (isAllocators(start, path)) heaps.push({ start, length: Number(end - start) });
     if (top === undefined) continue;
     stacks.push({ start, length: Number(end - start) });
     dead.push({ start, length: Number(used - start) });
@@ -76,7 +82,12 @@ export async function copyProcess(
   logger.debug({ source: reader.source, regions: regions.length }, 'memory is copied');
   const memory = await takeSnapshot(reader, clipped(regions, dead), { beyond: constantsOf(elf) });
   const libraries = await loadedLibraries(session, elf, { ...(debugDirs ? { debugDirs } : {}), logger });
-  return { memory, stacks, dead, walk: (program) => walkAll(registers, memory, libraries, arch, program) };
+  return { memory, heaps, stacks, dead, walk: (program) => walkAll(registers, memory, libraries, arch, program) };
+}
+
+/** glibc's heaps: behind the program, and for more threads at multiples of 64 MiB. Other allocators map elsewhere. */
+function isAllocators(start: Addr, path: string): boolean {
+  return path === '[heap]' || (path === '' && start % ARENA === 0n);
 }
 
 /** Without what is dead. */
@@ -135,7 +146,7 @@ async function copyMachine(
   const regions = [...writableRegions(elf), ...scan, ...used.filter(({ start }) => isIn(heaps, start))];
   const memory = await takeSnapshot(reader, regions, { beyond: constantsOf(elf), heaps });
   const walked = harts.filter(({ other }) => !other).map(({ stack }) => stack);
-  return { memory, stacks: [], dead, walk: async () => walked };
+  return { memory, heaps: [], stacks: [], dead, walk: async () => walked };
 }
 
 /**

@@ -37,6 +37,8 @@ export interface TaskContext {
   readonly memory: Snapshot;
   /** Memory with stacks: no executor keeps a task there. */
   readonly stacks: readonly Region[];
+  /** Heaps of the C library's allocator, whose marks tell freed memory. */
+  readonly heaps: readonly Region[];
   /** Unused parts of stacks: their content is stale. */
   readonly dead: readonly Region[];
   /** The outermost Future that each hart polls now: also a task, wherever it lies. */

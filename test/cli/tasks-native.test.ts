@@ -38,12 +38,8 @@ for (const mode of ['ct', 'mt', 'local']) {
     const report = JSON.parse(ran.stdout) as Report;
     t.strictSame(report.runtimes[0], 'tokio');
     t.strictSame(report.notes, []);
-    const found = new Map(
-      report.tasks.map(({ future, facts: { id } }) => [
-        id,
-        /::(\w+)(?:::\{async_block#0\})?$/.exec(future)?.[1] ?? future,
-      ]),
-    );
+    const nameOf = (future: string): string => future.replaceAll('::{async_block#0}', '').split('::').at(-1) ?? '';
+    const found = new Map(report.tasks.map(({ future, facts: { id } }) => [id, nameOf(future)]));
     for (const [id, name] of live) {
       const expected = name === 'block' ? 'work' : name === 'work' ? 'main' : name;
       t.equal(found.get(id), expected, `task ${id}`);
@@ -56,3 +52,22 @@ for (const mode of ['ct', 'mt', 'local']) {
     t.equal(program.process.exitCode, null, 'and it runs on');
   });
 }
+
+t.test('an executor of its own: those that live, and what was dropped apart', async (t) => {
+  const elf = pollsProgram(t, 'executor');
+  const program = start(elf, []);
+  t.teardown(() => void program.process.kill('SIGKILL'));
+  await program.shows('ready');
+  const server = await gdbserver(t, '--attach', String(program.process.pid));
+  const ran = await rsptrace('tasks', '--json', '-r', server.address, elf).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const { runtimes, tasks, others } = JSON.parse(ran.stdout) as Report;
+  t.strictSame(runtimes, ['search']);
+  // As the program prints: 17 and 4 live, 60 were dropped. The 120 that have ended are in no box any more.
+  t.equal(tasks.filter(({ future }) => future.endsWith('::long')).length, 17);
+  t.equal(tasks.filter(({ future }) => future.endsWith('::nested')).length, 4);
+  t.equal(tasks.length, 21);
+  const stale = others.filter(({ fate }) => fate === 'unreferenced');
+  t.equal(stale.length, others.length);
+  t.ok(stale.length > 0 && stale.length <= 60, `${stale.length} dropped boxes are still to be seen`);
+});

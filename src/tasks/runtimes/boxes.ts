@@ -2,13 +2,15 @@
  * Any executor that boxes its tasks: a `Box<dyn Future>` is a word that is the address of a Future's vtable, behind a
  * word that points to a possible place of such a Future.
  *
- * A box that was dropped looks the same while its memory is not used again. So a box on a heap counts only if something
- * points to it or to what is right before it, as an executor's queue and a task's wakers do.
+ * A box that was dropped looks the same while its memory is not used again. In a process the allocator's marks tell that.
+ * Besides, a box on a heap counts only if something points to it or to what is right before it, as an executor's queue and
+ * a task's wakers do.
  */
 
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { ElfFile } from '../../elf/index.js';
 import type { FutureType } from '../../futures/index.js';
+import { isFreed } from '../freed.js';
 import { writableRegions } from '../regions.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
 
@@ -37,21 +39,26 @@ export const boxes: Runtime = {
         else found.set(key, { future, address: addr(pointer), references: [before] });
       }
     }
-    return referenced(context, [...found.values()]);
+    const candidates: FoundRoot[] = [];
+    for (const root of found.values()) {
+      const isStale = await isFreed(context.memory, context.heaps, root.address);
+      candidates.push(isStale ? { ...root, fate: 'unreferenced' } : root);
+    }
+    return referenced(context, candidates);
   },
 };
 
 function referenced(context: TaskContext, candidates: readonly FoundRoot[]): FoundRoot[] {
   const own = heldForSure(context.debug.elf);
-  const unsure = candidates.filter(({ references }) => !references.some(own));
+  const unsure = candidates.filter(({ fate, references }) => fate === undefined && !references.some(own));
   const starts = context.memory.pointersInto(
     unsure.flatMap(({ references }) => references.map((at) => ({ start: addr(at - REACH), end: addOffset(at, 1) }))),
   );
   const isHeld = (at: Addr): boolean =>
     [...(starts.get(addr(at - REACH)) ?? [])].some((place) => place !== at && !isIn(context.dead, place));
   return candidates.map((root) => {
-    const { references } = root;
-    const live = references.some(own) || references.some(isHeld);
+    const { references, fate } = root;
+    const live = fate === undefined && (references.some(own) || references.some(isHeld));
     return { ...root, fate: live ? 'live' : 'unreferenced' };
   });
 }
