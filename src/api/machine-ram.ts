@@ -10,8 +10,8 @@ import { merged, type Region } from '../tasks/index.js';
 const LARGEST = 2n ** 40n;
 
 /**
- * Where a machine's RAM is, at the addresses that its kernel uses: all of it without paging, else what the page table
- * in force maps for the kernel to write. Empty if nobody tells where RAM is, because reading a device changes it.
+ * Where a machine's RAM is, at the addresses that its kernel uses. Without paging that is all of it, else what the page
+ * table in force maps for the kernel to write. Empty if nobody tells where RAM is, because reading a device changes it.
  */
 export async function machineRam(
   session: Session,

@@ -17,6 +17,8 @@ export interface TargetCopy {
   readonly memory: Snapshot;
   /** Heaps of the C library's allocator. */
   readonly heaps: readonly Region[];
+  /** Whether something told where heaps may lie; else only the program's own segments were copied. */
+  readonly knowsHeaps: boolean;
   /** Memory with stacks, and the parts of it that are not in use. */
   readonly stacks: readonly Region[];
   readonly dead: readonly Region[];
@@ -82,7 +84,14 @@ export async function copyProcess(
   logger.debug({ source: reader.source, regions: regions.length }, 'memory is copied');
   const memory = await takeSnapshot(reader, clipped(regions, dead), { beyond: constantsOf(elf) });
   const libraries = await loadedLibraries(session, elf, { ...(debugDirs ? { debugDirs } : {}), logger });
-  return { memory, heaps, stacks, dead, walk: (program) => walkAll(registers, memory, libraries, arch, program) };
+  return {
+    memory,
+    heaps,
+    knowsHeaps: mappings.length > 0,
+    stacks,
+    dead,
+    walk: (program) => walkAll(registers, memory, libraries, arch, program),
+  };
 }
 
 /** glibc's heaps: behind the program, and for more threads at multiples of 64 MiB. Other allocators map elsewhere. */
@@ -146,11 +155,12 @@ async function copyMachine(
   const regions = [...writableRegions(elf), ...scan, ...used.filter(({ start }) => isIn(heaps, start))];
   const memory = await takeSnapshot(reader, regions, { beyond: constantsOf(elf), heaps });
   const walked = harts.filter(({ other }) => !other).map(({ stack }) => stack);
-  return { memory, heaps: [], stacks: [], dead, walk: async () => walked };
+  return { memory, heaps: [], knowsHeaps: heaps.length > 0, stacks: [], dead, walk: async () => walked };
 }
 
 /**
- * The program's memory, as a hart sees it that runs the program, or another program in an address space that has this one too.
+ * The program's memory, as a hart sees it. The hart runs the program, or another one in an address space that has
+ * this one too.
  * @throws RsptraceError `PROGRAM_NOT_SEEN`
  */
 async function memoryOf(elf: ElfFile, harts: readonly HartStack[]): Promise<MemoryReader> {

@@ -12,7 +12,7 @@ export interface Shown {
   readonly fields: FutureFields | undefined;
   /** How long the target stood for the look; undefined for a dump. */
   readonly stoodMs: number | undefined;
-  /** There may be a heap that no map tells. */
+  /** Nothing told where heaps are, so that `--scan` may help. */
   readonly mayHaveHeap: boolean;
 }
 
@@ -75,7 +75,7 @@ function summary({ found, stoodMs, mayHaveHeap }: Shown): string {
   const names = runtimes.filter((name) => name !== 'search');
   if (tasks.length > 0)
     return `${plural(tasks.length, 'task')}${names.length > 0 ? ` (${names.join(', ')})` : ''}${stood}`;
-  const hint = mayHaveHeap ? "; a heap outside of the ELF's own memory is searched with --scan START,SIZE" : '';
+  const hint = mayHaveHeap ? '; the stub does not tell where heaps are: give yours with --scan START,SIZE' : '';
   return `no task was found (${mebibytes(searched)} searched)${hint}${stood}`;
 }
 

@@ -49,12 +49,12 @@ export async function showTasks(args: TasksArguments): Promise<number> {
   if (args.core !== undefined) {
     const program = understandFutures(linked, logger);
     using image = await openMemoryImage(args.core, base);
-    return show(args, { program, view: await dumpView(program, image, scan), stoodMs: undefined, isProcess: false });
+    return show(args, { program, view: await dumpView(program, image, scan), stoodMs: undefined, knowsHeaps: true });
   }
   const before = await prepare(linked, logger);
-  const { copy, elf, stoodMs, isProcess } = await copied(args, before, scan, logger);
+  const { copy, elf, stoodMs } = await copied(args, before, scan, logger);
   const program = elf === linked && before.program ? before.program : understandFutures(elf, logger);
-  return show(args, { program, view: await taskView(program, copy), stoodMs, isProcess });
+  return show(args, { program, view: await taskView(program, copy), stoodMs, knowsHeaps: copy.knowsHeaps });
 }
 
 /** What is known before the target is touched. */
@@ -78,7 +78,6 @@ interface Copied {
   /** As it is loaded. */
   readonly elf: ElfFile;
   readonly stoodMs: number;
-  readonly isProcess: boolean;
 }
 
 /** Copies what the look needs, and lets the target go on. */
@@ -102,10 +101,9 @@ async function copied(
   const taken = await atTarget(open, async ({ session }) => {
     verifyArchitecture(session, arch);
     const elf = await loadedElf(session, linked);
-    const process = isProcess(session.features);
-    if (process) return { copy: await copyProcess(session, elf, options), elf, isProcess: true };
+    if (isProcess(session.features)) return { copy: await copyProcess(session, elf, options), elf };
     const known = elf === linked && program ? program : understandFutures(elf, logger);
-    return { copy: await copyTarget(session, known, options), elf, isProcess: false };
+    return { copy: await copyTarget(session, known, options), elf };
   });
   return { ...taken, stoodMs: performance.now() - start };
 }
@@ -114,10 +112,10 @@ interface Look {
   readonly program: Understood;
   readonly view: TaskView;
   readonly stoodMs: number | undefined;
-  readonly isProcess: boolean;
+  readonly knowsHeaps: boolean;
 }
 
-async function show(args: TasksArguments, { program, view, stoodMs, isProcess }: Look): Promise<number> {
+async function show(args: TasksArguments, { program, view, stoodMs, knowsHeaps }: Look): Promise<number> {
   const found: FoundTasks = await tasksIn(program, view, args.runtime === undefined ? {} : { runtime: args.runtime });
   if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
   if (found.unread > 0) {
@@ -128,7 +126,7 @@ async function show(args: TasksArguments, { program, view, stoodMs, isProcess }:
   }
   for (const note of found.notes) process.stderr.write(`rsptrace: ${note}\n`);
   const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;
-  const shown: Shown = { elf: args.elf, found, fields, stoodMs, mayHaveHeap: !isProcess && args.scan.length === 0 };
+  const shown: Shown = { elf: args.elf, found, fields, stoodMs, mayHaveHeap: !knowsHeaps && args.scan.length === 0 };
   process.stdout.write(args.json ? await tasksJson(shown) : await tasksText(shown));
   return ExitCode.recorded;
 }

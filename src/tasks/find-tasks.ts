@@ -71,8 +71,8 @@ class Finder {
   }
 
   /**
-   * What the search found. If a runtime has listed the tasks, a box that no tree reaches belongs to none of them: then
-   * it is a task only if a hart polls it.
+   * What the search found. If a runtime has listed the tasks, a box that no tree reaches belongs to none of them. Then it
+   * is a task only if a hart polls it.
    */
   async addSearched(roots: readonly FoundRoot[], isBesides: boolean): Promise<void> {
     const { running } = this.#context;

@@ -1,6 +1,6 @@
 /*
- * The marks of the C library's allocator (glibc, malloc/malloc.c). A block that it has given begins behind the word with
- * its chunk's size; the chunk behind it says whether this one is in use:
+ * The marks of the C library's allocator (glibc, malloc/malloc.c). A block that it has given begins behind the word
+ * with its chunk's size. The chunk behind it says whether this one is in use:
  *
  *   chunk | prev_size | size + flags | what the program has ...          flags: 1 the chunk before is in use, 2 mmapped
  *

@@ -1,10 +1,11 @@
 /*
- * Any executor that boxes its tasks: a `Box<dyn Future>` is a word that is the address of a Future's vtable, behind a
- * word that points to a possible place of such a Future.
+ * Any executor that boxes its tasks. A `Box<dyn Future>` is two words: a pointer to a possible place of a Future, and
+ * the address of that Future's vtable.
  *
- * A box that was dropped looks the same while its memory is not used again. In a process the allocator's marks tell that.
- * Besides, a box on a heap counts only if something points to it or to what is right before it, as an executor's queue and
- * a task's wakers do.
+ * A box that was dropped looks the same while its memory is not used again. In a process the allocator's marks tell
+ * that.
+ * Besides, a box on a heap counts only if something points to it or to what is right before it. An executor's queue
+ * does, and so do a task's wakers.
  */
 
 import { type Addr, addOffset, addr } from '../../base/addr.js';

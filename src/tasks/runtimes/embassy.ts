@@ -1,6 +1,6 @@
 /*
- * embassy-executor: a task is a `TaskStorage<F>`, a header and room for the Future, in a static. On stable compilers the
- * static is untyped, with room for a pool; a function beside it has the type:
+ * embassy-executor: a task is a `TaskStorage<F>`, a header and room for the Future, in a static. On stable compilers
+ * the static is untyped, with room for a pool. A function beside it has the type:
  *
  *   static POOL: TaskPoolHolder<SIZE, ALIGN>      fn __task_pool_get::<_, _, Fut> -> &TaskPool<Fut, N>
  *   TaskStorage<F> { raw: TaskHeader { state, executor, poll_fn, timer_queue_item, metadata, .. }, future }
