@@ -23,8 +23,11 @@ export interface TargetCopy {
   readonly stacks: readonly Region[];
   readonly dead: readonly Region[];
   /** Each hart's frames, the innermost first. */
-  readonly walk: (program: Understood) => Promise<readonly Pick<Stack, 'frames'>[]>;
+  readonly walk: (program: Described) => Promise<readonly Pick<Stack, 'frames'>[]>;
 }
+
+/** A program as it is loaded; what Futures it has may be found out later. */
+export type Described = Pick<Understood, 'elf' | 'debug'>;
 
 export interface CopyOptions extends Pick<LookedAt, 'arch' | 'debugDirs'> {
   /** More memory that may hold tasks. */
@@ -45,7 +48,7 @@ const FIRST_OF_STACK = 1 << 14;
  * Copies a target's memory and registers. The program is the ELF as it is loaded.
  * @throws RsptraceError `PROGRAM_NOT_SEEN`
  */
-export async function copyTarget(session: Session, program: Understood, options: CopyOptions): Promise<TargetCopy> {
+export async function copyTarget(session: Session, program: Described, options: CopyOptions): Promise<TargetCopy> {
   return isProcess(session.features)
     ? copyProcess(session, program.elf, options)
     : copyMachine(session, program, options);
@@ -123,7 +126,7 @@ async function walkAll(
   memory: MemoryReader,
   libraries: Libraries,
   arch: Architecture,
-  { elf, debug }: Understood,
+  { elf, debug }: Described,
 ): Promise<Stack[]> {
   const stacks = new Stacks(elf, arch, debug, libraries.loaded);
   const found: Stack[] = [];
@@ -134,7 +137,7 @@ async function walkAll(
 /** A kernel: its harts may stand in other programs, from which its memory is reached through its page tables. */
 async function copyMachine(
   session: Session,
-  { elf, debug }: Understood,
+  { elf, debug }: Described,
   { arch, scan = [], logger = silent }: CopyOptions,
 ): Promise<TargetCopy> {
   const stacks = new Stacks(elf, arch, debug, []);

@@ -16,6 +16,7 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
+import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { ET } from '../elf/index.js';
 import { architectureFor, connect, loadedElf, verifyArchitecture } from '../facts/index.js';
@@ -68,9 +69,10 @@ interface Prepared {
 async function prepare(linked: ElfFile, logger: Logger): Promise<Prepared> {
   const arch = architectureFor(linked);
   await arch.prepare();
+  // Loaded at addresses of its own, it is read again; without debug info it is refused now.
   const isMovable = linked.type === ET.DYN;
-  const program = understandFutures(linked, logger);
-  return { linked, arch, program: isMovable ? undefined : program };
+  if (isMovable) DebugInfo.load(linked, { logger });
+  return { linked, arch, program: isMovable ? undefined : understandFutures(linked, logger) };
 }
 
 interface Copied {
@@ -102,8 +104,8 @@ async function copied(
     verifyArchitecture(session, arch);
     const elf = await loadedElf(session, linked);
     if (isProcess(session.features)) return { copy: await copyProcess(session, elf, options), elf };
-    const known = elf === linked && program ? program : understandFutures(elf, logger);
-    return { copy: await copyTarget(session, known, options), elf };
+    const { debug } = program ?? { debug: DebugInfo.load(elf, { logger }) };
+    return { copy: await copyTarget(session, { elf, debug }, options), elf };
   });
   return { ...taken, stoodMs: performance.now() - start };
 }
