@@ -33,7 +33,7 @@ const executor: Runtime = {
 const own = { runtimes: [executor], onConsole: (text: Uint8Array) => process.stderr.write(text) };
 await using target = await launch({ elf, command, ...own });
 await target.run({ until, duration: '20s' });
-const { runtime, tasks } = await target.tasks();
-console.log(`${runtime}: ${tasks.length} tasks`);
+const { runtimes, tasks } = await target.tasks({ runtime: executor.name });
+console.log(`${runtimes}: ${tasks.length} tasks`);
 for (const { future, state } of tasks) console.log(`${future?.future} ${state?.name}`);
 await target.run({ duration: '60s' });

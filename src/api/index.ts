@@ -3,8 +3,10 @@ export type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from
 export { type LaunchOptions, launch } from './launch.js';
 export {
   type BacktraceOptions,
+  dumpView,
   type FoundTasks,
   type HartBacktrace,
+  runtimesCalled,
   stacksAt,
   type TaskOptions,
   type TaskView,
@@ -17,3 +19,4 @@ export { type Machine, type MachineOptions, startMachine } from './machine.js';
 export type { Probe } from './probe.js';
 export type { Qemu } from './qemu.js';
 export { type AttachOptions, attach, type Plugins, type RunOptions, Target } from './target.js';
+export { type CopyOptions, copyProcess, copyTarget, type TargetCopy } from './task-copy.js';

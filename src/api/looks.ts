@@ -1,21 +1,24 @@
 import type { Architecture } from '../arch/index.js';
-import { type Addr, addr, hex } from '../base/addr.js';
+import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { type HartStack, hartStack, isSeen } from '../engines/index.js';
+import { type HartStack, hartStack } from '../engines/index.js';
 import { type Libraries, loadedLibraries } from '../facts/index.js';
 import { type FutureSet, findFutures } from '../futures/index.js';
 import type { Hart, Session } from '../rsp/index.js';
 import {
   type AwaitNode,
-  deadStack,
   findTasks,
+  type MemoryImage,
   type Region,
   type Runtime,
+  runtimes,
+  search,
   type Tasks,
+  takeSnapshot,
   writableRegions,
 } from '../tasks/index.js';
 import {
@@ -27,6 +30,7 @@ import {
   type StackOptions,
   Stacks,
 } from '../unwind/index.js';
+import type { TargetCopy } from './task-copy.js';
 
 /** A program as it is loaded, for a look at a target that stands. */
 export interface LookedAt {
@@ -81,61 +85,38 @@ export function understandFutures(elf: ElfFile, logger: Logger): Understood {
   return { elf, debug, futures: findFutures(debug) };
 }
 
-/** What tells the tasks of a target that stands. */
-export interface TaskView {
-  readonly memory: MemoryReader;
-  /** Parts of stacks that are not in use. */
-  readonly dead: readonly Region[];
+/** What tells a target's tasks, as it stood. */
+export interface TaskView extends Pick<TargetCopy, 'memory' | 'heaps' | 'stacks' | 'dead'> {
   /** Each hart's open polls, the innermost first. */
   readonly polls: readonly (readonly RunningPoll[])[];
 }
 
-/**
- * Looks at every hart.
- * @throws RsptraceError `PROGRAM_NOT_SEEN`
- */
-export async function taskView(
-  session: Session,
-  { elf, debug, futures }: Understood,
-  { arch, debugDirs, logger }: Pick<LookedAt, 'arch' | 'debugDirs' | 'logger'>,
-): Promise<TaskView> {
-  const libraries = await loadedLibraries(session, elf, librariesOf(debugDirs, logger));
-  const stacks = new Stacks(elf, arch, debug, libraries.loaded);
-  const dead: Region[] = [];
+/** Looks at what was copied; the target may run meanwhile. */
+export async function taskView(program: Understood, copy: TargetCopy): Promise<TaskView> {
+  const { memory, heaps, stacks, dead } = copy;
   const polls: RunningPoll[][] = [];
-  const harts: HartStack[] = [];
-  for (const { id } of await session.harts()) {
-    const hart = await hartStack(session, id, arch, stacks);
-    harts.push(hart);
-    if (hart.other) continue;
-    const { stack, registers, memory } = hart;
-    const stackPointer = registers.register(arch.sp);
-    if (stackPointer !== undefined) dead.push(...deadStack(elf, addr(stackPointer)));
-    polls.push(await runningPolls(stack.frames, debug, futures, memory));
-  }
-  return { memory: await memoryOf(elf, harts), dead, polls };
+  for (const { frames } of await copy.walk(program))
+    polls.push(await runningPolls(frames, program.debug, program.futures, memory));
+  return { memory, heaps, stacks, dead, polls };
 }
 
-/**
- * The program's memory, as a hart sees it that runs the program, or another program in an address space that has this one too.
- * @throws RsptraceError `PROGRAM_NOT_SEEN`
- */
-async function memoryOf(elf: ElfFile, harts: readonly HartStack[]): Promise<MemoryReader> {
-  for (const { memory, other } of harts) if (!other || (await isSeen(elf, memory))) return memory;
-  const [first] = harts;
-  const mode = first?.other?.privilege === undefined ? '' : ` in ${first.other.privilege} mode`;
-  throw new RsptraceError(
-    'PROGRAM_NOT_SEEN',
-    `no hart runs ${elf.path} or has it in its address space: the first stands at ${hex(first?.other?.pc ?? 0n)}${mode}, in another program`,
-    { hint: 'look again, or stop it where the program runs; a build of another day is another program too' },
-  );
+/** The same of a dump: which harts polled what, it does not tell. */
+export async function dumpView({ elf }: Understood, image: MemoryImage, scan: readonly Region[]): Promise<TaskView> {
+  const constants: MemoryReader = {
+    read: async (address, length) => (await image.read(address, length)) ?? elf.bytesAt(address, length),
+  };
+  const regions = [...writableRegions(elf), ...scan];
+  const memory = await takeSnapshot(image, regions, { beyond: constants, heaps: image.regions });
+  return { memory, heaps: [], stacks: [], dead: [], polls: [] };
 }
 
 export interface TaskOptions {
-  /** Memory that may hold tasks besides the program's own. */
+  /** Memory that may hold tasks besides what is found. */
   readonly scan?: readonly Region[];
-  /** Asked for the tasks before memory is searched for them. */
+  /** Runtimes of one's own, asked before those that are known. */
   readonly runtimes?: readonly Runtime[];
+  /** Asks this one alone. */
+  readonly runtime?: string;
 }
 
 export interface FoundTasks extends Tasks {
@@ -143,17 +124,33 @@ export interface FoundTasks extends Tasks {
   isRunning(node: AwaitNode): boolean;
 }
 
-/** The tasks in some memory. */
+/**
+ * The tasks in some memory.
+ * @throws RsptraceError `RUNTIME_UNKNOWN`
+ */
 export async function tasksIn(
-  { elf, debug, futures }: Understood,
-  { memory, dead, polls }: TaskView,
-  { scan = [], runtimes = [] }: TaskOptions = {},
+  { debug, futures }: Understood,
+  { memory, heaps, stacks, dead, polls }: TaskView,
+  { runtimes: own = [], runtime }: TaskOptions = {},
 ): Promise<FoundTasks> {
-  const regions = [...writableRegions(elf), ...scan];
   const running = polls.flatMap((stack) => stack.slice(-1));
-  const found = await findTasks({ debug, futures, memory, regions, dead, running }, runtimes);
+  const asked = runtimesCalled(runtime, [...own, ...runtimes, search]);
+  const found = await findTasks({ debug, futures, memory, heaps, stacks, dead, running }, asked);
   const now = new Set(polls.flat().map(({ future, address }) => key(address, future.instance)));
   return { ...found, isRunning: ({ address, typeName }) => now.has(key(address, typeName)) };
+}
+
+/**
+ * Those of a name; all without one.
+ * @throws RsptraceError `RUNTIME_UNKNOWN`
+ */
+export function runtimesCalled(name: string | undefined, known: readonly Runtime[]): readonly Runtime[] {
+  if (name === undefined) return known;
+  const found = known.filter((each) => each.name === name);
+  if (found.length > 0) return found;
+  throw new RsptraceError('RUNTIME_UNKNOWN', `no runtime is called '${name}'`, {
+    hint: `there are ${known.map((each) => each.name).join(', ')}`,
+  });
 }
 
 function key(address: Addr, instance: string): string {

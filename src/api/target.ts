@@ -25,6 +25,7 @@ import {
   understandFutures,
 } from './looks.js';
 import { type Asked, askedProbe, type Probe } from './probe.js';
+import { copyTarget } from './task-copy.js';
 import { Teller } from './teller.js';
 
 /** What of one's own a target knows besides what there is. */
@@ -187,8 +188,10 @@ export class Target implements AsyncDisposable {
     if (this.#isRunning) throw busy();
     const { logger = silent, runtimes = [] } = this.#options;
     const program = understandFutures(await loadedElf(this.session, this.elf), logger);
-    const view = await taskView(this.session, program, { arch: this.arch, logger });
-    return tasksIn(program, view, { ...options, runtimes: [...(options.runtimes ?? []), ...runtimes] });
+    const { scan = [] } = options;
+    const copy = await copyTarget(this.session, program, { arch: this.arch, scan, logger });
+    const all = { ...options, runtimes: [...(options.runtimes ?? []), ...runtimes] };
+    return tasksIn(program, await taskView(program, copy), all);
   }
 
   /** Every hart's stack, the target standing. */

@@ -346,6 +346,10 @@ export const errorCodes = {
     means: 'The stub refused to write a register, so the program may have gone wrong.',
     remedy: 'Start the target again, and leave the function out of `--probe`.',
   },
+  RUNTIME_UNKNOWN: {
+    means: 'No runtime has the name that `--runtime` gives.',
+    remedy: 'Give one of the names in the message, or leave `--runtime` out: all are asked.',
+  },
   RUN_EXITED: {
     means: 'The program to run ended before the guest was started.',
     remedy: 'See its last lines in the error.',

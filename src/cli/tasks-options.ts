@@ -1,5 +1,6 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
+import { runtimes, search } from '../tasks/index.js';
 import { commonOptions, last, optionalRemote, pluginOption } from './options.js';
 
 /** What `rsptrace tasks` takes. */
@@ -23,7 +24,13 @@ export function tasksOptions<T>(args: Argv<T>) {
       array: true,
       nargs: 1,
       default: [] as string[],
-      describe: 'Also search START,SIZE: a heap outside of the ELF; repeatable',
+      describe: 'Also search START,SIZE: a heap that is not found; repeatable',
+    })
+    .option('runtime', {
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: `Ask this runtime alone: ${[...runtimes, search].map(({ name }) => name).join(', ')}`,
     })
     .option('locals', { type: 'boolean', default: false, describe: 'Show what each Future keeps in its state' })
     .check(({ remote, core, base }) => {

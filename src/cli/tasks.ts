@@ -1,15 +1,27 @@
-import { type FoundTasks, type TaskView, tasksIn, taskView, type Understood, understandFutures } from '../api/index.js';
+import { performance } from 'node:perf_hooks';
+import {
+  copyProcess,
+  copyTarget,
+  dumpView,
+  type FoundTasks,
+  runtimesCalled,
+  type TargetCopy,
+  type TaskView,
+  tasksIn,
+  taskView,
+  type Understood,
+  understandFutures,
+} from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
-import { type Addr, addr, hex } from '../base/addr.js';
+import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { plural } from '../base/plural.js';
-import { jsonLine, textLines } from '../base/visible.js';
+import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
+import { ET } from '../elf/index.js';
 import { architectureFor, connect, loadedElf, verifyArchitecture } from '../facts/index.js';
-import type { Session } from '../rsp/index.js';
-import { type AwaitNode, FutureFields, type FutureLocal, openMemoryImage, type Region } from '../tasks/index.js';
-import { formatValue, valueJson } from '../values/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
+import { FutureFields, openMemoryImage, type Region, type Runtime, runtimes, search } from '../tasks/index.js';
 import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
 import { ExitCode } from './failure.js';
@@ -17,6 +29,7 @@ import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
 import { loadPlugins } from './plugins.js';
+import { mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
 
 export interface TasksArguments extends CommonArguments {
   readonly elf: string;
@@ -24,6 +37,7 @@ export interface TasksArguments extends CommonArguments {
   readonly core: string | undefined;
   readonly base: string | undefined;
   readonly scan: readonly string[];
+  readonly runtime: string | undefined;
   readonly locals: boolean;
   readonly plugin: readonly string[];
 }
@@ -33,27 +47,52 @@ export async function showTasks(args: TasksArguments): Promise<number> {
   const logger = createLogger(args.log);
   const scan = args.scan.map(parseRegion);
   const base = args.base === undefined ? undefined : parseAddress(args.base, '--base');
+  const { runtimes: own } = await loadPlugins(args.plugin);
+  runtimesCalled(args.runtime, [...own, ...runtimes, search]);
   const linked = await openElf(args, logger);
-  const known = understandFutures(linked, logger);
-  const { runtimes } = await loadPlugins(args.plugin);
-  const look: Look = async (program, view) => {
-    const found = await tasksIn(program, view, { scan, runtimes });
-    if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
-    const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;
-    if (found.unread > 0) {
-      const all = mebibytes(found.searched + found.unread);
-      process.stderr.write(
-        `rsptrace: ${mebibytes(found.unread)} of ${all} could not be read: tasks that lie there are missing\n`,
-      );
-    }
-    process.stdout.write(args.json ? await asJson(args, found, fields) : await asText(found, fields));
-  };
   if (args.core !== undefined) {
+    const program = understandFutures(linked, logger);
     using image = await openMemoryImage(args.core, base);
-    await look(known, { memory: image, dead: [], polls: [] });
-    return ExitCode.recorded;
+    const view = await dumpView(program, image, scan);
+    return show(args, { program, view, own, stoodMs: undefined, knowsHeaps: true });
   }
+  const before = await prepare(linked, logger);
+  const { copy, elf, stoodMs } = await copied(args, before, scan, logger);
+  const program = elf === linked && before.program ? before.program : understandFutures(elf, logger);
+  return show(args, { program, view: await taskView(program, copy), own, stoodMs, knowsHeaps: copy.knowsHeaps });
+}
+
+/** What is known before the target is touched. */
+interface Prepared {
+  readonly linked: ElfFile;
+  readonly arch: Architecture;
+  /** Undefined if the program's addresses are not known before it is seen where it was loaded. */
+  readonly program: Understood | undefined;
+}
+
+async function prepare(linked: ElfFile, logger: Logger): Promise<Prepared> {
   const arch = architectureFor(linked);
+  await arch.prepare();
+  // Loaded at addresses of its own, it is read again; without debug info it is refused now.
+  const isMovable = linked.type === ET.DYN;
+  if (isMovable) DebugInfo.load(linked, { logger });
+  return { linked, arch, program: isMovable ? undefined : understandFutures(linked, logger) };
+}
+
+interface Copied {
+  readonly copy: TargetCopy;
+  /** As it is loaded. */
+  readonly elf: ElfFile;
+  readonly stoodMs: number;
+}
+
+/** Copies what the look needs, and lets the target go on. */
+async function copied(
+  args: TasksArguments,
+  { linked, arch, program }: Prepared,
+  scan: readonly Region[],
+  logger: Logger,
+): Promise<Copied> {
   using wire = wireRecorder(args, logger);
   const open = (): Promise<Session> =>
     connect(args.remote as string, {
@@ -63,30 +102,41 @@ export async function showTasks(args: TasksArguments): Promise<number> {
       onConsole: showConsole,
       recordWire: wire,
     });
-  return await atTarget(open, ({ session }) => lookAtTarget(session, args, { linked, arch, known, look, logger }));
+  const options = { arch, scan, logger, ...debugFilesOf(args) };
+  const start = performance.now();
+  const taken = await atTarget(open, async ({ session }) => {
+    verifyArchitecture(session, arch);
+    const elf = await loadedElf(session, linked);
+    if (isProcess(session.features)) return { copy: await copyProcess(session, elf, options), elf };
+    const { debug } = program ?? { debug: DebugInfo.load(elf, { logger }) };
+    return { copy: await copyTarget(session, { elf, debug }, options), elf };
+  });
+  return { ...taken, stoodMs: performance.now() - start };
 }
 
-interface Linked {
-  readonly linked: ElfFile;
-  readonly arch: Architecture;
-  readonly known: Understood;
-  readonly look: Look;
-  readonly logger: Logger;
+interface Look {
+  readonly program: Understood;
+  readonly view: TaskView;
+  /** Runtimes of plug-ins. */
+  readonly own: readonly Runtime[];
+  readonly stoodMs: number | undefined;
+  readonly knowsHeaps: boolean;
 }
 
-/** Prints the tasks that a view shows. */
-type Look = (program: Understood, view: TaskView) => Promise<void>;
-
-async function lookAtTarget(
-  session: Session,
-  args: TasksArguments,
-  { linked, arch, known, look, logger }: Linked,
-): Promise<number> {
-  verifyArchitecture(session, arch);
-  const loaded = await loadedElf(session, linked);
-  const program = loaded === linked ? known : understandFutures(loaded, logger);
-  await arch.prepare();
-  await look(program, await taskView(session, program, { arch, logger, ...debugFilesOf(args) }));
+async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHeaps }: Look): Promise<number> {
+  const { runtime } = args;
+  const found: FoundTasks = await tasksIn(program, view, { runtimes: own, ...(runtime === undefined ? {} : { runtime }) });
+  if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
+  if (found.unread > 0) {
+    const all = mebibytes(found.searched + found.unread);
+    process.stderr.write(
+      `rsptrace: ${mebibytes(found.unread)} of ${all} could not be read: tasks that lie there are missing\n`,
+    );
+  }
+  for (const note of found.notes) process.stderr.write(`rsptrace: ${note}\n`);
+  const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;
+  const shown: Shown = { elf: args.elf, found, fields, stoodMs, mayHaveHeap: !knowsHeaps && args.scan.length === 0 };
+  process.stdout.write(args.json ? await tasksJson(shown) : await tasksText(shown));
   return ExitCode.recorded;
 }
 
@@ -97,67 +147,6 @@ function nothingRead({ core, elf }: TasksArguments): RsptraceError {
     hint:
       core === undefined ? 'is it the ELF that runs there?' : 'is it a dump of this program, with the right --base?',
   });
-}
-
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
-}
-
-async function asJson(args: TasksArguments, found: FoundTasks, fields: FutureFields | undefined): Promise<string> {
-  const node = async (each: AwaitNode): Promise<object> => {
-    const locals = await fields?.of(each);
-    return {
-      future: each.future?.future ?? each.typeName,
-      instance: each.typeName,
-      kind: each.future?.kind ?? null,
-      address: hex(each.address),
-      path: each.path,
-      state: each.state?.name ?? null,
-      file: each.state?.file ?? each.future?.file ?? null,
-      line: each.state?.line ?? each.future?.line ?? null,
-      ...(found.isRunning(each) ? { running: true } : {}),
-      ...(each.maybe ? { maybe: true } : {}),
-      ...(each.cut ? { cut: each.cut } : {}),
-      ...(locals ? { locals: locals.map(({ name, value }) => ({ name, value: valueJson(value) })) } : {}),
-      awaits: await Promise.all(each.awaits.map(node)),
-    };
-  };
-  const tasks = await Promise.all(found.tasks.map(node));
-  const { runtime, searched, unread } = found;
-  return jsonLine({ version: 1, program: args.elf, runtime, searched, unread, tasks });
-}
-
-async function asText(found: FoundTasks, fields: FutureFields | undefined): Promise<string> {
-  if (found.tasks.length === 0) {
-    const searched = `${mebibytes(found.searched)} searched`;
-    return `no task was found (${searched}); a heap outside of the ELF's own memory is searched with --scan START,SIZE\n`;
-  }
-  const lines: string[] = [];
-  const show = async (node: AwaitNode, lead: string, inner: string): Promise<void> => {
-    lines.push(`${lead}${nodeText(node)}${found.isRunning(node) ? '  (being polled)' : ''}`);
-    const locals = (await fields?.of(node)) ?? [];
-    const below = node.awaits.length > 0 ? '│ ' : '  ';
-    for (const local of locals) lines.push(`${inner}${below}  ${localText(local)}`);
-    for (const [i, child] of node.awaits.entries()) {
-      const isLast = i === node.awaits.length - 1;
-      await show(child, `${inner}${isLast ? '└─ ' : '├─ '}`, `${inner}${isLast ? '   ' : '│  '}`);
-    }
-  };
-  for (const task of found.tasks) await show(task, '', '');
-  return textLines([...lines, plural(found.tasks.length, 'task')]);
-}
-
-/** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */
-function nodeText({ future, typeName, state, address, path, maybe, cut }: AwaitNode): string {
-  const branch = path === '' || path === '__awaitee' ? '' : `${path}: `;
-  const place = state?.file === undefined ? '' : ` at ${state.file}:${state.line ?? '?'}`;
-  const at = state === undefined ? '' : `  ${state.name}${place}`;
-  const notes = `${maybe ? '  (may have been moved)' : ''}${cut === undefined ? '' : `  (${cut})`}`;
-  return `${branch}${future?.future ?? typeName}${at}  @${hex(address)}${notes}`;
-}
-
-function localText({ name, value }: FutureLocal): string {
-  return `${name} = ${formatValue(value)}`;
 }
 
 function parseRegion(text: string): Region {

@@ -1,5 +1,10 @@
 export { type AwaitNode, AwaitTrees } from './await-tree.js';
-export { type FoundRoot, findTasks, type Runtime, searchBoxes, type TaskContext, type Tasks } from './find-tasks.js';
+export { findTasks, type Task, type Tasks } from './find-tasks.js';
 export { FutureFields, type FutureLocal } from './future-fields.js';
+export { genericsOf, memberAt, numberAt, type Part, partCalled } from './layout.js';
 export { type MemoryImage, openMemoryImage, type Region } from './memory-image.js';
 export { deadStack, writableRegions } from './regions.js';
+export { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
+export { functionsOf, type TaskFunction, wordsInData } from './runtimes/constants.js';
+export { runtimes, search } from './runtimes/index.js';
+export { type AddressRange, merged, type Snapshot, takeSnapshot } from './snapshot.js';

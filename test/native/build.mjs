@@ -1,6 +1,7 @@
-// Compiles polls.rs, results.rs, panics.rs and tokio.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard library's
-// own debug info is left out: it would be nine tenths of the file. tokio comes from the registry, with calls added that count its polls.
-//   node test/native/build.mjs
+// Compiles polls.rs, results.rs, panics.rs, executor.rs, tokio.rs and tasks.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
+// library's own debug info is left out: it would be nine tenths of the file. tokio comes from the registry, for tokio.rs with calls added that
+// count its polls.
+//   node test/native/build.mjs [NAME...]
 import { execFileSync } from 'node:child_process';
 import {
   copyFileSync,
@@ -17,6 +18,8 @@ import { join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 
 const here = import.meta.dirname;
+const names = process.argv.slice(2);
+const isWanted = (name) => names.length === 0 || names.includes(name);
 const folder = mkdtempSync(join(tmpdir(), 'rsptrace-native-'));
 try {
   const libraries = 'lib/rustlib/x86_64-unknown-linux-gnu/lib';
@@ -30,11 +33,13 @@ try {
   }
   for (const [name, source, level, panic] of [
     ['polls', 'polls.rs', 0, 'abort'],
+    ['executor', 'executor.rs', 2, 'abort'],
     ['results-o0', 'results.rs', 0, 'abort'],
     ['results-o2', 'results.rs', 2, 'abort'],
     ['panics-o0', 'panics.rs', 0, 'unwind'],
     ['panics-o2', 'panics.rs', 2, 'unwind'],
   ]) {
+    if (!isWanted(name)) continue;
     const program = join(folder, name);
     const options = `--edition 2021 -C opt-level=${level} -C debuginfo=2 -C panic=${panic} -C codegen-units=1`.split(
       ' ',
@@ -43,7 +48,8 @@ try {
     execFileSync('rustc', [...options, ...paths], { stdio: 'inherit' });
     keep(name, program);
   }
-  keep('tokio', tokio());
+  if (isWanted('tokio')) keep('tokio', tokio());
+  if (isWanted('tasks')) keep('tasks', tasks());
   console.log(execFileSync('rustc', ['-V'], { encoding: 'utf8' }));
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -59,24 +65,9 @@ function keep(name, program) {
 
 /** Builds tokio.rs as it is released, with a copy of tokio that calls it where a Future of its own is polled. */
 function tokio() {
-  const project = join(folder, 'project');
+  const project = projectOf('tokio', ['sync', 'rt', 'rt-multi-thread', 'macros']);
   const copy = join(folder, 'tokio');
-  mkdirSync(join(project, 'src'), { recursive: true });
-  copyFileSync(join(here, 'tokio.rs'), join(project, 'src/main.rs'));
-  const manifest = (patch) => `[package]
-name = "tokio-program"
-version = "0.1.0"
-edition = "2021"
-[dependencies]
-tokio = { version = "=1.54.1", features = ["sync", "rt", "rt-multi-thread", "macros"] }
-[profile.release]
-debug = 2
-codegen-units = 1
-${patch}`;
-  const cargo = (command, env = {}) =>
-    execFileSync('cargo', command, { cwd: project, env: { ...process.env, ...env }, maxBuffer: 64 << 20 });
-  writeFileSync(join(project, 'Cargo.toml'), manifest(''));
-  const { packages } = JSON.parse(cargo(['metadata', '--format-version', '1']));
+  const { packages } = JSON.parse(project.cargo(['metadata', '--format-version', '1']));
   const original = packages.find(({ name }) => name === 'tokio').manifest_path;
   cpSync(join(original, '..'), copy, { recursive: true });
   addCall(
@@ -91,17 +82,46 @@ ${patch}`;
     'fn recv_polled();',
     'recv_polled()',
   );
-  writeFileSync(join(project, 'Cargo.toml'), manifest('[patch.crates-io]\ntokio = { path = "../tokio" }\n'));
-  const remapped = [
-    `${project}=/native`,
-    `${copy}=/tokio`,
-    `${process.env.CARGO_HOME ?? join(process.env.HOME, '.cargo')}=/cargo`,
-  ];
-  const flags = ['--sysroot', folder, ...remapped.map((prefix) => `--remap-path-prefix=${prefix}`)];
-  // With a target of their own flags do not reach what runs while compiling.
-  const target = 'x86_64-unknown-linux-gnu';
-  cargo(['build', '--release', '--target', target], { CARGO_ENCODED_RUSTFLAGS: flags.join('\x1f') });
-  return join(project, 'target', target, 'release/tokio-program');
+  return project.build('[patch.crates-io]\ntokio = { path = "../tokio" }\n', [`${copy}=/tokio`]);
+}
+
+/** Builds tasks.rs as it is released, with tokio as it is. */
+function tasks() {
+  return projectOf('tasks', ['sync', 'rt', 'rt-multi-thread', 'macros', 'time']).build('', []);
+}
+
+/** A crate of one source of this folder and tokio. */
+function projectOf(name, features) {
+  const project = join(folder, `project-${name}`);
+  mkdirSync(join(project, 'src'), { recursive: true });
+  copyFileSync(join(here, `${name}.rs`), join(project, 'src/main.rs'));
+  const write = (patch) =>
+    writeFileSync(
+      join(project, 'Cargo.toml'),
+      `[package]
+name = "${name}-program"
+version = "0.1.0"
+edition = "2021"
+[dependencies]
+tokio = { version = "=1.54.1", features = ${JSON.stringify(features)} }
+[profile.release]
+debug = 2
+codegen-units = 1
+${patch}`,
+    );
+  write('');
+  const cargo = (command, env = {}) =>
+    execFileSync('cargo', command, { cwd: project, env: { ...process.env, ...env }, maxBuffer: 64 << 20 });
+  const build = (patch, remaps) => {
+    write(patch);
+    const own = [`${project}=/native`, `${process.env.CARGO_HOME ?? join(process.env.HOME, '.cargo')}=/cargo`];
+    const flags = ['--sysroot', folder, ...[...remaps, ...own].map((prefix) => `--remap-path-prefix=${prefix}`)];
+    // With a target of their own flags do not reach what runs while compiling.
+    const target = 'x86_64-unknown-linux-gnu';
+    cargo(['build', '--release', '--target', target], { CARGO_ENCODED_RUSTFLAGS: flags.join('\x1f') });
+    return join(project, 'target', target, `release/${name}-program`);
+  };
+  return { cargo, build };
 }
 
 /** Adds a call, declared so, behind the text that matches. */

@@ -139,6 +139,11 @@ export class Session implements AsyncDisposable {
     if (!(await leadsGroup(readHere, pid))) this.#control.interruptToo = () => sendInterrupt(pid);
   }
 
+  /** The process, if a gdbserver of this machine traces it. */
+  get localProcess(): number | undefined {
+    return this.#localProcess;
+  }
+
   #gdbserverPid(): number | undefined {
     const pid = Number.parseInt(pidOf(this.#control.stoppedHart) ?? '', 16);
     return Number.isNaN(pid) || !this.features.supported.has('QProgramSignals') ? undefined : pid;

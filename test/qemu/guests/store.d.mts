@@ -11,7 +11,7 @@ export interface Guest {
   readonly embeds?: readonly string[];
   /** Privilege mode: S (under OpenSBI) or M on riscv64, long mode on x86_64; U: a program that such a kernel runs. */
   readonly mode: 'S' | 'M' | 'long' | 'U';
-  readonly opt: '0' | '2';
+  readonly opt: '0' | '2' | '3';
   /** Sizes of the workload that differ from the default, as build-time variables: { LAB_ITERS: '20000' }. */
   readonly env: Readonly<Record<string, string>>;
   /** rustc flags of the guest's own crate beyond those every guest gets. core and alloc are the same for all. */
@@ -25,7 +25,7 @@ export interface Guest {
   readonly qemu: readonly string[];
   /** QEMU's exit status after a clean end. */
   readonly exit: number;
-  /** What `LAB checksum` prints. */
+  /** What `LAB checksum` prints; empty if the guest prints none. */
   readonly checksum: string;
   readonly rustc: string;
   /** Hash and size in bytes of the unpacked ELF. */

@@ -1,0 +1,178 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addOffset, addr, hex } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
+import type { ElfFile } from '../elf/index.js';
+import { type HartStack, hartStack, isSeen } from '../engines/index.js';
+import { type Libraries, loadedLibraries, processMappings, processMemory } from '../facts/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
+import { deadStack, isIn, type Region, type Snapshot, takeSnapshot, writableRegions } from '../tasks/index.js';
+import { type Stack, Stacks } from '../unwind/index.js';
+import type { LookedAt, Understood } from './looks.js';
+import { machineRam } from './machine-ram.js';
+
+/** All that a look at tasks needs of a target, copied while it stood. */
+export interface TargetCopy {
+  readonly memory: Snapshot;
+  /** Heaps of the C library's allocator. */
+  readonly heaps: readonly Region[];
+  /** Whether something told where heaps may lie; else only the program's own segments were copied. */
+  readonly knowsHeaps: boolean;
+  /** Memory with stacks, and the parts of it that are not in use. */
+  readonly stacks: readonly Region[];
+  readonly dead: readonly Region[];
+  /** Each hart's frames, the innermost first. */
+  readonly walk: (program: Described) => Promise<readonly Pick<Stack, 'frames'>[]>;
+}
+
+/** A program as it is loaded; what Futures it has may be found out later. */
+export type Described = Pick<Understood, 'elf' | 'debug'>;
+
+export interface CopyOptions extends Pick<LookedAt, 'arch' | 'debugDirs'> {
+  /** More memory that may hold tasks. */
+  readonly scan?: readonly Region[];
+  readonly logger?: Logger;
+}
+
+/** Below the stack pointer a leaf function may use bytes without moving it (the red zone of AMD64's ABI). */
+const RED_ZONE = 128;
+/** A mapping of more is no heap that could be copied: what a program has reserved for later. */
+const LARGEST = 2 ** 30;
+/** HEAP_MAX_SIZE of glibc, where words have 8 bytes. */
+const ARENA = 2n ** 26n;
+/** Of a stack outside of the program's own memory, from its pointer on. */
+const FIRST_OF_STACK = 1 << 14;
+
+/**
+ * Copies a target's memory and registers. The program is the ELF as it is loaded.
+ * @throws RsptraceError `PROGRAM_NOT_SEEN`
+ */
+export async function copyTarget(session: Session, program: Described, options: CopyOptions): Promise<TargetCopy> {
+  return isProcess(session.features)
+    ? copyProcess(session, program.elf, options)
+    : copyMachine(session, program, options);
+}
+
+/** The program's own constants: they are in its file. */
+function constantsOf(elf: ElfFile): MemoryReader {
+  return { read: async (address, length) => elf.bytesAt(address, length) };
+}
+
+/** Stacks are walked after the process runs again: its threads' registers and the copy are enough. */
+export async function copyProcess(
+  session: Session,
+  elf: ElfFile,
+  { arch, scan = [], debugDirs, logger = silent }: CopyOptions,
+): Promise<TargetCopy> {
+  const registers = await allRegisters(session);
+  const tops = registers.flatMap((each) => each.register(arch.sp) ?? []).map((sp) => addr(sp));
+  const mappings = (await processMappings(session)) ?? [];
+  const stacks: Region[] = [];
+  const dead: Region[] = [];
+  const regions: Region[] = [...writableRegions(elf), ...scan];
+  const heaps: Region[] = [];
+  for (const { start, end, permissions, path } of mappings) {
+    if (!permissions.startsWith('rw') || path.startsWith('/dev/')) continue;
+    const top = tops.find((each) => each >= start && each < end);
+    const used = top === undefined ? start : addr(top - BigInt(RED_ZONE) < start ? start : top - BigInt(RED_ZONE));
+    if (Number(end - used) > LARGEST) logger.info({ start: hex(start) }, 'a mapping is too large to be searched');
+    else regions.push({ start: used, length: Number(end - used) });
+    if (isAllocators(start, path)) heaps.push({ start, length: Number(end - start) });
+    if (top === undefined) continue;
+    stacks.push({ start, length: Number(end - start) });
+    dead.push({ start, length: Number(used - start) });
+  }
+  using reader = await processMemory(session, tops[0] ?? elf.entry);
+  logger.debug({ source: reader.source, regions: regions.length }, 'memory is copied');
+  const memory = await takeSnapshot(reader, clipped(regions, dead), { beyond: constantsOf(elf) });
+  const libraries = await loadedLibraries(session, elf, { ...(debugDirs ? { debugDirs } : {}), logger });
+  return {
+    memory,
+    heaps,
+    knowsHeaps: mappings.length > 0,
+    stacks,
+    dead,
+    walk: (program) => walkAll(registers, memory, libraries, arch, program),
+  };
+}
+
+/** glibc's heaps: behind the program, and for more threads at multiples of 64 MiB. Other allocators map elsewhere. */
+function isAllocators(start: Addr, path: string): boolean {
+  return path === '[heap]' || (path === '' && start % ARENA === 0n);
+}
+
+/** Without what is dead. */
+function clipped(regions: readonly Region[], dead: readonly Region[]): Region[] {
+  return regions.filter(
+    ({ start, length }) =>
+      !dead.some((part) => start >= part.start && addOffset(start, length) <= addOffset(part.start, part.length)),
+  );
+}
+
+async function allRegisters(session: Session): Promise<RegisterReader[]> {
+  const found: RegisterReader[] = [];
+  for (const { id } of await session.harts()) {
+    const batch = session.batch(id);
+    const block = batch.readRegisters([]);
+    await batch.send();
+    found.push(block.value);
+  }
+  return found;
+}
+
+async function walkAll(
+  registers: readonly RegisterReader[],
+  memory: MemoryReader,
+  libraries: Libraries,
+  arch: Architecture,
+  { elf, debug }: Described,
+): Promise<Stack[]> {
+  const stacks = new Stacks(elf, arch, debug, libraries.loaded);
+  const found: Stack[] = [];
+  for (const each of registers) found.push(await stacks.unwind(each, memory));
+  return found;
+}
+
+/** A kernel: its harts may stand in other programs, from which its memory is reached through its page tables. */
+async function copyMachine(
+  session: Session,
+  { elf, debug }: Described,
+  { arch, scan = [], logger = silent }: CopyOptions,
+): Promise<TargetCopy> {
+  const stacks = new Stacks(elf, arch, debug, []);
+  const dead: Region[] = [];
+  const harts: HartStack[] = [];
+  for (const { id } of await session.harts()) {
+    const hart = await hartStack(session, id, arch, stacks);
+    harts.push(hart);
+    const stackPointer = hart.other ? undefined : hart.registers.register(arch.sp);
+    if (stackPointer !== undefined) dead.push(...deadStack(elf, addr(stackPointer)));
+  }
+  const reader = await memoryOf(elf, harts);
+  const tops = harts.flatMap(({ registers }) => registers.register(arch.sp) ?? []);
+  // A stack may lie in memory that the kernel has allocated.
+  const used = tops.map((sp) => ({ start: addr(sp & -16n), length: FIRST_OF_STACK }));
+  const heaps = await machineRam(session, arch, harts);
+  logger.debug({ ram: heaps.length }, 'memory is copied');
+  const regions = [...writableRegions(elf), ...scan, ...used.filter(({ start }) => isIn(heaps, start))];
+  const memory = await takeSnapshot(reader, regions, { beyond: constantsOf(elf), heaps });
+  const walked = harts.filter(({ other }) => !other).map(({ stack }) => stack);
+  return { memory, heaps: [], knowsHeaps: heaps.length > 0, stacks: [], dead, walk: async () => walked };
+}
+
+/**
+ * The program's memory, as a hart sees it. The hart runs the program, or another one in an address space that has
+ * this one too.
+ * @throws RsptraceError `PROGRAM_NOT_SEEN`
+ */
+async function memoryOf(elf: ElfFile, harts: readonly HartStack[]): Promise<MemoryReader> {
+  for (const { memory, other } of harts) if (!other || (await isSeen(elf, memory))) return memory;
+  const [first] = harts;
+  const mode = first?.other?.privilege === undefined ? '' : ` in ${first.other.privilege} mode`;
+  throw new RsptraceError(
+    'PROGRAM_NOT_SEEN',
+    `no hart runs ${elf.path} or has it in its address space: the first stands at ${hex(first?.other?.pc ?? (0n as Addr))}${mode}, in another program`,
+    { hint: 'look again, or stop it where the program runs; a build of another day is another program too' },
+  );
+}

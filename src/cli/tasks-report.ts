@@ -1,0 +1,120 @@
+import type { FoundTasks } from '../api/index.js';
+import { hex } from '../base/addr.js';
+import { plural } from '../base/plural.js';
+import { jsonLine, textLines } from '../base/visible.js';
+import type { AwaitNode, Fate, FutureFields, FutureLocal, Task } from '../tasks/index.js';
+import { formatValue, valueJson } from '../values/index.js';
+
+/** What a report is made of. */
+export interface Shown {
+  readonly elf: string;
+  readonly found: FoundTasks;
+  readonly fields: FutureFields | undefined;
+  /** How long the target stood for the look; undefined for a dump. */
+  readonly stoodMs: number | undefined;
+  /** Nothing told where heaps are, so that `--scan` may help. */
+  readonly mayHaveHeap: boolean;
+}
+
+export function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
+export async function tasksJson({ elf, found, fields, stoodMs }: Shown): Promise<string> {
+  const node = async (each: AwaitNode): Promise<object> => {
+    const locals = await fields?.of(each);
+    return {
+      future: each.future?.future ?? each.typeName,
+      instance: each.typeName,
+      kind: each.future?.kind ?? null,
+      address: hex(each.address),
+      path: each.path,
+      state: each.state?.name ?? null,
+      file: each.state?.file ?? each.future?.file ?? null,
+      line: each.state?.line ?? each.future?.line ?? null,
+      ...(found.isRunning(each) ? { running: true } : {}),
+      ...(each.maybe ? { maybe: true } : {}),
+      ...(each.cut ? { cut: each.cut } : {}),
+      ...(locals ? { locals: locals.map(({ name, value }) => ({ name, value: valueJson(value) })) } : {}),
+      awaits: await Promise.all(each.awaits.map(node)),
+    };
+  };
+  const task = async (each: Task): Promise<object> => {
+    const { runtime, fate, facts } = each;
+    return { runtime, fate, facts, ...(await node(each)) };
+  };
+  const { runtimes, searched, unread, notes } = found;
+  return jsonLine({
+    ...{ version: 2, program: elf, runtimes, searched, unread, notes },
+    stoodMs: stoodMs === undefined ? null : Math.round(stoodMs),
+    tasks: await Promise.all(found.tasks.map(task)),
+    others: await Promise.all(found.others.map(task)),
+  });
+}
+
+export async function tasksText(shown: Shown): Promise<string> {
+  const { found, fields } = shown;
+  const lines: string[] = [];
+  const show = async (node: AwaitNode, text: string, lead: string, inner: string): Promise<void> => {
+    lines.push(`${lead}${text}${found.isRunning(node) ? '  (being polled)' : ''}`);
+    const locals = (await fields?.of(node)) ?? [];
+    const below = node.awaits.length > 0 ? '│ ' : '  ';
+    for (const local of locals) lines.push(`${inner}${below}  ${localText(local)}`);
+    for (const [i, child] of node.awaits.entries()) {
+      const isLast = i === node.awaits.length - 1;
+      await show(child, nodeText(child), `${inner}${isLast ? '└─ ' : '├─ '}`, `${inner}${isLast ? '   ' : '│  '}`);
+    }
+  };
+  for (const task of found.tasks) await show(task, taskText(task), '', '');
+  return textLines([...lines, ...othersText(found.others), summary(shown)]);
+}
+
+function summary({ found, stoodMs, mayHaveHeap }: Shown): string {
+  const { tasks, runtimes, searched } = found;
+  const stood = stoodMs === undefined ? '' : `; the target stood for ${(stoodMs / 1000).toFixed(2)} s`;
+  const names = runtimes.filter((name) => name !== 'search');
+  if (tasks.length > 0)
+    return `${plural(tasks.length, 'task')}${names.length > 0 ? ` (${names.join(', ')})` : ''}${stood}`;
+  const hint = mayHaveHeap ? '; the stub does not tell where heaps are: give yours with --scan START,SIZE' : '';
+  return `no task was found (${mebibytes(searched)} searched)${hint}${stood}`;
+}
+
+const FATES: readonly (readonly [Fate, string])[] = [
+  ['ended', 'ended, and the result not yet taken'],
+  ['free', 'room for a task that is not spawned'],
+  ['internal', "of the runtime's own"],
+  ['unreferenced', 'no task, for nothing leads to it: dropped, or held in a way that its type does not show'],
+];
+
+/** What is no task, a line for each type. */
+function othersText(others: readonly Task[]): string[] {
+  return FATES.flatMap(([fate, meaning]) => {
+    const counts = new Map<string, number>();
+    for (const { future, typeName } of others.filter((each) => each.fate === fate)) {
+      const name = future?.future ?? typeName;
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+    }
+    if (counts.size === 0) return [];
+    const rows = [...counts].map(([name, count]) => `  ${count} x ${name}`);
+    return [`${fate}: ${meaning}`, ...rows];
+  });
+}
+
+/** `labtasks::sleeper  Suspend0 at src/main.rs:17  @0x5581c0  [tokio: id 7, idle]`. */
+function taskText(task: Task): string {
+  const facts = Object.entries(task.facts).map(([name, value]) => (name === 'state' ? value : `${name} ${value}`));
+  return `${nodeText(task)}${facts.length === 0 ? '' : `  [${task.runtime}: ${facts.join(', ')}]`}`;
+}
+
+/** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */
+function nodeText({ future, typeName, state, address, path, maybe, cut }: AwaitNode): string {
+  const branch = path === '' || path === '__awaitee' ? '' : `${path}: `;
+  const place = state?.file === undefined ? '' : ` at ${state.file}:${state.line ?? '?'}`;
+  const at = state === undefined ? '' : `  ${state.name}${place}`;
+  const notes = `${maybe ? '  (may have been moved)' : ''}${cut === undefined ? '' : `  (${cut})`}`;
+  return `${branch}${future?.future ?? typeName}${at}  @${hex(address)}${notes}`;
+}
+
+function localText({ name, value }: FutureLocal): string {
+  return `${name} = ${formatValue(value)}`;
+}

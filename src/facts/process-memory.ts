@@ -1,0 +1,73 @@
+/*
+ * A process's memory in large pieces: /proc/PID/mem, if a gdbserver of this machine traces the process. It must show what
+ * the stub's own reads show. gdbserver itself cannot read that file at offsets beyond 2 GiB.
+ */
+
+import { closeSync, openSync, readSync } from 'node:fs';
+import { type Addr, addOffset } from '../base/addr.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import { pidOf, type Session } from '../rsp/index.js';
+import { type Mapping, parseMaps } from './process-maps.js';
+
+/** Bytes that both ways of reading must agree about. */
+const COMPARED = 128;
+
+export interface ProcessMemory extends MemoryReader, Disposable {
+  /** How it is read, for the log. */
+  readonly source: 'this machine' | 'packets';
+}
+
+/** The process at a stub, and what it has mapped; undefined if the stub does not tell. */
+export async function processMappings(session: Session): Promise<readonly Mapping[] | undefined> {
+  const pid = await processId(session);
+  const text = pid === undefined ? undefined : await session.remoteFile(`/proc/${pid}/maps`);
+  return text && parseMaps(new TextDecoder('latin1').decode(text));
+}
+
+/** Opens the fastest way to read it. `known` is an address of which all ways must show the same. */
+export async function processMemory(session: Session, known: Addr): Promise<ProcessMemory> {
+  const packets = session.memory();
+  const pid = await processId(session);
+  if (pid !== undefined && session.localProcess === pid) {
+    const expected = await packets.read(known, COMPARED);
+    const memory = openHere(`/proc/${pid}/mem`);
+    const got = await memory?.read(known, COMPARED);
+    if (memory && expected && got && Buffer.compare(expected, got) === 0) return memory;
+    memory?.[Symbol.dispose]();
+  }
+  return { source: 'packets', read: (at, length) => packets.read(at, length), [Symbol.dispose]: () => {} };
+}
+
+async function processId(session: Session): Promise<number | undefined> {
+  const [first] = await session.harts();
+  const pid = pidOf(first?.id);
+  return pid === undefined ? undefined : Number.parseInt(pid, 16);
+}
+
+function openHere(path: string): ProcessMemory | undefined {
+  let file: number;
+  try {
+    file = openSync(path, 'r');
+  } catch {
+    return undefined;
+  }
+  return {
+    source: 'this machine',
+    async read(address, length) {
+      // Not cleared first: all of it is read.
+      const bytes = Buffer.allocUnsafeSlow(length);
+      try {
+        for (let done = 0; done < length; ) {
+          const got = readSync(file, bytes, done, length - done, addOffset(address, done));
+          if (got === 0) return undefined;
+          done += got;
+        }
+        return bytes;
+      } catch {
+        // EIO: a page that is not mapped.
+        return undefined;
+      }
+    },
+    [Symbol.dispose]: () => closeSync(file),
+  };
+}

@@ -1,0 +1,245 @@
+/*
+ * embassy-executor: a task is a `TaskStorage<F>`, a header and room for the Future, in a static. On stable compilers
+ * the static is untyped, with room for a pool. A function beside it has the type:
+ *
+ *   static POOL: TaskPoolHolder<SIZE, ALIGN>      fn __task_pool_get::<_, _, Fut> -> &TaskPool<Fut, N>
+ *   TaskStorage<F> { raw: TaskHeader { state, executor, poll_fn, timer_queue_item, metadata, .. }, future }
+ *
+ * A storage elsewhere is known by `poll_fn`: the address of `TaskStorage::<F>::poll`, from its first spawn on.
+ */
+
+import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
+import {
+  type Die,
+  DieCursor,
+  DW_AT,
+  DW_TAG,
+  demangle,
+  layoutOf,
+  nameOf,
+  staticAddress,
+  typeName,
+} from '../../dwarf/index.js';
+import { genericsOf, memberAt, numberAt, type Part, partCalled } from '../layout.js';
+import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
+import { functionsOf } from './constants.js';
+
+const RAW = 'embassy_executor::raw';
+/** Bits of the state where it is one number. embassy-executor/src/raw/state_atomics.rs */
+const STATE = { SPAWNED: 1n, RUN_QUEUED: 2n } as const;
+
+/** How a `TaskStorage<F>` lies in memory. */
+interface StorageLayout {
+  readonly future: Die;
+  readonly size: number;
+  readonly align: number;
+  readonly state: Part;
+  /** Where each is a byte of its own, as on Arm; undefined where the state has bits. */
+  readonly flags: { readonly spawned: Part; readonly queued: Part } | undefined;
+  readonly pollFn: Part;
+  readonly executor: Part | undefined;
+  readonly name: Part | undefined;
+  readonly timer: Part | undefined;
+  readonly place: Part;
+}
+
+export const embassy: Runtime = {
+  name: 'embassy',
+  async roots(context) {
+    const layouts = storageLayouts(context);
+    if (layouts.size === 0) return undefined;
+    const storages = new Map<Addr, StorageLayout>();
+    for (const [at, layout] of await spawnedOnce(context, layouts)) storages.set(at, layout);
+    for (const [at, layout] of await pooled(context, layouts, storages)) storages.set(at, layout);
+    const found: FoundRoot[] = [];
+    for (const [at, layout] of [...storages].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const root = await taskAt(context, layout, at);
+      if (root) found.push(root);
+    }
+    return found;
+  },
+};
+
+function storageLayouts(context: TaskContext): Map<string, StorageLayout> {
+  const found = new Map<string, StorageLayout>();
+  for (const storage of context.debug.typesNamed(`${RAW}::TaskStorage`)) {
+    const future = genericsOf(storage).get('F');
+    if (future === undefined) continue;
+    const layout = context.debug.attempt(storage.unit, () => storageLayout(context, storage, future));
+    if (layout) found.set(typeName(future), layout);
+  }
+  return found;
+}
+
+function storageLayout({ note }: TaskContext, storage: Die, future: Die): StorageLayout | undefined {
+  const without = (what: string): void => note(`embassy: ${what}, so its tasks cannot be listed`);
+  const less = (what: string): void => note(`embassy: ${what}`);
+  const state = memberAt(storage, 'raw.state', without);
+  const pollFn = memberAt(storage, 'raw.poll_fn', without);
+  const place = memberAt(storage, 'future', without);
+  if (!state || !pollFn || !place) return undefined;
+  const [spawned, queued] = ['spawned', 'run_queued'].map((name) => memberAt(state.type, name));
+  const { size, align = 8 } = layoutOf(storage);
+  const inState = (part: Part): Part => ({ ...part, offset: state.offset + part.offset });
+  return {
+    ...{ future, size, align, state, pollFn, place },
+    flags: spawned && queued && { spawned: inState(spawned), queued: inState(queued) },
+    executor: memberAt(storage, 'raw.executor', less),
+    // Only with its feature.
+    name: memberAt(storage, 'raw.metadata.name'),
+    timer: memberAt(storage, 'raw.timer_queue_item'),
+  };
+}
+
+/** Storages in memory whose `poll_fn` is that of a `TaskStorage`. */
+async function spawnedOnce(
+  context: TaskContext,
+  layouts: ReadonlyMap<string, StorageLayout>,
+): Promise<Map<Addr, StorageLayout>> {
+  const byPoll = new Map<bigint, StorageLayout>();
+  for (const { die, address } of functionsOf(context, `${RAW}::TaskStorage::poll`)) {
+    const future = genericsOf(die).get('F');
+    const layout = future && layouts.get(typeName(future));
+    if (layout) byPoll.set(address, layout);
+  }
+  const found = new Map<Addr, StorageLayout>();
+  for (const [poll, places] of context.memory.places(byPoll.keys())) {
+    const layout = byPoll.get(poll);
+    for (const place of places) {
+      const at = layout && addOffset(place, -layout.pollFn.offset);
+      if (at === undefined || at % BigInt(layout?.align ?? 8) !== 0n || isIn(context.stacks, at)) continue;
+      if (layout) found.set(at, layout);
+    }
+  }
+  return found;
+}
+
+/** The storages of every pool in the statics. */
+async function pooled(
+  context: TaskContext,
+  layouts: ReadonlyMap<string, StorageLayout>,
+  known: ReadonlyMap<Addr, StorageLayout>,
+): Promise<Map<Addr, StorageLayout>> {
+  const found = new Map<Addr, StorageLayout>();
+  for (const { at, size, name, future } of poolsOf(context)) {
+    const inside = [...known].find(([each]) => each >= at && each < at + BigInt(size))?.[1];
+    const layout = inside ?? (future === undefined ? byTask(layouts, name) : layouts.get(future));
+    if (layout === undefined) {
+      context.note(`embassy: the type of the tasks in the pool ${name} is not in the debug info: they are not listed`);
+      continue;
+    }
+    for (let offset = 0; offset + layout.size <= size; offset += layout.size) found.set(addOffset(at, offset), layout);
+  }
+  return found;
+}
+
+/** Optimised away, the function beside the pool tells nothing; the macro calls the function of `task` `__task_task`. */
+function byTask(layouts: ReadonlyMap<string, StorageLayout>, pool: string): StorageLayout | undefined {
+  const [task = '', ...modules] = pool.split('::').slice(0, -1).reverse();
+  const start = `${modules.reverse().join('::')}::__${task}_task::`;
+  return [...layouts].find(([future]) => future.startsWith(start))?.[1];
+}
+
+interface Pool {
+  readonly at: Addr;
+  readonly size: number;
+  readonly name: string;
+  /** The type of its tasks' Futures. */
+  readonly future: string | undefined;
+}
+
+const POOL_TYPE = /^(?:TaskPool|TaskPoolHolder|TaskStorage)</;
+
+function poolsOf({ debug }: TaskContext): Pool[] {
+  const found = new Map<Addr, Pool>();
+  for (const unit of debug.units) {
+    debug.attempt(unit, () => {
+      // What was last seen in the scope of each depth: a pool and the function that knows its type are neighbours.
+      const around: string[] = [];
+      const cursor = DieCursor.of(unit);
+      const futures = new Map<string, string>();
+      const pools: { readonly scope: string; readonly die: Die; readonly type: Die }[] = [];
+      while (cursor.next()) {
+        if (cursor.tag === DW_TAG.namespace) {
+          around.length = cursor.depth;
+          around[cursor.depth] = cursor.name ?? '';
+        }
+        const scope = (): string =>
+          around
+            .slice(0, cursor.depth)
+            .filter((name) => name)
+            .join('::');
+        if (cursor.tag === DW_TAG.variable && cursor.has(DW_AT.location)) {
+          const type = cursor.follow(DW_AT.type);
+          if (type && POOL_TYPE.test(nameOf(type) ?? '')) pools.push({ scope: scope(), die: cursor.die(), type });
+        } else if (cursor.tag === DW_TAG.subprogram && cursor.name?.startsWith('__task_pool_get<')) {
+          const future = genericsOf(cursor.die()).get('Fut');
+          if (future) futures.set(scope(), typeName(future));
+        }
+      }
+      for (const { scope, die, type } of pools) {
+        const at = staticAddress(die);
+        if (at === undefined || !debug.elf.isLoaded(debug.elf.codes.toCode(at))) continue;
+        const own = genericsOf(type).get('F');
+        const future = own ? typeName(own) : futures.get(scope);
+        found.set(at, { at, size: layoutOf(type).size, name: `${scope}::${nameOf(die) ?? '?'}`, future });
+      }
+    });
+  }
+  return [...found.values()];
+}
+
+async function taskAt(context: TaskContext, layout: StorageLayout, at: Addr): Promise<FoundRoot | undefined> {
+  const bytes = await context.memory.read(at, layout.size);
+  if (bytes === undefined) return undefined;
+  const { flags, state } = layout;
+  const word = numberAt(bytes, state);
+  const spawned = flags ? numberAt(bytes, flags.spawned) !== 0n : (word & STATE.SPAWNED) !== 0n;
+  const queued = flags ? numberAt(bytes, flags.queued) !== 0n : (word & STATE.RUN_QUEUED) !== 0n;
+  const executor = layout.executor && numberAt(bytes, layout.executor);
+  const name = layout.name && (await textAt(context, bytes, layout.name));
+  const expires = spawned ? expiry(context, layout, bytes) : undefined;
+  const facts: TaskFacts = {
+    ...(name === undefined ? {} : { name }),
+    state: spawned ? (queued ? 'spawned, in the run queue' : 'spawned') : 'free',
+    ...(expires === undefined ? {} : { 'timer at': expires }),
+    ...(spawned && executor ? { executor: symbolAt(context, addr(executor)) } : {}),
+  };
+  return {
+    future: context.futures.ofType(layout.future),
+    typeName: typeName(layout.future),
+    address: addOffset(at, layout.place.offset),
+    references: [at],
+    fate: spawned ? 'live' : 'free',
+    facts,
+  };
+}
+
+/** In ticks, if the task is in the integrated timer queue. */
+function expiry({ debug }: TaskContext, { timer }: StorageLayout, bytes: Uint8Array): string | undefined {
+  const [item] = debug.typesNamed('embassy_time_queue_utils::queue_integrated::QueueItem');
+  const at = item && memberAt(item, 'expires_at');
+  const waker = item && memberAt(item, 'waker');
+  if (!timer || !at || !waker || at.offset + at.size > timer.size) return undefined;
+  const inTimer = ({ offset, size }: Part): bigint => numberAt(bytes, { offset: timer.offset + offset, size });
+  // An `Option<Waker>`: its first word is no null pointer if there is one.
+  return inTimer({ ...waker, size: 8 }) === 0n ? undefined : String(inTimer(at));
+}
+
+/** The text of an `Option<&'static str>` inside wrappers. */
+async function textAt({ memory, debug }: TaskContext, bytes: Uint8Array, part: Part): Promise<string | undefined> {
+  const text = partCalled(part.type, '&str');
+  const [start, length] = ['data_ptr', 'length'].map((name) => text && memberAt(text.type, name));
+  if (!text || !start || !length) return undefined;
+  const inText = ({ offset, size }: Part): bigint =>
+    numberAt(bytes, { offset: part.offset + text.offset + offset, size });
+  const [address, size] = [inText(start), Number(inText(length))];
+  if (address === 0n || size > 4096) return undefined;
+  const found = debug.elf.bytesAt(addr(address), size) ?? (await memory.read(addr(address), size));
+  return found && new TextDecoder().decode(found);
+}
+
+function symbolAt({ debug }: TaskContext, address: Addr): string {
+  const symbol = debug.elf.symbols.at(address);
+  return symbol ? demangle(symbol.name) : hex(address);
+}

@@ -1,0 +1,184 @@
+/*
+ * tokio: a task is a `Cell<T, S>` on the heap, T its Future and S its scheduler. Its header points to a vtable, a
+ * constant of the program, which begins with `tokio::runtime::task::raw::poll::<T, S>`:
+ *
+ *   Cell   header: Header { state, vtable, owner_id, .. }
+ *          core:   Core { scheduler: S, task_id, stage: Running(T) | Finished | Consumed, [spawned_at] }
+ *
+ * The poll functions are in the debug info, with T and S. So the vtables are found in the program's data, and the
+ * headers in memory by the vtables' addresses. Offsets are those of the program's own types.
+ */
+
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import { type Die, layoutOf, selectVariant, stripGenerics, typeName, variantName } from '../../dwarf/index.js';
+import { genericsOf, memberAt, numberAt, type Part, partCalled } from '../layout.js';
+import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
+import { functionsOf, wordsInData } from './constants.js';
+
+/** Bits of `Header::state`; above them is the number of references. tokio/src/runtime/task/state.rs */
+const STATE = { RUNNING: 1n, COMPLETE: 2n, NOTIFIED: 4n, JOIN_INTEREST: 8n, CANCELLED: 32n } as const;
+const REFERENCES = 6n;
+/** More wakers than a task has: the word is no state, because the memory was freed. */
+const MOST_REFERENCES = 1n << 24n;
+/** tokio numbers tasks and runtimes from 1. */
+const MOST_NUMBER = 1n << 48n;
+
+const TASK = 'tokio::runtime::task';
+
+/** How the cells of one `Cell<T, S>` lie in memory. */
+interface CellLayout {
+  readonly name: string;
+  readonly future: Die;
+  readonly scheduler: string;
+  readonly size: number;
+  readonly align: number;
+  readonly state: Part;
+  readonly vtable: Part;
+  readonly stage: Part;
+  readonly owner: Part | undefined;
+  readonly id: Part | undefined;
+  readonly spawnedAt: Part | undefined;
+}
+
+export const tokio: Runtime = {
+  name: 'tokio',
+  async roots(context) {
+    const polls = functionsOf(context, `${TASK}::raw::poll`);
+    if (polls.length === 0) return undefined;
+    const layouts = cellLayouts(context);
+    const entry = vtableEntry(context);
+    const byPoll = new Map<bigint, CellLayout>();
+    for (const { die, address } of polls) {
+      const { T, S } = Object.fromEntries(genericsOf(die));
+      const layout = T && S && layouts.get(`${typeName(T)}, ${typeName(S)}`);
+      if (layout) byPoll.set(address, layout);
+      else if (T) context.note(`tokio: the cell of \`${typeName(T)}\` is not in the debug info: its tasks are missing`);
+    }
+    const vtables = new Map<bigint, CellLayout>();
+    for (const { word, at } of wordsInData(context.debug.elf, new Set(byPoll.keys()))) {
+      const layout = byPoll.get(word);
+      if (layout) vtables.set(addOffset(at, -entry), layout);
+    }
+    const found: FoundRoot[] = [];
+    for (const [vtable, places] of context.memory.places(vtables.keys())) {
+      const layout = vtables.get(vtable);
+      if (layout === undefined) continue;
+      for (const place of places) {
+        const root = await taskAt(context, layout, addOffset(place, -layout.vtable.offset));
+        if (root) found.push(root);
+      }
+    }
+    return found;
+  },
+};
+
+function vtableEntry({ debug, note }: TaskContext): number {
+  const [vtable] = debug.typesNamed(`${TASK}::raw::Vtable`);
+  return (vtable && memberAt(vtable, 'poll', (what) => note(`tokio: ${what}`))?.offset) ?? 0;
+}
+
+function cellLayouts(context: TaskContext): Map<string, CellLayout> {
+  const found = new Map<string, CellLayout>();
+  for (const cell of context.debug.typesNamed(`${TASK}::core::Cell`)) {
+    const { T, S } = Object.fromEntries(genericsOf(cell));
+    if (!T || !S) continue;
+    const layout = context.debug.attempt(cell.unit, () => cellLayout(context, cell, T, S));
+    if (layout) found.set(layout.name, layout);
+  }
+  return found;
+}
+
+function cellLayout({ note }: TaskContext, cell: Die, future: Die, scheduler: Die): CellLayout | undefined {
+  const without = (what: string): void => note(`tokio: ${what}, so its tasks cannot be listed`);
+  const less = (what: string): void => note(`tokio: ${what}`);
+  const state = memberAt(cell, 'header.state', without);
+  const vtable = memberAt(cell, 'header.vtable', without);
+  const core = memberAt(cell, 'core.stage', without);
+  if (!state || !vtable || !core) return undefined;
+  const stage = partCalled(core.type, 'Stage');
+  if (stage === undefined) return undefined;
+  const { size, align = 8 } = layoutOf(cell);
+  return {
+    name: `${typeName(future)}, ${typeName(scheduler)}`,
+    ...{ future, scheduler: schedulerName(scheduler), size, align, state, vtable },
+    stage: { ...stage, offset: core.offset + stage.offset },
+    owner: memberAt(cell, 'header.owner_id', less),
+    id: memberAt(cell, 'core.task_id', less),
+    // Only with `--cfg tokio_unstable`.
+    spawnedAt: memberAt(cell, 'core.spawned_at'),
+  };
+}
+
+/** `multi_thread` for `Arc<tokio::runtime::scheduler::multi_thread::handle::Handle>`, `LocalSet`, `blocking`. */
+function schedulerName(scheduler: Die): string {
+  const name = typeName(scheduler);
+  if (name.includes('tokio::task::local::')) return 'LocalSet';
+  const [, kind] = /tokio::runtime::(?:scheduler::)?(\w+)::/.exec(name) ?? [];
+  return kind ?? stripGenerics(name);
+}
+
+async function taskAt(context: TaskContext, layout: CellLayout, cell: Addr): Promise<FoundRoot | undefined> {
+  // A cell is put together on a stack, and moved to the heap.
+  if (cell % BigInt(layout.align) !== 0n || isIn(context.stacks, cell)) return undefined;
+  const bytes = await context.memory.read(cell, layout.size);
+  if (bytes === undefined) return undefined;
+  const state = numberAt(bytes, layout.state);
+  const references = state >> REFERENCES;
+  const numbers = [layout.id, layout.owner].map((part) => part && numberAt(bytes, part));
+  // Freed memory has no references any more, or an allocator's links over the state.
+  if (references === 0n || references > MOST_REFERENCES) return undefined;
+  const [id, owner] = numbers;
+  if (id === 0n || numbers.some((number) => number !== undefined && number > MOST_NUMBER)) return undefined;
+  const spawned = layout.spawnedAt && (await location(context, numberAt(bytes, { ...layout.spawnedAt, size: 8 })));
+  const facts: TaskFacts = {
+    ...(id === undefined ? {} : { id: Number(id) }),
+    state: stateText(state),
+    scheduler: layout.scheduler,
+    ...(owner === undefined || owner === 0n ? {} : { owner: Number(owner) }),
+    ...(spawned === undefined ? {} : { spawned }),
+  };
+  const place = runningPlace(layout.stage, bytes);
+  const isOver = place === undefined || (state & STATE.COMPLETE) !== 0n;
+  const fate = isOver ? 'ended' : layout.scheduler === 'blocking' ? 'internal' : 'live';
+  const future = context.futures.ofType(layout.future);
+  const address = addOffset(cell, place ?? layout.stage.offset);
+  return { future, typeName: typeName(layout.future), address, references: [cell], fate, facts };
+}
+
+/** Where the Future lies in its cell; undefined if the stage is another one. */
+function runningPlace(stage: Part, bytes: Uint8Array): number | undefined {
+  const { variantPart } = layoutOf(stage.type);
+  if (variantPart === undefined) return undefined;
+  const { discriminant } = variantPart;
+  const value = discriminant
+    ? numberAt(bytes, { offset: stage.offset + discriminant.offset, size: discriminant.size })
+    : 0n;
+  const variant = selectVariant(variantPart, value);
+  const member = variant?.members[0];
+  if (variant === undefined || member?.type === undefined || variantName(variant) !== 'Running') return undefined;
+  const [inner] = layoutOf(member.type).members;
+  return stage.offset + member.offset + (inner?.offset ?? 0);
+}
+
+function stateText(state: bigint): string {
+  const has = (bit: bigint): boolean => (state & bit) !== 0n;
+  const words = [has(STATE.COMPLETE) ? 'complete' : has(STATE.RUNNING) ? 'running' : 'idle'];
+  if (has(STATE.NOTIFIED)) words.push('notified');
+  if (has(STATE.CANCELLED)) words.push('cancelled');
+  if (has(STATE.JOIN_INTEREST)) words.push('join interest');
+  return words.join(', ');
+}
+
+/** `src/main.rs:12:5` of a `core::panic::Location`. */
+async function location({ debug, memory }: TaskContext, at: bigint): Promise<string | undefined> {
+  const [type] = debug.typesNamed('core::panic::location::Location');
+  if (type === undefined || at === 0n) return undefined;
+  // The file's name is `file` before Rust 1.91.
+  const file = memberAt(type, 'filename') ?? memberAt(type, 'file');
+  const [line, column] = [memberAt(type, 'line'), memberAt(type, 'col')];
+  const bytes = await memory.read(addr(at), layoutOf(type).size);
+  if (!bytes || !file || !line || !column) return undefined;
+  const length = Number(numberAt(bytes, { offset: file.offset + 8, size: 8 }));
+  const text = length < 4096 && (await memory.read(addr(numberAt(bytes, { offset: file.offset, size: 8 })), length));
+  return text ? `${new TextDecoder().decode(text)}:${numberAt(bytes, line)}:${numberAt(bytes, column)}` : undefined;
+}

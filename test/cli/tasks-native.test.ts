@@ -1,0 +1,73 @@
+// `rsptrace tasks` on a tokio program under a real gdbserver, against the program's own list of live tasks.
+import t from 'tap';
+import { rsptrace, start } from '../support/command.js';
+import { gdbserver, pollsProgram } from '../support/native.js';
+
+interface Node {
+  readonly future: string;
+  readonly fate: string;
+  readonly facts: Readonly<Record<string, string | number>>;
+  readonly awaits: readonly Node[];
+}
+interface Report {
+  readonly runtimes: readonly string[];
+  readonly tasks: readonly Node[];
+  readonly others: readonly Node[];
+  readonly notes: readonly string[];
+  readonly unread: number;
+  readonly stoodMs: number;
+}
+
+for (const mode of ['ct', 'mt', 'local']) {
+  t.test(`${mode}: as many tasks as the program says, by the same numbers`, async (t) => {
+    const elf = pollsProgram(t, 'tasks');
+    const program = start(elf, [mode]);
+    t.teardown(() => void program.process.kill('SIGKILL'));
+    let printed = '';
+    program.process.stdout?.on('data', (text: string) => {
+      printed += text;
+    });
+    await program.shows('ready');
+    const live = new Map([...printed.matchAll(/^live (\d+) (\w+)$/gm)].map(([, id, name]) => [Number(id), name]));
+    const untaken = Number(/^untaken (\d+)$/m.exec(printed)?.[1]);
+    t.ok(live.size > 15, printed);
+
+    const server = await gdbserver(t, '--attach', String(program.process.pid));
+    const ran = await rsptrace('tasks', '--json', '-r', server.address, elf).ended;
+    t.equal(ran.status, 0, ran.stderr);
+    const report = JSON.parse(ran.stdout) as Report;
+    t.strictSame(report.runtimes[0], 'tokio');
+    t.strictSame(report.notes, []);
+    const nameOf = (future: string): string => future.replaceAll('::{async_block#0}', '').split('::').at(-1) ?? '';
+    const found = new Map(report.tasks.map(({ future, facts: { id } }) => [id, nameOf(future)]));
+    for (const [id, name] of live) {
+      const expected = name === 'block' ? 'work' : name === 'work' ? 'main' : name;
+      t.equal(found.get(id), expected, `task ${id}`);
+    }
+    t.equal(report.tasks.length, live.size, 'and no others');
+    t.equal(report.others.filter(({ fate }) => fate === 'ended').length, untaken, 'results that nobody took');
+    const internal = { ct: 0, mt: 2, local: 1 }[mode];
+    t.equal(report.others.filter(({ fate }) => fate === 'internal').length, internal, 'of the blocking pool');
+    t.ok(report.stoodMs > 0);
+    t.equal(program.process.exitCode, null, 'and it runs on');
+  });
+}
+
+t.test('an executor of its own: those that live, and what was dropped apart', async (t) => {
+  const elf = pollsProgram(t, 'executor');
+  const program = start(elf, []);
+  t.teardown(() => void program.process.kill('SIGKILL'));
+  await program.shows('ready');
+  const server = await gdbserver(t, '--attach', String(program.process.pid));
+  const ran = await rsptrace('tasks', '--json', '-r', server.address, elf).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const { runtimes, tasks, others } = JSON.parse(ran.stdout) as Report;
+  t.strictSame(runtimes, ['search']);
+  // As the program prints: 17 and 4 live, 60 were dropped. The 120 that have ended are in no box any more.
+  t.equal(tasks.filter(({ future }) => future.endsWith('::long')).length, 17);
+  t.equal(tasks.filter(({ future }) => future.endsWith('::nested')).length, 4);
+  t.equal(tasks.length, 21);
+  const stale = others.filter(({ fate }) => fate === 'unreferenced');
+  t.equal(stale.length, others.length);
+  t.ok(stale.length > 0 && stale.length <= 60, `${stale.length} dropped boxes are still to be seen`);
+});

@@ -1,0 +1,118 @@
+// `rsptrace tasks` on kernels whose tasks embassy-executor and async-task keep, against the list that the kernel prints itself.
+import t from 'tap';
+import { addr } from '../../src/base/addr.js';
+import { ElfFile } from '../../src/elf/index.js';
+import { connect } from '../../src/rsp/index.js';
+import { frozenGuest, rsptrace } from '../support/command.js';
+import { elfPath } from './guests/guests.js';
+
+interface Node {
+  readonly future: string;
+  readonly runtime: string;
+  readonly fate: string;
+  readonly facts: Readonly<Record<string, string>>;
+  readonly awaits: readonly Node[];
+}
+interface Report {
+  readonly runtimes: readonly string[];
+  readonly tasks: readonly Node[];
+  readonly others: readonly Node[];
+  readonly notes: readonly string[];
+  readonly stoodMs: number;
+}
+
+/** Lets the guest run to its nth place to be looked at, and leaves it stopped there. */
+async function toCheckpoint(socket: string, elf: string, number: number): Promise<void> {
+  const session = await connect(socket, { waitMs: 60_000 });
+  const [place] = (await ElfFile.open(elf)).symbols.named('lab_checkpoint');
+  const breakpoint = { type: 0, address: addr(place?.address ?? 0n), kind: 2 } as const;
+  for (let i = 0; i <= number; i++) {
+    const [{ id }] = (await session.harts()) as [{ id: string }];
+    if (i > 0) await session.resume({ kind: 'step', hart: id });
+    await session.insertBreakpoint(breakpoint);
+    await session.resume();
+    await session.removeBreakpoint(breakpoint);
+  }
+  session.close();
+}
+
+/** The names of the tasks that lived at a checkpoint, by the guest's own list. */
+function liveAt(console: string, number: number): string[] {
+  return [...console.matchAll(new RegExp(`^LAB live ${number} \\d+ (\\w+) `, 'gm'))]
+    .map(([, name = '']) => name)
+    .sort();
+}
+
+/** Every Future of a tree, the root first. */
+function* nodes(node: Node): Generator<Node> {
+  yield node;
+  for (const inner of node.awaits) yield* nodes(inner);
+}
+
+/** The name of an async fn of the guest that a task is made of: its own, or the one that its wrapper holds. */
+function taskName(task: Node, names: readonly string[]): string {
+  for (const { future } of nodes(task)) {
+    const found = names.find((name) => future.includes(`::${name}`) || future.includes(`::__${name}_task`));
+    if (found) return found;
+  }
+  return task.future;
+}
+
+const tasksOf = {
+  embassy: ['producer', 'consumer', 'joiner', 'selector', 'locker', 'ticker', 'napper', 'brief'],
+  asynctask: ['producer', 'consumer', 'joiner', 'helper', 'awaiter', 'cancelled', 'sleeper', 'parked'],
+};
+/** A checkpoint is before the first poll, in the middle, and where all wait. */
+for (const guest of ['rv-embassy-o0', 'rv-embassy-o3', 'rv-asynctask-o0', 'rv-asynctask-o3']) {
+  t.test(`${guest}: the tasks of the kernel's own list, and no others`, async (t) => {
+    const elf = elfPath(guest);
+    const embassy = guest.includes('embassy');
+    for (const number of [0, 1, 2]) {
+      const qemu = frozenGuest(t, guest);
+      await toCheckpoint(qemu.socket, elf, number);
+      const ran = await rsptrace('tasks', '--json', '-r', qemu.socket, elf).ended;
+      t.equal(ran.status, 0, ran.stderr);
+      t.equal(ran.stderr, '', 'nothing is left out');
+      const report = JSON.parse(ran.stdout) as Report;
+      const console = (await qemu.ended).stdout;
+      const live = liveAt(console, number);
+      const names = embassy ? tasksOf.embassy : tasksOf.asynctask;
+      // The block that drops `cancelled` awaits the first sleeper; before its first poll it holds it by no type.
+      const found = report.tasks.map((task) => (task.future.includes('spawn_all') ? 'sleeper' : taskName(task, names)));
+      const known = found.map((name) => (name.includes('stats::Task') ? 'sleeper' : name)).sort();
+      t.ok(live.length > 0, console);
+      t.strictSame(known, live, `at checkpoint ${number}`);
+      t.ok(report.runtimes.includes(embassy ? 'embassy' : 'async-task'));
+      t.ok(report.tasks.every(({ fate }) => fate === 'live'));
+    }
+  });
+}
+
+t.test('embassy: every storage of every pool, its timer, its run queue and its executor', async (t) => {
+  const elf = elfPath('rv-embassy-o3');
+  const qemu = frozenGuest(t, 'rv-embassy-o3');
+  await toCheckpoint(qemu.socket, elf, 2);
+  const ran = await rsptrace('tasks', '--json', '-r', qemu.socket, elf).ended;
+  const { tasks, others } = JSON.parse(ran.stdout) as Report;
+  // Eleven storages are spawned from at some time: the pools' sizes in the guest's source, without `unspawned`, which the linker leaves out.
+  t.equal(tasks.length + others.filter(({ fate }) => fate === 'free').length, 11);
+  for (const { facts } of tasks) {
+    const { executor, state, 'timer at': timer } = facts;
+    t.equal(executor, 'labembassy::EXECUTOR');
+    t.match(timer, /^\d+$/, 'those that are left wait for time');
+    t.equal(state, 'spawned');
+  }
+  await qemu.ended;
+});
+
+t.test('--runtime asks one alone', async (t) => {
+  const elf = elfPath('rv-asynctask-o3');
+  const qemu = frozenGuest(t, 'rv-asynctask-o3');
+  await toCheckpoint(qemu.socket, elf, 0);
+  const ran = await rsptrace('tasks', '--json', '--runtime', 'tokio', '-r', qemu.socket, elf).ended;
+  const { runtimes, tasks } = JSON.parse(ran.stdout) as Report;
+  t.strictSame(runtimes, []);
+  t.strictSame(tasks, []);
+  const wrong = await rsptrace('tasks', '--runtime', 'nope', '-r', qemu.socket, elf).ended;
+  t.match(wrong.stderr, /\[RUNTIME_UNKNOWN\].*there are tokio, async-task, embassy, search/s);
+});
