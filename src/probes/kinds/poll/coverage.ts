@@ -160,8 +160,12 @@ export class Coverage {
       future,
       seen: isPartly ? 'lower-bound' : 'not',
       reason: `inlined into ${first?.into}: ${first?.reason}`,
-      help: first?.isSpared ? '--exact stops at each poll' : helpFor(future),
+      help: first?.isSpared ? this.#helpBySpared() : helpFor(future),
     };
+  }
+
+  #helpBySpared(): string {
+    return this.#inlined === 'none' ? '--engine auto may stop there' : '--exact stops at each poll';
   }
 
   /** Another Future with the same poll function. */
