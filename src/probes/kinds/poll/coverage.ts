@@ -49,6 +49,7 @@ export class Coverage {
   readonly #futures: FutureSet;
   readonly #inlined: InlinedPolls;
   readonly #used: Used[] = [];
+  readonly #places = new Set<InlinedPoll>();
   readonly #unused = new Map<InlinedPoll, Unused>();
   /** What each probed Future awaits in its own bytes, at any depth. */
   readonly #awaited = new Map<FutureType, ReadonlySet<FutureType>>();
@@ -113,7 +114,10 @@ export class Coverage {
     }
     const level = this.#used.filter((outer) => lies(copy, outer.copy)).length;
     if (level > mostLevels) this.#unused.set(copy, { reason: 'too many polls lie around it', isSpared: false });
-    else this.#used.push({ future, copy, site, into: copy.into, level });
+    else {
+      this.#used.push({ future, copy, site, into: copy.into, level });
+      this.#places.add(copy);
+    }
   }
 
   /** Whether polls of a copy leave marks in a Future around it whose own polls are seen. */
@@ -134,7 +138,7 @@ export class Coverage {
   }
 
   #isUsed(copy: InlinedPoll): boolean {
-    return this.#used.some((used) => used.copy === copy);
+    return this.#places.has(copy);
   }
 
   #seen(future: FutureType, isPartly: boolean): SeenFuture {
@@ -156,8 +160,12 @@ export class Coverage {
       future,
       seen: isPartly ? 'lower-bound' : 'not',
       reason: `inlined into ${first?.into}: ${first?.reason}`,
-      help: first?.isSpared ? '--exact stops at each poll' : helpFor(future),
+      help: first?.isSpared ? this.#helpBySpared() : helpFor(future),
     };
+  }
+
+  #helpBySpared(): string {
+    return this.#inlined === 'none' ? '--engine auto may stop there' : '--exact stops at each poll';
   }
 
   /** Another Future with the same poll function. */

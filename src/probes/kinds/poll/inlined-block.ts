@@ -150,7 +150,7 @@ function runsInto(
   return false;
 }
 
-/** A node, and those around it that are run exactly as often, as far as they follow each other; those behind it first. */
+/** A node, and those around it that are run exactly as often; those behind it first. */
 export function straightFrom(graph: FlowGraph, begin: number, block: InlinedBlock): number[] {
   const others = new Set([...block.begins, ...block.ends]);
   const nodes = [begin];
