@@ -125,7 +125,10 @@ interface Look {
 
 async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHeaps }: Look): Promise<number> {
   const { runtime } = args;
-  const found: FoundTasks = await tasksIn(program, view, { runtimes: own, ...(runtime === undefined ? {} : { runtime }) });
+  const found: FoundTasks = await tasksIn(program, view, {
+    runtimes: own,
+    ...(runtime === undefined ? {} : { runtime }),
+  });
   if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
   if (found.unread > 0) {
     const all = mebibytes(found.searched + found.unread);

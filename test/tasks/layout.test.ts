@@ -13,7 +13,7 @@ t.test('every member of a header, where llvm-dwarfdump has it', async (t) => {
   const [header] = debug.typesNamed('embassy_executor::raw::TaskHeader');
   const text = execFileSync('llvm-dwarfdump', ['--name=TaskHeader', '-c', path], { encoding: 'utf8' });
   const [first = ''] = text.split('DW_TAG_structure_type').slice(1);
-  const members = [...first.matchAll(/DW_AT_name\s+\("(\w+)"\)(?:(?!DW_TAG)[^])*?data_member_location\s+\((0x\w+)\)/g)];
+  const members = [...first.matchAll(/DW_AT_name\s+\("(\w+)"\)(?:(?!DW_TAG).)*?data_member_location\s+\((0x\w+)\)/gs)];
   t.ok(members.length >= 6, first);
   for (const [, name = '', offset] of members)
     t.equal(header && memberAt(header, name)?.offset, Number(offset), `${name} at ${offset}`);
