@@ -198,19 +198,10 @@ function typicalSlowDown(
 /** An address on the page of a breakpoint, in the middle of an instruction. */
 function shadowOf(arch: Architecture, elf: ElfFile, address: Addr): Addr | undefined {
   if (arch.codeAlignment > 1) return addOffset(address, 1);
-  for (let offset = 0; offset < 32; ) {
-    const at = addOffset(address, offset);
-    if (at >> 12n !== address >> 12n) return undefined;
-    const code = elf.bytesAt(at, 15);
-    const length = code && arch.emulate(code, at)?.length;
-    if (length === undefined) return undefined;
-    if (length > 1) {
-      const inside = addOffset(at, 1);
-      return inside >> 12n === address >> 12n ? inside : undefined;
-    }
-    offset += length;
-  }
-  return undefined;
+  const code = elf.bytesAt(address, 32) ?? elf.bytesAt(address, 15);
+  const step = code && arch.codeFlow?.steps(code, address).find(({ length }) => length > 1);
+  const inside = step && addOffset(step.address, 1);
+  return inside !== undefined && inside >> 12n === address >> 12n ? inside : undefined;
 }
 
 /** Whether a breakpoint changes memory; tried while the target is stopped. */

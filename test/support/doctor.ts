@@ -15,6 +15,30 @@ const either = (shape: { readonly fields: { readonly [name: string]: Shape } }):
   or: [shape, { fields: { ...shape.fields, why: 'string' } }],
 });
 
+/** With poll probes: how each Future is seen. */
+const coverage: Shape = {
+  fields: {
+    sentence: /^\d+ of \d+ Futures? seen exactly/,
+    exact: 'number',
+    lower_bound: 'number',
+    not: 'number',
+    no_code: 'number',
+    futures: list({
+      fields: {
+        future: 'string',
+        instance: 'string',
+        seen: /^(exact|lower-bound|not|no-code)$/,
+        reason: optional('string'),
+        help: optional('string'),
+      },
+    }),
+  },
+};
+
+const withCoverage = (shape: { readonly fields: { readonly [name: string]: Shape } }): Shape => ({
+  or: [shape, { fields: { ...shape.fields, coverage } }],
+});
+
 export interface Doctored {
   readonly stub: {
     readonly server: string;
@@ -127,28 +151,30 @@ export const doctorShape: Shape = {
         guest_ended: 'boolean',
       },
     }),
-    program: optional({
-      fields: {
-        path: 'string',
-        build_id: optional('string'),
-        load_bias: hex,
-        debug_info: 'boolean',
-        frame_info: 'boolean',
-        compared: 'number',
-        same: 'number',
-        absent: 'number',
-        elsewhere: 'number',
-        problem: error,
-        no_probes: error,
-        scratch: optional({
-          or: [
-            { fields: { refused: 'string', later: 'boolean' } },
-            { fields: { source: 'string', owned: 'boolean', code_bytes: 'number', ring_bytes: 'number' } },
-          ],
-        }),
-        probes: list(either({ fields: { function: 'string', address: hex, engine: /^(target|stop)$/ } })),
-      },
-    }),
+    program: optional(
+      withCoverage({
+        fields: {
+          path: 'string',
+          build_id: optional('string'),
+          load_bias: hex,
+          debug_info: 'boolean',
+          frame_info: 'boolean',
+          compared: 'number',
+          same: 'number',
+          absent: 'number',
+          elsewhere: 'number',
+          problem: error,
+          no_probes: error,
+          scratch: optional({
+            or: [
+              { fields: { refused: 'string', later: 'boolean' } },
+              { fields: { source: 'string', owned: 'boolean', code_bytes: 'number', ring_bytes: 'number' } },
+            ],
+          }),
+          probes: list(either({ fields: { function: 'string', address: hex, engine: /^(target|stop)$/ } })),
+        },
+      }),
+    ),
     slow_down: optional(
       either({
         fields: {

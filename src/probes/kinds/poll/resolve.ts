@@ -94,7 +94,7 @@ export function resolvePolls(
     return known;
   };
   const allowed = new Set(futures.all.filter((future) => list.allows([future.future, future.instance], isOwn(future))));
-  const byAddress = new Map<bigint, { future: FutureType; poll: PollFunction; aliases: FutureType[] }>();
+  const byAddress = new Map<bigint, FoundPoll>();
   const addPolls = (future: FutureType): void => {
     for (const poll of future.polls) {
       const known = byAddress.get(poll.address);
@@ -115,21 +115,9 @@ export function resolvePolls(
     return { ...copy, ref: ref(copy.future), isAround: !allowed.has(copy.future) };
   });
   if (byAddress.size === 0 && sites.length === 0) throw nothingToProbe(futures, specs, allowed, coverage);
-  const probes = [...byAddress.values()].map(({ future, poll, aliases }): PollProbe => {
-    const [first, second] = arch.arguments as [string, string];
-    const told = poll.self === undefined ? undefined : arch.dwarfRegister(poll.self.register);
-    const inMemory = told === first ? false : told === second || returnsThroughMemory(arch, shapes, poll);
-    return {
-      address: poll.address,
-      poll,
-      future,
-      ref: ref(future),
-      isAround: !allowed.has(future),
-      aliases,
-      selfRegister: told ?? (inMemory ? second : first),
-      resultPointer: inMemory ? first : undefined,
-      resultTag: inMemory ? undefined : tagOf(arch, shapes, poll),
-    };
+  const probes = [...byAddress.values()].map((found): PollProbe => {
+    const { future } = found;
+    return { ...found, ...entryOf(found.poll, arch, shapes), ref: ref(future), isAround: !allowed.has(future) };
   });
   probes.sort((a, b) => (a.address < b.address ? -1 : 1));
   return {
@@ -139,6 +127,29 @@ export function resolvePolls(
     isSeenInlined: (future) => future.inlined.length > 0 && allowed.has(future) && !coverage.isInlined(future),
     ref,
     allows: (future) => allowed.has(future),
+  };
+}
+
+interface FoundPoll {
+  readonly future: FutureType;
+  readonly poll: PollFunction;
+  readonly aliases: FutureType[];
+}
+
+/** Where a poll function is entered, and what its registers hold there. */
+function entryOf(
+  poll: PollFunction,
+  arch: Architecture,
+  shapes: Shapes,
+): Pick<PollProbe, 'address' | 'selfRegister' | 'resultPointer' | 'resultTag'> {
+  const [first, second] = arch.arguments as [string, string];
+  const told = poll.self === undefined ? undefined : arch.dwarfRegister(poll.self.register);
+  const inMemory = told === first ? false : told === second || returnsThroughMemory(arch, shapes, poll);
+  return {
+    address: poll.address,
+    selfRegister: told ?? (inMemory ? second : first),
+    resultPointer: inMemory ? first : undefined,
+    resultTag: inMemory ? undefined : tagOf(arch, shapes, poll),
   };
 }
 
