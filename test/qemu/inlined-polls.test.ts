@@ -1,0 +1,85 @@
+// Release builds whose executors have the polls of tasks inlined into functions that are no Futures: async-task's and embassy's.
+// The guests count the polls of their async fns and of their tasks themselves.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { rsptrace, scratchFolder } from '../support/command.js';
+import { elfPath, qemuArgv } from './guests/guests.js';
+
+interface Row {
+  readonly future: string;
+  readonly instance: string;
+  readonly polls: number;
+  readonly at_least: boolean;
+}
+interface Output {
+  readonly futures: readonly Row[];
+  readonly coverage: {
+    readonly exact: number;
+    readonly lower_bound: number;
+    readonly not: number;
+    readonly futures: readonly { readonly instance: string; readonly seen: string }[];
+  };
+}
+
+/** `LAB stat NAME calls=1 polls=42` and `LAB task 3 NAME polls=24`, summed by name. */
+function pollsPrinted(console: string, what: 'stat' | 'task'): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const [, name = '', polls] of console.matchAll(new RegExp(`^LAB ${what}(?: \\d+)? (\\w+) .*polls=(\\d+)`, 'gm')))
+    sums.set(name, (sums.get(name) ?? 0) + Number(polls));
+  return sums;
+}
+
+/** The guest's name for a Future: an async fn's own, that of embassy's task, that of the fn around an async block. */
+function nameOf(future: string): string | undefined {
+  const [, task] = /::__(\w+)_task::__\w+_task_inner_function$/.exec(future) ?? [];
+  return task ?? /::work::(\w+)(?:::\{async_block#0\})?$/.exec(future)?.[1];
+}
+
+for (const guest of ['rv-asynctask-o3', 'rv-embassy-o3'])
+  for (const options of [[], ['--exact']])
+    t.test(`${guest} ${options.join(' ')}`, async (t) => {
+      const folder = scratchFolder(t);
+      const [kept, trace] = [join(folder, 'console'), join(folder, 'out.txt')];
+      const record = ['run', '--json', ...options, '--console', kept, '-o', trace, elfPath(guest)];
+      const { status, stdout, stderr } = await rsptrace(...record, '--', ...qemuArgv(guest)).ended;
+      t.equal(status, 0, stderr);
+      const { futures, coverage } = JSON.parse(stdout) as Output;
+      const console = readFileSync(kept, 'latin1');
+      const [stats, tasks] = [pollsPrinted(console, 'stat'), pollsPrinted(console, 'task')];
+      let [exact, bounds] = [0, 0];
+      const check = (row: Row, truth: number): void => {
+        t.ok(row.at_least ? row.polls <= truth : row.polls === truth, `${row.instance}: ${row.polls} of ${truth}`);
+        if (row.at_least) bounds++;
+        else exact++;
+      };
+      const met = new Set<string>();
+      for (const row of futures) {
+        const name = nameOf(row.future) ?? '';
+        const truth = stats.get(name);
+        // Two of them are not counted as async fns, only as tasks.
+        if (truth !== undefined && truth > 0) check(row, truth);
+        met.add(name);
+        const task = /::stats::Task<\w+::work::_*(\w+?)(?:_task)?::/.exec(row.instance)?.[1];
+        // Of the two sleepers one is an async block around the async fn.
+        const polls = task === undefined || task === 'sleeper' ? undefined : tasks.get(task);
+        if (polls !== undefined) check(row, polls);
+      }
+      t.same(
+        [...stats.keys()].filter((name) => !met.has(name)),
+        [],
+        'every async fn has a row',
+      );
+      t.comment(`${exact} exact, ${bounds} lower bounds`);
+      t.ok(exact >= (options.includes('--exact') ? 18 : 11), `${exact} are exact`);
+      if (options.includes('--exact')) t.equal(bounds, 0);
+
+      const seen = (what: string): number => coverage.futures.filter((each) => each.seen === what).length;
+      t.equal(coverage.exact, seen('exact'));
+      t.equal(coverage.lower_bound, seen('lower-bound'));
+      t.equal(coverage.not, 0, 'none is unseen');
+      for (const row of futures) {
+        const told = coverage.futures.find(({ instance }) => instance === row.instance)?.seen;
+        if (told !== undefined) t.equal(told === 'exact', !row.at_least, `${row.instance} is as it was said to be`);
+      }
+    });
