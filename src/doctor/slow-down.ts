@@ -70,7 +70,13 @@ export async function slowDown(
       'only QEMU without KVM slows a guest between hits; elsewhere a breakpoint costs nothing until it is reached',
     );
   }
-  const shadows = addresses.flatMap((address) => shadowOf(context.arch, elf, address) ?? []);
+  const taken = new Set<bigint>();
+  const shadows = addresses.flatMap((address) => {
+    const shadow = shadowOf(context.arch, elf, address, taken);
+    if (shadow === undefined) return [];
+    taken.add(shadow);
+    return shadow;
+  });
   if (shadows.length === 0) return no('no address beside the probes is sure never to be reached');
   if (await writesTraps(context, shadows[0] as Addr)) return no('this stub writes traps into the code');
 
@@ -195,13 +201,18 @@ function typicalSlowDown(
   return sorted[sorted.length >> 1];
 }
 
-/** An address on the page of a breakpoint, in the middle of an instruction. */
-function shadowOf(arch: Architecture, elf: ElfFile, address: Addr): Addr | undefined {
+/** An address on the page of a breakpoint, in the middle of an instruction, that is not `taken` by another one. */
+function shadowOf(arch: Architecture, elf: ElfFile, address: Addr, taken: ReadonlySet<bigint>): Addr | undefined {
   if (arch.codeAlignment > 1) return addOffset(address, 1);
-  const code = elf.bytesAt(address, 32) ?? elf.bytesAt(address, 15);
-  const step = code && arch.codeFlow?.steps(code, address).find(({ length }) => length > 1);
-  const inside = step && addOffset(step.address, 1);
-  return inside !== undefined && inside >> 12n === address >> 12n ? inside : undefined;
+  // At the end of a page the function's instructions before it serve as well.
+  for (const start of [address, elf.symbols.at(address)?.address ?? address]) {
+    const code = elf.bytesAt(start, Number(address - start) + 64) ?? elf.bytesAt(start, Number(address - start) + 15);
+    const steps = (code && arch.codeFlow?.steps(code, start)) ?? [];
+    const isFree = (at: bigint): boolean => at >> 12n === address >> 12n && !taken.has(at);
+    const step = steps.find((each) => each.length > 1 && isFree(each.address + 1n));
+    if (step) return addOffset(step.address, 1);
+  }
+  return undefined;
 }
 
 /** Whether a breakpoint changes memory; tried while the target is stopped. */

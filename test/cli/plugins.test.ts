@@ -55,7 +55,7 @@ t.test('a runtime that has the library in its own node_modules', async (t) => {
   const { socket } = await frozenGuest(t, 'rv-o2');
   const { status, stdout, stderr } = await rsptrace('tasks', '--json', '--plugin', file, '--remote', socket, elf).ended;
   t.equal(status, 0, stderr);
-  t.match(JSON.parse(stdout), { runtime: 'own', tasks: [] });
+  t.match(JSON.parse(stdout), { runtimes: ['own'], tasks: [] });
 });
 
 t.test('what cannot be used is one error', async (t) => {

@@ -101,7 +101,10 @@ t.test('--bt: who polls, through every inlined frame', async (t) => {
   t.ok(stacks.length > 1000);
   for (const { name, stack } of stacks) {
     const frames = stack.split(' < ').map((frame) => frame.replace(/ at .*/, ''));
-    if (!frames[0]?.startsWith(name)) t.fail(`${name}: ${stack}`);
+    // Where a poll was inlined, its begin may lie in a function that was inlined into it.
+    const poll = frames.findIndex((frame) => frame.replace('{async_fn#0}::', '').startsWith(name));
+    const inlined = frames.findIndex((frame) => frame.startsWith(`<${name} as `));
+    if (poll !== 0 && inlined !== 1) t.fail(`${name}: ${stack}`);
     if (!frames.includes('labkern::exec::poll_task')) t.fail(`not polled by the executor: ${stack}`);
   }
   // level1 and level2 have no code of their own here: they stand in the stack because the line table of chain_task says so.

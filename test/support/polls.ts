@@ -90,7 +90,9 @@ export function testCounts(t: Test, architecture: 'riscv64' | 'x86_64'): void {
       let compared = 0;
       for (const { name: future, counted, polls, derived, timing } of compareCounts(lab, output.futures)) {
         if (opt !== '0' && lowerBounds.has(future)) {
-          t.ok(polls <= counted && derived === polls, `${future}: ${polls} derived of ${counted}`);
+          // Stops are also made where a poll was inlined.
+          const isDerived = engine === 'stop' || derived === polls;
+          t.ok(polls <= counted && isDerived, `${future}: ${polls}, ${derived} of them derived, of ${counted}`);
           continue;
         }
         // What depends on the timer is the same within one run all the same.
@@ -100,7 +102,10 @@ export function testCounts(t: Test, architecture: 'riscv64' | 'x86_64'): void {
       }
       t.ok(compared >= 16, `${compared} counts compared`);
       for (const row of output.futures) {
-        t.equal(row.ready + row.pending, row.polls, `${row.instance}: each poll was Ready or Pending`);
+        // Of a poll that was inlined memory may not tell the result.
+        const known = row.ready + row.pending;
+        const isSure = opt === '0' || engine === 'target' || row.derived > 0;
+        t.ok(isSure ? known === row.polls : known <= row.polls, `${row.instance}: each poll was Ready or Pending`);
         t.equal(row.lost, 0);
         t.ok(row.max_ns <= row.total_ns);
       }

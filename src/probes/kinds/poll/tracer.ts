@@ -135,7 +135,10 @@ export class PollTracer implements CallKind {
       at: (at) => places.at(at),
       reads: (at, { block }) => {
         const self = places.selfAt(at, block);
-        return self === undefined ? [] : [{ address: self.address, length: (all[block] as Probed).length }];
+        const probe = all[block];
+        if (self === undefined || !probe) return [];
+        const stack = probe.isAround ? undefined : this.#backtraces?.request(at.registers);
+        return [{ address: self.address, length: probe.length }, ...(stack ? [stack] : [])];
       },
       begin: (at, { block }, around, memory) => {
         const self = places.selfAt(at, block);
@@ -143,7 +146,17 @@ export class PollTracer implements CallKind {
         if (self === undefined || !probe) return undefined;
         const known = { ...probe, guards: self.guards };
         const look = self.isStored ? lookAt(probe, self.address, memory) : undefined;
-        return this.#open(known, self.address, look, { at, around });
+        const opened = this.#open(known, self.address, look, { at, around });
+        // The outer Future's bytes are not read: the compiler may not have stored its states where no call is.
+        const outer = pollAround(around);
+        return {
+          ...opened,
+          entry: {
+            stack: probe.isAround ? undefined : this.#stackAt(at, memory),
+            outer: outer?.payload.inlined ? outer : undefined,
+            outerLook: undefined,
+          },
+        };
       },
     };
   }
@@ -193,19 +206,22 @@ export class PollTracer implements CallKind {
       resultAt: undefined,
       inlined: inlines(probe) ? new InlinedChain(look) : undefined,
       hart: at.hart,
-      // The outer Future's bytes are not read: the compiler may not have stored its states where no call is.
-      entry: { ...onlyMoment, outer: outer?.payload.inlined ? outer : undefined },
+      entry: undefined,
       exit: undefined,
     };
   }
 
-  #entry({ registers }: Moment, around: PollCall | undefined, memory: HitMemory): Entry {
+  #stackAt({ registers }: Moment, memory: HitMemory): readonly StackEntry[] | undefined {
+    const request = this.#backtraces?.request(registers);
+    const bytes = request && memory.at(request.address, request.length)?.bytes;
+    return this.#backtraces?.read(registers, bytes);
+  }
+
+  #entry(at: Moment, around: PollCall | undefined, memory: HitMemory): Entry {
     const outer = around?.payload.inlined ? around : undefined;
     if (!outer && !this.#backtraces) return onlyMoment;
     const outerLook = outer && lookAt(outer.payload.probe, outer.payload.self, memory);
-    const request = this.#backtraces?.request(registers);
-    const stackBytes = request && memory.at(request.address, request.length)?.bytes;
-    return { stack: this.#backtraces?.read(registers, stackBytes), outer, outerLook };
+    return { stack: this.#stackAt(at, memory), outer, outerLook };
   }
 
   began(call: PollCall, lost: readonly Call[]): void {
