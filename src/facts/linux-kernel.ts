@@ -48,7 +48,8 @@ export function cpuInTask(elf: ElfFile, debug: DebugInfo | undefined): number | 
 /** Functions that Linux uses for as long as it runs, and that no other program has. */
 export function landmarks(elf: ElfFile): Addr[] {
   if (!isLinux(elf)) return [];
-  const names = ['schedule', 'kernel_clone', 'do_exit', 'vfs_read'];
+  // The first: a kernel that moved upwards by less than its size has nothing there.
+  const names = ['_stext', 'schedule', 'kernel_clone', 'do_exit', 'vfs_read'];
   return names.flatMap((name) => elf.symbols.named(name).map(({ address }) => address));
 }
 
