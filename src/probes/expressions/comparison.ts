@@ -114,8 +114,8 @@ function integerOf(bytes: Uint8Array, signed: boolean): bigint {
 }
 
 /**
- * Decides here what trampolines decide in the target, from what was read at a hit. A comparison does not hold where it
- * cannot be worked out: of another variant, beyond a length, in memory that cannot be read.
+ * Decides here what trampolines decide in the target, from what was read at a hit. A comparison does not hold if it
+ * cannot be worked out. Examples are a member of another variant, an index beyond the length, and unmapped memory.
  * @returns memory that must be read before it can be decided
  */
 export function decide(

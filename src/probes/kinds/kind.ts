@@ -30,8 +30,8 @@ export interface ProbeText {
 }
 
 /**
- * Which polls that were inlined are traced at the place where they were, which needs stops: all that can be, those of
- * which the Future around shows nothing, or none.
+ * Which inlined polls are traced at their place inside a function, which needs stops. `all`: wherever that is possible.
+ * `needed`: where the Future around shows nothing of them.
  */
 export type InlinedPolls = 'all' | 'needed' | 'none';
 

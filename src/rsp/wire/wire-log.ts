@@ -1,5 +1,5 @@
 /*
- * Wire recordings, as docs/wire.md has them: UTF-8 text, one JSON object a line.
+ * Wire recordings, as docs/internals/wire.md has them: UTF-8 text, one JSON object a line.
  *
  *   {"rsptrace_wire":1} the first line: the version; and "launched":true where the client had
  *                                                              started the target itself

@@ -109,8 +109,8 @@ export class InlinedSites {
   }
 
   /**
-   * Whether a copy is no call of its own: code that the compiler merged out of several calls is described as one more,
-   * from the line 0.
+   * Whether a copy is no call of its own. Code that the compiler merged out of several calls is described as one more
+   * call, from the line 0.
    */
   isMerged({ die, host }: InlinedPoll): boolean {
     return this.#mergedIn(host).has(die.offset);

@@ -29,8 +29,8 @@ const mostInside = 1000;
 const deepest = 6;
 
 /**
- * Finds a Future's address at an instruction of a function into which its poll was inlined: by any parameter or
- * variable there whose type leads to the Future, that of the copy itself first.
+ * Finds a Future's address at an instruction of a function into which its poll was inlined. Any parameter or variable
+ * there may lead to it, by its type. Those of the copy itself are tried first.
  */
 export function selfPlace(
   future: FutureType,
