@@ -8,7 +8,9 @@
 
 import type { Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, addr } from '../../base/addr.js';
+import type { MemoryReader } from '../../base/memory-reader.js';
 import type { Session } from '../../rsp/index.js';
+import { PAGE } from './scratch.js';
 
 /** Nothing is kept directly below the red zone, because a signal's frame would go there. */
 const masksBelow = 1024n;
@@ -62,22 +64,28 @@ export async function takeBackThread(
   await batch.send();
   const stackPointer = registers.value.register(sp);
   if (stackPointer === undefined) return undefined;
-  const memory = session.memory(hart);
   const from = addr((stackPointer & ~15n) - BigInt(recordBytes) - masksBelow - 64n);
-  // Above a stack's last page nothing may be mapped.
-  for (let size = searched; size >= 2 * recordBytes; size /= 2) {
-    const bytes = await memory.read(from, size);
-    if (!bytes) continue;
-    const found = findRecord(bytes, from);
-    if (!found) return undefined;
-    const back = session.batch(hart);
-    const done = back.writeRegisters(Buffer.from(found.registers).toString('hex'));
-    await back.send();
-    if (!done.value) return undefined;
-    await forgetThread(session, hart, found.stackPointer);
-    return found.stackPointer;
+  const found = findRecord(await readToEnd(session.memory(hart), from), from);
+  if (!found) return undefined;
+  const back = session.batch(hart);
+  const done = back.writeRegisters(Buffer.from(found.registers).toString('hex'));
+  await back.send();
+  if (!done.value) return undefined;
+  await forgetThread(session, hart, found.stackPointer);
+  return found.stackPointer;
+}
+
+/** Page by page: above a stack's last page nothing may be mapped, and a thread may stand just below its end. */
+async function readToEnd(memory: MemoryReader, from: Addr): Promise<Uint8Array> {
+  const pages: Uint8Array[] = [];
+  for (let offset = 0; offset < searched; ) {
+    const at = addOffset(from, offset);
+    const bytes = await memory.read(at, PAGE - Number(at % BigInt(PAGE)));
+    if (!bytes) break;
+    pages.push(bytes);
+    offset += bytes.length;
   }
-  return undefined;
+  return Buffer.concat(pages);
 }
 
 function findRecord(
