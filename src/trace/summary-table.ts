@@ -7,6 +7,8 @@ type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'derived' | 'lost';
 /** Counts for which a row may know only a lower bound. */
 const BOUNDS: ReadonlySet<Count> = new Set(['polls', 'ready', 'pending']);
 const BOUNDS_NOTE = '>= at least so many: the compiler inlined polls of this Future, and some of those leave no mark\n';
+const UNKNOWN_NOTE =
+  'of some polls that were inlined memory does not tell the result: they count as neither ready nor pending\n';
 
 /** Always shown, even when all zero. */
 const USUAL: readonly Count[] = ['polls', 'ready', 'pending'];
@@ -15,8 +17,8 @@ const RARE: readonly Count[] = ['panicked', 'derived', 'lost'];
 
 /**
  * The table for the user: one line per Future, the one with the most time first, each line ended by a newline.
- * Instances of one generic Future differ in their generic arguments. A line below says what `>=` means, if a row has
- * it.
+ * Instances of one generic Future differ in their generic arguments. Lines below say what `>=` means and which polls
+ * have no result, if a row has them.
  */
 export function summaryTable(rows: readonly SummaryRow[], options: TableOptions): string {
   if (rows.length === 0) return 'no polls were recorded\n';
@@ -36,7 +38,10 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
     line: row.line,
   }));
   const table = textTable([...counts, 'total', 'longest'], 'future', lines, options);
-  return rows.some((row) => row.at_least) ? `${table}${BOUNDS_NOTE}` : table;
+  const isUnknown = ({ polls, ready, pending, panicked, lost }: SummaryRow): boolean =>
+    polls > ready + pending + panicked + lost;
+  const notes = [rows.some((row) => row.at_least) && BOUNDS_NOTE, rows.some(isUnknown) && UNKNOWN_NOTE];
+  return `${table}${notes.filter(Boolean).join('')}`;
 }
 
 /** The same of functions: one line each, the one with the most time first. */
