@@ -58,7 +58,10 @@ async function load(path: string): Promise<Plugins> {
     module = await import(href);
   } catch (error) {
     const message = `it cannot be loaded: ${messageOf(error).split('\n', 1)[0]}`;
-    throw unusable(path, message, `node --check ${path} says where it is no JavaScript`, error);
+    const hint = /\.[cm]?js$/.test(path)
+      ? `node --check ${path} says where it is no JavaScript`
+      : 'give an ES module: a file named .mjs or .js';
+    throw unusable(path, message, hint, error);
   }
   return verified(path, module.default);
 }

@@ -20,9 +20,9 @@ import { asText, textAt } from './text-at.js';
 
 export const ET = { REL: 1, EXEC: 2, DYN: 3, CORE: 4 } as const;
 export const SHT = { PROGBITS: 1, SYMTAB: 2, STRTAB: 3, NOTE: 7, NOBITS: 8, DYNSYM: 11 } as const;
+export const SHF = { WRITE: 1, ALLOC: 2, EXECINSTR: 4 } as const;
 /** Bytes of the header of a 64-bit file. */
 const ELF_HEADER = 64;
-const SHF_ALLOC = 2;
 const PT_LOAD = 1;
 const PT_NOTE = 4;
 const NT_GNU_BUILD_ID = 3;
@@ -325,7 +325,7 @@ export class ElfFile {
     const type = r.u32();
     const flags = r.u64n();
     const linked = r.u64();
-    const address = (flags & SHF_ALLOC) === 0 ? addr(linked) : this.#loaded(linked);
+    const address = (flags & SHF.ALLOC) === 0 ? addr(linked) : this.#loaded(linked);
     const offset = r.u64n();
     const size = r.u64n();
     const link = r.u32();
@@ -359,7 +359,7 @@ function extentOf({ address, memorySize: size }: ElfSegment): { readonly address
 }
 
 function isAllocated({ flags }: ElfSection): boolean {
-  return (flags & SHF_ALLOC) !== 0;
+  return (flags & SHF.ALLOC) !== 0;
 }
 
 /** What a debug file has in place of the program's content. */

@@ -7,10 +7,9 @@
 // Skipped: relocations against symbols, SHT_REL (neither psABI uses it) and SHT_RELR.
 import { ByteReader } from '../base/byte-reader.js';
 import { type CodeAddress, type CodeSpace, lastNotAbove } from './code-address.js';
-import type { ElfFile } from './elf.js';
+import { type ElfFile, SHF } from './elf.js';
 
 const SHT_RELA = 4;
-const SHF_ALLOC = 2;
 const ENTRY = 24;
 const WORD = 8;
 /** Cost of a relocation, in columns and before. */
@@ -34,7 +33,7 @@ export class RelativeRelocations {
     const rows: { place: CodeAddress; value: CodeAddress }[] = [];
     const wanted = relativeType[elf.machine];
     for (const section of elf.sections) {
-      if (section.type !== SHT_RELA || (section.flags & SHF_ALLOC) === 0) continue;
+      if (section.type !== SHT_RELA || (section.flags & SHF.ALLOC) === 0) continue;
       const bytes = elf.rawSection(section) ?? new Uint8Array(0);
       const r = new ByteReader(bytes, section.name);
       elf.budget.spend(bytes.length / ENTRY, section.name);

@@ -11,7 +11,7 @@ import {
   pathOf,
   stripGenerics,
 } from '../dwarf/index.js';
-import type { ElfFile } from '../elf/index.js';
+import { type ElfFile, SHF } from '../elf/index.js';
 
 /** A function with code of its own, under one of its names. */
 export interface NamedFunction {
@@ -79,11 +79,9 @@ function* subprograms(debug: DebugInfo, cursor: DieCursor): Generator<{ die: Die
   }
 }
 
-const SHF_EXECINSTR = 4;
-
 function isCode(elf: ElfFile, address: Addr): boolean {
   if (!elf.isLoaded(elf.codes.toCode(address))) return false;
   return elf.sections.some(
-    ({ flags, address: low, size }) => (flags & SHF_EXECINSTR) !== 0 && address >= low && address < low + BigInt(size),
+    ({ flags, address: low, size }) => (flags & SHF.EXECINSTR) !== 0 && address >= low && address < low + BigInt(size),
   );
 }

@@ -1,6 +1,6 @@
 import type { CodeRange } from '../arch/index.js';
 import type { DebugInfo } from '../dwarf/index.js';
-import { type CodeAddress, type ElfFile, lastNotAbove } from '../elf/index.js';
+import { type CodeAddress, type ElfFile, lastNotAbove, SHF } from '../elf/index.js';
 
 /** A function's code: its entry first, then the parts that the compiler put elsewhere. */
 export interface FunctionCode {
@@ -13,7 +13,6 @@ interface Span {
   readonly high: CodeAddress;
 }
 
-const SHF_EXECINSTR = 4;
 const PF_X = 1;
 const PT_LOAD = 1;
 /** The most bytes of one function: larger ones exist only in damaged files. */
@@ -109,7 +108,7 @@ function codeOf(elf: ElfFile): Span[] {
     const low = elf.codes.toCode(address);
     return { low, high: low + size };
   };
-  const sections = elf.sections.filter(({ flags, size }) => (flags & SHF_EXECINSTR) !== 0 && size > 0);
+  const sections = elf.sections.filter(({ flags, size }) => (flags & SHF.EXECINSTR) !== 0 && size > 0);
   if (sections.length > 0) return sections.map(({ address, size }) => span(address, size));
   return elf.segments
     .filter(({ type, flags }) => type === PT_LOAD && (flags & PF_X) !== 0)

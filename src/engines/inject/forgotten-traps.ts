@@ -9,15 +9,13 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import type { Architecture, LinuxModel } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { ElfFile } from '../../elf/index.js';
+import { type ElfFile, SHF } from '../../elf/index.js';
 import { parseMaps } from '../../facts/index.js';
 import { pidOf, type Session } from '../../rsp/index.js';
 
 const page = 4096;
 /** Bytes of a mapping that are read at once. */
 const chunk = 1 << 20;
-/** SHF_EXECINSTR. */
-const executable = 4;
 
 type TrapModel = NonNullable<LinuxModel['forgottenTraps']>;
 
@@ -107,7 +105,7 @@ function placesBehindCalls(elf: ElfFile, { isBehindCall }: TrapModel): readonly 
   const places: Addr[] = [];
   for (const { type, address } of elf.symbols) if (type === 'function') places.push(address);
   for (const { address, size, flags } of elf.sections) {
-    const code = (flags & executable) !== 0 ? elf.bytesAt(address, size) : undefined;
+    const code = (flags & SHF.EXECINSTR) !== 0 ? elf.bytesAt(address, size) : undefined;
     if (code) for (let at = 2; at < code.length; at++) if (isBehindCall(code, at)) places.push(addOffset(address, at));
   }
   return places;

@@ -1,11 +1,8 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import { type Die, rangesOf } from '../../dwarf/index.js';
-import type { ElfFile } from '../../elf/index.js';
+import { type ElfFile, SHF, SHT } from '../../elf/index.js';
 import type { TaskContext } from '../runtime.js';
 
-const SHF_ALLOC = 2;
-const SHF_EXECINSTR = 4;
-const SHT_NOBITS = 8;
 const WORD = 8;
 
 /** A function that was compiled for one type of task, and where its code begins. */
@@ -29,7 +26,7 @@ export function wordsInData(elf: ElfFile, words: ReadonlySet<bigint>): { readonl
   const found: { word: bigint; at: Addr }[] = [];
   const lows = new Set(Array.from(words, (word) => Number(word & 0xffff_ffffn)));
   for (const { address, size, flags, type } of elf.sections) {
-    if ((flags & SHF_ALLOC) === 0 || (flags & SHF_EXECINSTR) !== 0 || type === SHT_NOBITS || size < WORD) continue;
+    if ((flags & SHF.ALLOC) === 0 || (flags & SHF.EXECINSTR) !== 0 || type === SHT.NOBITS || size < WORD) continue;
     const bytes = elf.bytesAt(address, size);
     if (bytes === undefined) continue;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);

@@ -1,12 +1,8 @@
 import { isRefusal } from '../../../base/refusal.js';
-import type { ElfFile } from '../../../elf/index.js';
+import { type ElfFile, SHF } from '../../../elf/index.js';
 import { type ReservedMemory, reservedScratch } from '../reserved-memory.js';
 import { type ScratchSource, unusable } from '../source.js';
 import { slackOf } from '../text-slack.js';
-
-const SHF_WRITE = 1;
-const SHF_ALLOC = 2;
-const SHF_EXECINSTR = 4;
 
 /** `--scratch` and `--scratch-symbol`. No other source is asked beside them. */
 export const userNamed: ScratchSource = {
@@ -30,7 +26,7 @@ export const userNamed: ScratchSource = {
 function constantIn(elf: ElfFile, { address, size }: ReservedMemory): string | undefined {
   const end = address + BigInt(size);
   const constant = elf.sections.filter(
-    ({ flags }) => (flags & SHF_ALLOC) !== 0 && (flags & (SHF_WRITE | SHF_EXECINSTR)) !== SHF_WRITE,
+    ({ flags }) => (flags & SHF.ALLOC) !== 0 && (flags & (SHF.WRITE | SHF.EXECINSTR)) !== SHF.WRITE,
   );
   return constant.find((one) => one.size > 0 && one.address < end && one.address + BigInt(one.size) > address)?.name;
 }
