@@ -13,14 +13,12 @@ import type { Logger } from '../base/logger.js';
 import { type ByteSource, FileSource, MemorySource } from './byte-source.js';
 import { CodeSpace } from './code-address.js';
 import { decompressSection, SHF_COMPRESSED } from './compression.js';
+import { SHF, SHT } from './constants.js';
 import { type DebugFileOptions, findDebugFile } from './debug-file.js';
 import { RelativeRelocations } from './relocations.js';
 import { ElfSymbols } from './symbols.js';
 import { asText, textAt } from './text-at.js';
 
-export const ET = { REL: 1, EXEC: 2, DYN: 3, CORE: 4 } as const;
-export const SHT = { PROGBITS: 1, SYMTAB: 2, STRTAB: 3, NOTE: 7, NOBITS: 8, DYNSYM: 11 } as const;
-export const SHF = { WRITE: 1, ALLOC: 2, EXECINSTR: 4 } as const;
 /** Bytes of the header of a 64-bit file. */
 const ELF_HEADER = 64;
 const PT_LOAD = 1;

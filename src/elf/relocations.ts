@@ -7,7 +7,8 @@
 // Skipped: relocations against symbols, SHT_REL (neither psABI uses it) and SHT_RELR.
 import { ByteReader } from '../base/byte-reader.js';
 import { type CodeAddress, type CodeSpace, lastNotAbove } from './code-address.js';
-import { type ElfFile, SHF } from './elf.js';
+import { SHF } from './constants.js';
+import type { ElfFile } from './elf.js';
 
 const SHT_RELA = 4;
 const ENTRY = 24;
