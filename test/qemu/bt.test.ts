@@ -1,11 +1,10 @@
 // `rsptrace bt` at guests that run, stand at a breakpoint, or were never started.
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { architectureOf } from '../../src/arch/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { connect } from '../../src/rsp/index.js';
-import { frozenGuest, rsptrace } from '../support/command.js';
+import { connections, frozenGuest, rsptrace } from '../support/command.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
 
 interface Output {
@@ -26,13 +25,6 @@ interface Output {
     }[];
     readonly end: { readonly reason: string; readonly complete: boolean };
   }[];
-}
-
-/** How many clients a unix socket has, accepted or not. */
-function connections(path: string): number {
-  const lines = readFileSync('/proc/net/unix', 'utf8').split('\n');
-  // SS_CONNECTING and SS_CONNECTED (linux/net.h); the one that listens is SS_UNCONNECTED.
-  return lines.filter((line) => line.endsWith(` ${path}`) && /^\S+( \S+){4} 0[23] /.test(line)).length;
 }
 
 /** Lets the guest run to a function, and leaves it standing there. */

@@ -5,9 +5,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { frozenGuest, rsptrace, scratchFolder, traceGrows } from '../support/command.js';
+import { connect } from '../../src/rsp/index.js';
+import { connections, frozenGuest, rsptrace, scratchFolder, traceGrows } from '../support/command.js';
 import { CommandThread } from '../support/in-process.js';
-import { usually } from '../support/long.js';
+import { long, usually } from '../support/long.js';
 import { children, packetEnds, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
 
@@ -47,6 +48,36 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     });
   }
 }
+
+t.test('Ctrl-C while the ELF is read, or a moment later: a guest that ran goes on', async (t) => {
+  const qemu = frozenGuest(t, 'rv-o2-long');
+  const starter = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
+  await starter.detach();
+  await qemu.shows('LAB cfg');
+  // It must not end before the last command has.
+  qemu.process.kill('SIGSTOP');
+  const commands = [['bt'], ['tasks'], ['-o', join(scratchFolder(t), 'out.txt')]] as const;
+  for (let i = 0; i < (long ? 60 : 6); i++) {
+    const tracer = rsptrace(...(commands[i % 3] ?? []), '-r', qemu.socket, elfPath('rv-o2-long'));
+    // Half of the signals come before the connection, half with it.
+    const isLate = i % 2 === 1;
+    const isThere = () => tracer.process.exitCode !== null || connections(qemu.socket) > 0;
+    if (isLate) while (!isThere()) await sleep(10);
+    else await sleep(100 + 60 * (i % 12));
+    if (isLate) qemu.process.kill('SIGCONT');
+    await sleep(isLate ? 20 * (i % 8) : 0);
+    tracer.process.kill('SIGINT');
+    qemu.process.kill('SIGCONT');
+    const { status, signal, stderr } = await tracer.ended;
+    qemu.process.kill('SIGSTOP');
+    t.ok(signal === 'SIGINT' || status === 0 || stderr.includes('[INTERRUPTED]'), `${signal ?? status}: ${stderr}`);
+    t.notMatch(stderr, /^ +at /m, 'no stack trace');
+  }
+  qemu.process.kill('SIGCONT');
+  const end = await qemu.ended;
+  t.equal(parseLab(end.stdout).checksum, guest('rv-o2-long').checksum, 'it came to its own end');
+  t.equal(end.status, guest('rv-o2-long').exit);
+});
 
 t.test('rsptrace run: after SIGINT QEMU runs on, and its console still comes through', async (t) => {
   const trace = join(scratchFolder(t), 'out.pftrace');

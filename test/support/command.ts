@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -112,4 +112,11 @@ export function frozenGuest(
   const running = start(program, args);
   t.teardown(() => void running.process.kill('SIGKILL'));
   return { ...running, socket };
+}
+
+/** How many clients a unix socket has, accepted or not. */
+export function connections(path: string): number {
+  const lines = readFileSync('/proc/net/unix', 'utf8').split('\n');
+  // SS_CONNECTING and SS_CONNECTED (linux/net.h); the one that listens is SS_UNCONNECTED.
+  return lines.filter((line) => line.endsWith(` ${path}`) && /^\S+( \S+){4} 0[23] /.test(line)).length;
 }
