@@ -158,7 +158,7 @@ export class Installed implements StopObserver {
    */
   async end(sameRam = false): Promise<number> {
     this.#drain?.stop();
-    this.#options.session.beforeChildGoes = undefined;
+    this.#options.session.children.beforeGoing = undefined;
     try {
       return await this.#readOut();
     } finally {
@@ -291,7 +291,7 @@ async function patchFunctions(
   noteChanged(target, choices);
   const [first] = sites;
   if (target.sites.length + target.waiting === 0) throw unavailable(first && choices.why(first.index));
-  if (process) session.beforeChildGoes = (child) => cleanForked(options, child, target, process, logger);
+  if (process) session.children.beforeGoing = (child) => cleanForked(options, child, target, process, logger);
   return { target, time: times?.own, unwinder: placed.unwinder, slack };
 }
 
