@@ -115,18 +115,11 @@ const FLAT: ReadonlySet<number> = new Set([
   DW_LANG.Mips_Assembler,
 ]);
 
-/** One unit. Its abbreviations and its root's attributes are read on first use. */
+/** One unit: its header, and what is read on first use, its abbreviations and its root's attributes. */
 export class Unit implements UnitFormat {
   readonly debug: DebugInfo;
   readonly header: UnitHeader;
   readonly index: number;
-  readonly version: number;
-  readonly addressSize: number;
-  readonly offsetSize: number;
-  readonly offset: number;
-  readonly end: number;
-  readonly base: number;
-  readonly bytes: Uint8Array;
   readonly codes: CodeSpace;
   readonly budget: Budget;
   readonly #abbrevs: AbbrevCache;
@@ -139,16 +132,37 @@ export class Unit implements UnitFormat {
     this.debug = debug;
     this.header = header;
     this.index = index;
-    this.version = header.version;
-    this.addressSize = header.addressSize;
-    this.offsetSize = header.offsetSize;
-    this.offset = header.offset;
-    this.end = header.end;
-    this.base = header.base;
-    this.bytes = header.bytes;
     this.codes = debug.elf.codes;
     this.budget = debug.elf.budget;
     this.#abbrevs = abbrevs;
+  }
+
+  get version(): number {
+    return this.header.version;
+  }
+
+  get addressSize(): number {
+    return this.header.addressSize;
+  }
+
+  get offsetSize(): number {
+    return this.header.offsetSize;
+  }
+
+  get offset(): number {
+    return this.header.offset;
+  }
+
+  get end(): number {
+    return this.header.end;
+  }
+
+  get base(): number {
+    return this.header.base;
+  }
+
+  get bytes(): Uint8Array {
+    return this.header.bytes;
   }
 
   get sections(): DwarfSections {
@@ -156,7 +170,7 @@ export class Unit implements UnitFormat {
   }
 
   get abbrevs(): AbbrevTable {
-    this.#table ??= this.#abbrevs.get(this.header.abbrevOffset, this);
+    this.#table ??= this.#abbrevs.get(this.header.abbrevOffset, this.header);
     return this.#table;
   }
 
