@@ -150,7 +150,10 @@ export function scanNames(unit: Unit, sink: NameSink): void {
     }
     const row = table.row(code);
     if (row < 0) throw damaged(unit, at, `the abbreviation ${code} is not declared in its unit's table`);
-    if (level < local && plan.kind[row] !== 0) addEntry(unit, plan, row, at, attrs, sink);
+    if (level < local && plan.kind[row] !== 0) {
+      const hash = hashOf(unit, plan, row, attrs);
+      if (hash >= 0) sink.add(hash, at + base, plan.kind[row] as number);
+    }
     if (table.children[row] !== 0) {
       const tag = table.tag[row] as number;
       const sibling = plan.sibling[row] as number;
@@ -182,12 +185,11 @@ function siblingOf(unit: Unit, table: AbbrevTable, index: number, row: number, a
   return table.attrForm[index] === DW_FORM.ref4 ? u32At(unit.bytes, at) : 0;
 }
 
-function addEntry(unit: Unit, plan: ScanPlan, row: number, at: number, attrs: number, sink: NameSink): void {
+/** The hash of an entry's name; -1 if it has none. */
+function hashOf(unit: Unit, plan: ScanPlan, row: number, attrs: number): number {
   const { abbrevs: table, header } = unit;
   const { bytes } = header;
   const index = plan.name[row] as number;
-  const kind = plan.kind[row] as number;
-  const offset = at + unit.base;
   if (index < 0) {
     // An instance of something that has its name elsewhere.
     const origin = plan.origin[row] as number;
@@ -195,20 +197,15 @@ function addEntry(unit: Unit, plan: ScanPlan, row: number, at: number, attrs: nu
     const target = readReference(unit, { form: table.attrForm[origin] as number, at, implicit: 0n });
     const die = target === undefined ? undefined : unit.debug.die(target);
     const name = die && nameOf(die);
-    if (name !== undefined) sink.add(hashText(name), offset, kind);
-    return;
+    return name === undefined ? -1 : hashText(name);
   }
   const fixed = table.attrFixed[index] as number;
   const where = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(bytes, attrs, row, index, header);
   const form = table.attrForm[index] as number;
-  let hash: number;
-  if (form === DW_FORM.string) hash = hashName(bytes, where, unit.end - unit.base);
-  else {
-    const section = form === DW_FORM.line_strp ? '.debug_line_str' : '.debug_str';
-    const start = stringOffset(unit, { form, at: where, implicit: 0n });
-    if (start === undefined) return;
-    const strings = unit.sections.get(section);
-    hash = hashName(strings, start, strings.length);
-  }
-  sink.add(hash, offset, kind);
+  if (form === DW_FORM.string) return hashName(bytes, where, header.end - header.base);
+  const section = form === DW_FORM.line_strp ? '.debug_line_str' : '.debug_str';
+  const start = stringOffset(unit, { form, at: where, implicit: 0n });
+  if (start === undefined) return -1;
+  const strings = unit.sections.get(section);
+  return hashName(strings, start, strings.length);
 }
