@@ -1,6 +1,7 @@
 // .debug_abbrev: DWARF 5, section 7.5.3. A table is a run of
 //
-//   code (uleb) | tag (uleb) | has children (1) | { attribute (uleb) | form (uleb) [| value (sleb), for implicit_const] }* | 0 0
+//   code (uleb) | tag (uleb) | has children (1)
+//   | { attribute (uleb) | form (uleb) [| value (sleb), for implicit_const] }* | 0 0
 //
 // that ends with code 0. Each table is compiled once for the unit's sizes into columns. Each declaration gets a
 // program that skips all its attributes at once. Unknown tags and attributes are kept. An unknown form is kept too;

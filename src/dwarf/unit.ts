@@ -1,7 +1,8 @@
 // Unit headers of .debug_info (DWARF 2-5) and .debug_types (DWARF 4): DWARF 5, section 7.5.1; DWARF 4, section 7.5.1.
 //
 //   2-4: unit_length (4 or 12) | version (2) | abbrev_offset | address_size (1) [| type_signature (8) | type_offset]
-//   5:   unit_length (4 or 12) | version (2) | unit_type (1) | address_size (1) | abbrev_offset [| dwo_id (8) or as above]
+//   5:   unit_length (4 or 12) | version (2) | unit_type (1) | address_size (1) | abbrev_offset
+//        [| dwo_id (8) or as above]
 //
 // Offsets of DIEs are numbers in one space: .debug_info from 0, .debug_types right behind it. Refused, with a
 // warning: other versions, other address sizes than 8 or 4. The next units are used if the length still says where

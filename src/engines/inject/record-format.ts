@@ -10,7 +10,8 @@ import type { WordCache } from './word-cache.js';
 /**
  * The layout of a probe's records:
  *
- *      0 commit | 8 id (u32) | 12 small loads | 16 time | 24 stack pointer | 32 return address | 40 hart | registers | loads, the widest first | outer's bytes
+ *      0 commit | 8 id (u32) | 12 small loads | 16 time | 24 stack pointer | 32 return address | 40 hart
+ *      | registers | loads, the widest first | outer's bytes
  *
  * The hart's word exists only if records must name their harts. Small loads are the first ones of 4, 2, and 1 bytes
  * that fit. Entry and exit records of one probe differ; the id tells which it is.

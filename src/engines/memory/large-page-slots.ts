@@ -23,9 +23,9 @@ export interface LargePages {
 }
 
 /**
- * Maps physical memory into free entries of the table that maps the kernel's text. Every address space with the kernel shares that table, so all of
- * them see the memory, and the text is within 1 GiB. The entries were never valid, so QEMU has no translation to
- * flush; hardware may have to.
+ * Maps physical memory into free entries of the table that maps the kernel's text. Every address space with the
+ * kernel shares that table, so all of them see the memory, and the text is within 1 GiB. The entries were never valid,
+ * so QEMU has no translation to flush; hardware may have to.
  */
 export async function mapBesideText(
   session: Session,

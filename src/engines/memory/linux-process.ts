@@ -1,7 +1,7 @@
 /*
- * Memory of our own in a Linux process. The process itself runs the system calls for it (system-calls.ts).
+ * Memory of our own in a Linux process. The process itself runs the system calls (system-calls.ts):
  *
- *   | no access | code r-x | no access | data rw- (a memfd, shared) | no access | own rw- | no access |
+ *     | no access | code r-x | no access | data rw- (a memfd, shared) | no access | own rw- | no access |
  *
  * First the whole range is reserved without access, at an address where nothing is mapped (MAP_FIXED_NOREPLACE). Then
  * code and data are mapped over it. The pages between them belong to us as well, so code that runs past an end

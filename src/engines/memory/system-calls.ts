@@ -146,12 +146,9 @@ export class SystemCalls {
   }
 
   /**
-   * Lets the stopped thread alone run injected code up to a breakpoint, and restores all of its registers. Only
-   * inside {@link with}.
-   *
-   * @param set initial registers
-   * @param below distance of its stack below the thread's, aligned as for a call
-   *
+   * Lets the stopped thread alone run injected code up to a breakpoint, and restores all of its registers. For use
+   * inside {@link with}. `set`: initial registers. `below`: how far its stack begins below the thread's, aligned as for
+   * a call.
    * @throws RsptraceError `SCRATCH_UNAVAILABLE` if it stops elsewhere, `RSP_*`
    */
   async run(code: Addr, breakpoint: Addr, set: Readonly<Record<string, bigint>> = {}, below?: bigint): Promise<void> {

@@ -6,7 +6,7 @@ import { packets } from './packets.js';
 import type { Session } from './session.js';
 import { pidOf, type SignalStop } from './stop-reply.js';
 
-/** The children of a traced process. Each has inherited its parent's breakpoints, and runs on by itself without them. */
+/** The children of a traced process. Each has inherited its parent's breakpoints, and runs on without them. */
 export class ForkedChildren {
   /** Called before a child is let go, while it is stopped. Removes what it has inherited besides breakpoints. */
   beforeGoing: ((child: string) => Promise<void>) | undefined;

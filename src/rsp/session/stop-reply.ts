@@ -135,7 +135,7 @@ export class StopReplies {
   #text = '';
   #stop: StopReply | undefined;
 
-  /** The stop of a packet; undefined if the packet has another form. Throws `RSP_PROTOCOL` for one that makes no sense. */
+  /** The stop of a packet; undefined if it has another form. Throws `RSP_PROTOCOL` for one that makes no sense. */
   parse(text: string): StopReply | undefined {
     if (this.#stop !== undefined && text === this.#text) return this.#stop;
     if (!isStopReply(text)) return undefined;
