@@ -50,7 +50,9 @@ export interface PollHit extends AnyHit {
   readonly task: RootRef;
   /** The Futures that await it, from the task down to itself, as far as their polls were seen. */
   readonly chain: readonly FutureRef[];
-  /** The compiler inlined this poll: it was worked out from the bytes of the Future around it, and nothing is captured. */
+  /**
+   * The compiler inlined this poll. It was worked out from the bytes of the Future around it, so nothing is captured.
+   */
   readonly derived: boolean;
 }
 

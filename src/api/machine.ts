@@ -88,7 +88,7 @@ function verifyEmulator(program: string, arch: string): void {
   });
 }
 
-/** What is asked of QEMU before the guest runs; where that fails since QEMU has ended, its end is told. Throws `RUN_EXITED`. */
+/** What is asked of QEMU before the guest runs. Throws `RUN_EXITED` if it fails because QEMU has ended. */
 async function orDied<T>(qemu: Qemu, program: string, asked: Promise<T>): Promise<T> {
   try {
     return await asked;

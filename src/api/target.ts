@@ -217,7 +217,7 @@ export class Target implements AsyncDisposable {
 }
 
 /**
- * Connects to a stub, whose target stands from then on.
+ * Connects to a stub and stops its target.
  * @param remote `:1234`, `host:1234`, `unix:/path`
  * @param program the ELF that runs there
  * @throws RsptraceError `RSP_*`, `ELF_*`, `ARCH_*`

@@ -1,6 +1,7 @@
 // .debug_abbrev: DWARF 5, section 7.5.3. A table is a run of
 //
-//   code (uleb) | tag (uleb) | has children (1) | { attribute (uleb) | form (uleb) [| value (sleb), for implicit_const] }* | 0 0
+//   code (uleb) | tag (uleb) | has children (1)
+//   | { attribute (uleb) | form (uleb) [| value (sleb), for implicit_const] }* | 0 0
 //
 // that ends with code 0. Each table is compiled once for the unit's sizes into columns. Each declaration gets a
 // program that skips all its attributes at once. Unknown tags and attributes are kept. An unknown form is kept too;
@@ -101,14 +102,12 @@ export class AbbrevTable {
   readonly attrFixed: Uint32Array;
   /** Values of implicit_const, by attribute index. */
   readonly implicit: ReadonlyMap<number, bigint>;
-  /** Bytes of .debug_abbrev that the table took. */
-  readonly size: number;
   readonly #skipStart: Uint32Array;
   readonly #skip: Int32Array;
   readonly #rowOfCode: Map<number, number> | undefined;
 
-  constructor(section: Uint8Array, offset: number, format: UnitFormat) {
-    const r = new ByteReader(section, '.debug_abbrev', Math.min(offset, section.length));
+  /** Reads the table up to its end. */
+  constructor(r: ByteReader, format: UnitFormat) {
     const tag = new U32Column();
     const children = new U32Column();
     const attributes = new AttributeColumns(format);
@@ -125,7 +124,6 @@ export class AbbrevTable {
       attributes.read(r);
     }
     attributes.end();
-    this.size = r.offset - offset;
     this.tag = tag.rows().slice();
     this.children = children.rows().slice();
     this.attrStart = attributes.start.rows().slice();
@@ -201,8 +199,9 @@ export class AbbrevCache {
   #compile(offset: number, format: UnitFormat): AbbrevTable | RsptraceError {
     // Real tables do not overlap; those of a damaged file may all be as long as the section.
     try {
-      const table = new AbbrevTable(this.#section, offset, format);
-      this.#charge(table.size);
+      const r = new ByteReader(this.#section, '.debug_abbrev', Math.min(offset, this.#section.length));
+      const table = new AbbrevTable(r, format);
+      this.#charge(r.offset - offset);
       return table;
     } catch (error) {
       if (!isDamage(error)) throw error;

@@ -1,7 +1,7 @@
 // .debug_aranges: DWARF 5, section 6.1.2. Sets of
 //
-//   unit_length | version 2 (2) | debug_info_offset | address_size (1) | segment_selector_size (1) | padding to 2 addresses
-//   | { address | length }* | 0 | 0
+//   unit_length | version 2 (2) | debug_info_offset | address_size (1) | segment_selector_size (1)
+//   | padding to 2 addresses | { address | length }* | 0 | 0
 //
 // Refused, with a warning, and the other sets used: segment selectors, other versions, sets of no unit.
 import { ByteReader } from '../base/byte-reader.js';

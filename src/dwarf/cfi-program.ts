@@ -49,7 +49,6 @@ interface State {
 
 class Program {
   readonly #fde: Fde;
-  readonly #cie: Cie;
   readonly #starts: CodeAddress[] = [];
   readonly #rows: UnwindRow[] = [];
   readonly #remembered: State[] = [];
@@ -63,8 +62,11 @@ class Program {
 
   constructor(fde: Fde) {
     this.#fde = fde;
-    this.#cie = fde.cie;
     this.#location = fde.low;
+  }
+
+  get #cie(): Cie {
+    return this.#fde.cie;
   }
 
   run(): { readonly starts: CodeAddress[]; readonly rows: UnwindRow[]; readonly rules: number } {

@@ -1,36 +1,27 @@
 import { type Addr, addr } from '../base/addr.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import {
-  type CodeAddress,
-  DwarfSections,
-  debugLink,
-  type ElfFile,
-  ET,
-  IntervalIndex,
-  IntervalList,
-  lastNotAbove,
-} from '../elf/index.js';
+import { type CodeAddress, DwarfSections, debugLink, type ElfFile, ET } from '../elf/index.js';
 import { AbbrevCache } from './abbrev.js';
-import { readAranges } from './aranges.js';
 import { DW_AT } from './constants.js';
 import { Die, type DieCursor } from './die.js';
-import { type FileName, FileNames } from './file-names.js';
+import type { FileName } from './file-names.js';
 import { functionName } from './function-names.js';
-import { LineTable } from './line.js';
-import { type LineHeader, readLineHeader } from './line-header.js';
+import type { LineTable } from './line.js';
+import type { LineHeader } from './line-header.js';
+import { LineTables } from './line-tables.js';
 import { type NamedKind, NameIndex } from './name-index.js';
 import { linkageNameOf, qualifiedName, through } from './names.js';
 import { type AddressRange, rangesOf } from './ranges.js';
 import { type CodePlace, codePlace } from './source-stack.js';
 import { checkSplit, splitFileError } from './split-dwarf.js';
 import { staticAddress } from './static-address.js';
-import { readUnitHeaders, Unit } from './unit.js';
+import { readUnitHeaders, type Unit } from './unit.js';
 import { UnitIndex } from './unit-index.js';
+import { UnitList } from './unit-list.js';
+import { UnitRanges } from './unit-ranges.js';
+import { Warnings } from './warnings.js';
 
-/** The text of the first warning about what cannot be used. */
-const PARTLY_USED =
-  'a part of the debug info cannot be used, and what is in it is missing here: build the program again, or see the others with --log debug';
 /** Memory of a unit, and of a range in tables. */
 const BYTES_OF_UNIT = 512;
 const BYTES_OF_RANGE = 64;
@@ -64,24 +55,16 @@ export interface FunctionInfo {
 export class DebugInfo {
   readonly elf: ElfFile;
   readonly sections: DwarfSections;
-  readonly units: readonly Unit[];
-  /** What could not be used, one sentence each. */
-  readonly warnings: string[] = [];
-  readonly #warned = new Set<string>();
-  readonly #log: Logger;
-  readonly #starts: Float64Array;
-  readonly #signatures = new Map<string, Unit>();
-  readonly #indexes = new Map<Unit, UnitIndex | undefined>();
-  readonly #headers = new Map<number, LineHeader | undefined>();
-  readonly #lines = new Map<number, LineTable | undefined>();
-  readonly #files = new Map<Unit, FileNames>();
-  #byAddress: IntervalIndex | undefined;
+  readonly #warnings: Warnings;
+  readonly #units: UnitList;
+  readonly #indexes = new Map<Unit, UnitIndex>();
+  readonly #lines = new LineTables(this);
+  #ranges: UnitRanges | undefined;
   #names: NameIndex | undefined;
-  #withoutRanges: Unit[] = [];
 
   private constructor(elf: ElfFile, log: Logger) {
     this.elf = elf;
-    this.#log = log;
+    this.#warnings = new Warnings(elf, log);
     this.sections = new DwarfSections(elf);
     const info = this.sections.get('.debug_info');
     const types = this.sections.get('.debug_types');
@@ -95,12 +78,7 @@ export class DebugInfo {
       ...readUnitHeaders(types, '.debug_types', info.length, warn),
     ];
     elf.budget.hold(headers.length * BYTES_OF_UNIT, 'the units');
-    this.units = headers.map((header, i) => new Unit(this, header, i, abbrevs));
-    this.#starts = Float64Array.from(headers, (h) => h.offset);
-    for (const unit of this.units) {
-      const { signature } = unit.header;
-      if (signature !== undefined && !this.#signatures.has(signature)) this.#signatures.set(signature, unit);
-    }
+    this.#units = new UnitList(this, headers, abbrevs);
   }
 
   /**
@@ -129,31 +107,28 @@ export class DebugInfo {
     return debug;
   }
 
-  /**
-   * Notes something that could not be used, once. The first is logged as a warning, because results lack its content.
-   * Bounded: a damaged file could fill memory with warnings.
-   */
+  get units(): readonly Unit[] {
+    return this.#units.all;
+  }
+
+  /** What could not be used, one sentence each. */
+  get warnings(): readonly string[] {
+    return this.#warnings.list;
+  }
+
+  /** Notes something that could not be used. */
   warn(message: string): void {
-    this.elf.budget.fault('debug info');
-    if (this.#warned.has(message)) return;
-    const first = this.#warned.size === 0;
-    if (this.warnings.length < 1000) {
-      this.warnings.push(message);
-      this.#warned.add(message);
-    }
-    if (!first) this.#log.debug({ elf: this.elf.path }, message);
-    else this.#log.warn({ elf: this.elf.path, debug_info: message }, PARTLY_USED);
+    this.#warnings.add(message);
   }
 
   /** The unit with a DIE offset. */
   unitAt(offset: number): Unit | undefined {
-    const unit = this.units[lastNotAbove(this.#starts, this.#starts.length, offset)];
-    return unit !== undefined && offset < unit.end ? unit : undefined;
+    return this.#units.at(offset);
   }
 
   /** The type unit with a signature (16 hex digits). */
   typeUnit(signature: string): Unit | undefined {
-    return this.#signatures.get(signature);
+    return this.#units.ofType(signature);
   }
 
   /** The DIE at an offset; undefined if no unit has it. Throws `DWARF_DAMAGED` if none can be read there. */
@@ -281,15 +256,7 @@ export class DebugInfo {
 
   /** File `index` of a unit's line table, as DW_AT.decl_file and line rows number it. */
   fileName(unit: Unit, index: number): FileName | undefined {
-    let names = this.#files.get(unit);
-    if (names === undefined) {
-      names = new FileNames(
-        this.attempt(unit, () => unit.compDir),
-        this.lineHeader(unit),
-      );
-      this.#files.set(unit, names);
-    }
-    return names.at(index);
+    return this.#lines.fileName(unit, index);
   }
 
   /** Where a DIE (or the one that it is an instance of) is declared. */
@@ -303,31 +270,12 @@ export class DebugInfo {
 
   /** The header of a unit's line table; undefined if there is none or it is damaged. */
   lineHeader(unit: Unit): LineHeader | undefined {
-    const offset = this.attempt(unit, () => unit.stmtList);
-    if (offset === undefined) return undefined;
-    if (!this.#headers.has(offset)) {
-      this.#headers.set(
-        offset,
-        this.attempt(unit, () => {
-          return readLineHeader(this.sections, offset, unit.addressSize);
-        }),
-      );
-    }
-    return this.#headers.get(offset);
+    return this.#lines.header(unit);
   }
 
   /** A unit's line table, run on first use; undefined if there is none or it is damaged. */
   lineTable(unit: Unit): LineTable | undefined {
-    const header = this.lineHeader(unit);
-    if (header === undefined) return undefined;
-    if (!this.#lines.has(header.offset)) {
-      const section = this.sections.get('.debug_line');
-      this.#lines.set(
-        header.offset,
-        this.attempt(unit, () => new LineTable(section, header, this.elf)),
-      );
-    }
-    return this.#lines.get(header.offset);
+    return this.#lines.table(unit);
   }
 
   /**
@@ -345,27 +293,7 @@ export class DebugInfo {
   }
 
   #unitFor(code: CodeAddress): Unit | undefined {
-    if (this.#byAddress === undefined) {
-      const list = new IntervalList();
-      const without = new Set<Unit>();
-      for (const unit of this.units) {
-        const ranges = this.attempt(unit, () => this.rangesForTable(unit.root)) ?? [];
-        if (ranges.length === 0) without.add(unit);
-        for (const { low, high } of ranges) list.add(low, high, unit.index);
-      }
-      // A unit's root is preferred, because compilers leave .debug_aranges out, or put variables into it.
-      if (without.size > 0) {
-        readAranges(this, (unit, low, high) => {
-          if (without.has(unit) && this.elf.isLoaded(low)) list.add(low, high, unit.index);
-        });
-      }
-      this.#withoutRanges = [...without];
-      this.#byAddress = new IntervalIndex(list);
-    }
-    const known = this.units[this.#byAddress.find(code)];
-    if (known !== undefined) return known;
-    // A unit whose root names no ranges may have functions all the same.
-    this.elf.budget.spend(this.#withoutRanges.length, 'the units');
-    return this.#withoutRanges.find((unit) => this.attempt(unit, () => this.indexOf(unit).functionAt(code)));
+    this.#ranges ??= new UnitRanges(this);
+    return this.#ranges.find(code);
   }
 }

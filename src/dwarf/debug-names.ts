@@ -1,8 +1,9 @@
 // .debug_names: DWARF 5, section 6.1.1. One or more indexes, each for the units that it lists:
 //
-//   unit_length | version 5 (2) | padding (2) | comp_unit_count | local_type_unit_count | foreign_type_unit_count | bucket_count
-//   | name_count | abbrev_table_size | augmentation_string_size (4 each) | augmentation string | unit offsets | type unit offsets
-//   | foreign signatures (8 each) | buckets (4 each) | hashes (4 each, where there are buckets) | string offsets | entry offsets
+//   unit_length | version 5 (2) | padding (2) | comp_unit_count | local_type_unit_count | foreign_type_unit_count
+//   | bucket_count | name_count | abbrev_table_size | augmentation_string_size (4 each) | augmentation string
+//   | unit offsets | type unit offsets | foreign signatures (8 each)
+//   | buckets (4 each) | hashes (4 each, where there are buckets) | string offsets | entry offsets
 //   | abbreviations | entry pool
 //
 // Its own hash table is not used. Its entries go into rsptrace's index, so that one lookup serves units with and

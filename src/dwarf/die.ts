@@ -62,8 +62,9 @@ abstract class Entry {
 
   /** Where the entry's attributes end in the unit's bytes. */
   protected attributesEnd(): number {
-    const end = this.unit.abbrevs.skip(this.unit.bytes, this.attrs, this.row, this.unit);
-    if (end > this.unit.end - this.unit.base) {
+    const { abbrevs, header } = this.unit;
+    const end = abbrevs.skip(header.bytes, this.attrs, this.row, header);
+    if (end > header.end - header.base) {
       throw damaged(this.unit, this.offset - this.unit.base, 'an entry reaches past the end of its unit');
     }
     // Its strings had to be looked through for their ends.
@@ -73,12 +74,12 @@ abstract class Entry {
 
   /** The form of an attribute and where its value stands. */
   locate(attribute: number): Located | undefined {
-    const { abbrevs, bytes } = this.unit;
+    const { abbrevs, header } = this.unit;
     const index = abbrevs.find(this.row, attribute);
     if (index < 0) return undefined;
     const found: Located = {
       form: abbrevs.attrForm[index] as number,
-      at: abbrevs.locate(bytes, this.attrs, this.row, index, this.unit),
+      at: abbrevs.locate(header.bytes, this.attrs, this.row, index, header),
       implicit: abbrevs.implicit.get(index) ?? 0n,
     };
     if (found.at - this.attrs > LONG_ENTRY) this.unit.budget.spend((found.at - this.attrs) >> 6, ENTRIES);

@@ -30,8 +30,10 @@ export function lastImpl(path: readonly string[]): number {
 /**
  * The type (and trait) of the impl block that a demangled name stands in, `inner` components before its end.
  *
- *   v0      <labkern::work::Disk>::seek::{closure#0}      <labkern::work::Disk as labkern::work::BlockDev>::read::{closure#0}
- *   legacy  labkern::work::Disk::seek::{{closure}}        <labkern::work::Disk as labkern::work::BlockDev>::read::{{closure}}
+ *   v0      <labkern::work::Disk>::seek::{closure#0}
+ *           <labkern::work::Disk as labkern::work::BlockDev>::read::{closure#0}
+ *   legacy  labkern::work::Disk::seek::{{closure}}
+ *           <labkern::work::Disk as labkern::work::BlockDev>::read::{{closure}}
  */
 function implOwner(demangled: string, inner: number): string | undefined {
   const parts = splitPath(stripGenerics(demangled));

@@ -1,8 +1,9 @@
 // Headers of line number programs, versions 2 to 5: DWARF 5, section 6.2.4; DWARF 4, section 6.2.4.
 //
-//   unit_length | version (2) | [5: address_size (1) | segment_selector_size (1)] | header_length | minimum_instruction_length (1)
-//   | [4, 5: maximum_operations_per_instruction (1)] | default_is_stmt (1) | line_base (1, signed) | line_range (1)
-//   | opcode_base (1) | standard_opcode_lengths (opcode_base - 1) | directories | files
+//   unit_length | version (2) | [5: address_size (1) | segment_selector_size (1)] | header_length
+//   | minimum_instruction_length (1) | [4, 5: maximum_operations_per_instruction (1)] | default_is_stmt (1)
+//   | line_base (1, signed) | line_range (1) | opcode_base (1) | standard_opcode_lengths (opcode_base - 1)
+//   | directories | files
 //
 // Version 5 describes directories and files by content type and form; before, they are zero-terminated strings.
 // Source text embedded by clang (DW_LNCT_LLVM_source), sizes, times and MD5 sums are passed over.

@@ -2,7 +2,7 @@
 // DWARF 5, section 6.1.1.1, says which entries an index has. This index leaves out names local to a function, and
 // includes functions without code of their own (inlined everywhere). Names are not decoded: a name is hashed in
 // place.
-import type { AbbrevTable } from './abbrev.js';
+import type { AbbrevTable, UnitFormat } from './abbrev.js';
 import { DW_AT, DW_FORM, DW_TAG } from './constants.js';
 import { fixedSize, lebEnd, u32At, ulebAt } from './form-sizes.js';
 import { damaged, readReference, stringOffset } from './forms.js';
@@ -52,7 +52,7 @@ interface ScanPlan {
 
 const plans = new WeakMap<AbbrevTable, ScanPlan>();
 
-function planOf(table: AbbrevTable, unit: Unit): ScanPlan {
+function planOf(table: AbbrevTable, format: UnitFormat): ScanPlan {
   const known = plans.get(table);
   if (known !== undefined) return known;
   const count = table.tag.length;
@@ -70,7 +70,7 @@ function planOf(table: AbbrevTable, unit: Unit): ScanPlan {
     let hidden = false;
     let placed = false;
     for (let i = first; i < end; i++) {
-      const step = fixedSize(table.attrForm[i] as number, unit);
+      const step = fixedSize(table.attrForm[i] as number, format);
       size = size < 0 || step < 0 ? -1 : size + step;
       switch (table.attrName[i]) {
         case DW_AT.name:
@@ -125,9 +125,10 @@ export function kindOf(tag: number): number {
 
 /** Adds the unit's names. Throws `DWARF_DAMAGED` and the like; names found before the error were added. */
 export function scanNames(unit: Unit, sink: NameSink): void {
-  const { bytes, abbrevs: table, base } = unit;
+  const { abbrevs: table, header } = unit;
+  const { bytes, base } = header;
   unit.budget.spend(unit.end - unit.offset, 'the names in .debug_info');
-  const plan = planOf(table, unit);
+  const plan = planOf(table, unit.header);
   const flat = unit.isFlat;
   const end = unit.end - base;
   let at = unit.header.firstDie - base;
@@ -149,7 +150,10 @@ export function scanNames(unit: Unit, sink: NameSink): void {
     }
     const row = table.row(code);
     if (row < 0) throw damaged(unit, at, `the abbreviation ${code} is not declared in its unit's table`);
-    if (level < local && plan.kind[row] !== 0) addEntry(unit, plan, row, at, attrs, sink);
+    if (level < local && plan.kind[row] !== 0) {
+      const hash = hashOf(unit, plan, row, attrs);
+      if (hash >= 0) sink.add(hash, at + base, plan.kind[row] as number);
+    }
     if (table.children[row] !== 0) {
       const tag = table.tag[row] as number;
       const sibling = plan.sibling[row] as number;
@@ -165,7 +169,7 @@ export function scanNames(unit: Unit, sink: NameSink): void {
       if (tag === DW_TAG.subprogram && level < local) local = level;
     }
     const size = plan.size[row] as number;
-    at = size >= 0 ? attrs + size : table.skip(bytes, attrs, row, unit);
+    at = size >= 0 ? attrs + size : table.skip(bytes, attrs, row, header);
   }
   if (at > end) throw damaged(unit, end, 'an entry reaches past the end of its unit');
 }
@@ -177,36 +181,31 @@ function isLeaf(tag: number): boolean {
 
 function siblingOf(unit: Unit, table: AbbrevTable, index: number, row: number, attrs: number): number {
   const fixed = table.attrFixed[index] as number;
-  const at = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(unit.bytes, attrs, row, index, unit);
+  const at = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(unit.bytes, attrs, row, index, unit.header);
   return table.attrForm[index] === DW_FORM.ref4 ? u32At(unit.bytes, at) : 0;
 }
 
-function addEntry(unit: Unit, plan: ScanPlan, row: number, at: number, attrs: number, sink: NameSink): void {
-  const { bytes, abbrevs: table } = unit;
+/** The hash of an entry's name; -1 if it has none. */
+function hashOf(unit: Unit, plan: ScanPlan, row: number, attrs: number): number {
+  const { abbrevs: table, header } = unit;
+  const { bytes } = header;
   const index = plan.name[row] as number;
-  const kind = plan.kind[row] as number;
-  const offset = at + unit.base;
   if (index < 0) {
     // An instance of something that has its name elsewhere.
     const origin = plan.origin[row] as number;
-    const at = table.locate(bytes, attrs, row, origin, unit);
+    const at = table.locate(bytes, attrs, row, origin, header);
     const target = readReference(unit, { form: table.attrForm[origin] as number, at, implicit: 0n });
     const die = target === undefined ? undefined : unit.debug.die(target);
     const name = die && nameOf(die);
-    if (name !== undefined) sink.add(hashText(name), offset, kind);
-    return;
+    return name === undefined ? -1 : hashText(name);
   }
   const fixed = table.attrFixed[index] as number;
-  const where = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(bytes, attrs, row, index, unit);
+  const where = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(bytes, attrs, row, index, header);
   const form = table.attrForm[index] as number;
-  let hash: number;
-  if (form === DW_FORM.string) hash = hashName(bytes, where, unit.end - unit.base);
-  else {
-    const section = form === DW_FORM.line_strp ? '.debug_line_str' : '.debug_str';
-    const start = stringOffset(unit, { form, at: where, implicit: 0n });
-    if (start === undefined) return;
-    const strings = unit.sections.get(section);
-    hash = hashName(strings, start, strings.length);
-  }
-  sink.add(hash, offset, kind);
+  if (form === DW_FORM.string) return hashName(bytes, where, header.end - header.base);
+  const section = form === DW_FORM.line_strp ? '.debug_line_str' : '.debug_str';
+  const start = stringOffset(unit, { form, at: where, implicit: 0n });
+  if (start === undefined) return -1;
+  const strings = unit.sections.get(section);
+  return hashName(strings, start, strings.length);
 }

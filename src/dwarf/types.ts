@@ -1,7 +1,9 @@
 // Types and their layout: DWARF 5, chapter 5. Sizes, names, members with their offsets, and variant parts (section
 // 5.7.10), which is how rustc describes enums and the state machines of async code:
 //
-//   structure_type { variant_part (discr -> member) { member (the discriminant, artificial), variant (discr_value) { member } ... } }
+//   structure_type {
+//     variant_part (discr -> member) { member (the discriminant, artificial), variant (discr_value) { member } ... }
+//   }
 //
 // A variant without discr_value and discr_list is the default one: the value of a niche that no other variant claims.
 import { DW_AT, DW_DSC, DW_TAG } from './constants.js';

@@ -1,7 +1,8 @@
 // Unit headers of .debug_info (DWARF 2-5) and .debug_types (DWARF 4): DWARF 5, section 7.5.1; DWARF 4, section 7.5.1.
 //
 //   2-4: unit_length (4 or 12) | version (2) | abbrev_offset | address_size (1) [| type_signature (8) | type_offset]
-//   5:   unit_length (4 or 12) | version (2) | unit_type (1) | address_size (1) | abbrev_offset [| dwo_id (8) or as above]
+//   5:   unit_length (4 or 12) | version (2) | unit_type (1) | address_size (1) | abbrev_offset
+//        [| dwo_id (8) or as above]
 //
 // Offsets of DIEs are numbers in one space: .debug_info from 0, .debug_types right behind it. Refused, with a
 // warning: other versions, other address sizes than 8 or 4. The next units are used if the length still says where
@@ -115,18 +116,11 @@ const FLAT: ReadonlySet<number> = new Set([
   DW_LANG.Mips_Assembler,
 ]);
 
-/** One unit. Its abbreviations and its root's attributes are read on first use. */
+/** One unit: its header, and what is read on first use, its abbreviations and its root's attributes. */
 export class Unit implements UnitFormat {
   readonly debug: DebugInfo;
   readonly header: UnitHeader;
   readonly index: number;
-  readonly version: number;
-  readonly addressSize: number;
-  readonly offsetSize: number;
-  readonly offset: number;
-  readonly end: number;
-  readonly base: number;
-  readonly bytes: Uint8Array;
   readonly codes: CodeSpace;
   readonly budget: Budget;
   readonly #abbrevs: AbbrevCache;
@@ -139,16 +133,37 @@ export class Unit implements UnitFormat {
     this.debug = debug;
     this.header = header;
     this.index = index;
-    this.version = header.version;
-    this.addressSize = header.addressSize;
-    this.offsetSize = header.offsetSize;
-    this.offset = header.offset;
-    this.end = header.end;
-    this.base = header.base;
-    this.bytes = header.bytes;
     this.codes = debug.elf.codes;
     this.budget = debug.elf.budget;
     this.#abbrevs = abbrevs;
+  }
+
+  get version(): number {
+    return this.header.version;
+  }
+
+  get addressSize(): number {
+    return this.header.addressSize;
+  }
+
+  get offsetSize(): number {
+    return this.header.offsetSize;
+  }
+
+  get offset(): number {
+    return this.header.offset;
+  }
+
+  get end(): number {
+    return this.header.end;
+  }
+
+  get base(): number {
+    return this.header.base;
+  }
+
+  get bytes(): Uint8Array {
+    return this.header.bytes;
   }
 
   get sections(): DwarfSections {
@@ -156,7 +171,7 @@ export class Unit implements UnitFormat {
   }
 
   get abbrevs(): AbbrevTable {
-    this.#table ??= this.#abbrevs.get(this.header.abbrevOffset, this);
+    this.#table ??= this.#abbrevs.get(this.header.abbrevOffset, this.header);
     return this.#table;
   }
 

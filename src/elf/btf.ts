@@ -1,6 +1,7 @@
 // BTF, which Linux kernels carry in a section .BTF: Linux, Documentation/bpf/btf.rst; include/uapi/linux/btf.h.
 //
-//   header  eb9f (2) | version 1 (1) | flags (1) | header length (4) | types, their length | strings, their length (4 each, from its end)
+//   header  eb9f (2) | version 1 (1) | flags (1) | header length (4)
+//           | types, their length | strings, their length (4 each, from the header's end)
 //   type    name (4) | vlen 15:0, kind 28:24 (4) | size or type (4) | what the kind says
 //
 // Read: the prototypes of functions, members of structs. Left out: functions or structs with the same name and

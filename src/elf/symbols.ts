@@ -8,7 +8,8 @@ import type { Addr } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { type CodeAddress, type CodeSpace, lastNotAbove, signedWord } from './code-address.js';
-import type { ElfFile, ElfSection } from './elf.js';
+import type { ElfFile } from './elf.js';
+import type { ElfSection } from './headers.js';
 import { IntervalIndex, IntervalList } from './intervals.js';
 import { asText, textAt } from './text-at.js';
 

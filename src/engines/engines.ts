@@ -128,7 +128,7 @@ export class Engines implements StopObserver {
   }
 
   /**
-   * At a hit: installs the trampolines and removes breakpoints.
+   * At a hit: installs the trampolines.
    * @param inUserMode the program runs inside a kernel
    * @returns false if it is too early for that
    */
@@ -165,9 +165,9 @@ export class Engines implements StopObserver {
   }
 
   /**
-   * The process runs another program, or the machine was reset. Reads the old program's last records. A hit in the
-   * new one begins anew.
-   * @param sameRam RAM is as the old program left it, except for what is loaded
+   * The process runs another program, or the machine was reset. Reads the old program's last records. The next hit
+   * begins anew.
+   * @param sameRam RAM stays, except for what is loaded
    * @returns addresses of probes that had trampolines
    */
   async restart(sameRam = false): Promise<readonly Addr[]> {

@@ -42,27 +42,19 @@ export interface InstallRequest {
 /** Trampolines in the target, in one program that it runs: reads their records, and removes them again. */
 export class Installed implements StopObserver {
   readonly scratch: Scratch;
-  /** The trampolines' overhead, if it is known and no probe stops the target. */
-  readonly time: TrampolineOverhead | undefined;
   readonly #options: EnginesOptions;
   readonly #choices: ProbeChoices;
-  readonly #target: TargetEngine;
-  readonly #unwinder: ProcessUnwinder | undefined;
-  /** Behind the program's text. */
-  readonly #slack: Region | undefined;
+  readonly #placed: Placed;
   #drain: Drain | undefined;
   #exiting = false;
   #tailLost = false;
   #trampolinesStay = false;
 
-  private constructor({ options, choices, scratch }: InstallRequest, parts: Parts) {
+  private constructor({ options, choices, scratch }: InstallRequest, placed: Placed) {
     this.#options = options;
     this.#choices = choices;
     this.scratch = scratch;
-    this.time = parts.time;
-    this.#target = parts.target;
-    this.#unwinder = parts.unwinder;
-    this.#slack = parts.slack;
+    this.#placed = placed;
   }
 
   /**
@@ -95,6 +87,15 @@ export class Installed implements StopObserver {
     }
     const { waiting } = target;
     logger.info({ probes: target.sites.length, waiting, scratch: this.scratch.source }, 'trampolines are installed');
+  }
+
+  get #target(): TargetEngine {
+    return this.#placed.target;
+  }
+
+  /** The trampolines' overhead, if it is known and no probe stops the target. */
+  get time(): TrampolineOverhead | undefined {
+    return this.#placed.time;
   }
 
   /** Functions that are to be patched at a later hit. */
@@ -158,12 +159,13 @@ export class Installed implements StopObserver {
    */
   async end(sameRam = false): Promise<number> {
     this.#drain?.stop();
-    this.#options.session.beforeChildGoes = undefined;
+    this.#options.session.children.beforeGoing = undefined;
     try {
       return await this.#readOut();
     } finally {
       await closeScratch(this.scratch);
-      if (sameRam && this.#slack) await clearSlack(this.#options.session, this.#slack, this.#target.placement.code);
+      const { slack, target } = this.#placed;
+      if (sameRam && slack) await clearSlack(this.#options.session, slack, target.placement.code);
     }
   }
 
@@ -210,7 +212,7 @@ export class Installed implements StopObserver {
     if (touched !== undefined) logger.warn({ scratch }, touched);
     const process = this.scratch.calls && this.#options.arch.probeCode?.process;
     if (process ? await this.#target.becomesIdle() : await this.#target.idle()) {
-      await release(this.#unwinder, this.scratch);
+      await release(this.#placed.unwinder, this.scratch);
       return dropped;
     }
     this.#trampolinesStay = true;
@@ -247,15 +249,16 @@ export class Installed implements StopObserver {
 }
 
 /** What an installation has put into the target. */
-interface Parts {
+interface Placed {
   readonly target: TargetEngine;
   readonly time: TrampolineOverhead | undefined;
   readonly unwinder: ProcessUnwinder | undefined;
+  /** Behind the program's text. */
   readonly slack: Region | undefined;
 }
 
 /** Patches the functions. If that fails, the memory is freed. */
-async function placeTrampolines(request: InstallRequest): Promise<Parts> {
+async function placeTrampolines(request: InstallRequest): Promise<Placed> {
   const { options, scratch } = request;
   const { session } = options;
   const placed: { unwinder?: ProcessUnwinder | undefined } = {};
@@ -271,7 +274,7 @@ async function placeTrampolines(request: InstallRequest): Promise<Parts> {
 async function patchFunctions(
   request: InstallRequest,
   placed: { unwinder?: ProcessUnwinder | undefined },
-): Promise<Parts> {
+): Promise<Placed> {
   const { options, choices, code, scratch, stops } = request;
   const { session, arch, elf, logger = silent } = options;
   const process = options.inProcess && code.process;
@@ -291,7 +294,7 @@ async function patchFunctions(
   noteChanged(target, choices);
   const [first] = sites;
   if (target.sites.length + target.waiting === 0) throw unavailable(first && choices.why(first.index));
-  if (process) session.beforeChildGoes = (child) => cleanForked(options, child, target, process, logger);
+  if (process) session.children.beforeGoing = (child) => cleanForked(options, child, target, process, logger);
   return { target, time: times?.own, unwinder: placed.unwinder, slack };
 }
 

@@ -21,7 +21,7 @@ const page = 0x1000n;
 
 /**
  * The ELF with its addresses in the target. Unchanged if it is not position-independent. Also unchanged if the stub
- * debugs no process: a kernel runs at its link address.
+ * debugs no process: kernels are not moved.
  * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` if the stub's process has not loaded it
  */
 export async function loadedElf(session: Session, elf: ElfFile): Promise<ElfFile> {

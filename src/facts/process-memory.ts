@@ -1,6 +1,6 @@
 /*
- * A process's memory in large pieces: /proc/PID/mem, if a gdbserver of this machine traces the process. It must show what
- * the stub's own reads show. gdbserver itself cannot read that file at offsets beyond 2 GiB.
+ * A process's memory in large pieces: /proc/PID/mem, if a gdbserver of this machine traces the process. It must show
+ * what the stub's own reads show. gdbserver itself cannot read that file at offsets beyond 2 GiB.
  */
 
 import { closeSync, openSync, readSync } from 'node:fs';

@@ -1,9 +1,9 @@
 import type { Addr } from '../base/addr.js';
 import type { DebugInfo, Die } from '../dwarf/index.js';
 import { DW_AT, linkageNameOf, namedPath, pathOf, stripGenerics, typeName } from '../dwarf/index.js';
-import type { CodeAddress } from '../elf/index.js';
 import { type FutureLookup, fieldsOf, holdsOfFields, readStates, type StateMachine } from './layout.js';
 import { pollTypeOf } from './poll-functions.js';
+import { PollPlaces } from './poll-places.js';
 import type { FutureKind, FutureType, HeldFuture, InlinedPoll, PollFunction, StateLocal } from './types.js';
 
 /** One Future, filled while the debug info is read. Expensive parts are read on first use. */
@@ -11,41 +11,41 @@ export class FutureEntry implements FutureType {
   readonly kind: FutureKind;
   readonly instance: string;
   readonly size: number;
-  readonly polls: PollFunction[] = [];
-  readonly inlined: InlinedPoll[] = [];
-  readonly vtables: Addr[] = [];
-  readonly typeOffset: number;
   readonly align: number | undefined;
-  readonly #debug: DebugInfo;
+  readonly polled = new PollPlaces();
   readonly #lookup: FutureLookup;
   readonly #type: Die;
-  readonly #pollCodes = new Set<CodeAddress>();
-  /** One of its poll functions. Its mangled name says which impl block it belongs to. */
-  #poll: Die | undefined;
   #future: string | undefined;
   #machine: StateMachine | undefined;
   #holds: readonly HeldFuture[] | undefined;
 
-  constructor(debug: DebugInfo, lookup: FutureLookup, type: Die, kind: FutureKind, instance: string, size: number) {
-    this.#debug = debug;
+  constructor(lookup: FutureLookup, type: Die, kind: FutureKind, instance: string, size: number) {
     this.#lookup = lookup;
     this.#type = type;
     this.kind = kind;
     this.instance = instance;
     this.size = size;
-    this.typeOffset = type.offset;
     this.align = type.number(DW_AT.alignment);
   }
 
-  /** Two units may describe one function. */
-  addPoll(code: CodeAddress, poll: PollFunction): void {
-    if (this.#pollCodes.has(code)) return;
-    this.#pollCodes.add(code);
-    this.polls.push(poll);
+  get typeOffset(): number {
+    return this.#type.offset;
   }
 
-  polledBy(fn: Die): void {
-    this.#poll ??= fn;
+  get polls(): readonly PollFunction[] {
+    return this.polled.functions;
+  }
+
+  get inlined(): readonly InlinedPoll[] {
+    return this.polled.inlined;
+  }
+
+  get vtables(): readonly Addr[] {
+    return this.polled.vtables;
+  }
+
+  get #debug(): DebugInfo {
+    return this.#type.unit.debug;
   }
 
   get future(): string {
@@ -55,7 +55,7 @@ export class FutureEntry implements FutureType {
 
   get crate(): string {
     // The place of the impl block: `impl Future for Box<F>` belongs to alloc, whatever F is.
-    return pathOf(this.kind === 'impl' && this.#poll !== undefined ? this.#poll : this.#type)[0] ?? '';
+    return pathOf((this.kind === 'impl' && this.polled.poll) || this.#type)[0] ?? '';
   }
 
   get file(): string | undefined {
@@ -75,7 +75,7 @@ export class FutureEntry implements FutureType {
   }
 
   get output(): string | undefined {
-    const poll = this.#poll;
+    const { poll } = this.polled;
     const name = poll && this.#attempt(() => typeName(pollTypeOf(poll)));
     return name === undefined ? undefined : /^core::task::poll::Poll<(.*)>$/.exec(name)?.[1];
   }
@@ -92,8 +92,7 @@ export class FutureEntry implements FutureType {
   }
 
   get #states(): StateMachine {
-    this.#machine ??= (this.kind !== 'impl' &&
-      this.#attempt(() => readStates(this.#debug, this.#type, this.#lookup))) || {
+    this.#machine ??= (this.kind !== 'impl' && this.#attempt(() => readStates(this.#type, this.#lookup))) || {
       discriminant: undefined,
       states: [],
     };
@@ -107,7 +106,7 @@ export class FutureEntry implements FutureType {
   get #declaration(): { readonly file: string | undefined; readonly line: number | undefined } {
     const first = this.states.find((s) => s.name === 'Unresumed');
     if (first?.line !== undefined) return first;
-    const poll = this.#poll;
+    const { poll } = this.polled;
     return (
       (poll && this.#debug.attempt(poll.unit, () => this.#debug.declarationOf(poll))) ?? {
         file: undefined,
@@ -119,11 +118,8 @@ export class FutureEntry implements FutureType {
   #coroutineName(): string {
     const path = pathOf(this.#type);
     const own = /^\{(async_\w+)_env(#\d+)\}/.exec(path.pop() ?? '');
-    const named = namedPath(
-      [...path, `{${own?.[1]}${own?.[2]}}`],
-      this.#poll && linkageNameOf(this.#poll),
-      this.#debug.elf.budget,
-    );
+    const { poll } = this.polled;
+    const named = namedPath([...path, `{${own?.[1]}${own?.[2]}}`], poll && linkageNameOf(poll), this.#debug.elf.budget);
     return named.filter((part) => !/^\{async_(fn|closure)#\d+\}$/.test(part)).join('::');
   }
 }

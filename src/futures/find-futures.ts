@@ -2,9 +2,10 @@ import { type Addr, addOffset } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import type { U32Column } from '../base/growable.js';
 import type { DebugInfo, Die } from '../dwarf/index.js';
-import { DW_AT, evaluate, functionName, nameOf, qualifiedName, sizeOf } from '../dwarf/index.js';
+import { DW_AT, evaluate, functionName, nameOf } from '../dwarf/index.js';
 import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
-import { FutureEntry } from './entry.js';
+import { FutureCatalog } from './catalog.js';
+import type { FutureEntry } from './entry.js';
 import { HeldFutures, outputOfDyn } from './held-futures.js';
 import type { FutureLookup } from './layout.js';
 import {
@@ -29,25 +30,17 @@ export function findFutures(debug: DebugInfo): FutureSet {
 }
 
 class Futures implements FutureSet, FutureLookup {
-  readonly warnings: readonly string[];
-  readonly budget: Budget;
-  readonly #debug: DebugInfo;
-  readonly #byKey = new Map<string, FutureEntry>();
-  readonly #byType = new Map<number, FutureEntry | undefined>();
-  readonly #byVtable = new Map<number, FutureEntry>();
-  readonly #byPoll = new Map<number, FutureEntry>();
   readonly contents: FutureLookup['contents'] = new Map();
   readonly held: HeldFutures;
-  readonly futureOf = (type: Die): FutureEntry | undefined => this.ofType(type);
+  readonly futureOf = (type: Die): FutureEntry | undefined => this.#catalog.ofType(type);
+  readonly #debug: DebugInfo;
+  readonly #catalog = new FutureCatalog(this);
+  readonly #byVtable = new Map<number, FutureEntry>();
+  readonly #byPoll = new Map<number, FutureEntry>();
   #byOutput: Map<string, FutureEntry[]> | undefined;
-  /** Made again when Futures were added since. */
-  #byName: { readonly size: number; readonly futures: Map<string, FutureEntry | undefined> } | undefined;
-  #sorted: readonly FutureEntry[] | undefined;
 
   constructor(debug: DebugInfo) {
     this.#debug = debug;
-    this.warnings = debug.warnings;
-    this.budget = debug.elf.budget;
     this.held = new HeldFutures(debug, this.futureOf);
     const scan = new FutureScan(debug);
     each(scan.environments, (offset) => this.#attempt(offset, (die) => this.#addEnvironment(die)));
@@ -67,17 +60,22 @@ class Futures implements FutureSet, FutureLookup {
         if (around === undefined) return;
         if (!names.has(into)) names.set(into, functionName(around));
         const found = readInlinedPoll(debug, copy, around, names.get(into) ?? '?');
-        if (found !== undefined) future.inlined.push(found);
+        if (found !== undefined) future.polled.inlined.push(found);
       });
     });
     each(scan.vtables, (offset) => this.#attempt(offset, (die) => this.#addVtable(die)));
   }
 
+  get warnings(): readonly string[] {
+    return this.#debug.warnings;
+  }
+
+  get budget(): Budget {
+    return this.#debug.elf.budget;
+  }
+
   get all(): readonly FutureType[] {
-    this.#sorted ??= [...this.#byKey.values()].sort(
-      (a, b) => compare(a.future, b.future) || compare(a.instance, b.instance) || a.size - b.size,
-    );
-    return this.#sorted;
+    return this.#catalog.all;
   }
 
   byPollAddress(address: Addr): FutureType | undefined {
@@ -100,7 +98,7 @@ class Futures implements FutureSet, FutureLookup {
     if (output === undefined) return [];
     if (this.#byOutput === undefined) {
       this.#byOutput = new Map();
-      for (const future of this.all as readonly FutureEntry[]) {
+      for (const future of this.#catalog.all) {
         if (future.vtables.length === 0 || future.output === undefined) continue;
         const known = this.#byOutput.get(future.output);
         if (known === undefined) this.#byOutput.set(future.output, [future]);
@@ -116,26 +114,8 @@ class Futures implements FutureSet, FutureLookup {
     });
   }
 
-  /** The Future of a type; the same type's DIE in another unit counts too. */
-  ofType(type: Die): FutureEntry | undefined {
-    if (!this.#byType.has(type.offset)) {
-      const name = qualifiedName(type);
-      const isDeclared = type.flag(DW_AT.declaration);
-      this.#byType.set(type.offset, isDeclared ? this.named(name) : this.#byKey.get(keyOf(name, sizeOf(type) ?? 0)));
-    }
-    return this.#byType.get(type.offset);
-  }
-
-  /** The Future with this full name; undefined if several have it, in different sizes. */
-  named(instance: string): FutureEntry | undefined {
-    if (this.#byName?.size !== this.#byKey.size) {
-      this.#byName = { size: this.#byKey.size, futures: new Map() };
-      for (const future of this.#byKey.values()) {
-        const { futures } = this.#byName;
-        futures.set(future.instance, futures.has(future.instance) ? undefined : future);
-      }
-    }
-    return this.#byName.futures.get(instance);
+  ofType(type: Die): FutureType | undefined {
+    return this.#catalog.ofType(type);
   }
 
   #attempt(offset: number, read: (die: Die) => void): void {
@@ -150,20 +130,7 @@ class Futures implements FutureSet, FutureLookup {
   #addEnvironment(type: Die): void {
     const kind = /^\{(async_fn|async_block|async_closure)_env#\d+\}/.exec(nameOf(type) ?? '')?.[1];
     // Generators have the same shape, but are never polled.
-    if (kind !== undefined) this.#add(type, kind as FutureKind);
-  }
-
-  #add(type: Die, kind: FutureKind): FutureEntry {
-    const instance = qualifiedName(type);
-    const size = sizeOf(type) ?? 0;
-    const key = keyOf(instance, size);
-    let future = this.#byKey.get(key);
-    if (future === undefined) {
-      future = new FutureEntry(this.#debug, this, type, kind, instance, size);
-      this.#byKey.set(key, future);
-    }
-    this.#byType.set(type.offset, future);
-    return future;
+    if (kind !== undefined) this.#catalog.add(type, kind as FutureKind);
   }
 
   /** The functions that are polls, by DIE offset: with code or abstract. */
@@ -189,17 +156,18 @@ class Futures implements FutureSet, FutureLookup {
         return;
       }
       this.#attempt(offset, (fn) => {
-        const made = this.ofType(target);
+        const made = this.#catalog.ofType(target);
         if (made !== undefined && made.kind !== 'impl') {
           if (/^\{async_/.test(nameOf(fn) ?? '') && pollTypeOf(fn) !== undefined) polls.set(offset, made);
         } else if (isFuturePoll(fn)) {
-          polls.set(offset, this.#add(target, 'impl'));
+          polls.set(offset, this.#catalog.add(target, 'impl'));
         }
-        polls.get(offset)?.polledBy(fn);
+        const polled = polls.get(offset)?.polled;
+        if (polled !== undefined) polled.poll ??= fn;
       });
     });
     for (const row of declared) {
-      const future = this.named(names.get(scan.firstParameter.at(row)) ?? '');
+      const future = this.#catalog.named(names.get(scan.firstParameter.at(row)) ?? '');
       const offset = scan.functions.at(row);
       if (future !== undefined) {
         this.#attempt(offset, (fn) => {
@@ -219,16 +187,16 @@ class Futures implements FutureSet, FutureLookup {
     else if (other !== future) {
       this.#debug.warn(`${other.instance} and ${future.instance} have one poll function: the linker folded them`);
     }
-    future.addPoll(code, poll);
+    future.polled.add(code, poll);
   }
 
   #addVtable(variable: Die): void {
     const code = addressOfStatic(variable);
     const type = variable.follow(DW_AT.type)?.follow(DW_AT.containing_type);
-    const future = type && this.ofType(type);
+    const future = type && this.#catalog.ofType(type);
     if (future === undefined || !this.#debug.elf.isLoaded(code) || this.#byVtable.has(code)) return;
     this.#byVtable.set(code, future);
-    future.vtables.push(this.#debug.elf.codes.fromCode(code));
+    future.polled.vtables.push(this.#debug.elf.codes.fromCode(code));
   }
 }
 
@@ -237,14 +205,6 @@ function addressOfStatic(variable: Die): CodeAddress {
   const found = expression && evaluate(expression, variable.unit, () => undefined);
   const location = found !== undefined && 'pieces' in found ? found.pieces[0]?.location : undefined;
   return location?.kind === 'memory' ? variable.unit.codes.toCode(location.address) : NO_ADDRESS;
-}
-
-function keyOf(name: string, size: number): string {
-  return `${size} ${name}`;
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function each(column: U32Column, visit: (offset: number, row: number) => void): void {

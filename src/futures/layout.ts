@@ -1,4 +1,4 @@
-import type { DebugInfo, Die } from '../dwarf/index.js';
+import type { Die } from '../dwarf/index.js';
 import { layoutOf, type Member, selectVariant, sizeOf, typeName, variantName } from '../dwarf/index.js';
 import type { HeldFutures } from './held-futures.js';
 import { atFirst, type Found, fieldName, named, shifted } from './held-place.js';
@@ -28,7 +28,7 @@ export interface FutureLookup {
  * The states of a compiler-made Future. A variant is a state; the member inside it has the line. The variant's struct
  * covers the whole Future, so its members' offsets are the Future's.
  */
-export function readStates(debug: DebugInfo, type: Die, lookup: FutureLookup): StateMachine {
+export function readStates(type: Die, lookup: FutureLookup): StateMachine {
   const part = layoutOf(type).variantPart;
   if (part === undefined) return { discriminant: undefined, states: [] };
   const states: FutureState[] = [];
@@ -44,11 +44,11 @@ export function readStates(debug: DebugInfo, type: Die, lookup: FutureLookup): S
     states.push({
       value: Number(value),
       name,
-      ...debug.declarationOf(holder.die),
+      ...type.unit.debug.declarationOf(holder.die),
       awaitee,
       locals,
       get holds() {
-        return holdsIn(debug, type, name, members, captured, lookup);
+        return holdsIn(type, name, members, captured, lookup);
       },
     });
   }
@@ -86,7 +86,6 @@ function distinct(members: readonly Member[]): readonly Member[] {
 
 /** The Futures in one state: the awaited one, and those that its other members hold. */
 function holdsIn(
-  debug: DebugInfo,
   type: Die,
   state: string,
   members: readonly Member[],
@@ -114,7 +113,7 @@ function holdsIn(
   };
   const own = members.length - captured.length;
   const awaitee = members.find((member) => member.name === AWAITEE);
-  debug.attempt(type.unit, () => {
+  type.unit.debug.attempt(type.unit, () => {
     if (awaitee !== undefined) add(awaitee, 'awaitee');
     members.forEach((member, i) => {
       const known = i >= own && captured[i - own]?.name === member.name;

@@ -22,7 +22,8 @@ const MAX_WRAPPERS = 8;
  * The pointer that a type is, also inside `Pin`. A thin `Box` is a pointer type (or, with an allocator, a struct
  * around one). A pointer to `dyn Trait` or to `[T]` is a struct of two words.
  *
- *   Pin<Box<dyn Future>> { pointer: Box<dyn Future> { pointer @0, vtable @8 } }        &mut [T] { data_ptr @0, length @8 }
+ *   Pin<Box<dyn Future>> { pointer: Box<dyn Future> { pointer @0, vtable @8 } }
+ *   &mut [T] { data_ptr @0, length @8 }
  */
 export function pointerOf(type: Die): PointerWords | undefined {
   let at: Die | undefined = type;

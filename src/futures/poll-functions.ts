@@ -27,8 +27,8 @@ export function pinTarget(type: Die): Die | undefined {
 }
 
 /**
- * The full name of T in a parameter's type `Pin<&mut T>` that this unit only declares; undefined for any other type.
- * rustc leaves declarations for the types of code that was imported from another unit.
+ * The full name of T in a parameter's type `Pin<&mut T>` that this unit only declares. Undefined for any other type.
+ * The compiler leaves declarations for the types of code that was imported from another unit.
  */
 export function declaredPinTarget(type: Die): string | undefined {
   if (type.tag !== DW_TAG.structure_type || !type.flag(DW_AT.declaration)) return undefined;

@@ -5,8 +5,8 @@ import type { FutureNames } from './short-names.js';
 import type { FutureType } from './types.js';
 
 /**
- * One line per Future: its name and size, the number of its states and of its awaits, its poll function, and how its
- * polls are seen (`seen`).
+ * One line per Future: name, size, how many states and awaits it has, its poll function. `seen` says how its polls are
+ * seen.
  */
 export function futuresTable(
   futures: readonly FutureType[],

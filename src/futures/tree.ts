@@ -8,11 +8,11 @@ import type { FutureState } from './types.js';
 const MAX_DEPTH = 200;
 
 /**
- * The await dependencies as trees, one for each Future that nothing else here awaits:
+ * The await dependencies as trees. Each begins at a Future that nothing else here awaits:
  *
- *   labkern::work::fib_task  40 B  /labkern/src/work.rs:142
- *   └─ awaits dyn Future<Output=u64>  Suspend0 work.rs:144
- *      └─ may be labkern::work::fib_box::{async_block#0}  48 B
+ *     labkern::work::fib_task  40 B  /labkern/src/work.rs:142
+ *     └─ awaits dyn Future<Output=u64>  Suspend0 work.rs:144
+ *        └─ may be labkern::work::fib_box::{async_block#0}  48 B
  *
  * A Future whose branches are shown above is marked `(*)`, a way back to itself `(cycle)`.
  */

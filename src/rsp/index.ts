@@ -3,13 +3,14 @@ export type { Breakpoint } from './session/batch-requests.js';
 export { CoalescedReads } from './session/coalesced-reads.js';
 export { type ConnectOptions, connect } from './session/connect.js';
 export { isProcess, type StubFeatures } from './session/features.js';
+export { ANY_HART, type Resume } from './session/hart-requests.js';
 export type { KnownRegisters } from './session/known-registers.js';
 export { type ListedLibrary, parseLibraryList } from './session/library-list.js';
 export { type MemoryRegion, regionOf } from './session/memory-map.js';
 export type { TargetMemory } from './session/paged-memory.js';
 export { RegisterBlock } from './session/registers.js';
 export type { Reply, SectionOffsets } from './session/request.js';
-export { ANY_HART, type Resume, type SessionState } from './session/run-control.js';
+export type { SessionState } from './session/run-control.js';
 export { type Hart, Session } from './session/session.js';
 export {
   parseStopReply,

@@ -31,12 +31,12 @@ export function valueOfBytes(shape: Shape, bytes: Uint8Array, depth = 0): Value 
     case 'slice':
     case 'dyn':
     case 'union':
-      return struct(shape, '', shape.fields, bytes, depth);
+      return struct(shape, { name: '', fields: shape.fields }, bytes, depth);
     case 'struct': {
       const view = shape.view();
       // `NonNull`, `Pin`, `Cell`, an atomic: only a wrapper of its content.
       if (view?.kind === 'through') return valueOfBytes(view.type(), bytes.subarray(view.offset), depth + 1);
-      return struct(shape, shape.short, shape.fields, bytes, depth);
+      return struct(shape, { name: shape.short, fields: shape.fields }, bytes, depth);
     }
     case 'enum': {
       const { discriminant, variants, short } = shape;
@@ -50,7 +50,8 @@ export function valueOfBytes(shape: Shape, bytes: Uint8Array, depth = 0): Value 
       }
       if (variant === undefined) return { kind: 'invalid', type, reason: 'an enum without variants' };
       const name = short === '' ? variant.name : `${short}::${variant.name}`;
-      return struct(shape, name, [...shape.fields, ...variant.fields()], bytes, depth, variant.name);
+      const fields = [...shape.fields, ...variant.fields()];
+      return struct(shape, { name, fields, variant: variant.name }, bytes, depth);
     }
     case 'array': {
       const element = shape.element();
@@ -71,14 +72,14 @@ function pointer(shape: Shape & { kind: 'pointer' }, address: bigint): Value {
   return { kind: 'pointer', type, style, address: addr(address), target: undefined, dyn: undefined, symbol: undefined };
 }
 
-function struct(
-  shape: Shape,
-  name: string,
-  fields: readonly FieldShape[],
-  bytes: Uint8Array,
-  depth: number,
-  variant?: string,
-): StructValue {
+/** What a struct, or a variant of an enum, consists of. */
+interface StructContent {
+  readonly name: string;
+  readonly fields: readonly FieldShape[];
+  readonly variant?: string;
+}
+
+function struct(shape: Shape, { name, fields, variant }: StructContent, bytes: Uint8Array, depth: number): StructValue {
   const tuple = fields.length > 0 && fields.every((field) => /^__\d+$/.test(field.name));
   return {
     kind: 'struct',

@@ -22,7 +22,7 @@ export async function readView(reading: ValueReading, shape: Shape, view: View, 
           reading.sequence(shape, 'Vec', view.element(), ObjectPlace.memory(at), length);
         return reading.follow(shape, at, read);
       }
-      return readDeque(reading, shape, view, place, ObjectPlace.memory(at), length);
+      return readDeque(reading, shape, view, place, { start: ObjectPlace.memory(at), length });
     }
     case 'shared':
       return readShared(reading, shape, view, place);
@@ -31,14 +31,19 @@ export async function readView(reading: ValueReading, shape: Shape, view: View, 
   }
 }
 
+/** The memory of a VecDeque, and how many elements it has. */
+interface RingBuffer {
+  readonly start: ObjectPlace;
+  readonly length: number;
+}
+
 /** A ring: element i lies at (head + i) modulo the capacity. */
 async function readDeque(
   reading: ValueReading,
   shape: Shape,
   view: View & { kind: 'deque' },
   place: ObjectPlace,
-  buffer: ObjectPlace,
-  length: number,
+  { start, length }: RingBuffer,
 ): Promise<Value> {
   const element = view.element();
   if (element.size === undefined) return { kind: 'invalid', type: shape.name, reason: 'elements of unknown size' };
@@ -50,9 +55,9 @@ async function readDeque(
   if (size > 0 && (length > capacity || (head >= capacity && capacity > 0))) {
     return { kind: 'invalid', type: shape.name, reason: `head ${head}, length ${length}, capacity ${capacity}` };
   }
-  const placeOf = (i: number): ObjectPlace => buffer.inside(size === 0 ? 0 : ((head + i) % capacity) * size);
+  const placeOf = (i: number): ObjectPlace => start.inside(size === 0 ? 0 : ((head + i) % capacity) * size);
   const read = (): Promise<Value> => reading.elements(shape, 'VecDeque', element, length, placeOf);
-  const { address } = buffer;
+  const { address } = start;
   return address === undefined ? read() : reading.follow(shape, address, read);
 }
 

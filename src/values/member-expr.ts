@@ -4,8 +4,10 @@
 //   unary   := '*' unary | '&' [ 'mut' ] unary | '-' unary | '(' type ')' unary | postfix
 //   postfix := primary { '.' (name | number) | '->' name | '[' expr ']' | '[' [expr] '..' [expr] ']' }
 //   primary := path | number | '(' expr ')'
-//   type    := '*' ('const' | 'mut') type | '&' ['mut'] type | '[' type [ ';' number ] ']' | [ 'dyn' ] path      C's: path '*'...
-//   path    := [ '::' ] part { '::' part }, a part being a name or a `{...}` that the compiler made up, with <generic arguments>
+//   type    := '*' ('const' | 'mut') type | '&' ['mut'] type | '[' type [ ';' number ] ']' | [ 'dyn' ] path
+//              C's: path '*'...
+//   path    := [ '::' ] part { '::' part }
+//   part    := name or a `{...}` that the compiler made up, with <generic arguments>
 //
 // `(T)x` is a cast only if T ends in `*`, because then it cannot be anything else. Refused: calls, arithmetic,
 // assignments.

@@ -98,7 +98,8 @@ export async function placeOf(
   const expression = locationAt(die, DW_AT.location, pc);
   if (expression === undefined || expression.length === 0) return undefined;
   const fn = frame && die.unit.debug.functionAt(frame.pc)?.die;
-  const found = await evaluateAsync(expression, die.unit, (need) => answer(need, die.unit, fn, frame, memory, 0));
+  const scope = { unit: die.unit, fn, frame, memory };
+  const found = await evaluateAsync(expression, die.unit, (need) => answer(need, scope, 0));
   if ('missing' in found) return undefined;
   const parts = found.pieces.map(
     ({ location, bitSize }): PlacePart => ({
@@ -131,14 +132,17 @@ function partAt(location: Location, frame: FrameAccess | undefined): PlacePart['
 
 const MAX_NESTING = 4;
 
-async function answer(
-  need: Need,
-  unit: Unit,
-  fn: Die | undefined,
-  frame: FrameAccess | undefined,
-  memory: MemoryReader,
-  nesting: number,
-): Promise<Answer> {
+/** Where an expression is evaluated. */
+interface ExpressionScope {
+  readonly unit: Unit;
+  /** The function around. */
+  readonly fn: Die | undefined;
+  readonly frame: FrameAccess | undefined;
+  readonly memory: MemoryReader;
+}
+
+async function answer(need: Need, scope: ExpressionScope, nesting: number): Promise<Answer> {
+  const { unit, fn, frame, memory } = scope;
   switch (need.kind) {
     case 'register':
       return frame?.register(need.register);
@@ -159,7 +163,7 @@ async function answer(
       const expression = locationAt(fn, DW_AT.frame_base, fn.unit.codes.toCode(frame.pc));
       if (expression === undefined) return undefined;
       const found = await evaluateAsync(expression, fn.unit, (inner) =>
-        answer(inner, fn.unit, fn, frame, memory, nesting + 1),
+        answer(inner, { ...scope, unit: fn.unit }, nesting + 1),
       );
       const location = 'pieces' in found ? found.pieces[0]?.location : undefined;
       // A frame base that is a register means the register's value (DWARF 5, section 3.3.5).

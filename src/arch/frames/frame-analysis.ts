@@ -2,7 +2,9 @@ import type { Addr } from '../../base/addr.js';
 import type { CodeRange, FrameAt, FrameModel, FunctionFrames } from './frame-model.js';
 import { type FrameRules, rowOf } from './frame-rows.js';
 import { type FrameState, same } from './frame-state.js';
-import { FrameTally } from './frame-tally.js';
+import { FunctionCode } from './function-code.js';
+import { hasFrame, UsualFrames } from './usual-frames.js';
+import { type Edge, Worklist } from './worklist.js';
 
 /**
  * What one instruction does to a state, and where control goes after it. Offsets count from the function's first
@@ -44,16 +46,6 @@ interface Node<I> {
   confidence: 'sure' | 'likely' | 'guess';
 }
 
-interface Edge {
-  readonly at: number;
-  readonly state: FrameState;
-  /** The return of a call. */
-  readonly call: boolean;
-}
-
-/** The most bytes of one function: larger ones exist only in damaged files. */
-const MAX_CODE = 0x8_0000;
-
 /**
  * Follows a function along its control flow and keeps, for every instruction, the state that all ways to it agree on.
  * Noreturn calls (to a panic) are not marked. So fall-through edges after calls are followed last. If that code is
@@ -62,35 +54,21 @@ const MAX_CODE = 0x8_0000;
 export class FrameAnalysis<I extends { readonly length: number }> implements FunctionFrames {
   readonly #model: FrameModel;
   readonly #rules: FrameRules;
-  readonly #decoder: FrameDecoder<I>;
-  readonly #entry: Addr;
-  readonly #ranges: readonly { readonly low: number; readonly high: number; readonly range: CodeRange }[];
-  readonly #decoded = new Map<number, I | undefined>();
+  readonly #code: FunctionCode<I>;
   #nodes = new Map<number, Node<I>>();
-  #found = new Map<number, FrameAt>();
-  #strong: Edge[] = [];
-  #weak: Edge[] = [];
-  #steps = 0;
-  /** States at jumps to unknown places. */
-  #indirect: FrameState[] = [];
-  /** Frames behind calls. */
-  #calls: FrameTally;
-  /** Frames of all instructions to which a way is known, once they are asked for. */
-  #body: FrameTally | undefined;
+  #worklist = new Worklist();
+  #usual: UsualFrames;
   #entryState: FrameState;
   #trap: TrapReturn | undefined;
+  /** Frames that were asked for. */
+  readonly #found = new Map<number, FrameAt>();
 
   constructor(model: FrameModel, rules: FrameRules, decoder: FrameDecoder<I>, ranges: readonly CodeRange[]) {
     this.#model = model;
-    this.#calls = new FrameTally(model);
     this.#rules = rules;
-    this.#decoder = decoder;
-    this.#entry = ranges[0]?.start ?? (0n as Addr);
-    this.#ranges = ranges.map((range) => {
-      const low = this.#offsetOf(range.start);
-      return { low, high: low + Math.min(range.bytes.length, MAX_CODE), range };
-    });
-    this.#entryState = decoder.entry;
+    this.#code = new FunctionCode(decoder, ranges);
+    this.#usual = new UsualFrames(model);
+    this.#entryState = this.#code.entryState;
     this.#follow();
     const trap = this.#trap;
     if (trap?.entry !== undefined) {
@@ -101,7 +79,7 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
   }
 
   at(pc: Addr): FrameAt | undefined {
-    const offset = this.#offsetOf(pc);
+    const offset = this.#code.offsetOf(pc);
     let found = this.#found.get(offset);
     const node = this.#nodes.get(offset);
     if (found === undefined && node !== undefined) {
@@ -113,11 +91,11 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
 
   behindCall(pc: Addr): FrameAt | undefined {
     // The call's own state, because the code that follows it may be other code altogether, if the call never returns.
-    const offset = this.#offsetOf(pc);
+    const offset = this.#code.offsetOf(pc);
     for (let back = 2; back <= this.#rules.longestCall; back++) {
       const node = this.#nodes.get(offset - back);
       if (node === undefined || node.instruction.length !== back) continue;
-      const outcome = this.#decoder.execute(node.instruction, node.state, offset - back, this.#entry);
+      const outcome = this.#code.execute(node.instruction, node.state, offset - back);
       if (outcome.kind === 'call' && outcome.next !== undefined) return this.#frame(outcome.next, node.confidence);
     }
     return this.at(pc);
@@ -125,65 +103,32 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
 
   /** For tests: the state before an instruction, in full. */
   stateAt(pc: Addr): FrameState | undefined {
-    return this.#nodes.get(this.#offsetOf(pc))?.state;
+    return this.#nodes.get(this.#code.offsetOf(pc))?.state;
   }
 
   #frame(state: FrameState, confidence: Node<I>['confidence']): FrameAt {
     return rowOf(this.#model, this.#rules, state, this.#trap?.back, confidence);
   }
 
-  #offsetOf(address: Addr): number {
-    return Number(BigInt.asIntN(64, address - this.#entry));
-  }
-
-  #decode(at: number): I | undefined {
-    if (this.#decoded.has(at)) return this.#decoded.get(at);
-    const part = this.#ranges.find(({ low, high }) => at >= low && at < high);
-    const instruction = part && this.#decoder.decode(part.range, at - part.low);
-    this.#decoded.set(at, instruction);
-    return instruction;
-  }
-
   #follow(): void {
     this.#nodes = new Map();
-    this.#strong = [{ at: 0, state: this.#entryState, call: false }];
-    this.#weak = [];
-    this.#indirect = [];
-    this.#calls = new FrameTally(this.#model);
-    this.#steps = 0;
+    this.#worklist = new Worklist();
+    this.#usual = new UsualFrames(this.#model);
+    this.#worklist.add(0, this.#entryState);
     this.#drain('sure');
   }
 
   #drain(confidence: Node<I>['confidence']): void {
-    for (let edge = this.#nextEdge(); edge !== undefined; edge = this.#nextEdge()) {
-      if (++this.#steps > 64 * (this.#nodes.size + 64)) return;
+    for (let edge = this.#worklist.take(); edge !== undefined; edge = this.#worklist.take()) {
+      if (this.#worklist.taken > 64 * (this.#nodes.size + 64)) return;
       this.#visit(edge, confidence);
     }
-  }
-
-  #nextEdge(): Edge | undefined {
-    return this.#strong.pop() ?? this.#weak.pop();
-  }
-
-  /**
-   * Returns of calls are followed last, in the order of memory: code that returns comes before the cold calls that do
-   * not.
-   */
-  #addWeak(edge: Edge): void {
-    let low = 0;
-    let high = this.#weak.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#weak[middle] as Edge).at > edge.at) low = middle + 1;
-      else high = middle;
-    }
-    this.#weak.splice(low, 0, edge);
   }
 
   #visit({ at, state, call }: Edge, confidence: Node<I>['confidence']): void {
     let node = this.#nodes.get(at);
     if (node === undefined) {
-      const instruction = this.#decode(at);
+      const instruction = this.#code.at(at);
       if (instruction === undefined) return;
       node = { instruction, state, isBehindCall: call, confidence };
       this.#nodes.set(at, node);
@@ -208,17 +153,17 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
   }
 
   #leave(node: Node<I>, at: number): void {
-    const { next, target, kind, trap } = this.#decoder.execute(node.instruction, node.state, at, this.#entry);
-    if (kind === 'call' && next !== undefined) this.#calls.add(next);
-    if (kind === 'indirect') this.#indirect.push(node.state);
+    const { next, target, kind, trap } = this.#code.execute(node.instruction, node.state, at);
+    if (kind === 'call' && next !== undefined) this.#usual.addCall(next);
+    if (kind === 'indirect') this.#usual.addJump(node.state);
     this.#trap ??= trap;
-    if (target !== undefined) this.#strong.push({ at: target.offset, state: target.state, call: false });
+    if (target !== undefined) this.#worklist.add(target.offset, target.state);
     if (next === undefined) return;
     const behind = at + node.instruction.length;
-    if (kind === 'breakpoint') this.#addWeak({ at: behind, state: next, call: true });
-    else if (kind !== 'call') this.#strong.push({ at: behind, state: next, call: false });
+    if (kind === 'breakpoint') this.#worklist.addReturn(behind, next);
+    else if (kind !== 'call') this.#worklist.add(behind, next);
     // A function that calls without having saved its own return address does not expect to come back.
-    else if (this.#canReturn(next)) this.#addWeak({ at: behind, state: next, call: true });
+    else if (this.#canReturn(next)) this.#worklist.addReturn(behind, next);
   }
 
   #canReturn(state: FrameState): boolean {
@@ -238,13 +183,13 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
 
   /** Gives code to which no way is known its most probable frame. */
   #fill(): void {
-    for (const { low, high } of this.#ranges) {
+    for (const { low, high } of this.#code.parts) {
       let before: Node<I> | undefined;
       for (let at = low; at < high; ) {
         let node = this.#nodes.get(at);
-        const instruction = node?.instruction ?? this.#decode(at);
+        const instruction = node?.instruction ?? this.#code.at(at);
         if (instruction === undefined) break;
-        if (node === undefined && before !== undefined && this.#decoder.isPadding(instruction)) {
+        if (node === undefined && before !== undefined && this.#code.isPadding(instruction)) {
           // No control comes here, and what follows is not reached through it.
           node = { instruction, state: before.state, isBehindCall: false, confidence: 'guess' };
           this.#nodes.set(at, node);
@@ -252,8 +197,8 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
           continue;
         }
         if (node === undefined) {
-          const usual = this.#usual(before, at);
-          this.#strong.push({ at, state: usual.state, call: false });
+          const usual = this.#usualAt(before, at);
+          this.#worklist.add(at, usual.state);
           this.#drain(usual.confidence);
           node = this.#nodes.get(at);
         }
@@ -263,38 +208,24 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     }
   }
 
-  #usual(before: Node<I> | undefined, at: number): { state: FrameState; confidence: 'likely' | 'guess' } {
-    const jump = this.#indirect.find((state) => this.#isFrame(state));
+  /** The most probable state behind an instruction, or at the beginning. */
+  #usualAt(before: Node<I> | undefined, at: number): { state: FrameState; confidence: 'likely' | 'guess' } {
+    const jump = this.#usual.atJump;
     if (jump !== undefined) return { state: jump, confidence: 'likely' };
     if (before === undefined) return { state: this.#entryState, confidence: 'guess' };
-    const { next, target, kind } = this.#decoder.execute(before.instruction, before.state, at, this.#entry);
+    const { next, target, kind } = this.#code.execute(before.instruction, before.state, at);
     if (kind === 'call') {
       const confidence = before.confidence === 'guess' ? 'guess' : 'likely';
       return { state: next ?? before.state, confidence };
     }
     // A jump that leaves while the frame is up comes back: kernels patch such jumps into functions and out of them.
-    if (next === undefined && target !== undefined && this.#isFrame(target.state) && !this.#isInside(target.offset)) {
+    const isFramed = target !== undefined && hasFrame(this.#model, target.state);
+    if (next === undefined && isFramed && !this.#code.has(target.offset)) {
       return { state: target.state, confidence: 'guess' };
     }
     // If only the language's own unwinder leads here, the frame is that of the calls which it unwinds.
-    return { state: next ?? this.#calls.commonest ?? this.#inBody() ?? before.state, confidence: 'guess' };
-  }
-
-  #isInside(offset: number): boolean {
-    return this.#ranges.some(({ low, high }) => offset >= low && offset < high);
-  }
-
-  /** The commonest frame in the function, among those that were known at the first request. */
-  #inBody(): FrameState | undefined {
-    if (this.#body === undefined) {
-      this.#body = new FrameTally(this.#model);
-      for (const { state } of this.#nodes.values()) this.#body.add(state);
-    }
-    return this.#body.commonest;
-  }
-
-  /** Not a tail call, because a tail call leaves when the frame is gone. */
-  #isFrame(state: FrameState): boolean {
-    return state.values[this.#model.stackPointer]?.offset !== 0;
+    const { behindCalls } = this.#usual;
+    const state = next ?? behindCalls ?? this.#usual.inBody(() => this.#nodes.values()) ?? before.state;
+    return { state, confidence: 'guess' };
   }
 }

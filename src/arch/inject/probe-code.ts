@@ -102,7 +102,8 @@ export interface OuterWords {
  *              HEAD = claim | locked      -> claim | pending          else: another writer came between: again
  *      exit:   HEAD = claim | pending, [0] is its own, and the time is short
  *                                         -> claim                    else: claims a slot like any other
- *      claim:  HEAD = claim | pending     -> claim + slot | locked    copies the record to that slot, HEAD -= locked; again for itself
+ *      claim:  HEAD = claim | pending     -> claim + slot | locked    copies the record to that slot, HEAD -= locked;
+ *                                                                     again for itself
  *              HEAD = claim, or | locked  -> + slot
  */
 export interface PendingCall {

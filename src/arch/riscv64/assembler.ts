@@ -42,7 +42,20 @@ function formatI(opcode: number, f3: number, rd: number, rs1: number, imm: numbe
   return (field | (register(rs1) << 15) | (f3 << 12) | (register(rd) << 7) | opcode) >>> 0;
 }
 
-function formatR(opcode: number, f3: number, f7: number, rd: number, rs1: number, rs2: number): number {
+/** The fields of an R-type instruction that say what it does. */
+interface Operation {
+  readonly opcode: number;
+  readonly f3: number;
+  readonly f7: number;
+}
+
+const ADD: Operation = { opcode: 0x33, f3: 0, f7: 0 };
+const SUB: Operation = { opcode: 0x33, f3: 0, f7: 0x20 };
+const AMOADD_D: Operation = { opcode: 0x2f, f3: 3, f7: 0 };
+const LR_D: Operation = { opcode: 0x2f, f3: 3, f7: 2 << 2 };
+const SC_D_RL: Operation = { opcode: 0x2f, f3: 3, f7: (3 << 2) | 1 };
+
+function formatR({ opcode, f3, f7 }: Operation, rd: number, rs1: number, rs2: number): number {
   return ((f7 << 25) | (register(rs2) << 20) | (register(rs1) << 15) | (f3 << 12) | (register(rd) << 7) | opcode) >>> 0;
 }
 
@@ -60,8 +73,8 @@ export const srli = (rd: number, rs1: number, by: number): number =>
   formatI(0x13, 5, rd, rs1, unsigned(by, 6, 'Shift'));
 export const srai = (rd: number, rs1: number, by: number): number =>
   formatI(0x13, 5, rd, rs1, unsigned(by, 6, 'Shift') | 0x400);
-export const add = (rd: number, rs1: number, rs2: number): number => formatR(0x33, 0, 0, rd, rs1, rs2);
-export const sub = (rd: number, rs1: number, rs2: number): number => formatR(0x33, 0, 0x20, rd, rs1, rs2);
+export const add = (rd: number, rs1: number, rs2: number): number => formatR(ADD, rd, rs1, rs2);
+export const sub = (rd: number, rs1: number, rs2: number): number => formatR(SUB, rd, rs1, rs2);
 export const lui = (rd: number, imm20: number): number => formatU(0x37, rd, imm20);
 export const auipc = (rd: number, imm20: number): number => formatU(0x17, rd, imm20);
 export const jalr = (rd: number, rs1: number, offset: number): number => formatI(0x67, 0, rd, rs1, offset);
@@ -96,11 +109,10 @@ export const ld = (rd: number, base: number, offset: number): number => load('ld
 export const sd = (value: number, base: number, offset: number): number => store('sd', value, base, offset);
 
 /** `rd` gets the old value at `address`; without an ordering of its own. */
-export const amoaddD = (rd: number, value: number, address: number): number => formatR(0x2f, 3, 0, rd, address, value);
-export const lrD = (rd: number, address: number): number => formatR(0x2f, 3, 2 << 2, rd, address, 0);
+export const amoaddD = (rd: number, value: number, address: number): number => formatR(AMOADD_D, rd, address, value);
+export const lrD = (rd: number, address: number): number => formatR(LR_D, rd, address, 0);
 /** Release: earlier reads and writes come first. `rd` gets 0 if it was stored. */
-export const scDRelease = (rd: number, value: number, address: number): number =>
-  formatR(0x2f, 3, (3 << 2) | 1, rd, address, value);
+export const scDRelease = (rd: number, value: number, address: number): number => formatR(SC_D_RL, rd, address, value);
 
 /** Sets of device input 8, output 4, memory reads 2, writes 1. */
 export function fence(before: number, after: number): number {

@@ -14,7 +14,8 @@ const trapReturns = ['priv', 'mstatus', 'sstatus', 'sepc', 'mepc'];
 /**
  * RISC-V Privileged Architecture. In firmware (machine mode) addresses are physical, so there is no root.
  *
- *   priv: 0 user, 1 supervisor, 3 machine, 4 more below a hypervisor (as QEMU and OpenOCD number it) | satp: 63:60 mode, 43:0 page
+ *   priv   0 user, 1 supervisor, 3 machine, 4 more below a hypervisor: numbered by QEMU and OpenOCD
+ *   satp   63:60 mode, 43:0 page
  */
 export const privilege: PrivilegeModel = {
   registers: ['priv', 'satp'],

@@ -45,7 +45,7 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
     if (typeof move === 'string') return { refused: `${textOf(instruction, at)} ${move}` };
     moves.push(move);
   }
-  return new Taken(kind, start, length, first, moves, hookRefusal(body, targets));
+  return new Taken(kind, start, first, moves, hookRefusal(body, targets));
 }
 
 /** A class, because thousands are made: an object with functions of its own costs several times as much. */
@@ -61,14 +61,13 @@ class Taken implements Displaced {
   constructor(
     kind: PatchKind,
     start: Addr,
-    length: number,
     first: readonly Placed[],
     moves: readonly Move[],
     hookRefused: string | undefined,
   ) {
     this.kind = kind;
     this.start = start;
-    this.length = length;
+    this.length = first.reduce((bytes, { instruction }) => bytes + instruction.length, 0);
     this.patchLength = patchLengths[kind];
     this.hookRefused = hookRefused;
     this.#first = first;

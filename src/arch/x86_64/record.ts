@@ -8,7 +8,8 @@ import { fetch, general, onStack, type Stack } from './stack.js';
  * Writes one record into the ring. All registers but the pushed ones keep the function's values:
  *
  *     rax  HEAD, then scratch     r10  the claim     r11  the record
- *     rdx  time, and a pointer that is on the stack     rcx, rsi  copying the outer poll's bytes     rbx, rcx, rdx  which processor it is
+ *     rdx  time, and a pointer that is on the stack     rcx, rsi  copying the outer poll's bytes
+ *     rbx, rcx, rdx  which processor it is
  *
  * An interrupt may come between any two instructions, write below rsp, run other trampolines and never return. So
  * nothing is kept below rsp, and only registers and this stack are ever in an intermediate state.

@@ -10,7 +10,8 @@ import { conditions } from './flags.js';
  *
  *     rip-relative operand     its displacement is counted from the new place
  *     jcc, jmp                 with 32 bits of distance
- *     call that comes last     push [original return address]; jmp: the callee returns past the patch, where unwinders know the code
+ *     call that comes last     push [original return address]; jmp: the callee returns past the patch, where
+ *                              unwinders know the code
  *     other indirect call      as it is: it returns into the moved code, and goes on from there
  *     anything else            as it is
  *

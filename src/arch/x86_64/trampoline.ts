@@ -39,7 +39,7 @@ import { step } from './step.js';
  *
  *     rsp at its first instruction ->  address of the exit trampoline
  *                                      kept 0, kept 1, ...
- *                                      outer, outerPlan as they were         written with nesting only, but always there
+ *                                      outer, outerPlan as they were        written with nesting only, but always there
  *                                      8 bytes, where a multiple of 16 needs them
  *                                      original return address
  *

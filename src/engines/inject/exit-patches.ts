@@ -6,19 +6,20 @@ import type { Piece, Write } from './ring.js';
 import type { Patch, Site } from './sites.js';
 
 /**
- * The ways to patch all exits of a function whose return address must stay unchanged, for the reason in `stays`. A
- * tail jump's return is hooked: only the jump's target could notice.
+ * The ways to patch all exits of a function whose return address must stay unchanged; undefined for any other. A tail
+ * jump's return is hooked: only the jump's target could notice.
  * @returns why there is none, in words for the user
  */
 export function planExits(
   plan: ReadPlan,
-  stays: string,
   bytes: Uint8Array,
   taken: readonly { readonly length: number }[],
   code: ProbeCode,
   facts: CodeFacts | undefined,
-): readonly (readonly FunctionExit[])[] | string {
-  const because = (why: string): string => `${stays}, and its ends cannot be patched: ${why}`;
+): readonly (readonly FunctionExit[])[] | string | undefined {
+  const { returnStays } = plan;
+  if (returnStays === undefined) return undefined;
+  const because = (why: string): string => `${returnStays}, and its ends cannot be patched: ${why}`;
   if (!facts) return because('the program changes its code as it runs');
   if (plan.exit.keep.length > 0 || plan.exit.reads.length > 0)
     return because('its return wants what it was called with');

@@ -68,7 +68,7 @@ export async function runForMoment(session: Session, ms: number): Promise<void> 
   clearTimeout(timer);
   // A process stops for forks (the child is released) and for signals (they are forwarded).
   for (let more = mostTries; more > 0 && session.state.kind === 'idle' && stop.kind === 'signal'; more--) {
-    if (stop.reason === 'fork' && stop.child !== undefined) await session.letChildGo(stop.child);
+    if (stop.reason === 'fork' && stop.child !== undefined) await session.children.letGo(stop.child);
     const signal = programSignal(stop);
     if (signal === undefined) break;
     stop = await session.resume({ kind: 'step', hart: stop.hart ?? ANY_HART, signal });

@@ -76,6 +76,6 @@ function look(
   if (ways.length === 0) return why;
   // Patched exits may be anywhere in the function.
   if (plan.returnStays !== undefined && stopsIn(plan.address, plan.codeSize)) return stopInside;
-  const ends = plan.returnStays === undefined ? undefined : planExits(plan, plan.returnStays, bytes, ways, code, facts);
+  const ends = planExits(plan, bytes, ways, code, facts);
   return typeof ends === 'string' ? ends : { code: bytes, ways, ends };
 }

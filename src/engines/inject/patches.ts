@@ -54,8 +54,8 @@ export class Patches {
 
   /**
    * Patches the functions that can be patched at this stop, each with all its exits. Left out are those where
-   * `holdsStop` reports a breakpoint. Functions that interrupted code would resume in are deferred. The others do not
-   * wait for them. With a timer faster than a stop, the interrupted code would stay in place for ever.
+   * `holdsStop` reports a breakpoint. Functions that interrupted code would resume in are deferred. A timer faster than
+   * a stop could interrupt the same code for ever. So the others do not wait.
    * @returns the sites that were patched now
    * @throws RsptraceError `PATCH_REFUSED`; then nothing is patched
    */

@@ -10,7 +10,8 @@ import type { WordCache } from './word-cache.js';
 /**
  * The layout of a probe's records:
  *
- *      0 commit | 8 id (u32) | 12 small loads | 16 time | 24 stack pointer | 32 return address | 40 hart | registers | loads, the widest first | outer's bytes
+ *      0 commit | 8 id (u32) | 12 small loads | 16 time | 24 stack pointer | 32 return address | 40 hart
+ *      | registers | loads, the widest first | outer's bytes
  *
  * The hart's word exists only if records must name their harts. Small loads are the first ones of 4, 2, and 1 bytes
  * that fit. Entry and exit records of one probe differ; the id tells which it is.
@@ -76,7 +77,8 @@ function copiedOffsets(outer: PlannedReads): number[] {
 export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, room: number): RecordFormat {
   const words = plan.entryRegisters.map((name) => ({ name, from: { kind: 'register', name } as FieldSource }));
   const base = (pointer: string) => ({ kind: 'register', name: pointer }) as const;
-  const entry = format(id, sources, words, plan.entryReads, base, plan.readsOuter ? room : 0);
+  const content = { words, reads: plan.entryReads, base, room: plan.readsOuter ? room : 0 };
+  const entry = format(id, sources, content);
   if (sources.returnRegister === undefined) return entry;
   const registers = new Map(entry.registers).set(sources.returnRegister, recordOffset.returnAddress);
   return { ...entry, registers };
@@ -89,23 +91,27 @@ export function exitFormat(plan: ReadPlan, id: number, sources: RecordSources): 
     ...registers.map((name) => ({ name, from: { kind: 'register', name } as FieldSource })),
     ...keep.map((name, index) => ({ name: keptName(name), from: { kind: 'kept', index } as FieldSource })),
   ];
-  const base = (pointer: string) => ({ kind: 'kept', index: keep.indexOf(pointer) }) as const;
+  const base = (name: string) => ({ kind: 'kept', index: keep.indexOf(name.slice(keptName('').length)) }) as const;
   const kept = reads.map((read) => ({ ...read, pointer: keptName(read.pointer) }));
-  return format(id, sources, words, kept, (name) => base(name.slice(keptName('').length)), 0);
+  return format(id, sources, { words, reads: kept, base, room: 0 });
 }
 
 function keptName(register: string): string {
   return `kept:${register}`;
 }
 
-function format(
-  id: number,
-  sources: RecordSources,
-  words: readonly { readonly name: string; readonly from: FieldSource }[],
-  reads: readonly PlannedReads[],
-  base: (pointer: string) => (FieldSource & { readonly kind: 'load' })['base'],
-  room: number,
-): RecordFormat {
+/** What the records of one probe have beside their head. */
+interface RecordContent {
+  /** Whole registers. */
+  readonly words: readonly { readonly name: string; readonly from: FieldSource }[];
+  readonly reads: readonly PlannedReads[];
+  /** Where a trampoline finds the pointer of reads. */
+  readonly base: (pointer: string) => (FieldSource & { readonly kind: 'load' })['base'];
+  /** Bytes for the copy of an outer Future. */
+  readonly room: number;
+}
+
+function format(id: number, sources: RecordSources, { words, reads, base, room }: RecordContent): RecordFormat {
   const o = recordOffset;
   const fields: RecordField[] = [
     { at: o.id, size: 4, from: { kind: 'constant', value: BigInt(id) } },

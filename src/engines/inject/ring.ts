@@ -1,7 +1,8 @@
-import { randomInt } from 'node:crypto';
 import { controlBlock, headFlag, type RingGeometry } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
+import { HeldRecords } from './held-records.js';
 import { LateRecords, type OnRecords, type PassedBy, type SlotReader } from './late-records.js';
+import { RingSegments, type Segment } from './ring-segments.js';
 
 /** Memory to read or to write in the target. */
 export interface Piece {
@@ -49,26 +50,6 @@ export function unattended(control: Addr, isUnattended: boolean): Write {
   return { address: addOffset(control, controlBlock.unattended), bytes };
 }
 
-/** A part of the order of claims. It owns its memory until all of it was read. */
-interface Segment {
-  readonly base: Addr;
-  /** Slots that were passed by because they are not committed yet. */
-  holes: number;
-}
-
-/** Records behind an uncommitted slot, in the order of their claims. */
-interface Held {
-  readonly claim: number;
-  readonly address: Addr;
-  readonly segment: Segment;
-  readonly bytes: Uint8Array;
-  readonly view: DataView;
-  /** Offsets in `bytes` of slots that are not committed yet. */
-  readonly holes: Set<number>;
-  /** The records before this offset were emitted. */
-  done: number;
-}
-
 /** A slot for which the order was given up. */
 interface Late extends PassedBy {
   readonly address: Addr;
@@ -86,7 +67,8 @@ const mostHeldBytes = 64 << 20;
  * committed in them, and what to write to the target. It does no input and output itself. So the same code drains
  * over packets at a stop, and out of a shared file while the target runs.
  *
- *        reader.wanted(head) -> pieces -> (read them) -> reader.accept(bytes, onRecords) -> writes -> (write them, in order)
+ *        reader.wanted(head) -> pieces -> (read them) -> reader.accept(bytes, onRecords) -> writes
+ *        -> (write them, in order)
  *
  * Records come out in the order of their claims. A slot whose writer was interrupted holds back the slots behind it,
  * until half of the ring is claimed. Then the following records are read as well and wait here. Nothing is lost: the
@@ -94,23 +76,16 @@ const mostHeldBytes = 64 << 20;
  * for ever, because the code that interrupts the writer may itself wait for room.
  */
 export class RingReader {
-  readonly #geometry: RingGeometry;
   readonly #slot: number;
-  readonly #segment: number;
-  readonly #table: number;
-  /** The open segments, by number: `floor(claim / segment)`. */
-  readonly #segments = new Map<number, Segment>();
-  readonly #free: Addr[];
-  readonly #origin: number;
-  /** Bytes of memory. */
-  readonly capacity: number;
-  #next: number;
-  #limit: number;
-  #queue: Held[] = [];
-  #heldBytes = 0;
+  readonly #segments: RingSegments;
+  readonly #held = new HeldRecords();
   readonly #late: LateRecords<Late>;
+  /** The first claim that was not read. */
+  #next: number;
+  /** The first claim that nobody had made when HEAD was last read. */
+  #head: number;
+  /** What {@link wanted} asked for last. */
   #pieces: Piece[] = [];
-  #head = 0;
   /** The share of the ring that was claimed between its last two reads. */
   filled = 0;
   records = 0;
@@ -118,29 +93,21 @@ export class RingReader {
   outOfOrder = 0;
 
   constructor(layout: RingLayout, slots: SlotReader) {
-    this.#geometry = layout.geometry;
     this.#slot = 2 ** layout.geometry.slotShift;
+    this.#segments = new RingSegments(layout);
     this.#late = new LateRecords(slots, this.#slot);
-    this.#segment = 2 ** layout.geometry.segmentShift;
-    this.#table = 2 ** layout.geometry.countShift;
-    this.#free = [...layout.segments].reverse();
-    this.capacity = this.#segment * layout.segments.length;
-    // The memory may hold the records of an earlier trace: none of their claims may ever equal one of ours.
-    this.#origin = this.#segment * this.#table * randomInt(1, 2 ** 20);
-    this.#next = this.#origin;
-    this.#head = this.#origin;
-    this.#limit = this.#origin;
+    this.#next = this.#segments.origin;
+    this.#head = this.#segments.origin;
   }
 
-  /** The control block before the first trampoline runs; written once. */
+  /** Bytes of memory. */
+  get capacity(): number {
+    return this.#segments.capacity;
+  }
+
+  /** See {@link RingSegments.control}. */
   control(spins: number, looks: number): Write {
-    const bytes = new Uint8Array(controlBlock.segments + 8 * this.#table);
-    const view = new DataView(bytes.buffer);
-    view.setBigUint64(controlBlock.head, BigInt(this.#origin), true);
-    view.setBigUint64(controlBlock.spins, BigInt(spins), true);
-    view.setBigUint64(controlBlock.looks, BigInt(looks), true);
-    for (const { address, bytes: word } of this.#advance()) bytes.set(word, Number(address - this.#geometry.control));
-    return { address: this.#geometry.control, bytes };
+    return this.#segments.control(spins, looks);
   }
 
   /**
@@ -150,18 +117,17 @@ export class RingReader {
   wanted(head: number, most = Number.POSITIVE_INFINITY): readonly Piece[] {
     const pieces: Piece[] = [];
     for (const { address } of this.#late.passedBy) pieces.push({ address, length: this.#slot });
-    for (const { address, holes } of this.#queue) {
+    for (const { address, holes } of this.#held.all) {
       for (const hole of holes) pieces.push({ address: addOffset(address, hole), length: this.#slot });
     }
     const claimed = head - (head % this.#slot);
     this.filled = (claimed - this.#head) / this.capacity;
     this.#head = claimed;
-    const end = Math.min(claimed, this.#limit);
+    const end = Math.min(claimed, this.#segments.limit);
     for (let claim = this.#next; claim < end && claim - this.#next < most; ) {
-      const inside = claim % this.#segment;
-      const length = Math.min(end - claim, this.#segment - inside);
-      pieces.push({ address: addOffset(this.#segmentOf(claim).base, inside), length });
-      claim += length;
+      const piece = this.#segments.piece(claim, end);
+      pieces.push(piece);
+      claim += piece.length;
     }
     this.#pieces = pieces;
     return pieces;
@@ -174,11 +140,11 @@ export class RingReader {
    */
   flush(head: number, record: Uint8Array): Write[] {
     const claim = head - (head % this.#slot);
-    if ((head & headFlag.pending) === 0 || claim >= this.#limit) return [];
+    if ((head & headFlag.pending) === 0 || claim >= this.#segments.limit) return [];
     const bytes = Uint8Array.from(record);
     new DataView(bytes.buffer).setBigUint64(0, BigInt(claim), true);
-    const address = addOffset(this.#segmentOf(claim).base, claim % this.#segment);
-    return [{ address, bytes }, this.#word(controlBlock.head, BigInt(claim + this.#slot))];
+    const { address } = this.#segments.piece(claim, claim + this.#slot);
+    return [{ address, bytes }, this.#segments.word(controlBlock.head, BigInt(claim + this.#slot))];
   }
 
   /**
@@ -197,9 +163,9 @@ export class RingReader {
       if (!this.#scan(piece, read[next] as Uint8Array, onRecords, all)) break;
     }
     this.#pieces = [];
-    if (all || this.#heldBytes > mostHeldBytes) this.#flush(onRecords, true);
-    this.#late.settle(this.#queue[0]?.claim ?? this.#next, onRecords);
-    return this.#advance();
+    if (all || this.#held.bytes > mostHeldBytes) this.#flush(onRecords, true);
+    this.#late.settle(this.#held.first?.claim ?? this.#next, onRecords);
+    return this.#segments.advance(this.#next, this.#head);
   }
 
   /**
@@ -210,10 +176,6 @@ export class RingReader {
     this.#flush(onRecords, true);
     this.#late.settle(Number.POSITIVE_INFINITY, onRecords);
     return this.#late.passedBy.size;
-  }
-
-  #segmentOf(claim: number): Segment {
-    return this.#segments.get(Math.floor(claim / this.#segment)) as Segment;
   }
 
   #committed(view: DataView, offset: number, claim: number): boolean {
@@ -230,43 +192,24 @@ export class RingReader {
   #scan(piece: Piece, bytes: Uint8Array, onRecords: OnRecords, all: boolean): boolean {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     const start = this.#next;
-    let held: Held | undefined = this.#queue.length > 0 ? this.#hold(piece, bytes, start, 0) : undefined;
+    const whole = { claim: start, address: piece.address, segment: this.#segments.of(start), bytes };
+    let held = this.#held.first && this.#held.add({ ...whole, done: 0 });
     for (let offset = 0; offset < bytes.length; offset += this.#slot) {
       const claim = start + offset;
       if (this.#committed(view, offset, claim)) continue;
       if (!held) this.#emit(view, 0, offset, onRecords);
       if (!all && this.#head - claim <= this.capacity / 2) {
         this.#next = claim;
-        if (held) this.#cut(held, offset);
+        if (held) this.#held.cut(held, offset);
         return false;
       }
-      held ??= this.#hold(piece, bytes, start, offset);
+      held ??= this.#held.add({ ...whole, done: offset });
       held.holes.add(offset);
       held.segment.holes++;
     }
     if (!held) this.#emit(view, 0, bytes.length, onRecords);
     this.#next = start + bytes.length;
     return true;
-  }
-
-  #hold(piece: Piece, read: Uint8Array, claim: number, done: number): Held {
-    const bytes = Uint8Array.from(read);
-    const view = new DataView(bytes.buffer);
-    const { address } = piece;
-    const held = { claim, address, segment: this.#segmentOf(claim), bytes, view, holes: new Set<number>(), done };
-    this.#queue.push(held);
-    this.#heldBytes += bytes.length;
-    return held;
-  }
-
-  /** The rest of a held piece will be read again. */
-  #cut(held: Held, length: number): void {
-    this.#queue.pop();
-    this.#heldBytes -= held.bytes.length;
-    if (length === 0) return;
-    const bytes = held.bytes.slice(0, length);
-    this.#queue.push({ ...held, bytes, view: new DataView(bytes.buffer) });
-    this.#heldBytes += length;
   }
 
   #acceptLate(read: readonly Uint8Array[], first: number, onRecords: OnRecords): number {
@@ -285,7 +228,7 @@ export class RingReader {
 
   #acceptHoles(read: readonly Uint8Array[], first: number): number {
     let next = first;
-    for (const held of this.#queue) {
+    for (const held of this.#held.all) {
       for (const hole of [...held.holes]) {
         const bytes = read[next++] as Uint8Array;
         const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -300,8 +243,7 @@ export class RingReader {
 
   /** Emits what is held, up to the first uncommitted slot or, if order is given up, past all of them. */
   #flush(onRecords: OnRecords, pastHoles: boolean): void {
-    while (this.#queue.length > 0) {
-      const held = this.#queue[0] as Held;
+    for (let held = this.#held.first; held; held = this.#held.first) {
       for (; held.done < held.bytes.length; held.done += this.#slot) {
         if (held.holes.has(held.done)) {
           if (!pastHoles) return;
@@ -309,39 +251,7 @@ export class RingReader {
           this.#late.passBy({ claim: claim + done, address: addOffset(address, done), segment, depths: new Map() });
         } else this.#emit(held.view, held.done, held.done + this.#slot, onRecords);
       }
-      this.#queue.shift();
-      this.#heldBytes -= held.bytes.length;
+      this.#held.shift();
     }
-  }
-
-  /** Gives the target room: memory of segments that were read becomes the next ones in the order of claims. */
-  #advance(): Write[] {
-    const read = Math.floor(this.#next / this.#segment);
-    for (const [number, { base, holes }] of this.#segments) {
-      if (number >= read) break;
-      if (holes > 0) continue;
-      this.#segments.delete(number);
-      this.#free.push(base);
-    }
-    const writes: Write[] = [];
-    for (;;) {
-      const number = this.#limit / this.#segment;
-      // The segment's entry in the table still belongs to another segment that is not fully claimed. A writer with a
-      // claim has read its entry before.
-      if ((number - this.#table + 1) * this.#segment > this.#head) break;
-      const base = this.#free.pop();
-      if (base === undefined) break;
-      this.#segments.set(number, { base, holes: 0 });
-      this.#limit += this.#segment;
-      writes.push(this.#word(controlBlock.segments + 8 * (number % this.#table), base));
-    }
-    if (writes.length > 0) writes.push(this.#word(controlBlock.limit, BigInt(this.#limit)));
-    return writes;
-  }
-
-  #word(offset: number, value: bigint): Write {
-    const bytes = new Uint8Array(8);
-    new DataView(bytes.buffer).setBigUint64(0, value, true);
-    return { address: addOffset(this.#geometry.control, offset), bytes };
   }
 }

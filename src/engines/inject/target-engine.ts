@@ -6,8 +6,9 @@ import type { CallTracer } from '../../probes/index.js';
 import { type Batch, type Reply, retry, type Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
 import type { Region, Scratch } from '../memory/scratch.js';
-import { Backlog } from './backlog.js';
 import type { BriefCalls } from './brief-calls.js';
+import { ControlWords } from './control-words.js';
+import { DrainedRecords } from './drained-records.js';
 import { interruptedInside } from './interrupted.js';
 import { runForMoment } from './leave-patches.js';
 import { Patches } from './patches.js';
@@ -16,7 +17,7 @@ import { slotReader } from './record-format.js';
 import { type Piece, RingReader, unattended, type Write } from './ring.js';
 import type { Placement, Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
-import { layOutTrampolines } from './trampoline-layout.js';
+import { layOutTrampolines, type TrampolineLayout } from './trampoline-layout.js';
 import {
   controlWord,
   joined,
@@ -76,8 +77,6 @@ const mostBacklogBytes = 256 << 20;
  * that double.
  */
 const longestMoment = 512;
-/** Records between two reads of the clock. */
-const digestedAtOnce = 256;
 
 /** How a ring is read at a stop. */
 export interface StoppedRead {
@@ -102,45 +101,34 @@ export interface StoppedRead {
 export class TargetEngine {
   readonly #options: TargetEngineOptions;
   readonly #logger: Logger;
+  readonly #placement: TrampolineLayout['placement'];
+  readonly #patches: Patches;
   readonly #ring: RingReader;
-  readonly #placement: Placement;
-  readonly #lists: readonly Write[];
-  readonly #counters: TargetCounters;
-  readonly #control: Addr;
   readonly #memory: Piece;
-  readonly #records: RecordDispatcher;
-  /** The control block's first words, as last read. */
-  readonly #headBytes = new Uint8Array(controlBlock.unattended + 8);
-  readonly #slot: number;
-  readonly #backlog = new Backlog();
-  #enough = false;
-  #looks: Write | undefined;
+  readonly #control: ControlWords;
+  readonly #counters: TargetCounters;
+  readonly #drained: DrainedRecords;
   /** The stub's answers to the writes that went with the last resume. */
   #told: readonly Reply<boolean>[] = [];
-  readonly #patches: Patches;
 
   /** @throws RsptraceError `SCRATCH_TOO_SMALL` */
   constructor(options: TargetEngineOptions) {
     this.#options = options;
     this.#logger = options.logger ?? silent;
     const { scratch, slotShift } = options;
-    this.#slot = 2 ** slotShift;
     const size = scratch.shared || !scratch.calls ? scratch.data.size : Math.min(scratch.data.size, mostAtStops);
     const regions = { code: scratch.code, data: { address: scratch.data.address, size } };
     const layout = layOutTrampolines({ ...options, scratch: regions, briefBelow: options.brief?.below });
     if (!layout) throw tooSmall(scratch.data.size);
     const { control, memory, placement: placed } = layout;
-    this.#control = control;
+    this.#control = new ControlWords(control);
     this.#memory = memory;
     this.#placement = placed;
-    this.#lists = placed.lists;
     this.#counters = new TargetCounters(options.session, scratch, layout.counters, placed);
     this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
     this.#ring = new RingReader(layout.ring, slotReader(options.isOneHart));
-    this.#records = new RecordDispatcher(
-      options,
-      placed.patches.map(({ site }) => site),
-    );
+    const sites = placed.patches.map(({ site }) => site);
+    this.#drained = new DrainedRecords(new RecordDispatcher(options, sites), 2 ** slotShift, this.#logger);
   }
 
   /** By index: why sites that could be patched have no trampoline after all. */
@@ -207,7 +195,7 @@ export class TargetEngine {
     // Wait a second, but once only: a killed client must not hang the guest.
     const [spins, looks] = scratch.shared ? [probeCode.spinsPerSecond, looksAtOnce] : [vainStops, 1];
     const code = joined(this.#placement.code, this.#placement.ranges);
-    const writes = [...code, this.#ring.control(spins, looks), ...this.#lists, ...this.#counters.zeros()];
+    const writes = [...code, this.#ring.control(spins, looks), ...this.#placement.lists, ...this.#counters.zeros()];
     const lost = await writeChecked(this.#options.session, writes);
     if (lost) {
       throw new RsptraceError(
@@ -241,27 +229,25 @@ export class TargetEngine {
    * {@link drainStopped}.
    */
   set looks(looks: number) {
-    const bytes = new Uint8Array(8);
-    new DataView(bytes.buffer).setBigUint64(0, BigInt(looks), true);
-    this.#looks = { address: addOffset(this.#control, controlBlock.looks), bytes };
+    this.#control.looks = looks;
   }
 
   /** Reads the ring out of shared memory while the target runs; `all`: see {@link RingReader.accept}. */
   drainLive(all = false): void {
     const { shared, data } = this.#options.scratch;
     // Segment by segment, so that the guest gets room soon: a writer that waits for long gives us up.
-    const room = mostBacklogBytes - this.#backlog.bytes;
+    const room = mostBacklogBytes - this.#drained.backlog.bytes;
     if (!shared || room <= 0) return;
     const at = (address: Addr): number => Number(address - data.address);
-    shared.read(0, this.#headBytes);
-    const pieces = this.#ring.wanted(this.#head(), room);
+    shared.read(0, this.#control.bytes);
+    const pieces = this.#ring.wanted(this.#control.head, room);
     const read = pieces.map(({ address, length }) => {
-      const bytes = this.#backlog.open(length);
+      const bytes = this.#drained.backlog.open(length);
       shared.read(at(address), bytes);
       return bytes;
     });
     const writes = this.#accept(read, all);
-    for (const bytes of read) this.#backlog.close(bytes);
+    for (const bytes of read) this.#drained.backlog.close(bytes);
     for (const { address, bytes } of writes) shared.write(at(address), bytes);
   }
 
@@ -279,35 +265,35 @@ export class TargetEngine {
   async flush(): Promise<boolean> {
     const { pending } = this.#placement.geometry;
     if (!pending) return false;
-    const record = await readData(this.#options, { address: pending.record, length: this.#slot });
-    const writes = record ? this.#ring.flush(this.#head(), record) : [];
+    const record = await readData(this.#options, { address: pending.record, length: 2 ** this.#options.slotShift });
+    const writes = record ? this.#ring.flush(this.#control.head, record) : [];
     if (writes.length === 0) return false;
-    if (!(await writeData(this.#options, writes))) throw lostRing(this.#control);
+    if (!(await writeData(this.#options, writes))) throw lostRing(this.#control.address);
     return true;
   }
 
   async #drainStopped({ all = false, later = false, resume }: StoppedRead): Promise<void> {
     if (this.#options.scratch.shared) {
-      this.#digestAll();
+      this.#drained.digestAll();
       this.drainLive(all);
-      return this.#digestAll();
+      return this.#drained.digestAll();
     }
     const { session, scratch } = this.#options;
     const read = await readRing({ session, scratch, memory: this.#memory }, (head) => {
-      this.#headBytes.set(head);
-      return this.#ring.wanted(this.#head());
+      this.#control.bytes.set(head);
+      return this.#ring.wanted(this.#control.head);
     });
     // Outside the kernel, the hart may be unable to see the kernel's memory.
     if (!read && resume) return;
-    if (!read || this.#told.some((reply) => !reply.value)) throw lostRing(this.#control);
+    if (!read || this.#told.some((reply) => !reply.value)) throw lostRing(this.#control.address);
     const writes = this.#accept(read, all);
     this.#told = resume ? queue(resume, writes) : [];
     const written = resume ? true : writeAll(session, writes);
     // If the digesting throws, nobody waits for this promise.
     if (written !== true) written.catch(() => {});
     // While the stub works on the writes.
-    if (!later || this.#backlog.bytes > mostBacklogBytes) this.#digestAll();
-    if (!(await written)) throw lostRing(this.#control);
+    if (!later || this.#drained.backlog.bytes > mostBacklogBytes) this.#drained.digestAll();
+    if (!(await written)) throw lostRing(this.#control.address);
     await this.#counters.read();
   }
 
@@ -316,48 +302,24 @@ export class TargetEngine {
    * @returns true while there is more
    */
   digest(budgetMs: number): boolean {
-    const end = performance.now() + budgetMs;
-    // Asked once for all drained records, so that a record costs nothing more when nobody logs.
-    const isTraced = !this.#enough && this.#logger.isLevelEnabled('trace');
-    for (let run = this.#backlog.first; run; run = this.#backlog.first) {
-      const { view, start } = run;
-      const stop = Math.min(run.end, start + digestedAtOnce * this.#slot);
-      if (isTraced) this.#traceRecords(view, start, stop);
-      for (let at = start; at < stop; at += this.#slot) {
-        if (this.#enough) this.#records.count(view, at);
-        else this.#records.tell(view, at);
-      }
-      this.#backlog.advance(run, stop - start);
-      if (performance.now() > end) return true;
-    }
-    return false;
-  }
-
-  #traceRecords(view: DataView, start: number, stop: number): void {
-    for (let at = start; at < stop; at += this.#slot) {
-      const record = this.#records.describe(view, at);
-      if (record) this.#logger.trace(record, 'record');
-    }
+    return this.#drained.digest(budgetMs);
   }
 
   /** The rest of the drained records is not wanted. */
   enough(): void {
-    this.#enough = true;
-  }
-
-  #digestAll(): void {
-    while (this.digest(Number.POSITIVE_INFINITY));
+    this.#drained.enough();
   }
 
   /**
    * The last records are in: emits all that are still held. Returns how many slots were claimed and never committed.
    */
   async finish(reachable: boolean): Promise<number> {
-    const missing = this.#ring.finish(this.#keep);
-    this.#digestAll();
+    const missing = this.#ring.finish(this.#drained.add);
+    this.#drained.digestAll();
     const { brief, tracer } = this.#options;
     // Open calls lasted until the end.
-    const ended = brief && reachable && !this.#enough ? await controlWord(this.#options, controlBlock.ended) : 0;
+    const ended =
+      brief && reachable && !this.#drained.isEnough ? await controlWord(this.#options, controlBlock.ended) : 0;
     if (brief && ended > 0) tracer.passed(brief.time(ended));
     return missing;
   }
@@ -382,7 +344,7 @@ export class TargetEngine {
     const { session } = this.#options;
     const foreign = await this.#patches.remove();
     if (session.state.kind !== 'idle') return [];
-    await retry(session, () => writeAll(session, [unattended(this.#control, true)]));
+    await retry(session, () => writeAll(session, [unattended(this.#control.address, true)]));
     return foreign;
   }
 
@@ -397,7 +359,7 @@ export class TargetEngine {
    * The patches are removed.
    */
   async idle(): Promise<boolean> {
-    if (this.#records.open !== 0 || (await this.dropped()) > 0) return false;
+    if (this.#drained.openCalls !== 0 || (await this.dropped()) > 0) return false;
     return !(await this.#isInside());
   }
 
@@ -406,7 +368,7 @@ export class TargetEngine {
     const { session } = this.#options;
     for (let moment = 1; !(await this.idle()); moment *= 2) {
       if (moment > longestMoment) {
-        await writeAll(session, [unattended(this.#control, true)]);
+        await writeAll(session, [unattended(this.#control.address, true)]);
         return false;
       }
       // Makes room for the last records, and lets their writers wait for it.
@@ -456,24 +418,10 @@ export class TargetEngine {
     return controlWord(this.#options, controlBlock.dropped);
   }
 
-  /**
-   * The writes for the target. They also tell a writer that has given us up after a long wait that the client is
-   * here.
-   */
+  /** The writes for the target. */
   #accept(read: readonly Uint8Array[], all: boolean): readonly Write[] {
-    const writes = this.#ring.accept(read, this.#keep, all);
-    if (this.#headBytes[controlBlock.unattended] !== 0) writes.push(unattended(this.#control, false));
-    if (this.#looks) writes.push(this.#looks);
-    this.#looks = undefined;
-    return writes;
+    return [...this.#ring.accept(read, this.#drained.add, all), ...this.#control.answer()];
   }
-
-  #head(): number {
-    const view = new DataView(this.#headBytes.buffer);
-    return view.getUint32(0, true) + view.getUint32(4, true) * 2 ** 32;
-  }
-
-  readonly #keep = (view: DataView, start: number, end: number): void => this.#backlog.add(view, start, end);
 }
 
 function tooSmall(bytes: number): RsptraceError {

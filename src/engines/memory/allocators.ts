@@ -2,8 +2,9 @@
  * The program's functions that allocate memory, if their arguments are known, and the places where a call of them is
  * safe:
  *
- *   __rust_alloc(size: usize, align: usize) -> *mut u8      every Rust program's                  library/alloc/src/alloc.rs
- *   void *vmalloc(unsigned long size)                       Linux's, vmalloc_noprof from 6.10 on  include/linux/vmalloc.h
+ *   every Rust program   __rust_alloc(size: usize, align: usize) -> *mut u8   library/alloc/src/alloc.rs
+ *   Linux                void *vmalloc(unsigned long size)                    include/linux/vmalloc.h
+ *                        (vmalloc_noprof from 6.10 on)
  *
  * Both return null if there is no memory. Only functions that other objects may call are used, because the compiler
  * has left their arguments unchanged. A function that was made local (link-time optimisation) may have lost them.

@@ -8,8 +8,8 @@ const nothing =
   'no memory for trampolines is known here: `rsptrace run` brings its own, --scratch ADDR,SIZE and --scratch-symbol name some, a section .rsptrace of the program reserves some';
 
 /**
- * Finds memory for trampolines: asks the sources in their order, while the target is stopped in the program.
- * @throws RsptraceError `SCRATCH_UNUSABLE` for what the user named and cannot be used
+ * Finds memory for trampolines, while the target is stopped in the program. Asks the sources in their order.
+ * @throws RsptraceError `SCRATCH_UNUSABLE` for unusable memory that the user named
  */
 export async function findScratch(request: ScratchRequest): Promise<Scratch | Refusal | MapRefusal> {
   const { arch, elf, process, known = {}, logger } = request;

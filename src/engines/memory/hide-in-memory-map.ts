@@ -4,7 +4,8 @@
 //      0x00 magic 336ec578 | version (4 each)   0x0c modules (4) | their list (8): address, size, ... (32 bytes each)
 //      0x28 memory map (8) | entries (4) | reserved (4)
 //   Linux (Documentation/arch/x86/boot.rst, zero-page.rst): at the entry esi is the address of boot_params, in it
-//      0x1e8 e820 entries (1)   0x202 "HdrS"   0x218 ramdisk_image, ramdisk_size (4 each)   0x2d0 e820 table, 20 bytes an entry
+//      0x1e8 e820 entries (1)   0x202 "HdrS"   0x218 ramdisk_image, ramdisk_size (4 each)
+//      0x2d0 e820 table, 20 bytes an entry
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
 import type { BootImage } from '../../facts/index.js';

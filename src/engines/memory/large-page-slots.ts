@@ -14,19 +14,25 @@ export interface MappedSlots {
 const ENTRY = 8;
 export const notApart = 'data cannot be mapped without being executable: EFER.NXE is clear';
 
+/** Pages of 2 MiB, one behind the other. */
+export interface LargePages {
+  readonly physical: Addr;
+  readonly count: number;
+  /** So many of them, the first ones, are for code, the others for data. */
+  readonly code: number;
+}
+
 /**
- * Maps `count` times 2 MiB of physical memory into free entries of the table that maps the kernel's text. The first
- * `code` of them are for code, the others for data. Every address space with the kernel shares that table, so all of
- * them see the memory, and the text is within 1 GiB. The entries were never valid, so QEMU has no translation to
- * flush; hardware may have to.
+ * Maps physical memory into free entries of the table that maps the kernel's text. Every address space with the
+ * kernel shares that table, so all of them see the memory, and the text is within 1 GiB. The entries were never valid,
+ * so QEMU has no translation to flush; hardware may have to.
  */
 export async function mapBesideText(
   session: Session,
   arch: Architecture,
   space: AddressSpace,
   text: Addr,
-  physical: Addr,
-  { count, code }: { readonly count: number; readonly code: number },
+  { physical, count, code }: LargePages,
 ): Promise<MappedSlots | Refusal> {
   const entries: bigint[] = [];
   for (let slot = 0; slot < count; slot++) {

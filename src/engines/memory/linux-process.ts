@@ -1,7 +1,7 @@
 /*
- * Memory of our own in a Linux process. The process itself runs the system calls for it (system-calls.ts).
+ * Memory of our own in a Linux process. The process itself runs the system calls (system-calls.ts):
  *
- *   | no access | code r-x | no access | data rw- (a memfd, shared) | no access | own rw- | no access |
+ *     | no access | code r-x | no access | data rw- (a memfd, shared) | no access | own rw- | no access |
  *
  * First the whole range is reserved without access, at an address where nothing is mapped (MAP_FIXED_NOREPLACE). Then
  * code and data are mapped over it. The pages between them belong to us as well, so code that runs past an end
@@ -73,7 +73,7 @@ export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Sc
       throw error;
     }
   });
-  return new ProcessScratch(session, calls, mapped, size);
+  return new ProcessScratch(calls, mapped, size);
 }
 
 interface Mapped {
@@ -94,13 +94,11 @@ class ProcessScratch implements Scratch {
   readonly own: Region;
   readonly shared: SharedMemory | undefined;
   readonly bulk?: BulkReads;
-  readonly #session: Session;
   readonly calls: SystemCalls;
   readonly #whole: Region;
   #released = false;
 
-  constructor(session: Session, calls: SystemCalls, mapped: Mapped, size: number) {
-    this.#session = session;
+  constructor(calls: SystemCalls, mapped: Mapped, size: number) {
     this.calls = calls;
     this.#whole = { address: mapped.start, size };
     this.code = mapped.code;
@@ -114,7 +112,7 @@ class ProcessScratch implements Scratch {
 
   /** The process cannot access the pages around; only another debugger could have written there. */
   async verifyGuards(): Promise<string | undefined> {
-    const memory = this.#session.memory();
+    const memory = this.calls.session.memory();
     const end = addOffset(this.data.address, this.data.size);
     const behind = addOffset(this.own.address, page);
     for (const guard of [this.#whole.address, addOffset(this.data.address, -page), end, behind]) {
@@ -139,7 +137,7 @@ class ProcessScratch implements Scratch {
     this.#released = true;
     this.shared?.close();
     await this.bulk?.close();
-    if (this.#session.state.kind === 'gone') return;
+    if (this.calls.session.state.kind === 'gone') return;
     const result = await this.calls.with((call) => call('munmap', address, size));
     if (result !== 0n) throw unavailable(`munmap answers ${result}`);
   }

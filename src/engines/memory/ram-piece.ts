@@ -105,10 +105,8 @@ export class RamPiece {
     }
 
     const count = this.size / LARGE_PAGE;
-    const slots = await mapBesideText(this.#session, arch, space, text, this.start, {
-      count,
-      code: split / LARGE_PAGE,
-    });
+    const large = { physical: this.start, count, code: split / LARGE_PAGE };
+    const slots = await mapBesideText(this.#session, arch, space, text, large);
     if (isRefusal(slots)) return { ...slots, later: false };
     const where = `, mapped at ${hex(slots.address)}`;
     return this.#scratch(slots.address, split, where, async () => void (await slots.unmap()));

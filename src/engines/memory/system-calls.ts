@@ -51,13 +51,13 @@ interface Callable {
 export class SystemCalls {
   /** The process's number, as the kernel of the stub's machine counts it. */
   readonly pid: number;
-  readonly #session: Session;
+  readonly session: Session;
   readonly #arch: Architecture;
   readonly #model: SystemCallModel;
   readonly #instruction: Addr;
 
   private constructor({ session, arch, model }: Callable, pid: number, instruction: Addr) {
-    this.#session = session;
+    this.session = session;
     this.#arch = arch;
     this.#model = model;
     this.pid = pid;
@@ -99,7 +99,7 @@ export class SystemCalls {
    * @throws RsptraceError `SCRATCH_UNAVAILABLE`, `RSP_*`
    */
   async with<T>(body: (call: SystemCall) => Promise<T>): Promise<T> {
-    const session = this.#session;
+    const session = this.session;
     const hart = stoppedHart(session);
     const { instruction } = this.#model;
     const there = await session.memory(hart).read(this.#instruction, instruction.length);
@@ -146,16 +146,13 @@ export class SystemCalls {
   }
 
   /**
-   * Lets the stopped thread alone run injected code up to a breakpoint, and restores all of its registers. Only
-   * inside {@link with}.
-   *
-   * @param set initial registers
-   * @param below distance of its stack below the thread's, aligned as for a call
-   *
+   * Lets the stopped thread alone run injected code up to a breakpoint, and restores all of its registers. For use
+   * inside {@link with}. `set`: initial registers. `below`: how far its stack begins below the thread's, aligned as for
+   * a call.
    * @throws RsptraceError `SCRATCH_UNAVAILABLE` if it stops elsewhere, `RSP_*`
    */
   async run(code: Addr, breakpoint: Addr, set: Readonly<Record<string, bigint>> = {}, below?: bigint): Promise<void> {
-    const session = this.#session;
+    const session = this.session;
     const hart = stoppedHart(session);
     const { pc, sp } = this.#arch;
     const place = { type: 0, address: breakpoint, kind: this.#arch.breakpointKind(new Uint8Array(4)) } as const;
@@ -194,7 +191,7 @@ export class SystemCalls {
     call: SystemCall,
     body: () => Promise<T>,
   ): Promise<T> {
-    const session = this.#session;
+    const session = this.session;
     const memory = session.memory();
     const masks = masksOf(registers.register(this.#arch.sp) ?? 0n);
     const there = await memory.read(masks, 2 * maskBytes);
@@ -223,7 +220,7 @@ export class SystemCalls {
     name: LinuxCall,
     parameters: readonly (bigint | number)[],
   ): Promise<bigint> {
-    const session = this.#session;
+    const session = this.session;
     const model = this.#model;
     const { pc } = this.#arch;
     await readRegisters(session, hart);
@@ -259,8 +256,8 @@ export class SystemCalls {
   }
 
   async #restore(hart: string, before: RegisterBlock): Promise<void> {
-    await readRegisters(this.#session, hart);
-    const batch = this.#session.batch(hart);
+    await readRegisters(this.session, hart);
+    const batch = this.session.batch(hart);
     const writes = this.#model.changes.map((name) => {
       const value = before.register(name);
       return value === undefined ? undefined : batch.writeRegister(name, value);

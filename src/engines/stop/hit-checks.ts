@@ -8,9 +8,7 @@ import { codeBytes } from './breakpoints.js';
 /** The most address spaces that are remembered. A kernel that runs thousands of processes reuses their page tables. */
 const mostSpaces = 1024;
 
-/**
- * For a hart that does not page: its paging registers are read once in this many stops, because each costs a packet.
- */
+/** In how many stops the paging registers of a hart that does not page are read once. */
 const bareStops = 16;
 const none: readonly string[] = [];
 
@@ -25,6 +23,43 @@ export interface HitChecksOptions extends KnownCode {
   readonly session: Session;
   readonly arch: Architecture;
   readonly spaces?: SpaceNumbers | undefined;
+}
+
+/**
+ * Reads the mode and the address space of the stopped hart. For a hart that does not page these are read once
+ * in {@link bareStops} stops, because each register costs a packet.
+ */
+class StandingReads {
+  readonly #options: HitChecksOptions;
+  /** The program runs without paging, as far as is known: there are no other address spaces. */
+  isBare = false;
+  #bareStops = 0;
+  #skipped = false;
+  #last: Standing = unknownStanding;
+
+  constructor(options: HitChecksOptions) {
+    this.#options = options;
+  }
+
+  /** At this stop it was not asked whether the hart still does not page. */
+  get skipped(): boolean {
+    return this.#skipped;
+  }
+
+  /** See {@link HitChecks.ask}. */
+  ask(): readonly string[] | undefined {
+    const { session, arch } = this.#options;
+    this.#skipped = this.isBare && ++this.#bareStops % bareStops !== 0;
+    if (!session.features.registerBlock) return undefined;
+    if (this.#skipped) return none;
+    const names = arch.privilege?.registers ?? none;
+    return names.filter((name) => session.target.register(name) !== undefined);
+  }
+
+  read(registers: RegisterReader): Standing {
+    if (!this.#skipped) this.#last = this.#options.arch.privilege?.standing(registers) ?? unknownStanding;
+    return this.#last;
+  }
 }
 
 /**
@@ -45,13 +80,7 @@ export class HitChecks {
   #runsAs: Standing['privilege'];
   /** Foreign hits so far. */
   foreign = 0;
-
-  /** The program runs without paging, as far as is known: there are no other address spaces. */
-  #isBare = false;
-  #bareStops = 0;
-  /** At this stop it was not asked whether that is still so. */
-  #skipped = false;
-  #standing: Standing = unknownStanding;
+  readonly #standings: StandingReads;
 
   /** Undefined if there is one address space only: a process. */
   static for(options: HitChecksOptions): HitChecks | undefined {
@@ -61,16 +90,12 @@ export class HitChecks {
   private constructor(options: HitChecksOptions) {
     this.#options = options;
     this.#spaces = options.spaces ?? new SpaceNumbers();
+    this.#standings = new StandingReads(options);
   }
 
   /** What must be read with the next stop's registers; undefined if that is all of them. */
   ask(): readonly string[] | undefined {
-    const { session, arch } = this.#options;
-    this.#skipped = this.#isBare && ++this.#bareStops % bareStops !== 0;
-    if (!session.features.registerBlock) return undefined;
-    if (this.#skipped) return none;
-    const names = arch.privilege?.registers ?? none;
-    return names.filter((name) => session.target.register(name) !== undefined);
+    return this.#standings.ask();
   }
 
   /** The program runs in user mode, in a kernel that is not the program. */
@@ -80,8 +105,7 @@ export class HitChecks {
 
   /** The mode and address space of the stopped hart, from the answers to {@link ask}. */
   standing(registers: RegisterReader): Standing {
-    if (!this.#skipped) this.#standing = this.#options.arch.privilege?.standing(registers) ?? unknownStanding;
-    return this.#standing;
+    return this.#standings.read(registers);
   }
 
   /** The number of a program's address space; 0 in a kernel, which is mapped in all of them. */
@@ -96,8 +120,8 @@ export class HitChecks {
     const pages = this.#pagesOf(`${privilege}:${root}`);
     const same = this.#isSame(found);
     if (same !== undefined && !(same && pages.has(start))) {
-      this.#isBare = false;
-      if (this.#skipped) return 'again';
+      this.#standings.isBare = false;
+      if (this.#standings.skipped) return 'again';
       const { session, code } = this.#options;
       if (!((await isOwnPage(session.memory(hart), code, found.pc)) ?? same)) {
         this.foreign++;
@@ -112,7 +136,7 @@ export class HitChecks {
       return 'foreign';
     }
     this.#runsAs ??= privilege;
-    this.#isBare = root === undefined && privilege !== 'user';
+    this.#standings.isBare = root === undefined && privilege !== 'user';
     return 'own';
   }
 

@@ -37,8 +37,8 @@ export class ProcessEvents {
   async handle(stop: SignalStop): Promise<Resume | undefined> {
     const { session, points } = this.#options;
     const { hart, child } = stop;
-    if (stop.reason === 'fork' && child !== undefined) await session.letChildGo(child);
-    else if (stop.reason === 'vfork' && child !== undefined) this.#lifted = await session.letVforkChildGo(child);
+    if (stop.reason === 'fork' && child !== undefined) await session.children.letGo(child);
+    else if (stop.reason === 'vfork' && child !== undefined) this.#lifted = await session.children.letVforkGo(child);
     else if (stop.reason === 'vforkdone') await this.#putBack();
     else if (stop.reason === 'exec') await this.#exec(stop);
     else if (stop.reason === 'syscall_return') await points.plantLate();

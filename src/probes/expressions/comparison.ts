@@ -115,7 +115,7 @@ function integerOf(bytes: Uint8Array, signed: boolean): bigint {
 
 /**
  * Decides here what trampolines decide in the target, from what was read at a hit. A comparison does not hold if it
- * cannot be worked out. Examples are a member of another variant, an index beyond the length, and unmapped memory.
+ * cannot be worked out. Examples: another variant's members, indexes beyond the length, unmapped memory.
  * @returns memory that must be read before it can be decided
  */
 export function decide(

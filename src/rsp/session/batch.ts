@@ -2,6 +2,7 @@ import { type Addr, addOffset } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { AllReply, type Breakpoint, BreakpointRequest, MemoryReply, WriteBlockRequest } from './batch-requests.js';
 import type { StubFeatures } from './features.js';
+import type { Resume } from './hart-requests.js';
 import { packets } from './packets.js';
 import { AssembledBlock, BlockRequest, type RegisterBlock } from './registers.js';
 import {
@@ -18,7 +19,7 @@ import {
   type SectionOffsets,
   TextRequest,
 } from './request.js';
-import type { Resume, RunControl } from './run-control.js';
+import type { RunControl } from './run-control.js';
 import type { StopReply } from './stop-reply.js';
 import type { RegisterDescription, TargetDescription } from './target-description.js';
 

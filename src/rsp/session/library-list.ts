@@ -1,8 +1,9 @@
 /*
- * GDB manual, "Library List Format for SVR4 Targets": what the dynamic loader has loaded, as
- * `qXfer:libraries-svr4:read` tells it.
+ * GDB manual, "Library List Format for SVR4 Targets": what the dynamic loader has loaded. The object of qXfer is
+ * `libraries-svr4`.
  *
- *   <library-list-svr4 version="1.0" main-lm="0x..."> <library name="PATH" lm="0x..." l_addr="0x..." l_ld="0x..."/> ...
+ *   <library-list-svr4 version="1.0" main-lm="0x...">
+ *     <library name="PATH" lm="0x..." l_addr="0x..." l_ld="0x..."/> ...
  *
  * At most 16,384 libraries are kept.
  */

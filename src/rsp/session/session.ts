@@ -1,22 +1,22 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { hex } from '../../base/addr.js';
 import { messageOf, RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import { hexToBytes } from '../wire/hex.js';
-import type { Link } from '../wire/link.js';
 import { retry } from '../wire/retry.js';
 import { Batch, type BatchContext, raw } from './batch.js';
 import type { Breakpoint } from './batch-requests.js';
 import type { StubFeatures } from './features.js';
+import { ForkedChildren } from './forked-children.js';
 import type { Ask, Greeting } from './handshake.js';
+import { ANY_HART, type Resume } from './hart-requests.js';
 import { type MemoryRegion, parseMemoryMap } from './memory-map.js';
 import { packets } from './packets.js';
 import { PagedMemory, type TargetMemory } from './paged-memory.js';
+import { ProcessSignals } from './process-signals.js';
 import { RemoteFile, readRemoteFile } from './remote-files.js';
-import { ANY_HART, type Resume, type RunControl, type SessionState } from './run-control.js';
+import type { RunControl, SessionState } from './run-control.js';
 import { liftedForStep, stepWithout } from './step-over.js';
-import { pidOf, programSignal, type StopReason, type StopReply } from './stop-reply.js';
-import { interruptIsPending, isTracedHere, leadsGroup, processOf, readHere, stopIsPending } from './stop-signals.js';
+import { pidOf, type StopReply } from './stop-reply.js';
 import { identifyStub, type Stub } from './stub.js';
 import type { TargetDescription } from './target-description.js';
 import { readThreads } from './threads.js';
@@ -30,49 +30,44 @@ export interface Hart {
   readonly name?: string;
 }
 
-/** How many stops may come before a pending SIGINT: breakpoints that other threads had hit, signals. */
-const STOPS_BEFORE_INTERRUPT = 1000;
-/** How long threads run to take their signals. */
-const MOMENT_MS = 2;
-
 /** A connection to one stub. Made by `connect`. */
 export class Session implements AsyncDisposable {
-  readonly features: StubFeatures;
-  readonly target: TargetDescription;
-  /**
-   * Called before the child of a fork is released, while it is stopped. Removes from the child what it has inherited
-   * besides breakpoints.
-   */
-  beforeChildGoes: ((child: string) => Promise<void>) | undefined;
   /** True if the stub was attached to a running program; undefined if it does not say. */
   readonly attached: boolean | undefined;
-  /** The process that is traced, if a gdbserver of this machine does. */
-  #localProcess: number | undefined;
-  readonly #link: Link;
-  readonly #ask: Ask;
-  readonly #control: RunControl;
-  readonly #logger: Logger;
+  /** Children of forks. */
+  readonly children: ForkedChildren;
   readonly #context: BatchContext;
-  readonly #inserted = new Map<string, Breakpoint>();
+  readonly #ask: Ask;
+  readonly #logger: Logger;
+  readonly #signals: ProcessSignals;
   /** Processes seen, for D and vKill. */
   readonly #pids = new Set<string>();
   #leaving: Promise<void> | undefined;
   #hasPhysicalMemory: boolean | undefined;
   #stub: Promise<Stub> | undefined;
 
-  constructor(link: Link, control: RunControl, greeting: Greeting, logger: Logger) {
-    this.features = greeting.features;
-    this.target = greeting.target;
+  constructor(control: RunControl, greeting: Greeting, logger: Logger) {
     this.attached = greeting.attached;
-    this.#link = link;
-    this.#ask = Object.assign((packet: string) => this.#answer(packet), { timeoutMs: link.timeoutMs });
-    this.#control = control;
+    this.#ask = Object.assign((packet: string) => this.#answer(packet), { timeoutMs: control.link.timeoutMs });
     this.#logger = logger;
-    this.#context = { control, features: greeting.features, target: greeting.target, inserted: this.#inserted };
-    control.features = greeting.features;
-    control.begin(greeting.stop);
+    this.#context = { control, features: greeting.features, target: greeting.target, inserted: new Map() };
+    this.#signals = new ProcessSignals(this, control, this.#ask);
+    this.children = new ForkedChildren(this, this.#ask, logger);
+    control.begin(greeting.features, greeting.stop);
     for (const id of greeting.harts) this.#see(id);
     if (greeting.stop.kind === 'signal') this.#see(greeting.stop.hart);
+  }
+
+  get features(): StubFeatures {
+    return this.#context.features;
+  }
+
+  get target(): TargetDescription {
+    return this.#context.target;
+  }
+
+  get #control(): RunControl {
+    return this.#context.control;
   }
 
   get state(): SessionState {
@@ -81,7 +76,7 @@ export class Session implements AsyncDisposable {
 
   /** What is inserted now, in the order of insertion. */
   get breakpoints(): readonly Breakpoint[] {
-    return [...this.#inserted.values()];
+    return [...this.#context.inserted.values()];
   }
 
   /** Requests for one hart (undefined: the one that stopped), sent together. */
@@ -121,32 +116,25 @@ export class Session implements AsyncDisposable {
     return this.#control.interrupt();
   }
 
-  /** Whether {@link interrupt} stops the target while it runs. Only a process under a gdbserver elsewhere may not hear it. */
-  async isInterruptible(): Promise<boolean> {
-    const pid = this.#gdbserverPid();
-    if (pid === undefined || this.#localProcess !== undefined) return true;
-    return leadsGroup((path) => this.remoteFile(path), pid);
+  /**
+   * Whether {@link interrupt} stops the target while it runs. Only a process under a gdbserver elsewhere may not hear
+   * it.
+   */
+  isInterruptible(): Promise<boolean> {
+    return this.#signals.reachProcess();
   }
 
   /**
    * Finds out whether a gdbserver of this machine traces the process. If the process leads no group, interrupts send it
    * the signal that gdbserver cannot. Sends no packet.
    */
-  async findLocalProcess(): Promise<void> {
-    const pid = this.#gdbserverPid();
-    if (pid === undefined || !(await isTracedHere(pid))) return;
-    this.#localProcess = pid;
-    if (!(await leadsGroup(readHere, pid))) this.#control.interruptToo = () => sendInterrupt(pid);
+  findLocalProcess(): Promise<void> {
+    return this.#signals.findLocalProcess();
   }
 
   /** The process, if a gdbserver of this machine traces it. */
   get localProcess(): number | undefined {
-    return this.#localProcess;
-  }
-
-  #gdbserverPid(): number | undefined {
-    const pid = Number.parseInt(pidOf(this.#control.stoppedHart) ?? '', 16);
-    return Number.isNaN(pid) || !this.features.supported.has('QProgramSignals') ? undefined : pid;
+    return this.#signals.localProcess;
   }
 
   /**
@@ -157,7 +145,7 @@ export class Session implements AsyncDisposable {
   stepOver(hart: string, over: Breakpoint | readonly Breakpoint[], signal?: number): Promise<StopReply> {
     const step: Resume = { kind: 'step', hart, ...(signal === undefined ? {} : { signal }) };
     const breakpoints = 'type' in over ? [over] : over;
-    return stepWithout(this, liftedForStep(breakpoints, this.#inserted, this.features), hart, step);
+    return stepWithout(this, liftedForStep(breakpoints, this.#context.inserted, this.features), hart, step);
   }
 
   /** Memory as `hart` sees it (undefined: the one that stopped), of any length, page by page. */
@@ -217,46 +205,9 @@ export class Session implements AsyncDisposable {
     if (this.features.supported.get('QPassSignals') === '+') await this.#ask(packets.passSignals);
   }
 
-  /**
-   * Lets the child of a process that has just forked (`child` of a stop) run on by itself. The breakpoints that it
-   * has inherited are removed. The parent stays as it is.
-   */
-  async letChildGo(child: string): Promise<void> {
-    await this.beforeChildGoes?.(child);
-    await this.#letGo(child);
-  }
-
-  /**
-   * Like {@link letChildGo}, for a vfork. The child runs in its parent's memory until `vforkdone`, so the parent's
-   * trap instructions must be removed, too.
-   * @returns the removed breakpoints
-   */
-  async letVforkChildGo(child: string): Promise<readonly Breakpoint[]> {
-    const written = this.breakpoints.filter(({ type }) => type === 0);
-    const batch = this.batch();
-    for (const breakpoint of written) batch.removeBreakpoint(breakpoint);
-    await batch.send();
-    await this.#letGo(child);
-    return written;
-  }
-
-  async #letGo(child: string): Promise<void> {
-    const batch = this.batch(child);
-    for (const { type, address, kind } of this.breakpoints) batch[raw](packets.removeBreakpoint(type, address, kind));
-    await batch.send();
-    const answer = await this.#ask(packets.detach(pidOf(child)));
-    if (answer !== 'OK') this.#logger.warn({ child, answer }, 'the child of a fork could not be let go');
-  }
-
-  async #letGoOf(reason: StopReason | undefined, child: string | undefined): Promise<void> {
-    if (child === undefined) return;
-    if (reason === 'fork') await this.letChildGo(child);
-    if (reason === 'vfork') await this.letVforkChildGo(child);
-  }
-
   /** The target runs another program now: the breakpoints of the old one are gone with it. */
   forgetBreakpoints(): void {
-    this.#inserted.clear();
+    this.#context.inserted.clear();
   }
 
   /** An object that qXfer reads (`auxv`); undefined where the stub has none of that name. */
@@ -306,13 +257,12 @@ export class Session implements AsyncDisposable {
     this.#leaving ??= this.#leave(async () => {
       const { state } = this;
       if (state.kind === 'idle' && state.stop.kind === 'signal') {
-        const { reason, child } = state.stop;
-        await this.#letGoOf(reason, child);
-        if (reason === 'exec') this.forgetBreakpoints();
+        await this.children.letGoAt(state.stop);
+        if (state.stop.reason === 'exec') this.forgetBreakpoints();
       }
       await retry(this, (again) => this.#removeAll(again));
-      await this.#takeInterruptBack();
-      await this.#takeStopsBack();
+      await this.#signals.takeInterruptBack();
+      await this.#signals.takeStopsBack();
       if (this.state.kind !== 'idle') return;
       // After a detach OpenOCD leaves the target halted.
       if ((await this.stub()).name === 'openocd') await this.monitor('resume');
@@ -357,7 +307,7 @@ export class Session implements AsyncDisposable {
 
   /** Closes the connection, whatever the target does: QEMU leaves it stopped, with its breakpoints. */
   close(): void {
-    this.#link.close();
+    this.#control.link.close();
   }
 
   /** Detaches. Errors are logged, so that they do not hide the error before. */
@@ -368,49 +318,6 @@ export class Session implements AsyncDisposable {
       this.#logger.warn({ error: messageOf(error) }, 'the target could not be left in order');
     } finally {
       this.close();
-    }
-  }
-
-  /**
-   * gdbserver interrupts by a SIGINT to the process. If a breakpoint was hit in the same moment, the signal is still
-   * pending and would end the program after the detach. So the target runs, without breakpoints, until the signal has
-   * come.
-   */
-  async #takeInterruptBack(): Promise<void> {
-    for (let stops = 0; stops < STOPS_BEFORE_INTERRUPT; stops++) {
-      const { state } = this;
-      if (state.kind !== 'idle' || state.stop.kind !== 'signal' || !(await this.#isInterruptPending())) return;
-      const { reason, child } = state.stop;
-      await this.#letGoOf(reason, child);
-      // A signal that came instead is the program's; a SIGINT is an earlier interrupt of ours.
-      const signal = programSignal(state.stop);
-      await this.resume({ kind: 'continue', ...(signal === undefined ? {} : { signal }) });
-    }
-  }
-
-  async #isInterruptPending(): Promise<boolean> {
-    const pid = Number.parseInt(pidOf(this.#control.stoppedHart) ?? '', 16);
-    if (Number.isNaN(pid)) return false;
-    if (this.#control.interruptOwed) return interruptIsPending((path) => this.remoteFile(path), pid);
-    // An earlier interrupt than the one that has stopped it; not asked of the stub, which is rarely needed.
-    return this.#control.wasInterrupted && this.#localProcess === pid && interruptIsPending(readHere, pid);
-  }
-
-  /**
-   * lldb-server stops threads by a SIGSTOP each, and takes it back only from threads that run. No breakpoint is
-   * inserted any more.
-   */
-  async #takeStopsBack(): Promise<void> {
-    if (this.state.kind !== 'idle' || !this.features.supported.has('native-signals')) return;
-    const pid = processOf(await this.#ask(packets.processInfo));
-    if (pid === undefined) return;
-    for (let tries = 0; tries < STOPS_BEFORE_INTERRUPT && this.state.kind === 'idle'; tries++) {
-      const threads = (await this.harts()).map(({ id }) => Number.parseInt(id, 16));
-      if (!(await stopIsPending((path) => this.remoteFile(path), pid, threads))) return;
-      const stop = this.resume();
-      await sleep(MOMENT_MS);
-      await this.interrupt();
-      await stop;
     }
   }
 
@@ -443,14 +350,5 @@ export class Session implements AsyncDisposable {
   #see(hart: string | undefined): void {
     const pid = pidOf(hart);
     if (pid !== undefined) this.#pids.add(pid);
-  }
-}
-
-/** Another user's process takes no signal of ours: then the interrupt times out, which says what to do. */
-function sendInterrupt(pid: number): void {
-  try {
-    process.kill(pid, 'SIGINT');
-  } catch {
-    // Nothing to do here.
   }
 }

@@ -1,7 +1,7 @@
 import { RsptraceError } from '../../base/errors.js';
 import { type Breakpoint, breakpointKey } from './batch-requests.js';
 import type { StubFeatures } from './features.js';
-import type { Resume } from './run-control.js';
+import type { Resume } from './hart-requests.js';
 import type { Session } from './session.js';
 import type { StopReply } from './stop-reply.js';
 

@@ -4,6 +4,7 @@
  */
 
 import { type Addr, addr } from '../../base/addr.js';
+import { protocolError } from '../wire/framing.js';
 import { hexNumber, hexToBytes } from '../wire/hex.js';
 
 /** Why a hart stopped, if the stub says. `breakpoint`, `trace` and `signal` are lldb-server's words. */
@@ -126,6 +127,23 @@ export function parseStopReply(text: string): StopReply | undefined {
       return parseThreadExit(text);
     default:
       return { kind: 'no-resumed' };
+  }
+}
+
+/** The stop replies of one stub. Most are spelt like the one before, which is not parsed again. */
+export class StopReplies {
+  #text = '';
+  #stop: StopReply | undefined;
+
+  /** The stop of a packet; undefined if it has another form. Throws `RSP_PROTOCOL` for one that makes no sense. */
+  parse(text: string): StopReply | undefined {
+    if (this.#stop !== undefined && text === this.#text) return this.#stop;
+    if (!isStopReply(text)) return undefined;
+    const stop = parseStopReply(text);
+    if (stop === undefined) throw protocolError(`it stops with "${text.slice(0, 60)}"`);
+    this.#text = text;
+    this.#stop = stop;
+    return stop;
   }
 }
 

@@ -1,6 +1,6 @@
 /*
- * XML 1.0 (fifth edition), the part that stubs send: elements, attributes, character data, comments, CDATA, processing
- * instructions, a DOCTYPE without declarations of its own, the five named entities and character references.
+ * XML 1.0 (fifth edition), the part that stubs send. Read: elements, attributes, character data, CDATA, the five named
+ * entities and character references. Passed over: comments, processing instructions, a DOCTYPE without declarations.
  * Refused: entity declarations, nesting beyond 32, tags that do not match.
  */
 

@@ -10,14 +10,14 @@ const ANOTHER_DEBUGGER =
 
 /** Collects what the other side sends outside packets, and says what it is if it does not speak RSP. */
 export class ForeignPeer {
-  readonly #name: string;
+  /** The address. */
+  readonly name: string;
   #text = '';
   #count = 0;
   #known = false;
 
-  /** `name` is the address. */
   constructor(name: string) {
-    this.#name = name;
+    this.name = name;
   }
 
   /** A packet or an acknowledgement has come: it speaks the protocol. */
@@ -44,7 +44,7 @@ export class ForeignPeer {
   silent(): RsptraceError | undefined {
     if (this.#known) return undefined;
     if (this.#text !== '') return this.#noStub();
-    return new RsptraceError('RSP_TIMEOUT', `${this.#name} takes the connection and says nothing`, {
+    return new RsptraceError('RSP_TIMEOUT', `${this.name} takes the connection and says nothing`, {
       hint: ANOTHER_DEBUGGER,
     });
   }
@@ -53,14 +53,14 @@ export class ForeignPeer {
   closed(): RsptraceError | undefined {
     if (this.#known) return undefined;
     if (this.#text !== '') return this.#noStub();
-    return new RsptraceError('RSP_CLOSED', `${this.#name} closes the connection without a word`, {
+    return new RsptraceError('RSP_CLOSED', `${this.name} closes the connection without a word`, {
       hint: ANOTHER_DEBUGGER,
     });
   }
 
   #noStub(): RsptraceError {
     if (/HTTP\/1|<!DOCTYPE html/i.test(this.#text)) {
-      return new RsptraceError('RSP_PROTOCOL', `What listens at ${this.#name} is a web server, not a GDB stub`, {
+      return new RsptraceError('RSP_PROTOCOL', `What listens at ${this.name} is a web server, not a GDB stub`, {
         hint: CHECK_PORT,
       });
     }
@@ -68,7 +68,7 @@ export class ForeignPeer {
     const said = line.slice(0, 60).replace(/[^\x20-\x7e]/g, '?');
     return new RsptraceError(
       'RSP_PROTOCOL',
-      `What listens at ${this.#name} does not speak the GDB protocol; it says "${said}"`,
+      `What listens at ${this.name} does not speak the GDB protocol; it says "${said}"`,
       { hint: CHECK_PORT },
     );
   }

@@ -14,6 +14,66 @@ interface Item {
   readonly unit: string;
 }
 
+/** A recording, item by item. */
+class RecordedItems {
+  readonly #reader: WireReader;
+  readonly #units = { stub: new WireUnits(), client: new WireUnits() };
+  /** Read and not yet taken. */
+  readonly #items: Item[] = [];
+  #ended = false;
+
+  constructor(path: string) {
+    this.#reader = new WireReader(path);
+  }
+
+  get path(): string {
+    return this.#reader.path;
+  }
+
+  /** The item behind `index` others; undefined if the recording has ended before it. */
+  peek(index = 0): Item | undefined {
+    while (index >= this.#items.length) if (!this.#readMore()) return undefined;
+    return this.#items[index];
+  }
+
+  shift(): void {
+    this.#items.shift();
+  }
+
+  /** Takes an item out of the order. It was peeked at. */
+  take(index: number): Item | undefined {
+    return this.#items.splice(index, 1)[0];
+  }
+
+  [Symbol.dispose](): void {
+    this.#reader[Symbol.dispose]();
+  }
+
+  #readMore(): boolean {
+    const entry = this.#ended ? undefined : this.#reader.read();
+    if (entry === undefined) {
+      this.#ended = true;
+      return false;
+    }
+    for (const item of this.#itemsOf(entry)) this.#items.push(item);
+    return true;
+  }
+
+  #itemsOf(entry: WireEntry): Item[] {
+    const { line } = entry;
+    if (entry.kind === 'open') return [];
+    if (entry.kind === 'closed') {
+      this.#ended = true;
+      const torn = this.#units.client.rest();
+      const last: Item = { line, to: 'nobody', unit: entry.by };
+      return torn === '' ? [last] : [{ line, to: 'client', unit: torn }, last];
+    }
+    const units = this.#units[entry.to].push(entry.text);
+    const wanted = entry.to === 'stub' ? units.filter((unit) => unit !== '+') : units;
+    return wanted.map((unit) => ({ line, to: entry.to, unit }));
+  }
+}
+
 /**
  * Plays the stub's side of a recording. The client's packets are compared, one by one, with the recorded ones. After
  * each, the stub's recorded answer comes back. Only the order is kept, not the time. Acknowledgements are not
@@ -22,25 +82,21 @@ interface Item {
 class Replay implements Transport {
   readonly name: string;
   readonly #events: TransportEvents;
-  readonly #reader: WireReader;
+  readonly #recording: RecordedItems;
   readonly #fromClient = new WireUnits();
-  readonly #recorded = { stub: new WireUnits(), client: new WireUnits() };
   /** What the client has sent and the recording has not matched yet. */
   readonly #sent: string[] = [];
-  /** Entries of the recording that were read and not yet matched. */
-  #items: Item[] = [];
   /** Packets that were matched and not yet answered. */
   #owed = 0;
   /** The last recorded write that was matched. */
   #write = 0;
-  #ended = false;
   #state: 'open' | 'closed' = 'open';
   #scheduled = false;
 
   constructor(path: string, events: TransportEvents) {
     this.name = `replay:${path}`;
     this.#events = events;
-    this.#reader = new WireReader(path);
+    this.#recording = new RecordedItems(path);
     this.#schedule();
   }
 
@@ -54,7 +110,7 @@ class Replay implements Transport {
   close(): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
-    this.#reader[Symbol.dispose]();
+    this.#recording[Symbol.dispose]();
   }
 
   #schedule(): void {
@@ -76,10 +132,10 @@ class Replay implements Transport {
         this.#events.data(bytes, bytes.length);
         return;
       }
-      const item = this.#peek();
+      const item = this.#recording.peek();
       if (item?.to === 'nobody' && item.unit === 'stub') this.#end(undefined);
       else if ((item === undefined || item.to === 'nobody') && (this.#sent.length > 0 || this.#owed > 0)) {
-        throw new RsptraceError('RSP_REPLAY_ENDED', `The recording ${this.#reader.path} ends here`, {
+        throw new RsptraceError('RSP_REPLAY_ENDED', `The recording ${this.#recording.path} ends here`, {
           hint: 'it was cut off, or its client left; what came before was replayed',
         });
       }
@@ -92,10 +148,10 @@ class Replay implements Transport {
   #answers(): string {
     let text = '';
     while (text.length < MOST_AT_ONCE) {
-      const item = this.#peek();
+      const item = this.#recording.peek();
       if (item === undefined || item.to === 'nobody') break;
       if (item.to === 'client') {
-        this.#items.shift();
+        this.#recording.shift();
         text += this.#say(item);
         continue;
       }
@@ -107,7 +163,7 @@ class Replay implements Transport {
         continue;
       }
       if (!same(sent, item.unit)) throw this.#diverged(sent, item);
-      this.#items.shift();
+      this.#recording.shift();
       this.#write = item.line;
       if (item.unit !== '\x03') this.#owed++;
     }
@@ -126,46 +182,17 @@ class Replay implements Transport {
   #early(next: Item): Item | undefined {
     if (this.#owed === 0 || next.line !== this.#write || next.unit === '\x03') return undefined;
     for (let index = 0; ; index++) {
-      while (index >= this.#items.length) if (!this.#readMore()) return undefined;
-      const item = this.#items[index] as Item;
-      if (item.to === 'nobody' || (item.to === 'stub' && item.line !== this.#write)) return undefined;
-      if (item.to === 'client') return this.#items.splice(index, 1)[0];
+      const item = this.#recording.peek(index);
+      if (item === undefined || item.to === 'nobody') return undefined;
+      if (item.to === 'stub' && item.line !== this.#write) return undefined;
+      if (item.to === 'client') return this.#recording.take(index);
     }
-  }
-
-  #peek(): Item | undefined {
-    while (this.#items.length === 0) if (!this.#readMore()) return undefined;
-    return this.#items[0];
-  }
-
-  #readMore(): boolean {
-    const entry = this.#ended ? undefined : this.#reader.read();
-    if (entry === undefined) {
-      this.#ended = true;
-      return false;
-    }
-    for (const item of this.#itemsOf(entry)) this.#items.push(item);
-    return true;
-  }
-
-  #itemsOf(entry: WireEntry): Item[] {
-    const { line } = entry;
-    if (entry.kind === 'open') return [];
-    if (entry.kind === 'closed') {
-      this.#ended = true;
-      const torn = this.#recorded.client.rest();
-      const last: Item = { line, to: 'nobody', unit: entry.by };
-      return torn === '' ? [last] : [{ line, to: 'client', unit: torn }, last];
-    }
-    const units = this.#recorded[entry.to].push(entry.text);
-    const wanted = entry.to === 'stub' ? units.filter((unit) => unit !== '+') : units;
-    return wanted.map((unit) => ({ line, to: entry.to, unit }));
   }
 
   #diverged(sent: string, item: Item): RsptraceError {
     return new RsptraceError(
       'RSP_REPLAY_DIVERGED',
-      `The replay leaves the recording at ${this.#reader.path}:${item.line}: "${show(sent)}" is sent, where "${show(item.unit)}" was`,
+      `The replay leaves the recording at ${this.#recording.path}:${item.line}: "${show(sent)}" is sent, where "${show(item.unit)}" was`,
       { hint: 'replay with the command, the options and the ELF of the recording' },
     );
   }

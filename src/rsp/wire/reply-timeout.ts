@@ -6,7 +6,7 @@ const EACH_ANSWER = 1 / 4;
 /** Notices that a stub has been silent for too long after a request. One timer for all requests. */
 export class ReplyTimeout {
   readonly #elapsed: () => void;
-  readonly #timeoutMs: number;
+  readonly timeoutMs: number;
   /** The part of the timeout that may pass in silence. */
   readonly #part: () => number;
   readonly #waiting: () => boolean;
@@ -21,7 +21,7 @@ export class ReplyTimeout {
 
   /** `elapsed` is called if `waiting` is true and `part` of the timeout has passed. */
   constructor(timeoutMs: number, waiting: () => boolean, part: () => number, elapsed: () => void) {
-    this.#timeoutMs = timeoutMs;
+    this.timeoutMs = timeoutMs;
     this.#waiting = waiting;
     this.#part = part;
     this.#elapsed = elapsed;
@@ -33,7 +33,7 @@ export class ReplyTimeout {
     this.#asked = this.#since;
     this.#begun = this.#since;
     this.#answers = 0;
-    this.#timer ??= setTimeout(() => this.#look(), this.#timeoutMs * this.#part());
+    this.#timer ??= setTimeout(() => this.#look(), this.timeoutMs * this.#part());
   }
 
   /** Bytes have come. */
@@ -55,11 +55,11 @@ export class ReplyTimeout {
     const now = performance.now();
     // A stub that only shows that it works (empty O packets, notifications, an answer in drops) gets this many
     // timeouts, and no more.
-    const most = this.#timeoutMs * operationTimeouts;
+    const most = this.timeoutMs * operationTimeouts;
     return Math.min(
-      this.#timeoutMs * this.#part() - (now - this.#since),
+      this.timeoutMs * this.#part() - (now - this.#since),
       most - (now - this.#asked),
-      most + this.#timeoutMs * EACH_ANSWER * this.#answers - (now - this.#begun),
+      most + this.timeoutMs * EACH_ANSWER * this.#answers - (now - this.#begun),
     );
   }
 

@@ -23,6 +23,8 @@ export class Resync {
   probes: readonly Probe[] = [];
   readonly #ask: (packet: string) => void;
   #search: Search | undefined;
+  /** Writes that wait until the place is found. */
+  readonly #held: (() => void)[] = [];
 
   constructor(ask: (packet: string) => void) {
     this.#ask = ask;
@@ -57,6 +59,16 @@ export class Resync {
     const search = this.#search;
     this.#search = undefined;
     search?.then(error);
+  }
+
+  /** Keeps a write for {@link release}. */
+  hold(send: () => void): void {
+    this.#held.push(send);
+  }
+
+  /** Sends what was held back. */
+  release(): void {
+    for (const send of this.#held.splice(0)) send();
   }
 
   #askNow(): boolean {

@@ -1,8 +1,8 @@
 /*
- * Wire recordings, as docs/internals/wire.md has them: UTF-8 text, one JSON object a line.
+ * Wire recordings, as docs/internals/wire.md has them. UTF-8 text, one JSON object a line.
  *
- *   {"rsptrace_wire":1} the first line: the version; and "launched":true where the client had
- *                                                              started the target itself
+ *   {"rsptrace_wire":1}                                        the first line: the version
+ *   {"rsptrace_wire":1,"launched":true}                        the same, if the client has started the target itself
  *   {"t":0,"event":"open","remote":"localhost:1234"}           a connection stands
  *   {"t":0.213,"to":"stub","text":"+$qSupported:...#c6"}       bytes as characters U+0000 to U+00FF, one each
  *   {"t":0.871,"to":"client","text":"+$PacketSize=1000...#ab"}

@@ -41,8 +41,8 @@ const spared = 'the Future around it shows some of its polls, and stops there ar
 const noStops = 'it needs stops, and none are wanted';
 
 /**
- * Finds how the polls of Futures are seen: by a poll function, by the places where it was inlined, or by what the
- * Future around it keeps.
+ * Finds how the polls of Futures are seen: by a poll function, where it was inlined, or by what the Future around it
+ * keeps.
  */
 export class Coverage {
   readonly #sites: InlinedSites;

@@ -66,8 +66,8 @@ export function inlinedBlock(graph: FlowGraph, { copy, shared, isForeign }: Copy
 }
 
 /**
- * Whether a way leads from an end to a beginning on which the code around does nothing but branch: it neither makes
- * another Future nor waits. So the end may lie in the middle of the copy.
+ * Whether a way leads from an end to a beginning on which the code around does nothing but branch. It neither makes
+ * another Future nor waits, so the end may lie in the middle of the copy.
  */
 function isDivided(graph: FlowGraph, ends: readonly number[], begins: readonly number[], copy: CopyNodes): boolean {
   const acts = (node: number): boolean => {
@@ -85,8 +85,8 @@ function decides({ steps }: FlowGraph, node: number): boolean {
 }
 
 /**
- * The first nodes behind the copy from where no way leads back into it before it is over: what the function around does
- * with the result may overwrite the Future soon.
+ * The first nodes behind the copy from where no way leads back into it before it is over. The first ones, because the
+ * function around may soon overwrite the Future.
  */
 function endsOf(
   graph: FlowGraph,

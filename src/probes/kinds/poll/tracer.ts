@@ -90,6 +90,33 @@ const onlyMoment: Entry = { stack: undefined, outer: undefined, outerLook: undef
  */
 const mostFutureBytes = 64 * 1024;
 
+/** The roots that are alive: a Future that nobody polls from inside another one. */
+class Roots {
+  readonly #ofType = new Map<FutureRef, AddressMap<RootRef>>();
+  #count = 0;
+
+  /** Those of one type, by address. */
+  ofType(future: FutureRef): AddressMap<RootRef> {
+    const roots = this.#ofType.get(future) ?? new AddressMap(64);
+    this.#ofType.set(future, roots);
+    return roots;
+  }
+
+  /** The root at an address, new if none is known there. */
+  at({ roots, ref }: Probed, self: Addr): RootRef {
+    let root = roots.get(self);
+    if (!root) {
+      root = { key: ++this.#count, future: ref, address: self };
+      roots.set(self, root);
+    }
+    return root;
+  }
+
+  clear(): void {
+    for (const roots of this.#ofType.values()) roots.clear();
+  }
+}
+
 /**
  * Turns hits at poll functions and at their return addresses into poll events: the Future, its states, its result,
  * and what it awaits. One read of the Future's bytes at each end gives all of it.
@@ -101,10 +128,9 @@ export class PollTracer implements CallKind {
   readonly #futures: FutureSet;
   readonly #output: EventOutput;
   readonly #backtraces: Backtraces | undefined;
-  readonly #roots: Iterable<AddressMap<RootRef>>;
+  readonly #roots = new Roots();
   readonly #paths = new AwaitPaths();
   readonly #inner = new InnerAddresses();
-  #rootCount = 0;
 
   /** With `backtraces` every poll's begin has the poller's stack. */
   constructor(futures: FutureSet, resolved: PollProbes, output: EventOutput, backtraces?: Backtraces) {
@@ -112,25 +138,17 @@ export class PollTracer implements CallKind {
     this.#futures = futures;
     this.#resolved = resolved;
     this.#output = output;
-    const roots = new Map<FutureRef, AddressMap<RootRef>>();
-    this.#roots = { [Symbol.iterator]: () => roots.values() };
     for (const probe of resolved.probes) {
-      const ofType = roots.get(probe.ref) ?? new AddressMap(64);
-      roots.set(probe.ref, ofType);
       const futures = [probe.future, ...probe.aliases];
-      this.#probes.set(probe.address, { ...probed(probe, futures, ofType), fn: probe });
+      this.#probes.set(probe.address, { ...probed(probe, futures, this.#roots.ofType(probe.ref)), fn: probe });
     }
-    this.blocks = resolved.sites.length > 0 ? this.#inlinedPolls(resolved.sites, roots) : undefined;
+    this.blocks = resolved.sites.length > 0 ? this.#inlinedPolls(resolved.sites) : undefined;
   }
 
   /** Polls that were inlined, which are blocks of other functions. */
-  #inlinedPolls(sites: readonly InlinedProbe[], roots: Map<FutureRef, AddressMap<RootRef>>): BlockKind {
+  #inlinedPolls(sites: readonly InlinedProbe[]): BlockKind {
     const places = new InlinedPlaces(sites);
-    const all = sites.map((site) => {
-      const ofType = roots.get(site.ref) ?? new AddressMap(64);
-      roots.set(site.ref, ofType);
-      return probed(site, [site.future], ofType);
-    });
+    const all = sites.map((site) => probed(site, [site.future], this.#roots.ofType(site.ref)));
     return {
       at: (at) => places.at(at),
       reads: (at, { block }) => {
@@ -200,7 +218,7 @@ export class PollTracer implements CallKind {
       kind: this,
       probe,
       self,
-      root: outer?.payload.root ?? this.#root(probe, self),
+      root: outer?.payload.root ?? this.#roots.at(probe, self),
       began: this.#output.at(at.time),
       before,
       resultAt: undefined,
@@ -355,16 +373,7 @@ export class PollTracer implements CallKind {
   }
 
   forget(): void {
-    for (const roots of this.#roots) roots.clear();
-  }
-
-  #root({ roots, ref }: Probed, self: Addr): RootRef {
-    let root = roots.get(self);
-    if (!root) {
-      root = { key: ++this.#rootCount, future: ref, address: self };
-      roots.set(self, root);
-    }
-    return root;
+    this.#roots.clear();
   }
 
   /**

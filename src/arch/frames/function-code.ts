@@ -1,0 +1,65 @@
+import type { Addr } from '../../base/addr.js';
+import type { FrameDecoder, Outcome } from './frame-analysis.js';
+import type { CodeRange } from './frame-model.js';
+import type { FrameState } from './frame-state.js';
+
+/** The most bytes of one function: larger ones exist only in damaged files. */
+const MAX_CODE = 0x8_0000;
+
+/** A stretch of the function, in offsets. */
+interface Part {
+  readonly low: number;
+  readonly high: number;
+  readonly range: CodeRange;
+}
+
+/** The instructions of one function. Offsets count from its first one. */
+export class FunctionCode<I extends { readonly length: number }> {
+  readonly parts: readonly Part[];
+  readonly #decoder: FrameDecoder<I>;
+  readonly #entry: Addr;
+  readonly #decoded = new Map<number, I | undefined>();
+
+  constructor(decoder: FrameDecoder<I>, ranges: readonly CodeRange[]) {
+    this.#decoder = decoder;
+    this.#entry = ranges[0]?.start ?? (0n as Addr);
+    this.parts = ranges.map((range) => {
+      const low = this.offsetOf(range.start);
+      return { low, high: low + Math.min(range.bytes.length, MAX_CODE), range };
+    });
+  }
+
+  /** The state at the first instruction, after a call. */
+  get entryState(): FrameState {
+    return this.#decoder.entry;
+  }
+
+  offsetOf(address: Addr): number {
+    return Number(BigInt.asIntN(64, address - this.#entry));
+  }
+
+  has(offset: number): boolean {
+    return this.#partOf(offset) !== undefined;
+  }
+
+  /** The instruction at an offset; undefined outside the function, or if it cannot be decoded. */
+  at(offset: number): I | undefined {
+    if (this.#decoded.has(offset)) return this.#decoded.get(offset);
+    const part = this.#partOf(offset);
+    const instruction = part && this.#decoder.decode(part.range, offset - part.low);
+    this.#decoded.set(offset, instruction);
+    return instruction;
+  }
+
+  execute(instruction: I, state: FrameState, offset: number): Outcome {
+    return this.#decoder.execute(instruction, state, offset, this.#entry);
+  }
+
+  isPadding(instruction: I): boolean {
+    return this.#decoder.isPadding(instruction);
+  }
+
+  #partOf(offset: number): Part | undefined {
+    return this.parts.find(({ low, high }) => offset >= low && offset < high);
+  }
+}

@@ -1,0 +1,41 @@
+import { controlBlock } from '../../arch/index.js';
+import { type Addr, addOffset } from '../../base/addr.js';
+import { unattended, type Write } from './ring.js';
+
+/** The first words of the ring's control block, as last read, and what the client answers there. */
+export class ControlWords {
+  /** Where the control block is. */
+  readonly address: Addr;
+  /** To read the words into. */
+  readonly bytes = new Uint8Array(controlBlock.unattended + 8);
+  #looks: Write | undefined;
+
+  constructor(address: Addr) {
+    this.address = address;
+  }
+
+  /** HEAD, with its flags. */
+  get head(): number {
+    const view = new DataView(this.bytes.buffer);
+    return view.getUint32(0, true) + view.getUint32(4, true) * 2 ** 32;
+  }
+
+  /** How often a writer polls a full ring before its breakpoint stops the target, from the next answer on. */
+  set looks(looks: number) {
+    const bytes = new Uint8Array(8);
+    new DataView(bytes.buffer).setBigUint64(0, BigInt(looks), true);
+    this.#looks = { address: addOffset(this.address, controlBlock.looks), bytes };
+  }
+
+  /**
+   * The writes that go out with those of the ring. They also tell a writer that has given us up after a long wait that
+   * the client is here.
+   */
+  answer(): readonly Write[] {
+    const writes: Write[] = [];
+    if (this.bytes[controlBlock.unattended] !== 0) writes.push(unattended(this.address, false));
+    if (this.#looks) writes.push(this.#looks);
+    this.#looks = undefined;
+    return writes;
+  }
+}

@@ -1,0 +1,101 @@
+import type { RsptraceError } from '../../base/errors.js';
+import type { Link } from '../wire/link.js';
+import type { StubFeatures } from './features.js';
+import { OneByOne } from './one-by-one.js';
+import { packets } from './packets.js';
+import { type Request, SelectRequest } from './request.js';
+import { pidOf } from './stop-reply.js';
+
+/**
+ * How the target is resumed. `signal` (GDB's number) is delivered to the hart that stopped, or to the one that is
+ * named.
+ */
+export type Resume =
+  /** With a hart, only this one runs. */
+  | { readonly kind: 'continue'; readonly hart?: string; readonly signal?: number }
+  /** Only this hart runs, for one instruction. */
+  | { readonly kind: 'step'; readonly hart: string; readonly signal?: number };
+
+/** The hart id that means "any", for stubs without harts. */
+export const ANY_HART = '0';
+
+/** A resume as packets. A plain Hc is answered before it; vCont needs none. */
+export interface ResumePackets {
+  readonly before: readonly Request<unknown>[];
+  readonly resume: string;
+}
+
+/** The requests of harts on their way to the stub: the hart is selected before them, and resumed behind them. */
+export class HartRequests {
+  /** What Hg has selected; undefined when not known. */
+  selected: string | undefined;
+  readonly #link: Link;
+  /** Sends batches: the link, or a queue before it if the stub needs that. */
+  #sender: Pick<Link, 'send' | 'sendByte'>;
+  #actions: ReadonlySet<string> | undefined;
+  /** The last plain continue, and its hart: it is the same at nearly every stop. */
+  #continue: { readonly hart: string | undefined; readonly made: ResumePackets } | undefined;
+
+  constructor(link: Link) {
+    this.#link = link;
+    this.#sender = link;
+  }
+
+  /** The handshake has learnt what the stub takes. */
+  begin({ batches, vCont }: StubFeatures): void {
+    if (!batches) this.#sender = new OneByOne(this.#link);
+    this.#actions = vCont;
+  }
+
+  /** Sends requests for `hart` (undefined: whichever is selected) and perhaps the resume, in one write. */
+  send(
+    hart: string | undefined,
+    requests: readonly Request<unknown>[],
+    done: (error: RsptraceError | undefined) => void,
+    resume?: ResumePackets,
+  ): void {
+    let all = requests;
+    if (hart !== undefined && hart !== ANY_HART && hart !== this.selected && requests.length > 0) {
+      const select = new SelectRequest(packets.selectHart(hart), () => {
+        this.selected = undefined;
+      });
+      this.selected = hart;
+      all = [select, ...requests];
+    }
+    if (resume === undefined) this.#sender.send(all, done);
+    else this.#sender.send(resume.before.length === 0 ? all : [...all, ...resume.before], done, resume.resume);
+  }
+
+  interrupt(): void {
+    this.#sender.sendByte(packets.interrupt);
+  }
+
+  /** The packets of a resume. `stopped`: the hart of the last stop. */
+  packetsFor(resume: Resume, stopped: string | undefined): ResumePackets {
+    if (resume.kind !== 'continue' || resume.signal !== undefined || resume.hart !== undefined) {
+      return this.#make(resume, stopped);
+    }
+    if (this.#continue === undefined || this.#continue.hart !== stopped) {
+      this.#continue = { hart: stopped, made: this.#make(resume, stopped) };
+    }
+    return this.#continue.made;
+  }
+
+  #make(resume: Resume, stopped: string | undefined): ResumePackets {
+    const actions = this.#actions;
+    const action = resume.kind === 'continue' ? 'c' : 's';
+    const signal = resume.signal;
+    const verb = signal === undefined ? action : action.toUpperCase() + signal.toString(16).padStart(2, '0');
+    const hart = resume.hart !== ANY_HART ? resume.hart : undefined;
+    if (actions?.has(verb[0] as string) === true && actions.has('c')) {
+      if (hart !== undefined) return { before: [], resume: packets.run([`${verb}:${hart}`]) };
+      const pid = pidOf(stopped);
+      const all = pid === undefined ? 'c' : `c:p${pid}.-1`;
+      if (resume.kind === 'step') return { before: [], resume: packets.run([verb]) };
+      if (signal === undefined) return { before: [], resume: packets.run([all]) };
+      return { before: [], resume: packets.run(stopped === undefined ? [verb] : [`${verb}:${stopped}`, all]) };
+    }
+    const before = hart === undefined ? [] : [new SelectRequest(packets.selectHartToRun(hart), () => {})];
+    return { before, resume: packets.runPlain(verb) };
+  }
+}

@@ -1,0 +1,104 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Ask } from './handshake.js';
+import { packets } from './packets.js';
+import type { RunControl } from './run-control.js';
+import type { Session } from './session.js';
+import { pidOf, programSignal } from './stop-reply.js';
+import { interruptIsPending, isTracedHere, leadsGroup, processOf, readHere, stopIsPending } from './stop-signals.js';
+
+/** How many stops may come before a pending SIGINT: breakpoints that other threads had hit, signals. */
+const STOPS_BEFORE_INTERRUPT = 1000;
+/** How long threads run to take their signals. */
+const MOMENT_MS = 2;
+
+/** The signals by which servers stop a Linux process: whether they reach it, and what is left of them at the end. */
+export class ProcessSignals {
+  readonly #session: Session;
+  readonly #control: RunControl;
+  readonly #ask: Ask;
+  #localProcess: number | undefined;
+
+  constructor(session: Session, control: RunControl, ask: Ask) {
+    this.#session = session;
+    this.#control = control;
+    this.#ask = ask;
+  }
+
+  /** The process, if a gdbserver of this machine traces it. */
+  get localProcess(): number | undefined {
+    return this.#localProcess;
+  }
+
+  /** See {@link Session.isInterruptible}. */
+  async reachProcess(): Promise<boolean> {
+    const pid = this.#gdbserverPid();
+    if (pid === undefined || this.#localProcess !== undefined) return true;
+    return leadsGroup((path) => this.#session.remoteFile(path), pid);
+  }
+
+  /** See {@link Session.findLocalProcess}. */
+  async findLocalProcess(): Promise<void> {
+    const pid = this.#gdbserverPid();
+    if (pid === undefined || !(await isTracedHere(pid))) return;
+    this.#localProcess = pid;
+    if (!(await leadsGroup(readHere, pid))) this.#control.interrupts.also = () => sendInterrupt(pid);
+  }
+
+  #gdbserverPid(): number | undefined {
+    const pid = Number.parseInt(pidOf(this.#control.stoppedHart) ?? '', 16);
+    return Number.isNaN(pid) || !this.#session.features.supported.has('QProgramSignals') ? undefined : pid;
+  }
+
+  /**
+   * gdbserver interrupts by a SIGINT to the process. If a breakpoint was hit in the same moment, the signal is still
+   * pending and would end the program after the detach. So the target runs, without breakpoints, until the signal has
+   * come.
+   */
+  async takeInterruptBack(): Promise<void> {
+    for (let stops = 0; stops < STOPS_BEFORE_INTERRUPT; stops++) {
+      const { state } = this.#session;
+      if (state.kind !== 'idle' || state.stop.kind !== 'signal' || !(await this.#isInterruptPending())) return;
+      await this.#session.children.letGoAt(state.stop);
+      // A signal that came instead is the program's; a SIGINT is an earlier interrupt of ours.
+      const signal = programSignal(state.stop);
+      await this.#session.resume({ kind: 'continue', ...(signal === undefined ? {} : { signal }) });
+    }
+  }
+
+  async #isInterruptPending(): Promise<boolean> {
+    const pid = Number.parseInt(pidOf(this.#control.stoppedHart) ?? '', 16);
+    if (Number.isNaN(pid)) return false;
+    const { interrupts } = this.#control;
+    if (interrupts.isOwed) return interruptIsPending((path) => this.#session.remoteFile(path), pid);
+    // An earlier interrupt than the one that has stopped it; not asked of the stub, which is rarely needed.
+    return interrupts.wereSent && this.#localProcess === pid && interruptIsPending(readHere, pid);
+  }
+
+  /**
+   * lldb-server stops threads by a SIGSTOP each, and takes it back only from threads that run. No breakpoint is
+   * inserted any more.
+   */
+  async takeStopsBack(): Promise<void> {
+    const session = this.#session;
+    if (session.state.kind !== 'idle' || !session.features.supported.has('native-signals')) return;
+    const pid = processOf(await this.#ask(packets.processInfo));
+    if (pid === undefined) return;
+    for (let tries = 0; tries < STOPS_BEFORE_INTERRUPT && session.state.kind === 'idle'; tries++) {
+      const threads = (await session.harts()).map(({ id }) => Number.parseInt(id, 16));
+      if (!(await stopIsPending((path) => session.remoteFile(path), pid, threads))) return;
+      const stop = session.resume();
+      await sleep(MOMENT_MS);
+      await session.interrupt();
+      await stop;
+    }
+  }
+}
+
+/** Another user's process takes no signal of ours: then the interrupt times out, which says what to do. */
+function sendInterrupt(pid: number): void {
+  try {
+    process.kill(pid, 'SIGINT');
+  } catch {
+    // Nothing to do here.
+  }
+}
