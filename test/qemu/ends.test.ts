@@ -5,7 +5,7 @@ import t, { type Test } from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { connect, type Session } from '../../src/rsp/index.js';
-import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { rsptrace, rsptraceProcess, scratchFolder, start } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { read } from '../support/loaded-bytes.js';
 import { endsKernel, type PagingKernel } from '../support/tiny-kernels.js';
@@ -131,7 +131,7 @@ t.test('after a SIGKILL: detach finds the ends too', async (t) => {
   const qemu = frozen(t, kernel);
   const trace = join(scratchFolder(t), 'out.pftrace');
   const options = ['--engine', 'target', '--log', 'info', ...scratch, '-o', trace];
-  const tracer = rsptrace('--remote', qemu.socket, ...options, ...probes, kernel.elf);
+  const tracer = rsptraceProcess('--remote', qemu.socket, ...options, ...probes, kernel.elf);
   await tracer.shows('trampolines are installed');
   tracer.process.kill('SIGKILL');
   await tracer.ended;
