@@ -27,14 +27,14 @@ interface Traced {
   readonly trace: string;
 }
 
-/** The command, recording through a proxy, with some hundred events behind it. */
+/** The command, recording through a proxy, with a hundred events behind it. */
 async function recording(t: Test, ...options: string[]): Promise<Traced> {
   const qemu = frozenGuest(t, name);
   const proxy = await FaultProxy.start(qemu.socket);
   t.teardown(() => proxy[Symbol.asyncDispose]());
   const trace = join(scratchFolder(t), 'out.pftrace');
   const tracer = rsptrace('--remote', proxy.path, '--timeout', '1s', '--json', '-o', trace, ...options, elfPath(name));
-  await moreStops({ proxy, tracer }, 200);
+  await moreStops({ proxy, tracer }, 120);
   return { qemu, proxy, tracer, trace };
 }
 
@@ -100,7 +100,7 @@ const once = (from: RegExp, to: string): ((text: string, proxy: FaultProxy) => s
 async function afterwards(t: Test, traced: Traced, code: RegExp): Promise<void> {
   const { proxy, tracer, trace } = traced;
   while (proxy.harm === 0 && !tracer.over()) await new Promise((resolve) => setTimeout(resolve, 5));
-  await moreStops(traced, 300);
+  await moreStops(traced, 100);
   if (tracer.over()) {
     cutShort(t, await tracer.ended, trace, code);
     return;

@@ -14,6 +14,14 @@ for (const stream of ['stdout', 'stderr']) {
   };
 }
 
+// A command that ends itself by a signal ends its thread, not the tests.
+const kill = process.kill.bind(process);
+process.kill = (pid, signal) => {
+  if (pid !== process.pid || signal === 0) return kill(pid, signal);
+  parentPort?.postMessage({ killed: signal });
+  return true;
+};
+
 async function statusOf(words) {
   try {
     return await runCommandLine(words);

@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,6 +17,8 @@ export interface Running extends Command {
 }
 
 const LIMIT_MS = 400_000;
+/** `__SO_ACCEPTCON` of Linux's net.h. */
+const LISTENING = '00010000';
 
 /** A process and all that it started: a QEMU that outlives its tracer would hold the output open, and the test with it. */
 function killTree(root: number): void {
@@ -89,16 +91,38 @@ export function scratchFolder(t: { teardown: (fn: () => void) => void }): string
   return folder;
 }
 
+export interface Frozen extends Running {
+  readonly socket: string;
+}
+
 /** A guest under a QEMU of the test's own, frozen, its stub on a unix socket; killed when the test ends. */
 export function frozenGuest(
   t: { teardown: (fn: () => void) => void },
   name: string,
   extra: readonly string[] = [],
-): Running & { readonly socket: string } {
+): Frozen {
+  return frozenQemu(t, qemuArgv(name, extra));
+}
+
+/** The same for any command that starts a QEMU. */
+export function frozenQemu(
+  t: { teardown: (fn: () => void) => void },
+  [program = '', ...args]: readonly string[],
+): Frozen {
   const socket = join(scratchFolder(t), 'gdb');
   const stub = ['-S', '-chardev', `socket,path=${socket},server=on,wait=off,id=g`, '-gdb', 'chardev:g'];
-  const [program, ...args] = qemuArgv(name, [...extra, ...stub]);
-  const running = start(program, args);
+  const running = start(program, [...args, ...stub]);
   t.teardown(() => void running.process.kill('SIGKILL'));
+  waitForServer(socket);
   return { ...running, socket };
+}
+
+/** Blocks until something listens there, which proc_pid_net(5) shows as a flag, or for ten seconds. */
+function waitForServer(socket: string): void {
+  const clock = new Int32Array(new SharedArrayBuffer(4));
+  const listens = (): boolean =>
+    readFileSync('/proc/net/unix', 'utf8')
+      .split('\n')
+      .some((line) => line.endsWith(` ${socket}`) && line.split(' ')[3] === LISTENING);
+  for (let tries = 0; !listens() && tries < 1000; tries++) Atomics.wait(clock, 0, 0, 10);
 }
