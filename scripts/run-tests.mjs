@@ -6,7 +6,7 @@
 // What has been printed stays printed if the run is cut short. A test that is skipped is a failure, and so is none.
 // tap's own runner costs each file a second of CPU for hooks that nothing here uses.
 import { spawn } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { Parser } from 'tap-parser';
@@ -15,6 +15,8 @@ import { bundleTests } from './bundle-tests.mjs';
 
 const root = join(import.meta.dirname, '..');
 const SLOWEST = 10;
+/** Linux counts in hundredths of a second for programs, on every machine. */
+const USER_HZ = 100;
 /** Most files wait now and then: for a guest, or for a time limit that they test. */
 const JOBS = availableParallelism() + 1;
 const words = process.argv.slice(2);
@@ -29,11 +31,18 @@ const LIMIT = long ? 7200 : 900;
 /** Folders whose files take longest begin, so that none of them is alone at the end. */
 const FIRST = ['test/qemu/', 'test/cli/', 'test/arch/'];
 
-/** Of each file that has ended: its name, how long it took, how many assertions passed and failed. */
+/** Of each file that has ended: its name, how long it took, its CPU, how many assertions passed and failed. */
 const files = [];
 const running = new Set();
 
 const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(1)} s`;
+/** CPU seconds of all children that have ended, with theirs: proc(5), cutime and cstime in /proc/PID/stat. */
+function cpuOfChildren() {
+  const fields = readFileSync('/proc/self/stat', 'latin1').split(') ').at(-1).split(' ');
+  return (Number(fields[13]) + Number(fields[14])) / USER_HZ;
+}
+
+let cpuSoFar = cpuOfChildren();
 const total = (field) => files.reduce((sum, file) => sum + file[field], 0);
 
 function tell(counts, result, names) {
@@ -71,6 +80,12 @@ async function run(file, script) {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   running.add(child);
+  let cpu = 0;
+  child.once('exit', () => {
+    const now = cpuOfChildren();
+    cpu = now - cpuSoFar;
+    cpuSoFar = now;
+  });
   // tap itself ends a test that takes too long, and says which: this is for one that blocks its process.
   const killer = setTimeout(() => child.kill('SIGKILL'), (LIMIT + 30) * 1000);
   const closed = new Promise((done) => child.once('close', (status, signal) => done(signal ?? `status ${status}`)));
@@ -86,8 +101,8 @@ async function run(file, script) {
   const bad = !ok || how !== 'status 0' || counts.passed === 0;
   if (bad && counts.failed === 0) tell(counts, { name: `ended with ${how}, ${counts.passed} passed` }, [file]);
   const time = performance.now() - begun;
-  files.push({ file, time, ...counts });
-  console.log(`${counts.failed > 0 ? 'FAIL' : 'pass'}  ${file}  ${seconds(time)}`);
+  files.push({ file, time, cpu, ...counts });
+  console.log(`${counts.failed > 0 ? 'FAIL' : 'pass'}  ${file}  ${seconds(time)}, CPU ${seconds(1000 * cpu)}`);
 }
 
 /** Paths from the root, those first that are to begin first. */
@@ -115,8 +130,10 @@ await Promise.all(
     for (let next = waiting.shift(); next; next = waiting.shift()) await run(...next);
   }),
 );
-console.log(`\nslowest of ${files.length} files, which took ${seconds(total('time'))} in all, ${JOBS} at a time:`);
-for (const { file, time } of files.sort((a, b) => b.time - a.time).slice(0, SLOWEST))
-  console.log(`  ${seconds(time).padStart(8)}  ${file}`);
+console.log(
+  `\nslowest of ${files.length} files, which took ${seconds(total('time'))} in all, ${JOBS} at a time, CPU ${total('cpu').toFixed(0)} s:`,
+);
+for (const { file, time, cpu } of files.sort((a, b) => b.time - a.time).slice(0, SLOWEST))
+  console.log(`  ${seconds(time).padStart(8)}  CPU ${seconds(1000 * cpu).padStart(7)}  ${file}`);
 console.log(`\n${total('passed')} passed, ${total('failed')} failed`);
 process.exitCode = total('passed') > 0 && total('failed') === 0 ? 0 : 1;

@@ -5,7 +5,6 @@ import { join, resolve } from 'node:path';
 import t, { type Test } from 'tap';
 import { elfPath, qemuArgv } from '../qemu/guests/guests.js';
 import { frozenGuest, type Ran, rsptrace, scratchFolder, start } from '../support/command.js';
-import { CommandThread } from '../support/in-process.js';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
 
@@ -18,13 +17,10 @@ function check(t: Test, { status, stderr }: Ran, code: string, message: RegExp, 
   t.same(rest, [], 'one sentence and a hint');
 }
 
-const thread = new CommandThread();
-t.teardown(() => thread[Symbol.dispose]());
-
 /** The command at something that is no stub. */
 function at(t: Test, remote: string): Promise<Ran> {
   const trace = join(scratchFolder(t), 'out.pftrace');
-  return thread.run('--remote', remote, '--timeout', '600ms', '-o', trace, elfPath('rv-o2'));
+  return rsptrace('--remote', remote, '--timeout', '600ms', '-o', trace, elfPath('rv-o2')).ended;
 }
 
 t.test('addresses that are misspelt', async (t) => {

@@ -5,14 +5,11 @@ import { join } from 'node:path';
 import { instance } from '@viz-js/viz';
 import t from 'tap';
 import { elfPath, sourcePath } from '../qemu/guests/guests.js';
-import { type Ran, rsptrace, scratchFolder } from '../support/command.js';
+import { type Ran, rsptrace, rsptraceProcess, scratchFolder } from '../support/command.js';
 import { dumpInfo, run } from '../support/dwarfdump.js';
-import { CommandThread } from '../support/in-process.js';
 import { checkShape, type Shape } from '../support/json-shape.js';
 
-const thread = new CommandThread();
-t.teardown(() => thread[Symbol.dispose]());
-const futures = (...args: string[]): Promise<Ran> => thread.run('futures', ...args);
+const futures = (...args: string[]): Promise<Ran> => rsptrace('futures', ...args).ended;
 
 interface FutureJson {
   readonly future: string;
@@ -221,7 +218,7 @@ t.test('text', async (t) => {
     t.strictSame([status, stderr], [0, '']);
     shown.push(`$ rsptrace futures rv-o2.elf ${title}\n${stdout}`);
   }
-  const spawned = await rsptrace('futures', elfPath('rv-o2')).ended;
+  const spawned = await rsptraceProcess('futures', elfPath('rv-o2')).ended;
   t.equal(`$ rsptrace futures rv-o2.elf \n${spawned.stdout}`, shown[0], 'and run as a user runs it');
   const text = shown.join('\n');
   if (process.env.UPDATE_GOLDEN) writeFileSync(path, text);

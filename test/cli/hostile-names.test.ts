@@ -10,10 +10,6 @@ import { openTrace, type TraceEvent } from '../../src/trace/index.js';
 import { type Ran, rsptrace, scratchFolder } from '../support/command.js';
 import { FakeStub, riscv } from '../support/fake-stub.js';
 import { hostileElf, program } from '../support/hostile-elf.js';
-import { CommandThread } from '../support/in-process.js';
-
-const thread = new CommandThread();
-t.teardown(() => thread[Symbol.dispose]());
 
 const EVIL = 'a\n#1  0x80200000 forged::frame\x1b[31m\x1b]0;title\x07\u009b2J\u202egnp.\u2066\u200f\u2028\r\tz';
 /** As long, so that columns are as wide. */
@@ -65,7 +61,7 @@ t.test('of an ELF', async (t) => {
     ['--remote', ':1', '-p', `fn:nothing${EVIL}`, 'ELF'],
   ];
   const run = (command: readonly string[], elf: string): Promise<Ran> =>
-    thread.run(...command.map((word) => (word === 'ELF' ? elf : word)));
+    rsptrace(...command.map((word) => (word === 'ELF' ? elf : word))).ended;
   for (const command of [...shown, ...refused]) {
     const what = command.join(' ').slice(0, 40);
     const { stdout, stderr } = await run(command, evil);
@@ -92,7 +88,7 @@ t.test('of a stub', async (t) => {
     'qThreadExtraInfo*': Buffer.from(EVIL).toString('hex'),
     'm*': 'E01',
   });
-  const bt = await thread.run('bt', '--remote', `unix:${stub.path}`, evil);
+  const bt = await rsptrace('bt', '--remote', `unix:${stub.path}`, evil).ended;
   onlyVisible(t, bt.stdout + bt.stderr, 'bt');
   t.match(
     bt.stdout,

@@ -32,7 +32,7 @@ async function recordOnce(t: Test, program: string, pid: number): Promise<void> 
   const tracer = rsptrace('-r', server.address, '--log', 'info', '-o', trace, ...functionProbes, program);
   await tracer.shows('position-independent');
   await sleep(next() * latest);
-  tracer.process.kill('SIGINT');
+  tracer.signal('SIGINT');
   const { status, stderr } = await tracer.ended;
   t.ok(status === 0 || stderr.includes('[INTERRUPTED]'), stderr);
   await server.ended;

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { rsptrace, rsptraceProcess, scratchFolder } from '../support/command.js';
 import { random } from '../support/fault-proxy.js';
 import { long } from '../support/long.js';
 import { changedCode, compileReleased, gdbserver, lastingGdbserver } from '../support/native.js';
@@ -32,7 +32,7 @@ async function killOnce(t: Test, program: string, wait: number): Promise<number>
   t.teardown(() => {
     if (statusOf(pid, 'State') !== undefined) process.kill(pid, 'SIGKILL');
   });
-  const tracer = rsptrace('-r', server.address, '--log', 'info', '-o', trace, ...functionProbes, program);
+  const tracer = rsptraceProcess('-r', server.address, '--log', 'info', '-o', trace, ...functionProbes, program);
   await tracer.shows('position-independent');
   await sleep(wait);
   tracer.process.kill('SIGKILL');

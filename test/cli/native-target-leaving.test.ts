@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
-import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { rsptrace, rsptraceProcess, scratchFolder, start } from '../support/command.js';
 import { changedCode, compileReleased, gdbserver } from '../support/native.js';
 import { functionProbes, type Output, trace, withoutStops } from '../support/native-trace.js';
 
@@ -33,7 +33,7 @@ t.test(
       program,
     );
     await server.shows('waiting');
-    tracer.process.kill('SIGINT');
+    tracer.signal('SIGINT');
     const ran = await tracer.ended;
     const output = JSON.parse(ran.stdout) as Output;
     t.equal(output.end, 'interrupted');
@@ -62,7 +62,7 @@ t.test('killed in the middle: the program goes on without a reader, and ends as 
   const untraced = (await start(program, ['threads', '8000']).ended).stdout;
   const server = await gdbserver(t, program, 'threads', '8000');
   const file = join(scratchFolder(t), 'out.txt');
-  const tracer = rsptrace('-r', server.address, '--engine', 'target', '-o', file, ...functionProbes, program);
+  const tracer = rsptraceProcess('-r', server.address, '--engine', 'target', '-o', file, ...functionProbes, program);
   // Killed while it stands the program would end with its gdbserver: events that are drained say that it runs.
   while (!(existsSync(file) && readFileSync(file, 'utf8').includes('outer('))) await sleep(10);
   tracer.process.kill('SIGKILL');

@@ -2,12 +2,9 @@
 // Layouts are tested against llvm-dwarfdump and gdb in test/values/value-layout.test.ts.
 import t from 'tap';
 import { elfPath } from '../qemu/guests/guests.js';
-import { rsptrace } from '../support/command.js';
-import { CommandThread } from '../support/in-process.js';
+import { rsptrace, rsptraceProcess } from '../support/command.js';
 
-const thread = new CommandThread();
-t.teardown(() => thread[Symbol.dispose]());
-const types = (...args: string[]) => thread.run('types', elfPath('rv-o0'), ...args);
+const types = (...args: string[]) => rsptrace('types', elfPath('rv-o0'), ...args).ended;
 
 t.test('a struct, members as they lie', async (t) => {
   const whole = await types('labkern::exec::Task');
@@ -24,7 +21,11 @@ t.test('a struct, members as they lie', async (t) => {
   7 bytes in a hole
 `,
   );
-  t.equal((await rsptrace('types', elfPath('rv-o0'), 'Task').ended).stdout, whole.stdout, 'run as a user runs it');
+  t.equal(
+    (await rsptraceProcess('types', elfPath('rv-o0'), 'Task').ended).stdout,
+    whole.stdout,
+    'run as a user runs it',
+  );
   for (const tail of ['Task', 'exec::Task', ' ::labkern::exec::Task ']) {
     t.equal((await types(tail)).stdout, whole.stdout, tail);
   }

@@ -109,7 +109,7 @@ for (const name of ['rv-o2', 'x86-o2'] as const) {
     // It must not end before the command has come.
     qemu.process.kill('SIGSTOP');
     const command = rsptrace('bt', '-r', qemu.socket, '--json', elfPath(long));
-    while (connections(qemu.socket) === 0 && command.process.exitCode === null) await sleep(20);
+    while (connections(qemu.socket) === 0 && !command.over()) await sleep(20);
     qemu.process.kill('SIGCONT');
     const { status, stdout, stderr } = await command.ended;
     t.equal(status, 0, stderr);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { ElfFile } from '../../src/elf/index.js';
 import { connect } from '../../src/rsp/index.js';
-import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { frozenGuest, rsptrace, rsptraceProcess, scratchFolder } from '../support/command.js';
 import { detach } from '../support/detach.js';
 import { usually } from '../support/long.js';
 import { tracedQemu } from '../support/orphan.js';
@@ -31,7 +31,16 @@ for (const name of ['rv-o2-long', 'x86-o2-long'] as const) {
     const qemu = frozenGuest(t, name);
     const options = ['--scratch', scratch[name], '--log', 'info', '--engine', 'auto', '--probe', 'fn:labkern::**'];
     const trace = join(scratchFolder(t), 'out.pftrace');
-    const tracer = rsptrace('--remote', qemu.socket, ...options, '--probe', 'poll:**', '-o', trace, elfPath(name));
+    const tracer = rsptraceProcess(
+      '--remote',
+      qemu.socket,
+      ...options,
+      '--probe',
+      'poll:**',
+      '-o',
+      trace,
+      elfPath(name),
+    );
     await tracer.shows('trampolines are installed');
     await sleep(200);
     tracer.process.kill('SIGKILL');
@@ -114,7 +123,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       const tracer = rsptrace('--remote', qemu.socket, ...options, '-o', trace, elfPath(name));
       await tracer.shows('trampolines are installed');
       await sleep(100);
-      tracer.process.kill(signal);
+      tracer.signal(signal);
       t.equal((await tracer.ended).status, 0);
       qemu.process.kill('SIGSTOP');
       await textsOf(t, qemu.socket, name, () => qemu.process.kill('SIGCONT'));

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { connect, type Session } from '../../src/rsp/index.js';
-import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { frozenQemu, rsptrace, rsptraceProcess, scratchFolder } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { read } from '../support/loaded-bytes.js';
 import { endsKernel, type PagingKernel } from '../support/tiny-kernels.js';
@@ -50,16 +50,6 @@ function checkCounts(t: Test, { functions: rows, probes: used, missing }: Output
   t.equal(counts, computed(calls).replace(/ total=.*/, ''));
 }
 
-/** QEMU with the kernel, frozen. */
-function frozen(t: Test, { command }: PagingKernel) {
-  const socket = join(scratchFolder(t), 'gdb');
-  const [program = '', ...args] = command;
-  const stub = ['-S', '-chardev', `socket,path=${socket},server=on,wait=off,id=g`, '-gdb', 'chardev:g'];
-  const running = start(program, [...args, ...stub]);
-  t.teardown(() => void running.process.kill('SIGKILL'));
-  return { ...running, socket };
-}
-
 /** The code as it stands in the target is the ELF's. */
 async function checkCode(t: Test, session: Session, { elf: path }: PagingKernel): Promise<void> {
   const elf = await ElfFile.open(path);
@@ -96,7 +86,7 @@ t.test(
   async (t) => {
     const calls = 2000;
     const kernel = endsKernel(t, calls);
-    const qemu = frozen(t, kernel);
+    const qemu = frozenQemu(t, kernel.command);
     // The guest is not let go, so that it can be looked at as it was left.
     const detached = /\$D(;[0-9a-f.]+)?#[0-9a-f]{2}/;
     const keep = (text: string, to: { say: (text: string) => void }): string => {
@@ -128,10 +118,10 @@ t.test(
 
 t.test('after a SIGKILL: detach finds the ends too', async (t) => {
   const kernel = endsKernel(t, 1_000_000_000);
-  const qemu = frozen(t, kernel);
+  const qemu = frozenQemu(t, kernel.command);
   const trace = join(scratchFolder(t), 'out.pftrace');
   const options = ['--engine', 'target', '--log', 'info', ...scratch, '-o', trace];
-  const tracer = rsptrace('--remote', qemu.socket, ...options, ...probes, kernel.elf);
+  const tracer = rsptraceProcess('--remote', qemu.socket, ...options, ...probes, kernel.elf);
   await tracer.shows('trampolines are installed');
   tracer.process.kill('SIGKILL');
   await tracer.ended;

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { frozenGuest, type Ran, type Running, rsptrace, scratchFolder } from '../support/command.js';
+import { type Command, frozenGuest, type Ran, type Running, rsptrace, scratchFolder } from '../support/command.js';
 import { frame } from '../support/fake-stub.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { compareCounts, type FutureRow } from '../support/lab.js';
@@ -23,18 +23,18 @@ interface Output {
 interface Traced {
   readonly qemu: Running;
   readonly proxy: FaultProxy;
-  readonly tracer: Running;
+  readonly tracer: Command;
   readonly trace: string;
 }
 
-/** The command, recording through a proxy, with some hundred events behind it. */
+/** The command, recording through a proxy, with a hundred events behind it. */
 async function recording(t: Test, ...options: string[]): Promise<Traced> {
   const qemu = frozenGuest(t, name);
   const proxy = await FaultProxy.start(qemu.socket);
   t.teardown(() => proxy[Symbol.asyncDispose]());
   const trace = join(scratchFolder(t), 'out.pftrace');
   const tracer = rsptrace('--remote', proxy.path, '--timeout', '1s', '--json', '-o', trace, ...options, elfPath(name));
-  await moreStops({ proxy, tracer }, 200);
+  await moreStops({ proxy, tracer }, 120);
   return { qemu, proxy, tracer, trace };
 }
 
@@ -43,7 +43,7 @@ async function moreStops({ proxy, tracer }: Pick<Traced, 'proxy' | 'tracer'>, co
   // Each stop asks for the registers.
   const stops = (): number => proxy.passed['to-stub'].split('$g#').length - 1;
   const until = stops() + count;
-  while (stops() < until && tracer.process.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 10));
+  while (stops() < until && !tracer.over()) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
 function cutShort(t: Test, { status, stdout, stderr }: Ran, trace: string, code: RegExp): Output {
@@ -99,14 +99,14 @@ const once = (from: RegExp, to: string): ((text: string, proxy: FaultProxy) => s
 /** Waits for the end of a tracer that may or may not have been hurt by one fault. */
 async function afterwards(t: Test, traced: Traced, code: RegExp): Promise<void> {
   const { proxy, tracer, trace } = traced;
-  while (proxy.harm === 0 && tracer.process.exitCode === null) await new Promise((resolve) => setTimeout(resolve, 5));
-  await moreStops(traced, 300);
-  if (tracer.process.exitCode !== null) {
+  while (proxy.harm === 0 && !tracer.over()) await new Promise((resolve) => setTimeout(resolve, 5));
+  await moreStops(traced, 100);
+  if (tracer.over()) {
     cutShort(t, await tracer.ended, trace, code);
     return;
   }
   // Some faults are mended by asking again: the recording has gone on.
-  tracer.process.kill('SIGINT');
+  tracer.signal('SIGINT');
   const { status, stdout, stderr } = await tracer.ended;
   t.equal(status, 0, stderr);
   t.equal((JSON.parse(stdout) as Output).end, 'interrupted');
@@ -171,7 +171,7 @@ t.test('a stop that nobody asked for', async (t) => {
   proxy.faults['to-client'] = { edit: once(/\+\$/, `${frame('T05thread:p01.01;')}+$`) };
   while (proxy.harm === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   await new Promise((resolve) => setTimeout(resolve, 300));
-  tracer.process.kill('SIGINT');
+  tracer.signal('SIGINT');
   const { status, stdout, stderr } = await tracer.ended;
   t.ok(status === 0 || status === 3, stderr);
   t.ok((JSON.parse(stdout) as Output).events > 50);

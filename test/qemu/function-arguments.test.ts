@@ -1,10 +1,12 @@
 // Arguments of functions as the registers at their entries tell them, against what gdb prints at the same calls.
+// Either architecture once; optimised and not, each, under `scripts/test --long`.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { gdbArguments } from '../support/gdb-arguments.js';
+import { usually } from '../support/long.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
 
 /** `0x80200000` -> the first of the function's names in the symbol table. */
@@ -24,12 +26,13 @@ function numbersIn(text: string): string[] {
   );
 }
 
-for (const { name, exact, until } of [
+const guests = [
   { name: 'rv-o0', exact: false, until: 'labkern::arch::timer_init' },
   { name: 'rv-o2', exact: true, until: 'labkern::exec::run' },
   { name: 'x86-o0', exact: false, until: 'labkern::arch::timer_init' },
   { name: 'x86-o2', exact: true, until: 'labkern::exec::run' },
-]) {
+];
+for (const { name, exact, until } of usually(guests, ({ name }) => name === 'rv-o0' || name === 'x86-o2')) {
   t.test(`${name}: arguments are those that gdb prints at the same calls`, async (t) => {
     const folder = scratchFolder(t);
     const elf = elfPath(name);

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import { CommandThread } from '../support/in-process.js';
 import type { FutureRow } from '../support/lab.js';
 import { usually } from '../support/long.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
@@ -218,9 +217,8 @@ t.test('-o calls.txt: a tree to read, without values where none are wanted', asy
 });
 
 t.test('what cannot be traced is told before the target is touched', async (t) => {
-  using thread = new CommandThread();
   const ask = async (...options: string[]) => {
-    const { status, stdout } = await thread.run('run', '--json', ...options, elfPath('rv-o2'), '--', 'false');
+    const { status, stdout } = await rsptrace('run', '--json', ...options, elfPath('rv-o2'), '--', 'false').ended;
     return { status, ...(JSON.parse(stdout) as { error: { code: string; hint: string } }) };
   };
   t.match(await ask('-p', 'fn:deepp7'), { status: 1, error: { code: 'PROBE_NO_MATCH', hint: /deep7/ } });

@@ -1,7 +1,7 @@
 // What the engine without stops may stumble over: it says so, and the program computes what it does untraced.
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { frame } from '../support/fake-stub.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { hazardsKernel } from '../support/tiny-kernels.js';
@@ -20,18 +20,8 @@ const calls = 40;
 async function traced(t: Test, options: readonly string[], bytes = 0, edit?: (text: string) => string) {
   const { elf, command } = hazardsKernel(t, { calls, own: bytes });
   const folder = scratchFolder(t);
-  const [program = '', ...args] = command;
-  const socket = join(folder, 'gdb');
-  const qemu = start(program, [
-    ...args,
-    '-S',
-    '-chardev',
-    `socket,path=${socket},server=on,wait=off,id=g`,
-    '-gdb',
-    'chardev:g',
-  ]);
-  t.teardown(() => void qemu.process.kill('SIGKILL'));
-  await using proxy = await FaultProxy.start(socket, edit ? { 'to-stub': { edit } } : {});
+  const qemu = frozenQemu(t, command);
+  await using proxy = await FaultProxy.start(qemu.socket, edit ? { 'to-stub': { edit } } : {});
   const record = ['--remote', proxy.path, '--json', '-o', join(folder, 'out.json'), ...options, elf];
   const { status, stdout, stderr } = await rsptrace(...record).ended;
   const printed = (await qemu.ended).stdout.trim();

@@ -7,7 +7,7 @@ import { long } from '../support/long.js';
 import { tracedQemu } from '../support/orphan.js';
 import { guest } from './guests/guests.js';
 
-const kills = long ? 200 : 8;
+const kills = long ? 200 : 4;
 const seed = 20260117;
 
 /** The guests in turn, and the latest moment, in milliseconds from when they were armed: the short ones have ended soon after. */

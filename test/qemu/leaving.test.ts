@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { connect } from '../../src/rsp/index.js';
-import { connections, frozenGuest, rsptrace, scratchFolder, traceGrows } from '../support/command.js';
-import { CommandThread } from '../support/in-process.js';
+import { connections, frozenGuest, rsptrace, rsptraceProcess, scratchFolder, traceGrows } from '../support/command.js';
 import { long, usually } from '../support/long.js';
 import { children, packetEnds, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
@@ -30,9 +29,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     t.test(`${name}: after ${signal} the guest runs on to its own end`, async (t) => {
       const qemu = frozenGuest(t, name);
       const trace = join(scratchFolder(t), 'out.pftrace');
-      const tracer = rsptrace('--remote', qemu.socket, '--json', '-o', trace, elfPath(name));
+      const tracer = rsptraceProcess('--remote', qemu.socket, '--json', '-o', trace, elfPath(name));
       await traceGrows(tracer, trace, enough);
-      tracer.process.kill(signal);
+      tracer.signal(signal);
       const { status, stdout, stderr } = await tracer.ended;
       t.equal(status, 0, stderr);
       const output = JSON.parse(stdout) as { end: string; events: number };
@@ -58,7 +57,7 @@ t.test('Ctrl-C while the ELF is read, or a moment later: a guest that ran goes o
   qemu.process.kill('SIGSTOP');
   const commands = [['bt'], ['tasks'], ['-o', join(scratchFolder(t), 'out.txt')]] as const;
   for (let i = 0; i < (long ? 60 : 6); i++) {
-    const tracer = rsptrace(...(commands[i % 3] ?? []), '-r', qemu.socket, elfPath('rv-o2-long'));
+    const tracer = rsptraceProcess(...(commands[i % 3] ?? []), '-r', qemu.socket, elfPath('rv-o2-long'));
     // Half of the signals come before the connection, half with it.
     const isLate = i % 2 === 1;
     const isThere = () => tracer.process.exitCode !== null || connections(qemu.socket) > 0;
@@ -84,7 +83,7 @@ t.test('rsptrace run: after SIGINT QEMU runs on, and its console still comes thr
   const tracer = rsptrace('run', '-o', trace, elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long'));
   await tracer.shows('LAB cfg');
   await new Promise((resolve) => setTimeout(resolve, 500));
-  tracer.process.kill('SIGINT');
+  tracer.signal('SIGINT');
   const { status, stdout } = await tracer.ended;
   t.equal(status, 0);
   t.equal(parseLab(stdout).checksum, guest('rv-o2-long').checksum);
@@ -97,7 +96,7 @@ t.test('rsptrace run: SIGTERM ends QEMU too, unless it is to be kept', async (t)
     const tracer = rsptrace('run', ...keep, '-o', trace, elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long'));
     await tracer.shows('LAB cfg');
     await traceGrows(tracer, trace, enough);
-    tracer.process.kill('SIGTERM');
+    tracer.signal('SIGTERM');
     const { status, stdout, stderr } = await tracer.ended;
     t.equal(status, 0, stderr);
     t.match(stdout, /ended by interrupted/);
@@ -112,7 +111,7 @@ t.test('rsptrace run: SIGKILL ends QEMU too, and its folder goes', async (t) => 
   const elf = elfPath('rv-o2');
   // Without a kernel nothing ends by itself.
   const idle = ['qemu-system-riscv64', '-M', 'virt', '-display', 'none', '-serial', 'none', '-monitor', 'none'];
-  const tracer = rsptrace('run', '-o', trace, elf, '--', ...idle);
+  const tracer = rsptraceProcess('run', '-o', trace, elf, '--', ...idle);
   await tracer.shows('no probe was hit in 5 s: the target had nothing of');
   const qemu = execFileSync('pgrep', ['-P', `${tracer.process.pid}`, 'qemu'], { encoding: 'utf8' }).trim();
   const folder = /path=([^,]+)\/gdb/.exec(readFileSync(`/proc/${qemu}/cmdline`, 'latin1'))?.[1] ?? '';
@@ -162,7 +161,7 @@ t.test('rsptrace run, and QEMU is killed: one sentence, and what was recorded is
   const trace = join(scratchFolder(t), 'out.pftrace');
   // With a stop at each event: without, there would be more to decode than this test can hold.
   const options = ['--json', '--engine', 'stop', '-o', trace];
-  const tracer = rsptrace('run', ...options, elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long'));
+  const tracer = rsptraceProcess('run', ...options, elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long'));
   await traceGrows(tracer, trace, enough);
   const qemu = execFileSync('pgrep', ['-P', String(tracer.process.pid), 'qemu-system'], { encoding: 'utf8' });
   process.kill(Number(qemu), 'SIGKILL');
@@ -199,7 +198,7 @@ t.test('rsptrace --remote, and QEMU is killed: what was recorded is kept', async
 t.test('rsptrace killed by SIGKILL: the trace loads up to the cut', async (t) => {
   const qemu = frozenGuest(t, 'x86-o2-long');
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptrace('--remote', qemu.socket, '-o', trace, elfPath('x86-o2-long'));
+  const tracer = rsptraceProcess('--remote', qemu.socket, '-o', trace, elfPath('x86-o2-long'));
   await traceGrows(tracer, trace, enough);
   tracer.process.kill('SIGKILL');
   await tracer.ended;
@@ -217,12 +216,9 @@ t.test('a disk that is full: one sentence, and the guest runs on untouched', asy
   t.equal(parseLab((await qemu.ended).stdout).checksum, guest('rv-o2-long').checksum);
 });
 
-const thread = new CommandThread();
-t.teardown(() => thread[Symbol.dispose]());
-
 /** A command that must fail: its exit status, and the code in its one sentence. */
 async function refused(t: Test, status: number, code: string, ...args: string[]): Promise<string> {
-  const ran = await thread.run(...args);
+  const ran = await rsptrace(...args).ended;
   t.equal(ran.status, status, `${code}: exit status`);
   t.match(ran.stderr, `[${code}]`, `${code}: its code`);
   t.notMatch(ran.stderr, /\n\s+at /, `${code}: no stack trace`);
@@ -312,8 +308,8 @@ t.test('rsptrace run: a signal before the recording leaves no frozen QEMU behind
   writeFileSync(program, '#!/bin/sh\necho started as $$\nexec sleep 60\n', { mode: 0o755 });
   const tracer = rsptrace('run', '-o', join(folder, 'out.txt'), elfPath('rv-o2'), '--', program);
   let said = '';
-  tracer.process.stdout?.on('data', (text: string) => {
-    said += text;
+  tracer.read((all) => {
+    said = all;
   });
   await tracer.shows('started as');
   const pid = Number(/started as (\d+)/.exec(said)?.[1]);
@@ -324,7 +320,7 @@ t.test('rsptrace run: a signal before the recording leaves no frozen QEMU behind
   };
   t.teardown(() => void (runs() && process.kill(pid, 'SIGKILL')));
   t.ok(runs());
-  tracer.process.kill('SIGINT');
+  tracer.signal('SIGINT');
   await tracer.ended;
   for (let tries = 0; runs() && tries < 100; tries++) await sleep(20);
   t.notOk(runs());

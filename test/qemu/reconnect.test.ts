@@ -43,7 +43,7 @@ async function traced(
   await qemu.shows('LAB cfg');
   for (let n = 0; n < times; n++) {
     const from = proxy.passed['to-stub'].length;
-    while (proxy.passed['to-stub'].length < from + 10_000 && tracer.process.exitCode === null) {
+    while (proxy.passed['to-stub'].length < from + 10_000 && !tracer.over()) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     harm(proxy, n);

@@ -114,20 +114,18 @@ t.test('interrupted after resets half way: nothing is left', { timeout: 280_000 
   const probes = endsProbes.flatMap((name) => ['-p', `fn:${name}`]);
   const command = [...kernel.command, '-monitor', `unix:${socket},server=on,wait=off`];
   const tracer = rsptrace(...args, ...probes, kernel.elf, '--', ...command);
-  const { process: child } = tracer;
   t.teardown(async () => {
-    child.kill('SIGKILL');
     await monitor(socket, 'quit').catch(() => {});
   });
   let said = '';
-  child.stderr?.on('data', (text: string) => {
-    said += text;
+  tracer.read((all) => {
+    said = all;
   });
   for (let boot = 1; boot <= 3; boot++) {
-    while (said.split('trampolines are installed').length <= boot && child.exitCode === null) await sleep(20);
+    while (said.split('trampolines are installed').length <= boot && !tracer.over()) await sleep(20);
     if (boot < 3) await monitor(socket, 'system_reset');
   }
-  child.kill('SIGINT');
+  tracer.signal('SIGINT');
   await tracer.shows('the guest runs on');
   const elf = await ElfFile.open(kernel.elf);
   const section = elf.sections.find(({ name }) => name === '.text');
@@ -137,7 +135,7 @@ t.test('interrupted after resets half way: nothing is left', { timeout: 280_000 
   t.strictSame(readFileSync(dump), Buffer.from(elf.bytesAt(address, size) ?? []), 'the code is what the ELF has');
   await monitor(socket, 'system_reset');
   // A breakpoint at the reset vector would hold it there.
-  while (!/pc +0000000080/.test(await monitor(socket, 'info registers')) && child.exitCode === null) await sleep(20);
+  while (!/pc +0000000080/.test(await monitor(socket, 'info registers')) && !tracer.over()) await sleep(20);
   await monitor(socket, 'quit').catch(() => {});
   const { status, stdout, stderr } = await tracer.ended;
   t.equal(status, 0, stderr.slice(-300));

@@ -6,7 +6,6 @@ import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
-import { CommandThread } from '../support/in-process.js';
 import { usually } from '../support/long.js';
 import { elfPath, guest } from './guests/guests.js';
 
@@ -210,7 +209,6 @@ t.test('stopped inside a poll: the task that is polled is marked, and bt --local
 
 t.test('bad input: one sentence', async (t) => {
   const elf = elfPath('rv-o2');
-  using thread = new CommandThread();
   for (const [code, ...args] of [
     ['USAGE', elf],
     ['USAGE', '-r', ':1', '--nope', elf],
@@ -222,7 +220,7 @@ t.test('bad input: one sentence', async (t) => {
     ['CORE_UNREADABLE', '--core', '/no/such/file', '--base', '0', elf],
     ['RSP_CONNECT', '-r', './nobody', elf],
   ] as [string, ...string[]][]) {
-    const { status, stderr } = await thread.run('tasks', ...args);
+    const { status, stderr } = await rsptrace('tasks', ...args).ended;
     t.equal(status, code === 'USAGE' ? 2 : 1, `${code}: ${stderr}`);
     t.match(stderr, `[${code}]`);
   }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { briefKernel } from '../support/tiny-kernels.js';
 
 interface Output {
@@ -58,12 +58,9 @@ async function shared(t: Test, arch: Arch, options: readonly string[], machine: 
 async function attached(t: Test, arch: Arch, options: readonly string[]): Promise<Ran> {
   const { elf, command } = briefKernel(t, arch, { calls, wait: waits[arch].short, own: 1 << 17 });
   const folder = scratchFolder(t);
-  const [tree, socket] = [join(folder, 'calls.txt'), join(folder, 'gdb')];
-  const [program = '', ...args] = command;
-  const stub = ['-S', '-chardev', `socket,path=${socket},server=on,wait=off,id=g`, '-gdb', 'chardev:g'];
-  const qemu = start(program, [...args, '-icount', 'shift=3', ...stub]);
-  t.teardown(() => void qemu.process.kill('SIGKILL'));
-  const record = ['--remote', socket, '--json', '-o', tree, '--until', 'finish', ...options, elf];
+  const tree = join(folder, 'calls.txt');
+  const qemu = frozenQemu(t, [...command, '-icount', 'shift=3']);
+  const record = ['--remote', qemu.socket, '--json', '-o', tree, '--until', 'finish', ...options, elf];
   const { status, stdout, stderr } = await rsptrace(...record).ended;
   t.equal(status, 0, stderr);
   return ran(stdout, (await qemu.ended).stdout, tree);

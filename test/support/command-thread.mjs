@@ -1,15 +1,26 @@
 // Runs command lines one after another as dist/cli/main.js does, in a thread whose standard streams are its own.
+import { StringDecoder } from 'node:string_decoder';
 import { parentPort } from 'node:worker_threads';
 import { runCommandLine } from '../../dist/cli/command-line.js';
 import { fail } from '../../dist/cli/failure.js';
 
-let shown = { stdout: '', stderr: '' };
-for (const name of ['stdout', 'stderr'])
-  process[name].write = (chunk, encoding, written) => {
-    shown[name] += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
+for (const stream of ['stdout', 'stderr']) {
+  const decoder = new StringDecoder();
+  process[stream].write = (chunk, encoding, written) => {
+    const text = typeof chunk === 'string' ? chunk : decoder.write(Buffer.from(chunk));
+    parentPort?.postMessage({ stream, text });
     (typeof encoding === 'function' ? encoding : written)?.();
     return true;
   };
+}
+
+// A command that ends itself by a signal ends its thread, not the tests.
+const kill = process.kill.bind(process);
+process.kill = (pid, signal) => {
+  if (pid !== process.pid || signal === 0) return kill(pid, signal);
+  parentPort?.postMessage({ killed: signal });
+  return true;
+};
 
 async function statusOf(words) {
   try {
@@ -19,8 +30,23 @@ async function statusOf(words) {
   }
 }
 
-parentPort?.on('message', async (words) => {
-  shown = { stdout: '', stderr: '' };
+/** Resolves when nothing would keep a process: sockets, timers, children. */
+function nothingActive() {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (process.getActiveResourcesInfo().every((kind) => kind === 'MessagePort')) resolve();
+      else setTimeout(look, 5).unref();
+    };
+    look();
+  });
+}
+
+parentPort?.on('message', async ({ words, signal }) => {
+  if (signal !== undefined) {
+    if (!process.emit(signal, signal)) parentPort?.postMessage({ killed: signal });
+    return;
+  }
   const status = await statusOf(words);
-  parentPort?.postMessage({ status, signal: null, ...shown });
+  await nothingActive();
+  parentPort?.postMessage({ status });
 });

@@ -4,23 +4,21 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { qemuArgv } from '../qemu/guests/guests.js';
+import { runInThread } from './in-process.js';
+import { type Command, Output, type Ran } from './output.js';
+
+export type { Command, Ran };
 
 /** The built command, run as a user runs it. */
 export const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
 
-export interface Ran {
-  readonly status: number | null;
-  readonly signal: string | null;
-  readonly stdout: string;
-  readonly stderr: string;
+export interface Running extends Command {
+  readonly process: ChildProcess;
 }
 
-export interface Running {
-  readonly process: ChildProcess;
-  readonly ended: Promise<Ran>;
-  /** Resolves when stdout and stderr together have shown this text. */
-  shows(text: string): Promise<void>;
-}
+const LIMIT_MS = 400_000;
+/** `__SO_ACCEPTCON` of Linux's net.h. */
+const LISTENING = '00010000';
 
 /** A process and all that it started: a QEMU that outlives its tracer would hold the output open, and the test with it. */
 function killTree(root: number): void {
@@ -40,57 +38,50 @@ function killTree(root: number): void {
 }
 
 /** Starts a program; its output is collected. It is killed after `limitMs`, so that a hang fails a test and nothing more. */
-export function start(program: string, args: readonly string[], limitMs = 400_000): Running {
+export function start(program: string, args: readonly string[], limitMs = LIMIT_MS): Running {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-  let stdout = '';
-  let stderr = '';
-  const waiting: { text: string; resolve: () => void; reject: (error: Error) => void }[] = [];
-  const look = (): void => {
-    for (const one of waiting) if (stdout.includes(one.text) || stderr.includes(one.text)) one.resolve();
-  };
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-    look();
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-    look();
-  });
+  const output = new Output();
+  child.stdout.setEncoding('utf8').on('data', (text: string) => output.add('stdout', text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => output.add('stderr', text));
   const killer = setTimeout(() => {
-    stderr += `\n[killed: it had not ended after ${limitMs / 1000} s]`;
+    output.add('stderr', `\n[killed: it had not ended after ${limitMs / 1000} s]`);
     if (child.pid !== undefined) killTree(child.pid);
   }, limitMs);
   const ended = new Promise<Ran>((done) => {
     child.on('close', (status, signal) => {
       clearTimeout(killer);
-      for (const one of waiting) one.reject(new Error(`ended without showing '${one.text}':\n${stdout}${stderr}`));
-      done({ status, signal, stdout, stderr });
+      done(output.end(status, signal));
     });
   });
   return {
     process: child,
     ended,
-    shows: (text) =>
-      new Promise((done, reject) => {
-        waiting.push({ text, resolve: done, reject });
-        look();
-      }),
+    over: () => child.exitCode !== null || child.signalCode !== null,
+    shows: (text) => output.shows(text),
+    read: (reader) => output.read(reader),
+    signal: (signal) => void child.kill(signal),
   };
 }
 
-export function rsptrace(...args: string[]): Running {
+/** Runs a command line in this process, in a thread: see `runInThread`. */
+export function rsptrace(...args: string[]): Command {
+  return runInThread(args, LIMIT_MS);
+}
+
+/** The same for what may take longer on a busy machine, or is to be given up sooner. */
+export function rsptraceWithin(limitMs: number, ...args: string[]): Command {
+  return runInThread(args, limitMs);
+}
+
+/** Runs a command line as a user does: for what is about the process, as its pid, its end by a signal or its streams. */
+export function rsptraceProcess(...args: string[]): Running {
   return start(process.execPath, [main, ...args]);
 }
 
-/** The same for what may take longer on a busy machine. */
-export function rsptraceWithin(limitMs: number, ...args: string[]): Running {
-  return start(process.execPath, [main, ...args], limitMs);
-}
-
 /** Waits until a trace has so many bytes: some tens of them an event, written every 200 ms. Ends early with the command that writes it. */
-export async function traceGrows(tracer: Running, path: string, bytes: number): Promise<void> {
+export async function traceGrows(tracer: Command, path: string, bytes: number): Promise<void> {
   const size = (): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  while (size() < bytes && tracer.process.exitCode === null && tracer.process.signalCode === null) await sleep(20);
+  while (size() < bytes && !tracer.over()) await sleep(20);
 }
 
 /** A folder of the test's own, gone when the test ends. */
@@ -100,17 +91,29 @@ export function scratchFolder(t: { teardown: (fn: () => void) => void }): string
   return folder;
 }
 
+export interface Frozen extends Running {
+  readonly socket: string;
+}
+
 /** A guest under a QEMU of the test's own, frozen, its stub on a unix socket; killed when the test ends. */
 export function frozenGuest(
   t: { teardown: (fn: () => void) => void },
   name: string,
   extra: readonly string[] = [],
-): Running & { readonly socket: string } {
+): Frozen {
+  return frozenQemu(t, qemuArgv(name, extra));
+}
+
+/** The same for any command that starts a QEMU. */
+export function frozenQemu(
+  t: { teardown: (fn: () => void) => void },
+  [program = '', ...args]: readonly string[],
+): Frozen {
   const socket = join(scratchFolder(t), 'gdb');
   const stub = ['-S', '-chardev', `socket,path=${socket},server=on,wait=off,id=g`, '-gdb', 'chardev:g'];
-  const [program, ...args] = qemuArgv(name, [...extra, ...stub]);
-  const running = start(program, args);
+  const running = start(program, [...args, ...stub]);
   t.teardown(() => void running.process.kill('SIGKILL'));
+  waitForServer(socket);
   return { ...running, socket };
 }
 
@@ -119,4 +122,14 @@ export function connections(path: string): number {
   const lines = readFileSync('/proc/net/unix', 'utf8').split('\n');
   // SS_CONNECTING and SS_CONNECTED (linux/net.h); the one that listens is SS_UNCONNECTED.
   return lines.filter((line) => line.endsWith(` ${path}`) && /^\S+( \S+){4} 0[23] /.test(line)).length;
+}
+
+/** Blocks until something listens there, which proc_pid_net(5) shows as a flag, or for ten seconds. */
+function waitForServer(socket: string): void {
+  const clock = new Int32Array(new SharedArrayBuffer(4));
+  const listens = (): boolean =>
+    readFileSync('/proc/net/unix', 'utf8')
+      .split('\n')
+      .some((line) => line.endsWith(` ${socket}`) && line.split(' ')[3] === LISTENING);
+  for (let tries = 0; !listens() && tries < 1000; tries++) Atomics.wait(clock, 0, 0, 10);
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { elfPath, type Lab, parseLab, qemuArgv } from '../qemu/guests/guests.js';
-import { type Running, rsptrace, scratchFolder } from './command.js';
+import { type Running, rsptraceProcess, scratchFolder } from './command.js';
 
 export interface TracedQemu {
   readonly tracer: Running;
@@ -43,7 +43,7 @@ export async function tracedQemu(t: Test, name: string, options: readonly string
     join(folder, 'out.pftrace'),
     ...options,
   ];
-  const tracer = rsptrace('run', ...record, elfPath(name), '--', ...command);
+  const tracer = rsptraceProcess('run', ...record, elfPath(name), '--', ...command);
   await tracer.shows('trampolines are installed');
   const { pid, socket } = childOf(tracer);
   const gone = (): boolean => pid === undefined || !isAlive(pid);
