@@ -440,6 +440,10 @@ export const errorCodes = {
     means: 'A saved trace was written by a newer rsptrace.',
     remedy: 'Install that version of rsptrace.',
   },
+  TRACE_NO_MATCH: {
+    means: 'Nothing in a saved trace has the name, or the time, that an option asks for.',
+    remedy: 'Take a name that `rsptrace report` lists, or a glob.',
+  },
   TRACE_UNKNOWN_FORMAT: {
     means: 'No trace format goes by the extension of the file.',
     remedy: 'Take one of the extensions that the error lists.',
