@@ -45,6 +45,9 @@ export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
     });
   }
   const { lock, keepAs, onlyTraces } = options;
+  const { open, openFolder } = format;
+  if (openFolder) return openFolder(path, !onlyTraces);
+  if (!open) throw new TypeError(`the format ${format.name} has neither open nor openFolder`);
   const replaces = onlyTraces ? (head: FileHead) => isTrace(head, known) : undefined;
   const file = new OutputFile(path, {
     lock,
@@ -54,7 +57,7 @@ export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
     isPacked: isPacked(path),
   });
   try {
-    return format.open(file);
+    return open(file);
   } catch (error) {
     file.close();
     throw error;

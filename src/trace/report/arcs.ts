@@ -1,5 +1,5 @@
 import { CallTimes } from '../call-times.js';
-import type { AnyBegin, FunctionRef, FutureRef, TraceEvent, TraceSink } from '../events.js';
+import type { AnyBegin, FunctionRef, FutureRef, TraceEvent, TraceInfo, TraceSink } from '../events.js';
 import { Durations } from './durations.js';
 
 /** A function, or a Future that is polled. */
@@ -29,7 +29,11 @@ export class Arcs implements TraceSink {
   readonly #nodes = new Map<FunctionRef | FutureRef, Node>();
   readonly #arcs = new Map<Node | undefined, Map<Node, Arc>>();
 
-  begin(): void {}
+  info: TraceInfo | undefined;
+
+  begin(info: TraceInfo): void {
+    this.info = info;
+  }
 
   hart(): void {}
 
