@@ -428,9 +428,29 @@ export const errorCodes = {
     means: 'The trace file cannot be opened for writing.',
     remedy: 'Name a file that can be written with `-o`.',
   },
+  TRACE_DAMAGED: {
+    means: 'A saved trace has bytes that no trace has.',
+    remedy: 'Record it again, or read what is before the damage: the error names the byte.',
+  },
+  TRACE_FOREIGN: {
+    means: 'A file is read as a trace and is none that can be read back.',
+    remedy: 'Give a `.pftrace` or `.pftrace.gz`; other formats are made of these by `rsptrace convert`.',
+  },
+  TRACE_NEWER: {
+    means: 'A saved trace was written by a newer rsptrace.',
+    remedy: 'Install that version of rsptrace.',
+  },
+  TRACE_NO_MATCH: {
+    means: 'Nothing in a saved trace has the name, or the time, that an option asks for.',
+    remedy: 'Take a name that `rsptrace report` lists, or a glob.',
+  },
   TRACE_UNKNOWN_FORMAT: {
     means: 'No trace format goes by the extension of the file.',
     remedy: 'Take one of the extensions that the error lists.',
+  },
+  TRACE_UNREADABLE: {
+    means: 'A saved trace cannot be opened or read.',
+    remedy: 'Look at the path and at who may read the file.',
   },
   TRACE_WRITE_FAILED: {
     means: 'The trace cannot be written any further, for instance because the disk is full.',

@@ -6,6 +6,7 @@ import { doctorOptions } from './doctor-options.js';
 import { checkFiles, type FileArguments } from './files.js';
 import { futuresOptions } from './futures-options.js';
 import { commonOptions, debugFileOptions, last, reconnectOption, recordingOptions, remoteOption } from './options.js';
+import { declareSavedTraceCommands, savedTraceCommands } from './saved-trace-commands.js';
 import { recordsBesideStdout } from './standard-streams.js';
 import { tasksOptions } from './tasks-options.js';
 import { usageError } from './usage-error.js';
@@ -51,6 +52,7 @@ const options = {
       })
       .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout' }),
   futures: (args: Argv) => futuresOptions(args),
+  ...savedTraceCommands,
 } satisfies Record<string, Options<unknown>>;
 
 function optionsFor(command: string | undefined): KnownOptions {
@@ -62,7 +64,7 @@ function optionsFor(command: string | undefined): KnownOptions {
 type Does = <T extends FileArguments>(body: (args: T) => Promise<number>) => (args: T) => Promise<void>;
 
 function declareCommands(args: Argv, does: Does): Argv {
-  return args
+  return declareSavedTraceCommands(args, does)
     .command(
       '$0 <elf>',
       'record every poll at a running stub',

@@ -10,6 +10,8 @@ export interface FileArguments {
   readonly elf?: string | undefined;
   readonly remote?: string | undefined;
   readonly core?: string | undefined;
+  /** One that is read. */
+  readonly trace?: string | undefined;
   readonly plugin?: readonly string[] | undefined;
   readonly 'debug-file'?: string | undefined;
   readonly output?: string | undefined;
@@ -82,6 +84,7 @@ function inputsOf(args: FileArguments, found: readonly string[]): NamedFile[] {
     ...found.flatMap((path) => named('the debug file', path)),
     ...named('--remote', remoteFile(args.remote)),
     ...named('--core', args.core),
+    ...named('the trace', args.trace),
     ...(args.plugin ?? []).flatMap((path) => named('--plugin', path)),
     ...(args.command ?? []).flatMap(filesInWord).flatMap((path) => named("QEMU's file", path)),
   ];

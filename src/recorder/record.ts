@@ -1,7 +1,7 @@
 import { silent } from '../base/logger.js';
 import { watchRef } from '../probes/index.js';
-import type { StopReply } from '../rsp/index.js';
-import type { ClockInfo } from '../trace/index.js';
+import { type StopReply, stubOfHandshake } from '../rsp/index.js';
+import type { ClockInfo, RecordingFacts } from '../trace/index.js';
 import type { Recording, RecordOptions } from './recording.js';
 import { detach, Run } from './run.js';
 import { verify } from './verify.js';
@@ -49,13 +49,31 @@ async function leave(
   const clock = run.engine.clock?.info ?? { name: 'running-intervals', resolutionNs: 1, guest: false };
   try {
     if (!run.engine.clock) run.begin(clock);
-    tracers.sink.end({ probes: engines.choices, ownTime: engines.ownTime });
+    const recording = factsOf(run, missing);
+    tracers.sink.end({ probes: engines.choices, ownTime: engines.ownTime, recording });
   } catch (thrown) {
     stopping.fail(thrown);
   }
   if (run.notLoaded.length > 0)
     logger.warn({ probes: run.notLoaded }, 'their code was never loaded: these probes were not planted');
   return { missing, clock };
+}
+
+/** What a saved trace tells of its recording. */
+function factsOf(run: Run, missing: number): RecordingFacts {
+  const { engines, stopping, foreignHits, notLoaded } = run;
+  const { events, stops, records } = run.progress;
+  return {
+    end: stopping.reason,
+    stub: stubOfHandshake(run.session.features),
+    events,
+    stops,
+    records,
+    missing,
+    foreignHits,
+    neverLoaded: notLoaded,
+    tailLost: engines.tailLost,
+  };
 }
 
 interface Outcome {

@@ -20,7 +20,7 @@ export {
   type StopReason,
   type StopReply,
 } from './session/stop-reply.js';
-export { Stub, type StubName } from './session/stub.js';
+export { Stub, type StubName, stubOfHandshake } from './session/stub.js';
 export { type RegisterDescription, TargetDescription } from './session/target-description.js';
 export { formatRemote, parseRemote, type RemoteAddress } from './wire/address.js';
 export { hexDigit } from './wire/hex.js';

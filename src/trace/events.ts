@@ -303,6 +303,27 @@ export interface TraceFacts {
   readonly probes: readonly ProbeFact[];
   /** Undefined if it is not known; then durations include it. */
   readonly ownTime?: OwnTime | undefined;
+  readonly recording?: RecordingFacts | undefined;
+}
+
+/** How a recording went. Nothing of the host: two runs of a deterministic guest have the same. */
+export interface RecordingFacts {
+  /** Why it ended: `guest-ended`, `duration`, ... */
+  readonly end: string;
+  /** The RSP server: `QEMU`. */
+  readonly stub: string | undefined;
+  readonly events: number;
+  /** Events that stopped the target, and those that did not. */
+  readonly stops: number;
+  readonly records: number;
+  /** Records that were written and could not be read. */
+  readonly missing: number;
+  /** Times that another program's code came to a probe's address. */
+  readonly foreignHits: number;
+  /** Probes whose code was never loaded. */
+  readonly neverLoaded: readonly string[];
+  /** The guest ended with records that were not read. */
+  readonly tailLost: boolean;
 }
 
 /** The guest nanoseconds of overhead that durations leave out: the least and the most for one event, and the total. */

@@ -23,6 +23,7 @@ export type {
   PollLost,
   PollResult,
   ProbeFact,
+  RecordingFacts,
   Reset,
   RootRef,
   StackEntry,
@@ -43,6 +44,21 @@ export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
 export { openTrace, type TraceOptions } from './open-trace.js';
 export { OutputFile, type OutputOptions } from './output-file.js';
+export { readTrace, type TraceRead } from './read/read-trace.js';
+export { type Arc, Arcs, type Node } from './report/arcs.js';
+export { Durations } from './report/durations.js';
+export { type Grouping, groupings, type Report, type ReportRow, reportBy } from './report/report.js';
+export {
+  arcJson,
+  arcTable,
+  reportTable,
+  rowJson,
+  type SortKey,
+  sortArcs,
+  sortKeys,
+  sortRows,
+} from './report/report-table.js';
+export { type Moment, Window } from './report/window.js';
 export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';
 export { countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';

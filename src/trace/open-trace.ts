@@ -45,12 +45,25 @@ export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
     });
   }
   const { lock, keepAs, onlyTraces } = options;
+  const { open, openFolder } = format;
+  if (openFolder) return openFolder(path, !onlyTraces);
+  if (!open) throw new TypeError(`the format ${format.name} has neither open nor openFolder`);
   const replaces = onlyTraces ? (head: FileHead) => isTrace(head, known) : undefined;
-  const file = new OutputFile(path, { lock, keepAs, replaces, isAppended: format.isAppended });
+  const file = new OutputFile(path, {
+    lock,
+    keepAs,
+    replaces,
+    isAppended: format.isAppended,
+    isPacked: isPacked(path),
+  });
   try {
-    return format.open(file);
+    return open(file);
   } catch (error) {
     file.close();
     throw error;
   }
+}
+
+function isPacked(path: string): boolean {
+  return path.toLowerCase().endsWith('.gz');
 }

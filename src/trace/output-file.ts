@@ -13,6 +13,7 @@ import { messageOf, RsptraceError } from '../base/errors.js';
 import { type FileHead, headOf } from '../base/file-head.js';
 import { abandon, isAt, isCode, type OpenedFile, openLocked, openUntouched } from '../base/locked-file.js';
 import { copyBytes } from './copy-bytes.js';
+import { GzipBlocks } from './gzip-blocks.js';
 
 const CAPACITY = 256 * 1024;
 const writtenKept = 'What was written before is kept and can be opened.';
@@ -31,6 +32,8 @@ export interface OutputOptions {
   readonly keepAs?: string | undefined;
   /** False: only the whole file is readable, and the error of a failed write says so. */
   readonly isAppended?: boolean | undefined;
+  /** What is written is packed with gzip. */
+  readonly isPacked?: boolean | undefined;
 }
 
 /**
@@ -51,6 +54,7 @@ export class OutputFile {
   /** Where each record in the buffer ends: what is kept when the disk fills up in the middle of a write. */
   readonly #ends: number[] = [];
   #endCount = 0;
+  readonly #gzip: GzipBlocks | undefined;
   #length = 0;
   #written = 0;
   #state: 'untouched' | 'writing' | 'failed' | 'closed' = 'untouched';
@@ -59,6 +63,7 @@ export class OutputFile {
   constructor(path: string, options: OutputOptions = {}) {
     this.path = path;
     this.#options = options;
+    this.#gzip = options.isPacked ? new GzipBlocks() : undefined;
     this.#file = open(path, options);
     try {
       const older = options.replaces || options.keepAs !== undefined ? headOf(path) : undefined;
@@ -122,6 +127,7 @@ export class OutputFile {
     const neverWritten = this.#state === 'untouched';
     try {
       this.flush();
+      if (this.#gzip && this.#state === 'writing') this.#append(this.#gzip.end());
     } finally {
       this.#state = 'closed';
       if (neverWritten) abandon(this.path, this.#file);
@@ -175,6 +181,14 @@ export class OutputFile {
   }
 
   #write(bytes: Uint8Array, length: number): void {
+    if (this.#gzip) {
+      // Only the whole block can be unpacked.
+      this.#endCount = 0;
+      this.#append(this.#gzip.block(bytes.subarray(0, length)));
+    } else this.#append(bytes, length);
+  }
+
+  #append(bytes: Uint8Array, length = bytes.length): void {
     let done = 0;
     try {
       while (done < length) done += writeSync(this.#file.fd, bytes, done, length - done);

@@ -84,7 +84,7 @@ t.test('slices of calls, with what they were given and gave', async (t) => {
       { address: address(leaf), returned: 'Some(3)' },
       { address: address(add), instance: 'k::work::add::<u8>', result: 'lost' },
       { address: address(leaf), result: 'lost' },
-      { returned: '9' },
+      { address: address(add), instance: 'k::work::add::<u8>', returned: '9', began: '7' },
     ],
   );
   const chrome = readChrome(parse(write('calls.json', told))).filter(({ category }) => category === 'call');

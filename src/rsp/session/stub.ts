@@ -76,6 +76,11 @@ export async function identifyStub(features: StubFeatures, monitor: Monitor): Pr
   return new Stub(fromHandshake(features) ?? (await fromVersion(monitor)), monitor);
 }
 
+/** The server, if the handshake was enough to recognise it. */
+export function stubOfHandshake(features: StubFeatures): StubName | undefined {
+  return fromHandshake(features)?.name;
+}
+
 function fromHandshake(features: StubFeatures): Recognized | undefined {
   const { supported, qemuStepBits, noAck, vCont } = features;
   const process = isProcess(features);

@@ -26,7 +26,9 @@ export interface Format {
   /** Whether a file begins like one of this format, whichever tool has written it. */
   readonly recognizes: (head: FileHead) => boolean;
   /** Writes events into a file, which the sink's `end` closes. Throws the reason why the file cannot be written. */
-  readonly open: (file: OutputFile) => TraceSink;
+  readonly open?: ((file: OutputFile) => TraceSink) | undefined;
+  /** For a format that is a folder of files, instead of `open`. `isForced`: whatever is there may be overwritten. */
+  readonly openFolder?: ((path: string, isForced: boolean) => TraceSink) | undefined;
 }
 
 /** With its dot. It may have several parts: `.speedscope.json`. */

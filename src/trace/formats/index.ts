@@ -1,12 +1,31 @@
 import type { FileHead } from '../../base/file-head.js';
+import { callgrind } from './callgrind.js';
 import { chrome } from './chrome/chrome.js';
+import { csv } from './csv.js';
+import { flameGraph } from './flame-graph.js';
+import { folded } from './folded.js';
 import type { Format } from './format.js';
+import { jsonLines } from './json-lines.js';
 import { perfetto } from './perfetto/perfetto.js';
+import { pprof } from './pprof.js';
 import { speedscope } from './speedscope/speedscope.js';
 import { tree } from './tree.js';
+import { uftrace } from './uftrace.js';
 
 /** Every format of ours. What is said of formats anywhere comes from here. */
-export const formats: readonly Format[] = [perfetto, chrome, speedscope, tree];
+export const formats: readonly Format[] = [
+  perfetto,
+  chrome,
+  speedscope,
+  tree,
+  uftrace,
+  folded,
+  flameGraph,
+  callgrind,
+  pprof,
+  jsonLines,
+  csv,
+];
 
 /** The format that a file's name asks for: the longest extension wins, then the first in the list. */
 export function formatOf(path: string, known: readonly Format[] = formats): Format | undefined {

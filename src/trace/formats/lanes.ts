@@ -60,8 +60,11 @@ interface SliceWriter {
   pollBegin(event: PollBegin, isOutermost: boolean): void;
   /** The end of `begin`'s slice on the hart's lane, and on the root's where it is open there: `onRootLane`. */
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void;
-  /** The same for a poll of which only the end is known. `lanes` are those on which its slice is still open. */
-  pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void;
+  /**
+   * The same for a poll of which only the end is known, or that is cut as calls are. `lanes` are those on which its
+   * slice is still open.
+   */
+  pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both', why: 'lost' | 'cut'): void;
   /** A slice on the thread's lane, if a thread is known; else on the hart's. */
   callBegin(event: CallBegin): void;
   callEnd(begin: CallBegin, end: CallEnd): void;
@@ -203,7 +206,7 @@ export class Lanes implements TraceSink {
       const stale = life.polls.pop();
       if (stale === undefined) break;
       stale.onRootLane = false;
-      this.#writer.pollLost(stale.begin, event.time, 'root');
+      this.#writer.pollLost(stale.begin, event.time, 'root', 'cut');
     }
     this.#stopWaiting(life, event.time);
     life.polls.push(poll);
@@ -236,7 +239,7 @@ export class Lanes implements TraceSink {
     this.#cutAfter(event.begin, event.time);
     const poll = this.#open.end(event);
     if (poll !== undefined) {
-      this.#lose(poll, event.time);
+      this.#lose(poll, event.time, 'lost');
     } else {
       this.#life(event.root, event.time);
       this.#writer.orphanEnd?.(event);
@@ -265,17 +268,17 @@ export class Lanes implements TraceSink {
   #cutAfter(begin: AnyBegin | undefined, time: GuestNanos): void {
     for (const open of begin ? this.#open.takeAfter(begin) : []) {
       if (open.begin.type === 'call-begin') this.#writer.callCut(open.begin, time);
-      else this.#lose(open, time);
+      else this.#lose(open, time, 'cut');
     }
   }
 
-  #lose(open: LanePoll | LaneCall, time: GuestNanos): void {
+  #lose(open: LanePoll | LaneCall, time: GuestNanos, why: 'lost' | 'cut'): void {
     const poll = pollOf(open);
     if (poll === undefined) {
       if (open.begin.type === 'call-begin') this.#writer.callLost(open.begin, time);
       return;
     }
-    this.#writer.pollLost(poll.begin, time, poll.onRootLane ? 'both' : 'hart');
+    this.#writer.pollLost(poll.begin, time, poll.onRootLane ? 'both' : 'hart', why);
     if (poll.onRootLane) this.#life(poll.begin.root, time).polls.pop();
   }
 

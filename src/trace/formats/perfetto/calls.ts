@@ -1,6 +1,7 @@
 import type { CallBegin, CallEnd, CallLost, FunctionRef } from '../../events.js';
 import { type Body, ValueNotes } from './body.js';
 import type { PerfettoSequence } from './packets.js';
+import { noteBegan } from './polls.js';
 
 /** The name of an argument's annotation. */
 interface ArgumentName {
@@ -68,6 +69,10 @@ export class CallBodies {
     const notes = this.#sequence.annotate();
     if (event.type === 'call-lost') notes.text('result', 'lost');
     else if (event.result !== undefined) notes.value('returned', event.result);
+    const { address, instance, name } = event.function;
+    notes.pointer('address', address);
+    if (instance !== name) notes.text('instance', instance);
+    noteBegan(notes, event);
     return this.#sequence.body({ category: 'call', name: event.function.name });
   }
 

@@ -8,6 +8,8 @@ export const TRACE_PACKET = {
   trackEvent: 11,
   internedData: 12,
   sequenceFlags: 13,
+  timestampClockId: 58,
+  tracePacketDefaults: 59,
   trackDescriptor: 60,
   firstPacketOnSequence: 87,
 };
@@ -20,6 +22,7 @@ export const TRACK_EVENT = {
   type: 9,
   nameIid: 10,
   trackUuid: 11,
+  categories: 22,
   name: 23,
   counterValue: 30,
   sourceLocation: 33,
@@ -38,10 +41,15 @@ export const INTERNED_DATA = {
   sourceLocations: 4,
   debugAnnotationStringValues: 29,
 };
+/** TracePacketDefaults. */
+export const PACKET_DEFAULTS = { trackEventDefaults: 11 };
 export const SOURCE_LOCATION = { iid: 1, fileName: 2, lineNumber: 4 };
 export const DEBUG_ANNOTATION = {
   nameIid: 1,
   boolValue: 2,
+  uintValue: 3,
+  intValue: 4,
+  doubleValue: 5,
   stringValue: 6,
   pointerValue: 7,
   name: 10,
@@ -52,6 +60,7 @@ export const TRACK_DESCRIPTOR = {
   uuid: 1,
   name: 2,
   process: 3,
+  thread: 4,
   parentUuid: 5,
   counter: 8,
   childOrdering: 11,
@@ -60,3 +69,4 @@ export const TRACK_DESCRIPTOR = {
 };
 export const CHILD_ORDERING = { chronological: 2, explicit: 3 };
 export const PROCESS_DESCRIPTOR = { pid: 1, processName: 6, processLabels: 8 };
+export const THREAD_DESCRIPTOR = { pid: 1, tid: 2, threadName: 5 };

@@ -6,7 +6,7 @@ import { PerfettoWriter } from './writer.js';
 /** Perfetto's own format, packets of Protocol Buffers: ./packets.ts. */
 export const perfetto: Format = {
   name: 'Perfetto',
-  extensions: ['.pftrace', '.perfetto-trace'],
+  extensions: ['.pftrace', '.perfetto-trace', '.pftrace.gz', '.perfetto-trace.gz'],
   about: 'timelines of harts, stacks and tasks, for ui.perfetto.dev',
   use: 'open it in ui.perfetto.dev',
   isAppended: true,

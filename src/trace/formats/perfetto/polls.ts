@@ -1,5 +1,6 @@
 import { lowHalf } from '../../../base/addr.js';
 import type {
+  AnyEnd,
   AwaitLink,
   DerivedPoll,
   FutureRef,
@@ -68,7 +69,7 @@ export class PollBodies {
   readonly #chains = new ChainTexts();
   readonly #kept: (Kept | undefined)[] = new Array(1 << keptShift).fill(undefined);
   readonly #flows: ({ readonly key: number; readonly body: Body } | undefined)[] = new Array(flowsKept).fill(undefined);
-  #lost: Body | undefined;
+  #ended: { readonly lost: Body; readonly cut: Body } | undefined;
 
   constructor(sequence: PerfettoSequence) {
     this.#sequence = sequence;
@@ -145,13 +146,18 @@ export class PollBodies {
     return body;
   }
 
-  /** The end of a poll whose end was not seen. */
-  lost(): Body {
-    if (this.#lost === undefined) {
-      this.#sequence.annotate().text('result', 'lost');
-      this.#lost = this.#sequence.body();
-    }
-    return this.#lost;
+  /**
+   * The end of a slice whose poll or call was lost: its end was not seen. Or of one that was cut: it goes on elsewhere,
+   * and an instant will tell its end.
+   */
+  ended(why: 'lost' | 'cut'): Body {
+    this.#ended ??= { lost: this.#endBody('lost'), cut: this.#endBody('cut') };
+    return this.#ended[why];
+  }
+
+  #endBody(result: string): Body {
+    this.#sequence.annotate().text('result', result);
+    return this.#sequence.body();
   }
 
   /** An end whose begin was not seen. */
@@ -159,7 +165,9 @@ export class PollBodies {
     const notes = this.#sequence.annotate();
     if (event.type === 'poll-end') this.#noteEnd(notes, event);
     else notes.text('result', 'lost');
-    notes.pointer('address', event.address);
+    noteFuture(notes, event);
+    notes.pointer('task_address', event.root.address);
+    noteBegan(notes, event);
     return this.#sequence.body({ category: 'poll', name: event.future.future });
   }
 
@@ -213,9 +221,16 @@ function keep<T>(list: T[], item: T): void {
   list.push(item);
 }
 
-function noteFuture(notes: Annotations, { address, future }: PollBegin | StateChange | DerivedPoll): void {
+function noteFuture(notes: Annotations, { address, future }: Pick<PollBegin, 'address' | 'future'>): void {
   notes.pointer('address', address);
   if (future.instance !== future.future) notes.text('instance', future.instance);
+  if (future.inlined) notes.bool('inlined_polls', true);
+}
+
+/** Of an end without a slice: when it began, by which a reader finds the begin. */
+export function noteBegan(notes: Annotations, event: AnyEnd): void {
+  notes.value('began', String(event.began));
+  if ('wasLost' in event && event.wasLost) notes.bool('was_lost', true);
 }
 
 function noteState(notes: Annotations, name: string, state: StateRef | undefined): void {

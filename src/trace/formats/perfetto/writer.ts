@@ -23,10 +23,12 @@ import type {
   Gap,
   GuestNanos,
   HartInfo,
+  OwnTime,
   PlaceHit,
   PollBegin,
   PollEnd,
   PollLost,
+  RecordingFacts,
   Reset,
   RootRef,
   StateChange,
@@ -46,6 +48,9 @@ import { CallBodies } from './calls.js';
 import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './fields.js';
 import { PerfettoSequence } from './packets.js';
 import { PollBodies } from './polls.js';
+
+/** Of the layout of tracks, names and annotations, which src/trace/read reads back. */
+export const TRACE_VERSION = 1;
 
 const PROCESS_TRACK = 1;
 const TASKS_TRACK = 2;
@@ -120,6 +125,7 @@ export class PerfettoWriter implements LaneWriter {
     this.#first = time;
     const { clock } = info;
     const notes = this.#sequence.annotate();
+    notes.text('version', String(TRACE_VERSION));
     notes.text('program', info.program);
     if (info.buildId !== undefined) notes.text('build_id', info.buildId);
     notes.text('arch', info.arch);
@@ -166,8 +172,8 @@ export class PerfettoWriter implements LaneWriter {
     this.#event(EVENT.sliceEnd, callTrack(begin), end.time, this.#bodies.end(end));
   }
 
-  pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void {
-    if (lanes !== 'root') this.#event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.lost());
+  pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both', why: 'lost' | 'cut'): void {
+    if (lanes !== 'root') this.#event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.ended(why));
   }
 
   orphanEnd(event: PollEnd | PollLost): void {
@@ -196,11 +202,11 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   callLost(begin: CallBegin, time: GuestNanos): void {
-    this.#event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.lost());
+    this.#event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.ended('lost'));
   }
 
   callCut(begin: CallBegin, time: GuestNanos): void {
-    this.#event(EVENT.sliceEnd, callTrack(begin), time);
+    this.#event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.ended('cut'));
   }
 
   orphanReturn(event: CallEnd | CallLost): void {
@@ -288,7 +294,25 @@ export class PerfettoWriter implements LaneWriter {
       for (const [probe, engine] of engineTexts(facts)) notes.text(probe, engine);
       const body = this.#sequence.body({ category: 'trace', name: 'engines' });
       this.#event(EVENT.instant, PROCESS_TRACK, this.#first, body);
+      if (facts.recording) this.#tellRecording(facts.recording, facts.ownTime);
     }
     this.#out.close();
+  }
+
+  #tellRecording(recording: RecordingFacts, ownTime: OwnTime | undefined): void {
+    const { end, stub, neverLoaded, tailLost } = recording;
+    const notes = this.#sequence.annotate();
+    notes.text('end', end);
+    if (stub !== undefined) notes.text('stub', stub);
+    notes.text('events', String(recording.events));
+    notes.text('stops', String(recording.stops));
+    notes.text('records', String(recording.records));
+    notes.text('missing', String(recording.missing));
+    notes.text('foreign_hits', String(recording.foreignHits));
+    if (neverLoaded.length > 0) notes.text('never_loaded', neverLoaded.join(', '));
+    notes.bool('tail_lost', tailLost);
+    if (ownTime) notes.text('own_time_total_ns', String(ownTime.totalNs));
+    const body = this.#sequence.body({ category: 'trace', name: 'recording' });
+    this.#event(EVENT.instant, PROCESS_TRACK, this.#first, body);
   }
 }

@@ -1,0 +1,154 @@
+import { hex } from '../base/addr.js';
+import { jsonLine, textLines } from '../base/visible.js';
+import { type ProbeFact, type TraceEvent, type TraceRead, type TraceSink, timeText } from '../trace/index.js';
+import { ExitCode } from './failure.js';
+import { headJson, readSaved } from './saved-trace.js';
+import type { SavedTraceArguments } from './saved-trace-options.js';
+
+/** `rsptrace info TRACE`: what was recorded, how, and what is missing. Gives the exit status. */
+export async function info(args: SavedTraceArguments): Promise<number> {
+  const tally = new EventTally();
+  const read = await readSaved(args.trace, tally);
+  process.stdout.write(args.json ? jsonLine(json(args.trace, read, tally)) : text(args.trace, read, tally));
+  return ExitCode.recorded;
+}
+
+/** Events by their type, when they were, and what is missing among them. */
+class EventTally implements TraceSink {
+  readonly counts = new Map<TraceEvent['type'], number>();
+  readonly harts: string[] = [];
+  first: number | undefined;
+  last = 0;
+  /** Time in which nothing was recorded. */
+  unseen = 0;
+
+  begin({ harts }: Parameters<TraceSink['begin']>[0]): void {
+    for (const hart of harts) this.hart(hart);
+  }
+
+  hart({ name }: Parameters<TraceSink['hart']>[0]): void {
+    this.harts.push(name);
+  }
+
+  event(event: TraceEvent): void {
+    this.counts.set(event.type, this.count(event.type) + 1);
+    const time = event.type === 'gap' ? event.to : event.time;
+    if (event.type === 'gap') this.unseen += event.to - event.from;
+    this.first ??= time;
+    if (time > this.last) this.last = time;
+  }
+
+  flush(): void {}
+
+  end(): void {}
+
+  count(type: TraceEvent['type']): number {
+    return this.counts.get(type) ?? 0;
+  }
+}
+
+function json(path: string, read: TraceRead, tally: EventTally): object {
+  const { info: about, facts, isOwn, otherPackets } = read;
+  const { recording, ownTime } = facts ?? {};
+  const { clock } = about;
+  return {
+    ...headJson(path, read),
+    written_by_rsptrace: isOwn,
+    arch: about.arch,
+    harts: tally.harts,
+    clock: { name: clock.name, resolution_ns: clock.resolutionNs, guest: clock.guest },
+    stub: recording?.stub ?? null,
+    end: recording?.end ?? null,
+    from_ns: tally.first ?? 0,
+    to_ns: tally.last,
+    by_type: Object.fromEntries(tally.counts),
+    lost: tally.count('call-lost') + tally.count('poll-lost'),
+    gaps: tally.count('gap'),
+    unseen_ns: tally.unseen,
+    resets: tally.count('reset'),
+    stops: recording?.stops ?? null,
+    records: recording?.records ?? null,
+    missing: recording?.missing ?? null,
+    tail_lost: recording?.tailLost ?? null,
+    foreign_hits: recording?.foreignHits ?? null,
+    never_loaded: recording?.neverLoaded ?? [],
+    own_time_ns: ownTime ? { least: ownTime.leastNs, most: ownTime.mostNs, total: ownTime.totalNs } : null,
+    probes: (facts?.probes ?? []).map(probeJson),
+    other_packets: otherPackets,
+  };
+}
+
+function probeJson({ name, address, engine, why }: ProbeFact): object {
+  return { name, ...(address === 0n ? {} : { address: hex(address) }), engine, ...(why === undefined ? {} : { why }) };
+}
+
+function text(path: string, read: TraceRead, tally: EventTally): string {
+  const { info: about, facts } = read;
+  const { recording } = facts ?? {};
+  const { clock } = about;
+  const clockText = `${clock.name}, ${clock.guest ? "the guest's own" : "not the guest's own"}, ${clock.resolutionNs} ns a tick`;
+  const events = [...tally.counts].map(([type, count]) => `${count} ${type}`).join(', ');
+  const lines: [string, string][] = [
+    ['trace', path],
+    ['program', `${about.program}${about.buildId === undefined ? '' : `, build id ${about.buildId}`}`],
+    ['target', `${about.arch}, ${tally.harts.length} harts: ${tally.harts.join(', ')}`],
+    ['stub', recording?.stub ?? 'not told'],
+    ['clock', clockText],
+    ['time', `${timeText(tally.last - (tally.first ?? 0))}, from ${timeText(tally.first ?? 0)} on`],
+    ['events', events === '' ? 'none' : events],
+    ['end', recording?.end.replace('-', ' ') ?? 'not told: the recording came to no end, or is of another program'],
+    ...losses(read, tally).map((line): [string, string] => ['losses', line]),
+    ...costs(read).map((line): [string, string] => ['cost', line]),
+    ...probeLines(facts?.probes ?? []).map((line): [string, string] => ['probes', line]),
+  ];
+  let before = '';
+  const body = lines.map(([head, line]) => {
+    const shown = head === before ? '' : head;
+    before = head;
+    return `${shown.padEnd(8)} ${line}`;
+  });
+  return textLines(body);
+}
+
+function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
+  const { recording } = facts ?? {};
+  const ends = tally.count('call-lost') + tally.count('poll-lost');
+  const found = [
+    ends > 0 && `${ends} calls or polls whose end was not seen`,
+    tally.count('gap') > 0 && `${tally.count('gap')} gaps of ${timeText(tally.unseen)} where the link was broken`,
+    recording && recording.missing > 0 && `${recording.missing} records that could not be read`,
+    recording?.tailLost && "records that were in the guest's memory when it ended",
+    recording && recording.foreignHits > 0 && `${recording.foreignHits} times other code came to a probe's address`,
+    recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
+    cut && `its end is cut off at byte ${cut.at}`,
+  ].filter((line) => typeof line === 'string');
+  return found.length > 0 ? found : ['none that is known'];
+}
+
+function costs({ facts }: TraceRead): string[] {
+  const { recording, ownTime } = facts ?? {};
+  if (recording === undefined) return [];
+  const stops = `${recording.stops} stops of the target, ${recording.records} records without a stop`;
+  if (ownTime === undefined) return [stops];
+  const { leastNs, mostNs, totalNs } = ownTime;
+  return [stops, `${timeText(totalNs)} of guest time, ${leastNs} to ${mostNs} ns an event, which durations leave out`];
+}
+
+const shownProbes = 20;
+const engineTexts = { target: 'without stops', stop: 'by stops', none: 'left out' };
+
+function probeLines(probes: readonly ProbeFact[]): string[] {
+  const counts = Object.entries(engineTexts).flatMap(([engine, words]) => {
+    const { length } = probes.filter((probe) => probe.engine === engine);
+    return length === 0 ? [] : [`${length} ${words}`];
+  });
+  const lines = probes.slice(0, shownProbes).map(({ name, engine, why }) => {
+    return `  ${name}: ${engineTexts[engine]}${why === undefined ? '' : `: ${why}`}`;
+  });
+  const more = probes.length - shownProbes;
+  return [
+    ...(counts.length > 0 ? [counts.join(', ')] : []),
+    ...lines,
+    ...(more > 0 ? [`  and ${more} more: --json lists them`] : []),
+  ];
+}

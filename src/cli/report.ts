@@ -1,0 +1,100 @@
+import { jsonLine } from '../base/visible.js';
+import { compileGlob } from '../probes/index.js';
+import {
+  type Arc,
+  Arcs,
+  arcJson,
+  arcTable,
+  type Grouping,
+  type ReportRow,
+  reportBy,
+  reportTable,
+  rowJson,
+  sortArcs,
+  sortRows,
+  tee,
+} from '../trace/index.js';
+import { ExitCode } from './failure.js';
+import { headJson, noMatch, readSaved, tableOptions } from './saved-trace.js';
+import type { ReportArguments } from './saved-trace-options.js';
+
+/** `rsptrace report TRACE`: where the time of a saved trace went. Gives the exit status. */
+export async function report(args: ReportArguments): Promise<number> {
+  if (args.callers !== undefined) return reportArcs(args, '--callers', args.callers);
+  if (args.callees !== undefined) return reportArcs(args, '--callees', args.callees);
+  // Without --by: what there is.
+  const wanted: readonly Grouping[] = args.by === undefined ? ['future', 'fn'] : [args.by];
+  const reports = wanted.map((by) => ({ by, report: reportBy(by) }));
+  const read = await readSaved(args.trace, tee(reports.map((each) => each.report)), args);
+  const found = reports.map(({ by, report: one }) => ({ by, rows: one.rows() }));
+  const shown = found.map(({ by, rows }) => ({ by, rows: select(rows, args) }));
+  if (args.filter !== undefined && shown.every(({ rows }) => rows.length === 0)) {
+    throw noMatch(
+      '--filter',
+      args.filter,
+      found.flatMap(({ rows }) => rows.map(({ name }) => name)),
+    );
+  }
+  if (args.json) {
+    const groups = shown.map(({ by, rows }) => [by, rows.map(rowJson)]);
+    process.stdout.write(jsonLine({ ...headJson(args.trace, read), ...Object.fromEntries(groups) }));
+    return ExitCode.recorded;
+  }
+  const tables = shown
+    .filter(({ rows }) => rows.length > 0)
+    .map(({ by, rows }) => reportTable(rows, titles[by], tableOptions()));
+  process.stdout.write(tables.length > 0 ? tables.join('\n') : `nothing to report by ${wanted.join(' or ')}\n`);
+  return ExitCode.recorded;
+}
+
+const titles: Readonly<Record<Grouping, string>> = {
+  fn: 'function',
+  future: 'future',
+  task: 'task',
+  hart: 'hart',
+  await: 'await',
+};
+
+function select(rows: readonly ReportRow[], { filter, sort, top }: ReportArguments): ReportRow[] {
+  const matches = filter === undefined ? undefined : compileGlob(filter);
+  const wanted = matches ? rows.filter(({ name, instance }) => matches(name) || (instance && matches(instance))) : rows;
+  return sortRows(wanted, sort).slice(0, top);
+}
+
+async function reportArcs(args: ReportArguments, option: '--callers' | '--callees', glob: string): Promise<number> {
+  const arcs = new Arcs();
+  const read = await readSaved(args.trace, arcs, args);
+  const matches = compileGlob(glob);
+  const isWanted = (name: string | undefined): boolean =>
+    name !== undefined && (matches(name) || matches(name.replace(/^poll /, '')));
+  const nodes = arcs.nodes.filter(({ name }) => isWanted(name));
+  if (nodes.length === 0)
+    throw noMatch(
+      option,
+      glob,
+      arcs.nodes.map(({ name }) => name),
+    );
+  const [near, far] = option === '--callers' ? (['callee', 'caller'] as const) : (['caller', 'callee'] as const);
+  const found = nodes.map((node) => ({
+    node,
+    arcs: sortArcs(arcs.arcs.filter((arc: Arc) => arc[near] === node)).slice(0, args.top),
+  }));
+  if (args.json) {
+    const functions = found.map(({ node, arcs: list }) => ({
+      function: node.name,
+      instance: node.instance,
+      calls: node.calls,
+      total_ns: node.total,
+      self_ns: node.self,
+      [`${far}s`]: list.map(arcJson),
+    }));
+    process.stdout.write(jsonLine({ ...headJson(args.trace, read), functions }));
+    return ExitCode.recorded;
+  }
+  const texts = found.map(({ node, arcs: list }) => {
+    const title = `${far}s of ${node.name}, ${node.calls} calls\n`;
+    return `${title}${list.length === 0 ? `no ${far} was traced\n` : arcTable(list, far, tableOptions())}`;
+  });
+  process.stdout.write(texts.join('\n'));
+  return ExitCode.recorded;
+}

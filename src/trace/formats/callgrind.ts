@@ -1,0 +1,62 @@
+/*
+ * Callgrind's profile format (valgrind.org/docs/manual/cl-format.html), version 1. This part: one cost, nanoseconds;
+ * positions are lines; names in full. A function's own cost stands at the line of its declaration, then each arc with
+ * its calls and the time inside the callee. `callgrind_annotate --inclusive=yes` and KCachegrind read it.
+ */
+import { startOf } from '../../base/file-head.js';
+import { visible } from '../../base/visible.js';
+import { type Arc, Arcs, type Node } from '../report/arcs.js';
+import type { Format } from './format.js';
+import { WrittenAtEnd } from './written-at-end.js';
+
+/** Callgrind's profile. */
+export const callgrind: Format = {
+  name: 'callgrind',
+  extensions: ['.callgrind'],
+  about: 'calls and times of every arc, for KCachegrind and callgrind_annotate',
+  use: 'open it in KCachegrind, or give it to callgrind_annotate',
+  isAppended: false,
+  recognizes: (head) => /^# callgrind format\n/.test(startOf(head)) || /^(?:version|creator): /.test(startOf(head)),
+  open: (file) => {
+    const arcs = new Arcs();
+    return new WrittenAtEnd(arcs, file, () => {
+      for (const text of profile(arcs)) file.textRecord(text);
+    });
+  },
+};
+
+function* profile(arcs: Arcs): Generator<string> {
+  const { nodes } = arcs;
+  const total = nodes.reduce((sum, { self }) => sum + self, 0);
+  const program = visible(arcs.info?.program ?? '');
+  yield `# callgrind format\nversion: 1\ncreator: rsptrace\ncmd: ${program}\npositions: line\n`;
+  yield `event: ns : Nanoseconds\nevents: ns\nsummary: ${total}\n\n`;
+  const names = namesOf(nodes);
+  const name = (node: Node): string => names.get(node) ?? node.name;
+  const byCaller = new Map<Node, Arc[]>();
+  for (const arc of arcs.arcs) {
+    if (arc.caller === undefined) continue;
+    const list = byCaller.get(arc.caller);
+    if (list === undefined) byCaller.set(arc.caller, [arc]);
+    else list.push(arc);
+  }
+  for (const node of nodes) {
+    const line = node.line ?? 0;
+    yield `fl=${fileOf(node)}\nfn=${name(node)}\n${line} ${node.self}\n`;
+    for (const { callee, calls, total: inside } of byCaller.get(node) ?? []) {
+      yield `cfi=${fileOf(callee)}\ncfn=${name(callee)}\ncalls=${calls} ${callee.line ?? 0}\n${line} ${inside}\n`;
+    }
+    yield '\n';
+  }
+}
+
+/** The short name, or the full one where several share it. */
+function namesOf(nodes: readonly Node[]): Map<Node, string> {
+  const uses = new Map<string, number>();
+  for (const { name } of nodes) uses.set(name, (uses.get(name) ?? 0) + 1);
+  return new Map(nodes.map((node) => [node, visible((uses.get(node.name) ?? 0) > 1 ? node.instance : node.name)]));
+}
+
+function fileOf({ file }: Node): string {
+  return file === undefined ? '???' : visible(file);
+}

@@ -1,0 +1,27 @@
+// Folded stacks, as Brendan Gregg's flamegraph.pl reads them and `stackcollapse-*.pl` write them: a line a stack,
+// outermost first, `;` between frames, a blank and a number at the end: nanoseconds inside the innermost frame, without
+// what it called. A `;` in a name becomes `:`.
+import { startOf } from '../../base/file-head.js';
+import { visible } from '../../base/visible.js';
+import { CallTree, stackOf } from '../report/call-tree.js';
+import type { Format } from './format.js';
+import { WrittenAtEnd } from './written-at-end.js';
+
+/** Folded stacks. */
+export const folded: Format = {
+  name: 'folded stacks',
+  extensions: ['.folded'],
+  about: 'a line a stack with its own time, for flamegraph.pl, inferno and speedscope',
+  use: 'give it to flamegraph.pl or inferno-flamegraph, or open it in speedscope.app',
+  isAppended: false,
+  recognizes: (head) => /^[^\n;]+(?:;[^\n;]+)* \d+\n/.test(startOf(head)),
+  open: (file) => {
+    const tree = new CallTree();
+    return new WrittenAtEnd(tree, file, () => {
+      for (const node of tree.nodes()) {
+        const frames = stackOf(node).map(({ name }) => visible(name).replaceAll(';', ':'));
+        if (node.self > 0) file.textRecord(`${frames.join(';')} ${node.self}\n`);
+      }
+    });
+  },
+};

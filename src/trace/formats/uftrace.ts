@@ -1,0 +1,302 @@
+/*
+ * uftrace's data directory (github.com/namhyung/uftrace: uftrace.h, utils/data-file.c, utils/symbol.c, cmds/info.c),
+ * version 4, as uftrace 0.9 and later read it. This part: entries and exits, no arguments.
+ *
+ *   info            40 bytes of header, then text
+ *   task.txt        the session, and a task a track
+ *   sid-*.map       one mapping with all symbols, and a stack
+ *   PROGRAM.sym     `ADDRESS TYPE NAME`, relative to the mapping, without sizes: 0.13 reads no sizes
+ *   TID.dat         16 bytes an event: u64 time, then type:2 more:1 magic:3 depth:10 addr:48
+ *
+ * A task is a hart, or a stack where stacks are known apart. Addresses are numbers of ours, 16 apart: records have no
+ * room for 64 bits, and Futures have no address. Calls that are open at the end end there.
+ */
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { messageOf, RsptraceError } from '../../base/errors.js';
+import { visible } from '../../base/visible.js';
+import type { AnyBegin, FunctionRef, FutureRef, GuestNanos, HartInfo, ThreadRef, TraceInfo } from '../events.js';
+import { threadText } from '../text.js';
+import type { Format } from './format.js';
+import { Lanes, type LaneWriter } from './lanes.js';
+
+/** uftrace's directory. */
+export const uftrace: Format = {
+  name: 'uftrace directory',
+  extensions: ['.uftrace'],
+  about: 'a folder for uftrace: replay, report, graph, tui, dump',
+  use: 'uftrace replay -d, report -d, graph -d or tui -d',
+  isAppended: false,
+  recognizes: () => false,
+  openFolder: (path, isForced) => new Lanes(new UftraceWriter(folderAt(path, isForced))),
+};
+
+const MAGIC = 'Ftrace!\0';
+const FEATURES = { taskSession: 1 << 1, symRelAddr: 1 << 5, maxStack: 1 << 6 };
+const INFO = { exeName: 1 << 0, cmdline: 1 << 3, taskInfo: 1 << 7 };
+const RECORD = 16;
+const ENTRY = 0;
+const EXIT = 1;
+const RECORD_MAGIC = 5;
+/** Ten bits. */
+const DEEPEST = 1023;
+const SESSION = '0123456789abcdef';
+const BASE = 0x40_0000;
+const SYMBOL_STEP = 16;
+/** The first tid of a hart, and of a stack. */
+const FIRST_HART = 1;
+const FIRST_THREAD = 100_001;
+const BUFFER = 16 * 1024;
+
+interface Task {
+  readonly tid: number;
+  readonly name: string;
+  readonly buffer: Buffer;
+  used: number;
+  readonly open: number[];
+  /** Calls that are deeper than a record can say, and are left out. */
+  tooDeep: number;
+  last: number;
+}
+
+class UftraceWriter implements LaneWriter {
+  readonly #folder: string;
+  readonly #tasks = new Map<number, Task>();
+  readonly #symbols = new Map<FunctionRef | FutureRef, number>();
+  readonly #names: string[] = [];
+  #program = 'program';
+  #isFailed = false;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  begin({ program }: TraceInfo): void {
+    this.#program = visible(program).replaceAll(/[/"]/g, '_') || 'program';
+  }
+
+  hart({ number, name }: HartInfo): void {
+    this.#addTask(FIRST_HART + number, name);
+  }
+
+  thread(thread: ThreadRef): void {
+    this.#addTask(FIRST_THREAD + thread.key, threadText(thread));
+  }
+
+  pollBegin(event: AnyBegin): void {
+    this.#enter(event);
+  }
+
+  pollEnd(begin: AnyBegin, { time }: { readonly time: GuestNanos }): void {
+    this.#exit(begin, time);
+  }
+
+  pollLost(begin: AnyBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void {
+    if (lanes !== 'root') this.#exit(begin, time);
+  }
+
+  callBegin(event: AnyBegin): void {
+    this.#enter(event);
+  }
+
+  callEnd(begin: AnyBegin, { time }: { readonly time: GuestNanos }): void {
+    this.#exit(begin, time);
+  }
+
+  callLost(begin: AnyBegin, time: GuestNanos): void {
+    this.#exit(begin, time);
+  }
+
+  callCut(begin: AnyBegin, time: GuestNanos): void {
+    this.#exit(begin, time);
+  }
+
+  flush(): void {
+    // Only the whole folder is readable.
+  }
+
+  end(): void {
+    if (this.#isFailed) return;
+    const last = Math.max(0, ...[...this.#tasks.values()].map((task) => task.last));
+    for (const task of this.#tasks.values()) {
+      while (task.open.length > 0) this.#record(task, EXIT, task.open.pop() ?? 0, last);
+      this.#flushTask(task);
+    }
+    const used = [...this.#tasks.values()].filter((task) => task.last >= 0);
+    this.#writeFiles(used.length > 0 ? used : [...this.#tasks.values()]);
+  }
+
+  #addTask(tid: number, name: string): void {
+    if (this.#tasks.has(tid)) return;
+    const task = { tid, name, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1 };
+    this.#tasks.set(tid, task);
+  }
+
+  #enter(begin: AnyBegin): void {
+    const task = this.#taskOf(begin);
+    if (task.open.length >= DEEPEST) {
+      task.tooDeep++;
+      return;
+    }
+    const symbol = this.#symbolOf(begin.type === 'call-begin' ? begin.function : begin.future);
+    this.#record(task, ENTRY, symbol, begin.time);
+    task.open.push(symbol);
+  }
+
+  #exit(begin: AnyBegin, time: number): void {
+    const task = this.#taskOf(begin);
+    if (task.tooDeep > 0) {
+      task.tooDeep--;
+      return;
+    }
+    const symbol = task.open.pop();
+    if (symbol !== undefined) this.#record(task, EXIT, symbol, time);
+  }
+
+  #taskOf({ hart, thread }: AnyBegin): Task {
+    return this.#tasks.get(thread ? FIRST_THREAD + thread.key : FIRST_HART + hart) as Task;
+  }
+
+  #symbolOf(what: FunctionRef | FutureRef): number {
+    let symbol = this.#symbols.get(what);
+    if (symbol === undefined) {
+      // The types of two instances of a generic function tell them apart.
+      const name = 'future' in what ? `poll ${what.instance}` : what.name;
+      symbol = this.#names.push(visible(name)) - 1;
+      this.#symbols.set(what, symbol);
+    }
+    return symbol;
+  }
+
+  #record(task: Task, type: number, symbol: number, time: number): void {
+    task.last = Math.max(task.last, time);
+    if (task.used + RECORD > BUFFER) this.#flushTask(task);
+    const { buffer, used } = task;
+    const address = BASE + SYMBOL_STEP * symbol;
+    buffer.writeUInt32LE(task.last % 2 ** 32, used);
+    buffer.writeUInt32LE(Math.floor(task.last / 2 ** 32), used + 4);
+    // type:2 more:1 magic:3 depth:10 addr:48; the address is below 2^32.
+    const low = type | (RECORD_MAGIC << 3) | (task.open.length << 6);
+    buffer.writeUInt16LE(low, used + 8);
+    buffer.writeUInt32LE(address, used + 10);
+    buffer.writeUInt16LE(0, used + 14);
+    task.used = used + RECORD;
+  }
+
+  #flushTask(task: Task): void {
+    const bytes = task.buffer.subarray(0, task.used);
+    task.used = 0;
+    if (!this.#isFailed) this.#write(() => appendFileSync(join(this.#folder, `${task.tid}.dat`), bytes));
+  }
+
+  #writeFiles(tasks: readonly Task[]): void {
+    const program = this.#program;
+    const path = `/${program}`;
+    const files: [name: string, content: string | Uint8Array][] = [
+      ['info', infoOf(path, tasks)],
+      ['task.txt', taskText(path, tasks)],
+      [`sid-${SESSION}.map`, mapOf(path, this.#names.length)],
+      [`${program}.sym`, symbolsOf(path, this.#names)],
+    ];
+    for (const [name, content] of files) this.#write(() => writeFileSync(join(this.#folder, name), content));
+  }
+
+  #write(write: () => void): void {
+    try {
+      write();
+    } catch (error) {
+      this.#isFailed = true;
+      throw new RsptraceError(
+        'TRACE_WRITE_FAILED',
+        `cannot go on writing the trace ${this.#folder}: ${messageOf(error)}`,
+        {
+          hint: 'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.',
+          cause: error,
+        },
+      );
+    }
+  }
+}
+
+function infoOf(path: string, tasks: readonly Task[]): Uint8Array {
+  const header = Buffer.alloc(40);
+  header.write(MAGIC, 'latin1');
+  header.writeUInt32LE(4, 8);
+  header.writeUInt16LE(header.length, 12);
+  header[14] = 1;
+  header[15] = 2;
+  header.writeBigUInt64LE(BigInt(FEATURES.taskSession | FEATURES.symRelAddr | FEATURES.maxStack), 16);
+  header.writeBigUInt64LE(BigInt(INFO.exeName | INFO.cmdline | INFO.taskInfo), 24);
+  header.writeUInt16LE(DEEPEST + 1, 32);
+  const tids = tasks.map(({ tid }) => tid).join(',');
+  const text = [
+    `exename:${path}`,
+    `cmdline:rsptrace ${path}`,
+    'taskinfo:lines=2',
+    `taskinfo:nr_tid=${tasks.length}`,
+    `taskinfo:tids=${tids}`,
+    '',
+  ];
+  return Buffer.concat([header, Buffer.from(text.join('\n'))]);
+}
+
+function taskText(path: string, tasks: readonly Task[]): string {
+  const pid = tasks[0]?.tid ?? FIRST_HART;
+  const lines = tasks.map(({ tid }) => `TASK timestamp=0.000000000 tid=${tid} pid=${pid}`);
+  return `${[`SESS timestamp=0.000000000 pid=${pid} sid=${SESSION} exename="${path}"`, ...lines].join('\n')}\n`;
+}
+
+/** As /proc/PID/maps; without a stack uftrace takes addresses for a kernel's. */
+function mapOf(path: string, symbols: number): string {
+  const hex = (value: number): string => value.toString(16).padStart(12, '0');
+  const end = BASE + Math.ceil(((symbols + 1) * SYMBOL_STEP) / 4096) * 4096;
+  return [
+    `${hex(BASE)}-${hex(end)} r-xp 00000000 00:00 0                          ${path}`,
+    '7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0                          [stack]',
+    '',
+  ].join('\n');
+}
+
+function symbolsOf(path: string, names: readonly string[]): string {
+  const line = (index: number, type: string, name: string): string =>
+    `${(index * SYMBOL_STEP).toString(16).padStart(16, '0')} ${type} ${name}`;
+  return [
+    `# symbols: ${names.length + 1}`,
+    `# path name: ${path}`,
+    ...names.map((name, index) => line(index, 'T', name)),
+    line(names.length, '?', '__sym_end'),
+    '',
+  ].join('\n');
+}
+
+/** An empty folder. One that is there already is emptied if it is uftrace's, or if that is forced. */
+function folderAt(path: string, isForced: boolean): string {
+  try {
+    if (existsSync(path)) {
+      const names = readdirSync(path);
+      if (names.length > 0 && !isForced && !isUftrace(path, names)) {
+        throw new RsptraceError('OUTPUT_EXISTS', `${path} is there already and is no uftrace directory`, {
+          hint: 'name another one with -o, or have it overwritten with --force',
+        });
+      }
+      for (const name of names.filter(isOurs)) rmSync(join(path, name));
+    }
+    mkdirSync(path, { recursive: true });
+    return path;
+  } catch (error) {
+    if (error instanceof RsptraceError) throw error;
+    throw new RsptraceError('TRACE_CANNOT_WRITE', `cannot write the trace to ${path}: ${messageOf(error)}`, {
+      hint: 'Name a folder that can be written with -o.',
+      cause: error,
+    });
+  }
+}
+
+function isUftrace(path: string, names: readonly string[]): boolean {
+  return names.includes('info') && readFileSync(join(path, 'info')).subarray(0, 8).toString('latin1') === MAGIC;
+}
+
+/** What this format writes; other files in the folder stay. */
+function isOurs(name: string): boolean {
+  return /^(?:info|task\.txt|sid-.*\.map|.*\.sym|\d+\.dat)$/.test(name);
+}

@@ -1,0 +1,416 @@
+import { addr } from '../../base/addr.js';
+import type {
+  AnyBegin,
+  CallBegin,
+  CallEnd,
+  CallLost,
+  GuestNanos,
+  PlaceRef,
+  PollBegin,
+  PollEnd,
+  PollLost,
+  PollResult,
+  RootRef,
+  ThreadRef,
+  TraceEvent,
+  WatchHit,
+  WatchRef,
+} from '../events.js';
+import { EVENT } from '../formats/perfetto/fields.js';
+import { addressOf, entryOf, Refs, stackOf } from './refs.js';
+import { NOTE } from './sequence.js';
+import type { TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
+
+/** An open slice; without a begin it is none of a poll or a call. */
+interface Slice {
+  readonly begin: AnyBegin | undefined;
+  /** For a gap. */
+  readonly from: number;
+}
+
+/** `before`: the one that was at its address before. */
+type Root = { -readonly [K in keyof RootRef]: RootRef[K] } & { hart: number; before: Root | undefined };
+
+interface Track {
+  readonly open: Slice[];
+  /** Where its last event was. */
+  hart: number;
+  readonly thread: ThreadRef | undefined;
+  readonly root: Root | undefined;
+}
+
+const none = addr(0n);
+
+/**
+ * The events of a trace that rsptrace wrote, from its TrackEvents: what `formats/perfetto/writer.ts` does, backwards.
+ * What a trace does not tell is left out: addresses of links of a chain, and the hart of a state's change is that of
+ * the task's last poll.
+ */
+export class OwnTrace {
+  readonly #emit: (event: TraceEvent) => void;
+  readonly #refs = new Refs();
+  readonly #tracks = new Map<Uuid, Track>();
+  /** The newest at each address, and each by its key. */
+  readonly #rootsAt = new Map<bigint, Root>();
+  readonly #roots = new Map<number, Root>();
+  #gaps: Uuid | undefined;
+  /** Calls and polls whose slices were ended while they went on. */
+  readonly #cut = new Map<string, AnyBegin[]>();
+  readonly #places = new Map<string, PlaceRef>();
+  readonly #watches = new Map<string, WatchRef>();
+  /** Its value as a number comes in the next packet. */
+  #watch: WatchHit | undefined;
+
+  constructor(emit: (event: TraceEvent) => void) {
+    this.#emit = emit;
+  }
+
+  hart(uuid: Uuid, hart: number): void {
+    this.#tracks.set(uuid, { open: [], hart, thread: undefined, root: undefined });
+  }
+
+  /** A track of a thread: `stack 0xff20000000014000 of space 0x80254000`. */
+  thread(uuid: Uuid, key: number, name: string): void {
+    const [, stack, space] = /^stack (\w+)(?: of space (\w+))?$/.exec(name) ?? [];
+    const thread = { key, stack: addressOf(stack) ?? none, space: addressOf(space) };
+    this.#tracks.set(uuid, { open: [], hart: 0, thread, root: undefined });
+  }
+
+  /** A track of a task: `labkern::work::chain_task @0x80412340`. */
+  root({ uuid, name }: TrackDescriptor): void {
+    const at = name.lastIndexOf(' @');
+    const address = addressOf(name.slice(at + 2)) ?? none;
+    const key = (Number(uuid) - 3) / 2;
+    const future = this.#refs.future(at < 0 ? name : name.slice(0, at), undefined, undefined);
+    const root: Root = { key, address, future, hart: 0, before: this.#rootsAt.get(address) };
+    this.#forgetBefore(root.before);
+    this.#rootsAt.set(address, root);
+    this.#roots.set(key, root);
+    this.#tracks.set(uuid, { open: [], hart: 0, thread: undefined, root });
+  }
+
+  /** A task may be polled when the next one is at its address, as stacks go, but not two later. */
+  #forgetBefore(root: Root | undefined): void {
+    if (root?.before === undefined) return;
+    this.#roots.delete(root.before.key);
+    this.#tracks.delete(2 * root.before.key + 3);
+    root.before = undefined;
+  }
+
+  gapsTrack(uuid: Uuid): void {
+    this.#gaps = uuid;
+    this.other(uuid);
+  }
+
+  other(uuid: Uuid): void {
+    this.#tracks.set(uuid, { open: [], hart: 0, thread: undefined, root: undefined });
+  }
+
+  event(event: TrackEvent): void {
+    if (event.type === EVENT.counter) {
+      if (this.#watch) this.#emitWatch(event.counter);
+      return;
+    }
+    if (this.#watch) this.#emitWatch(undefined);
+    const track = this.#tracks.get(event.track);
+    if (track === undefined) return;
+    if (event.type === EVENT.sliceBegin) this.#begin(track, event);
+    else if (event.type === EVENT.sliceEnd) this.#end(track, event);
+    else if (event.type === EVENT.instant) this.#instant(track, event);
+  }
+
+  /** The trace is over. */
+  end(): void {
+    if (this.#watch) this.#emitWatch(undefined);
+  }
+
+  #emitWatch(number: number | undefined): void {
+    const watch = this.#watch as WatchHit;
+    this.#watch = undefined;
+    this.#emit(number === undefined ? watch : { ...watch, number });
+  }
+
+  #begin(track: Track, event: TrackEvent): void {
+    const time = event.time as GuestNanos;
+    let begin: AnyBegin | undefined;
+    if (event.category === 'call') begin = this.#callBegin(track, event, time);
+    else if (event.category === 'poll') begin = this.#pollBegin(track, event, time);
+    track.open.push({ begin, from: time });
+    if (begin !== undefined) this.#emit(begin);
+  }
+
+  #callBegin(track: Track, event: TrackEvent, time: GuestNanos): CallBegin {
+    const { name, notes, place } = event;
+    const address = notes[NOTE.address];
+    const where = typeof address === 'bigint' ? address : none;
+    const { thread } = track;
+    if (thread !== undefined) track.hart = Number(notes[NOTE.hart] ?? 0);
+    return {
+      type: 'call-begin',
+      time,
+      hart: track.hart,
+      thread,
+      function: this.#refs.function(name, where, textOf(notes[NOTE.instance]), place),
+      arguments: event.arguments,
+      around: aroundOf(track),
+      depth: track.open.length,
+    };
+  }
+
+  #pollBegin(track: Track, event: TrackEvent, time: GuestNanos): PollBegin {
+    const { name, notes, place } = event;
+    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), place, notes[NOTE.inlined_polls] === true);
+    const address = addressNote(event, NOTE.address);
+    const { hart, thread } = track;
+    const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address));
+    root.hart = hart;
+    const before = textOf(notes[NOTE.state_before]);
+    const stack = textOf(notes[NOTE.stack]);
+    const begin: PollBegin = {
+      type: 'poll-begin',
+      time,
+      hart,
+      thread,
+      root,
+      future: learnt(root, future, address),
+      address,
+      state: before === undefined ? undefined : this.#refs.state(before),
+      around: aroundOf(track),
+      depth: track.open.length,
+    };
+    return stack === undefined ? begin : { ...begin, stack: stackOf(stack) };
+  }
+
+  /** The flow of an outermost poll is its task's key; one inside belongs to the poll around it, if that is alike. */
+  #rootOf(track: Track, { flow, notes }: TrackEvent, address: bigint): Root {
+    if (flow !== undefined) {
+      const known = this.#roots.get(flow);
+      if (known !== undefined) return known;
+    }
+    for (let i = track.open.length - 1; i >= 0; i--) {
+      const begin = track.open[i]?.begin;
+      if (begin?.type === 'poll-begin' && begin.root.address === address) return begin.root as Root;
+    }
+    const known = this.#rootsAt.get(address);
+    if (known !== undefined) return known;
+    const task = textOf(notes[NOTE.task]) ?? '';
+    const key = flow ?? this.#roots.size;
+    const root: Root = {
+      key,
+      address: addr(address),
+      future: this.#refs.future(task, undefined, undefined),
+      hart: track.hart,
+      before: undefined,
+    };
+    this.#rootsAt.set(address, root);
+    this.#roots.set(key, root);
+    return root;
+  }
+
+  #end(track: Track, event: TrackEvent): void {
+    const slice = track.open.pop();
+    if (slice === undefined) return;
+    const { begin } = slice;
+    const time = event.time as GuestNanos;
+    const result = textOf(event.notes[NOTE.result]);
+    if (begin === undefined) {
+      if (event.track === this.#gaps) this.#emit({ type: 'gap', from: slice.from as GuestNanos, to: time });
+    } else if (result === 'cut') this.#keepCut(begin);
+    else this.#emit(this.#endOf(begin, event, result === 'lost'));
+  }
+
+  #endOf(begin: AnyBegin, event: TrackEvent, isLost: boolean): PollEnd | PollLost | CallEnd | CallLost {
+    const { hart, thread, depth, time: began } = begin;
+    const time = Math.max(event.time, began) as GuestNanos;
+    if (begin.type === 'call-begin') {
+      const common = { time, hart, thread, function: begin.function, depth, began, begin };
+      if (isLost) return { type: 'call-lost', ...common };
+      return { type: 'call-end', ...common, result: textOf(event.notes[NOTE.returned]) };
+    }
+    const { root, future, address } = begin;
+    const common = { time, hart, thread, root, future, address, depth, began, begin };
+    if (isLost) return { type: 'poll-lost', ...common };
+    return { type: 'poll-end', ...common, ...this.#outcome(event) };
+  }
+
+  #outcome({ notes }: TrackEvent): Pick<PollEnd, 'result' | 'state' | 'chain'> {
+    const after = textOf(notes[NOTE.state_after]);
+    const chain = textOf(notes[NOTE.await_chain]);
+    return {
+      result: (textOf(notes[NOTE.result]) as PollResult | undefined) ?? 'unknown',
+      state: after === undefined ? undefined : this.#refs.state(after),
+      chain: chain === undefined ? noChain : this.#refs.chain(chain),
+    };
+  }
+
+  #keepCut(begin: AnyBegin): void {
+    const name = cutName(begin.type === 'call-begin' ? begin.function.name : begin.future.future, begin.time);
+    const list = this.#cut.get(name);
+    if (list === undefined) this.#cut.set(name, [begin]);
+    else list.push(begin);
+  }
+
+  #takeCut(name: string, began: number, thread: ThreadRef | undefined): AnyBegin | undefined {
+    const key = cutName(name, began);
+    const list = this.#cut.get(key) ?? [];
+    const at = list.findLastIndex((begin) => begin.thread === thread);
+    const begin = at < 0 ? undefined : list.splice(at, 1)[0];
+    if (list.length === 0) this.#cut.delete(key);
+    return begin;
+  }
+
+  #instant(track: Track, event: TrackEvent): void {
+    switch (event.category) {
+      case 'call':
+      case 'poll':
+        this.#orphan(track, event);
+        break;
+      case 'state':
+        this.#state(track, event, false);
+        break;
+      case 'derived':
+        // A poll that was derived has a result, a change of a state has none.
+        if (event.notes[NOTE.result] === undefined) this.#state(track, event, true);
+        else this.#derivedPoll(track, event);
+        break;
+      case 'watch':
+        this.#watchHit(track, event);
+        break;
+      case 'reset':
+        this.#emit({ type: 'reset', time: event.time as GuestNanos });
+        break;
+      default:
+        if (track.root === undefined && track.thread === undefined) this.#placeHit(track, event);
+    }
+  }
+
+  /** An end whose slice has ended, or never was. */
+  #orphan(track: Track, event: TrackEvent): void {
+    const { name, notes, category } = event;
+    const isLost = notes[NOTE.result] === 'lost';
+    const time = event.time as GuestNanos;
+    const noted = notes[NOTE.began];
+    const began = (noted === undefined ? time : Number(noted)) as GuestNanos;
+    const begin = noted === undefined ? undefined : this.#takeCut(name, began, track.thread);
+    if (begin !== undefined) {
+      this.#emit(this.#endOf(begin, event, isLost));
+      return;
+    }
+    const { hart, thread } = track;
+    const wasLost = notes[NOTE.was_lost] === true ? true : undefined;
+    const common = { time, hart, thread, depth: track.open.length, began };
+    const address = addressNote(event, NOTE.address);
+    const instance = textOf(notes[NOTE.instance]);
+    if (category === 'call') {
+      const fn = this.#refs.function(name, address, instance, undefined);
+      if (isLost) this.#emit({ type: 'call-lost', ...common, function: fn });
+      else this.#emit({ type: 'call-end', ...common, function: fn, result: textOf(notes[NOTE.returned]), wasLost });
+      return;
+    }
+    const future = this.#refs.future(name, instance, undefined);
+    const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address));
+    const whose = { root, future, address };
+    if (isLost) this.#emit({ type: 'poll-lost', ...common, ...whose });
+    else this.#emit({ type: 'poll-end', ...common, ...whose, ...this.#outcome(event), wasLost });
+  }
+
+  #state({ root }: Track, event: TrackEvent, derived: boolean): void {
+    if (root === undefined) return;
+    const { notes } = event;
+    const [from, to] = [NOTE.state_before, NOTE.state_after].map((note) => {
+      const text = textOf(notes[note]);
+      return text === undefined ? undefined : this.#refs.state(text);
+    });
+    const suffix = `: ${to?.name ?? 'unknown state'}`;
+    const name = event.name.endsWith(suffix) ? event.name.slice(0, -suffix.length) : event.name;
+    const at = this.#ofRoot(root, event, this.#refs.future(name, textOf(notes[NOTE.instance]), undefined));
+    this.#emit({ type: 'state', ...at, from, to, derived });
+  }
+
+  #derivedPoll({ root }: Track, event: TrackEvent): void {
+    if (root === undefined) return;
+    const { notes, name, place } = event;
+    const hidden = notes[NOTE.inlined_polls] === true;
+    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), place, hidden);
+    const { result, state } = this.#outcome(event);
+    this.#emit({ type: 'derived-poll', ...this.#ofRoot(root, event, future), result, state });
+  }
+
+  #ofRoot(root: Root, event: TrackEvent, future: PollBegin['future']) {
+    const address = addressNote(event, NOTE.address);
+    const time = event.time as GuestNanos;
+    return { time, hart: root.hart, root, future: learnt(root, future, address), address };
+  }
+
+  #watchHit({ hart }: Track, event: TrackEvent): void {
+    const { notes } = event;
+    const name = textOf(notes[NOTE.watch]) ?? event.name;
+    const address = addressNote(event, NOTE.address);
+    const key = `${name} ${address}`;
+    let watch = this.#watches.get(key);
+    if (watch === undefined) {
+      const type = textOf(notes[NOTE.type]) ?? '';
+      watch = { key: this.#watches.size, name, access: 'rw', asked: 'rw', address, size: 8, type };
+      this.#watches.set(key, watch);
+    }
+    const by = entryOf(textOf(notes[NOTE.by]) ?? '??');
+    const changed = notes[NOTE.changed];
+    this.#watch = {
+      type: 'watch',
+      time: event.time as GuestNanos,
+      hart,
+      watch,
+      access: (textOf(notes[NOTE.access]) as WatchHit['access'] | undefined) ?? 'access',
+      old: textOf(notes[NOTE.old]),
+      value: textOf(notes[NOTE.value]),
+      number: undefined,
+      changed: typeof changed === 'boolean' ? changed : undefined,
+      pc: addressNote(event, NOTE.pc),
+      by: by.function?.startsWith('0x') ? { ...by, function: undefined } : by,
+      inlined: notes[NOTE.inlined] === undefined ? [by] : stackOf(textOf(notes[NOTE.inlined]) ?? ''),
+    };
+  }
+
+  #placeHit({ hart }: Track, event: TrackEvent): void {
+    const { name, category, notes, place } = event;
+    const address = notes[NOTE.address];
+    if (typeof address !== 'bigint') return;
+    const key = `${category} ${name} ${address}`;
+    let ref = this.#places.get(key);
+    if (ref === undefined) {
+      const by = { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line };
+      ref = { key: this.#places.size, name, category, address, by };
+      this.#places.set(key, ref);
+    }
+    this.#emit({ type: 'place', time: event.time as GuestNanos, hart, place: ref });
+  }
+}
+
+const noChain: PollEnd['chain'] = [];
+
+function aroundOf({ open }: Track): AnyBegin | undefined {
+  for (let i = open.length - 1; i >= 0; i--) {
+    const begin = open[i]?.begin;
+    if (begin !== undefined) return begin;
+  }
+  return undefined;
+}
+
+/** A task's track names its Future without the instance: what is polled at its address is that Future. */
+function learnt(root: Root, future: PollBegin['future'], address: bigint): PollBegin['future'] {
+  if (root.address === address && root.future !== future && root.future.future === future.future) root.future = future;
+  return future;
+}
+
+function cutName(name: string, began: number): string {
+  return `${began} ${name}`;
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+function addressNote({ notes }: TrackEvent, note: number): PollBegin['address'] {
+  const value = notes[note];
+  return typeof value === 'bigint' ? value : none;
+}

@@ -1,0 +1,165 @@
+import { RsptraceError } from '../../base/errors.js';
+import { headOf } from '../../base/file-head.js';
+import type { HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events.js';
+import { formats } from '../formats/index.js';
+import { isPerfetto } from '../formats/perfetto/recognize.js';
+import { TRACE_VERSION } from '../formats/perfetto/writer.js';
+import { openBytes } from './bytes.js';
+import { Damage } from './fields.js';
+import { ForeignTrace } from './foreign-trace.js';
+import { OwnTrace } from './own-trace.js';
+import { Packets } from './packets.js';
+import { FactsReader, headingOf, infoOf } from './trace-facts.js';
+import { type TrackDescriptor, type TrackEvent, TrackEvents, type TrackEventTaker } from './track-events.js';
+
+/** What is known about a trace when it has been read. */
+export interface TraceRead {
+  readonly info: TraceInfo;
+  /** Undefined if the recording came to no end, or the trace is another program's. */
+  readonly facts: TraceFacts | undefined;
+  readonly events: number;
+  /** It was written by rsptrace. */
+  readonly isOwn: boolean;
+  /** Where its end is missing: the offset (unpacked) behind the last whole packet, and the bytes behind that. */
+  readonly cut: { readonly at: number; readonly bytes: number } | undefined;
+  /** Packets that hold nothing that is understood here. */
+  readonly otherPackets: number;
+}
+
+/**
+ * Reads a Perfetto trace (`.pftrace`, `.pftrace.gz`) of any length, and gives its events to a sink as they were
+ * recorded, from `begin` to `end`. An end that is cut off is no error: see {@link TraceRead.cut}.
+ *
+ * Throws `TRACE_UNREADABLE`, `TRACE_FOREIGN` for what is no such trace, `TRACE_NEWER`, and `TRACE_DAMAGED`; then the
+ * sink has had the events before the damage, and no `end`. What the sink throws is thrown.
+ */
+export async function readTrace(path: string, sink: TraceSink): Promise<TraceRead> {
+  const bytes = await openBytes(path);
+  const story = new Story(path, sink);
+  const decoder = new TrackEvents(story);
+  const packets = new Packets((chunk, from, to) => decoder.packet(chunk, from, to));
+  try {
+    for await (const chunk of bytes) packets.feed(chunk);
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error;
+    throw packets.offset === 0 ? foreign(path) : damaged(path, packets.offset, error.message);
+  }
+  const isCut = bytes.isCut || packets.torn > 0;
+  if (packets.offset === 0) throw foreign(path);
+  return {
+    ...story.end(),
+    cut: isCut ? { at: packets.offset, bytes: packets.torn } : undefined,
+    otherPackets: decoder.others,
+  };
+}
+
+/** As the writer ranks tracks: harts by their numbers, then threads. */
+const FIRST_THREAD_RANK = 0x10_0000;
+
+/** Turns TrackEvents into what a sink takes. The first one tells whose trace it is. */
+class Story implements TrackEventTaker {
+  readonly #path: string;
+  readonly #sink: TraceSink;
+  /** Until the first event. */
+  #early: TrackDescriptor[] = [];
+  #own: OwnTrace | undefined;
+  #foreign: ForeignTrace | undefined;
+  #info: TraceInfo | undefined;
+  readonly #facts = new FactsReader();
+  #events = 0;
+
+  constructor(path: string, sink: TraceSink) {
+    this.#path = path;
+    this.#sink = sink;
+  }
+
+  track(descriptor: TrackDescriptor): void {
+    if (this.#own) this.#ownTrack(this.#own, descriptor, (hart) => this.#sink.hart(hart));
+    else if (this.#foreign) this.#foreign.track(descriptor);
+    else this.#early.push(descriptor);
+  }
+
+  event(event: TrackEvent): void {
+    if (this.#info === undefined) {
+      if (event.category === 'trace' && event.name === 'rsptrace') {
+        this.#beginOwn(event);
+        return;
+      }
+      this.#beginForeign();
+    }
+    if (this.#own === undefined) this.#foreign?.event(event);
+    else if (event.category !== 'trace') this.#own.event(event);
+    else if (event.name === 'engines') this.#facts.engines(event);
+    else if (event.name === 'recording') this.#facts.recording(event);
+  }
+
+  end(): Pick<TraceRead, 'info' | 'facts' | 'events' | 'isOwn'> {
+    this.#own?.end();
+    if (this.#info === undefined) throw foreign(this.#path);
+    const { facts } = this.#facts;
+    this.#sink.end(facts);
+    return { info: this.#info, facts, events: this.#events, isOwn: this.#own !== undefined };
+  }
+
+  readonly #emit = (event: TraceEvent): void => {
+    this.#events++;
+    this.#sink.event(event);
+  };
+
+  #beginOwn(event: TrackEvent): void {
+    const heading = headingOf(event);
+    if (heading.version > TRACE_VERSION) throw newer(this.#path, heading.version);
+    const own = new OwnTrace(this.#emit);
+    const harts: HartInfo[] = [];
+    for (const descriptor of this.#early) this.#ownTrack(own, descriptor, (hart) => harts.push(hart));
+    this.#early = [];
+    this.#own = own;
+    this.#info = infoOf(heading, harts);
+    this.#sink.begin(this.#info);
+  }
+
+  #ownTrack(own: OwnTrace, descriptor: TrackDescriptor, newHart: (hart: HartInfo) => void): void {
+    const { uuid, name, rank, isCounter, isProcess } = descriptor;
+    if (isProcess || isCounter || name === 'tasks') own.other(uuid);
+    else if (name === 'gaps') own.gapsTrack(uuid);
+    else if (typeof uuid === 'number' && uuid % 2 === 1) own.root(descriptor);
+    else if (rank >= FIRST_THREAD_RANK) own.thread(uuid, rank - FIRST_THREAD_RANK, name);
+    else {
+      own.hart(uuid, rank);
+      newHart({ number: rank, name });
+    }
+  }
+
+  #beginForeign(): void {
+    const program = this.#early.find(({ isProcess }) => isProcess)?.name ?? this.#path;
+    this.#foreign = new ForeignTrace(this.#emit, (hart) => this.#sink.hart(hart));
+    for (const descriptor of this.#early) this.#foreign.track(descriptor);
+    this.#early = [];
+    const clock = { name: 'trace', resolutionNs: 1, guest: false };
+    this.#info = { program, buildId: undefined, arch: 'unknown', clock, harts: [] };
+    this.#sink.begin(this.#info);
+  }
+}
+
+function foreign(path: string): RsptraceError {
+  const head = headOf(path);
+  const looks = head && formats.find((format) => !isPerfetto(head) && format.recognizes(head));
+  const like = looks ? `, but of the format ${looks.name}` : '';
+  return new RsptraceError('TRACE_FOREIGN', `${path} is no Perfetto trace with tracks${like}`, {
+    hint: 'only .pftrace and .pftrace.gz are read back: record into one, and convert it to other formats',
+  });
+}
+
+function damaged(path: string, offset: number, why: string): RsptraceError {
+  return new RsptraceError('TRACE_DAMAGED', `${path} is damaged at byte ${offset}: ${why}`, {
+    hint: `\`head -c ${offset}\` of it, unpacked, can be read`,
+  });
+}
+
+function newer(path: string, version: number): RsptraceError {
+  return new RsptraceError(
+    'TRACE_NEWER',
+    `${path} was written by a newer rsptrace: its layout is ${version}, and ${TRACE_VERSION} is the newest known here`,
+    { hint: 'install that rsptrace, or a later one' },
+  );
+}

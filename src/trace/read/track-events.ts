@@ -1,0 +1,366 @@
+import { type Addr, addr } from '../../base/addr.js';
+import type { ArgumentValue } from '../events.js';
+import {
+  DEBUG_ANNOTATION,
+  PACKET_DEFAULTS,
+  PROCESS_DESCRIPTOR,
+  SEQ_INCREMENTAL_STATE_CLEARED,
+  THREAD_DESCRIPTOR,
+  TRACE_PACKET,
+  TRACK_DESCRIPTOR,
+  TRACK_EVENT,
+} from '../formats/perfetto/fields.js';
+import { Fields, I64, LEN, VARINT } from './fields.js';
+import { type NoteName, noteName, noteNames, type Place, readPlaceField, Sequence } from './sequence.js';
+
+/** A track's number; a bigint if it is above 2^53. */
+export type Uuid = number | bigint;
+
+export interface TrackDescriptor {
+  readonly uuid: Uuid;
+  readonly parent: Uuid | undefined;
+  readonly name: string;
+  readonly rank: number;
+  readonly isCounter: boolean;
+  readonly isProcess: boolean;
+  readonly labels: readonly string[];
+}
+
+export type NoteValue = string | Addr | boolean | number | undefined;
+
+/** One TrackEvent. There is one object for all: it is valid until the next event. */
+export interface TrackEvent {
+  /** TrackEvent.Type. */
+  readonly type: number;
+  readonly time: number;
+  readonly track: Uuid;
+  readonly category: string;
+  readonly name: string;
+  readonly place: Place | undefined;
+  /** The first of its flows. */
+  readonly flow: number | undefined;
+  readonly counter: number | undefined;
+  /** The annotations that rsptrace writes, by `NOTE`. */
+  readonly notes: readonly NoteValue[];
+  /** All others, `arg_` taken off. */
+  readonly arguments: readonly ArgumentValue[];
+}
+
+export interface TrackEventTaker {
+  track(descriptor: TrackDescriptor): void;
+  event(event: TrackEvent): void;
+}
+
+const noArguments: readonly ArgumentValue[] = [];
+
+class Current implements TrackEvent {
+  type = 0;
+  time = 0;
+  track: Uuid = 0;
+  category = '';
+  name = '';
+  place: Place | undefined;
+  flow: number | undefined;
+  counter: number | undefined;
+  notes: NoteValue[] = new Array(noteNames.length).fill(undefined);
+  /** A new list for each event that has some: events keep theirs. */
+  arguments: readonly ArgumentValue[] = noArguments;
+  /** Which of `notes` are set. */
+  readonly noted: number[] = [];
+
+  clear(): void {
+    this.type = 0;
+    this.category = '';
+    this.name = '';
+    this.place = undefined;
+    this.flow = undefined;
+    this.counter = undefined;
+    for (const id of this.noted) this.notes[id] = undefined;
+    this.noted.length = 0;
+    this.arguments = noArguments;
+  }
+}
+
+/** Sequences of another clock than the trace's own count from 64. */
+const FIRST_SEQUENCE_CLOCK = 64;
+const noPlace: Place = { file: undefined, line: undefined };
+
+/** Packets decoded: TrackEvents and what belongs to them. Of other packets it is only known how many there are. */
+export class TrackEvents {
+  readonly #taker: TrackEventTaker;
+  readonly #packet = new Fields();
+  readonly #message = new Fields();
+  readonly #entry = new Fields();
+  readonly #sequences = new Map<number, Sequence>();
+  readonly #addresses = new Addresses();
+  readonly #event = new Current();
+  /** Packets that have nothing of tracks, or times of a clock of their own. */
+  others = 0;
+  #head = { time: 0, clock: 0, sequence: 0, flags: 0, event: 0, eventEnd: 0, track: 0, trackEnd: 0 };
+
+  constructor(taker: TrackEventTaker) {
+    this.#taker = taker;
+  }
+
+  /** Takes a packet. Throws `Damage`. */
+  packet(bytes: Uint8Array, from: number, to: number): void {
+    const packet = this.#packet;
+    if (packet.bytes !== bytes) {
+      packet.use(bytes);
+      this.#message.use(bytes);
+      this.#entry.use(bytes);
+    }
+    const interned = this.#readHead(from, to);
+    const head = this.#head;
+    const sequence = this.#sequenceOf(head.sequence);
+    if ((head.flags & SEQ_INCREMENTAL_STATE_CLEARED) !== 0) sequence.clear();
+    if (interned) this.#readInterned(sequence, from, to);
+    if (head.trackEnd > 0) this.#descriptor(head.track, head.trackEnd);
+    if (head.eventEnd === 0) {
+      if (head.trackEnd === 0 && !interned) this.others++;
+    } else if (head.clock >= FIRST_SEQUENCE_CLOCK) this.others++;
+    else this.#trackEvent(sequence, head.event, head.eventEnd);
+  }
+
+  /** The fields of the packet itself. Returns whether it has interned data, or defaults. */
+  #readHead(from: number, to: number): boolean {
+    const packet = this.#packet;
+    const head = this.#head;
+    head.clock = 0;
+    head.sequence = 0;
+    head.flags = 0;
+    head.eventEnd = 0;
+    head.trackEnd = 0;
+    let interned = false;
+    packet.enter(from, to);
+    while (packet.next()) {
+      if (packet.type === VARINT) {
+        if (packet.number === TRACE_PACKET.timestamp) head.time = packet.value();
+        else if (packet.number === TRACE_PACKET.trustedPacketSequenceId) head.sequence = packet.low;
+        else if (packet.number === TRACE_PACKET.sequenceFlags) head.flags = packet.low;
+        else if (packet.number === TRACE_PACKET.timestampClockId) head.clock = packet.low;
+      } else if (packet.type === LEN) {
+        if (packet.number === TRACE_PACKET.trackEvent) {
+          head.event = packet.from;
+          head.eventEnd = packet.to;
+        } else if (packet.number === TRACE_PACKET.trackDescriptor) {
+          head.track = packet.from;
+          head.trackEnd = packet.to;
+        } else if (packet.number === TRACE_PACKET.internedData || packet.number === TRACE_PACKET.tracePacketDefaults) {
+          interned = true;
+        }
+      }
+    }
+    return interned;
+  }
+
+  #sequenceOf(id: number): Sequence {
+    let sequence = this.#sequences.get(id);
+    if (sequence === undefined) {
+      sequence = new Sequence();
+      this.#sequences.set(id, sequence);
+    }
+    return sequence;
+  }
+
+  #readInterned(sequence: Sequence, from: number, to: number): void {
+    const packet = this.#packet;
+    packet.enter(from, to);
+    while (packet.next()) {
+      if (packet.type !== LEN) continue;
+      if (packet.number === TRACE_PACKET.internedData) {
+        this.#message.enter(packet.from, packet.to);
+        sequence.intern(this.#message, this.#entry);
+      } else if (packet.number === TRACE_PACKET.tracePacketDefaults) this.#defaults(sequence, packet.from, packet.to);
+    }
+  }
+
+  #defaults(sequence: Sequence, from: number, to: number): void {
+    const message = this.#message;
+    message.enter(from, to);
+    while (message.next()) {
+      if (message.number !== PACKET_DEFAULTS.trackEventDefaults || message.type !== LEN) continue;
+      const entry = this.#entry;
+      entry.enter(message.from, message.to);
+      while (entry.next()) {
+        if (entry.number === TRACK_EVENT.trackUuid && entry.type === VARINT) sequence.track = entry.key();
+      }
+    }
+  }
+
+  #descriptor(from: number, to: number): void {
+    const message = this.#message;
+    message.enter(from, to);
+    let uuid: Uuid = 0;
+    let parent: Uuid | undefined;
+    let name: string | undefined;
+    let rank = 0;
+    let isCounter = false;
+    let other: { readonly name: string; readonly labels: readonly string[] } | undefined;
+    let isProcess = false;
+    while (message.next()) {
+      const { number, type } = message;
+      if (type === VARINT) {
+        if (number === TRACK_DESCRIPTOR.uuid) uuid = message.key();
+        else if (number === TRACK_DESCRIPTOR.parentUuid) parent = message.key();
+        else if (number === TRACK_DESCRIPTOR.siblingOrderRank) rank = message.low;
+      } else if (type === LEN) {
+        if (number === TRACK_DESCRIPTOR.name) name = message.text();
+        else if (number === TRACK_DESCRIPTOR.counter) isCounter = true;
+        else if (number === TRACK_DESCRIPTOR.process || number === TRACK_DESCRIPTOR.thread) {
+          isProcess = number === TRACK_DESCRIPTOR.process;
+          other = this.#processOrThread(message.from, message.to, isProcess);
+        }
+      }
+    }
+    this.#taker.track({
+      uuid,
+      parent,
+      name: name ?? other?.name ?? '',
+      rank,
+      isCounter,
+      isProcess,
+      labels: other?.labels ?? [],
+    });
+  }
+
+  #processOrThread(from: number, to: number, isProcess: boolean): { name: string; labels: string[] } {
+    const nameField = isProcess ? PROCESS_DESCRIPTOR.processName : THREAD_DESCRIPTOR.threadName;
+    const entry = this.#entry;
+    let name: string | undefined;
+    let id = 0;
+    const labels: string[] = [];
+    entry.enter(from, to);
+    while (entry.next()) {
+      if (entry.type === LEN && entry.number === nameField) name = entry.text();
+      else if (entry.type === LEN && isProcess && entry.number === PROCESS_DESCRIPTOR.processLabels)
+        labels.push(entry.text());
+      else if (entry.type === VARINT && entry.number === (isProcess ? 1 : THREAD_DESCRIPTOR.tid)) id = entry.low;
+    }
+    return { name: name ?? `${isProcess ? 'process' : 'thread'} ${id}`, labels };
+  }
+
+  #trackEvent(sequence: Sequence, from: number, to: number): void {
+    const message = this.#message;
+    const event = this.#event;
+    event.clear();
+    event.time = this.#head.time;
+    event.track = sequence.track;
+    message.enter(from, to);
+    while (message.next()) {
+      switch (message.number) {
+        case TRACK_EVENT.type:
+          event.type = message.low;
+          break;
+        case TRACK_EVENT.trackUuid:
+          event.track = message.key();
+          break;
+        case TRACK_EVENT.nameIid:
+          event.name = sequence.names.get(message.value());
+          break;
+        case TRACK_EVENT.categoryIids:
+          if (message.type === VARINT) event.category = sequence.categories.get(message.value());
+          break;
+        case TRACK_EVENT.debugAnnotations:
+          if (message.type === LEN) this.#note(sequence, message.from, message.to);
+          break;
+        case TRACK_EVENT.sourceLocationIid:
+          event.place = sequence.places.get(message.value());
+          break;
+        default:
+          this.#rareField(event);
+      }
+    }
+    this.#taker.event(event);
+  }
+
+  #rareField(event: Current): void {
+    const message = this.#message;
+    const { number, type } = message;
+    if (number === TRACK_EVENT.flowIds && type === I64) event.flow ??= message.high * 2 ** 32 + message.low;
+    else if (number === TRACK_EVENT.name && type === LEN) event.name = message.text();
+    else if (number === TRACK_EVENT.categories && type === LEN) event.category = message.text();
+    else if (number === TRACK_EVENT.counterValue && type === VARINT)
+      event.counter = Number(BigInt.asIntN(64, message.wide()));
+    else if (number === TRACK_EVENT.doubleCounterValue && type === I64) event.counter = message.double();
+    else if (number === TRACK_EVENT.sourceLocation && type === LEN) {
+      const place = { ...noPlace };
+      const entry = this.#entry;
+      entry.enter(message.from, message.to);
+      while (entry.next()) readPlaceField(entry, place);
+      event.place = place;
+    }
+  }
+
+  #note(sequence: Sequence, from: number, to: number): void {
+    const entry = this.#entry;
+    let name: NoteName | undefined;
+    let value: NoteValue;
+    entry.enter(from, to);
+    while (entry.next()) {
+      switch (entry.number) {
+        case DEBUG_ANNOTATION.nameIid:
+          name = sequence.noteNames.get(entry.value());
+          break;
+        case DEBUG_ANNOTATION.stringValueIid:
+          value = sequence.values.get(entry.value());
+          break;
+        case DEBUG_ANNOTATION.pointerValue:
+          value = this.#addresses.of(entry.low, entry.high);
+          break;
+        case DEBUG_ANNOTATION.stringValue:
+          value = entry.text();
+          break;
+        case DEBUG_ANNOTATION.name:
+          name = noteName(entry.text());
+          break;
+        case DEBUG_ANNOTATION.boolValue:
+          value = entry.low !== 0;
+          break;
+        case DEBUG_ANNOTATION.uintValue:
+          value = String(entry.wide());
+          break;
+        case DEBUG_ANNOTATION.intValue:
+          value = String(BigInt.asIntN(64, entry.wide()));
+          break;
+        case DEBUG_ANNOTATION.doubleValue:
+          value = String(entry.double());
+          break;
+      }
+    }
+    if (name === undefined || value === undefined) return;
+    const event = this.#event;
+    if (name.id >= 0) {
+      event.notes[name.id] = value;
+      event.noted.push(name.id);
+      return;
+    }
+    const argument = { name: name.argument, value: valueText(value) };
+    if (event.arguments === noArguments) event.arguments = [argument];
+    else (event.arguments as ArgumentValue[]).push(argument);
+  }
+}
+
+function valueText(value: NonNullable<NoteValue>): string {
+  return typeof value === 'bigint' ? `0x${value.toString(16)}` : String(value);
+}
+
+const KEPT = 1 << 12;
+
+/** Addresses by their halves: the same ones come again and again, and making a bigint costs as much as an event. */
+class Addresses {
+  readonly #low = new Uint32Array(KEPT);
+  readonly #high = new Uint32Array(KEPT);
+  readonly #kept: (Addr | undefined)[] = new Array(KEPT).fill(undefined);
+
+  of(low: number, high: number): Addr {
+    const slot = Math.imul(low ^ high, 0x9e37_79b1) >>> 20;
+    const known = this.#kept[slot];
+    if (known !== undefined && this.#low[slot] === low && this.#high[slot] === high) return known;
+    const made = addr((BigInt(high) << 32n) | BigInt(low));
+    this.#low[slot] = low;
+    this.#high[slot] = high;
+    this.#kept[slot] = made;
+    return made;
+  }
+}

@@ -1,0 +1,138 @@
+import type { Addr } from '../../base/addr.js';
+import { CallTimes } from '../call-times.js';
+import type { AnyBegin, FunctionRef, FutureRef, TraceEvent, TraceInfo, TraceSink } from '../events.js';
+import { type OpenCall, OpenCalls } from '../open-calls.js';
+
+/** A function, or a Future that is polled, as formats of stacks name it. */
+export interface Frame {
+  /** `labkern::work::deep0`, `poll labkern::work::level3`. */
+  readonly name: string;
+  /** With generic arguments. */
+  readonly instance: string;
+  readonly address: Addr | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+}
+
+/** All calls with the same stack. Times are nanoseconds. */
+export interface TreeNode {
+  /** Undefined for the root alone. */
+  readonly frame: Frame | undefined;
+  readonly parent: TreeNode | undefined;
+  readonly children: Map<FunctionRef | FutureRef, TreeNode>;
+  calls: number;
+  /** Without what was called. */
+  self: number;
+  /** Of the calls that returned. */
+  time: number;
+}
+
+interface Open extends OpenCall {
+  readonly node: TreeNode;
+}
+
+/** Calls and polls by their stacks, of all harts together. Memory grows with the number of different stacks. */
+export class CallTree implements TraceSink {
+  readonly root: TreeNode = nodeOf(undefined, undefined);
+  info: TraceInfo | undefined;
+  /** From the first event to the last. */
+  span = 0;
+  readonly #times = new CallTimes();
+  readonly #open = new OpenCalls<Open>();
+  readonly #frames = new Map<FunctionRef | FutureRef, Frame>();
+  #first: number | undefined;
+
+  begin(info: TraceInfo): void {
+    this.info = info;
+  }
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(): void {}
+
+  event(event: TraceEvent): void {
+    switch (event.type) {
+      case 'call-begin':
+      case 'poll-begin':
+        this.#first ??= event.time;
+        this.#begin(event);
+        break;
+      case 'call-end':
+      case 'poll-end': {
+        this.span = Math.max(this.span, event.time - (this.#first ?? event.time));
+        const spent = this.#times.returned(event);
+        const open = this.#open.end(event);
+        if (!spent || !open) break;
+        open.node.self += spent.self;
+        open.node.time += spent.time;
+        break;
+      }
+      case 'call-lost':
+      case 'poll-lost':
+        this.#times.lost(event);
+        this.#open.end(event);
+        break;
+    }
+  }
+
+  /** Every node but the root, callers before callees. */
+  *nodes(): Generator<TreeNode> {
+    const waiting = [...this.root.children.values()].reverse();
+    for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+      yield node;
+      waiting.push(...[...node.children.values()].reverse());
+    }
+  }
+
+  #begin(begin: AnyBegin): void {
+    this.#times.begin(begin);
+    const parent = this.#open.of(begin.around)?.node ?? this.root;
+    const what = begin.type === 'call-begin' ? begin.function : begin.future;
+    let node = parent.children.get(what);
+    if (node === undefined) {
+      node = nodeOf(this.#frame(what), parent);
+      parent.children.set(what, node);
+    }
+    node.calls++;
+    this.#open.begin({ begin, node });
+  }
+
+  #frame(what: FunctionRef | FutureRef): Frame {
+    let frame = this.#frames.get(what);
+    if (frame === undefined) {
+      frame = frameOf(what);
+      this.#frames.set(what, frame);
+    }
+    return frame;
+  }
+}
+
+export function frameOf(what: FunctionRef | FutureRef): Frame {
+  const { instance, file, line } = what;
+  if ('future' in what) return { name: `poll ${what.future}`, instance, address: undefined, file, line };
+  return { name: what.name, instance, address: what.address, file, line };
+}
+
+/** From the outermost frame to this node's. */
+export function stackOf(node: TreeNode): Frame[] {
+  const frames: Frame[] = [];
+  for (let at: TreeNode | undefined = node; at?.frame; at = at.parent) frames.push(at.frame);
+  return frames.reverse();
+}
+
+/** Time inside each node, with what it called: at least that of its children, also where its own end was not seen. */
+export function totals(tree: CallTree): Map<TreeNode, number> {
+  const found = new Map<TreeNode, number>();
+  for (const node of [...tree.nodes()].reverse()) {
+    let inside = node.self;
+    for (const child of node.children.values()) inside += found.get(child) ?? 0;
+    found.set(node, inside);
+  }
+  return found;
+}
+
+function nodeOf(frame: Frame | undefined, parent: TreeNode | undefined): TreeNode {
+  return { frame, parent, children: new Map(), calls: 0, self: 0, time: 0 };
+}

@@ -1,0 +1,174 @@
+import { compare } from '../summary.js';
+import { type TableOptions, textTable, timeText } from '../text-table.js';
+import type { Arc, Node } from './arcs.js';
+import { type Durations, powerOf } from './durations.js';
+import type { ReportRow } from './report.js';
+
+/** What a report can be sorted by, each with the most first; `name` by the alphabet. */
+export const sortKeys = ['total', 'self', 'calls', 'min', 'avg', 'p50', 'p95', 'p99', 'max', 'lost', 'name'] as const;
+export type SortKey = (typeof sortKeys)[number];
+
+const sortValue: Readonly<Record<Exclude<SortKey, 'name'>, (row: ReportRow) => number>> = {
+  total: ({ total }) => total,
+  self: ({ self }) => self,
+  calls: ({ calls }) => calls,
+  lost: ({ lost }) => lost,
+  min: ({ durations }) => (durations.count === 0 ? 0 : durations.min),
+  avg: ({ durations }) => averageOf(durations),
+  p50: ({ durations }) => durations.percentile(0.5),
+  p95: ({ durations }) => durations.percentile(0.95),
+  p99: ({ durations }) => durations.percentile(0.99),
+  max: ({ durations }) => durations.max,
+};
+
+/** Sorted; rows that are equal by name, then instance. */
+export function sortRows(rows: readonly ReportRow[], by: SortKey): ReportRow[] {
+  const byName = (a: ReportRow, b: ReportRow): number =>
+    compare(a.name, b.name) || compare(a.instance ?? '', b.instance ?? '');
+  if (by === 'name') return [...rows].sort(byName);
+  const value = sortValue[by];
+  return [...rows].sort((a, b) => value(b) - value(a) || byName(a, b));
+}
+
+type Column = Exclude<SortKey, 'name'> | 'histogram';
+/** From the narrowest terminal to the widest. */
+const columnSets: readonly (readonly Column[])[] = [
+  ['calls', 'total', 'self', 'p99', 'max'],
+  ['calls', 'total', 'self', 'avg', 'p99', 'max', 'histogram'],
+  ['calls', 'total', 'self', 'min', 'avg', 'p50', 'p95', 'p99', 'max', 'histogram'],
+];
+/** Columns of text that names and places get before there are more numbers. */
+const TEXT_WIDTH = 30;
+const NUMBER_WIDTH = 11;
+
+/** A line a row. As many columns as the terminal has room for; `lost` if there are any. */
+export function reportTable(rows: readonly ReportRow[], nameTitle: string, options: TableOptions): string {
+  const fitting = columnSets.findLast((set) => set.length * NUMBER_WIDTH + TEXT_WIDTH <= options.width);
+  const columns: Column[] = [...(fitting ?? columnSets[0] ?? [])];
+  if (rows.some(({ lost }) => lost > 0)) columns.splice(1, 0, 'lost');
+  const scale = scaleOf(rows);
+  const lines = rows.map((row) => ({
+    numbers: columns.map((column) => cell(row, column, scale)),
+    name: row.name,
+    file: row.file ?? null,
+    line: row.line ?? null,
+  }));
+  const heads = columns.map((column) => (column === 'histogram' ? scale.title : column));
+  return textTable(heads, nameTitle, lines, options);
+}
+
+function cell(row: ReportRow, column: Column, scale: Scale): string {
+  if (column === 'histogram') return histogramBar(row.durations, scale);
+  const value = sortValue[column](row);
+  if (column === 'calls' || column === 'lost') return String(value);
+  return row.durations.count === 0 && column !== 'self' ? '-' : timeText(Math.round(value));
+}
+
+/** The powers of two that a table's histograms span: one scale for all rows, so that they compare. */
+interface Scale {
+  readonly first: number;
+  /** Powers a bar. */
+  readonly step: number;
+  readonly bars: number;
+  readonly title: string;
+}
+
+const MOST_BARS = 12;
+
+function scaleOf(rows: readonly ReportRow[]): Scale {
+  const timed = rows.filter(({ durations }) => durations.count > 0);
+  const first = Math.min(...timed.map(({ durations }) => powerOf(durations.min)));
+  const last = Math.max(...timed.map(({ durations }) => powerOf(durations.max)));
+  if (timed.length === 0) return { first: 0, step: 1, bars: 0, title: 'times' };
+  const step = Math.ceil((last - first + 1) / MOST_BARS);
+  const bars = Math.ceil((last - first + 1) / step);
+  const text = (power: number): string => timeText(power === 0 ? 0 : 2 ** (power - 1)).replace(/(\.\d)? /, '');
+  return { first, step, bars, title: `${text(first)}..${text(first + bars * step)}` };
+}
+
+const HEIGHTS = '▁▂▃▄▅▆▇█';
+
+/** A bar a range of powers of two, its height the share of the calls; a blank where there is none. */
+function histogramBar(durations: Durations, { first, step, bars }: Scale): string {
+  const powers = durations.powers();
+  const counts = Array.from({ length: bars }, (_, bar) => {
+    let count = 0;
+    for (let i = 0; i < step; i++) count += powers[first + bar * step + i] ?? 0;
+    return count;
+  });
+  const most = Math.max(1, ...counts);
+  return counts.map((count) => (count === 0 ? ' ' : HEIGHTS[Math.ceil((count / most) * HEIGHTS.length) - 1])).join('');
+}
+
+/** For machines. */
+export function rowJson(row: ReportRow): object {
+  const { name, instance, address, file, line, calls, lost, durations } = row;
+  return {
+    name,
+    ...(instance === undefined ? {} : { instance }),
+    ...(address === undefined ? {} : { address }),
+    file: file ?? null,
+    line: line ?? null,
+    calls,
+    lost,
+    total_ns: row.total,
+    self_ns: row.self,
+    ...durationsJson(durations),
+  };
+}
+
+function durationsJson(durations: Durations): object {
+  const { count, min, max } = durations;
+  return {
+    min_ns: count === 0 ? 0 : min,
+    avg_ns: Math.round(averageOf(durations)),
+    p50_ns: durations.percentile(0.5),
+    p95_ns: durations.percentile(0.95),
+    p99_ns: durations.percentile(0.99),
+    max_ns: max,
+    histogram: durations.powers().flatMap((calls, power) => {
+      if (calls === 0) return [];
+      return [{ from: power === 0 ? 0 : 2 ** (power - 1), below: 2 ** power, calls }];
+    }),
+  };
+}
+
+function averageOf({ sum, count }: Durations): number {
+  return count === 0 ? 0 : sum / count;
+}
+
+/** Arcs into one function, or out of it; `end` is the other side. Sorted, the most time first. */
+export function arcTable(arcs: readonly Arc[], end: 'caller' | 'callee', options: TableOptions): string {
+  const lines = sortArcs(arcs).map((arc) => ({
+    numbers: [
+      String(arc.calls),
+      ...(arc.durations.count === 0
+        ? ['-', '-', '-']
+        : [arc.total, averageOf(arc.durations), arc.durations.max].map((nanos) => timeText(Math.round(nanos)))),
+    ],
+    name: nameOf(arc[end]),
+    file: arc[end]?.file ?? null,
+    line: arc[end]?.line ?? null,
+  }));
+  return textTable(['calls', 'total', 'avg', 'max'], end, lines, options);
+}
+
+export function arcJson(arc: Arc): object {
+  const { caller, callee, calls, total, durations } = arc;
+  return {
+    caller: caller?.name ?? null,
+    callee: callee.name,
+    calls,
+    total_ns: total,
+    ...durationsJson(durations),
+  };
+}
+
+export function sortArcs(arcs: readonly Arc[]): Arc[] {
+  const text = ({ caller, callee }: Arc): string => `${nameOf(caller)} ${callee.name}`;
+  return [...arcs].sort((a, b) => b.total - a.total || b.calls - a.calls || compare(text(a), text(b)));
+}
+
+function nameOf(node: Node | undefined): string {
+  return node?.name ?? '(nothing traced)';
+}

@@ -1,0 +1,229 @@
+import { hex } from '../../base/addr.js';
+import { CallTimes } from '../call-times.js';
+import type {
+  AnyBegin,
+  CallEnd,
+  CallLost,
+  FunctionRef,
+  FutureRef,
+  PollEnd,
+  PollLost,
+  RootRef,
+  TraceEvent,
+  TraceSink,
+} from '../events.js';
+import { Lanes } from '../formats/lanes.js';
+import { rootText } from '../text.js';
+import { Durations } from './durations.js';
+
+/** What a report has a row for. */
+export const groupings = ['fn', 'future', 'task', 'hart', 'await'] as const;
+export type Grouping = (typeof groupings)[number];
+
+/** One row. Times are nanoseconds of the trace's clock. */
+export interface ReportRow {
+  readonly name: string;
+  /** With generic arguments; undefined where there is no such name. */
+  readonly instance: string | undefined;
+  readonly address: string | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  /** Calls, polls, or waits. */
+  readonly calls: number;
+  /** Those whose end was not seen; they have no time. */
+  readonly lost: number;
+  /** Time inside, recursion counted once. */
+  readonly total: number;
+  /** Without the traced functions inside. */
+  readonly self: number;
+  readonly durations: Durations;
+}
+
+interface Row {
+  readonly name: string;
+  readonly instance: string | undefined;
+  readonly address: string | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  calls: number;
+  lost: number;
+  total: number;
+  self: number;
+  readonly durations: Durations;
+}
+
+/** What a row is about, which begins and ends: a call, a poll. */
+interface Subject {
+  readonly key: object | string | number;
+  readonly describe: () => Pick<Row, 'name'> & Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line'>>;
+  /** Only the outermost one of those that nest counts. */
+  readonly counts: boolean;
+}
+
+export interface Report extends TraceSink {
+  /** In no particular order. */
+  rows(): ReportRow[];
+}
+
+/** A report of events, which it takes as a sink. */
+export function reportBy(grouping: Grouping): Report {
+  if (grouping === 'await') return awaitReport();
+  return new CallReport(subjectOf[grouping]);
+}
+
+const subjectOf: Readonly<Record<Exclude<Grouping, 'await'>, (begin: AnyBegin) => Subject | undefined>> = {
+  fn: (begin) => (begin.type === 'call-begin' ? functionSubject(begin.function) : undefined),
+  future: (begin) => (begin.type === 'poll-begin' ? futureSubject(begin.future) : undefined),
+  task: (begin) => (begin.type === 'poll-begin' ? taskSubject(begin.root, isOwnPoll(begin)) : undefined),
+  hart: ({ hart, around }) => ({
+    key: hart,
+    counts: around === undefined,
+    describe: () => ({ name: `hart ${hart}` }),
+  }),
+};
+
+function functionSubject(fn: FunctionRef): Subject {
+  const { name, instance, address, file, line } = fn;
+  return { key: fn, counts: true, describe: () => ({ name, instance, address: hex(address), file, line }) };
+}
+
+function futureSubject(future: FutureRef): Subject {
+  const { future: name, instance, file, line } = future;
+  return { key: future, counts: true, describe: () => ({ name, instance, file, line }) };
+}
+
+function taskSubject(root: RootRef, counts: boolean): Subject {
+  const { future, address } = root;
+  const { file, line, instance } = future;
+  return { key: root, counts, describe: () => ({ name: rootText(root), instance, address: hex(address), file, line }) };
+}
+
+/** A poll of the task itself, not of what it awaits. */
+function isOwnPoll({ root, future, address }: AnyBegin & { type: 'poll-begin' }): boolean {
+  return address === root.address && future.key === root.future.key;
+}
+
+class Rows {
+  readonly #rows = new Map<Subject['key'], Row>();
+
+  of({ key, describe }: Subject): Row {
+    let row = this.#rows.get(key);
+    if (row === undefined) {
+      const none = { instance: undefined, address: undefined, file: undefined, line: undefined };
+      row = { ...none, ...describe(), calls: 0, lost: 0, total: 0, self: 0, durations: new Durations() };
+      this.#rows.set(key, row);
+    }
+    return row;
+  }
+
+  all(): ReportRow[] {
+    return [...this.#rows.values()];
+  }
+}
+
+class CallReport implements Report {
+  readonly #subject: (begin: AnyBegin) => Subject | undefined;
+  readonly #times = new CallTimes();
+  readonly #rows = new Rows();
+
+  constructor(subject: (begin: AnyBegin) => Subject | undefined) {
+    this.#subject = subject;
+  }
+
+  begin(): void {}
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(): void {}
+
+  event(event: TraceEvent): void {
+    switch (event.type) {
+      case 'call-begin':
+      case 'poll-begin': {
+        this.#times.begin(event);
+        const subject = this.#subject(event);
+        if (subject?.counts) this.#rows.of(subject).calls++;
+        break;
+      }
+      case 'call-end':
+      case 'poll-end':
+        this.#returned(event);
+        break;
+      case 'call-lost':
+      case 'poll-lost':
+        this.#lost(event);
+        break;
+    }
+  }
+
+  rows(): ReportRow[] {
+    return this.#rows.all();
+  }
+
+  #returned(event: CallEnd | PollEnd): void {
+    const spent = this.#times.returned(event);
+    if (!spent) return;
+    const subject = this.#subject(event.begin ?? beginOf(event));
+    if (!subject) return;
+    const row = this.#rows.of(subject);
+    row.self += spent.self;
+    if (!subject.counts) return;
+    if (event.wasLost) row.lost--;
+    row.total += spent.total;
+    row.durations.add(spent.time);
+  }
+
+  #lost(event: CallLost | PollLost): void {
+    if (!this.#times.lost(event)) return;
+    const subject = this.#subject(event.begin ?? beginOf(event));
+    if (subject?.counts) this.#rows.of(subject).lost++;
+  }
+}
+
+/** Of an end whose begin was not seen: as much of the begin as it tells. */
+function beginOf(event: CallEnd | CallLost | PollEnd | PollLost): AnyBegin {
+  if (event.type === 'call-end' || event.type === 'call-lost') return { ...event, type: 'call-begin', arguments: [] };
+  return { ...event, type: 'poll-begin', state: undefined };
+}
+
+/** Waits: from a task's poll that is pending to its next one, by the innermost await with a known place. */
+function awaitReport(): Report {
+  const rows = new Rows();
+  const since = new Map<RootRef, { readonly row: Row; readonly time: number }>();
+  const ignored = (): void => {};
+  const lanes = new Lanes({
+    begin: ignored,
+    hart: ignored,
+    thread: ignored,
+    flush: ignored,
+    end: ignored,
+    pollBegin: ignored,
+    pollEnd: ignored,
+    pollLost: ignored,
+    callBegin: ignored,
+    callEnd: ignored,
+    callLost: ignored,
+    callCut: ignored,
+    waitBegin: ({ root, time }, name, at) => {
+      const row = rows.of({
+        key: name,
+        counts: true,
+        describe: () => ({ name: name.replace(/^waiting at /, ''), file: at?.file, line: at?.line }),
+      });
+      row.calls++;
+      since.set(root, { row, time });
+    },
+    waitEnd: (root, time) => {
+      const wait = since.get(root);
+      if (wait === undefined) return;
+      since.delete(root);
+      const took = time - wait.time;
+      wait.row.total += took;
+      wait.row.self += took;
+      wait.row.durations.add(took);
+    },
+  });
+  return Object.assign(lanes, { rows: () => rows.all() });
+}

@@ -1,0 +1,57 @@
+import type { HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events.js';
+
+/** A moment: a time of the trace in nanoseconds, or the first time that something of a name begins. */
+export type Moment = number | ((name: string) => boolean);
+
+/**
+ * Passes on what happens between two moments. A call counts if it begins there, then with all of its time. The moment
+ * of an entry belongs to a window that begins with it, and not to one that ends with it.
+ */
+export class Window implements TraceSink {
+  readonly #sink: TraceSink;
+  readonly #from: Moment | undefined;
+  readonly #to: Moment | undefined;
+  #state: 'before' | 'inside' | 'after';
+
+  constructor(sink: TraceSink, from: Moment | undefined, to: Moment | undefined) {
+    this.#sink = sink;
+    this.#from = from;
+    this.#to = to;
+    this.#state = from === undefined ? 'inside' : 'before';
+  }
+
+  /** Whether the window has begun: a name may never have come. */
+  get hasBegun(): boolean {
+    return this.#state !== 'before';
+  }
+
+  begin(info: TraceInfo): void {
+    this.#sink.begin(info);
+  }
+
+  hart(hart: HartInfo): void {
+    this.#sink.hart(hart);
+  }
+
+  event(event: TraceEvent): void {
+    if (this.#state === 'before' && isReached(event, this.#from)) this.#state = 'inside';
+    else if (this.#state === 'inside' && isReached(event, this.#to)) this.#state = 'after';
+    // An end of what began outside finds nothing that is open.
+    if (this.#state === 'inside' || (this.#state === 'after' && 'began' in event)) this.#sink.event(event);
+  }
+
+  flush(): void {
+    this.#sink.flush();
+  }
+
+  end(facts?: TraceFacts): void {
+    this.#sink.end(facts);
+  }
+}
+
+function isReached(event: TraceEvent, moment: Moment | undefined): boolean {
+  if (moment === undefined) return false;
+  if (typeof moment === 'number') return (event.type === 'gap' ? event.to : event.time) >= moment;
+  if (event.type === 'call-begin') return moment(event.function.name);
+  return event.type === 'poll-begin' && moment(event.future.future);
+}
