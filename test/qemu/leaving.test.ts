@@ -260,7 +260,7 @@ t.test('bad input: one sentence with a code, before the guest is touched', async
   await refused(t, 2, 'PROBE_SYNTAX', '-r', nowhere, '-o', trace, '-p', 'level3', elf);
   await refused(t, 2, 'EXPRESSION_SYNTAX', '-r', nowhere, '-o', trace, '-p', 'watch:poll()', elf);
   await refused(t, 2, 'USAGE', '-r', nowhere, '-o', trace, '-d', 'soon', elf);
-  await refused(t, 2, 'TRACE_UNKNOWN_FORMAT', '-r', nowhere, '-o', join(folder, 'out.csv'), elf);
+  await refused(t, 2, 'TRACE_UNKNOWN_FORMAT', '-r', nowhere, '-o', join(folder, 'out.xyz'), elf);
   await refused(t, 1, 'TRACE_CANNOT_WRITE', '-r', nowhere, '-o', join(folder, 'no/such/out.pftrace'), elf);
   await refused(t, 2, 'SCRATCH_SYNTAX', '-r', nowhere, '-o', trace, '--scratch', 'here', elf);
   await refused(t, 1, 'SCRATCH_NO_SYMBOL', '-r', nowhere, '-o', trace, '--scratch-symbol', 'none', elf);
