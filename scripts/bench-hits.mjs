@@ -12,8 +12,9 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { StopEngine } from '../dist/engines/index.js';
 import { findClock } from '../dist/facts/index.js';
+import { findFutures } from '../dist/futures/index.js';
 import { parseProbe } from '../dist/probes/index.js';
-import { prepare, record } from '../dist/recorder/index.js';
+import { addressesOf, prepare, record } from '../dist/recorder/index.js';
 import { connect } from '../dist/rsp/index.js';
 import { openTrace, Summary, tee } from '../dist/trace/index.js';
 import { findGuest, unpack } from '../test/qemu/guests/store.mjs';
@@ -113,7 +114,7 @@ async function exit({ start, program, clock }) {
   return result;
 }
 
-/** What the C client asks for the time, as src/probes/clock.ts does. */
+/** What the C client asks for the time, as src/facts/clock.ts does. */
 const clocks = {
   riscv64: { name: 'riscv-time', packet: 'pc43' },
   x86_64: { name: 'x86-acpi-pm', packet: `qRcmd,${Buffer.from('i /w 0x608').toString('hex')}` },
@@ -124,11 +125,11 @@ async function guestBench(name) {
   const guest = findGuest(name);
   const elf = unpack(guest);
   const program = await prepare(elf, [parseProbe(values.probe)]);
-  const [probe] = program.polls.probes.probes;
+  const [address] = addressesOf(program);
+  const { size } = findFutures(program.debug).byPollAddress(address);
   const start = () => startQemu(guest, elf);
   const pointer = guest.arch === 'riscv64' ? { place: 10, registers: 'a0 a1' } : { place: 5, registers: 'rdi rsi' };
-  const reads = { place: pointer.place, length: probe.future.size };
-  const { address } = probe;
+  const reads = { place: pointer.place, length: size };
   return {
     elf,
     program,
@@ -154,7 +155,7 @@ async function gdbserverBench() {
   writeFileSync(`${elf}.c`, nativeProgram);
   execFileSync('gcc', ['-g', '-O0', '-fcf-protection=none', '-no-pie', '-o', elf, `${elf}.c`]);
   const program = await prepare(elf, [parseProbe('fn:work')]);
-  const [{ address }] = program.functions.probes;
+  const [address] = addressesOf(program);
   const start = () => startGdbserver(elf);
   return { elf, program, address, start, registers: 'rdi rsi', clock: clocks.gdbserver, what: 'fn:work' };
 }

@@ -8,7 +8,7 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { stateOf } from '../dist/futures/index.js';
+import { findFutures, stateOf } from '../dist/futures/index.js';
 import { prepare } from '../dist/recorder/index.js';
 
 const root = resolve(import.meta.dirname, '..');
@@ -33,9 +33,11 @@ if (trace === undefined) {
 }
 
 const program = await prepare(elf, []);
-const probe = program.polls.probes.probes.find(({ ref }) => ref.future.endsWith('::producer'));
-const other = program.polls.probes.probes.find(({ ref }) => ref.future.endsWith('::leaf_io'));
-const { size } = probe.future;
+const futureTypes = findFutures(program.debug).all;
+const producer = futureTypes.find(({ future }) => future.endsWith('::producer'));
+const other = futureTypes.find(({ future }) => future.endsWith('::leaf_io'));
+const { size } = producer;
+const pollAddress = Number(producer.polls[0].address);
 
 /** The Future's bytes in a state, found by trying: the engine under test says which byte tells it. */
 function bytesIn(state) {
@@ -43,10 +45,10 @@ function bytesIn(state) {
     for (let tag = 0; tag < 16; tag++) {
       const bytes = new Uint8Array(size);
       bytes[offset] = tag;
-      if (stateOf(probe.future, bytes)?.name === state) return Buffer.from(bytes).toString('hex');
+      if (stateOf(producer, bytes)?.name === state) return Buffer.from(bytes).toString('hex');
     }
   }
-  throw new Error(`no byte makes ${probe.ref.future} ${state}`);
+  throw new Error(`no byte makes ${producer.future} ${state}`);
 }
 const states = ['Unresumed', 'Suspend0', 'Returned'].map(bytesIn);
 
@@ -75,7 +77,7 @@ function frame(data) {
 
 const futures = Array.from({ length: 64 }, (_, i) => ({ address: 0x80400000 + i * 0x100, state: 0 }));
 const stack = 0x80800000;
-const returnAddress = Number(other.address) + 2;
+const returnAddress = Number(other.polls[0].address) + 2;
 let hit = 0;
 let ticks = 0;
 let stepped = 0;
@@ -96,7 +98,7 @@ const between = text(0).repeat(7);
 const behind = text(0).repeat(21);
 function registers() {
   const argument = atEntry() ? future().address : 0;
-  const pc = (atEntry() ? Number(probe.address) : returnAddress) + stepped;
+  const pc = (atEntry() ? pollAddress : returnAddress) + stepped;
   return text(0) + text(returnAddress) + text(stack) + between + text(argument) + behind + text(pc);
 }
 
@@ -165,7 +167,7 @@ const child = spawn(
     '--remote',
     socketPath,
     '-p',
-    `poll:${probe.ref.future}`,
+    `poll:${producer.future}`,
     '--json',
     '--engine',
     'stop',
