@@ -17,8 +17,8 @@ const root = join(import.meta.dirname, '..');
 const SLOWEST = 10;
 /** Linux counts in hundredths of a second for programs, on every machine. */
 const USER_HZ = 100;
-/** Most files wait now and then: for a guest, or for a time limit that they test. */
-const JOBS = availableParallelism() + 1;
+/** Most files wait for a third of their time: for a guest, or for a time limit that they test. */
+const JOBS = availableParallelism() + 2;
 const words = process.argv.slice(2);
 const odd = words.find((word) => word.startsWith('-') && word !== '--long');
 if (odd !== undefined) {
@@ -28,8 +28,15 @@ if (odd !== undefined) {
 const long = words.includes('--long');
 /** Of a file, in seconds: only what hangs meets it, on a busy machine too. */
 const LIMIT = long ? 7200 : 900;
-/** Folders whose files take longest begin, so that none of them is alone at the end. */
-const FIRST = ['test/qemu/', 'test/cli/', 'test/arch/'];
+/** What takes longest begins, files and folders, so that none of it is alone at the end. */
+const FIRST = [
+  'test/rsp/stub-matrix',
+  'test/trace/trace-file',
+  'test/qemu/',
+  'test/cli/',
+  'test/unwind/live',
+  'test/arch/',
+];
 
 /** Of each file that has ended: its name, how long it took, its CPU, how many assertions passed and failed. */
 const files = [];

@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import type { StubName } from '../../src/rsp/index.js';
 import { type Ran, type Running, scratchFolder, start } from './command.js';
 import { assemble, type CountedArch, type CountedOptions, type CountedProgram } from './counted-program.js';
+import { long } from './long.js';
 import { Board, IDCODE, ROM } from './riscv-hart/board.js';
 
 type Test = Parameters<typeof scratchFolder>[0];
@@ -45,7 +46,7 @@ export interface StubServer {
   readonly start: (t: Test, calls?: number) => Promise<StartedStub>;
 }
 
-const CALLS = 1000;
+const CALLS = long ? 1000 : 300;
 
 /** Where scripts/test has unpacked the backported QEMU, beside the one that is installed. */
 const backported = resolve(import.meta.dirname, '../../.cache/backports/usr/bin/qemu-system-riscv64');

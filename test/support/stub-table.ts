@@ -66,7 +66,7 @@ const INTRODUCTION = `# Stubs
 What each stub that rsptrace is tested with can do, and what it does that a client has to know. The tests write this file
 (\`UPDATE_DOCS=1 scripts/test test/rsp/stub-matrix.test.ts\`) and fail when a stub no longer does what stands here; the hit rates
 alone are not compared. Every stub goes through the same scenario: handshake, registers, memory read, written and read back,
-1,000 hits of a function against the program's own count, an interrupt, a detach with a breakpoint still in, and the program's
+300 hits of a function (1,000 with \`--long\`) against the program's own count, an interrupt, a detach with a breakpoint still in, and the program's
 own output and exit status at the end.
 
 \`test/wire\` has a recording of it for each of them, with 8 calls, that says the same of the stub when it is [played back](wire.md). So no stub

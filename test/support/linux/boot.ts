@@ -1,6 +1,7 @@
 // Debian's own Linux (`.cache/linux`, see scripts/test) with a program of ours in an initial RAM disk, and a QEMU plugin that counts.
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { scratchFolder } from '../command.js';
 import { type InstructionCounts, instructionCounts } from '../instruction-counts.js';
@@ -25,7 +26,7 @@ export function linuxGuest(
   if (!existsSync(image)) throw new Error(`${image} is missing: scripts/test unpacks it`);
   const folder = scratchFolder(t);
   const file = (name: string): string => join(folder, name);
-  writeKernelElf(readFileSync(image), file('vmlinux'));
+  copyFileSync(kernelElf(image), file('vmlinux'));
   const prefix = riscv ? 'riscv64-linux-gnu-' : '';
   execFileSync(`${prefix}as`, ['-o', file('init.o'), join(import.meta.dirname, `init-${arch}.s`)]);
   execFileSync(`${prefix}ld`, ['-o', file('init'), file('init.o')]);
@@ -39,6 +40,20 @@ export function linuxGuest(
     ],
     ...instructionCounts(folder),
   };
+}
+
+/** ELFs that were made, by image: its symbols alone take seconds to find. */
+const made = new Map<string, string>();
+
+function kernelElf(image: string): string {
+  const known = made.get(image);
+  if (known !== undefined) return known;
+  const folder = mkdtempSync(join(tmpdir(), 'rsptrace-test-'));
+  process.once('exit', () => rmSync(folder, { recursive: true }));
+  const elf = join(folder, 'vmlinux');
+  writeKernelElf(readFileSync(image), elf);
+  made.set(image, elf);
+  return elf;
 }
 
 /** Linux, Documentation/driver-api/early-userspace/buffer-format.rst: "newc". */
