@@ -6,7 +6,7 @@ import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
 import { compileReleased, gdbserver } from '../support/native.js';
 import { type Output, sameCalls } from '../support/native-trace.js';
-import { freePort } from '../support/stub-servers.js';
+import { freePort, untilListens } from '../support/stub-servers.js';
 
 const LATE = 0x3000_0000n;
 const probes = ['early', 'late*'].flatMap((name) => ['-p', `fn:${name}`]);
@@ -71,9 +71,11 @@ t.test('lldb-server, which tells of no system calls: it is looked at now and the
   const target = start(runs, ['wait', go]);
   t.teardown(() => void target.process.kill('SIGKILL'));
   await target.shows('waiting');
-  const address = `127.0.0.1:${await freePort()}`;
+  const port = await freePort();
+  const address = `127.0.0.1:${port}`;
   const server = start('lldb-server-14', ['gdbserver', address, '--attach', `${target.process.pid}`]);
   t.teardown(() => void server.process.kill('SIGKILL'));
+  await untilListens(port);
   const file = join(scratchFolder(t), 'out.txt');
   const tracer = rsptrace('-r', address, '--json', '--log', 'info', '-o', file, ...probes, elf);
   await tracer.shows('code that is not loaded yet');

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
 import { compileReleased } from '../support/native.js';
-import { freePort } from '../support/stub-servers.js';
+import { freePort, untilListens } from '../support/stub-servers.js';
 
 /** The states of a process's threads: R, S, ..., T where a signal has stopped it. */
 function statesOf(pid: number): string[] {
@@ -23,9 +23,7 @@ t.test('four busy threads, recorded with a stop at each event: none of them is l
   const port = await freePort();
   const server = start('lldb-server-14', ['gdbserver', '--attach', String(pid), `127.0.0.1:${port}`]);
   t.teardown(() => void server.process.kill('SIGKILL'));
-  // It says nothing of it.
-  const listens = new RegExp(`:${port.toString(16).padStart(4, '0')} \\S+ 0A `, 'i');
-  while (!listens.test(readFileSync('/proc/net/tcp', 'latin1'))) await sleep(10);
+  await untilListens(port);
   const trace = join(scratchFolder(t), 'out.txt');
   const options = ['--json', '--engine', 'stop', '-p', 'fn:leaf', '-p', 'fn:outer', '-n', '60', '-o', trace];
   const ran = await rsptrace('-r', `:${port}`, ...options, program).ended;

@@ -1,9 +1,10 @@
 // Every stub that the scenario runs on, started the way its users start it.
 import { spawnSync } from 'node:child_process';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { StubName } from '../../src/rsp/index.js';
 import { type Ran, type Running, scratchFolder, start } from './command.js';
 import { assemble, type CountedArch, type CountedOptions, type CountedProgram } from './counted-program.js';
@@ -175,6 +176,12 @@ export async function startBoard(t: Test, folder: string, elf: string): Promise<
   t.teardown(() => board.close());
   await board.listen(socketOf(folder));
   return board;
+}
+
+/** Waits for a server that does not say when it listens: proc_pid_net(5), state 0A. */
+export async function untilListens(port: number): Promise<void> {
+  const listens = new RegExp(`:${port.toString(16).padStart(4, '0')} \\S+ 0A `, 'i');
+  while (!listens.test(readFileSync('/proc/net/tcp', 'latin1'))) await sleep(10);
 }
 
 /** Starts OpenOCD at the board of a folder; returns where gdb clients connect. */
