@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { constants, gunzipSync } from 'node:zlib';
 
 const HEAD = 64 * 1024;
 
@@ -26,4 +27,14 @@ export function headOf(path: string): FileHead | undefined {
 /** Its first 4 KiB as text, a character a byte: enough to tell what kind of file it is. */
 export function startOf({ bytes }: FileHead): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 4096)).toString('latin1');
+}
+
+/** The beginning of what a gzip file (RFC 1952) holds; that of another file, and of a damaged one, as it is. */
+export function unpackedStart(bytes: Uint8Array): Uint8Array {
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes;
+  try {
+    return gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH });
+  } catch {
+    return bytes;
+  }
 }

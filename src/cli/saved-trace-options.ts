@@ -1,8 +1,8 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import { compileGlob } from '../probes/index.js';
-import { groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
-import { count, last } from './options.js';
+import { formats, groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
+import { count, last, pluginOption } from './options.js';
 
 /** What every command takes that asks a saved trace. */
 export interface SavedTraceArguments {
@@ -22,6 +22,37 @@ export interface ReportArguments extends SavedTraceArguments, WindowArguments {
   readonly sort: SortKey;
   readonly top: number | undefined;
   readonly filter: string | undefined;
+}
+
+export interface ReplayArguments extends SavedTraceArguments, WindowArguments {
+  readonly filter: string | undefined;
+}
+
+export interface GraphArguments extends SavedTraceArguments, WindowArguments {
+  readonly fn: string | undefined;
+  readonly depth: number | undefined;
+}
+
+/** `+5% fn:boot`: the total of what matches may grow by so much. */
+export interface FailOn {
+  readonly text: string;
+  readonly percent: number;
+  readonly kind: 'fn' | 'poll';
+  readonly glob: string;
+}
+
+export interface DiffArguments extends SavedTraceArguments, WindowArguments {
+  readonly other: string;
+  readonly top: number | undefined;
+  readonly filter: string | undefined;
+  readonly 'fail-on': readonly FailOn[];
+}
+
+export interface ConvertArguments extends ReplayArguments {
+  readonly output: string;
+  readonly format: string | undefined;
+  readonly force: boolean;
+  readonly plugin: readonly string[];
 }
 
 const text = { type: 'string', requiresArg: true, coerce: last<string> } as const;
@@ -64,6 +95,58 @@ export function reportOptions<T>(args: Argv<T>) {
       }
       return true;
     });
+}
+
+const inside = "Only these with all that happens inside them: level3, 'net::**'";
+
+export function replayOptions<T>(args: Argv<T>) {
+  return windowOptions(savedTraceOptions(args)).option('filter', { ...text, describe: inside });
+}
+
+export function graphOptions<T>(args: Argv<T>) {
+  return windowOptions(savedTraceOptions(args))
+    .positional('fn', { type: 'string', describe: "Begin at these functions: level3, 'net::**'" })
+    .option('depth', { ...text, alias: 'D', coerce: count('--depth'), describe: 'Only so many levels' });
+}
+
+export function diffOptions<T>(args: Argv<T>) {
+  return windowOptions(savedTraceOptions(args))
+    .positional('other', { type: 'string', demandOption: true, describe: 'The trace to compare with it' })
+    .option('top', { ...text, coerce: count('--top'), describe: 'Only so many rows' })
+    .option('filter', { ...text, describe: "Only rows whose name matches: level3, 'net::**'" })
+    .option('fail-on', {
+      type: 'string',
+      array: true,
+      nargs: 1,
+      default: [] as readonly FailOn[],
+      coerce: (given: readonly string[]) => given.map(failOn),
+      describe: "Exit status 4 if the total grew by more: '+5% fn:boot', '+10% poll:net::**'; repeatable",
+    });
+}
+
+function failOn(words: string): FailOn {
+  const [, number, kind, glob] = /^\+?(\d+(?:\.\d+)?) ?% ?(fn|poll):(.+)$/.exec(words.trim()) ?? [];
+  if (number === undefined || glob === undefined) {
+    throw new Error(`--fail-on takes a growth and a name: '+5% fn:boot', '+10% poll:net::**', not '${words}'`);
+  }
+  return { text: words, percent: Number(number), kind: kind === 'poll' ? 'poll' : 'fn', glob };
+}
+
+export function convertOptions<T>(args: Argv<T>) {
+  return pluginOption(windowOptions(savedTraceOptions(args)))
+    .option('output', {
+      ...text,
+      alias: 'o',
+      demandOption: true,
+      describe: `The file or folder to write. Its extension chooses the format: ${extensions()}`,
+    })
+    .option('format', { ...text, describe: 'The format, whatever the extension: folded, pftrace' })
+    .option('filter', { ...text, describe: inside })
+    .option('force', { type: 'boolean', default: false, describe: 'Overwrite a file that is no trace, too' });
+}
+
+function extensions(): string {
+  return formats.map(({ extensions: [first], name }) => `${first} (${name})`).join(', ');
 }
 
 const units = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9 } as const;

@@ -40,13 +40,18 @@ export type {
 } from './events.js';
 export type { Extension, Format } from './formats/format.js';
 export { formatOf, formats } from './formats/index.js';
+export { writeJsonLines } from './formats/json-lines.js';
 export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
+export { type Lines, TreeWriter } from './formats/tree.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
 export { openTrace, type TraceOptions } from './open-trace.js';
 export { OutputFile, type OutputOptions } from './output-file.js';
 export { readTrace, type TraceRead } from './read/read-trace.js';
 export { type Arc, Arcs, type Node } from './report/arcs.js';
+export { CallTree, type Frame, type TreeNode, totals } from './report/call-tree.js';
+export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
 export { Durations } from './report/durations.js';
+export { onlyNamed } from './report/only-named.js';
 export { type Grouping, groupings, type Report, type ReportRow, reportBy } from './report/report.js';
 export {
   arcJson,

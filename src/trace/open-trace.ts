@@ -10,6 +10,8 @@ export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs'> {
   readonly onlyTraces?: boolean | undefined;
   /** Formats besides ours. For an extension that both know, these come first. */
   readonly formats?: readonly Format[] | undefined;
+  /** This one, whatever the extension. */
+  readonly as?: Format | undefined;
 }
 
 /**
@@ -38,7 +40,7 @@ export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs'> {
  */
 export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
   const known = [...(options.formats ?? []), ...formats];
-  const format = formatOf(path, known);
+  const format = options.as ?? formatOf(path, known);
   if (format === undefined) {
     throw new RsptraceError('TRACE_UNKNOWN_FORMAT', `no trace format goes by the extension of ${path}`, {
       hint: `Known extensions: ${extensionsText(known)}.`,

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { rsptrace } from '../support/command.js';
 import { callgrindArcs, reportedFunctions, savedTrace } from '../support/saved-trace.js';
@@ -136,4 +137,176 @@ t.test('what is wrong is one sentence with a code', async (t) => {
   const cut = await rsptrace('report', join(folder, 'cut.pftrace')).ended;
   t.equal(cut.status, 0);
   t.match(cut.stderr, /is cut off: \d+ events could be read/);
+});
+
+/** Converts, and gives the path of what was written. */
+async function converted(extension: string): Promise<string> {
+  const path = join(folder, `reported${extension}`);
+  const ran = await rsptrace('convert', trace, '-o', path).ended;
+  if (ran.status !== 0) throw new Error(ran.stderr);
+  return path;
+}
+
+const calls = new Map(saved.functions.map((row) => [row.function, row.calls]));
+const selfTimes = new Map(saved.functions.map((row) => [row.function, row.self_ns]));
+const totalTimes = new Map(saved.functions.map((row) => [row.function, row.total_ns]));
+
+t.test("uftrace's own report of the directory has our calls and times", async (t) => {
+  const path = await converted('.uftrace');
+  const text = execFileSync('uftrace', ['report', '-d', path, '-f', 'call,total,self', '--no-pager'], {
+    encoding: 'utf8',
+  });
+  const rows = [...text.matchAll(/^ +(\d+) +([\d.]+) (us|ms) +([\d.]+) (us|ms) +(\w+)$/gm)];
+  const nanos = (value: string | undefined, unit: string | undefined) =>
+    Math.round(Number(value) * (unit === 'ms' ? 1e6 : 1e3));
+  t.equal(rows.length, reportedFunctions.length);
+  for (const [, count, total, totalUnit, self, selfUnit, name = ''] of rows) {
+    t.equal(Number(count), calls.get(name), name);
+    // uftrace prints three decimals.
+    const slack = (unit: string | undefined) => (unit === 'ms' ? 500 : 0);
+    t.ok(Math.abs(nanos(total, totalUnit) - (totalTimes.get(name) ?? 0)) <= slack(totalUnit), `total of ${name}`);
+    t.ok(Math.abs(nanos(self, selfUnit) - (selfTimes.get(name) ?? 0)) <= slack(selfUnit), `self of ${name}`);
+  }
+  for (const command of ['replay', 'graph', 'dump']) {
+    t.match(execFileSync('uftrace', [command, '-d', path, '--no-pager'], { encoding: 'utf8' }), /leaf/, command);
+  }
+});
+
+t.test('callgrind_annotate has our self and total times', async (t) => {
+  const path = await converted('.callgrind');
+  for (const [options, wanted] of [
+    [[], selfTimes],
+    [['--inclusive=yes'], totalTimes],
+  ] as const) {
+    const text = execFileSync('callgrind_annotate', ['--threshold=100', '--auto=no', ...options, path], {
+      encoding: 'utf8',
+    });
+    const rows = [...text.matchAll(/^ *([\d,]+) \( ?[\d.]+%\) {2}\S*:(\w+)/gm)];
+    t.same(new Map(rows.map(([, cost = '', name]) => [name, Number(cost.replaceAll(',', ''))])), new Map(wanted));
+  }
+  t.same(
+    new Set(callgrindArcs(path).map(({ caller, callee, calls: count }) => `${caller} ${callee} ${count}`)),
+    new Set(arcs.map(({ caller, callee, calls: count }) => `${caller} ${callee} ${count}`)),
+  );
+});
+
+t.test('folded stacks, pprof, CSV and JSON lines hold every call', async (t) => {
+  const folded = readFileSync(await converted('.folded'), 'utf8');
+  const sums = new Map<string, number>();
+  for (const [, name = '', self] of folded.matchAll(/^(?:.*;)?([^; ]+) (\d+)$/gm)) {
+    sums.set(name, (sums.get(name) ?? 0) + Number(self));
+  }
+  t.same(sums, selfTimes);
+  // protoc reads what it is without a schema: fields 2 are samples, 6 the texts.
+  const profile = execFileSync('protoc', ['--decode_raw'], {
+    input: gunzipSync(readFileSync(await converted('.pb.gz'))),
+  });
+  const texts = [...profile.toString().matchAll(/^6: "(.*)"$/gm)].map(([, text]) => text);
+  t.same(texts.slice(0, 5), ['', 'calls', 'count', 'time', 'nanoseconds']);
+  const samples = [...profile.toString().matchAll(/^2 \{\n(?: {2}1: \d+\n)+ {2}2: (\d+)\n {2}2: (\d+)\n\}/gm)];
+  const sum = (values: Iterable<number>) => [...values].reduce((all, value) => all + value, 0);
+  t.equal(sum(samples.map(([, count]) => Number(count))), sum(calls.values()));
+  t.equal(sum(samples.map(([, , self]) => Number(self))), sum(selfTimes.values()));
+  const [head = '', ...rows] = readFileSync(await converted('.csv'), 'utf8')
+    .trimEnd()
+    .split('\n');
+  const column = head.split(',').indexOf('name');
+  const counts = new Map<string, number>();
+  for (const row of rows) {
+    const name = row.split(',')[column] ?? '';
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  t.same(counts, calls);
+  const lines = readFileSync(await converted('.jsonl'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as object);
+  t.match(lines[0], { type: 'trace', version: 1, program: 'reported' });
+  t.equal(lines.length, rows.length + 1);
+  t.match(lines.at(-1), { type: 'call', name: 'main', depth: 0 });
+  t.equal(
+    (await rsptrace('replay', trace, '--json').ended).stdout,
+    readFileSync(join(folder, 'reported.jsonl'), 'utf8'),
+  );
+});
+
+t.test('a flame graph is well-formed XML whose frames are as wide as their times', async (t) => {
+  const path = await converted('.svg');
+  const svg = readFileSync(path, 'utf8');
+  const script = "import sys, xml.dom.minidom as m; print(len(m.parse(sys.argv[1]).getElementsByTagName('g')))";
+  const groups = Number(execFileSync('python3', ['-c', script, path], { encoding: 'utf8' }));
+  const widths = new Map<string, number>();
+  for (const [, name = '', time] of svg.matchAll(/data-n="(\w+)" data-x="\d+" data-w="(\d+)"/g)) {
+    widths.set(name, Math.max(widths.get(name) ?? 0, Number(time)));
+  }
+  t.ok(groups > reportedFunctions.length);
+  t.equal(widths.get('main'), totalTimes.get('main'));
+  t.equal(widths.get('outer'), totalTimes.get('outer'));
+  t.notMatch(svg.replace('http://www.w3.org/2000/svg', ''), /https?:/, 'nothing is loaded');
+});
+
+t.test('replay is the call tree, graph its merged one', async (t) => {
+  const { stdout } = await rsptrace('replay', trace).ended;
+  t.equal(stdout, readFileSync(await converted('.txt'), 'utf8'));
+  const middle = await rsptrace('replay', trace, '--filter', 'middle').ended;
+  t.equal(middle.stdout.match(/ leaf\(/g)?.length, 120);
+  t.notMatch(middle.stdout, /outer/);
+  const graph = (await rsptrace('graph', trace, '-D', '3').ended).stdout;
+  t.match(graph, /\(1\) main\n.*\+-\(20\) outer\n.*\| +\+-\(60\) middle\n.*\| +\+-\(20\) leaf\n/);
+  t.notMatch(graph, /\(120\) leaf/);
+  t.match((await rsptrace('graph', trace, 'middle').ended).stdout, /\(60\) middle\n.*\(120\) leaf\n$/);
+});
+
+t.test('a diff names what is slower, new and gone, and breaks limits', async (t) => {
+  const cut = join(folder, 'window.pftrace');
+  await rsptrace('convert', trace, '-o', cut, '--from', 'fn:outer', '--to', 'fn:fib').ended;
+  const same = await json<{ fn: readonly { change: string }[]; broken: readonly object[] }>(
+    'diff',
+    trace,
+    trace,
+    '--fail-on',
+    '+0% fn:*',
+  );
+  t.same(new Set(same.fn.map(({ change }) => change)), new Set(['same']));
+  const found = await rsptrace(
+    'diff',
+    cut,
+    trace,
+    '--json',
+    '--fail-on',
+    '+5% fn:leaf',
+    '--fail-on',
+    '+1000000% fn:middle',
+  ).ended;
+  t.equal(found.status, 4);
+  const { fn, broken } = JSON.parse(found.stdout) as {
+    readonly fn: readonly { readonly name: string; readonly change: string }[];
+    readonly broken: readonly { readonly name: string }[];
+  };
+  t.same(Object.fromEntries(fn.map(({ name, change }) => [name, change])), {
+    main: 'new',
+    fib: 'new',
+    outer: 'slower',
+    middle: 'slower',
+    leaf: 'slower',
+  });
+  t.same(
+    broken.map(({ name }) => name),
+    ['leaf'],
+  );
+  t.match((await rsptrace('diff', cut, trace).ended).stdout, /^ +before +after +change +calls +name\n/);
+  t.match((await rsptrace('diff', cut, trace, '--fail-on', '5 fn:leaf').ended).stderr, /--fail-on takes a growth/);
+});
+
+t.test('a conversion overwrites traces alone', async (t) => {
+  writeFileSync(join(folder, 'notes.folded'), 'groceries\n');
+  t.match((await rsptrace('convert', trace, '-o', join(folder, 'notes.folded')).ended).stderr, /OUTPUT_EXISTS/);
+  t.match((await rsptrace('convert', trace, '-o', trace).ended).stderr, /OUTPUT_IS_INPUT/);
+  t.match((await rsptrace('convert', trace, '-o', join(folder, 'x.xyz')).ended).stderr, /TRACE_UNKNOWN_FORMAT/);
+  t.match(
+    (await rsptrace('convert', trace, '-o', join(folder, 'x.y'), '--format', 'xml').ended).stderr,
+    /no trace format is called xml/,
+  );
+  t.equal((await rsptrace('convert', trace, '-o', join(folder, 'x.y'), '--format', 'folded').ended).status, 0);
+  t.equal(readFileSync(join(folder, 'x.y'), 'utf8'), readFileSync(join(folder, 'reported.folded'), 'utf8'));
 });

@@ -44,7 +44,10 @@ function* profile(arcs: Arcs): Generator<string> {
     const line = node.line ?? 0;
     yield `fl=${fileOf(node)}\nfn=${name(node)}\n${line} ${node.self}\n`;
     for (const { callee, calls, total: inside } of byCaller.get(node) ?? []) {
-      yield `cfi=${fileOf(callee)}\ncfn=${name(callee)}\ncalls=${calls} ${callee.line ?? 0}\n${line} ${inside}\n`;
+      const file = fileOf(callee) === fileOf(node) ? '' : `cfi=${fileOf(callee)}\n`;
+      // A function that calls itself is inside already.
+      const cost = callee === node ? 0 : inside;
+      yield `${file}cfn=${name(callee)}\ncalls=${calls} ${callee.line ?? 0}\n${line} ${cost}\n`;
     }
     yield '\n';
   }

@@ -2,9 +2,10 @@
 // known. The first line is about the trace: `{"type":"trace","version":1,...}`.
 import { startOf } from '../../base/file-head.js';
 import { jsonLine } from '../../base/visible.js';
-import type { TraceInfo } from '../events.js';
+import type { TraceInfo, TraceSink } from '../events.js';
 import type { Format } from './format.js';
 import { Spans } from './spans.js';
+import type { Lines } from './tree.js';
 
 /** JSON lines. */
 export const jsonLines: Format = {
@@ -14,16 +15,18 @@ export const jsonLines: Format = {
   use: 'read it with jq, DuckDB or a script',
   isAppended: true,
   recognizes: (head) => /^\{"type":"trace","version":\d/.test(startOf(head)),
-  open: (file) => {
-    const spans = new Spans(
-      (span) => file.textRecord(jsonLine(span)),
-      () => file.flush(),
-      () => file.close(),
-    );
-    const begin = (info: TraceInfo): void => file.textRecord(jsonLine(headOf(info)));
-    return Object.assign(spans, { begin });
-  },
+  open: writeJsonLines,
 };
+
+/** Writes JSON lines of events. */
+export function writeJsonLines(out: Lines): TraceSink {
+  const spans = new Spans(
+    (span) => out.textRecord(jsonLine(span)),
+    () => out.flush(),
+    () => out.close(),
+  );
+  return Object.assign(spans, { begin: (info: TraceInfo) => out.textRecord(jsonLine(headOf(info))) });
+}
 
 function headOf({ program, buildId, arch, clock, harts }: TraceInfo): object {
   const { name, resolutionNs, guest } = clock;

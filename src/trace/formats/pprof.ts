@@ -1,10 +1,9 @@
 /*
- * pprof's profile (github.com/google/pprof, proto/profile.proto), packed with gzip. This part: two values a stack,
+ * pprof's profile (github.com/google/pprof, proto/profile.proto); a `.pb.gz` is packed with gzip. This part: two values a stack,
  * calls and nanoseconds; a location a function with one line, at its declaration; no mappings, since names are known.
  */
-import { constants, gunzipSync, gzipSync } from 'node:zlib';
 import { highHalf, lowHalf } from '../../base/addr.js';
-import type { FileHead } from '../../base/file-head.js';
+import { type FileHead, unpackedStart } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
 import { CallTree, type Frame, stackOf } from '../report/call-tree.js';
 import type { Format } from './format.js';
@@ -38,22 +37,16 @@ export const pprof: Format = {
   open: (file) => {
     const tree = new CallTree();
     return new WrittenAtEnd(tree, file, () => {
-      const bytes = gzipSync(profile(tree));
+      const bytes = profile(tree);
       file.record(bytes, bytes.length);
     });
   },
 };
 
-/** Packed, and its first field is `sample_type`: a message of two small numbers. */
+/** Its first field is `sample_type`: a message of two small numbers. */
 function isProfile({ bytes }: FileHead): boolean {
-  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return false;
-  try {
-    const [tag, length, first] = gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH });
-    return tag === 0x0a && length === 4 && first === 0x08;
-  } catch {
-    // It is damaged.
-    return false;
-  }
+  const [tag, length, first] = unpackedStart(bytes);
+  return tag === 0x0a && length === 4 && first === 0x08;
 }
 
 function profile(tree: CallTree): Uint8Array {

@@ -25,7 +25,6 @@ import type {
   TraceSink,
 } from '../events.js';
 import { OpenCalls, type Track } from '../open-calls.js';
-import type { OutputFile } from '../output-file.js';
 import {
   accessText,
   argumentsText,
@@ -59,16 +58,23 @@ interface Line {
   readonly indent: number;
 }
 
+/** Where a call tree goes: a file, a terminal. */
+export interface Lines {
+  textRecord(line: string): void;
+  flush(): void;
+  close(): void;
+}
+
 /** Writes a readable call tree into `out`. */
-class TreeWriter implements TraceSink {
-  readonly #out: OutputFile;
+export class TreeWriter implements TraceSink {
+  readonly #out: Lines;
   readonly #chains = new ChainTexts();
   readonly #open = new OpenCalls<Line>();
   /** It has begun, and nothing has happened since. */
   #pending: Line | undefined;
   readonly #threads = new Set<ThreadRef>();
 
-  constructor(out: OutputFile) {
+  constructor(out: Lines) {
     this.#out = out;
   }
 

@@ -1,6 +1,5 @@
 // Whether a file begins like a Perfetto trace. Wire types and varints: Protocol Buffers' "Encoding".
-import { constants, gunzipSync } from 'node:zlib';
-import type { FileHead } from '../../../base/file-head.js';
+import { type FileHead, unpackedStart } from '../../../base/file-head.js';
 
 const PACKET_TAG = 0x0a;
 /** Packets that have to follow each other before a file counts as a Perfetto trace. */
@@ -8,19 +7,8 @@ const ENOUGH = 8;
 
 /** Whether a file is packets one behind the other, each field 1 of a Trace message, length-delimited; or that, packed. */
 export function isPerfetto(head: FileHead): boolean {
-  return arePackets(unpacked(head));
-}
-
-/** The beginning of what a gzip file (RFC 1952) holds; another file as it is. */
-function unpacked(head: FileHead): FileHead {
-  if (head.bytes[0] !== 0x1f || head.bytes[1] !== 0x8b) return head;
-  try {
-    const bytes = gunzipSync(head.bytes, { finishFlush: constants.Z_SYNC_FLUSH });
-    return { bytes, size: Math.max(bytes.length, head.size) };
-  } catch {
-    // It is damaged, or only begins like one.
-    return head;
-  }
+  const bytes = unpackedStart(head.bytes);
+  return arePackets({ bytes, size: bytes === head.bytes ? head.size : Math.max(bytes.length, head.size) });
 }
 
 function arePackets({ bytes, size }: FileHead): boolean {

@@ -1,0 +1,127 @@
+import { plural } from '../base/plural.js';
+import { jsonLine, textLines } from '../base/visible.js';
+import { compileGlob } from '../probes/index.js';
+import { changeOf, type DiffRow, deltaOf, diffRows, reportBy, type TraceRead, tee, timeText } from '../trace/index.js';
+import { ExitCode } from './failure.js';
+import { headJson, noMatch, readSaved, tableOptions } from './saved-trace.js';
+import type { DiffArguments, FailOn } from './saved-trace-options.js';
+
+/** One kind of rows. */
+interface Part {
+  readonly kind: 'fn' | 'poll';
+  readonly rows: readonly DiffRow[];
+}
+
+interface Broken {
+  readonly limit: FailOn;
+  readonly row: DiffRow;
+}
+
+/** `rsptrace diff A B`: what became slower and faster, is new and gone. Gives the exit status. */
+export async function diff(args: DiffArguments): Promise<number> {
+  const one = await rowsOf(args.trace, args);
+  const other = await rowsOf(args.other, args);
+  const parts: Part[] = [
+    { kind: 'poll', rows: diffRows(one.future, other.future) },
+    { kind: 'fn', rows: diffRows(one.fn, other.fn) },
+  ];
+  const broken = args['fail-on'].flatMap((limit) => brokenBy(limit, parts));
+  const notes = differences(one.read, other.read);
+  const shown = parts.map((part) => ({ ...part, rows: select(part.rows, args) }));
+  if (args.json) {
+    const json = {
+      version: 1,
+      before: headJson(args.trace, one.read),
+      after: headJson(args.other, other.read),
+      notes,
+      ...Object.fromEntries(shown.map(({ kind, rows }) => [kind, rows.map(rowJson)])),
+      broken: broken.map(({ limit, row }) => ({ limit: limit.text, name: row.name, percent: row.percent ?? null })),
+    };
+    process.stdout.write(jsonLine(json));
+  } else {
+    process.stderr.write(textLines(notes.map((note) => `rsptrace: ${note}`)));
+    const rows = shown.flatMap((part) => part.rows.map((row) => ({ kind: part.kind, row })));
+    process.stdout.write(rows.length === 0 ? 'nothing to compare\n' : table(rows));
+  }
+  for (const { limit, row } of broken) {
+    process.stderr.write(textLines([`rsptrace: ${row.name}: ${percentText(row)}, past --fail-on '${limit.text}'`]));
+  }
+  return broken.length > 0 ? ExitCode.limitBroken : ExitCode.recorded;
+}
+
+async function rowsOf(path: string, args: DiffArguments) {
+  const [future, fn] = [reportBy('future'), reportBy('fn')];
+  const read = await readSaved(path, tee([future, fn]), args);
+  return { read, future: future.rows(), fn: fn.rows() };
+}
+
+/** What does not let times be compared as they are. */
+function differences(one: TraceRead, other: TraceRead): string[] {
+  const [a, b] = [one.info, other.info];
+  const found: string[] = [];
+  if (a.program !== b.program) found.push(`different programs, ${a.program} and ${b.program}: compared by names`);
+  if (a.arch !== b.arch) found.push(`different architectures: ${a.arch} and ${b.arch}`);
+  if (a.clock.name !== b.clock.name) found.push(`different clocks: ${a.clock.name} and ${b.clock.name}`);
+  return found;
+}
+
+function brokenBy(limit: FailOn, parts: readonly Part[]): Broken[] {
+  const matches = compileGlob(limit.glob);
+  const rows = parts.filter(({ kind }) => kind === limit.kind).flatMap((part) => part.rows);
+  const wanted = rows.filter(({ name }) => matches(name));
+  if (wanted.length === 0) {
+    throw noMatch(
+      '--fail-on',
+      limit.glob,
+      rows.map(({ name }) => name),
+    );
+  }
+  return wanted.filter((row) => (row.percent ?? 0) > limit.percent).map((row) => ({ limit, row }));
+}
+
+function select(rows: readonly DiffRow[], { filter, top }: DiffArguments): DiffRow[] {
+  const matches = filter === undefined ? undefined : compileGlob(filter);
+  return rows.filter(({ name }) => matches?.(name) ?? true).slice(0, top);
+}
+
+function rowJson(row: DiffRow): object {
+  const { name, before, after, percent } = row;
+  const side = (totals: DiffRow['before']): object | null =>
+    totals ? { calls: totals.calls, total_ns: totals.total, self_ns: totals.self } : null;
+  return {
+    name,
+    change: changeOf(row),
+    before: side(before),
+    after: side(after),
+    delta_ns: deltaOf(row),
+    percent: percent ?? null,
+  };
+}
+
+function percentText(row: DiffRow): string {
+  const { percent } = row;
+  if (percent === undefined) return changeOf(row);
+  return `${percent > 0 ? '+' : ''}${percent.toFixed(1)} %`;
+}
+
+function table(rows: readonly { readonly kind: Part['kind']; readonly row: DiffRow }[]): string {
+  const { color, width } = tableOptions();
+  const cells = rows.map(({ kind, row }) => [
+    row.before ? timeText(row.before.total) : '-',
+    row.after ? timeText(row.after.total) : '-',
+    percentText(row),
+    row.before && row.after ? String(row.after.calls - row.before.calls) : '-',
+    kind === 'poll' ? `poll ${row.name}` : row.name,
+  ]);
+  const heads = ['before', 'after', 'change', 'calls', 'name'];
+  const widths = heads.map((head, i) => Math.max(head.length, ...cells.map((row) => (row[i] ?? '').length)));
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, i) => (i === heads.length - 1 ? cell : cell.padStart(widths[i] ?? 0)))
+      .join('  ')
+      .slice(0, Math.max(width, 60));
+  const changed = rows.filter(({ row }) => changeOf(row) !== 'same').length;
+  const body = [line(heads), ...cells.map(line), `${plural(changed, 'name')} of ${rows.length} changed`];
+  const [head = '', ...rest] = textLines(body).split('\n');
+  return [color ? `\x1b[1m${head}\x1b[0m` : head, ...rest].join('\n');
+}

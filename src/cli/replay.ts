@@ -1,0 +1,54 @@
+import { compileGlob } from '../probes/index.js';
+import { type Lines, onlyNamed, type TraceSink, TreeWriter, writeJsonLines } from '../trace/index.js';
+import { ExitCode } from './failure.js';
+import { writeAll } from './open-output.js';
+import { readSaved } from './saved-trace.js';
+import type { ReplayArguments } from './saved-trace-options.js';
+
+/** `rsptrace replay TRACE`: what happened, as it happened. Gives the exit status. */
+export async function replay(args: ReplayArguments): Promise<number> {
+  const isColored = process.stdout.isTTY === true && process.stdout.hasColors();
+  const out = new Output(isColored && !args.json);
+  const sink: TraceSink = args.json ? writeJsonLines(out) : new TreeWriter(out);
+  const shown = args.filter === undefined ? sink : onlyNamed(sink, compileGlob(args.filter));
+  await readSaved(args.trace, shown, args);
+  return ExitCode.recorded;
+}
+
+const BUFFER = 64 * 1024;
+const RESET = '\x1b[0m';
+/** Of harts and threads: as many as terminals tell apart on any background. */
+const colors = [36, 33, 32, 35, 34, 31];
+
+/** Standard output, in large pieces. */
+class Output implements Lines {
+  readonly #isColored: boolean;
+  #text = '';
+
+  constructor(isColored: boolean) {
+    this.#isColored = isColored;
+  }
+
+  textRecord(line: string): void {
+    this.#text += this.#isColored ? colored(line) : line;
+    if (this.#text.length > BUFFER) this.flush();
+  }
+
+  flush(): void {
+    const bytes = Buffer.from(this.#text);
+    this.#text = '';
+    writeAll(process.stdout.fd, bytes);
+  }
+
+  close(): void {
+    this.flush();
+  }
+}
+
+/** What a hart or thread does has its colour; lines about the whole trace have none. */
+function colored(line: string): string {
+  const [, before, track, rest] = /^(.{28}\s*)(\[ ?\d+(?::\d+)?\])(.*)\n$/s.exec(line) ?? [];
+  if (track === undefined) return line;
+  const number = Number(/(\d+)\]$/.exec(track)?.[1] ?? 0);
+  return `${before}\x1b[${colors[number % colors.length]}m${track}${rest}${RESET}\n`;
+}
