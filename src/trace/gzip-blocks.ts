@@ -9,7 +9,7 @@ const LEVEL = 3;
 
 /**
  * One gzip member (RFC 1952), block by block and synchronously. Each block ends at a byte (Z_SYNC_FLUSH) and knows
- * nothing of those before, so a file without its end can be unpacked up to its last whole block.
+ * nothing of those before. So a file without its end can be unpacked up to its last whole block.
  */
 export class GzipBlocks {
   #crc = 0;

@@ -121,6 +121,12 @@ export class Fields {
     const { bytes } = this;
     let at = this.#at;
     let byte = at < this.#end ? (bytes[at++] as number) : cutOff();
+    if (byte < 0x80) {
+      this.#at = at;
+      this.low = byte;
+      this.high = 0;
+      return;
+    }
     let low = byte & 0x7f;
     let high = 0;
     for (let shift = 7; byte >= 0x80; shift += 7) {

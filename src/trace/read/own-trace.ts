@@ -43,8 +43,7 @@ const none = addr(0n);
 
 /**
  * The events of a trace that rsptrace wrote, from its TrackEvents: what `formats/perfetto/writer.ts` does, backwards.
- * What a trace does not tell is left out: addresses of links of a chain, and the hart of a state's change is that of
- * the task's last poll.
+ * Addresses of links of a chain are not in a trace. The hart of a state's change is that of the task's last poll.
  */
 export class OwnTrace {
   readonly #emit: (event: TraceEvent) => void;
@@ -222,15 +221,31 @@ export class OwnTrace {
   #endOf(begin: AnyBegin, event: TrackEvent, isLost: boolean): PollEnd | PollLost | CallEnd | CallLost {
     const { hart, thread, depth, time: began } = begin;
     const time = Math.max(event.time, began) as GuestNanos;
+    // Written out, because copying a common part costs as much as reading the event.
     if (begin.type === 'call-begin') {
-      const common = { time, hart, thread, function: begin.function, depth, began, begin };
-      if (isLost) return { type: 'call-lost', ...common };
-      return { type: 'call-end', ...common, result: textOf(event.notes[NOTE.returned]) };
+      const { function: fn } = begin;
+      if (isLost) return { type: 'call-lost', time, hart, thread, function: fn, depth, began, begin };
+      const result = textOf(event.notes[NOTE.returned]);
+      return { type: 'call-end', time, hart, thread, function: fn, depth, began, begin, result };
     }
     const { root, future, address } = begin;
-    const common = { time, hart, thread, root, future, address, depth, began, begin };
-    if (isLost) return { type: 'poll-lost', ...common };
-    return { type: 'poll-end', ...common, ...this.#outcome(event) };
+    if (isLost) return { type: 'poll-lost', time, hart, thread, root, future, address, depth, began, begin };
+    const { result, state, chain } = this.#outcome(event);
+    return {
+      type: 'poll-end',
+      time,
+      hart,
+      thread,
+      root,
+      future,
+      address,
+      depth,
+      began,
+      begin,
+      result,
+      state,
+      chain,
+    };
   }
 
   #outcome({ notes }: TrackEvent): Pick<PollEnd, 'result' | 'state' | 'chain'> {

@@ -3,8 +3,8 @@ const STEPS = 64;
 const STEP_BITS = 6;
 
 /**
- * How long things took, of any number of them in bounded memory: below 64 ns each nanosecond apart, above in steps of
- * 1/64 of a power of two.
+ * How long things took, of any number of them in bounded memory. Below 64 ns each nanosecond is apart, above in steps
+ * of 1/64 of a power of two.
  */
 export class Durations {
   /** By bucket; grows to the longest one. */

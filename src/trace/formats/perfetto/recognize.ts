@@ -5,7 +5,7 @@ const PACKET_TAG = 0x0a;
 /** Packets that have to follow each other before a file counts as a Perfetto trace. */
 const ENOUGH = 8;
 
-/** Whether a file is packets one behind the other, each field 1 of a Trace message, length-delimited; or that, packed. */
+/** Whether a file is packets one behind the other, each field 1 of a Trace message; or that, packed. */
 export function isPerfetto(head: FileHead): boolean {
   const bytes = unpackedStart(head.bytes);
   return arePackets({ bytes, size: bytes === head.bytes ? head.size : Math.max(bytes.length, head.size) });

@@ -1,0 +1,131 @@
+// Reading, reporting and converting a saved trace: events a second of CPU time and of wall time, bytes an event, peak
+// memory; beside `uftrace dump` of the same trace. The trace is made up: calls and polls, nested up to eight deep.
+//   node scripts/bench-trace.mjs [--events N] [--folder PATH]
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { formats, openTrace } from '../dist/trace/index.js';
+
+const { values } = parseArgs({
+  options: { events: { type: 'string', default: '2000000' }, folder: { type: 'string' } },
+});
+const events = Number(values.events);
+const root = resolve(import.meta.dirname, '..');
+const folder = values.folder ?? mkdtempSync(join(tmpdir(), 'rsptrace-trace-'));
+if (values.folder === undefined) process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+
+const place = { file: 'src/work.rs', line: 12 };
+const functions = Array.from({ length: 40 }, (_, key) => {
+  const name = `kernel::work::function_${key}`;
+  return { key, name, instance: name, address: 0xffff_ffff_8000_0000n + BigInt(key * 64), ...place };
+});
+const futures = Array.from({ length: 20 }, (_, key) => {
+  const future = `kernel::net::future_${key}`;
+  return { key, future, instance: `${future}::{async_fn_env#0}`, kind: 'async_fn', ...place };
+});
+const roots = futures.map((future, key) => ({ key, future, address: 0x8040_0000n + BigInt(key * 256) }));
+const state = { name: 'Suspend0', ...place };
+const chains = futures.map((future) => [{ future, typeName: future.future, address: undefined, state }]);
+
+/** The same events each time: a linear congruential generator. */
+function record(sink) {
+  const clock = { name: 'riscv-time', resolutionNs: 100, guest: true };
+  sink.begin({ program: 'kernel', buildId: 'c0ffee', arch: 'riscv64', clock, harts: [{ number: 0, name: 'hart 0' }] });
+  const open = [];
+  let seed = 12_345;
+  let time = 0;
+  for (let n = 0; n < events; n++) {
+    seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+    time += 100 + (seed >>> 24);
+    if (open.length === 0 || (open.length < 8 && ((seed >>> 16) & 1) === 0)) {
+      const at = { time, hart: 0, depth: open.length, around: open.at(-1) };
+      const which = (seed >>> 12) % 20;
+      const root = roots[which];
+      const begin =
+        ((seed >>> 8) & 3) === 0
+          ? { type: 'poll-begin', ...at, root, future: root.future, address: root.address, state }
+          : {
+              type: 'call-begin',
+              ...at,
+              function: functions[(seed >>> 12) % 40],
+              arguments: (seed & 4096) === 0 ? [] : [{ name: 'x', value: String(seed & 255) }],
+            };
+      open.push(begin);
+      sink.event(begin);
+    } else sink.event(endOf(open.pop(), time, open.length));
+  }
+  sink.end();
+}
+
+function endOf(begin, time, depth) {
+  const common = { time, hart: 0, depth, began: begin.time, begin };
+  if (begin.type === 'call-begin') return { type: 'call-end', ...common, function: begin.function };
+  const { root, future, address } = begin;
+  return {
+    type: 'poll-end',
+    ...common,
+    root,
+    future,
+    address,
+    result: 'pending',
+    state,
+    chain: chains[future.key],
+  };
+}
+
+function sizeOf(path) {
+  const stat = statSync(path);
+  if (!stat.isDirectory()) return stat.size;
+  return readdirSync(path).reduce((sum, name) => sum + statSync(join(path, name)).size, 0);
+}
+
+/** Runs a command under GNU time's resource figures, which node gives of its children. */
+function measure(title, words, made) {
+  const script = `
+    import { spawnSync } from 'node:child_process';
+    const began = performance.now();
+    const { status, stderr } = spawnSync(${JSON.stringify(words[0])}, ${JSON.stringify(words.slice(1))}, { stdio: ['ignore', 'ignore', 'pipe'] });
+    const wall = (performance.now() - began) / 1e3;
+    if (status !== 0) throw new Error(String(stderr));
+    process.stdout.write(JSON.stringify({ wall }));`;
+  const before = childUsage();
+  const run = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  if (run.status !== 0) throw new Error(run.stderr);
+  const { wall } = JSON.parse(run.stdout);
+  const cpu = childUsage() - before;
+  const size = made === undefined ? '' : `${(sizeOf(made) / events).toFixed(1).padStart(8)} bytes an event`;
+  const rate = (seconds) => `${(events / seconds / 1e6).toFixed(2)} M/s`.padStart(10);
+  console.log(`${title.padEnd(34)} ${rate(cpu)} CPU ${rate(wall)} wall ${size}`);
+}
+
+/** CPU seconds of all children that have ended, from the kernel's own account. */
+function childUsage() {
+  const fields = readStat().split(' ');
+  return (Number(fields[15]) + Number(fields[16])) / 100;
+}
+
+function readStat() {
+  const { stdout } = spawnSync('cat', [`/proc/${process.pid}/stat`], { encoding: 'utf8' });
+  return stdout.replace(/^.*\) /s, 'x x ');
+}
+
+const trace = join(folder, 'made.pftrace');
+const began = performance.now();
+record(openTrace(trace));
+console.log(
+  `written: ${events} events, ${(sizeOf(trace) / events).toFixed(1)} bytes each, ${(events / (performance.now() - began) / 1e3).toFixed(2)} M/s`,
+);
+const main = join(root, 'dist/cli/main.js');
+const library = join(root, 'dist/trace/index.js');
+const idle = `{ begin() {}, event() {}, hart() {}, flush() {}, end() {} }`;
+const read = `import { readTrace } from ${JSON.stringify(library)}; await readTrace(${JSON.stringify(trace)}, ${idle});`;
+measure('read', [process.execPath, '--input-type=module', '-e', read]);
+measure('report', [process.execPath, main, 'report', trace]);
+for (const { extensions } of formats) {
+  const path = join(folder, `out${extensions[0]}`);
+  measure(`convert to ${extensions[0]}`, [process.execPath, main, 'convert', trace, '-o', path, '--force'], path);
+}
+measure('uftrace dump of the same', ['uftrace', 'dump', '-d', join(folder, 'out.uftrace'), '--no-pager']);
+measure('uftrace report of the same', ['uftrace', 'report', '-d', join(folder, 'out.uftrace'), '--no-pager']);
