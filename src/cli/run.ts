@@ -41,6 +41,7 @@ export function recordRun(args: RunArguments): Promise<number> {
     const { qemu, session, hidden, resetVector } = machine;
     let signalled: NodeJS.Signals | undefined;
     const recording = await recordSession(prepared, session, {
+      isLaunched: true,
       hidden,
       resetVector,
       nanosPerInstruction: nanosPerInstruction(args.command),
