@@ -29,13 +29,14 @@ function stopCostText(recording: Recording, { isMachineOfQemu }: EngineSituation
   return `${text} ${stoodMs < 1000 ? `${stoodMs.toFixed(0)} ms` : `${(stoodMs / 1000).toFixed(1)} s`}, ${percent(share)} of the time${anew}`;
 }
 
-/** Lines for the end of the table: nothing where no probe stopped the target. */
+/** Lines for the end of the table: nothing where no probe stopped the target, and all of each was seen. */
 export function stopReport(recording: Recording, situation: EngineSituation): string[] {
   const summary = summarizeEngines(recording.engines);
-  if (summary.stopping === 0) return [];
+  if (summary.stopping === 0 && summary.partly.length === 0) return [];
+  const cost = summary.stopping > 0 ? `; ${stopCostText(recording, situation)}` : '';
   const advice = adviceOnStops(summary, recording.refusal, situation);
   return [
-    `${engineSentence(summary)}; ${stopCostText(recording, situation)}`,
+    `${engineSentence(summary)}${cost}`,
     ...reasonLines(summary).map((line) => `  ${line}`),
     ...(advice ? [`  to spare most stops: ${advice.text}`] : []),
   ];
@@ -50,6 +51,7 @@ export function stopJson(recording: Recording, situation: EngineSituation): obje
     stopping: summary.stopping,
     left_out: summary.leftOut,
     reasons: summary.reasons,
+    partly: summary.partly,
     stood_ms: Math.round(stoodMs),
     stood_share: Number(share.toFixed(4)),
     advice: adviceOnStops(summary, recording.refusal, situation) ?? null,

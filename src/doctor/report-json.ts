@@ -155,8 +155,8 @@ function programJson(program: ProgramReport): object {
 
 /** As `engines` of a recording has it, without what only a recording shows. */
 function enginesJson({ probes }: ProgramReport): object {
-  const { withoutStops, stopping, leftOut, reasons } = summarizeEngines(probes);
-  return { without_stops: withoutStops, stopping, left_out: leftOut, reasons };
+  const { withoutStops, stopping, leftOut, reasons, partly } = summarizeEngines(probes);
+  return { without_stops: withoutStops, stopping, left_out: leftOut, reasons, partly };
 }
 
 /** `labkern::exec::run+0x12`, by the ELF's symbols; undefined outside of its code. */

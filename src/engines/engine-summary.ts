@@ -8,7 +8,9 @@ export interface EngineSummary {
   readonly withoutStops: number;
   readonly stopping: number;
   readonly leftOut: number;
-  /** Of those that stop or are left out; what holds for most probes comes first. */
+  /** Of those without stops: what is not seen of them. */
+  readonly partly: readonly StopReason[];
+  /** Of those that stop or are left out: what holds for most probes comes first. */
   readonly reasons: readonly StopReason[];
 }
 
@@ -41,17 +43,30 @@ const mostNames = 3;
 const mostReasons = 5;
 
 export function summarizeEngines(choices: readonly ProbeFact[]): EngineSummary {
-  const groups = new Map<string, { probes: number; readonly names: Set<string> }>();
   const count = { target: 0, stop: 0, none: 0 };
-  for (const { name, engine, why = '' } of choices) {
-    count[engine]++;
-    if (engine === 'target') continue;
+  for (const { engine } of choices) count[engine]++;
+  return {
+    probes: choices.length,
+    withoutStops: count.target,
+    stopping: count.stop,
+    leftOut: count.none,
+    partly: grouped(choices, ({ partly }) => partly),
+    reasons: grouped(choices, ({ engine, why = '' }) => (engine === 'target' ? undefined : why)),
+  };
+}
+
+/** The probes of which something is said, by what that is. */
+function grouped(choices: readonly ProbeFact[], said: (fact: ProbeFact) => string | undefined): StopReason[] {
+  const groups = new Map<string, { probes: number; readonly names: Set<string> }>();
+  for (const fact of choices) {
+    const why = said(fact);
+    if (why === undefined) continue;
     const group = groups.get(why) ?? { probes: 0, names: new Set() };
     groups.set(why, group);
     group.probes++;
-    group.names.add(name);
+    group.names.add(fact.name);
   }
-  const reasons = [...groups]
+  return [...groups]
     .map(([why, { probes, names }]) => ({
       why,
       probes,
@@ -59,13 +74,6 @@ export function summarizeEngines(choices: readonly ProbeFact[]): EngineSummary {
       names: [...names].slice(0, mostNames),
     }))
     .sort((a, b) => b.probes - a.probes);
-  return {
-    probes: choices.length,
-    withoutStops: count.target,
-    stopping: count.stop,
-    leftOut: count.none,
-    reasons,
-  };
 }
 
 /** `21 of 26 probes run without stops, 5 stop the target at each hit`. */
@@ -82,7 +90,11 @@ export function engineSentence({ probes, withoutStops, stopping, leftOut }: Engi
 }
 
 /** `5: its Future has more than 24 places to read (a, b, c and 2 more)`, for the first reasons. */
-export function reasonLines({ reasons }: EngineSummary): string[] {
+export function reasonLines({ reasons, partly }: EngineSummary): string[] {
+  return [...linesOf(reasons), ...linesOf(partly).map((line) => `without stops, but ${line}`)];
+}
+
+function linesOf(reasons: readonly StopReason[]): string[] {
   const lines = reasons.slice(0, mostReasons).map(({ why, probes, functions, names }) => {
     const more = functions > names.length ? ` and ${functions - names.length} more` : '';
     return `${probes}: ${why} (${names.join(', ')}${more})`;

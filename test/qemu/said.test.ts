@@ -12,6 +12,7 @@ interface Engines {
   readonly stopping: number;
   readonly left_out: number;
   readonly reasons: readonly { readonly why: string; readonly probes: number; readonly names: readonly string[] }[];
+  readonly partly: readonly object[];
   readonly stood_ms: number;
   readonly stood_share: number;
   readonly advice: { readonly code: string } | null;
@@ -34,7 +35,8 @@ t.test('attached to a QEMU without memory for trampolines, all stop: said twice,
     while (!existsSync(socket)) await sleep(20);
     return socket;
   };
-  const table = await rsptrace('--remote', await stub(), '-o', trace, ...probes, elfPath('rv-o2')).ended;
+  const table = await rsptrace('--remote', await stub(), '-o', trace, '--timeout', '60s', ...probes, elfPath('rv-o2'))
+    .ended;
   t.equal(table.status, 0, table.stderr);
   t.match(table.stderr, /^rsptrace: \d+ probes, all of which stop the target at each hit\n {2}\d+: no memory for/m);
   t.match(table.stderr, /^ {2}To spare most stops: start QEMU with `rsptrace run`/m);
@@ -42,7 +44,17 @@ t.test('attached to a QEMU without memory for trampolines, all stop: said twice,
     table.stdout,
     /all of which stop the target at each hit; \d+ stops took [\d.]+ m?s, \d+ % of the time, and QEMU/,
   );
-  const ran = await rsptrace('--remote', await stub(), '-o', trace, '--json', ...probes, elfPath('rv-o2')).ended;
+  const ran = await rsptrace(
+    '--remote',
+    await stub(),
+    '-o',
+    trace,
+    '--timeout',
+    '60s',
+    '--json',
+    ...probes,
+    elfPath('rv-o2'),
+  ).ended;
   const { engines, stops, host_ms, probes: used } = JSON.parse(ran.stdout) as Output;
   t.notMatch(ran.stderr, /stop the target/, 'with --json as data alone');
   t.match(engines, { without_stops: 0, stopping: used.length, left_out: 0, advice: { code: 'start-with-run' } });
@@ -51,9 +63,9 @@ t.test('attached to a QEMU without memory for trampolines, all stop: said twice,
     used.length,
   );
   t.ok(stops > 0 && engines.stood_ms > 0 && engines.stood_ms < host_ms, `${engines.stood_ms} of ${host_ms} ms`);
-  const { found } = await runDoctor(await stub(), ...probes, elfPath('rv-o2'));
-  const { without_stops, stopping, left_out, reasons } = engines;
-  t.strictSame(found.program?.engines, { without_stops, stopping, left_out, reasons });
+  const { found } = await runDoctor(await stub(), '--timeout', '60s', ...probes, elfPath('rv-o2'));
+  const { without_stops, stopping, left_out, reasons, partly } = engines;
+  t.strictSame(found.program?.engines, { without_stops, stopping, left_out, reasons, partly });
   t.match(
     found.advice.find(({ code }) => code === 'no-scratch')?.text,
     /all of which stop the target at each hit; to spare most stops: start QEMU with `rsptrace run`/,
@@ -62,7 +74,7 @@ t.test('attached to a QEMU without memory for trampolines, all stop: said twice,
 
 t.test('started by rsptrace, one stops for its own reason', async (t) => {
   const trace = join(scratchFolder(t), 'out.txt');
-  const run = ['run', '-o', trace, ...probes, elfPath('rv-o2'), '--', ...qemuArgv('rv-o2')];
+  const run = ['run', '-o', trace, '--timeout', '60s', ...probes, elfPath('rv-o2'), '--', ...qemuArgv('rv-o2')];
   const { stdout, stderr } = await rsptrace(...run).ended;
   t.match(stderr, /^rsptrace: \d+ of \d+ probes run without stops, 1 stops .*\n {2}1: a branch .* \(memcmp\)$/m);
   t.match(

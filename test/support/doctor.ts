@@ -94,6 +94,10 @@ export interface Doctored {
   readonly advice: readonly { readonly code: string; readonly text: string }[];
 }
 
+const reasons = list({
+  fields: { why: 'string', probes: 'number', functions: 'number', names: list('string') },
+});
+
 export const doctorShape: Shape = {
   fields: {
     version: 'number',
@@ -177,9 +181,8 @@ export const doctorShape: Shape = {
               without_stops: 'number',
               stopping: 'number',
               left_out: 'number',
-              reasons: list({
-                fields: { why: 'string', probes: 'number', functions: 'number', names: list('string') },
-              }),
+              reasons,
+              partly: reasons,
             },
           },
           probes: list(either({ fields: { function: 'string', address: hex, engine: /^(target|stop)$/ } })),
