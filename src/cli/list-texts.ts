@@ -7,5 +7,6 @@ import type { OptionTexts } from './option-texts.js';
 export const listTexts: OptionTexts = {
   probes: kinds.map(({ help }) => help).join(', '),
   formats: formats.map(({ extensions, name, about }) => `${extensions[0]} (${name}): ${about}`).join('; '),
+  extensions: formats.map(({ extensions: [first], name }) => `${first} (${name})`).join(', '),
   runtimes: [...runtimes, search].map(({ name }) => name).join(', '),
 };

@@ -2,7 +2,9 @@
 export interface OptionTexts {
   readonly probes: string;
   readonly formats: string;
+  /** Of the formats. */
+  readonly extensions: string;
   readonly runtimes: string;
 }
 
-export const noTexts: OptionTexts = { probes: '', formats: '', runtimes: '' };
+export const noTexts: OptionTexts = { probes: '', formats: '', extensions: '', runtimes: '' };

@@ -16,17 +16,11 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
     reportOptions,
     async (args) => (await import('./report.js')).report(args),
   ),
-  info: command(
-    '<trace>',
-    'what a saved trace holds: target, clock, probes, losses',
-    savedTraceOptions,
-    async (args) => (await import('./info.js')).info(args),
+  info: command('<trace>', 'what a saved trace holds: target, clock, probes, losses', savedTraceOptions, async (args) =>
+    (await import('./info.js')).info(args),
   ),
-  replay: command(
-    '<trace>',
-    'what happened in a saved trace, call by call, indented',
-    replayOptions,
-    async (args) => (await import('./replay.js')).replay(args),
+  replay: command('<trace>', 'what happened in a saved trace, call by call, indented', replayOptions, async (args) =>
+    (await import('./replay.js')).replay(args),
   ),
   graph: command('<trace> [fn]', 'the calls of a saved trace merged into one tree', graphOptions, async (args) =>
     (await import('./graph.js')).graph(args),
