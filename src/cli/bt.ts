@@ -15,7 +15,8 @@ import { showConsole } from './console-output.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
-import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
+import { type CommonArguments, debugFilesOf } from './options.js';
+import { wireRecorder } from './wire-file.js';
 
 export interface BacktraceArguments extends CommonArguments {
   readonly elf: string;

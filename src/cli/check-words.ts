@@ -57,8 +57,16 @@ interface NamedOption {
 /** A command line up to `--`. */
 interface Words {
   readonly options: readonly NamedOption[];
-  /** The first that is neither an option nor the value of one. */
-  readonly first: string | undefined;
+  /** Where the first is that is neither an option nor the value of one; -1 if there is none. */
+  readonly firstAt: number;
+}
+
+/** What words ask for: a command or none, its help or that it runs. */
+export interface Asked {
+  readonly command: string | undefined;
+  readonly asksHelp: boolean;
+  /** The words beside the command's name. */
+  readonly rest: readonly string[];
 }
 
 /**
@@ -69,8 +77,9 @@ export function checkWords(
   words: readonly string[],
   commandNames: readonly string[],
   optionsFor: (command: string | undefined) => KnownOptions,
-): void {
-  const { first } = split(words, union([undefined, ...commandNames].map(optionsFor)));
+): Asked {
+  const { firstAt } = split(words, union([undefined, ...commandNames].map(optionsFor)));
+  const first = words[firstAt];
   const command = first !== undefined && commandNames.includes(first) ? first : undefined;
   const known = optionsFor(command);
   const { options } = split(words, known);
@@ -90,6 +99,8 @@ export function checkWords(
       hint: near.length > 0 ? `nearest: ${near.join(', ')}` : help,
     });
   }
+  const asksHelp = options.some(({ name, value }) => (name === 'help' || name === 'h') && value !== 'false');
+  return { command, asksHelp, rest: command === undefined ? words : words.toSpliced(firstAt, 1) };
 }
 
 /**
@@ -102,13 +113,13 @@ function union(all: readonly KnownOptions[]): KnownOptions {
 
 function split(words: readonly string[], known: KnownOptions): Words {
   const options: NamedOption[] = [];
-  let first: string | undefined;
+  let firstAt = -1;
   for (let i = 0; i < words.length && words[i] !== '--'; i++) {
     const word = words[i] as string;
     const found = longOption(word, known) ?? shortOptions(word, known);
     const last = found?.at(-1);
     if (found === undefined || last === undefined) {
-      first ??= word;
+      if (firstAt < 0) firstAt = i;
       continue;
     }
     const arity = last.value === undefined ? known.get(last.name) : undefined;
@@ -116,7 +127,7 @@ function split(words: readonly string[], known: KnownOptions): Words {
     options.push(...found.slice(0, -1), arity === 'needs a value' && !isBehind ? { ...last, value: null } : last);
     if (arity !== undefined && arity !== 'no value' && isBehind) i++;
   }
-  return { options, first };
+  return { options, firstAt };
 }
 
 function longOption(word: string, known: KnownOptions): NamedOption[] | undefined {

@@ -8,7 +8,8 @@ import { isProcess, type Session } from '../rsp/index.js';
 import { atTarget } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
-import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
+import { type CommonArguments, debugFilesOf } from './options.js';
+import { wireRecorder } from './wire-file.js';
 
 export interface DetachArguments extends CommonArguments {
   readonly elf: string;

@@ -12,9 +12,10 @@ import { showConsole } from './console-output.js';
 import { ExitCode, errorText } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
-import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
+import { type CommonArguments, debugFilesOf } from './options.js';
 import { givenScratchOf } from './scratch-options.js';
 import { usageError } from './usage-error.js';
+import { wireRecorder } from './wire-file.js';
 
 export interface DoctorArguments extends CommonArguments {
   readonly elf: string | undefined;

@@ -4,18 +4,24 @@ import type { OwnTime, ProbeFact } from '../trace/index.js';
 
 /** For `--json`: one object a probe. */
 export function choicesJson(choices: readonly ProbeFact[]): object[] {
-  return choices.map(({ name, address, engine, why }) => ({
+  return choices.map(({ name, address, engine, why, partly }) => ({
     function: name,
     address: hex(address),
     engine,
     ...(why === undefined ? {} : { why }),
+    ...(partly === undefined ? {} : { partly }),
   }));
 }
 
 /** For people: one line a probe, and under them why some need stops. */
 export function choiceTable(choices: readonly ProbeFact[], color = false): string {
-  const rows = choices.map(({ name, address, engine, why }) => [hex(address), engine, name, why ?? '']);
-  return textTable(['address', 'engine', 'function', 'why not without stops'], rows, color);
+  const rows = choices.map(({ name, address, engine, why, partly }) => [
+    hex(address),
+    engine,
+    name,
+    why ?? partly ?? '',
+  ]);
+  return textTable(['address', 'engine', 'function', 'why not without stops, or what is not seen'], rows, color);
 }
 
 /** For `--json`: nothing where it is not known. */

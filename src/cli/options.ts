@@ -1,14 +1,9 @@
 import type { Argv } from 'yargs';
-import type { FileHead } from '../base/file-head.js';
-import type { Logger } from '../base/logger.js';
 import type { DebugFileOptions } from '../elf/index.js';
 import { type EngineName, engineNames } from '../engines/index.js';
 import { type ClockName, clockNames } from '../facts/index.js';
-import { kinds } from '../probes/index.js';
-import { WireRecorder } from '../rsp/index.js';
-import { formats } from '../trace/index.js';
 import { defaultTrace } from './files.js';
-import { openOutput } from './open-output.js';
+import type { OptionTexts } from './option-texts.js';
 
 const logLevels = ['silent', 'error', 'warn', 'info', 'debug', 'trace'] as const;
 
@@ -102,11 +97,11 @@ export function commonOptions<T>(args: Argv<T>) {
     });
 }
 
-export function recordingOptions<T>(args: Argv<T>) {
-  return engineOptions(clockOptions(callOptions(endOptions(traceOptions(commonOptions(args))))));
+export function recordingOptions<T>(args: Argv<T>, texts: OptionTexts) {
+  return engineOptions(clockOptions(callOptions(endOptions(traceOptions(commonOptions(args), texts)))));
 }
 
-function traceOptions<T>(args: Argv<T>) {
+function traceOptions<T>(args: Argv<T>, { probes, formats }: OptionTexts) {
   return pluginOption(args)
     .option('probe', {
       alias: 'p',
@@ -114,7 +109,7 @@ function traceOptions<T>(args: Argv<T>) {
       array: true,
       nargs: 1,
       default: [] as string[],
-      describe: `${kinds.map(({ help }) => help).join(', ')}; repeatable. Default: the Futures of the program's own crates`,
+      describe: `${probes}; repeatable. Default: the Futures of the program's own crates`,
     })
     .option('output', {
       alias: 'o',
@@ -122,7 +117,7 @@ function traceOptions<T>(args: Argv<T>) {
       requiresArg: true,
       default: defaultTrace.path,
       coerce: last<string>,
-      describe: `The trace. Its extension chooses the format: ${formatTexts().join('; ')}`,
+      describe: `The trace. Its extension chooses the format: ${formats}`,
     });
 }
 
@@ -245,11 +240,6 @@ function engineOptions<T>(args: Argv<T>) {
     });
 }
 
-/** `.pftrace (Perfetto): timelines of harts, ...`, for each format that a trace can have. */
-function formatTexts(): string[] {
-  return formats.map(({ extensions, name, about }) => `${extensions[0]} (${name}): ${about}`);
-}
-
 const remote = {
   alias: 'r',
   type: 'string',
@@ -273,20 +263,6 @@ export function reconnectOption<T>(args: Argv<T>) {
     default: false,
     describe: 'When the link breaks, try for 10 s to connect again, and go on with a gap in the trace',
   });
-}
-
-/** The file of --record-wire. It is opened first, so that a wrong path costs nothing. */
-export function wireRecorder(args: CommonArguments, logger: Logger, launches = false): WireRecorder | undefined {
-  const path = args['record-wire'];
-  if (path === undefined) return undefined;
-  const failure = { code: 'RSP_CANNOT_RECORD', sentence: 'The wire cannot be recorded in' } as const;
-  const replaces = { what: 'recording of a wire', is: isWireRecording };
-  const fd = openOutput({ option: '--record-wire', path, failure, replaces, isForced: args.force });
-  return new WireRecorder(path, logger, launches, fd);
-}
-
-function isWireRecording({ bytes }: FileHead): boolean {
-  return Buffer.from(bytes.subarray(0, 64)).toString('latin1').startsWith('{"rsptrace_wire":');
 }
 
 /** An option that is given twice: the last value counts. */

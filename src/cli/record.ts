@@ -4,8 +4,9 @@ import { connect, ResetVector } from '../facts/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
-import { type RecordingArguments, wireRecorder } from './options.js';
+import type { RecordingArguments } from './options.js';
 import { recordSession, report, withRecording } from './recording.js';
+import { wireRecorder } from './wire-file.js';
 
 export interface RecordArguments extends RecordingArguments {
   readonly remote: string;

@@ -4,7 +4,7 @@ import type { Addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
+import { type EngineSituation, engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
 import { type Found, type InlinedPolls, type KindReport, kinds, type ProbeKind, parseProbe } from '../probes/index.js';
 import {
@@ -16,7 +16,7 @@ import {
   type Recording,
   record,
 } from '../recorder/index.js';
-import type { Session } from '../rsp/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
 import { formatOf, formats, openTrace, ownTimeText, type TraceSink, tee, timeText } from '../trace/index.js';
 import { choicesJson, choiceTable, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
@@ -28,6 +28,7 @@ import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
+import { enginesText, stopJson, stopReport } from './stop-report.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
@@ -132,7 +133,14 @@ function untilOf({ until }: RecordingArguments, program: Program): Addr | undefi
   return until === undefined ? undefined : functionNamed(program.elf, until);
 }
 
+/** What was recorded, and where. */
+export interface Recorded extends Recording {
+  readonly situation: EngineSituation;
+}
+
 interface SessionOptions {
+  /** rsptrace has started the target. */
+  readonly isLaunched?: boolean;
   /** RAM of a machine that we started. */
   readonly hidden?: ScratchSources['hidden'];
   readonly resetVector?: ResetVector | undefined;
@@ -147,8 +155,8 @@ interface SessionOptions {
 export async function recordSession(
   prepared: Prepared,
   session: Session,
-  { hidden, resetVector, reconnect, nanosPerInstruction, onSignal: told }: SessionOptions = {},
-): Promise<Recording> {
+  { isLaunched = false, hidden, resetVector, reconnect, nanosPerInstruction, onSignal: told }: SessionOptions = {},
+): Promise<Recorded> {
   const { args, logger, program, sink } = prepared;
   const stopper = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -157,9 +165,15 @@ export async function recordSession(
   };
   for (const signal of endingSignals) process.once(signal, onSignal);
   const status = new StatusLine(process.stderr, !args.json);
+  const situation = {
+    isMachineOfQemu: (await session.stub()).name === 'qemu-system',
+    isLaunched,
+    isProcess: isProcess(session.features),
+  };
+  let isSaid = args.json;
   const silence = new Silence();
   try {
-    return await record({
+    const recording = await record({
       session,
       program,
       sink,
@@ -179,11 +193,17 @@ export async function recordSession(
       ...(args.bt === undefined ? {} : { stackDepth: args.bt }),
       ...(args.duration === undefined ? {} : { durationMs: args.duration }),
       ...(args['max-events'] === undefined ? {} : { maxEvents: args['max-events'] }),
+      onEngines: (chosen) => {
+        if (isSaid) return;
+        isSaid = true;
+        status.above(enginesText(chosen, situation));
+      },
       onStart: (progress) => {
         status.start(progress);
         silence.start(args.elf, progress);
       },
     });
+    return { ...recording, situation };
   } finally {
     status.stop();
     silence.stop();
@@ -194,7 +214,7 @@ export async function recordSession(
 /** The table, or the JSON object; and the error that ended it early, if one did. Gives the exit status. */
 export function report(
   { args, plugins, program, reports }: Prepared,
-  recording: Recording,
+  recording: Recorded,
   guest?: { readonly exit: string },
 ): number {
   const { error } = recording;
@@ -209,6 +229,7 @@ export function report(
       guest_exit: guest?.exit ?? stopText(recording),
       events: recording.events,
       stops: recording.stops,
+      engines: stopJson(recording, recording.situation),
       records: recording.records,
       missing: recording.missing,
       resets: recording.resets,
@@ -235,6 +256,7 @@ export function report(
     process.stdout.write(
       `\n${textLines([
         closingLine(recording),
+        ...stopReport(recording, recording.situation),
         `trace: ${args.output} (${whatToDo(args.output, recording, program, plugins)})`,
       ])}`,
     );

@@ -3,8 +3,9 @@ import { RsptraceError } from '../base/errors.js';
 import { nanosPerInstruction } from '../facts/index.js';
 import type { Recording } from '../recorder/index.js';
 import { ConsoleFile } from './console-file.js';
-import { type RecordingArguments, wireRecorder } from './options.js';
+import type { RecordingArguments } from './options.js';
 import { recordSession, report, withRecording } from './recording.js';
+import { wireRecorder } from './wire-file.js';
 
 export interface RunArguments extends RecordingArguments {
   readonly command: readonly string[];
@@ -40,6 +41,7 @@ export function recordRun(args: RunArguments): Promise<number> {
     const { qemu, session, hidden, resetVector } = machine;
     let signalled: NodeJS.Signals | undefined;
     const recording = await recordSession(prepared, session, {
+      isLaunched: true,
       hidden,
       resetVector,
       nanosPerInstruction: nanosPerInstruction(args.command),

@@ -1,7 +1,8 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import { compileGlob } from '../probes/index.js';
-import { formats, groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
+import { groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
+import type { OptionTexts } from './option-texts.js';
 import { count, last, pluginOption } from './options.js';
 
 /** What every command takes that asks a saved trace. */
@@ -132,21 +133,17 @@ function failOn(words: string): FailOn {
   return { text: words, percent: Number(number), kind: kind === 'poll' ? 'poll' : 'fn', glob };
 }
 
-export function convertOptions<T>(args: Argv<T>) {
+export function convertOptions<T>(args: Argv<T>, { extensions }: OptionTexts) {
   return pluginOption(windowOptions(savedTraceOptions(args)))
     .option('output', {
       ...text,
       alias: 'o',
       demandOption: true,
-      describe: `The file or folder to write. Its extension chooses the format: ${extensions()}`,
+      describe: `The file or folder to write. Its extension chooses the format: ${extensions}`,
     })
     .option('format', { ...text, describe: 'The format, whatever the extension: folded, pftrace' })
     .option('filter', { ...text, describe: inside })
     .option('force', { type: 'boolean', default: false, describe: 'Overwrite a file that is no trace, too' });
-}
-
-function extensions(): string {
-  return formats.map(({ extensions: [first], name }) => `${first} (${name})`).join(', ');
 }
 
 const units = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9 } as const;

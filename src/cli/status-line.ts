@@ -31,6 +31,11 @@ export class StatusLine {
     this.#timer.unref();
   }
 
+  /** Writes text above the line, also where there is none. */
+  above(text: string): void {
+    this.#stream.write(`${this.#timer ? '\r\x1b[K' : ''}${text}`);
+  }
+
   stop(): void {
     if (!this.#timer) return;
     clearInterval(this.#timer);

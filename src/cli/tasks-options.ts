@@ -1,10 +1,10 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
-import { runtimes, search } from '../tasks/index.js';
+import type { OptionTexts } from './option-texts.js';
 import { commonOptions, last, optionalRemote, pluginOption } from './options.js';
 
 /** What `rsptrace tasks` takes. */
-export function tasksOptions<T>(args: Argv<T>) {
+export function tasksOptions<T>(args: Argv<T>, texts: OptionTexts) {
   return pluginOption(optionalRemote(commonOptions(args)))
     .positional('elf', { type: 'string', demandOption: true, describe: 'The ELF that runs there, with debug info' })
     .option('core', {
@@ -30,7 +30,7 @@ export function tasksOptions<T>(args: Argv<T>) {
       type: 'string',
       requiresArg: true,
       coerce: last<string>,
-      describe: `Ask this runtime alone: ${[...runtimes, search].map(({ name }) => name).join(', ')}`,
+      describe: `Ask this runtime alone: ${texts.runtimes}`,
     })
     .option('locals', { type: 'boolean', default: false, describe: 'Show what each Future keeps in its state' })
     .check(({ remote, core, base }) => {

@@ -27,9 +27,10 @@ import { showConsole } from './console-output.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
-import { type CommonArguments, debugFilesOf, wireRecorder } from './options.js';
+import { type CommonArguments, debugFilesOf } from './options.js';
 import { loadPlugins } from './plugins.js';
 import { mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
+import { wireRecorder } from './wire-file.js';
 
 export interface TasksArguments extends CommonArguments {
   readonly elf: string;

@@ -21,8 +21,9 @@ import type { DoctorArguments } from './doctor.js';
 import { ExitCode } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
-import { debugFilesOf, wireRecorder } from './options.js';
+import { debugFilesOf } from './options.js';
 import { givenScratchOf } from './scratch-options.js';
+import { wireRecorder } from './wire-file.js';
 
 /** `rsptrace doctor --trampolines kernel.elf`: the code that a recording would write. Gives the exit status. */
 export async function showTrampolines(args: DoctorArguments): Promise<number> {

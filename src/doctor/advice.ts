@@ -1,4 +1,6 @@
 import { plural } from '../base/plural.js';
+import { adviceOnStops, engineSentence, summarizeEngines } from '../engines/index.js';
+import { isProcess } from '../rsp/index.js';
 import type { Diagnosis } from './examine.js';
 import { dearRatio } from './slow-down.js';
 
@@ -34,7 +36,7 @@ function slowDownAdvice({ slowDown }: Findings): Advice[] {
   ];
 }
 
-function programAdvice({ program }: Findings): Advice[] {
+function programAdvice({ program, server, session }: Findings): Advice[] {
   if (program === undefined)
     return [
       { code: 'no-elf', text: 'give the ELF too: then it is compared with the target, and its probes are looked at' },
@@ -56,17 +58,16 @@ function programAdvice({ program }: Findings): Advice[] {
       text: 'no call frame information: bt and --bt follow the code instead, or frame pointers where there are any (-C force-unwind-tables=yes, -C force-frame-pointers=yes)',
     });
   }
-  const { scratch, probes } = program;
-  const stops = probes.filter(({ engine }) => engine === 'stop').length;
-  if (scratch !== undefined && 'refused' in scratch && !scratch.later) {
+  const summary = summarizeEngines(program.probes);
+  if (summary.stopping > 0) {
+    const { scratch } = program;
+    const refusal = scratch !== undefined && 'refused' in scratch && !scratch.later ? scratch.refused : undefined;
+    const isMachineOfQemu = server.name === 'qemu-system';
+    const situation = { isMachineOfQemu, isLaunched: false, isProcess: isProcess(session.features) };
+    const way = adviceOnStops(summary, refusal, situation);
     advice.push({
-      code: 'no-scratch',
-      text: `all probes stop the guest: ${scratch.refused}`,
-    });
-  } else if (stops > 0) {
-    advice.push({
-      code: 'some-stop',
-      text: `${plural(stops, 'probe')} of ${probes.length} ${stops === 1 ? 'stops' : 'stop'} the guest; the list says why`,
+      code: refusal === undefined ? 'some-stop' : 'no-scratch',
+      text: `${engineSentence(summary)}${way ? `; to spare most stops: ${way.text}` : ''}`,
     });
   }
   if (program.absent > 0) {

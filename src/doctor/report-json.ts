@@ -2,6 +2,7 @@
 import { type Addr, hex } from '../base/addr.js';
 import { demangle } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
+import { summarizeEngines } from '../engines/index.js';
 import type { Diagnosis } from './examine.js';
 import type { ProgramReport } from './program.js';
 import type { RoundTrip } from './round-trips.js';
@@ -141,6 +142,7 @@ function programJson(program: ProgramReport): object {
               code_bytes: scratch.codeBytes,
               ring_bytes: scratch.ringBytes,
             },
+    engines: enginesJson(program),
     probes: program.probes.map(({ name, address, engine, why }) => ({
       function: name,
       address: hex(address),
@@ -149,6 +151,12 @@ function programJson(program: ProgramReport): object {
     })),
     ...Object.fromEntries(program.previews.flatMap(({ json }) => Object.entries(json))),
   };
+}
+
+/** As `engines` of a recording has it, without what only a recording shows. */
+function enginesJson({ probes }: ProgramReport): object {
+  const { withoutStops, stopping, leftOut, reasons, partly } = summarizeEngines(probes);
+  return { without_stops: withoutStops, stopping, left_out: leftOut, reasons, partly };
 }
 
 /** `labkern::exec::run+0x12`, by the ELF's symbols; undefined outside of its code. */

@@ -1,6 +1,7 @@
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
 import { textLines } from '../base/visible.js';
+import { engineSentence, reasonLines, summarizeEngines } from '../engines/index.js';
 import type { StubName } from '../rsp/index.js';
 import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';
@@ -20,9 +21,8 @@ const titles: Readonly<Record<StubName, string>> = {
   unknown: 'a stub that does not tell what it is',
 };
 
-/** Harts and kinds of reason that the page shows; the JSON has all. */
+/** Harts that the page shows; the JSON has all. */
 const shownHarts = 8;
-const shownReasons = 6;
 const titleWidth = 10;
 
 /** One page for the user. `probes`: the table of engines, if it is wanted. */
@@ -138,17 +138,8 @@ function programSections(program: ProgramReport): [string, string[]][] {
   if (problem && probes.length === 0) lines.push('not looked at');
   else if (noProbes) lines.push(`none: ${noProbes.message}`);
   else {
-    const free = probes.filter(({ engine }) => engine === 'target').length;
-    lines.push(`${probes.length}: ${free} without stops, ${probes.length - free} with`);
-    const reasons = new Map<string, number>();
-    // All stop because there is no memory, which is reported below.
-    const refused = scratch && 'refused' in scratch ? scratch.refused : undefined;
-    for (const { why } of probes) {
-      if (why !== undefined && why !== refused) reasons.set(why, (reasons.get(why) ?? 0) + 1);
-    }
-    const sorted = [...reasons].sort((a, b) => b[1] - a[1]);
-    for (const [why, count] of sorted.slice(0, shownReasons)) lines.push(`  ${count} stop: ${why}`);
-    if (sorted.length > shownReasons) lines.push(`  ... and ${sorted.length - shownReasons} other reasons`);
+    const summary = summarizeEngines(probes);
+    lines.push(engineSentence(summary), ...reasonLines(summary).map((line) => `  ${line}`));
     for (const { table } of program.previews) lines.push(...(table?.trimEnd().split('\n') ?? []));
     if (scratch) {
       lines.push(

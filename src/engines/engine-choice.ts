@@ -66,9 +66,10 @@ export function engineChoices(
   refused: ReadonlyMap<number, string>,
 ): readonly ProbeFact[] {
   const instead = wanted === 'target' ? 'none' : 'stop';
-  return plans.map(({ name, address }, index) => {
+  return plans.map(({ name, address, partly }, index) => {
     const why = refused.get(index);
-    return { name, address, engine: why === undefined ? 'target' : instead, why };
+    if (why !== undefined) return { name, address, engine: instead, why };
+    return { name, address, engine: 'target', why, ...(partly === undefined ? {} : { partly }) };
   });
 }
 

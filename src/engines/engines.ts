@@ -91,6 +91,11 @@ export class Engines implements StopObserver {
     return this.#choices.facts;
   }
 
+  /** Why no probe can do without stops in this target; undefined if some can, or nothing is known yet. */
+  get refusal(): string | undefined {
+    return this.#choices.refusal;
+  }
+
   /** Probes that are left out, because they would stop the target and no stop is allowed. */
   get leftOut(): readonly Addr[] {
     return this.choices.filter(({ engine }) => engine === 'none').map(({ address }) => address);

@@ -1,5 +1,14 @@
 export { type EnginePlanOptions, engineChoices, lookAtPlans, planEngines, unavailable } from './engine-choice.js';
 export { type EngineName, engineNames } from './engine-names.js';
+export {
+  adviceOnStops,
+  type EngineSituation,
+  type EngineSummary,
+  engineSentence,
+  reasonLines,
+  type StopAdvice,
+  summarizeEngines,
+} from './engine-summary.js';
 export { Engines } from './engines.js';
 export { isMark } from './inject/code-allocator.js';
 export { counterScale } from './inject/counter-rate.js';

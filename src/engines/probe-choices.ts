@@ -12,6 +12,7 @@ export class ProbeChoices {
   readonly #planned: SitePlan;
   #plan: SitePlan;
   #why: Map<number, string>;
+  #refusal: string | undefined;
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
   constructor(options: EnginesOptions) {
@@ -31,6 +32,11 @@ export class ProbeChoices {
     return this.#why.size === 0;
   }
 
+  /** Why no probe can do without stops in this target. */
+  get refusal(): string | undefined {
+    return this.#refusal;
+  }
+
   get facts(): readonly ProbeFact[] {
     return engineChoices(this.#options, this.#why);
   }
@@ -46,6 +52,7 @@ export class ProbeChoices {
   /** An installation begins: what was refused before is tried again. */
   retry(): void {
     this.#why = new Map(this.#planned.refused);
+    this.#refusal = undefined;
   }
 
   refuse(index: number, why: string): void {
@@ -54,6 +61,7 @@ export class ProbeChoices {
 
   /** No probe can do without stops. Those that could not before keep their reason. */
   refuseAll(why: string): void {
+    this.#refusal = why;
     for (const index of this.#options.plans.keys()) if (!this.#why.has(index)) this.#why.set(index, why);
   }
 

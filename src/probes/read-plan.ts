@@ -48,6 +48,8 @@ export interface ReadPlan {
   readonly scratchIsFree: boolean;
   /** Why only a stop can read all of it. */
   readonly needsStop: string | undefined;
+  /** What a trampoline does not read of it, and a stop would; undefined if it reads all. */
+  readonly partly?: string | undefined;
   /**
    * Why its return address must stay unchanged, so that its exits are patched instead; undefined: it may be replaced.
    */
@@ -91,6 +93,7 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     readsOuter: a.readsOuter || b.readsOuter,
     scratchIsFree: a.scratchIsFree && b.scratchIsFree,
     needsStop: a.needsStop ?? b.needsStop,
+    partly: a.partly ?? b.partly,
     returnStays: a.returnStays ?? b.returnStays,
     // Each of the two has its own calls to see.
     when: [],

@@ -10,4 +10,4 @@ export {
   understand,
 } from './program.js';
 export { record } from './record.js';
-export type { Progress, Recording, RecordOptions } from './recording.js';
+export type { EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';

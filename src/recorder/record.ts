@@ -19,9 +19,11 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const target = await verify(options);
   const run = new Run(options, target);
   await run.arm();
+  const begun = performance.now();
   const ended = await run.toEnd();
+  const stoodMs = performance.now() - begun - run.ranMs;
   const { missing, clock } = await leave(run, options);
-  return summarize(run, { ended, missing, clock, hostMs: performance.now() - started });
+  return summarize(run, { ended, missing, clock, stoodMs, hostMs: performance.now() - started });
 }
 
 /** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
@@ -80,12 +82,14 @@ interface Outcome {
   readonly ended: StopReply | undefined;
   readonly missing: number;
   readonly clock: ClockInfo;
+  readonly stoodMs: number;
   readonly hostMs: number;
 }
 
-function summarize(run: Run, { ended, missing, clock, hostMs }: Outcome): Recording {
+function summarize(run: Run, { ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
   const { engines, stopping, tracers, watches, resets } = run;
   const { choices, scratch, tailLost, trampolinesStay, pastWire } = engines;
+  const leftOut = new Set(engines.leftOut);
   const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
   return {
     end: stopping.reason,
@@ -95,8 +99,11 @@ function summarize(run: Run, { ended, missing, clock, hostMs }: Outcome): Record
     hostMs,
     neverLoaded: run.notLoaded,
     engines: choices,
+    refusal: engines.refusal,
+    stoodMs,
+    ranMs: run.ranMs,
     gaps: tracers.counting.gaps,
-    tallies: tallies.filter((row) => !engines.leftOut.includes(row.function.address)),
+    tallies: tallies.filter((row) => !leftOut.has(row.function.address)),
     watches: watches.all.map(watchRef),
     scratch,
     ownTime: engines.ownTime,

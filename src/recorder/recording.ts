@@ -47,8 +47,17 @@ export interface RecordOptions {
   /** The target stands when the recording has ended, and the session stays open. */
   readonly stays?: boolean;
   readonly logger?: Logger;
+  /** Called at a first hit, when the engine of each probe is known: anew in another program, and after a reset. */
+  readonly onEngines?: (chosen: EnginesChosen) => void;
   /** Called once, when the guest is about to run. */
   readonly onStart?: (progress: () => Progress) => void;
+}
+
+export interface EnginesChosen {
+  /** The engine of each probe. */
+  readonly engines: readonly ProbeFact[];
+  /** Why no probe can do without stops in this target. */
+  readonly refusal: string | undefined;
 }
 
 export interface Progress {
@@ -64,7 +73,7 @@ export interface Progress {
   readonly guestNs: number;
 }
 
-export interface Recording extends Progress {
+export interface Recording extends Progress, EnginesChosen {
   readonly end: 'guest-ended' | 'until' | 'duration' | 'max-events' | 'interrupted' | 'failed';
   readonly clock: ClockInfo;
   /** How the guest ended, if the stub reported it. */
@@ -72,8 +81,10 @@ export interface Recording extends Progress {
   /** What went wrong, if `end` is `failed`. Everything before is in the trace. */
   readonly error: RsptraceError | undefined;
   readonly hostMs: number;
-  /** The engine of each probe. */
-  readonly engines: readonly ProbeFact[];
+  /** How long the target stood while it was recorded, in milliseconds: at stops, and where memory was read. */
+  readonly stoodMs: number;
+  /** How long it ran, in milliseconds of the host. */
+  readonly ranMs: number;
   /** Where the link was broken, in guest nanoseconds. */
   readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number }[];
   /** Results of probes that only count, in the order of the probes. */

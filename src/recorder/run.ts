@@ -81,6 +81,11 @@ export class Run {
     };
   }
 
+  /** How long the target has run, in milliseconds of the host. */
+  get ranMs(): number {
+    return (this.#earlier.ranNs + this.engine.runningTime()) / 1e6;
+  }
+
   /** Foreign hits: stops at a probe's address in other code. */
   get foreignHits(): number {
     return this.#earlier.foreignHits + this.engine.foreignHits;
@@ -222,6 +227,7 @@ export class Run {
     if (this.engines.scratch !== undefined && plan.hart && !isRefusal(plan.hart)) {
       await words.learn(this.session, program.elf, plan.hart.outside, (id) => harts.number(id));
     }
+    if (done) this.#options.onEngines?.({ engines: this.engines.choices, refusal: this.engines.refusal });
     return done;
   }
 

@@ -341,7 +341,10 @@ export interface ProbeFact {
   readonly name: string;
   readonly address: Addr;
   readonly engine: 'target' | 'stop' | 'none';
+  /** Why not `target`. */
   readonly why: string | undefined;
+  /** What the engine without stops does not see of it. */
+  readonly partly?: string | undefined;
 }
 
 /** Takes events: a file format, a table. Synchronous, because events come in bursts while the guest runs. */

@@ -79,6 +79,7 @@ export interface Doctored {
     readonly problem: { readonly code: string } | null;
     readonly no_probes: { readonly code: string } | null;
     readonly scratch: { readonly refused?: string; readonly source?: string } | null;
+    readonly engines: object;
     readonly probes: readonly { readonly function: string; readonly address: string; readonly engine: string }[];
   } | null;
   readonly slow_down: {
@@ -92,6 +93,10 @@ export interface Doctored {
   } | null;
   readonly advice: readonly { readonly code: string; readonly text: string }[];
 }
+
+const reasons = list({
+  fields: { why: 'string', probes: 'number', functions: 'number', names: list('string') },
+});
 
 export const doctorShape: Shape = {
   fields: {
@@ -171,6 +176,15 @@ export const doctorShape: Shape = {
               { fields: { source: 'string', owned: 'boolean', code_bytes: 'number', ring_bytes: 'number' } },
             ],
           }),
+          engines: {
+            fields: {
+              without_stops: 'number',
+              stopping: 'number',
+              left_out: 'number',
+              reasons,
+              partly: reasons,
+            },
+          },
           probes: list(either({ fields: { function: 'string', address: hex, engine: /^(target|stop)$/ } })),
         },
       }),

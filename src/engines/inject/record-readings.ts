@@ -12,9 +12,14 @@ interface Kept {
 }
 
 const slots = 1024;
+/**
+ * What bytes show that were not read. As a state number it is none: a Future would need 253 awaits for it, and one that
+ * large inside another.
+ */
+const unread = 0xff;
 
 /**
- * The bytes of an object that a record has: the planned places are filled, zeros lie between. A Future is seen in few
+ * The bytes of an object that a record has: the planned places are filled, ones lie between. A Future is seen in few
  * states, so the result for equal loads is reused. A table with one entry per hash bounds the memory for that.
  */
 export class RecordReadings {
@@ -46,7 +51,7 @@ export class RecordReadings {
     const slot = (hash ^ (hash >>> 16)) & (slots - 1);
     const kept = this.#kept[slot];
     if (kept && kept.reading.bytes.length === length && this.#same(kept.key, view, base)) return kept.reading;
-    const bytes = new Uint8Array(length);
+    const bytes = new Uint8Array(length).fill(unread);
     for (const { offset, size, at } of this.#loads) {
       if (offset + size > length) continue;
       for (let i = 0; i < size; i++) bytes[offset + i] = view.getUint8(base + at + i);

@@ -2,7 +2,7 @@ import type { FutureType } from '../../../futures/index.js';
 import { type PlannedLoad, type PlannedReads, type ReadPlan, stackIsRead } from '../../read-plan.js';
 import type { InlinedProbe, PollProbe } from './resolve.js';
 
-/** With more loads than this a trampoline is too slow, and a small ring cannot hold its record. */
+/** More loads make a trampoline slow, and a record large. */
 const mostLoads = 24;
 
 /** What a poll's hits read: the state numbers of the Future and of those inside it, and the words of boxed ones. */
@@ -13,13 +13,13 @@ export function planPoll(
   stackDepth: number | undefined,
 ): ReadPlan {
   const { future, poll, selfRegister, resultPointer } = probe;
-  const loads = footprint(future, true);
-  const self: PlannedReads = { pointer: selfRegister, align: future.align ?? 1, size: future.size, loads: loads ?? [] };
+  const { loads, unread } = footprint(future, true);
+  const self: PlannedReads = { pointer: selfRegister, align: future.align ?? 1, size: future.size, loads };
   const inMemory = resultPointer !== undefined && poll.result !== undefined;
   const tag = inMemory && poll.result ? loadsOf(poll.result) : undefined;
   const exitReads = [self];
   if (inMemory && tag) exitReads.push({ pointer: resultPointer, align: 1, size: poll.resultSize, loads: tag });
-  const states = footprint(future, false);
+  const { loads: states } = footprint(future, false);
   const keep = [selfRegister, ...(resultPointer === undefined ? [] : [resultPointer])];
   return {
     address: probe.address,
@@ -28,18 +28,17 @@ export function planPoll(
     entryRegisters: keep,
     entryReads: [self],
     exit: { keep, registers: results, reads: exitReads },
-    outer: follows(future) && states ? { ...self, loads: states } : undefined,
+    outer: follows(future) ? { ...self, loads: states } : undefined,
     readsOuter: true,
     // Poll functions are Rust.
     scratchIsFree: true,
     needsStop:
       stackDepth !== undefined
         ? stackIsRead
-        : loads === undefined
-          ? `its Future has more than ${mostLoads} places to read`
-          : inMemory && !tag
-            ? 'the discriminant of its result is no whole word'
-            : undefined,
+        : inMemory && !tag
+          ? 'the discriminant of its result is no whole word'
+          : undefined,
+    partly: unread > 0 ? `${unread} of the Futures inside it are not read, so that a chain may end early` : undefined,
     returnStays: undefined,
     when: [],
     seesReturn: true,
@@ -48,33 +47,58 @@ export function planPoll(
   };
 }
 
+interface Footprint {
+  readonly loads: readonly PlannedLoad[];
+  /** Futures inside, of which nothing is read: there is no room for their places. */
+  readonly unread: number;
+}
+
+interface Inner {
+  readonly future: FutureType;
+  readonly base: number;
+}
+
 /**
- * The places in a Future's bytes that show its state and its await chain, in any state.
- * @returns undefined if there are too many
+ * The places in a Future's bytes that show its state and its await chain, in any state. The outer ones come first,
+ * so what has no room are the ends of long chains.
  */
-function footprint(future: FutureType, boxes: boolean): PlannedLoad[] | undefined {
-  const found = new Map<number, PlannedLoad>();
-  const add = (offset: number, size: number): void => {
-    const known = sized(size);
-    if (known !== undefined && known > (found.get(offset)?.size ?? 0)) found.set(offset, { offset, size: known });
-  };
-  const visit = (at: FutureType, base: number): void => {
-    if (found.size > mostLoads) return;
-    if (at.discriminant) add(base + at.discriminant.offset, at.discriminant.size);
-    for (const { awaitee } of at.states) {
-      if (!awaitee) continue;
-      const { box, future: inner, offset } = awaitee;
-      if (box && boxes) {
-        add(base + offset + box.pointer, 8);
-        if (box.vtable !== undefined) add(base + offset + box.vtable, 8);
-      }
-      if (!box && inner) visit(inner, base + offset);
+function footprint(future: FutureType, boxes: boolean): Footprint {
+  const found = new Map<number, number>();
+  let unread = 0;
+  const inside: Inner[] = [{ future, base: 0 }];
+  const seen = new Map<number, Set<FutureType>>();
+  for (const { future: at, base } of inside) {
+    const known = seen.get(base) ?? new Set();
+    if (known.has(at)) continue;
+    seen.set(base, known.add(at));
+    const own = placesOf(at, base, boxes).filter(({ offset, size }) => (found.get(offset) ?? 0) < size);
+    const more = own.filter(({ offset }) => !found.has(offset)).length;
+    if (found.size + more > mostLoads || own.some(({ offset, size }) => offset + size > future.size)) {
+      unread++;
+      continue;
     }
-  };
-  visit(future, 0);
-  const loads = [...found.values()].sort((a, b) => a.offset - b.offset);
-  const inside = loads.every(({ offset, size }) => offset + size <= future.size && offset < 2 ** 31);
-  return loads.length > mostLoads || !inside ? undefined : loads;
+    for (const { offset, size } of own) found.set(offset, size);
+    for (const { awaitee } of at.states)
+      if (awaitee?.future && !awaitee.box) inside.push({ future: awaitee.future, base: base + awaitee.offset });
+  }
+  const loads = [...found].map(([offset, size]) => ({ offset, size: size as PlannedLoad['size'] }));
+  return { loads: loads.sort((a, b) => a.offset - b.offset), unread };
+}
+
+/** A Future's own places, which are read together or not at all: without its boxes its state would lead astray. */
+function placesOf({ discriminant, states }: FutureType, base: number, boxes: boolean): PlannedLoad[] {
+  const places: { readonly offset: number; readonly size: number }[] = [];
+  if (discriminant) places.push({ offset: base + discriminant.offset, size: discriminant.size });
+  for (const { awaitee } of boxes ? states : []) {
+    if (!awaitee?.box) continue;
+    const { pointer, vtable } = awaitee.box;
+    places.push({ offset: base + awaitee.offset + pointer, size: 8 });
+    if (vtable !== undefined) places.push({ offset: base + awaitee.offset + vtable, size: 8 });
+  }
+  return places.flatMap(({ offset, size }) => {
+    const word = sized(size);
+    return word === undefined ? [] : [{ offset, size: word }];
+  });
 }
 
 function sized(size: number): 1 | 2 | 4 | 8 | undefined {

@@ -1,0 +1,102 @@
+// Makes few files of the command line in dist/cli, because one file starts several times as fast as four hundred:
+//   main.js and its chunks     a chunk for what several commands need
+//   help/*.txt                 the pages of --help: src/cli/help-pages.ts
+//   LICENSES.txt               of the packages that are in the bundle
+// The other packages stay beside rsptrace: those with WebAssembly, and what only few commands load.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { build } from 'esbuild';
+
+const root = join(import.meta.dirname, '..');
+const out = join(root, 'dist/cli');
+const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const bundled = ['yargs'];
+
+const { commandNames, helpText } = await import(join(out, 'command-line.js'));
+const { pageName, pageWidths } = await import(join(out, 'help-pages.js'));
+mkdirSync(join(out, 'help'), { recursive: true });
+for (const command of [undefined, ...commandNames])
+  for (const width of pageWidths)
+    writeFileSync(join(out, pageName(command, width)), `${await helpText(command, width)}\n`);
+
+/** Of an index.ts: for each name that it passes on, the file it comes from and its name there. */
+const passedOn = (index) => {
+  const names = new Map();
+  for (const [, list, from] of readFileSync(index, 'utf8').matchAll(/^export \{([^}]*)\} from '([^']+)'/gm))
+    for (const name of values(list)) {
+      const [there, here = there] = name.split(' as ');
+      names.set(here, { file: resolve(dirname(index), from.replace(/\.js$/, '.ts')), there });
+    }
+  return names;
+};
+const values = (list) =>
+  list
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '' && !name.startsWith('type '));
+
+/** Where a name that is imported comes from, through one index.ts or several. */
+function origin(file, name) {
+  const found = file.endsWith('/index.ts') ? passedOn(file).get(name) : undefined;
+  return found ? origin(found.file, found.there) : { file, there: name };
+}
+
+/**
+ * Imports through an index.ts become imports of the files behind it. Otherwise esbuild takes all that an index.ts
+ * names for needed wherever it is imported, and every command loads every other.
+ */
+const pastIndexes = {
+  name: 'past-indexes',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
+      const text = readFileSync(path, 'utf8');
+      const contents = text.replace(/^import \{([^}]*)\} from '(\.[^']*\/index)\.js';/gm, (_, list, from) =>
+        values(list)
+          .map((name) => {
+            const [wanted, here = wanted] = name.split(' as ');
+            const { file, there } = origin(`${resolve(dirname(path), from)}.ts`, wanted);
+            return `import { ${there} as ${here} } from '${file}';`;
+          })
+          .join(' '),
+      );
+      return { contents, loader: 'ts' };
+    });
+  },
+};
+
+const { metafile } = await build({
+  absWorkingDir: root,
+  // Tests run the last two in a process of their own.
+  entryPoints: ['main', 'command-line', 'failure'].map((name) => `src/cli/${name}.ts`),
+  outdir: 'dist/cli',
+  allowOverwrite: true,
+  bundle: true,
+  splitting: true,
+  metafile: true,
+  minifyWhitespace: true,
+  external: Object.keys(dependencies).filter((name) => !bundled.includes(name)),
+  platform: 'node',
+  target: 'node20',
+  format: 'esm',
+  logLevel: 'warning',
+  plugins: [pastIndexes],
+});
+
+const packages = new Set();
+for (const input of Object.keys(metafile.inputs)) {
+  const found = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input);
+  if (found) packages.add(found[0]);
+}
+const licence = (folder) => {
+  const { name, version, license } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
+  const file = readdirSync(join(root, folder)).find((one) => /^licen[cs]e/i.test(one));
+  if (file === undefined) throw new Error(`${name} is bundled and has no file with its licence`);
+  return `${name} ${version} (${license})\n\n${readFileSync(join(root, folder, file), 'utf8').trim()}\n`;
+};
+writeFileSync(
+  join(out, 'LICENSES.txt'),
+  [...packages]
+    .sort()
+    .map(licence)
+    .join(`\n${'-'.repeat(80)}\n\n`),
+);

@@ -1,0 +1,38 @@
+import type { Argv } from 'yargs';
+import { checkFiles, type FileArguments } from './files.js';
+import type { OptionTexts } from './option-texts.js';
+
+/** Takes a command's body, to be called when the command line is parsed. */
+export type Does = (body: () => Promise<number>) => void;
+
+export interface Command {
+  readonly options: (args: Argv, texts: OptionTexts) => Argv<unknown>;
+  /** Declares it under a name, `$0` for none. */
+  readonly declare: (args: Argv, name: string, texts: OptionTexts, does: Does) => Argv;
+}
+
+/** `body` is imported when it runs: a command loads what it needs. */
+export function command<T extends FileArguments>(
+  positionals: string,
+  about: string,
+  options: (args: Argv, texts: OptionTexts) => Argv<T>,
+  body: (args: T & { readonly command: readonly string[] }) => Promise<number>,
+): Command {
+  return {
+    options,
+    declare: (args, name, texts, does) =>
+      args.command(
+        `${name} ${positionals}`,
+        about,
+        (built) => options(built, texts),
+        (given) => {
+          const behind = (given as { readonly '--'?: readonly string[] })['--'];
+          const all = { ...(given as unknown as T), command: behind ?? [] };
+          does(() => {
+            checkFiles(all);
+            return body(all);
+          });
+        },
+      ),
+  };
+}

@@ -1,0 +1,68 @@
+// What stops cost, and what would spare them: said when the engines are known, and at the end.
+import { textLines } from '../base/visible.js';
+import {
+  adviceOnStops,
+  type EngineSituation,
+  engineSentence,
+  reasonLines,
+  summarizeEngines,
+} from '../engines/index.js';
+import type { EnginesChosen, Recording } from '../recorder/index.js';
+
+/** For stderr, when recording begins. */
+export function enginesText({ engines, refusal }: EnginesChosen, situation: EngineSituation): string {
+  const summary = summarizeEngines(engines);
+  const advice = adviceOnStops(summary, refusal, situation);
+  return textLines([
+    `rsptrace: ${engineSentence(summary)}`,
+    ...reasonLines(summary).map((line) => `  ${line}`),
+    ...(advice ? [`  To spare most stops: ${advice.text}`] : []),
+  ]);
+}
+
+/** `3129 stops took 4.8 s, 91 % of the time`, of that from the first resume to the end. */
+function stopCostText(recording: Recording, { isMachineOfQemu }: EngineSituation): string {
+  const { stops } = recording;
+  const text = stops === 1 ? '1 stop took' : `${stops} stops took`;
+  const { stoodMs, share } = stopCost(recording);
+  const anew = isMachineOfQemu && stops > 1 ? ', and QEMU translates its code anew after each' : '';
+  return `${text} ${stoodMs < 1000 ? `${stoodMs.toFixed(0)} ms` : `${(stoodMs / 1000).toFixed(1)} s`}, ${percent(share)} of the time${anew}`;
+}
+
+/** Lines for the end of the table: nothing where no probe stopped the target, and all of each was seen. */
+export function stopReport(recording: Recording, situation: EngineSituation): string[] {
+  const summary = summarizeEngines(recording.engines);
+  if (summary.stopping === 0 && summary.partly.length === 0) return [];
+  const cost = summary.stopping > 0 ? `; ${stopCostText(recording, situation)}` : '';
+  const advice = adviceOnStops(summary, recording.refusal, situation);
+  return [
+    `${engineSentence(summary)}${cost}`,
+    ...reasonLines(summary).map((line) => `  ${line}`),
+    ...(advice ? [`  to spare most stops: ${advice.text}`] : []),
+  ];
+}
+
+/** For `--json`. */
+export function stopJson(recording: Recording, situation: EngineSituation): object {
+  const summary = summarizeEngines(recording.engines);
+  const { stoodMs, share } = stopCost(recording);
+  return {
+    without_stops: summary.withoutStops,
+    stopping: summary.stopping,
+    left_out: summary.leftOut,
+    reasons: summary.reasons,
+    partly: summary.partly,
+    stood_ms: Math.round(stoodMs),
+    stood_share: Number(share.toFixed(4)),
+    advice: adviceOnStops(summary, recording.refusal, situation) ?? null,
+  };
+}
+
+function stopCost({ stoodMs, ranMs }: Recording): { readonly stoodMs: number; readonly share: number } {
+  const stood = Math.max(0, stoodMs);
+  return { stoodMs: stood, share: stood + ranMs > 0 ? stood / (stood + ranMs) : 0 };
+}
+
+function percent(share: number): string {
+  return share > 0 && share < 0.01 ? 'less than 1 %' : `${Math.round(share * 100)} %`;
+}

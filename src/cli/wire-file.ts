@@ -1,0 +1,19 @@
+import type { FileHead } from '../base/file-head.js';
+import type { Logger } from '../base/logger.js';
+import { WireRecorder } from '../rsp/index.js';
+import { openOutput } from './open-output.js';
+import type { CommonArguments } from './options.js';
+
+/** The file of --record-wire. It is opened first, so that a wrong path costs nothing. */
+export function wireRecorder(args: CommonArguments, logger: Logger, launches = false): WireRecorder | undefined {
+  const path = args['record-wire'];
+  if (path === undefined) return undefined;
+  const failure = { code: 'RSP_CANNOT_RECORD', sentence: 'The wire cannot be recorded in' } as const;
+  const replaces = { what: 'recording of a wire', is: isWireRecording };
+  const fd = openOutput({ option: '--record-wire', path, failure, replaces, isForced: args.force });
+  return new WireRecorder(path, logger, launches, fd);
+}
+
+function isWireRecording({ bytes }: FileHead): boolean {
+  return Buffer.from(bytes.subarray(0, 64)).toString('latin1').startsWith('{"rsptrace_wire":');
+}

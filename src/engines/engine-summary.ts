@@ -1,0 +1,162 @@
+import { plural } from '../base/plural.js';
+import { stackIsRead } from '../probes/index.js';
+import type { ProbeFact } from '../trace/index.js';
+
+/** How many probes run without stops, and why the others do not. */
+export interface EngineSummary {
+  readonly probes: number;
+  readonly withoutStops: number;
+  readonly stopping: number;
+  readonly leftOut: number;
+  /** Of those without stops: what is not seen of them. */
+  readonly partly: readonly StopReason[];
+  /** Of those that stop or are left out: what holds for most probes comes first. */
+  readonly reasons: readonly StopReason[];
+}
+
+export interface StopReason {
+  readonly why: string;
+  readonly probes: number;
+  /** How many names these have: one may be that of several places. */
+  readonly functions: number;
+  /** The first of the names. */
+  readonly names: readonly string[];
+}
+
+/** What a recording rests on that no probe knows. */
+export interface EngineSituation {
+  /** The stub is that of a QEMU that emulates a machine. */
+  readonly isMachineOfQemu: boolean;
+  /** rsptrace has started it. */
+  readonly isLaunched: boolean;
+  /** A process of Linux. */
+  readonly isProcess: boolean;
+}
+
+/** One change, as a code for programs and a sentence. */
+export interface StopAdvice {
+  readonly code: string;
+  readonly text: string;
+}
+
+const mostNames = 3;
+const mostReasons = 5;
+
+export function summarizeEngines(choices: readonly ProbeFact[]): EngineSummary {
+  const count = { target: 0, stop: 0, none: 0 };
+  for (const { engine } of choices) count[engine]++;
+  return {
+    probes: choices.length,
+    withoutStops: count.target,
+    stopping: count.stop,
+    leftOut: count.none,
+    partly: grouped(choices, ({ partly }) => partly),
+    reasons: grouped(choices, ({ engine, why = '' }) => (engine === 'target' ? undefined : why)),
+  };
+}
+
+/** The probes of which something is said, by what that is. */
+function grouped(choices: readonly ProbeFact[], said: (fact: ProbeFact) => string | undefined): StopReason[] {
+  const groups = new Map<string, { probes: number; readonly names: Set<string> }>();
+  for (const fact of choices) {
+    const why = said(fact);
+    if (why === undefined) continue;
+    const group = groups.get(why) ?? { probes: 0, names: new Set() };
+    groups.set(why, group);
+    group.probes++;
+    group.names.add(fact.name);
+  }
+  return [...groups]
+    .map(([why, { probes, names }]) => ({
+      why,
+      probes,
+      functions: names.size,
+      names: [...names].slice(0, mostNames),
+    }))
+    .sort((a, b) => b.probes - a.probes);
+}
+
+/** `21 of 26 probes run without stops, 5 stop the target at each hit`. */
+export function engineSentence({ probes, withoutStops, stopping, leftOut }: EngineSummary): string {
+  if (withoutStops === probes)
+    return `${plural(probes, 'probe')}, ${probes === 1 ? 'without stops' : 'all without stops'}`;
+  if (stopping === probes)
+    return `${plural(probes, 'probe')}, ${probes === 1 ? 'which stops' : 'all of which stop'} the target at each hit`;
+  const parts = [
+    ...(stopping > 0 ? [`${stopping} ${stopping === 1 ? 'stops' : 'stop'} the target at each hit`] : []),
+    ...(leftOut > 0 ? [`${leftOut} ${leftOut === 1 ? 'is' : 'are'} left out`] : []),
+  ];
+  return [`${withoutStops} of ${plural(probes, 'probe')} run without stops`, ...parts].join(', ');
+}
+
+/** `5: its Future has more than 24 places to read (a, b, c and 2 more)`, for the first reasons. */
+export function reasonLines({ reasons, partly }: EngineSummary): string[] {
+  return [...linesOf(reasons), ...linesOf(partly).map((line) => `without stops, but ${line}`)];
+}
+
+function linesOf(reasons: readonly StopReason[]): string[] {
+  const lines = reasons.slice(0, mostReasons).map(({ why, probes, functions, names }) => {
+    const more = functions > names.length ? ` and ${functions - names.length} more` : '';
+    return `${probes}: ${why} (${names.join(', ')}${more})`;
+  });
+  const others = reasons.length - mostReasons;
+  return others > 0 ? [...lines, `... and ${plural(others, 'other reason')}`] : lines;
+}
+
+/** Reasons that are the probe's own, with the way out of each. What is not here is the target's. */
+const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
+  {
+    why: /^--engine stop$/,
+    code: 'leave-engine-stop',
+    text: 'leave --engine stop away: the default takes stops only where it has to',
+  },
+  {
+    why: new RegExp(`^${stackIsRead.replace(/[()]/g, '\\$&')}$`),
+    code: 'leave-bt',
+    text: 'leave --bt away: it reads the stack, and only a stop can',
+  },
+  {
+    why: /^it was inlined/,
+    code: 'leave-out-inlined',
+    text: 'leave these out with --engine target: such polls are then derived from the Future around them, where it shows them',
+  },
+  {
+    why: /floating-point/,
+    code: 'no-args',
+    text: 'leave values out with --no-args',
+  },
+];
+
+const leaveOut: StopAdvice = {
+  code: 'leave-out',
+  text: "leave these out: all with --engine target, one with -p '!fn:NAME' or -p '!poll:NAME'",
+};
+
+/**
+ * The one change that would spare most stops; undefined where none is known, and where nothing stops. `refusal`: why
+ * no probe can do without stops in this target.
+ */
+export function adviceOnStops(
+  { reasons, stopping }: EngineSummary,
+  refusal: string | undefined,
+  situation: EngineSituation,
+): StopAdvice | undefined {
+  const [first] = reasons;
+  if (stopping === 0 || first === undefined) return undefined;
+  if (first.why === refusal) return wayToMemory(situation);
+  const found = ways.find(({ why }) => why.test(first.why));
+  return found ? { code: found.code, text: found.text } : leaveOut;
+}
+
+function wayToMemory({ isMachineOfQemu, isLaunched, isProcess }: EngineSituation): StopAdvice | undefined {
+  if (isProcess) return undefined;
+  if (isMachineOfQemu && !isLaunched)
+    return {
+      code: 'start-with-run',
+      text: 'start QEMU with `rsptrace run`, which brings memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE',
+    };
+  return {
+    code: 'name-scratch',
+    text: 'name memory that nobody uses with --scratch ADDR,SIZE, or reserve some in the program as a section .rsptrace',
+  };
+}

@@ -1,0 +1,47 @@
+import t from 'tap';
+import { addr } from '../../src/base/addr.js';
+import { adviceOnStops, engineSentence, reasonLines, summarizeEngines } from '../../src/engines/index.js';
+import { stackIsRead } from '../../src/probes/index.js';
+import type { ProbeFact } from '../../src/trace/index.js';
+
+const probe = (name: string, engine: ProbeFact['engine'], why?: string): ProbeFact => {
+  return { name, address: addr(0x1000n), engine, why };
+};
+const attached = { isMachineOfQemu: true, isLaunched: false, isProcess: false };
+const noMemory = 'no memory for trampolines is known here';
+
+t.test('how many, in one sentence', (t) => {
+  const said = (...probes: ProbeFact[]): string => engineSentence(summarizeEngines(probes));
+  t.equal(said(probe('a', 'target')), '1 probe, without stops');
+  t.equal(said(probe('a', 'target'), probe('b', 'target')), '2 probes, all without stops');
+  t.equal(said(probe('a', 'stop', 'x')), '1 probe, which stops the target at each hit');
+  t.equal(said(probe('a', 'stop', 'x'), probe('b', 'stop', 'x')), '2 probes, all of which stop the target at each hit');
+  t.equal(
+    said(probe('a', 'target'), probe('b', 'stop', 'x'), probe('c', 'none', 'x')),
+    '1 of 3 probes run without stops, 1 stops the target at each hit, 1 is left out',
+  );
+  t.end();
+});
+
+t.test('reasons: what holds for most probes first, each name once', (t) => {
+  const many = Array.from({ length: 9 }, (_, i) => probe(`f${i % 5}`, 'stop', 'too short'));
+  const summary = summarizeEngines([probe('a', 'stop', stackIsRead), ...many, probe('b', 'target')]);
+  t.strictSame(reasonLines(summary), ['9: too short (f0, f1, f2 and 2 more)', `1: ${stackIsRead} (a)`]);
+  const different = Array.from({ length: 8 }, (_, i) => probe('f', 'stop', `reason ${i}`));
+  t.equal(reasonLines(summarizeEngines(different)).at(-1), '... and 3 other reasons');
+  t.end();
+});
+
+t.test('advice: the way out of what most probes stop for', (t) => {
+  const advice = (why: string, refusal?: string, situation = attached) =>
+    adviceOnStops(summarizeEngines([probe('a', 'stop', why)]), refusal, situation)?.code;
+  t.equal(advice(noMemory, noMemory), 'start-with-run');
+  t.equal(advice(noMemory, noMemory, { ...attached, isLaunched: true }), 'name-scratch');
+  t.equal(advice(noMemory, noMemory, { ...attached, isMachineOfQemu: false }), 'name-scratch');
+  t.equal(advice('it has a seccomp filter', 'it has a seccomp filter', { ...attached, isProcess: true }), undefined);
+  t.equal(advice('--engine stop'), 'leave-engine-stop');
+  t.equal(advice(stackIsRead), 'leave-bt');
+  t.equal(advice('too short'), 'leave-out');
+  t.equal(adviceOnStops(summarizeEngines([probe('a', 'target')]), undefined, attached), undefined);
+  t.end();
+});
