@@ -1,10 +1,12 @@
 import type { FutureType } from '../futures/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
+import { type Deadlock, findDeadlocks } from './deadlocks.js';
 import type { Fate, FoundRoot, Runtime, TaskContext, TaskFacts } from './runtime.js';
 import { search } from './runtimes/index.js';
+import { findWaits, type Wait, type Waiting } from './waits.js';
 
 /** A task, or what looks like one: the Future at its root with all that it awaits. */
-export interface Task extends AwaitNode {
+export interface Task extends Waiting {
   /** The name of the runtime that found it. */
   readonly runtime: string;
   readonly fate: Fate;
@@ -18,6 +20,12 @@ export interface Tasks {
   readonly tasks: readonly Task[];
   /** What is no such task: ended, free, the runtime's own, or unreferenced. */
   readonly others: readonly Task[];
+  /** What each task waits for, as far as it is known. */
+  readonly waits: ReadonlyMap<Task, readonly Wait<Task>[]>;
+  /** Tasks that wait for each other for ever. */
+  readonly deadlocks: readonly Deadlock<Task>[];
+  /** Tasks that wait, and that nobody can wake: no waker of theirs is left. */
+  readonly lost: readonly Task[];
   /** Bytes that were searched. */
   readonly searched: number;
   /** Bytes that could not be read. */
@@ -47,14 +55,18 @@ export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: re
     used.push(runtime.name);
   }
   const { tasks, others } = finder.found();
+  const waits = await findWaits(full, tasks);
+  const deadlocks = findDeadlocks(waits);
+  const lost = tasks.filter((task) => finder.isLost(task));
   const { searched, unread } = context.memory;
-  return { runtimes: used, tasks, others, searched, unread, notes: [...notes] };
+  return { runtimes: used, tasks, others, waits: waits.of, deadlocks, lost, searched, unread, notes: [...notes] };
 }
 
 class Finder {
   readonly #context: TaskContext;
   readonly #trees: AwaitTrees;
   readonly #found: Task[] = [];
+  readonly #lost = new Set<Task>();
   /** What some tree has below its root. */
   readonly #held = new Set<string>();
 
@@ -64,15 +76,17 @@ class Finder {
   }
 
   async add(runtime: string, root: FoundRoot): Promise<void> {
-    const { future, fate = 'live', facts = {} } = root;
+    const { future, fate = 'live', facts = {}, header } = root;
     const hasFuture = fate === 'live' || fate === 'internal';
     const tree = future && hasFuture ? await this.#trees.read(future, root.address) : bare(root);
-    this.#keep({ ...tree, runtime, fate, facts });
+    const task = { ...tree, runtime, fate, facts, header };
+    if (root.wakeable === false) this.#lost.add(task);
+    this.#keep(task);
   }
 
   /**
-   * What the search found. If a runtime has listed the tasks, a box that no tree reaches belongs to none of them. Then it
-   * is a task only if a hart polls it.
+   * What the search found. If a runtime has listed the tasks, a box that no tree reaches belongs to none of them.
+   * Then it is a task only if a hart polls it.
    */
   async addSearched(roots: readonly FoundRoot[], isBesides: boolean): Promise<void> {
     const { running } = this.#context;
@@ -83,7 +97,7 @@ class Finder {
       if (!isNew(future, address)) return;
       known.add(key(address, future.instance));
       const tree = await this.#trees.read(future, address);
-      if (isAlive(tree)) candidates.push({ ...tree, runtime: search.name, fate, facts: {} });
+      if (isAlive(tree)) candidates.push({ ...tree, runtime: search.name, fate, facts: {}, header: undefined });
     };
     for (const { future, address } of running) await add(future, address, 'live');
     for (const { future, address, fate = 'live' } of roots)
@@ -102,6 +116,10 @@ class Finder {
       tasks: roots.filter(({ fate }) => fate === 'live'),
       others: roots.filter(({ fate }) => fate !== 'live'),
     };
+  }
+
+  isLost(task: Task): boolean {
+    return this.#lost.has(task);
   }
 
   #keep(task: Task): void {
