@@ -18,6 +18,8 @@ const KINDS: Readonly<Record<string, string>> = {
   task: 'the end of',
   tasks: 'the end of one of',
   watch: 'a change of the watch',
+  nothing: 'nothing, for ever',
+  turn: 'its next turn',
 };
 
 /** `waits for Mutex at 0x5581c0, held by task 12 (app::worker, src/db.rs:40)`. */
@@ -35,9 +37,9 @@ export function waitText(wait: Wait<Task>): string {
     const place = placeOf(holder ? [holder] : undefined) ?? placeOf(task);
     return nameOf(task, place);
   });
-  const isOne = enders.some(({ maybe }) => maybe);
+  const isOne = enders.length > 1 && enders.every(({ maybe }) => maybe);
   const more = moreThan(enders.length);
-  const others = known === 'some' ? (isOne ? ' or others' : ', perhaps by others too') : '';
+  const others = known === 'some' ? ' or others' : '';
   return `${what}, ${how} ${named.join(isOne ? ' or ' : ', ')}${more}${others}`;
 }
 
@@ -50,10 +52,11 @@ function whatText({ kind, symbol, address, detail }: Wait<Task>): string {
   return `${KINDS[kind] ?? kind}${symbol === undefined ? '' : ` ${symbol}`}${at}${detail === undefined ? '' : ` (${detail})`}`;
 }
 
-/** `task 12 (app::worker, src/db.rs:40)`; where the runtime has no numbers, by the address. */
+/** `task 12 (app::worker, src/db.rs:40)`: its first Future in the program's own code, and its number or address. */
 function nameOf(task: Task, place = placeOf(task)): string {
   const { id, name } = task.facts;
-  const future = task.future?.future ?? task.typeName;
+  const own = chain(task).find(({ future }) => future?.file !== undefined && !LIBRARY.test(future.file)) ?? task;
+  const future = own.future?.future ?? own.typeName;
   const words = [...(name === undefined ? [] : [`"${name}"`]), future, ...(place === undefined ? [] : [place])];
   return `task ${id ?? hex(task.address)} (${words.join(', ')})`;
 }
@@ -99,7 +102,7 @@ export function findingsText({ deadlocks, lost }: FoundTasks): string[] {
   ];
 }
 
-function deadlockText({ cycle, behind, unlessAdded }: Deadlock<Task>): string[] {
+function deadlockText({ cycle, behind, likely }: Deadlock<Task>): string[] {
   const lines = cycle.map(({ task, wait }, i) => {
     const next = cycle[(i + 1) % cycle.length]?.task ?? task;
     const how =
@@ -107,12 +110,12 @@ function deadlockText({ cycle, behind, unlessAdded }: Deadlock<Task>): string[] 
     return `  ${nameOf(task, placeOf([...wait.above].reverse()))} waits for ${whatText(wait)}${how}`;
   });
   const head = cycle.length === 1 ? 'a task waits for itself' : `${cycle.length} tasks wait for each other`;
-  const unless = unlessAdded ? ', unless something adds permits' : '';
+  const word = likely ? 'likely ' : '';
   const after =
     behind.length === 0
       ? []
       : [`  ${plural(behind.length, 'more task')} behind them: ${behind.map(shortName).join(', ')}`];
-  return [`deadlock: ${head}${unless}`, ...lines, ...after];
+  return [`${word}deadlock: ${head}`, ...lines, ...after];
 }
 
 function shortName({ facts, address }: Task): string {
@@ -137,10 +140,10 @@ export function waitJson({ tasks }: FoundTasks, wait: Wait<Task>): object {
 
 export function findingsJson({ tasks, deadlocks, lost }: FoundTasks): object {
   return {
-    deadlocks: deadlocks.map(({ cycle, behind, unlessAdded }) => ({
+    deadlocks: deadlocks.map(({ cycle, behind, likely }) => ({
       cycle: cycle.map(({ task }) => refer(tasks, task)),
       behind: behind.map((task) => refer(tasks, task)),
-      unlessAdded,
+      likely,
     })),
     lost: lost.map((task) => refer(tasks, task)),
   };

@@ -6,8 +6,8 @@ export interface Deadlock<T> {
   readonly cycle: readonly { readonly task: T; readonly wait: Wait<T> }[];
   /** Tasks outside of the cycle that wait for it. */
   readonly behind: readonly T[];
-  /** Only if nobody adds permits to a semaphore. */
-  readonly unlessAdded: boolean;
+  /** One of its waits is `likely`. */
+  readonly likely: boolean;
 }
 
 /**
@@ -17,9 +17,9 @@ export interface Deadlock<T> {
 export function findDeadlocks<T>(waits: Waits<T>): readonly Deadlock<T>[] {
   const sure = stuck(waits, ['all']);
   const found = cyclesIn(waits, sure, false);
-  const likely = stuck(waits, ['all', 'unless added']);
+  const more = stuck(waits, ['all', 'likely']);
   const told = new Set(found.flatMap(({ cycle, behind }) => [...cycle.map(({ task }) => task), ...behind]));
-  return [...found, ...cyclesIn(waits, new Set([...likely].filter((task) => !told.has(task))), true)];
+  return [...found, ...cyclesIn(waits, new Set([...more].filter((task) => !told.has(task))), true)];
 }
 
 /** The largest set of tasks each of whose waits only the set itself can end. */
@@ -39,7 +39,7 @@ function stuck<T>({ of, open }: Waits<T>, known: readonly Wait<T>['known'][]): S
   return left;
 }
 
-function cyclesIn<T>({ of }: Waits<T>, set: ReadonlySet<T>, unlessAdded: boolean): Deadlock<T>[] {
+function cyclesIn<T>({ of }: Waits<T>, set: ReadonlySet<T>, likely: boolean): Deadlock<T>[] {
   const next = (task: T): { wait: Wait<T>; to: T } | undefined => {
     for (const wait of of.get(task) ?? []) for (const { task: to } of wait.enders) if (set.has(to)) return { wait, to };
     return undefined;
@@ -67,5 +67,5 @@ function cyclesIn<T>({ of }: Waits<T>, set: ReadonlySet<T>, unlessAdded: boolean
       cycleOf.set(task, deadlock);
     }
   }
-  return found.map((each) => ({ ...each, unlessAdded }));
+  return found.map((each) => ({ ...each, likely }));
 }

@@ -10,3 +10,4 @@ export { functionsOf, type TaskFunction, wordsInData } from './runtimes/constant
 export { runtimes, search } from './runtimes/index.js';
 export { type AddressRange, merged, type Snapshot, takeSnapshot } from './snapshot.js';
 export type { Ender, Wait } from './waits.js';
+export { type FoundWaker, wakersInto } from './wakers.js';

@@ -34,8 +34,11 @@ export interface Wait<T> extends Pick<Awaited, 'kind' | 'address'> {
   readonly how: string | undefined;
   readonly enders: readonly Ender<T>[];
   readonly needs: Enders['needs'];
-  /** All who can end it are among `enders`. `unless added`: if nobody makes permits. */
-  readonly known: 'all' | 'unless added' | 'some';
+  /**
+   * Who of those who can end it are among `enders`. `likely`: all, unless one was moved elsewhere or somebody makes
+   * permits.
+   */
+  readonly known: 'all' | 'likely' | 'some';
 }
 
 export interface Waits<T> {
@@ -110,7 +113,7 @@ function* endsOf(root: AwaitNode): Generator<End> {
 /** `embassy_sync::mutex::lock` for the `poll_fn` in this function; else the Future's own name. */
 function waitName({ future, typeName }: AwaitNode): string {
   const [, closure] = /^core::future::poll_fn::PollFn<(.*)>$/.exec(typeName) ?? [];
-  if (closure === undefined) return future?.future ?? typeName;
+  if (closure === undefined) return future?.future ?? stripGenerics(typeName);
   return stripGenerics(closure).replace(/::\{[^{}]*\}/g, '');
 }
 
@@ -148,15 +151,11 @@ function endersOf<T>(
   const all = held.filter(({ within, target }) => within.some((name) => owners?.includes(name)) && isAt(target, key));
   // A variable that was borrowed keeps its place after it was moved: with more than something counts, some are stale.
   const isStale = typeof count === 'number' && all.length > count;
-  const enders = all.map(({ task, holder, maybe }) => ({
-    task,
-    holder,
-    maybe: isStale || (maybe && all.length !== count),
-  }));
+  const enders = all.map(({ task, holder, maybe }) => ({ task, holder, maybe: isStale || maybe }));
   const sure = enders.filter(({ maybe }) => !maybe).length;
-  if (count === 'unknown') return { how, enders, needs, known: sure > 0 ? 'unless added' : 'some' };
-  const isAll = isStale || (needs === 'all' ? sure > 0 : sure === count);
-  return { how, enders, needs, known: isAll ? 'all' : 'some' };
+  const isAll = count !== 'unknown' && (needs === 'all' ? sure > 0 : sure === count);
+  const isLikely = enders.length > 0 && (count === 'unknown' || isStale || enders.length === count);
+  return { how, enders, needs, known: isAll ? 'all' : isLikely ? 'likely' : 'some' };
 }
 
 function isAt({ address, size }: Reference['target'], key: Addr | undefined): boolean {

@@ -17,7 +17,7 @@ interface Report {
   readonly deadlocks: readonly {
     readonly cycle: readonly { readonly id: number }[];
     readonly behind: readonly { readonly id: number }[];
-    readonly unlessAdded: boolean;
+    readonly likely: boolean;
   }[];
   readonly lost: readonly { readonly id: number }[];
   readonly notes: readonly string[];
@@ -113,7 +113,7 @@ for (const build of ['blocked-o0', 'blocked-o3'] as const) {
       const [deadlock, ...others] = report.deadlocks;
       t.strictSame(others, []);
       t.strictSame(idsOf(deadlock?.cycle ?? []), greedy);
-      t.equal(deadlock?.unlessAdded, false);
+      t.equal(deadlock?.likely, false);
       // A task that joins one of them, and one that wants a mutex of theirs.
       const behind = [...book].filter(([, { by }]) => by.some((id) => greedy.includes(id))).map(([id]) => id);
       t.strictSame(

@@ -1,12 +1,13 @@
 //! A program for tests: tasks of tokio that wait for each other. It says of each by its own book what it waits for, and who has that, and waits
 //! to be looked at. Its first argument says what is wrong: `clean` (nothing), `mutexes` (two tasks have one mutex each and want the other's),
-//! `channels` (a task waits for a message of one that waits for its end), or `lost` (a task's wakers are gone). Its second is `ct` or `mt`.
+//! `channels` (a task waits for a message of one that waits for its end), `lost` (a task's wakers are gone); `boxes`: another executor boxes tasks of its own beside tokio's. Its second is `ct` or `mt`.
 //!
 //! Built by `node test/native/build.mjs`.
 use std::collections::BTreeMap;
 use std::future::{poll_fn, Future};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex as Book};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot, Mutex, Notify, RwLock, Semaphore};
@@ -253,6 +254,38 @@ async fn lost() {
     tokio::spawn(remembers());
 }
 
+/// A task of an executor that is not tokio's.
+struct Boxed(Book<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>);
+impl Wake for Boxed {
+    fn wake(self: Arc<Self>) {
+        poll(&self);
+    }
+}
+fn poll(task: &Arc<Boxed>) {
+    let waker = task.clone().into();
+    if let Some(future) = task.0.lock().unwrap().as_mut() {
+        let _ = future.as_mut().poll(&mut Context::from_waker(&waker));
+    }
+}
+async fn elsewhere(from: oneshot::Receiver<u64>) {
+    let _ = from.await;
+}
+/// Three live by their wakers alone; of one the waker is gone, and with it the task.
+async fn boxes() {
+    let mut senders = vec![];
+    for _ in 0..4 {
+        let (to, from) = oneshot::channel();
+        poll(&Arc::new(Boxed(Book::new(Some(Box::pin(elsewhere(from)))))));
+        senders.push(to);
+    }
+    let _ = senders.pop();
+    tokio::spawn(async move {
+        waits("keeper", "timer", 0);
+        tokio::time::sleep(LONG).await;
+        drop(senders);
+    });
+}
+
 /// So that locks are taken in the order in which tasks are spawned.
 trait Started {
     fn await_started(self) -> impl Future<Output = ()>;
@@ -268,6 +301,7 @@ async fn program(what: String) {
         "mutexes" => mutexes().await,
         "channels" => channels().await,
         "lost" => lost().await,
+        "boxes" => boxes().await,
         _ => clean().await,
     }
     tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,4 +1,4 @@
-// Compiles polls.rs, results.rs, panics.rs, executor.rs, tokio.rs, tasks.rs and blocked.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
+// Compiles polls.rs, results.rs, panics.rs, executor.rs, tokio.rs, tasks.rs, blocked.rs and smol.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
 // library's own debug info is left out: it would be nine tenths of the file. tokio comes from the registry, for tokio.rs with calls added that
 // count its polls.
 //   node test/native/build.mjs [NAME...]
@@ -50,8 +50,9 @@ try {
   }
   if (isWanted('tokio')) keep('tokio', tokio());
   if (isWanted('tasks')) keep('tasks', tasks('tasks', 3));
-  if (isWanted('blocked-o0')) keep('blocked-o0', tasks('blocked', 0));
+  if (isWanted('blocked-o0')) keep('blocked-o0', tasks('blocked', 0, ['--cfg', 'tokio_unstable']));
   if (isWanted('blocked-o3')) keep('blocked-o3', tasks('blocked', 3));
+  if (isWanted('smol')) keep('smol', smol());
   console.log(execFileSync('rustc', ['-V'], { encoding: 'utf8' }));
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -88,13 +89,17 @@ function tokio() {
 }
 
 /** Builds a source with tokio as it is. */
-function tasks(name, level) {
+function tasks(name, level, flags = []) {
   const project = projectOf(name, ['sync', 'rt', 'rt-multi-thread', 'macros', 'time']);
-  return project.build(`opt-level = ${level}\n`, []);
+  return project.build(`opt-level = ${level}\n`, [], flags);
 }
 
-/** A crate of one source of this folder and tokio. */
-function projectOf(name, features) {
+function smol() {
+  return projectOf('smol', [], 'smol = "=2.0.2"\nasync-lock = "=3.5.0"').build('opt-level = 3\n', []);
+}
+
+/** A crate of one source of this folder and tokio, or other crates. */
+function projectOf(name, features, crates = `tokio = { version = "=1.54.1", features = ${JSON.stringify(features)} }`) {
   const project = join(folder, `project-${name}`);
   mkdirSync(join(project, 'src'), { recursive: true });
   copyFileSync(join(here, `${name}.rs`), join(project, 'src/main.rs'));
@@ -106,7 +111,7 @@ name = "${name}-program"
 version = "0.1.0"
 edition = "2021"
 [dependencies]
-tokio = { version = "=1.54.1", features = ${JSON.stringify(features)} }
+${crates}
 [profile.release]
 debug = 2
 codegen-units = 1
@@ -115,10 +120,15 @@ ${patch}`,
   write('');
   const cargo = (command, env = {}) =>
     execFileSync('cargo', command, { cwd: project, env: { ...process.env, ...env }, maxBuffer: 64 << 20 });
-  const build = (patch, remaps) => {
+  const build = (patch, remaps, more = []) => {
     write(patch);
     const own = [`${project}=/native`, `${process.env.CARGO_HOME ?? join(process.env.HOME, '.cargo')}=/cargo`];
-    const flags = ['--sysroot', folder, ...[...remaps, ...own].map((prefix) => `--remap-path-prefix=${prefix}`)];
+    const flags = [
+      ...more,
+      '--sysroot',
+      folder,
+      ...[...remaps, ...own].map((prefix) => `--remap-path-prefix=${prefix}`),
+    ];
     // With a target of their own flags do not reach what runs while compiling.
     const target = 'x86_64-unknown-linux-gnu';
     cargo(['build', '--release', '--target', target], { CARGO_ENCODED_RUSTFLAGS: flags.join('\x1f') });

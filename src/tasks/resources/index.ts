@@ -1,4 +1,14 @@
+import {
+  asyncMutex,
+  asyncReceive,
+  asyncRwLock,
+  asyncSemaphore,
+  asyncSend,
+  asyncTaskHandle,
+  asyncTimer,
+} from './async-lock.js';
 import { embassyMutex, embassyReceive, embassySend, embassySignal, embassyTimer } from './embassy.js';
+import { itsTurn, pendingForEver } from './never.js';
 import type { Primitive } from './resource.js';
 import { tokioMpsc, tokioOneshot, tokioUnbounded } from './tokio-channels.js';
 import { tokioJoin, tokioJoinSet } from './tokio-join.js';
@@ -22,4 +32,13 @@ export const primitives: readonly Primitive[] = [
   embassyMutex,
   embassySignal,
   embassyTimer,
+  asyncMutex,
+  asyncSemaphore,
+  asyncRwLock,
+  asyncReceive,
+  asyncSend,
+  asyncTaskHandle,
+  asyncTimer,
+  pendingForEver,
+  itsTurn,
 ];

@@ -1,13 +1,19 @@
 import { type Addr, addr } from '../../base/addr.js';
 import { type Die, layoutOf, stripGenerics, typeName } from '../../dwarf/index.js';
 import type { AwaitNode } from '../await-tree.js';
-import { firstPointer, memberAt, numberAt, type Part } from '../layout.js';
-import { behindCounts, type Pointed } from '../references.js';
+import { firstPointer, memberAt, numberAt, type Part, partCalled } from '../layout.js';
+import { behindCounts, type Pointed, References } from '../references.js';
 import type { TaskContext } from '../runtime.js';
+
+/** No part of a second has more nanoseconds; in an `Option` more means none. */
+const BILLION = 1_000_000_000n;
 
 /** What a Future at the end of an await tree waits for. */
 export interface Awaited {
-  /** `Mutex`, `Semaphore`, `message`, `room`, `oneshot`, `task`, `tasks`, `timer`, `Notify`, `watch`, `Signal`. */
+  /**
+   * `Mutex`, `RwLock`, `Semaphore`, `message`, `room`, `oneshot`, `task`, `tasks`, `timer`, `Notify`, `watch`,
+   * `Signal`, `nothing` (`pending()`), `turn` (it has woken itself).
+   */
   readonly kind: string;
   /** Of what it waits for; undefined if nothing stands for it in memory. */
   readonly address: Addr | undefined;
@@ -69,6 +75,14 @@ export class Look {
     return bytes && numberAt(bytes, { ...part, size: Math.min(part.size, 8) });
   }
 
+  /** All pointers that a Future has in its own bytes. */
+  async pointers(node: AwaitNode): Promise<readonly Pointed[]> {
+    const type = this.typeOf(node);
+    if (type === undefined) return [];
+    const found = await new References(this.context.memory, new Set([nameOfType(type)])).in(type, node.address);
+    return found.map(({ target }) => target);
+  }
+
   /** What a method's Future has as its `self`: a reference or an `Arc`, which stays in its place. */
   async selfOf(node: AwaitNode): Promise<Pointed | undefined> {
     const type = this.typeOf(node);
@@ -91,6 +105,23 @@ export class Look {
     const target = numberAt(bytes, { offset: at, size: 8 });
     return target === 0n ? undefined : behindCounts(pointer?.type, addr(target));
   }
+}
+
+/** The seconds of the system's monotonic clock that an `Instant` stands for, with three digits. */
+export async function deadlineIn(
+  look: Look,
+  { type, address }: Pick<Pointed, 'type' | 'address'>,
+  path: string,
+): Promise<string | undefined> {
+  const instant = type && look.part(type, path);
+  const time = instant && partCalled(instant.type, 'Timespec');
+  const [seconds, nanoseconds] = ['tv_sec', 'tv_nsec'].map((name) => time && memberAt(time.type, name));
+  const at = instant && time && instant.offset + time.offset;
+  const bytes = at === undefined ? undefined : await look.context.memory.read(address, at + (time?.size ?? 0));
+  if (at === undefined || !bytes || !seconds || !nanoseconds) return undefined;
+  const whole = numberAt(bytes, { offset: at + seconds.offset, size: 8 });
+  const parts = numberAt(bytes, { offset: at + nanoseconds.offset, size: 4 });
+  return parts < BILLION ? `${whole}.${String(parts).padStart(9, '0').slice(0, 3)}` : undefined;
 }
 
 /** A type's name without generic arguments. */
