@@ -1,4 +1,6 @@
 // `rsptrace tasks` on tokio programs under a real gdbserver: what each task waits for and who can end that, against the program's own book.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, start } from '../support/command.js';
 import { gdbserver, pollsProgram } from '../support/native.js';
@@ -13,7 +15,12 @@ interface Wait {
   readonly known: string;
 }
 interface Report {
-  readonly tasks: readonly { readonly facts: { readonly id: number }; readonly waits?: readonly Wait[] }[];
+  readonly tasks: readonly {
+    readonly future: string;
+    readonly runtime: string;
+    readonly facts: { readonly id: number; readonly spawned?: string };
+    readonly waits?: readonly Wait[];
+  }[];
   readonly deadlocks: readonly {
     readonly cycle: readonly { readonly id: number }[];
     readonly behind: readonly { readonly id: number }[];
@@ -138,6 +145,37 @@ for (const build of ['blocked-o0', 'blocked-o3'] as const) {
       t.strictSame(report.deadlocks, []);
     });
   }
+}
+
+const SOURCE = readFileSync(join(import.meta.dirname, '../native/blocked.rs'), 'utf8').split('\n');
+
+t.test('where tasks were spawned, in a tokio that keeps it', async (t) => {
+  const { book, report } = await look(t, 'blocked-o0', 'clean', 'ct');
+  for (const { facts } of report.tasks) {
+    const { name = '' } = book.get(facts.id) ?? {};
+    const line = Number(/^src\/main\.rs:(\d+):\d+$/.exec(facts.spawned ?? '')?.[1]);
+    t.match(SOURCE[line - 1], new RegExp(`spawn\\((${name}|sleeps\\("${name}"\\))`), `${name} at ${facts.spawned}`);
+  }
+});
+
+for (const build of ['blocked-o0', 'blocked-o3'] as const) {
+  t.test(`${build}: another executor's tasks beside tokio's, by their wakers`, async (t) => {
+    const { book, report } = await look(t, build, 'boxes', 'ct');
+    const [keeper] = book.keys();
+    const own = report.tasks.filter(({ runtime }) => runtime === 'search');
+    // Of the fourth the waker is gone.
+    t.strictSame(
+      own.map(({ future }) => future),
+      Array(3).fill('blocked_program::elsewhere'),
+    );
+    t.equal(report.tasks.length, 4);
+    // All senders are in a Vec of the one task of tokio.
+    for (const { waits = [] } of own)
+      t.strictSame(
+        waits.map(({ kind, by }) => [kind, ...idsOf(by)]),
+        [['oneshot', keeper]],
+      );
+  });
 }
 
 t.test('--blocked shows who waits for whom', async (t) => {
