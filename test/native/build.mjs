@@ -1,4 +1,4 @@
-// Compiles polls.rs, results.rs, panics.rs, executor.rs, tokio.rs, tasks.rs, blocked.rs and smol.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
+// Compiles polls.rs, results.rs, panics.rs, executor.rs, tokio.rs, tasks.rs and blocked.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
 // library's own debug info is left out: it would be nine tenths of the file. tokio comes from the registry, for tokio.rs with calls added that
 // count its polls.
 //   node test/native/build.mjs [NAME...]
@@ -52,7 +52,6 @@ try {
   if (isWanted('tasks')) keep('tasks', tasks('tasks', 3));
   if (isWanted('blocked-o0')) keep('blocked-o0', tasks('blocked', 0, ['--cfg', 'tokio_unstable']));
   if (isWanted('blocked-o3')) keep('blocked-o3', tasks('blocked', 3));
-  if (isWanted('smol')) keep('smol', smol());
   console.log(execFileSync('rustc', ['-V'], { encoding: 'utf8' }));
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -94,12 +93,8 @@ function tasks(name, level, flags = []) {
   return project.build(`opt-level = ${level}\n`, [], flags);
 }
 
-function smol() {
-  return projectOf('smol', [], 'smol = "=2.0.2"\nasync-lock = "=3.5.0"').build('opt-level = 3\n', []);
-}
-
-/** A crate of one source of this folder and tokio, or other crates. */
-function projectOf(name, features, crates = `tokio = { version = "=1.54.1", features = ${JSON.stringify(features)} }`) {
+/** A crate of one source of this folder and tokio. */
+function projectOf(name, features) {
   const project = join(folder, `project-${name}`);
   mkdirSync(join(project, 'src'), { recursive: true });
   copyFileSync(join(here, `${name}.rs`), join(project, 'src/main.rs'));
@@ -111,7 +106,7 @@ name = "${name}-program"
 version = "0.1.0"
 edition = "2021"
 [dependencies]
-${crates}
+tokio = { version = "=1.54.1", features = ${JSON.stringify(features)} }
 [profile.release]
 debug = 2
 codegen-units = 1
