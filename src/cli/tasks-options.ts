@@ -32,6 +32,7 @@ export function tasksOptions<T>(args: Argv<T>, texts: OptionTexts) {
       coerce: last<string>,
       describe: `Ask this runtime alone: ${texts.runtimes}`,
     })
+    .option('blocked', { type: 'boolean', default: false, describe: 'Show who waits for whom, and who for each other' })
     .option('locals', { type: 'boolean', default: false, describe: 'Show what each Future keeps in its state' })
     .check(({ remote, core, base }) => {
       if ((remote === undefined) === (core === undefined)) throw usage('give either --remote or --core');

@@ -4,6 +4,7 @@ import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import type { AwaitNode, Fate, FutureFields, FutureLocal, Task } from '../tasks/index.js';
 import { formatValue, valueJson } from '../values/index.js';
+import { blockedLines, findingsJson, findingsText, waitJson, waitText } from './tasks-waits.js';
 
 /** What a report is made of. */
 export interface Shown {
@@ -41,7 +42,8 @@ export async function tasksJson({ elf, found, fields, stoodMs }: Shown): Promise
   };
   const task = async (each: Task): Promise<object> => {
     const { runtime, fate, facts } = each;
-    return { runtime, fate, facts, ...(await node(each)) };
+    const waits = (found.waits.get(each) ?? []).map((wait) => waitJson(found, wait));
+    return { runtime, fate, facts, ...(waits.length > 0 ? { waits } : {}), ...(await node(each)) };
   };
   const { runtimes, searched, unread, notes } = found;
   return jsonLine({
@@ -49,24 +51,33 @@ export async function tasksJson({ elf, found, fields, stoodMs }: Shown): Promise
     stoodMs: stoodMs === undefined ? null : Math.round(stoodMs),
     tasks: await Promise.all(found.tasks.map(task)),
     others: await Promise.all(found.others.map(task)),
+    ...findingsJson(found),
   });
 }
 
 export async function tasksText(shown: Shown): Promise<string> {
   const { found, fields } = shown;
   const lines: string[] = [];
+  const waitsAt = new Map([...found.waits.values()].flat().map((wait) => [wait.node, wait] as const));
   const show = async (node: AwaitNode, text: string, lead: string, inner: string): Promise<void> => {
     lines.push(`${lead}${text}${found.isRunning(node) ? '  (being polled)' : ''}`);
     const locals = (await fields?.of(node)) ?? [];
     const below = node.awaits.length > 0 ? '│ ' : '  ';
     for (const local of locals) lines.push(`${inner}${below}  ${localText(local)}`);
+    const wait = waitsAt.get(node);
+    if (wait) lines.push(`${inner}${below}${waitText(wait)}`);
     for (const [i, child] of node.awaits.entries()) {
       const isLast = i === node.awaits.length - 1;
       await show(child, nodeText(child), `${inner}${isLast ? '└─ ' : '├─ '}`, `${inner}${isLast ? '   ' : '│  '}`);
     }
   };
   for (const task of found.tasks) await show(task, taskText(task), '', '');
-  return textLines([...lines, ...othersText(found.others), summary(shown)]);
+  return textLines([...lines, ...othersText(found.others), ...findingsText(found), summary(shown)]);
+}
+
+/** Who waits for whom. */
+export function blockedText(shown: Shown): string {
+  return textLines([...blockedLines(shown.found), ...findingsText(shown.found), summary(shown)]);
 }
 
 function summary({ found, stoodMs, mayHaveHeap }: Shown): string {

@@ -29,7 +29,7 @@ import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
 import { loadPlugins } from './plugins.js';
-import { mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
+import { blockedText, mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
 import { wireRecorder } from './wire-file.js';
 
 export interface TasksArguments extends CommonArguments {
@@ -39,6 +39,7 @@ export interface TasksArguments extends CommonArguments {
   readonly base: string | undefined;
   readonly scan: readonly string[];
   readonly runtime: string | undefined;
+  readonly blocked: boolean;
   readonly locals: boolean;
   readonly plugin: readonly string[];
 }
@@ -140,7 +141,8 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
   for (const note of found.notes) process.stderr.write(`rsptrace: ${note}\n`);
   const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;
   const shown: Shown = { elf: args.elf, found, fields, stoodMs, mayHaveHeap: !knowsHeaps && args.scan.length === 0 };
-  process.stdout.write(args.json ? await tasksJson(shown) : await tasksText(shown));
+  const text = args.blocked ? blockedText : tasksText;
+  process.stdout.write(args.json ? await tasksJson(shown) : await text(shown));
   return ExitCode.recorded;
 }
 

@@ -1,10 +1,15 @@
+import { type Addr, addOffset } from '../base/addr.js';
 import type { FutureType } from '../futures/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
+import { type Deadlock, findDeadlocks } from './deadlocks.js';
 import type { Fate, FoundRoot, Runtime, TaskContext, TaskFacts } from './runtime.js';
 import { search } from './runtimes/index.js';
+import type { AddressRange } from './snapshot.js';
+import { findWaits, type Wait, type Waiting } from './waits.js';
+import { wakersInto } from './wakers.js';
 
 /** A task, or what looks like one: the Future at its root with all that it awaits. */
-export interface Task extends AwaitNode {
+export interface Task extends Waiting {
   /** The name of the runtime that found it. */
   readonly runtime: string;
   readonly fate: Fate;
@@ -18,6 +23,12 @@ export interface Tasks {
   readonly tasks: readonly Task[];
   /** What is no such task: ended, free, the runtime's own, or unreferenced. */
   readonly others: readonly Task[];
+  /** What each task waits for, as far as it is known. */
+  readonly waits: ReadonlyMap<Task, readonly Wait<Task>[]>;
+  /** Tasks that wait for each other for ever. */
+  readonly deadlocks: readonly Deadlock<Task>[];
+  /** Tasks that wait, and that nobody can wake: no waker of theirs is left. */
+  readonly lost: readonly Task[];
   /** Bytes that were searched. */
   readonly searched: number;
   /** Bytes that could not be read. */
@@ -47,14 +58,22 @@ export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: re
     used.push(runtime.name);
   }
   const { tasks, others } = finder.found();
+  const waits = await findWaits(full, tasks);
+  const deadlocks = findDeadlocks(waits);
+  const isIdle = (task: Task): boolean => waits.of.get(task)?.some(({ kind }) => kind === 'nothing') ?? false;
+  const lost = tasks.filter((task) => finder.isLost(task) && !isIdle(task));
   const { searched, unread } = context.memory;
-  return { runtimes: used, tasks, others, searched, unread, notes: [...notes] };
+  return { runtimes: used, tasks, others, waits: waits.of, deadlocks, lost, searched, unread, notes: [...notes] };
 }
+
+/** A task that holds a box begins at most so far before it. */
+const REACH = 512;
 
 class Finder {
   readonly #context: TaskContext;
   readonly #trees: AwaitTrees;
   readonly #found: Task[] = [];
+  readonly #lost = new Set<Task>();
   /** What some tree has below its root. */
   readonly #held = new Set<string>();
 
@@ -64,15 +83,17 @@ class Finder {
   }
 
   async add(runtime: string, root: FoundRoot): Promise<void> {
-    const { future, fate = 'live', facts = {} } = root;
+    const { future, fate = 'live', facts = {}, header } = root;
     const hasFuture = fate === 'live' || fate === 'internal';
     const tree = future && hasFuture ? await this.#trees.read(future, root.address) : bare(root);
-    this.#keep({ ...tree, runtime, fate, facts });
+    const task = { ...tree, runtime, fate, facts, header };
+    if (root.wakeable === false) this.#lost.add(task);
+    this.#keep(task);
   }
 
   /**
-   * What the search found. If a runtime has listed the tasks, a box that no tree reaches belongs to none of them. Then it
-   * is a task only if a hart polls it.
+   * What the search found. If a runtime has listed the tasks, a box that no tree reaches belongs to none of them.
+   * Then it is a task only if a hart polls it, or if it has wakers that are no other runtime's.
    */
   async addSearched(roots: readonly FoundRoot[], isBesides: boolean): Promise<void> {
     const { running } = this.#context;
@@ -83,14 +104,33 @@ class Finder {
       if (!isNew(future, address)) return;
       known.add(key(address, future.instance));
       const tree = await this.#trees.read(future, address);
-      if (isAlive(tree)) candidates.push({ ...tree, runtime: search.name, fate, facts: {} });
+      if (isAlive(tree)) candidates.push({ ...tree, runtime: search.name, fate, facts: {}, header: undefined });
     };
     for (const { future, address } of running) await add(future, address, 'live');
-    for (const { future, address, fate = 'live' } of roots)
-      if (future) await add(future, address, isBesides ? 'unreferenced' : fate);
+    const isWoken = isBesides ? await this.#wokenBoxes(roots) : () => true;
+    for (const root of roots) {
+      const { future, address, fate = 'live' } = root;
+      if (future) await add(future, address, isWoken(root) ? fate : 'unreferenced');
+    }
     // Live ones first: what they hold is not told as unreferenced.
     for (const task of candidates.toSorted((a, b) => Number(a.fate !== 'live') - Number(b.fate !== 'live')))
       this.#keep(task);
+  }
+
+  /** Tells which boxes lie in what a waker leads to: another executor's tasks. */
+  async #wokenBoxes(roots: readonly FoundRoot[]): Promise<(root: FoundRoot) => boolean> {
+    const rangeOf = (at: Addr): AddressRange => ({ start: addOffset(at, -REACH), end: addOffset(at, 1) });
+    const known = this.#found.flatMap(({ header }) => header ?? []);
+    const others = await wakersInto(
+      this.#context,
+      known.map((header) => ({ start: header, end: addOffset(header, 1) })),
+    );
+    const theirs = new Set([...others.values()].flat().map(({ vtable }) => vtable));
+    const ranges = roots.flatMap(({ references }) => references.map(rangeOf));
+    const wakers = await wakersInto(this.#context, ranges);
+    const isWoken = (at: Addr): boolean =>
+      wakers.get(rangeOf(at).start)?.some(({ vtable }) => !theirs.has(vtable)) ?? false;
+    return ({ references }) => references.some(isWoken);
   }
 
   found(): { readonly tasks: readonly Task[]; readonly others: readonly Task[] } {
@@ -102,6 +142,10 @@ class Finder {
       tasks: roots.filter(({ fate }) => fate === 'live'),
       others: roots.filter(({ fate }) => fate !== 'live'),
     };
+  }
+
+  isLost(task: Task): boolean {
+    return this.#lost.has(task);
   }
 
   #keep(task: Task): void {

@@ -1,4 +1,5 @@
 export { type AwaitNode, AwaitTrees } from './await-tree.js';
+export type { Deadlock } from './deadlocks.js';
 export { findTasks, type Task, type Tasks } from './find-tasks.js';
 export { FutureFields, type FutureLocal } from './future-fields.js';
 export { genericsOf, memberAt, numberAt, type Part, partCalled } from './layout.js';
@@ -8,3 +9,5 @@ export { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type T
 export { functionsOf, type TaskFunction, wordsInData } from './runtimes/constants.js';
 export { runtimes, search } from './runtimes/index.js';
 export { type AddressRange, merged, type Snapshot, takeSnapshot } from './snapshot.js';
+export type { Ender, Wait } from './waits.js';
+export { type FoundWaker, wakersInto } from './wakers.js';

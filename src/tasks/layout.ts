@@ -72,3 +72,17 @@ export function numberAt(bytes: Uint8Array, { offset, size }: Pick<Part, 'offset
   for (let i = Math.min(size, 8) - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[offset + i] ?? 0);
   return value;
 }
+
+/** The first pointer in a type, through members and variants: of an `Arc`, a `NonNull`, an `Option` of these. */
+export function firstPointer(type: Die | undefined, depth = 0): Part | undefined {
+  if (type === undefined || depth > MAX_DEPTH) return undefined;
+  const target = type.tag === DW_TAG.pointer_type ? type.follow(DW_AT.type) : undefined;
+  if (target) return { offset: 0, size: sizeOf(type) ?? 0, type: target };
+  if (type.tag !== DW_TAG.structure_type) return undefined;
+  const { members, variantPart } = layoutOf(type);
+  for (const member of [...members, ...(variantPart?.variants.flatMap((variant) => variant.members) ?? [])]) {
+    const inner = firstPointer(member.type, depth + 1);
+    if (inner) return { ...inner, offset: inner.offset + member.offset };
+  }
+  return undefined;
+}

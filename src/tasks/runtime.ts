@@ -23,6 +23,13 @@ export interface FoundRoot {
   readonly typeName?: string;
   /** The words that point to it: `Box<dyn Future>`s, in statics, on the heap, on a stack. */
   readonly references: readonly Addr[];
+  /** The address that stands for the task in its wakers and in handles to it. */
+  readonly header?: Addr;
+  /**
+   * Whether something may wake it: by the runtime's own count of those who refer to it. Left out if that does not
+   * tell.
+   */
+  readonly wakeable?: boolean;
   /** `live` where it is left out. */
   readonly fate?: Fate;
   readonly facts?: TaskFacts;

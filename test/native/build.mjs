@@ -1,4 +1,4 @@
-// Compiles polls.rs, results.rs, panics.rs, executor.rs, tokio.rs and tasks.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
+// Compiles polls.rs, results.rs, panics.rs, executor.rs, tokio.rs, tasks.rs and blocked.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
 // library's own debug info is left out: it would be nine tenths of the file. tokio comes from the registry, for tokio.rs with calls added that
 // count its polls.
 //   node test/native/build.mjs [NAME...]
@@ -49,7 +49,9 @@ try {
     keep(name, program);
   }
   if (isWanted('tokio')) keep('tokio', tokio());
-  if (isWanted('tasks')) keep('tasks', tasks());
+  if (isWanted('tasks')) keep('tasks', tasks('tasks', 3));
+  if (isWanted('blocked-o0')) keep('blocked-o0', tasks('blocked', 0, ['--cfg', 'tokio_unstable']));
+  if (isWanted('blocked-o3')) keep('blocked-o3', tasks('blocked', 3));
   console.log(execFileSync('rustc', ['-V'], { encoding: 'utf8' }));
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -85,9 +87,10 @@ function tokio() {
   return project.build('[patch.crates-io]\ntokio = { path = "../tokio" }\n', [`${copy}=/tokio`]);
 }
 
-/** Builds tasks.rs as it is released, with tokio as it is. */
-function tasks() {
-  return projectOf('tasks', ['sync', 'rt', 'rt-multi-thread', 'macros', 'time']).build('', []);
+/** Builds a source with tokio as it is. */
+function tasks(name, level, flags = []) {
+  const project = projectOf(name, ['sync', 'rt', 'rt-multi-thread', 'macros', 'time']);
+  return project.build(`opt-level = ${level}\n`, [], flags);
 }
 
 /** A crate of one source of this folder and tokio. */
@@ -112,10 +115,15 @@ ${patch}`,
   write('');
   const cargo = (command, env = {}) =>
     execFileSync('cargo', command, { cwd: project, env: { ...process.env, ...env }, maxBuffer: 64 << 20 });
-  const build = (patch, remaps) => {
+  const build = (patch, remaps, more = []) => {
     write(patch);
     const own = [`${project}=/native`, `${process.env.CARGO_HOME ?? join(process.env.HOME, '.cargo')}=/cargo`];
-    const flags = ['--sysroot', folder, ...[...remaps, ...own].map((prefix) => `--remap-path-prefix=${prefix}`)];
+    const flags = [
+      ...more,
+      '--sysroot',
+      folder,
+      ...[...remaps, ...own].map((prefix) => `--remap-path-prefix=${prefix}`),
+    ];
     // With a target of their own flags do not reach what runs while compiling.
     const target = 'x86_64-unknown-linux-gnu';
     cargo(['build', '--release', '--target', target], { CARGO_ENCODED_RUSTFLAGS: flags.join('\x1f') });

@@ -1,19 +1,33 @@
 // `rsptrace tasks` on kernels whose tasks embassy-executor and async-task keep, against the list that the kernel prints itself.
+import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
+import { demangle } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace } from '../support/command.js';
-import { elfPath } from './guests/guests.js';
+import { elfPath, sourcePath } from './guests/guests.js';
 
 interface Node {
   readonly future: string;
   readonly runtime: string;
   readonly fate: string;
   readonly facts: Readonly<Record<string, string>>;
+  readonly file: string | null;
+  readonly line: number | null;
   readonly awaits: readonly Node[];
+  readonly waits?: readonly Wait[];
+}
+interface Wait {
+  readonly kind: string;
+  readonly symbol: string | null;
+  readonly address: string | null;
+  readonly detail: string | null;
+  readonly by: readonly { readonly task: number; readonly line?: number | null; readonly maybe?: true }[];
 }
 interface Report {
+  readonly lost: readonly { readonly task: number }[];
+  readonly deadlocks: readonly object[];
   readonly runtimes: readonly string[];
   readonly tasks: readonly Node[];
   readonly others: readonly Node[];
@@ -104,6 +118,81 @@ t.test('embassy: every storage of every pool, its timer, its run queue and its e
   }
   await qemu.ended;
 });
+
+/** What each await of the guest's source waits for. */
+const AWAITS: readonly (readonly [RegExp, kind: string, symbol: string | null])[] = [
+  [/SUM\.lock\(\)/, 'Mutex', 'labembassy::work::SUM'],
+  [/NUMBERS\.receive\(\)/, 'message', 'labembassy::work::NUMBERS'],
+  [/NUMBERS\.send\(/, 'room', 'labembassy::work::NUMBERS'],
+  [/NEVER\.wait\(\)/, 'Signal', 'labembassy::work::NEVER'],
+  [/Timer::after|ticks\.next\(\)/, 'timer', null],
+  [/yield_now\(\)/, 'turn', null],
+];
+for (const guest of ['rv-embassy-o0', 'rv-embassy-o3']) {
+  t.test(`${guest}: what the awaits in the source wait for, and who has the mutex`, async (t) => {
+    const elf = elfPath(guest);
+    const { symbols } = await ElfFile.open(elf);
+    const source = readFileSync(sourcePath('/labembassy/src/work.rs'), 'utf8').split('\n');
+    const textAt = ({ line }: Node): string => source[(line ?? 0) - 1] ?? '';
+    for (const number of [1, 2]) {
+      const qemu = frozenGuest(t, guest);
+      await toCheckpoint(qemu.socket, elf, number);
+      const ran = await rsptrace('tasks', '--json', '-r', qemu.socket, elf).ended;
+      const { tasks, lost, deadlocks } = JSON.parse(ran.stdout) as Report;
+      t.strictSame([lost, deadlocks], [[], []]);
+      // A guard lives where `sum` is used behind an await.
+      const owners = tasks.flatMap((task, i) =>
+        [...nodes(task)].some((node) => textAt(node).includes('*sum +=')) ? [i] : [],
+      );
+      for (const task of tasks) {
+        const own = [...nodes(task)].filter(({ file }) => file?.endsWith('/work.rs'));
+        const expected = own.flatMap((node) =>
+          AWAITS.flatMap(([text, ...what]) => (text.test(textAt(node)) ? [what.join(' ')] : [])),
+        );
+        const waits = task.waits ?? [];
+        t.strictSame(waits.map(({ kind, symbol }) => `${kind} ${symbol ?? ''}`).sort(), expected.sort(), task.future);
+        for (const { kind, address, symbol, detail, by } of waits) {
+          if (kind === 'Mutex')
+            t.strictSame(
+              by.map(({ task }) => task),
+              owners,
+            );
+          if (kind === 'timer' && task.facts['timer at'] !== undefined && waits.length === 1)
+            t.equal(detail, `due at tick ${task.facts['timer at']}`, "as in the executor's queue");
+          const [named] = [...symbols].filter(({ name }) => demangle(name) === symbol);
+          if (symbol !== null) t.equal(BigInt(address ?? 0), named?.address);
+        }
+      }
+      await qemu.ended;
+    }
+  });
+}
+
+for (const guest of ['rv-asynctask-o0', 'rv-asynctask-o3']) {
+  t.test(`${guest}: a task that nobody wakes, and one that awaits another`, async (t) => {
+    const elf = elfPath(guest);
+    const names = tasksOf.asynctask;
+    for (const number of [1, 2]) {
+      const qemu = frozenGuest(t, guest);
+      await toCheckpoint(qemu.socket, elf, number);
+      const ran = await rsptrace('tasks', '--json', '-r', qemu.socket, elf).ended;
+      const { tasks, lost } = JSON.parse(ran.stdout) as Report;
+      const named = (i: number): string => taskName(tasks[i] as Node, names);
+      t.strictSame(
+        lost.map(({ task }) => named(task)),
+        ['parked'],
+        `at checkpoint ${number}`,
+      );
+      const awaiter = tasks.find((task) => taskName(task, names) === 'awaiter');
+      if (awaiter)
+        t.strictSame(
+          awaiter.waits?.map(({ kind, by }) => [kind, ...by.map(({ task }) => named(task))]),
+          [['task', 'helper']],
+        );
+      await qemu.ended;
+    }
+  });
+}
 
 t.test('--runtime asks one alone', async (t) => {
   const elf = elfPath('rv-asynctask-o3');

@@ -93,7 +93,17 @@ export function symbolOf(program: string, name: string): Addr {
   return addr(BigInt(`0x${line.split(' ')[0]}`));
 }
 
-type Committed = 'polls' | 'results-o0' | 'results-o2' | 'panics-o0' | 'panics-o2' | 'tokio' | 'tasks' | 'executor';
+type Committed =
+  | 'polls'
+  | 'results-o0'
+  | 'results-o2'
+  | 'panics-o0'
+  | 'panics-o2'
+  | 'tokio'
+  | 'tasks'
+  | 'blocked-o0'
+  | 'blocked-o3'
+  | 'executor';
 
 /** A committed Rust program of test/native, unpacked: position-independent, it counts its own polls. */
 export function pollsProgram(t: Test, name: Committed = 'polls'): string {

@@ -18,6 +18,8 @@ import { functionsOf, wordsInData } from './constants.js';
 /** Bits of `Header::state`; above them is the number of references. async-task/src/state.rs */
 const STATE = { SCHEDULED: 1n, RUNNING: 2n, COMPLETED: 4n, CLOSED: 8n, TASK: 16n, AWAITER: 32n } as const;
 const REFERENCES = 8n;
+/** smol's global executor has a task for child processes. */
+const OWN = /^(?:async_executor::AsyncCallOnDrop<)?async_process::/;
 /** More wakers than a task has: the word is no state, because the memory was freed. */
 const MOST_REFERENCES = 1n << 24n;
 
@@ -133,12 +135,16 @@ async function taskAt(
   if (has(STATE.CLOSED)) words.push('closed');
   words.push(has(STATE.TASK) ? 'handle held' : 'detached');
   if (has(STATE.AWAITER)) words.push('awaited');
+  const name = typeName(type);
   return {
     future: context.futures.ofType(type),
-    typeName: typeName(type),
+    typeName: name,
     address: addOffset(at, offset),
     references: [at],
-    fate: isOver ? 'ended' : 'live',
+    header: at,
+    // An executor of async-executor keeps a waker of each task itself, to drop the tasks that are left.
+    wakeable: has(STATE.RUNNING) || has(STATE.SCHEDULED) || references > (name.includes('async_executor::') ? 1n : 0n),
+    fate: isOver ? 'ended' : OWN.test(name) ? 'internal' : 'live',
     facts: { state: words.join(', ') },
   };
 }

@@ -32,6 +32,7 @@ interface CellLayout {
   readonly scheduler: string;
   readonly size: number;
   readonly align: number;
+  readonly header: number;
   readonly state: Part;
   readonly vtable: Part;
   readonly stage: Part;
@@ -92,15 +93,16 @@ function cellLayout({ note }: TaskContext, cell: Die, future: Die, scheduler: Di
   const without = (what: string): void => note(`tokio: ${what}, so its tasks cannot be listed`);
   const less = (what: string): void => note(`tokio: ${what}`);
   const state = memberAt(cell, 'header.state', without);
+  const header = memberAt(cell, 'header', without);
   const vtable = memberAt(cell, 'header.vtable', without);
   const core = memberAt(cell, 'core.stage', without);
-  if (!state || !vtable || !core) return undefined;
+  if (!header || !state || !vtable || !core) return undefined;
   const stage = partCalled(core.type, 'Stage');
   if (stage === undefined) return undefined;
   const { size, align = 8 } = layoutOf(cell);
   return {
     name: `${typeName(future)}, ${typeName(scheduler)}`,
-    ...{ future, scheduler: schedulerName(scheduler), size, align, state, vtable },
+    ...{ future, scheduler: schedulerName(scheduler), size, align, header: header.offset, state, vtable },
     stage: { ...stage, offset: core.offset + stage.offset },
     owner: memberAt(cell, 'header.owner_id', less),
     id: memberAt(cell, 'core.task_id', less),
@@ -142,7 +144,9 @@ async function taskAt(context: TaskContext, layout: CellLayout, cell: Addr): Pro
   const fate = isOver ? 'ended' : layout.scheduler === 'blocking' ? 'internal' : 'live';
   const future = context.futures.ofType(layout.future);
   const address = addOffset(cell, place ?? layout.stage.offset);
-  return { future, typeName: typeName(layout.future), address, references: [cell], fate, facts };
+  const root = { future, typeName: typeName(layout.future), address, references: [cell] };
+  const header = addOffset(cell, layout.header);
+  return { ...root, header, fate, facts, ...(fate === 'live' ? { wakeable: isWakeable(state) } : {}) };
 }
 
 /** Where the Future lies in its cell; undefined if the stage is another one. */
@@ -158,6 +162,13 @@ function runningPlace(stage: Part, bytes: Uint8Array): number | undefined {
   if (variant === undefined || member?.type === undefined || variantName(variant) !== 'Running') return undefined;
   const [inner] = layoutOf(member.type).members;
   return stage.offset + member.offset + (inner?.offset ?? 0);
+}
+
+/** It runs, is queued, or somebody besides its runtime and its handle refers to it. */
+function isWakeable(state: bigint): boolean {
+  if ((state & (STATE.RUNNING | STATE.NOTIFIED)) !== 0n) return true;
+  const handle = (state & STATE.JOIN_INTEREST) === 0n ? 0n : 1n;
+  return state >> REFERENCES > 1n + handle;
 }
 
 function stateText(state: bigint): string {

@@ -1,0 +1,156 @@
+import type { FoundTasks } from '../api/index.js';
+import { hex } from '../base/addr.js';
+import { plural } from '../base/plural.js';
+import type { AwaitNode, Deadlock, Task, Wait } from '../tasks/index.js';
+
+/** More of those who can end one wait are only counted. */
+const MOST_NAMED = 5;
+/** Code that is not the program's own. */
+const LIBRARY = /\/(?:registry\/src|git\/checkouts|rustc|rustlib)\//;
+
+const ITSELF = 'itself';
+/** In a sentence. */
+const KINDS: Readonly<Record<string, string>> = {
+  message: 'a message of the channel',
+  room: 'room in the channel',
+  oneshot: 'the message of the oneshot',
+  timer: 'a timer',
+  task: 'the end of',
+  tasks: 'the end of one of',
+  watch: 'a change of the watch',
+  nothing: 'nothing, for ever',
+  turn: 'its next turn',
+};
+
+/** `waits for Mutex at 0x5581c0, held by task 12 (app::worker, src/db.rs:40)`. */
+export function waitText(wait: Wait<Task>): string {
+  const { how, enders, known } = wait;
+  const what = `waits for ${whatText(wait)}`;
+  if (how === undefined) return what;
+  if (how === ITSELF)
+    return `${what} ${enders
+      .map(({ task }) => nameOf(task))
+      .slice(0, MOST_NAMED)
+      .join(', ')}${moreThan(enders.length)}`;
+  if (enders.length === 0) return `${what}, ${how} none of the tasks`;
+  const named = enders.slice(0, MOST_NAMED).map(({ task, holder }) => {
+    const place = placeOf(holder ? [holder] : undefined) ?? placeOf(task);
+    return nameOf(task, place);
+  });
+  const isOne = enders.length > 1 && enders.every(({ maybe }) => maybe);
+  const more = moreThan(enders.length);
+  const others = known === 'some' ? ' or others' : '';
+  return `${what}, ${how} ${named.join(isOne ? ' or ' : ', ')}${more}${others}`;
+}
+
+function moreThan(count: number): string {
+  return count > MOST_NAMED ? ` and ${count - MOST_NAMED} more` : '';
+}
+
+function whatText({ kind, symbol, address, detail }: Wait<Task>): string {
+  const at = address === undefined ? '' : ` at ${hex(address)}`;
+  return `${KINDS[kind] ?? kind}${symbol === undefined ? '' : ` ${symbol}`}${at}${detail === undefined ? '' : ` (${detail})`}`;
+}
+
+/** `task 12 (app::worker, src/db.rs:40)`: its first Future in the program's own code, and its number or address. */
+function nameOf(task: Task, place = placeOf(task)): string {
+  const { id, name } = task.facts;
+  const own = chain(task).find(({ future }) => future?.file !== undefined && !LIBRARY.test(future.file)) ?? task;
+  const future = own.future?.future ?? own.typeName;
+  const words = [...(name === undefined ? [] : [`"${name}"`]), future, ...(place === undefined ? [] : [place])];
+  return `task ${id ?? hex(task.address)} (${words.join(', ')})`;
+}
+
+/** Where it waits in the program's own code: the innermost await there. */
+function placeOf(from: AwaitNode | readonly AwaitNode[] | undefined): string | undefined {
+  const nodes = from === undefined ? [] : 'length' in from ? from : chain(from);
+  const own = nodes.findLast(({ state }) => state?.file !== undefined && !LIBRARY.test(state.file))?.state;
+  // A macro's await lies in the macro's file.
+  const place = own ?? nodes.findLast(({ future }) => future?.file !== undefined && !LIBRARY.test(future.file))?.future;
+  return place && `${place.file}:${place.line ?? '?'}`;
+}
+
+/** From a Future to the end of what it awaits, by the first branch of each. */
+function chain(node: AwaitNode): AwaitNode[] {
+  const nodes = [node];
+  for (let at = node.awaits[0]; at !== undefined; at = at.awaits[0]) nodes.push(at);
+  return nodes;
+}
+
+/** A line for each wait of each task that another one can end, then the others, by what they wait for. */
+export function blockedLines({ tasks, waits }: FoundTasks): string[] {
+  const lines: string[] = [];
+  const others = new Map<string, number>();
+  const count = (what: string): void => void others.set(what, (others.get(what) ?? 0) + 1);
+  for (const task of tasks) {
+    const own = waits.get(task) ?? [];
+    for (const wait of own) {
+      if (wait.how === undefined) count(KINDS[wait.kind] ?? wait.kind);
+      else lines.push(`${nameOf(task, placeOf([...wait.above].reverse()))} ${waitText(wait)}`);
+    }
+    if (own.length === 0) count('something else');
+  }
+  const rest = [...others].map(([what, number]) => `${number} for ${what}`);
+  return rest.length === 0 ? lines : [...lines, `others wait: ${rest.join(', ')}`];
+}
+
+/** What is wrong: cycles, and tasks that nobody can wake. */
+export function findingsText({ deadlocks, lost }: FoundTasks): string[] {
+  return [
+    ...deadlocks.flatMap(deadlockText),
+    ...lost.map((task) => `lost wake: ${nameOf(task)} is suspended, and no waker of it is left`),
+  ];
+}
+
+function deadlockText({ cycle, behind, likely }: Deadlock<Task>): string[] {
+  const lines = cycle.map(({ task, wait }, i) => {
+    const next = cycle[(i + 1) % cycle.length]?.task ?? task;
+    const how =
+      wait.how === undefined ? '' : wait.how === ITSELF ? ` ${shortName(next)}` : `, ${wait.how} ${shortName(next)}`;
+    return `  ${nameOf(task, placeOf([...wait.above].reverse()))} waits for ${whatText(wait)}${how}`;
+  });
+  const head = cycle.length === 1 ? 'a task waits for itself' : `${cycle.length} tasks wait for each other`;
+  const word = likely ? 'likely ' : '';
+  const after =
+    behind.length === 0
+      ? []
+      : [`  ${plural(behind.length, 'more task')} behind them: ${behind.map(shortName).join(', ')}`];
+  return [`${word}deadlock: ${head}`, ...lines, ...after];
+}
+
+function shortName({ facts, address }: Task): string {
+  return `task ${facts.id ?? hex(address)}`;
+}
+
+export function waitJson({ tasks }: FoundTasks, wait: Wait<Task>): object {
+  const { kind, address, symbol, detail, how, enders, known, node } = wait;
+  return {
+    ...{ kind, address: address === undefined ? null : hex(address), symbol: symbol ?? null, detail: detail ?? null },
+    future: node.future?.future ?? node.typeName,
+    at: hex(node.address),
+    how: how ?? null,
+    by: enders.map(({ task, holder, maybe }) => ({
+      ...refer(tasks, task),
+      ...(holder ? { holder: holder.future?.future ?? holder.typeName, line: holder.state?.line ?? null } : {}),
+      ...(maybe ? { maybe } : {}),
+    })),
+    known,
+  };
+}
+
+export function findingsJson({ tasks, deadlocks, lost }: FoundTasks): object {
+  return {
+    deadlocks: deadlocks.map(({ cycle, behind, likely }) => ({
+      cycle: cycle.map(({ task }) => refer(tasks, task)),
+      behind: behind.map((task) => refer(tasks, task)),
+      likely,
+    })),
+    lost: lost.map((task) => refer(tasks, task)),
+  };
+}
+
+/** A task by its place among `tasks`, and its number. */
+function refer(tasks: readonly Task[], task: Task): object {
+  const { id } = task.facts;
+  return { task: tasks.indexOf(task), ...(id === undefined ? {} : { id }) };
+}

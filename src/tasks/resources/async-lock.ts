@@ -1,0 +1,108 @@
+/*
+ * What smol's programs wait for: async-lock, async-channel, async-task's handles and async-io's timers. Their Futures
+ * point to what they wait for in several layers of wrappers:
+ *
+ *   Lock { _inner: .. LockInner { mutex: &Mutex, .. } }      MutexGuard(&Mutex)      SemaphoreGuard(&Semaphore)
+ *   Recv { _inner: .. RecvInner { receiver: &Receiver { channel: Arc<Channel { sender_count, .. }> }, .. } }
+ *   Task { ptr: NonNull<()> } of a task's header      Timer { when: Option<Instant>, .. }
+ */
+
+import { addr } from '../../base/addr.js';
+import type { AwaitNode } from '../await-tree.js';
+import type { Pointed } from '../references.js';
+import { deadlineIn, type Look, nameOfType, type Primitive } from './resource.js';
+
+const LOCK = 'async_lock';
+
+/** A lock whose guards point to it. */
+function lockOf(kind: string, targets: readonly string[], futures: readonly string[], owners: readonly string[]) {
+  const isPlenty = kind === 'Semaphore';
+  const primitive: Primitive = {
+    futures,
+    owners,
+    async awaited(look, node) {
+      const lock = (await look.pointers(node)).find(({ type }) => targets.includes(nameOfType(type)));
+      if (!lock) return undefined;
+      const enders = { how: 'held by', owners, key: lock.address } as const;
+      if (isPlenty) return { kind, address: lock.address, enders: { ...enders, needs: 'any', count: 'unknown' } };
+      const count = kind === 'Mutex' ? { count: 1 } : {};
+      return { kind, address: lock.address, enders: { ...enders, needs: 'all', ...count } };
+    },
+  };
+  return primitive;
+}
+
+const inModule = (module: string, ...names: readonly string[]): string[] =>
+  names.map((name) => `${LOCK}::${module}::${name}`);
+
+export const asyncMutex: Primitive = lockOf(
+  'Mutex',
+  inModule('mutex', 'Mutex'),
+  inModule('mutex', 'Lock', 'LockArc'),
+  inModule('mutex', 'MutexGuard', 'MutexGuardArc'),
+);
+export const asyncSemaphore: Primitive = lockOf(
+  'Semaphore',
+  inModule('semaphore', 'Semaphore'),
+  inModule('semaphore', 'Acquire', 'AcquireArc'),
+  inModule('semaphore', 'SemaphoreGuard', 'SemaphoreGuardArc'),
+);
+const LOCKING = [
+  'Read',
+  'ReadArc',
+  'UpgradableRead',
+  'UpgradableReadArc',
+  'Write',
+  'WriteArc',
+  'Upgrade',
+  'UpgradeArc',
+];
+const GUARDS = ['RwLockReadGuard', 'RwLockUpgradableReadGuard', 'RwLockWriteGuard'];
+export const asyncRwLock: Primitive = lockOf(
+  'RwLock',
+  ['async_lock::rwlock::raw::RawRwLock', 'async_lock::rwlock::RwLock'],
+  inModule('rwlock::futures', ...LOCKING),
+  inModule('rwlock', ...GUARDS, ...GUARDS.map((name) => `${name}Arc`)),
+);
+
+/** The channel that the other end of is needed, and how many of these there are. */
+function channelOf(kind: string, future: string, own: string, other: string, how: string): Primitive {
+  const owners = [`async_channel::${other}`];
+  return {
+    futures: [`async_channel::${future}`],
+    owners,
+    async awaited(look, node) {
+      const end = (await look.pointers(node)).find(({ type }) => nameOfType(type) === `async_channel::${own}`);
+      const channel = end?.type && (await look.pointerIn(end.type, end.address, 'channel'));
+      if (!channel) return undefined;
+      const counted = await look.number(channel, `${other.toLowerCase()}_count`);
+      const count = counted === undefined ? 'unknown' : Number(counted);
+      return { kind, address: channel.address, enders: { how, owners, key: channel.address, needs: 'any', count } };
+    },
+  };
+}
+
+export const asyncReceive: Primitive = channelOf('message', 'Recv', 'Receiver', 'Sender', 'to be sent by');
+export const asyncSend: Primitive = channelOf('room', 'Send', 'Sender', 'Receiver', 'to be taken from by');
+
+export const asyncTaskHandle: Primitive = {
+  futures: ['async_task::task::Task', 'async_task::task::FallibleTask'],
+  async awaited(look, node) {
+    const path = nameOfType(look.typeOf(node)).endsWith('FallibleTask') ? 'task.ptr' : 'ptr';
+    const header = await look.number(self(look, node), path);
+    if (!header) return undefined;
+    return { kind: 'task', address: undefined, enders: { how: 'itself', tasks: [addr(header)], needs: 'all' } };
+  },
+};
+
+export const asyncTimer: Primitive = {
+  futures: ['async_io::Timer'],
+  async awaited(look, node) {
+    const due = await deadlineIn(look, self(look, node), 'when');
+    return { kind: 'timer', address: undefined, ...(due === undefined ? {} : { detail: `due at ${due} s` }) };
+  },
+};
+
+function self(look: Look, node: AwaitNode): Pick<Pointed, 'type' | 'address'> {
+  return { type: look.typeOf(node), address: node.address };
+}

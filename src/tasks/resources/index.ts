@@ -1,0 +1,44 @@
+import {
+  asyncMutex,
+  asyncReceive,
+  asyncRwLock,
+  asyncSemaphore,
+  asyncSend,
+  asyncTaskHandle,
+  asyncTimer,
+} from './async-lock.js';
+import { embassyMutex, embassyReceive, embassySend, embassySignal, embassyTimer } from './embassy.js';
+import { itsTurn, pendingForEver } from './never.js';
+import type { Primitive } from './resource.js';
+import { tokioMpsc, tokioOneshot, tokioUnbounded } from './tokio-channels.js';
+import { tokioJoin, tokioJoinSet } from './tokio-join.js';
+import { tokioNotify, tokioSleep } from './tokio-others.js';
+import { tokioSemaphore } from './tokio-semaphore.js';
+
+export { type Awaited, type Enders, Look, type Primitive } from './resource.js';
+
+/** The locks, channels, handles and timers that are known. */
+export const primitives: readonly Primitive[] = [
+  tokioSemaphore,
+  tokioMpsc,
+  tokioUnbounded,
+  tokioOneshot,
+  tokioJoin,
+  tokioJoinSet,
+  tokioNotify,
+  tokioSleep,
+  embassyReceive,
+  embassySend,
+  embassyMutex,
+  embassySignal,
+  embassyTimer,
+  asyncMutex,
+  asyncSemaphore,
+  asyncRwLock,
+  asyncReceive,
+  asyncSend,
+  asyncTaskHandle,
+  asyncTimer,
+  pendingForEver,
+  itsTurn,
+];

@@ -1,0 +1,45 @@
+/*
+ * tokio's channels. Whoever has a sender can send:
+ *
+ *   mpsc      Receiver { chan: Rx { inner: Arc<Chan { tx_count, .. }> } }      Sender { chan: Tx { inner: Arc<Chan> } }
+ *   oneshot   Receiver { inner: Option<Arc<Inner>> }                          Sender { inner: Option<Arc<Inner>> }
+ */
+
+import type { Awaited, Look, Primitive } from './resource.js';
+
+const SYNC = 'tokio::sync';
+
+const mpscOf = (module: string, receiver: string, sender: string): Primitive => {
+  const owners = [`${SYNC}::mpsc::${module}::${sender}`];
+  const path = `${SYNC}::mpsc::${module}::${receiver}`;
+  return {
+    futures: [`${path}::recv`, `${path}::recv_many`],
+    owners,
+    async awaited(look, node) {
+      const receiving = await look.selfOf(node);
+      const chan = receiving?.type && (await look.pointerIn(receiving.type, receiving.address, 'chan'));
+      if (!chan) return undefined;
+      const senders = await look.number(chan, 'tx_count');
+      const enders = { how: 'to be sent by', owners, key: chan.address, needs: 'any' } as const;
+      const count = senders === undefined ? 'unknown' : Number(senders);
+      return { kind: 'message', address: chan.address, enders: { ...enders, count } };
+    },
+  };
+};
+
+export const tokioMpsc: Primitive = mpscOf('bounded', 'Receiver', 'Sender');
+export const tokioUnbounded: Primitive = mpscOf('unbounded', 'UnboundedReceiver', 'UnboundedSender');
+
+const ONE_SENDER = [`${SYNC}::oneshot::Sender`];
+
+export const tokioOneshot: Primitive = {
+  futures: [`${SYNC}::oneshot::Receiver`],
+  owners: ONE_SENDER,
+  async awaited(look: Look, node): Promise<Awaited | undefined> {
+    const type = look.typeOf(node);
+    const inner = type && look.part(type, 'inner') && (await look.pointerIn(type, node.address, 'inner'));
+    if (!inner) return undefined;
+    const enders = { how: 'to be sent by', owners: ONE_SENDER, key: inner.address, needs: 'any', count: 1 } as const;
+    return { kind: 'oneshot', address: inner.address, enders };
+  },
+};

@@ -1,0 +1,78 @@
+/*
+ * tokio's locks all wait in one place, `batch_semaphore::Acquire`: of a Mutex, a RwLock, a Semaphore, or of a channel
+ * with no room left. Which one, the Future above tells by its `self`. Who has the permits has a guard:
+ *
+ *   Acquire { node, semaphore: &batch_semaphore::Semaphore, num_permits, .. }
+ *   MutexGuard { lock: &Mutex { s: batch_semaphore::Semaphore } }      SemaphorePermit { sem: &Semaphore { ll_sem } }
+ */
+
+import type { Addr } from '../../base/addr.js';
+import { addr } from '../../base/addr.js';
+import { plural } from '../../base/plural.js';
+import type { AwaitNode } from '../await-tree.js';
+import type { Pointed } from '../references.js';
+import { type Awaited, type Look, nameOfType, type Primitive } from './resource.js';
+
+const SYNC = 'tokio::sync';
+
+const GUARDS: readonly string[] = [
+  ...['MutexGuard', 'OwnedMutexGuard', 'MappedMutexGuard', 'OwnedMappedMutexGuard'].map(
+    (name) => `${SYNC}::mutex::${name}`,
+  ),
+  `${SYNC}::rwlock::read_guard::RwLockReadGuard`,
+  `${SYNC}::rwlock::write_guard::RwLockWriteGuard`,
+  `${SYNC}::rwlock::write_guard_mapped::RwLockMappedWriteGuard`,
+  `${SYNC}::rwlock::owned_read_guard::OwnedRwLockReadGuard`,
+  `${SYNC}::rwlock::owned_write_guard::OwnedRwLockWriteGuard`,
+  `${SYNC}::rwlock::owned_write_guard_mapped::OwnedRwLockMappedWriteGuard`,
+];
+const PERMITS: readonly string[] = [`${SYNC}::semaphore::SemaphorePermit`, `${SYNC}::semaphore::OwnedSemaphorePermit`];
+const RECEIVER = `${SYNC}::mpsc::bounded::Receiver`;
+
+export const tokioSemaphore: Primitive = {
+  futures: [`${SYNC}::batch_semaphore::Acquire`],
+  owners: [...GUARDS, ...PERMITS, RECEIVER],
+  async awaited(look, node, above) {
+    const type = look.typeOf(node);
+    const semaphore = await look.number({ type, address: node.address }, 'semaphore');
+    const wanted = await look.number({ type, address: node.address }, 'num_permits');
+    if (semaphore === undefined) return undefined;
+    const key = addr(semaphore);
+    const around = await ownerOf(look, key, above);
+    return waitFor(key, around, Number(wanted ?? 1n));
+  },
+};
+
+function waitFor(key: Addr, around: Pointed | undefined, wanted: number): Awaited {
+  const address = around?.address ?? key;
+  const name = nameOfType(around?.type);
+  if (name === `${SYNC}::mpsc::chan::Chan`) {
+    const enders = { how: 'to be taken from by', owners: [RECEIVER], key, needs: 'any', count: 1 } as const;
+    return { kind: 'room', address, enders };
+  }
+  if (name === `${SYNC}::mutex::Mutex`)
+    return { kind: 'Mutex', address, enders: { how: 'held by', owners: GUARDS, key, needs: 'all', count: 1 } };
+  if (name === `${SYNC}::rwlock::RwLock`)
+    return { kind: 'RwLock', address, enders: { how: 'held by', owners: GUARDS, key, needs: 'all' } };
+  const owners = [...PERMITS, ...GUARDS];
+  const enders = { how: 'held by', owners, key, needs: 'any', count: 'unknown' } as const;
+  return { kind: 'Semaphore', address, detail: plural(wanted, 'permit'), enders };
+}
+
+/** The lock or channel that a semaphore is a part of: what the `self` of a Future above leads to. */
+async function ownerOf(look: Look, key: Addr, above: readonly AwaitNode[]): Promise<Pointed | undefined> {
+  let found: Pointed | undefined;
+  for (const node of above) {
+    if (!node.future?.future.startsWith(`${SYNC}::`)) break;
+    const target = await look.selfOf(node);
+    const around = target && (await chanOf(look, target));
+    if (around && key >= around.address && key < around.address + BigInt(around.size)) found = around;
+  }
+  return found;
+}
+
+/** A `Sender` only points to its channel. */
+async function chanOf(look: Look, target: Pointed): Promise<Pointed | undefined> {
+  const isSender = target.type && nameOfType(target.type) === `${SYNC}::mpsc::bounded::Sender`;
+  return isSender && target.type ? look.pointerIn(target.type, target.address, 'chan') : target;
+}

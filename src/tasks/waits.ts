@@ -1,0 +1,168 @@
+import { type Addr, addOffset } from '../base/addr.js';
+import { demangle, stripGenerics } from '../dwarf/index.js';
+import type { AwaitNode } from './await-tree.js';
+import { type Reference, References } from './references.js';
+import { type Awaited, type Enders, Look, type Primitive, primitives } from './resources/index.js';
+import type { TaskContext } from './runtime.js';
+
+/** What the search for waits needs to know of a task. */
+export interface Waiting extends AwaitNode {
+  /** The address that stands for it in handles and wakers; undefined if its runtime does not tell. */
+  readonly header: Addr | undefined;
+}
+
+/** A task that can end a wait. */
+export interface Ender<T> {
+  readonly task: T;
+  /** The Future of it that has the guard or the sender; undefined for a task whose end is waited for. */
+  readonly holder: AwaitNode | undefined;
+  /** Memory does not show whether it still has it. */
+  readonly maybe: boolean;
+}
+
+/** That a task waits, for what, and for whom. */
+export interface Wait<T> extends Pick<Awaited, 'kind' | 'address'> {
+  /** More in words: `2 permits`. */
+  readonly detail: string | undefined;
+  /** The Future that waits. */
+  readonly node: AwaitNode;
+  /** The Futures around it, the innermost first. */
+  readonly above: readonly AwaitNode[];
+  /** The name of the static that it waits for. */
+  readonly symbol: string | undefined;
+  /** `held by`, `to be sent by`; undefined if memory does not tell who can end it. */
+  readonly how: string | undefined;
+  readonly enders: readonly Ender<T>[];
+  readonly needs: Enders['needs'];
+  /**
+   * Who of those who can end it are among `enders`. `likely`: all, unless one was moved elsewhere or somebody makes
+   * permits.
+   */
+  readonly known: 'all' | 'likely' | 'some';
+}
+
+export interface Waits<T> {
+  /** Of each task, in the order of its await tree. */
+  readonly of: ReadonlyMap<T, readonly Wait<T>[]>;
+  /** Tasks with a Future at the end of the tree of which it is not known what it waits for. */
+  readonly open: ReadonlySet<T>;
+}
+
+interface Held<T> extends Reference {
+  readonly task: T;
+  readonly holder: AwaitNode;
+}
+
+const byName = new Map(primitives.flatMap((each) => each.futures.map((name) => [name, each] as const)));
+
+/** Finds for what tasks wait, and which others can end that. */
+export async function findWaits<T extends Waiting>(context: TaskContext, tasks: readonly T[]): Promise<Waits<T>> {
+  const look = new Look(context);
+  const open = new Set<T>();
+  const pending = new Map<T, { node: AwaitNode; above: readonly AwaitNode[]; awaited: Awaited }[]>();
+  for (const task of tasks) {
+    const ends = [...endsOf(task)];
+    const known: { node: AwaitNode; above: readonly AwaitNode[]; awaited: Awaited }[] = [];
+    for (const { node, above, primitive } of ends) {
+      const awaited = await primitive?.awaited(look, node, above);
+      if (awaited) known.push({ node, above, awaited });
+      else open.add(task);
+    }
+    if (known.length > 0) pending.set(task, known);
+  }
+  const isAsked = [...pending.values()].flat().some(({ awaited }) => awaited.enders?.owners);
+  const held = isAsked ? await heldBy(context, tasks) : [];
+  const byHeader = new Map(tasks.flatMap((task) => (task.header === undefined ? [] : [[task.header, task] as const])));
+  const of = new Map<T, readonly Wait<T>[]>();
+  for (const [task, known] of pending) {
+    of.set(
+      task,
+      known.map(({ node, above, awaited }) => ({
+        ...{ node, above, kind: awaited.kind, address: awaited.address },
+        detail: awaited.detail,
+        symbol: awaited.address && symbolAt(context, awaited.address),
+        ...endersOf(awaited.enders, held, byHeader),
+      })),
+    );
+  }
+  return { of, open };
+}
+
+interface End {
+  readonly node: AwaitNode;
+  readonly above: readonly AwaitNode[];
+  readonly primitive: Primitive | undefined;
+}
+
+/** Where a tree ends: at Futures of which it is known what they wait for, and at leaves. */
+function* endsOf(root: AwaitNode): Generator<End> {
+  const seen = new Set<Addr>();
+  const visit = function* (node: AwaitNode, above: readonly AwaitNode[]): Generator<End> {
+    const primitive = byName.get(waitName(node));
+    if (primitive === undefined && node.awaits.length > 0) {
+      for (const inner of node.awaits) yield* visit(inner, [node, ...above]);
+      return;
+    }
+    // A branch that a select! keeps is found twice: as a variable, and by its reference.
+    if (!seen.has(node.address)) yield { node, above, primitive };
+    seen.add(node.address);
+  };
+  yield* visit(root, []);
+}
+
+/** `embassy_sync::mutex::lock` for the `poll_fn` in this function; else the Future's own name. */
+function waitName({ future, typeName }: AwaitNode): string {
+  const [, closure] = /^core::future::poll_fn::PollFn<(.*)>$/.exec(typeName) ?? [];
+  if (closure === undefined) return future?.future ?? stripGenerics(typeName);
+  return stripGenerics(closure).replace(/::\{[^{}]*\}/g, '');
+}
+
+/** What the Futures of all tasks have of all that ends waits. */
+async function heldBy<T extends Waiting>({ debug, memory }: TaskContext, tasks: readonly T[]): Promise<Held<T>[]> {
+  const references = new References(memory, new Set(primitives.flatMap(({ owners = [] }) => owners)));
+  const found = new Map<Addr, Held<T>>();
+  const visit = async (task: T, node: AwaitNode): Promise<void> => {
+    const type = node.future && debug.die(node.future.typeOffset);
+    if (type && node.cut === undefined) {
+      for (const each of await references.in(type, node.address)) {
+        // The innermost Future that has it; sure, if one of them is.
+        const maybe = each.maybe && found.get(each.at)?.maybe !== false;
+        found.set(each.at, { ...each, maybe, task, holder: node });
+      }
+    }
+    for (const inner of node.awaits) await visit(task, inner);
+  };
+  for (const task of tasks) await visit(task, task);
+  return [...found.values()];
+}
+
+function endersOf<T>(
+  asked: Enders | undefined,
+  held: readonly Held<T>[],
+  byHeader: ReadonlyMap<Addr, T>,
+): Pick<Wait<T>, 'how' | 'enders' | 'needs' | 'known'> {
+  if (asked === undefined) return { how: undefined, enders: [], needs: 'any', known: 'some' };
+  const { how, owners, key, tasks, needs, count } = asked;
+  if (tasks) {
+    const found = tasks.flatMap((header) => byHeader.get(header) ?? []);
+    const enders = found.map((task) => ({ task, holder: undefined, maybe: false }));
+    return { how, enders, needs, known: found.length === tasks.length ? 'all' : 'some' };
+  }
+  const all = held.filter(({ within, target }) => within.some((name) => owners?.includes(name)) && isAt(target, key));
+  // A variable that was borrowed keeps its place after it was moved: with more than something counts, some are stale.
+  const isStale = typeof count === 'number' && all.length > count;
+  const enders = all.map(({ task, holder, maybe }) => ({ task, holder, maybe: isStale || maybe }));
+  const sure = enders.filter(({ maybe }) => !maybe).length;
+  const isAll = count !== 'unknown' && (needs === 'all' ? sure > 0 : sure === count);
+  const isLikely = enders.length > 0 && (count === 'unknown' || isStale || enders.length === count);
+  return { how, enders, needs, known: isAll ? 'all' : isLikely ? 'likely' : 'some' };
+}
+
+function isAt({ address, size }: Reference['target'], key: Addr | undefined): boolean {
+  return key !== undefined && key >= address && key < addOffset(address, Math.max(size, 1));
+}
+
+function symbolAt({ debug }: TaskContext, address: Addr): string | undefined {
+  const symbol = debug.elf.symbols.at(address);
+  return symbol && demangle(symbol.name);
+}

@@ -1,0 +1,55 @@
+import { type Addr, addOffset, addr } from '../base/addr.js';
+import { SHF } from '../elf/index.js';
+import { memberAt } from './layout.js';
+import { isIn, type TaskContext } from './runtime.js';
+import type { AddressRange } from './snapshot.js';
+
+/** A `Waker` in memory: two words. */
+export interface FoundWaker {
+  /** What stands for the task. */
+  readonly data: Addr;
+  readonly vtable: Addr;
+}
+
+const WORD = 8;
+/** clone, wake, wake_by_ref, drop */
+const FUNCTIONS = 4;
+
+/** The wakers whose data lie in some ranges, by the start of each. */
+export async function wakersInto(
+  context: TaskContext,
+  ranges: readonly AddressRange[],
+): Promise<ReadonlyMap<Addr, readonly FoundWaker[]>> {
+  const { debug, memory, dead } = context;
+  const [raw] = debug.typesNamed('core::task::wake::RawWaker');
+  const [data, vtable] = ['data', 'vtable'].map((name) => raw && memberAt(raw, name));
+  const found = new Map<Addr, FoundWaker[]>();
+  if (!data || !vtable) return found;
+  for (const [start, places] of memory.pointersInto(ranges)) {
+    for (const place of places) {
+      if (isIn(dead, place)) continue;
+      const words = [place, addOffset(place, vtable.offset - data.offset)].map((at) => wordAt(context, at));
+      const [to, table] = await Promise.all(words);
+      if (!to || !table || !isTable(context, addr(table))) continue;
+      found.set(start, [...(found.get(start) ?? []), { data: addr(to), vtable: addr(table) }]);
+    }
+  }
+  return found;
+}
+
+/** A constant of the program that begins with as many addresses of code as a waker has functions. */
+function isTable({ debug: { elf } }: TaskContext, at: Addr): boolean {
+  const bytes = elf.bytesAt(at, FUNCTIONS * WORD);
+  if (bytes === undefined) return false;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  return Array.from({ length: FUNCTIONS }, (_, i) => view.getBigUint64(i * WORD, true)).every((word) =>
+    elf.sections.some(
+      ({ address, size, flags }) => (flags & SHF.EXECINSTR) !== 0 && word >= address && word < address + BigInt(size),
+    ),
+  );
+}
+
+async function wordAt({ memory }: TaskContext, at: Addr): Promise<bigint | undefined> {
+  const bytes = await memory.read(at, WORD);
+  return bytes && new DataView(bytes.buffer, bytes.byteOffset, WORD).getBigUint64(0, true);
+}

@@ -1,0 +1,197 @@
+// `rsptrace tasks` on tokio programs under a real gdbserver: what each task waits for and who can end that, against the program's own book.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, start } from '../support/command.js';
+import { gdbserver, pollsProgram } from '../support/native.js';
+
+type Build = 'blocked-o0' | 'blocked-o3';
+
+interface Wait {
+  readonly kind: string;
+  readonly address: string | null;
+  readonly detail: string | null;
+  readonly by: readonly { readonly task: number; readonly id: number; readonly maybe?: true }[];
+  readonly known: string;
+}
+interface Report {
+  readonly tasks: readonly {
+    readonly future: string;
+    readonly runtime: string;
+    readonly facts: { readonly id: number; readonly spawned?: string };
+    readonly waits?: readonly Wait[];
+  }[];
+  readonly deadlocks: readonly {
+    readonly cycle: readonly { readonly id: number }[];
+    readonly behind: readonly { readonly id: number }[];
+    readonly likely: boolean;
+  }[];
+  readonly lost: readonly { readonly id: number }[];
+  readonly notes: readonly string[];
+}
+/** What the program says of a task. */
+interface Booked {
+  readonly name: string;
+  readonly kind: string;
+  readonly at: string;
+  readonly by: readonly number[];
+}
+
+/** Runs the program until it waits, and looks at it. */
+async function look(t: Test, build: Build, what: string, threads: string) {
+  const elf = pollsProgram(t, build);
+  const program = start(elf, [what, threads]);
+  t.teardown(() => void program.process.kill('SIGKILL'));
+  let printed = '';
+  program.process.stdout?.on('data', (text: string) => {
+    printed += text;
+  });
+  await program.shows('ready');
+  const book = new Map<number, Booked>();
+  for (const [, id, name = '', kind = '', at = '', by = ''] of printed.matchAll(
+    /^waits (\d+) (\w+) (\w+) (\w+) (\S*)$/gm,
+  ))
+    book.set(Number(id), { name, kind, at, by: by === '' ? [] : by.split(',').map(Number) });
+  const server = await gdbserver(t, '--attach', String(program.process.pid));
+  const ran = await rsptrace('tasks', '--json', '-r', server.address, elf).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  return { book, report: JSON.parse(ran.stdout) as Report, elf };
+}
+
+const idsOf = (tasks: readonly { readonly id: number }[]): number[] => tasks.map(({ id }) => id).sort((a, b) => a - b);
+
+/** The program's word for what a wait is for. */
+const WORDS: Readonly<Record<string, string>> = {
+  room: 'mpsc',
+  message: 'mpsc',
+};
+/** Of these the program knows the address. */
+const PLACED: ReadonlySet<string> = new Set(['Mutex', 'Semaphore', 'RwLock', 'Notify']);
+
+function compare(t: Test, book: ReadonlyMap<number, Booked>, { tasks }: Report): void {
+  t.strictSame(
+    tasks.map(({ facts: { id } }) => id).sort((a, b) => a - b),
+    [...book.keys()],
+  );
+  const dropped = [...book].find(([, { name }]) => name === 'dropped')?.[0];
+  for (const { facts, waits = [] } of tasks) {
+    const { name, kind, at, by } = book.get(facts.id) as Booked;
+    if (kind === 'nobody' || kind === 'unknown') {
+      t.strictSame(waits, [], `${name}: nothing that is known`);
+      continue;
+    }
+    const wait = waits.find((each) => (WORDS[each.kind] ?? each.kind) === kind);
+    if (wait === undefined) {
+      t.fail(`${name} waits for ${kind}`);
+      continue;
+    }
+    if (PLACED.has(kind)) t.equal(wait.address, at, `${name}: the ${kind}'s place`);
+    const found = idsOf(wait.by);
+    // The one that was borrowed and let go is named too, and then neither of both for sure.
+    const isUnsure = dropped !== undefined && found.includes(dropped);
+    t.strictSame(
+      isUnsure ? found.filter((id) => id !== dropped) : found,
+      [...by].sort((a, b) => a - b),
+      `${name}: by whom`,
+    );
+    t.equal(
+      wait.by.every(({ maybe = false }) => maybe === isUnsure),
+      true,
+    );
+    t.equal(waits.length, name === 'selector' ? 2 : 1, name);
+    if (kind === 'timer') t.match(wait.detail, /^due at \d+\.\d{3} s$/);
+  }
+}
+
+for (const build of ['blocked-o0', 'blocked-o3'] as const) {
+  for (const threads of ['ct', 'mt']) {
+    t.test(`${build} ${threads}: locks, channels, handles and timers, and nothing wrong`, async (t) => {
+      const { book, report } = await look(t, build, 'clean', threads);
+      t.equal(book.size, 25);
+      compare(t, book, report);
+      t.strictSame(report.notes, []);
+      t.strictSame(report.deadlocks, []);
+      t.strictSame(report.lost, []);
+    });
+    t.test(`${build} ${threads}: two mutexes, each held by who wants the other`, async (t) => {
+      const { book, report } = await look(t, build, 'mutexes', threads);
+      compare(t, book, report);
+      const greedy = [...book].filter(([, { name }]) => name === 'greedy').map(([id]) => id);
+      const [deadlock, ...others] = report.deadlocks;
+      t.strictSame(others, []);
+      t.strictSame(idsOf(deadlock?.cycle ?? []), greedy);
+      t.equal(deadlock?.likely, false);
+      // A task that joins one of them, and one that wants a mutex of theirs.
+      const behind = [...book].filter(([, { by }]) => by.some((id) => greedy.includes(id))).map(([id]) => id);
+      t.strictSame(
+        idsOf(deadlock?.behind ?? []),
+        behind.filter((id) => !greedy.includes(id)),
+      );
+      t.strictSame(report.lost, []);
+    });
+    t.test(`${build} ${threads}: a message of one that waits for the receiver's end`, async (t) => {
+      const { book, report } = await look(t, build, 'channels', threads);
+      compare(t, book, report);
+      t.strictSame(
+        report.deadlocks.map(({ cycle }) => idsOf(cycle)),
+        [[...book.keys()]],
+      );
+    });
+    t.test(`${build} ${threads}: wakers that are gone`, async (t) => {
+      const { book, report } = await look(t, build, 'lost', threads);
+      compare(t, book, report);
+      const lost = [...book].filter(([, { kind }]) => kind === 'nobody').map(([id]) => id);
+      t.strictSame(idsOf(report.lost), lost);
+      t.strictSame(report.deadlocks, []);
+    });
+  }
+}
+
+const SOURCE = readFileSync(join(import.meta.dirname, '../native/blocked.rs'), 'utf8').split('\n');
+
+t.test('where tasks were spawned, in a tokio that keeps it', async (t) => {
+  const { book, report } = await look(t, 'blocked-o0', 'clean', 'ct');
+  for (const { facts } of report.tasks) {
+    const { name = '' } = book.get(facts.id) ?? {};
+    const line = Number(/^src\/main\.rs:(\d+):\d+$/.exec(facts.spawned ?? '')?.[1]);
+    t.match(SOURCE[line - 1], new RegExp(`spawn\\((${name}|sleeps\\("${name}"\\))`), `${name} at ${facts.spawned}`);
+  }
+});
+
+for (const build of ['blocked-o0', 'blocked-o3'] as const) {
+  t.test(`${build}: another executor's tasks beside tokio's, by their wakers`, async (t) => {
+    const { book, report } = await look(t, build, 'boxes', 'ct');
+    const [keeper] = book.keys();
+    const own = report.tasks.filter(({ runtime }) => runtime === 'search');
+    // Of the fourth the waker is gone.
+    t.strictSame(
+      own.map(({ future }) => future),
+      Array(3).fill('blocked_program::elsewhere'),
+    );
+    t.equal(report.tasks.length, 4);
+    // All senders are in a Vec of the one task of tokio.
+    for (const { waits = [] } of own)
+      t.strictSame(
+        waits.map(({ kind, by }) => [kind, ...idsOf(by)]),
+        [['oneshot', keeper]],
+      );
+  });
+}
+
+t.test('--blocked shows who waits for whom', async (t) => {
+  const elf = pollsProgram(t, 'blocked-o3');
+  const program = start(elf, ['mutexes', 'ct']);
+  t.teardown(() => void program.process.kill('SIGKILL'));
+  await program.shows('ready');
+  const server = await gdbserver(t, '--attach', String(program.process.pid));
+  const { status, stdout, stderr } = await rsptrace('tasks', '--blocked', '-r', server.address, elf).ended;
+  t.equal(status, 0, stderr);
+  const line =
+    /^task 9 \(blocked_program::acquirer, \/native\/src\/main\.rs:\d+\) waits for Semaphore at 0x\w+ \(2 permits\), held by task 7 .*, task 8 /m;
+  t.match(stdout, line);
+  t.match(stdout, /^task 21 .* waits for the end of task 20 \(blocked_program::sleeps, .*:\d+\)$/m);
+  t.match(stdout, /^others wait: 15 for a timer, 1 for Notify$/m);
+  t.match(stdout, /^deadlock: 2 tasks wait for each other$/m);
+  t.match(stdout, /^ {2}task 24 .* waits for Mutex at 0x\w+, held by task 25$/m);
+  t.match(stdout, /^ {2}2 more tasks behind them: task 26, task 29$/m);
+});

@@ -1,0 +1,324 @@
+//! A program for tests: tasks of tokio that wait for each other. It says of each by its own book what it waits for, and who has that, and waits
+//! to be looked at. Its first argument says what is wrong: `clean` (nothing), `mutexes` (two tasks have one mutex each and want the other's),
+//! `channels` (a task waits for a message of one that waits for its end), `lost` (a task's wakers are gone); `boxes`: another executor boxes tasks of its own beside tokio's. Its second is `ct` or `mt`.
+//!
+//! Built by `node test/native/build.mjs`.
+use std::collections::BTreeMap;
+use std::future::{poll_fn, Future};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex as Book};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot, Mutex, Notify, RwLock, Semaphore};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// For ever, for a test.
+const LONG: Duration = Duration::from_secs(10_000);
+
+/// What each task waits for: the kind, where it lies, and those that are known to end the wait.
+static WAITS: Book<BTreeMap<u64, (&'static str, &'static str, usize)>> = Book::new(BTreeMap::new());
+/// Who has what.
+static HELD: Book<BTreeMap<usize, Vec<u64>>> = Book::new(BTreeMap::new());
+
+fn own_id() -> u64 {
+    tokio::task::id().to_string().parse().unwrap()
+}
+fn waits(name: &'static str, kind: &'static str, at: usize) {
+    WAITS.lock().unwrap().insert(own_id(), (name, kind, at));
+}
+fn holds(at: usize) {
+    HELD.lock().unwrap().entry(at).or_default().push(own_id());
+}
+fn place<T>(of: &Arc<T>) -> usize {
+    Arc::as_ptr(of) as usize
+}
+
+async fn sleeps(name: &'static str) {
+    waits(name, "timer", 0);
+    tokio::time::sleep(LONG).await;
+}
+/// Has the mutex while it sleeps.
+async fn owner(mutex: Arc<Mutex<u64>>) {
+    let mut guard = mutex.lock().await;
+    holds(place(&mutex));
+    *guard += 1;
+    sleeps("owner").await;
+    *guard += 1;
+}
+async fn locker(mutex: Arc<Mutex<u64>>) {
+    waits("locker", "Mutex", place(&mutex));
+    *mutex.lock().await += 1;
+}
+async fn owned(mutex: Arc<Mutex<u64>>) {
+    let at = place(&mutex);
+    let mut guard = mutex.lock_owned().await;
+    holds(at);
+    *guard += 1;
+    sleeps("owned").await;
+    *guard += 1;
+}
+async fn owned_locker(mutex: Arc<Mutex<u64>>) {
+    waits("owned_locker", "Mutex", place(&mutex));
+    *mutex.lock_owned().await += 1;
+}
+async fn permit(semaphore: Arc<Semaphore>) {
+    let _permit = semaphore.acquire().await.unwrap();
+    holds(place(&semaphore));
+    sleeps("permit").await;
+}
+async fn acquirer(semaphore: Arc<Semaphore>) {
+    waits("acquirer", "Semaphore", place(&semaphore));
+    let _permits = semaphore.acquire_many(2).await.unwrap();
+}
+async fn reader(lock: Arc<RwLock<u64>>) {
+    let guard = lock.read().await;
+    holds(place(&lock));
+    sleeps("reader").await;
+    println!("{}", *guard);
+}
+async fn writer(lock: Arc<RwLock<u64>>) {
+    waits("writer", "RwLock", place(&lock));
+    *lock.write().await += 1;
+}
+async fn receiver(mut from: mpsc::Receiver<u64>, key: usize) {
+    waits("receiver", "mpsc", key);
+    while from.recv().await.is_some() {}
+}
+async fn has_sender(to: mpsc::Sender<u64>, key: usize) {
+    holds(key);
+    sleeps("has_sender").await;
+    to.send(1).await.unwrap();
+}
+async fn sender(to: mpsc::Sender<u64>, key: usize) {
+    to.send(1).await.unwrap();
+    waits("sender", "mpsc", key);
+    to.send(2).await.unwrap();
+}
+async fn has_receiver(mut from: mpsc::Receiver<u64>, key: usize) {
+    holds(key);
+    sleeps("has_receiver").await;
+    from.recv().await;
+}
+async fn one(from: oneshot::Receiver<u64>, key: usize) {
+    waits("one", "oneshot", key);
+    let _ = from.await;
+}
+async fn has_one(to: oneshot::Sender<u64>, key: usize) {
+    holds(key);
+    sleeps("has_one").await;
+    let _ = to.send(1);
+}
+async fn joiner(other: JoinHandle<()>) {
+    let id: u64 = other.id().to_string().parse().unwrap();
+    waits("joiner", "task", id as usize);
+    HELD.lock().unwrap().entry(id as usize).or_default().push(id);
+    other.await.unwrap();
+}
+async fn set_joiner() {
+    let mut set = JoinSet::new();
+    let key = 1_000_000;
+    waits("set_joiner", "tasks", key);
+    for _ in 0..2 {
+        let id = set.spawn(sleeps("of_set")).id().to_string().parse().unwrap();
+        HELD.lock().unwrap().entry(key).or_default().push(id);
+    }
+    while set.join_next().await.is_some() {}
+}
+async fn notified(notify: Arc<Notify>) {
+    waits("notified", "Notify", place(&notify));
+    notify.notified().await;
+}
+/// Waits for two things, of which the second ends by itself.
+async fn selector(mutex: Arc<Mutex<u64>>) {
+    waits("selector", "Mutex", place(&mutex));
+    tokio::select! {
+        mut guard = mutex.lock() => *guard += 1,
+        _ = tokio::time::sleep(LONG) => {}
+    }
+}
+/// Let go before it waits: no owner.
+async fn dropped(mutex: Arc<Mutex<u64>>) {
+    let guard = mutex.lock().await;
+    let value = *guard;
+    drop(guard);
+    sleeps("dropped").await;
+    println!("{value}");
+}
+
+async fn clean() {
+    let mutex = Arc::new(Mutex::new(0));
+    tokio::spawn(dropped(mutex.clone())).await_started().await;
+    tokio::spawn(owner(mutex.clone())).await_started().await;
+    tokio::spawn(locker(mutex.clone()));
+    tokio::spawn(selector(mutex.clone()));
+    let mutex = Arc::new(Mutex::new(0));
+    tokio::spawn(owned(mutex.clone())).await_started().await;
+    tokio::spawn(owned_locker(mutex.clone()));
+    let semaphore = Arc::new(Semaphore::new(2));
+    tokio::spawn(permit(semaphore.clone())).await_started().await;
+    tokio::spawn(permit(semaphore.clone())).await_started().await;
+    tokio::spawn(acquirer(semaphore.clone()));
+    let lock = Arc::new(RwLock::new(0));
+    tokio::spawn(reader(lock.clone())).await_started().await;
+    tokio::spawn(reader(lock.clone())).await_started().await;
+    tokio::spawn(writer(lock));
+    let (to, from) = mpsc::channel(1);
+    tokio::spawn(receiver(from, 1));
+    tokio::spawn(has_sender(to.clone(), 1));
+    tokio::spawn(has_sender(to, 1));
+    let (to, from) = mpsc::channel(1);
+    tokio::spawn(has_receiver(from, 2));
+    tokio::spawn(sender(to, 2));
+    let (to, from) = oneshot::channel();
+    tokio::spawn(one(from, 3));
+    tokio::spawn(has_one(to, 3));
+    tokio::spawn(joiner(tokio::spawn(sleeps("sleeper"))));
+    tokio::spawn(set_joiner());
+    let notify = Arc::new(Notify::new());
+    tokio::spawn(notified(notify));
+}
+
+/// Each has one and wants the other's.
+async fn greedy(first: Arc<Mutex<u64>>, second: Arc<Mutex<u64>>, both: Arc<tokio::sync::Barrier>) {
+    let mut guard = first.lock().await;
+    holds(place(&first));
+    both.wait().await;
+    waits("greedy", "Mutex", place(&second));
+    *second.lock().await += 1;
+    *guard += 1;
+}
+async fn mutexes() {
+    clean().await;
+    let (a, b) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
+    let both = Arc::new(tokio::sync::Barrier::new(2));
+    let one = tokio::spawn(greedy(a.clone(), b.clone(), both.clone()));
+    tokio::spawn(greedy(b.clone(), a.clone(), both));
+    // These wait behind the deadlock.
+    tokio::spawn(joiner(one));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    tokio::spawn(locker(b));
+}
+
+async fn asks(mut from: mpsc::Receiver<u64>) {
+    waits("asks", "mpsc", 4);
+    from.recv().await;
+}
+async fn answers(to: mpsc::Sender<u64>, other: JoinHandle<()>) {
+    let id: u64 = other.id().to_string().parse().unwrap();
+    holds(4);
+    waits("answers", "task", id as usize);
+    HELD.lock().unwrap().entry(id as usize).or_default().push(id);
+    other.await.unwrap();
+    to.send(1).await.unwrap();
+}
+async fn channels() {
+    let (to, from) = mpsc::channel(1);
+    let other = tokio::spawn(asks(from));
+    tokio::spawn(answers(to, other));
+}
+
+/// Says Pending, and keeps no waker.
+async fn forgets() {
+    waits("forgets", "nobody", 0);
+    poll_fn(|_| Poll::<()>::Pending).await;
+}
+/// Keeps a waker as long as it lives, as it should.
+async fn remembers() {
+    waits("remembers", "unknown", 0);
+    let mut kept: Option<Waker> = None;
+    poll_fn(|context| {
+        kept.get_or_insert_with(|| context.waker().clone());
+        Poll::<()>::Pending
+    })
+    .await;
+}
+/// Whoever had its waker has dropped it.
+async fn loses() {
+    waits("loses", "nobody", 0);
+    let mut times = 0;
+    poll_fn(|context| {
+        let waker = context.waker().clone();
+        times += 1;
+        if times == 1 {
+            std::thread::spawn(move || drop(waker));
+        }
+        Poll::<()>::Pending
+    })
+    .await;
+}
+async fn lost() {
+    let handle = tokio::spawn(forgets());
+    tokio::spawn(joiner(handle));
+    tokio::spawn(loses());
+    tokio::spawn(remembers());
+}
+
+/// A task of an executor that is not tokio's.
+struct Boxed(Book<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>);
+impl Wake for Boxed {
+    fn wake(self: Arc<Self>) {
+        poll(&self);
+    }
+}
+fn poll(task: &Arc<Boxed>) {
+    let waker = task.clone().into();
+    if let Some(future) = task.0.lock().unwrap().as_mut() {
+        let _ = future.as_mut().poll(&mut Context::from_waker(&waker));
+    }
+}
+async fn elsewhere(from: oneshot::Receiver<u64>) {
+    let _ = from.await;
+}
+/// Three live by their wakers alone; of one the waker is gone, and with it the task.
+async fn boxes() {
+    let mut senders = vec![];
+    for _ in 0..4 {
+        let (to, from) = oneshot::channel();
+        poll(&Arc::new(Boxed(Book::new(Some(Box::pin(elsewhere(from)))))));
+        senders.push(to);
+    }
+    let _ = senders.pop();
+    tokio::spawn(async move {
+        waits("keeper", "timer", 0);
+        tokio::time::sleep(LONG).await;
+        drop(senders);
+    });
+}
+
+/// So that locks are taken in the order in which tasks are spawned.
+trait Started {
+    fn await_started(self) -> impl Future<Output = ()>;
+}
+impl<T> Started for JoinHandle<T> {
+    async fn await_started(self) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn program(what: String) {
+    match what.as_str() {
+        "mutexes" => mutexes().await,
+        "channels" => channels().await,
+        "lost" => lost().await,
+        "boxes" => boxes().await,
+        _ => clean().await,
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let held = HELD.lock().unwrap().clone();
+    for (id, (name, kind, at)) in WAITS.lock().unwrap().iter() {
+        let by: Vec<String> = held.get(at).into_iter().flatten().map(u64::to_string).collect();
+        println!("waits {id} {name} {kind} {at:#x} {}", by.join(","));
+    }
+    println!("ready");
+    tokio::time::sleep(LONG).await;
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let what = arguments.next().unwrap_or_default();
+    match arguments.next().as_deref() {
+        Some("mt") => Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(program(what)),
+        _ => Builder::new_current_thread().enable_all().build().unwrap().block_on(program(what)),
+    }
+}
