@@ -46,6 +46,8 @@ export { OutputFile, type OutputOptions } from './output-file.js';
 export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';
 export { countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';
+export { type TaskRow, type TaskState, TaskSummary } from './task-summary.js';
+export { taskTable } from './task-table.js';
 export { tee } from './tee.js';
 export {
   argumentsText,

@@ -36,7 +36,8 @@ interface LaneCall extends OpenCall {
   readonly begin: CallBegin;
 }
 
-export type LifeEnd = 'ready' | 'panicked' | 'dropped';
+/** `lost`: another Future is at its address now, and the end of its last poll was not seen. */
+export type LifeEnd = 'ready' | 'panicked' | 'dropped' | 'lost';
 
 /**
  * What a format with timelines must be able to write, and what it may leave out. Each hart, each thread and each root
@@ -102,6 +103,8 @@ interface Life {
   /** The name of the open wait slice. */
   waiting: string | undefined;
   over: boolean;
+  /** The end of its last poll was not seen. */
+  isLost: boolean;
 }
 
 /**
@@ -206,6 +209,7 @@ export class Lanes implements TraceSink {
       this.#writer.pollLost(stale.begin, event.time, 'root');
     }
     this.#stopWaiting(life, event.time);
+    life.isLost = false;
     life.polls.push(poll);
     this.#writer.pollBegin(event, life.polls.length === 1);
   }
@@ -276,7 +280,10 @@ export class Lanes implements TraceSink {
       return;
     }
     this.#writer.pollLost(poll.begin, time, poll.onRootLane ? 'both' : 'hart');
-    if (poll.onRootLane) this.#life(poll.begin.root, time).polls.pop();
+    if (!poll.onRootLane) return;
+    const life = this.#life(poll.begin.root, time);
+    life.polls.pop();
+    life.isLost = life.polls.length === 0;
   }
 
   #life(root: RootRef, time: GuestNanos): Life {
@@ -285,10 +292,10 @@ export class Lanes implements TraceSink {
     const known = this.#replaced.size === 0 ? undefined : this.#replaced.get(root.key);
     if (known !== undefined) return known;
     if (before !== undefined) {
-      if (before.polls.length === 0) this.#endLife(before, time, 'dropped');
+      if (before.polls.length === 0) this.#endLife(before, time, before.isLost ? 'lost' : 'dropped');
       else this.#replaced.set(before.root.key, before);
     }
-    const life: Life = { root, polls: [], waiting: undefined, over: false };
+    const life: Life = { root, polls: [], waiting: undefined, over: false, isLost: false };
     this.#lives.set(root.address, life);
     this.#writer.lifeBegin?.(root, time);
     return life;

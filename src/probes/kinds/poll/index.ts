@@ -1,5 +1,5 @@
 import { type FutureSet, findFutures } from '../../../futures/index.js';
-import { Summary, summaryJson, summaryTable } from '../../../trace/index.js';
+import { Summary, summaryJson, summaryTable, TaskSummary, taskTable, tee } from '../../../trace/index.js';
 import { type Found, neededDebugInfo, type ProbeKind } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames } from '../names.js';
 import { Backtraces } from './backtraces.js';
@@ -48,13 +48,23 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     return { calls: new PollTracer(futures, polls, output, backtraces) };
   },
   report(found) {
-    if (!found) return { json: () => ({ futures: [], coverage: null }), tables: () => [] };
+    if (!found)
+      return { json: () => ({ futures: [], tasks: [], tasks_left_out: 0, coverage: null }), tables: () => [] };
     const { coverage } = found.polls;
     const summary = new Summary();
+    const tasks = new TaskSummary();
     return {
-      sink: summary,
-      json: () => ({ futures: summaryJson(summary.rows()), coverage: coverageJson(coverage) }),
-      tables: (_, options) => [summaryTable(summary.rows(), options), coverageText(coverage)],
+      sink: tee([summary, tasks]),
+      json: () => ({
+        futures: summaryJson(summary.rows()),
+        tasks: tasks.rows(),
+        tasks_left_out: tasks.leftOut,
+        coverage: coverageJson(coverage),
+      }),
+      tables(_, options) {
+        const table = taskTable(tasks.rows(), tasks.leftOut, options);
+        return [summaryTable(summary.rows(), options), ...(table ? [table] : []), coverageText(coverage)];
+      },
     };
   },
   preview(found) {

@@ -305,7 +305,8 @@ export class PollTracer implements CallKind {
     const { time } = this.#output;
     const future = probe.ref;
     const address = self;
-    if (result !== 'pending' && root.address === self && root.future === future) probe.roots.delete(self);
+    const isOver = result === 'ready' || result === 'panicked';
+    if (isOver && root.address === self && root.future === future) probe.roots.delete(self);
     if (probe.isAround) return;
     if (state && state !== before) {
       const change = { type: 'state', from: before, to: state, derived: false } as const;

@@ -12,6 +12,7 @@ import type {
   StateRef,
 } from '../../events.js';
 import { ChainTexts, stackText, stateText } from '../../text.js';
+import type { LifeEnd } from '../lanes.js';
 import type { Annotations } from './annotations.js';
 import type { Body } from './body.js';
 import type { PerfettoSequence } from './packets.js';
@@ -52,6 +53,8 @@ interface Kept {
   readonly derived: Derived[];
 }
 
+const lifeText = { ready: 'completed', panicked: 'panicked', dropped: 'dropped before it was ready', lost: 'lost' };
+
 /** Log2 of the number of Futures that are kept, one per hash. */
 const keptShift = 12;
 /** Begins, ends, ... that are kept for one Future; a full list is emptied. */
@@ -69,6 +72,7 @@ export class PollBodies {
   readonly #kept: (Kept | undefined)[] = new Array(1 << keptShift).fill(undefined);
   readonly #flows: ({ readonly key: number; readonly body: Body } | undefined)[] = new Array(flowsKept).fill(undefined);
   #lost: Body | undefined;
+  readonly #lives = new Map<LifeEnd, Body>();
 
   constructor(sequence: PerfettoSequence) {
     this.#sequence = sequence;
@@ -142,6 +146,16 @@ export class PollBodies {
     notes.bool('derived', true);
     const body = this.#sequence.body({ category: 'derived', name: future.future, place: future });
     keep(derived, { state, result, body });
+    return body;
+  }
+
+  /** The end of a task. */
+  life(how: LifeEnd): Body {
+    const known = this.#lives.get(how);
+    if (known) return known;
+    this.#sequence.annotate();
+    const body = this.#sequence.body({ category: 'task', name: lifeText[how] });
+    this.#lives.set(how, body);
     return body;
   }
 

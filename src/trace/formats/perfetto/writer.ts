@@ -6,7 +6,7 @@
  *     hart 1
  *     stack 0xff20000000014000      the calls of a thread that is known by its stack, not on its harts' tracks
  *     tasks
- *       work::task @0x80412340      `waiting at FILE:LINE` from poll to poll; instants: state changes, derived polls
+ *       work::task @0x80412340      `waiting at FILE:LINE` from poll to poll; instants: state changes, derived polls, its end
  *     labkern::exec::POLLS          a counter a watched place that is a number; accesses are instants on the hart
  *     gaps                          a slice where the link was broken; only where there is one
  *
@@ -40,7 +40,7 @@ import type {
 import type { Track } from '../../open-calls.js';
 import type { OutputFile } from '../../output-file.js';
 import { accessText, doerText, engineTexts, gapText, resetText, rootText, stackText, threadText } from '../../text.js';
-import type { LaneWriter } from '../lanes.js';
+import type { LaneWriter, LifeEnd } from '../lanes.js';
 import type { Body } from './body.js';
 import { CallBodies } from './calls.js';
 import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './fields.js';
@@ -154,6 +154,10 @@ export class PerfettoWriter implements LaneWriter {
       track.uint(TRACK_DESCRIPTOR.parentUuid, TASKS_TRACK);
       track.text(TRACK_DESCRIPTOR.name, rootText(root));
     });
+  }
+
+  lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void {
+    this.#event(EVENT.instant, rootTrack(root), time, this.#bodies.life(how));
   }
 
   pollBegin(event: PollBegin, isOutermost: boolean): void {
