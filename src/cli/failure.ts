@@ -7,6 +7,8 @@ export const ExitCode = {
   usage: 2,
   /** An error cut the recording short; what was recorded is kept. */
   cutShort: 3,
+  /** There are findings, and --findings error. */
+  findings: 4,
 } as const;
 
 /**

@@ -65,9 +65,9 @@ export function engineChoices(
   { plans, wanted }: Pick<EnginePlanOptions, 'plans' | 'wanted'>,
   refused: ReadonlyMap<number, string>,
 ): readonly ProbeFact[] {
-  const instead = wanted === 'target' ? 'none' : 'stop';
-  return plans.map(({ name, address }, index) => {
+  return plans.map(({ name, address, notByStops = false }, index) => {
     const why = refused.get(index);
+    const instead = wanted === 'target' || notByStops ? 'none' : 'stop';
     return { name, address, engine: why === undefined ? 'target' : instead, why };
   });
 }

@@ -28,7 +28,7 @@ export class ProbeChoices {
 
   /** No probe stops the target. */
   get allInject(): boolean {
-    return this.#why.size === 0;
+    return this.facts.every(({ engine }) => engine !== 'stop');
   }
 
   get facts(): readonly ProbeFact[] {

@@ -33,10 +33,12 @@ export type {
   TraceFacts,
   TraceInfo,
   TraceSink,
+  Wake,
   WatchAccess,
   WatchHit,
   WatchRef,
 } from './events.js';
+export { type Finding, type FindingKind, Findings, findingsText } from './findings.js';
 export type { Extension, Format } from './formats/format.js';
 export { formatOf, formats } from './formats/index.js';
 export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';

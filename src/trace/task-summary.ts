@@ -1,6 +1,6 @@
 import { hex } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
-import type { PollBegin, PollEnd, PollLost, RootRef, StateRef, TraceEvent, TraceSink } from './events.js';
+import type { PollBegin, PollEnd, PollLost, RootRef, StateRef, TraceEvent, TraceSink, Wake } from './events.js';
 import { waitingState } from './text.js';
 
 /**
@@ -19,6 +19,8 @@ export interface TaskRow {
   readonly line: number | null;
   /** Of the Future. */
   readonly address: string;
+  /** Bytes of the Future. */
+  readonly size: number | null;
   readonly state: TaskState;
   /** Polls of the task: those of its Futures that stand in no other poll of it. */
   readonly polls: number;
@@ -28,6 +30,16 @@ export interface TaskRow {
   readonly max_ns: number;
   /** Time between them, and from the last one to the end of the recording if it will be polled again. */
   readonly idle_ns: number;
+  /** Of `idle_ns`, the time from a wake to the next poll; null if wakes were not seen, as in the next four. */
+  readonly scheduled_ns: number | null;
+  readonly wakes: number | null;
+  /** `wakes` is a lower bound, because not every inlined wake leaves a mark. */
+  readonly wakes_at_least: boolean;
+  /** Those of `wakes` in a poll of the task. */
+  readonly self_wakes: number | null;
+  /** From the first wake since a poll began to the next poll: the mean, and the longest. */
+  readonly wake_to_poll_avg_ns: number | null;
+  readonly wake_to_poll_max_ns: number | null;
   /** When it was first polled, since the trace's first event. */
   readonly first_poll_ns: number;
   /** When it was ready, dropped, or unwound; null if it was not. */
@@ -42,6 +54,8 @@ interface Tally {
   readonly number: number;
   readonly first: number;
   state: TaskState;
+  /** Its last poll was one of the root itself, and not only of what it holds. */
+  isOwn: boolean;
   /** Its open polls, the outermost first. */
   readonly open: PollBegin[];
   polls: number;
@@ -51,6 +65,13 @@ interface Tally {
   /** The end of its last poll. */
   last: number;
   ended: number | undefined;
+  wakes: number;
+  selfWakes: number;
+  /** The first wake since its last poll began. */
+  woken: number | undefined;
+  scheduled: number;
+  /** Polls that a wake caused, and the time between. */
+  readonly delays: { count: number; sum: number; max: number };
   awaits: StateRef | undefined;
   /** Where a Future inside it waits that its present poll has polled. */
   inside: StateRef | undefined;
@@ -65,6 +86,7 @@ export class TaskSummary implements TraceSink {
   readonly #tasks = new AddressMap<Tally>();
   readonly #ended: Tally[] = [];
   readonly #live = new Set<Tally>();
+  readonly #numbers = new WeakMap<RootRef, number>();
   #count = 0;
   #leftOut = 0;
   /** The time of the last event. */
@@ -83,6 +105,7 @@ export class TaskSummary implements TraceSink {
     if (event.type === 'poll-begin') this.#begins(event);
     else if (event.type === 'poll-end') this.#ends(event);
     else if (event.type === 'poll-lost') this.#loses(event);
+    else if (event.type === 'wake') this.#wakes(event);
   }
 
   /** Tasks that have ended and have no row, because there are too many. */
@@ -90,15 +113,38 @@ export class TaskSummary implements TraceSink {
     return this.#leftOut;
   }
 
-  /** A row a task, in the order of their first polls. */
-  rows(): TaskRow[] {
-    return [...this.#ended, ...this.#live].sort((a, b) => a.number - b.number).map((task) => this.#row(task));
+  /** The number of a task, as its row has it; 0 if it has none. */
+  numberOf(root: RootRef): number {
+    return this.#numbers.get(root) ?? 0;
+  }
+
+  /** A row a task, in the order of their first polls. `seen`: which wakes were; none if undefined. */
+  rows(seen?: 'all' | 'some'): TaskRow[] {
+    const all = [...this.#ended, ...this.#live].sort((a, b) => a.number - b.number);
+    return all.map((task) => ({ ...this.#row(task), ...wakesOf(seen && task), wakes_at_least: seen === 'some' }));
+  }
+
+  #wakes({ root, by, time }: Wake): void {
+    const task = root && this.#tasks.get(root.address);
+    if (!task || task.root !== root || task.ended !== undefined) return;
+    task.wakes++;
+    if (by === root) task.selfWakes++;
+    task.woken ??= time;
   }
 
   #begins(event: PollBegin): void {
     const task = this.#of(event.root);
     if (task.open.length === 0) {
       if (task.polls > 0) task.idle += event.time - task.last;
+      if (task.woken !== undefined) {
+        const delay = event.time - task.woken;
+        const { delays } = task;
+        delays.count++;
+        delays.sum += delay;
+        delays.max = Math.max(delays.max, delay);
+        task.scheduled += event.time - Math.max(task.woken, task.last);
+        task.woken = undefined;
+      }
       task.polls++;
       task.state = 'running';
       task.inside = undefined;
@@ -118,7 +164,8 @@ export class TaskSummary implements TraceSink {
     task.max = Math.max(task.max, time);
     task.last = event.time;
     const isRoot = event.future === task.root.future && event.address === task.root.address;
-    task.state = event.result === 'pending' || !isRoot ? 'waiting' : event.result;
+    task.state = event.result === 'pending' ? 'waiting' : isRoot ? event.result : 'unknown';
+    task.isOwn = isRoot;
     if (isWaiting) task.awaits = task.inside;
     else if (isRoot) this.#over(task, event.time);
   }
@@ -142,8 +189,8 @@ export class TaskSummary implements TraceSink {
     const before = this.#tasks.get(root.address);
     if (before?.root.key === root.key) return before;
     // What lies where another task lay has its memory: that one was dropped.
-    if (before && before.ended === undefined && before.state !== 'lost') {
-      before.state = 'dropped';
+    if (before && before.ended === undefined && before.state === 'waiting') {
+      before.state = before.isOwn ? 'dropped' : 'unknown';
       before.idle += this.#now - before.last;
     }
     if (before) this.#over(before, this.#now);
@@ -151,11 +198,13 @@ export class TaskSummary implements TraceSink {
     const task: Tally = {
       root,
       number: ++this.#count,
-      ...{ first, state: 'running', open: [], polls: 0, busy: 0, max: 0, idle: 0, last: first },
+      ...{ first, state: 'running', isOwn: true, open: [], polls: 0, busy: 0, max: 0, idle: 0, last: first },
+      ...{ wakes: 0, selfWakes: 0, woken: undefined, scheduled: 0, delays: { count: 0, sum: 0, max: 0 } },
       ended: undefined,
       awaits: undefined,
       inside: undefined,
     };
+    this.#numbers.set(root, task.number);
     this.#tasks.set(root.address, task);
     this.#live.add(task);
     return task;
@@ -169,9 +218,9 @@ export class TaskSummary implements TraceSink {
     else this.#leftOut++;
   }
 
-  #row(task: Tally): TaskRow {
+  #row(task: Tally): Omit<TaskRow, keyof WakeColumns | 'wakes_at_least'> {
     const { root, state, awaits, ended } = task;
-    const { future, instance, file, line } = root.future;
+    const { future, instance, file, line, size } = root.future;
     // The end of the recording takes what is open for lost.
     const isCut = state === 'lost' && task.last === this.#now;
     const isLive = ended === undefined && state !== 'running' && state !== 'lost';
@@ -182,6 +231,7 @@ export class TaskSummary implements TraceSink {
       file: file ?? null,
       line: line ?? null,
       address: hex(root.address),
+      size: size ?? null,
       state: isCut ? 'running' : state,
       polls: task.polls,
       busy_ns: task.busy,
@@ -192,6 +242,21 @@ export class TaskSummary implements TraceSink {
       await: awaits?.file === undefined ? null : { file: awaits.file, line: awaits.line ?? null },
     };
   }
+}
+
+type WakeColumns = ReturnType<typeof wakesOf>;
+
+function wakesOf(
+  task: Tally | undefined,
+): Pick<TaskRow, 'scheduled_ns' | 'wakes' | 'self_wakes' | 'wake_to_poll_avg_ns' | 'wake_to_poll_max_ns'> {
+  const { count = 0, sum = 0, max = 0 } = task?.delays ?? {};
+  return {
+    scheduled_ns: task?.scheduled ?? null,
+    wakes: task?.wakes ?? null,
+    self_wakes: task?.selfWakes ?? null,
+    wake_to_poll_avg_ns: count > 0 ? Math.round(sum / count) : null,
+    wake_to_poll_max_ns: count > 0 ? max : null,
+  };
 }
 
 function placed(state: StateRef | undefined): StateRef | undefined {

@@ -21,6 +21,7 @@ import type {
   TraceFacts,
   TraceInfo,
   TraceSink,
+  Wake,
   WatchHit,
 } from '../events.js';
 import { isOnTrack, type OpenCall, OpenCalls } from '../open-calls.js';
@@ -56,9 +57,9 @@ export interface LaneWriter extends SliceWriter, Partial<NoteWriter> {
 interface SliceWriter {
   /**
    * A slice on the hart's lane, and one on the root's where the format has polls there. `isOutermost`: no other of this
-   * root's polls is open.
+   * root's polls is open. `wake`: the number of the wake that caused it, if that was seen.
    */
-  pollBegin(event: PollBegin, isOutermost: boolean): void;
+  pollBegin(event: PollBegin, isOutermost: boolean, wake?: number): void;
   /** The end of `begin`'s slice on the hart's lane, and on the root's where it is open there: `onRootLane`. */
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void;
   /** The same for a poll of which only the end is known. `lanes` are those on which its slice is still open. */
@@ -93,6 +94,8 @@ interface NoteWriter {
   place?(event: PlaceHit): void;
   /** A slice on a lane of its own. */
   gap(event: Gap): void;
+  /** An instant on the hart's lane. `number`: of a wake that causes a poll, from 1. */
+  wake(event: Wake, number: number | undefined): void;
   /** An instant of all harts. */
   reset(event: Reset): void;
 }
@@ -105,6 +108,8 @@ interface Life {
   over: boolean;
   /** The end of its last poll was not seen. */
   isLost: boolean;
+  /** The number of the first wake since its last poll began. */
+  wake: number | undefined;
 }
 
 /**
@@ -126,6 +131,8 @@ export class Lanes implements TraceSink {
   /** Those that another one replaced while their polls were open, by the root's key. */
   readonly #replaced = new Map<number, Life>();
   readonly #open = new OpenCalls<LanePoll | LaneCall>();
+  /** Wakes that cause polls. */
+  #wakes = 0;
 
   constructor(writer: LaneWriter) {
     this.#writer = writer;
@@ -185,6 +192,9 @@ export class Lanes implements TraceSink {
       case 'place':
         this.#writer.place?.(event);
         break;
+      case 'wake':
+        this.#wake(event);
+        break;
     }
   }
 
@@ -211,7 +221,9 @@ export class Lanes implements TraceSink {
     this.#stopWaiting(life, event.time);
     life.isLost = false;
     life.polls.push(poll);
-    this.#writer.pollBegin(event, life.polls.length === 1);
+    const isOutermost = life.polls.length === 1;
+    this.#writer.pollBegin(event, isOutermost, isOutermost ? life.wake : undefined);
+    if (isOutermost) life.wake = undefined;
   }
 
   #pollEnd(event: PollEnd): void {
@@ -245,6 +257,16 @@ export class Lanes implements TraceSink {
       this.#life(event.root, event.time);
       this.#writer.orphanEnd?.(event);
     }
+  }
+
+  /** The first wake since a poll began causes the next one; others do nothing. */
+  #wake(event: Wake): void {
+    const { root } = event;
+    const life = root && this.#lives.get(root.address);
+    const causes = life?.root === root && life?.over === false && life.wake === undefined;
+    const number = causes ? ++this.#wakes : undefined;
+    if (life && causes) life.wake = number;
+    this.#writer.wake?.(event, number);
   }
 
   #callEnd(event: CallEnd | CallLost): void {
@@ -295,7 +317,7 @@ export class Lanes implements TraceSink {
       if (before.polls.length === 0) this.#endLife(before, time, before.isLost ? 'lost' : 'dropped');
       else this.#replaced.set(before.root.key, before);
     }
-    const life: Life = { root, polls: [], waiting: undefined, over: false, isLost: false };
+    const life: Life = { root, polls: [], waiting: undefined, over: false, isLost: false, wake: undefined };
     this.#lives.set(root.address, life);
     this.#writer.lifeBegin?.(root, time);
     return life;

@@ -28,6 +28,7 @@ import type { Backtraces } from './backtraces.js';
 import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
 import { InlinedPlaces } from './inlined-places.js';
 import type { InlinedProbe, PollProbe, PollProbes } from './resolve.js';
+import type { TaskBook } from './wakes.js';
 
 /** A poll function or a place where one was inlined, and the Futures that it polls. */
 interface Probed {
@@ -104,11 +105,18 @@ export class PollTracer implements CallKind {
   readonly #roots: Iterable<AddressMap<RootRef>>;
   readonly #paths = new AwaitPaths();
   readonly #inner = new InnerAddresses();
+  readonly #tasks: TaskBook | undefined;
   #rootCount = 0;
 
-  /** With `backtraces` every poll's begin has the poller's stack. */
-  constructor(futures: FutureSet, resolved: PollProbes, output: EventOutput, backtraces?: Backtraces) {
+  /** With `backtraces` every poll's begin has the poller's stack. `tasks` is told of each task. */
+  constructor(
+    futures: FutureSet,
+    resolved: PollProbes,
+    output: EventOutput,
+    { backtraces, tasks }: { readonly backtraces?: Backtraces | undefined; readonly tasks?: TaskBook } = {},
+  ) {
     this.#backtraces = backtraces;
+    this.#tasks = tasks;
     this.#futures = futures;
     this.#resolved = resolved;
     this.#output = output;
@@ -357,13 +365,15 @@ export class PollTracer implements CallKind {
 
   forget(): void {
     for (const roots of this.#roots) roots.clear();
+    this.#tasks?.forget();
   }
 
-  #root({ roots, ref }: Probed, self: Addr): RootRef {
+  #root({ roots, ref, future }: Probed, self: Addr): RootRef {
     let root = roots.get(self);
     if (!root) {
       root = { key: ++this.#rootCount, future: ref, address: self };
       roots.set(self, root);
+      this.#tasks?.add(root, future);
     }
     return root;
   }
@@ -404,7 +414,7 @@ export class PollTracer implements CallKind {
 }
 
 /** The innermost poll of the calls around a place. */
-function pollAround(call: Call | undefined): PollCall | undefined {
+export function pollAround(call: Call | undefined): PollCall | undefined {
   for (let at = call; at; at = at.parent) if (isPoll(at)) return at;
   return undefined;
 }

@@ -1,4 +1,4 @@
-import { lowHalf } from '../../../base/addr.js';
+import { hex, lowHalf } from '../../../base/addr.js';
 import type {
   AwaitLink,
   DerivedPoll,
@@ -10,8 +10,9 @@ import type {
   RootRef,
   StateChange,
   StateRef,
+  Wake,
 } from '../../events.js';
-import { ChainTexts, stackText, stateText } from '../../text.js';
+import { ChainTexts, rootText, stackText, stateText } from '../../text.js';
 import type { LifeEnd } from '../lanes.js';
 import type { Annotations } from './annotations.js';
 import type { Body } from './body.js';
@@ -54,6 +55,9 @@ interface Kept {
 }
 
 const lifeText = { ready: 'completed', panicked: 'panicked', dropped: 'dropped before it was ready', lost: 'lost' };
+
+/** Flows of tasks have the roots' keys, which are lower. */
+const FIRST_WAKE = 2 ** 40;
 
 /** Log2 of the number of Futures that are kept, one per hash. */
 const keptShift = 12;
@@ -102,6 +106,27 @@ export class PollBodies {
     const body = this.#sequence.flowBody(key);
     this.#flows[slot] = { key, body };
     return body;
+  }
+
+  /** The same, and the end of the arrow from the wake that caused the poll. */
+  wokenFlow({ key }: RootRef, wake: number): Body {
+    return this.#sequence.flowBody(key, FIRST_WAKE + wake);
+  }
+
+  /** What was woken, by whom, and where. */
+  wake({ root, by, waker, caller }: Wake): Body {
+    const notes = this.#sequence.annotate();
+    if (root) notes.text('task', rootText(root));
+    notes.pointer('waker', waker);
+    notes.text('by', by === undefined ? 'no task' : by === root ? 'itself' : rootText(by));
+    if (caller.function !== undefined) notes.text('function', caller.function);
+    const name = `wake ${root?.future.future ?? hex(waker)}`;
+    return this.#sequence.body({ category: 'wake', name, place: caller });
+  }
+
+  /** The begin of the arrow to the poll that a wake causes. */
+  wakeFlow(wake: number): Body {
+    return this.#sequence.flowBody(FIRST_WAKE + wake);
   }
 
   end(event: PollEnd): Body {
