@@ -52,7 +52,7 @@ interface Watched {
   /** A poll inside the present one has taken too long already. */
   isLong: boolean;
   hasWokenItself: boolean;
-  /** Where its last poll came to wait, and after how many such polls in a row. */
+  /** Where its last poll came to wait, and in how many polls in a row it did and woke itself. */
   place: StateRef | undefined;
   inside: StateRef | undefined;
   row: number;
@@ -149,8 +149,8 @@ export class Findings implements TraceSink {
     }
     if (begin !== task.outermost) return;
     task.outermost = undefined;
-    const again = task.hasWokenItself && task.inside === task.place;
-    task.row = again ? task.row + 1 : 0;
+    const again = task.inside === task.place ? task.row + 1 : 1;
+    task.row = task.hasWokenItself ? again : 0;
     task.place = task.inside;
     if (task.row < selfWakesInRow) return;
     const place = task.place ?? future;
