@@ -163,7 +163,9 @@ export class Target implements AsyncDisposable {
     const known = this.#kinds.map((kind) => ears.hearing(kind));
     const specs = this.#asked.map(({ spec }) => spec);
     const address = until === undefined ? undefined : functionNamed(this.elf, until);
-    const program = await understand(this.elf, specs, known, logger, engine === 'target' ? 'none' : 'needed');
+    const program = await understand(this.elf, specs, known, logger, {
+      inlined: engine === 'target' ? 'none' : 'needed',
+    });
     const plan = enginePlan(await loadedProgram(program, this.session, logger), { wanted: engine });
     this.#learn(ears, engineChoices(plan, planEngines(plan).refused));
     const file = trace === undefined ? [] : [openTrace(trace, { formats: this.#options.formats })];

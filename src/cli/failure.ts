@@ -7,7 +7,7 @@ export const ExitCode = {
   usage: 2,
   /** An error cut the recording short; what was recorded is kept. */
   cutShort: 3,
-  /** A limit that the user set is broken: `--fail-on`. */
+  /** A limit that the user set is broken: `--fail-on`, `--findings error`. */
   limitBroken: 4,
 } as const;
 

@@ -2,6 +2,7 @@ import type { Argv } from 'yargs';
 import type { DebugFileOptions } from '../elf/index.js';
 import { type EngineName, engineNames } from '../engines/index.js';
 import { type ClockName, clockNames } from '../facts/index.js';
+import type { Wakes } from '../probes/index.js';
 import { defaultTrace } from './files.js';
 import type { OptionTexts } from './option-texts.js';
 
@@ -32,6 +33,9 @@ export interface RecordingArguments extends CommonArguments {
   readonly engine: EngineName;
   /** See `InlinedPolls`. */
   readonly exact: boolean;
+  readonly wakes: Wakes;
+  readonly findings: 'show' | 'error' | 'off';
+  readonly 'long-poll': number | undefined;
   readonly 'dry-run': boolean;
   readonly scratch: string | undefined;
   readonly 'scratch-symbol': string | undefined;
@@ -206,6 +210,26 @@ function engineOptions<T>(args: Argv<T>) {
       type: 'boolean',
       default: false,
       describe: 'Stop at every poll that was inlined, too, instead of deriving it from the Future around',
+    })
+    .option('findings', {
+      choices: ['show', 'error', 'off'] as const,
+      default: 'show' as const,
+      requiresArg: true,
+      coerce: last<'show' | 'error' | 'off'>,
+      describe: 'What looks wrong with tasks, at the end; error: end with status 4 if there is any',
+    })
+    .option('long-poll', {
+      type: 'string',
+      requiresArg: true,
+      describe: 'A poll that takes longer is a finding, 100 ms if nothing stops the target: 500us, 10ms',
+      coerce: nanoseconds,
+    })
+    .option('wakes', {
+      choices: ['auto', 'always', 'never'] as const,
+      default: 'auto' as const,
+      requiresArg: true,
+      coerce: last<Wakes>,
+      describe: 'Who wakes which task, where polls are traced: auto where that needs no stop',
     })
     .option('engine', {
       choices: engineNames,

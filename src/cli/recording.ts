@@ -6,7 +6,15 @@ import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { type EngineSituation, engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
-import { type Found, type InlinedPolls, type KindReport, kinds, type ProbeKind, parseProbe } from '../probes/index.js';
+import {
+  type Found,
+  type InlinedPolls,
+  type KindReport,
+  kinds,
+  type ProbeKind,
+  parseProbe,
+  type Wakes,
+} from '../probes/index.js';
 import {
   type EnginePlanWishes,
   enginePlan,
@@ -69,7 +77,8 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
   enginePlan(program, planWishes(args, program));
   const given = givenScratchOf(args, program.elf);
   const until = untilOf(args, program);
-  const reports = program.known.map((kind) => kind.report(foundOf(program, kind)));
+  const wishes = { findings: args.findings !== 'off', longPollNs: args['long-poll'] };
+  const reports = program.known.map((kind) => kind.report(foundOf(program, kind), wishes));
   return {
     args,
     plugins,
@@ -86,7 +95,13 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
 function preparedProgram(args: RecordingArguments, plugins: LoadedPlugins, logger: Logger): Promise<Program> {
   const known = [...kinds, ...plugins.kinds];
   const specs = args.probe.map((text) => parseProbe(text, known));
-  return prepare(args.elf, specs, logger, { ...debugFilesOf(args), inlined: inlinedOf(args) }, known);
+  return prepare(
+    args.elf,
+    specs,
+    logger,
+    { ...debugFilesOf(args), inlined: inlinedOf(args), wakes: wakesOf(args) },
+    known,
+  );
 }
 
 /** The file of -o. If none is named, the old trace is kept. */
@@ -127,6 +142,10 @@ function planWishes(args: RecordingArguments, program: Program): EnginePlanWishe
 function inlinedOf({ engine, exact }: RecordingArguments): InlinedPolls {
   if (engine === 'target') return 'none';
   return exact ? 'all' : 'needed';
+}
+
+function wakesOf({ engine, wakes }: RecordingArguments): Wakes {
+  return engine === 'stop' && wakes === 'auto' ? 'never' : wakes;
 }
 
 function untilOf({ until }: RecordingArguments, program: Program): Addr | undefined {
@@ -285,7 +304,8 @@ export function report(
       ]),
     );
   }
-  if (!error) return ExitCode.recorded;
+  const isFound = args.findings === 'error' && reports.some((each) => (each.findings?.(recording) ?? 0) > 0);
+  if (!error) return isFound ? ExitCode.limitBroken : ExitCode.recorded;
   process.stderr.write(errorText(error));
   return ExitCode.cutShort;
 }

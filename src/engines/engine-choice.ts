@@ -65,10 +65,9 @@ export function engineChoices(
   { plans, wanted }: Pick<EnginePlanOptions, 'plans' | 'wanted'>,
   refused: ReadonlyMap<number, string>,
 ): readonly ProbeFact[] {
-  const instead = wanted === 'target' ? 'none' : 'stop';
-  return plans.map(({ name, address, partly }, index) => {
+  return plans.map(({ name, address, partly, notByStops = false }, index) => {
     const why = refused.get(index);
-    if (why !== undefined) return { name, address, engine: instead, why };
+    if (why !== undefined) return { name, address, engine: wanted === 'target' || notByStops ? 'none' : 'stop', why };
     return { name, address, engine: 'target', why, ...(partly === undefined ? {} : { partly }) };
   });
 }

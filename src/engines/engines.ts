@@ -96,6 +96,12 @@ export class Engines implements StopObserver {
     return this.#choices.refusal;
   }
 
+  /** Probes without a breakpoint that may have none: those that are left out, or that wait for trampolines. */
+  get withoutStops(): readonly Addr[] {
+    const waiting = this.#options.plans.filter(({ notByStops }) => notByStops && !this.#installed);
+    return [...this.leftOut, ...waiting.map(({ address }) => address)];
+  }
+
   /** Probes that are left out, because they would stop the target and no stop is allowed. */
   get leftOut(): readonly Addr[] {
     return this.choices.filter(({ engine }) => engine === 'none').map(({ address }) => address);

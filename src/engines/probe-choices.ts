@@ -29,7 +29,7 @@ export class ProbeChoices {
 
   /** No probe stops the target. */
   get allInject(): boolean {
-    return this.#why.size === 0;
+    return this.facts.every(({ engine }) => engine !== 'stop');
   }
 
   /** Why no probe can do without stops in this target. */

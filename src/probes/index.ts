@@ -22,7 +22,9 @@ export type {
   ProbedProgram,
   ProbeKind,
   ProbeText,
+  ReportWishes,
   TracerContext,
+  Wakes,
 } from './kinds/kind.js';
 export { type ProbeSpec, whiteList } from './kinds/names.js';
 export { howSeen, type SeenFuture } from './kinds/poll/coverage.js';

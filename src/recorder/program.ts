@@ -16,8 +16,10 @@ import {
   kinds,
   mergePlans,
   type ProbeKind,
+  type Wakes,
 } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
+import { taskHeaders } from '../tasks/index.js';
 
 /** A program that was read, with its probes resolved: everything that can be known before the target is used. */
 export interface Program {
@@ -30,10 +32,17 @@ export interface Program {
   readonly specs: readonly AnyProbe[];
   /** See {@link InlinedPolls}. */
   readonly inlined: InlinedPolls | undefined;
+  readonly wakes: Wakes | undefined;
   /** The kinds of probes that there are. */
   readonly known: readonly ProbeKind[];
   /** What {@link enginePlan} has given, by its wishes. */
   readonly planned: Map<string, EnginePlanOptions>;
+}
+
+/** How polls are traced. */
+export interface PollOptions {
+  readonly inlined?: InlinedPolls | undefined;
+  readonly wakes?: Wakes | undefined;
 }
 
 /**
@@ -45,10 +54,10 @@ export async function prepare(
   path: string,
   specs: readonly AnyProbe[],
   logger: Logger = silent,
-  { inlined, ...debugFiles }: DebugFileOptions & { readonly inlined?: InlinedPolls | undefined } = {},
+  { inlined, wakes, ...debugFiles }: DebugFileOptions & PollOptions = {},
   known: readonly ProbeKind[] = kinds,
 ): Promise<Program> {
-  return understand(await ElfFile.open(path, { ...debugFiles, logger }), specs, known, logger, inlined);
+  return understand(await ElfFile.open(path, { ...debugFiles, logger }), specs, known, logger, { inlined, wakes });
 }
 
 /**
@@ -60,7 +69,7 @@ export async function understand(
   specs: readonly AnyProbe[],
   known: readonly ProbeKind[],
   logger: Logger = silent,
-  inlined?: InlinedPolls,
+  { inlined, wakes }: PollOptions = {},
 ): Promise<Program> {
   const arch = architectureFor(elf);
   const asked = askedKinds(specs, known);
@@ -68,11 +77,11 @@ export async function understand(
   await arch.prepare();
   const found: FoundKind[] = [];
   for (const { kind, probes } of asked) {
-    found.push({ kind, found: await kind.resolve({ elf, arch, debug, inlined }, probes) });
+    found.push({ kind, found: await kind.resolve({ elf, arch, debug, inlined, wakes, headers: taskHeaders }, probes) });
   }
   for (const probe of found.flatMap((each) => each.found.unmatched ?? []))
     logger.warn({ probe }, 'a probe that matches no function');
-  return { elf, arch, debug, kinds: found, specs, inlined, known, planned: new Map() };
+  return { elf, arch, debug, kinds: found, specs, inlined, wakes, known, planned: new Map() };
 }
 
 /** The program with its addresses in the target: a position-independent one is read once more. */
@@ -80,7 +89,7 @@ export async function loadedProgram(program: Program, session: Session, logger: 
   const elf = await loadedElf(session, program.elf);
   if (elf === program.elf) return program;
   logger.info({ bias: hex(elf.loadBias) }, 'the program is position-independent');
-  return understand(elf, program.specs, program.known, logger, program.inlined);
+  return understand(elf, program.specs, program.known, logger, program);
 }
 
 /**

@@ -199,7 +199,7 @@ export class Run {
   /** Inserts everything that a target gets before its first instruction. */
   async #insert(): Promise<void> {
     const { program, until, settlesAt } = this.#target;
-    const leftOut = new Set<Addr>(this.engines.leftOut);
+    const leftOut = new Set<Addr>(this.engines.withoutStops);
     await this.engine.arm(addressesOf(program).filter((address) => !leftOut.has(address)));
     await this.watches.arm();
     if (until !== undefined) await this.engine.pauseInProgram(until, () => this.stopping.stop('until'));

@@ -29,6 +29,8 @@ export interface FutureRef {
   readonly kind: FutureKind;
   readonly file: string | undefined;
   readonly line: number | undefined;
+  /** Bytes, if they are known. */
+  readonly size?: number | undefined;
   /** The compiler inlined its poll at some places, so not every poll is visible. */
   readonly inlined?: boolean | undefined;
 }
@@ -255,6 +257,21 @@ export interface PlaceHit {
   readonly place: PlaceRef;
 }
 
+/** A waker was used: the executor is to poll the task again. */
+export interface Wake {
+  readonly type: 'wake';
+  readonly time: GuestNanos;
+  readonly hart: number;
+  /** What the waker points to, as the executor knows its task. */
+  readonly waker: Addr;
+  /** The task that is woken; undefined if no poll of it was seen, or nothing tells which it is. */
+  readonly root: RootRef | undefined;
+  /** The task whose poll was open there; undefined if none was: an interrupt's handler, or other code. */
+  readonly by: RootRef | undefined;
+  /** The function that used the waker: among those inlined there, the innermost outside of Rust's library. */
+  readonly caller: StackEntry;
+}
+
 /** The link to the stub was broken: events in between are missing. Open polls are emitted as lost. */
 export interface Gap {
   readonly type: 'gap';
@@ -278,6 +295,7 @@ export type TraceEvent =
   | CallEvent
   | WatchHit
   | PlaceHit
+  | Wake
   | Gap
   | Reset;
 

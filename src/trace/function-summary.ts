@@ -73,6 +73,7 @@ export class FunctionSummary implements TraceSink {
       case 'derived-poll':
       case 'watch':
       case 'place':
+      case 'wake':
       case 'reset':
         break;
     }

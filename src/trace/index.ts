@@ -34,10 +34,12 @@ export type {
   TraceFacts,
   TraceInfo,
   TraceSink,
+  Wake,
   WatchAccess,
   WatchHit,
   WatchRef,
 } from './events.js';
+export { type Finding, type FindingKind, Findings, findingsText } from './findings.js';
 export type { Extension, Format } from './formats/format.js';
 export { formatOf, formats } from './formats/index.js';
 export { writeJsonLines } from './formats/json-lines.js';
@@ -67,6 +69,8 @@ export { type Moment, Window } from './report/window.js';
 export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';
 export { countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';
+export { type TaskRow, type TaskState, TaskSummary } from './task-summary.js';
+export { taskTable } from './task-table.js';
 export { tee } from './tee.js';
 export {
   argumentsText,

@@ -66,14 +66,14 @@ export function functionTable(rows: readonly FunctionRow[], options: TableOption
   return textTable([...counts, 'total', 'self', 'average', 'longest'], 'function', lines, options);
 }
 
-/** The short name of each row, or the long one if rows share the short one. */
-function displayNames(names: readonly (readonly [short: string, long: string])[]): string[] {
-  const uses = new Map<string, number>();
-  for (const [short] of names) uses.set(short, (uses.get(short) ?? 0) + 1);
-  return names.map(([short, long]) => ((uses.get(short) ?? 0) > 1 ? long : short));
+/** The short name of each row, or the long one if others have the same short one. */
+export function displayNames(names: readonly (readonly [short: string, long: string])[]): string[] {
+  const uses = new Map<string, Set<string>>();
+  for (const [short, long] of names) uses.set(short, (uses.get(short) ?? new Set()).add(long));
+  return names.map(([short, long]) => ((uses.get(short)?.size ?? 0) > 1 ? long : short));
 }
 
 /** An instance's type as in its source: `work::add<u8, work::leaf>`, without the compiler's names for states. */
-function readable(instance: string): string {
+export function readable(instance: string): string {
   return instance.replaceAll('::{async_fn_env#0}', '').replaceAll(/\{(async_\w+)_env#/g, '{$1#');
 }

@@ -87,6 +87,7 @@ export class Summary implements TraceSink {
       case 'state':
       case 'watch':
       case 'place':
+      case 'wake':
       case 'reset':
         break;
     }

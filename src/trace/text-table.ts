@@ -6,6 +6,8 @@ export interface TableOptions {
   readonly color: boolean;
   /** Columns of the terminal. Names and places are shortened to fit; numbers never are. */
   readonly width: number;
+  /** The heading of the places; `file:line` where it is left out. */
+  readonly places?: string;
 }
 
 /** One line of a table: numbers as text, then a name and a place. */
@@ -34,13 +36,14 @@ export function textTable(
   const places = lines.map(({ file, line }) =>
     visible(placeText({ file: file ?? undefined, line: line ?? undefined }) ?? ''),
   );
+  const { places: placeTitle = 'file:line' } = options;
   const room = options.width - widths.reduce((sum, width) => sum + width + GAP.length, 0);
-  const [nameWidth, placeWidth] = textWidths([nameTitle, ...names], ['file:line', ...places], room);
+  const [nameWidth, placeWidth] = textWidths([nameTitle, ...names], [placeTitle, ...places], room);
   const row = (cells: readonly string[], name: string, place: string): string => {
     const right = cells.map((cell, i) => cell.padStart(widths[i] ?? 0)).join(GAP);
     return `${right}${GAP}${clipStart(name, nameWidth).padEnd(nameWidth)}${GAP}${clipStart(place, placeWidth)}`.trimEnd();
   };
-  const title = row(head, nameTitle, 'file:line');
+  const title = row(head, nameTitle, placeTitle);
   const body = lines.map(({ numbers }, i) => row(numbers, names[i] ?? '', places[i] ?? ''));
   return `${[options.color ? `\x1b[1m${title}\x1b[0m` : title, ...body].join('\n')}\n`;
 }

@@ -11,6 +11,7 @@ import type {
   StateRef,
   ThreadRef,
   TraceFacts,
+  Wake,
   WatchHit,
 } from './events.js';
 
@@ -102,6 +103,20 @@ export function doerText({ by, pc }: WatchHit): string {
 /** `src/work.rs:42 in labkern::work::deep0`. */
 export function placeHitText({ place: { name, by } }: PlaceHit): string {
   return by.function === undefined ? name : `${name} in ${by.function}`;
+}
+
+/** `wake of labkern::work::joiner @0x80412340 by itself, in labkern::exec::timer_tick at src/exec.rs:118`. */
+export function wakeText(wake: Wake): string {
+  const { root, waker, caller } = wake;
+  const place = placeText(caller);
+  const where =
+    caller.function === undefined ? '' : `, in ${caller.function}${place === undefined ? '' : ` at ${place}`}`;
+  return `wake of ${root === undefined ? hex(waker) : rootText(root)} by ${wakerText(wake)}${where}`;
+}
+
+/** Who woke: `itself`, another task, or `no task`. */
+export function wakerText({ root, by }: Wake): string {
+  return by === undefined ? 'no task' : by === root ? 'itself' : rootText(by);
 }
 
 /** `4 -> 5`, `5, unchanged`, `read 5`, `accessed 5`; `?` stands for what could not be read. */

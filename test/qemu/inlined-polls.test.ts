@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import type { TaskRow } from '../../src/trace/index.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
 
@@ -14,6 +15,7 @@ interface Row {
 }
 interface Output {
   readonly futures: readonly Row[];
+  readonly tasks: readonly TaskRow[];
   readonly coverage: {
     readonly exact: number;
     readonly lower_bound: number;
@@ -36,6 +38,11 @@ function nameOf(future: string): string | undefined {
   return task ?? /::work::(\w+)(?:::\{async_block#0\})?$/.exec(future)?.[1];
 }
 
+/** The async fn that a task is made of. */
+function taskOf({ instance }: TaskRow): string {
+  return /::work::(?:__)?(\w+?)(?:_task)?::/.exec(instance)?.[1] ?? instance;
+}
+
 for (const guest of ['rv-asynctask-o3', 'rv-embassy-o3'])
   for (const options of [[], ['--exact']])
     t.test(`${guest} ${options.join(' ')}`, async (t) => {
@@ -44,7 +51,7 @@ for (const guest of ['rv-asynctask-o3', 'rv-embassy-o3'])
       const record = ['run', '--json', ...options, '--console', kept, '-o', trace, elfPath(guest)];
       const { status, stdout, stderr } = await rsptrace(...record, '--', ...qemuArgv(guest)).ended;
       t.equal(status, 0, stderr);
-      const { futures, coverage } = JSON.parse(stdout) as Output;
+      const { futures, tasks: rows, coverage } = JSON.parse(stdout) as Output;
       const console = readFileSync(kept, 'latin1');
       const [stats, tasks] = [pollsPrinted(console, 'stat'), pollsPrinted(console, 'task')];
       let [exact, bounds] = [0, 0];
@@ -73,6 +80,11 @@ for (const guest of ['rv-asynctask-o3', 'rv-embassy-o3'])
       t.comment(`${exact} exact, ${bounds} lower bounds`);
       t.ok(exact >= (options.includes('--exact') ? 17 : 11), `${exact} are exact`);
       if (options.includes('--exact')) t.equal(bounds, 0);
+
+      const printed = [...console.matchAll(/^LAB task \d+ (\w+) polls=(\d+)/gm)].map(([, ...words]) => words.join(' '));
+      // An async block around the async fn is what the guest spawns of one of the sleepers.
+      const told = rows.map((row) => `${taskOf(row).replace('spawn_all', 'sleeper')} ${row.polls}`);
+      t.strictSame(told.sort(), printed.sort(), 'a row a task');
 
       const seen = (what: string): number => coverage.futures.filter((each) => each.seen === what).length;
       t.equal(coverage.exact, seen('exact'));

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import type { TaskRow } from '../../src/trace/index.js';
 import { elfPath, guest, guests, parseLab, qemuArgv } from '../qemu/guests/guests.js';
 import { rsptrace, scratchFolder } from './command.js';
 import { compareCounts, type FutureRow } from './lab.js';
@@ -20,6 +21,7 @@ export interface PollsOutput {
   readonly scratch?: string;
   readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
   readonly futures: readonly FutureRow[];
+  readonly tasks: readonly TaskRow[];
 }
 
 /**
@@ -109,6 +111,12 @@ export function testCounts(t: Test, architecture: 'riscv64' | 'x86_64'): void {
         t.equal(row.lost, 0);
         t.ok(row.max_ns <= row.total_ns);
       }
+      // The executor's queue is first in, first out: tasks are first polled in the order in which they were spawned.
+      t.strictSame(
+        output.tasks.map(({ number, polls, state }) => [number - 1, polls, state]),
+        lab.tasks.map(({ id, polls }) => [id, polls, 'ready']),
+        'a row a task',
+      );
       t.equal(
         output.futures.some((row) => !row.future.startsWith('labkern::') && !row.future.startsWith('<labkern::')),
         false,

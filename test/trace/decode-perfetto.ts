@@ -81,6 +81,8 @@ export interface Slice {
   place: string | undefined;
   /** Numbers of the flows that lead through it; of Perfetto alone. */
   readonly flows?: readonly string[];
+  /** Those that end there. */
+  readonly ended?: readonly string[];
   readonly args: Record<string, string>;
 }
 
@@ -187,6 +189,7 @@ export function readPerfetto(packets: readonly Message[]): {
         end: type === 'TYPE_INSTANT' ? time : undefined,
         place: place && `${scalar(place, 'file_name')}:${scalar(place, 'line_number')}`,
         flows: (event.flow_ids ?? []).map(String),
+        ended: (event.terminating_flow_ids ?? []).map(String),
         args,
       };
       slices.push(slice);

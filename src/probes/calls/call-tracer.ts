@@ -101,11 +101,22 @@ export interface CallKind {
 
 /** Places where a hit neither begins nor ends a call. */
 export interface InstantKind {
+  /** Memory to read; undefined if the pc is none of its places. */
+  reads?(at: Moment): readonly MemoryRequest[] | undefined;
   /**
    * Undefined if the pc is none of its places; else emits the event, at the output's time, when the guest may run
    * again.
    */
-  hit(at: Moment): (() => void) | undefined;
+  hit(at: Moment, site: InstantSite): (() => void) | undefined;
+}
+
+/** What is around an instant that is a function's entry. */
+export interface InstantSite {
+  /** The innermost open call. */
+  readonly around: () => Call | undefined;
+  /** Undefined if it was not read. */
+  readonly returnAddress: () => Addr | undefined;
+  readonly memory: HitMemory;
 }
 
 /** The innermost poll or call around this one that was emitted. */
@@ -217,8 +228,15 @@ export class CallTracer implements Tracer {
       requests.push(...reads);
       arrives = true;
     }
+    let isInstant = false;
+    for (const kind of this.#instants) {
+      const reads = kind.reads?.(hit);
+      if (!reads) continue;
+      requests.push(...reads);
+      isInstant = true;
+    }
     const stacked = this.#stackedReturn(hit);
-    if (arrives && stacked) requests.push(stacked);
+    if ((arrives || isInstant) && stacked) requests.push(stacked);
     this.#wanted = requests;
     this.#arrives = arrives;
     return requests;
@@ -255,7 +273,11 @@ export class CallTracer implements Tracer {
       for (const gone of lost) this.#unwatchIfIdle(gone.returnAddress, unwatch);
     }
     for (const kind of this.#instants) {
-      const emit = kind.hit(hit);
+      const emit = kind.hit(hit, {
+        around: () => this.#stacks.enclosing(hit, this.#afterReturn(hit)),
+        returnAddress: () => this.#returnAddress(hit, memory),
+        memory,
+      });
       if (emit) this.#later(hit, emit);
     }
     // A call that began at a stop may have ended with one that a trampoline recorded.
@@ -290,7 +312,10 @@ export class CallTracer implements Tracer {
       begins = true;
     }
     if (!begins) this.#tellLost(at.hart, this.#stacks.overwrite(at, stackPointer));
-    for (const kind of this.#instants) kind.hit(at)?.();
+    if (this.#instants.length > 0) {
+      const around = (): Call | undefined => this.#stacks.enclosing(at, stackPointer);
+      for (const kind of this.#instants) kind.hit(at, { around, returnAddress: () => returnAddress, memory })?.();
+    }
     this.#observer?.recorded(at, memory);
   }
 

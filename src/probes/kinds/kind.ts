@@ -3,6 +3,7 @@ import type { Addr } from '../../base/addr.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
+import type { FutureSet } from '../../futures/index.js';
 import type { ProbeFact, TableOptions, TallyRow, TraceSink, WatchRef } from '../../trace/index.js';
 import type { Hooked } from '../../unwind/index.js';
 import type { CallKind, EventOutput, InstantKind } from '../calls/call-tracer.js';
@@ -35,6 +36,9 @@ export interface ProbeText {
  */
 export type InlinedPolls = 'all' | 'needed' | 'none';
 
+/** Whether wakes are traced with polls: `auto` only where that needs no stop. */
+export type Wakes = 'auto' | 'always' | 'never';
+
 /** A program in which probes are to be found. Its architecture is prepared. */
 export interface ProbedProgram {
   readonly elf: ElfFile;
@@ -43,6 +47,10 @@ export interface ProbedProgram {
   readonly debug: DebugInfo | undefined;
   /** Without it, `needed`. */
   readonly inlined?: InlinedPolls | undefined;
+  /** Without it, `never`. */
+  readonly wakes?: Wakes | undefined;
+  /** Where the program's runtimes put the Futures of their tasks. */
+  readonly headers?: (debug: DebugInfo, futures: FutureSet) => Promise<ReadonlyMap<number, number>>;
 }
 
 /** The probes of one kind, resolved in a program. Each kind adds what its tracer needs. */
@@ -110,6 +118,14 @@ export interface Outcome {
   readonly watches: readonly WatchRef[];
 }
 
+/** What a report is to hold. */
+export interface ReportWishes {
+  /** Whether findings are looked for; without it they are not. */
+  readonly findings?: boolean;
+  /** Polls that take longer are findings. With stops too, where it is given. */
+  readonly longPollNs?: number | undefined;
+}
+
 /** A kind's part of a recording's final report. */
 export interface KindReport {
   /** Receives every event of the trace. */
@@ -118,6 +134,8 @@ export interface KindReport {
   json(outcome: Outcome): object;
   /** Tables for the user, each ended by a newline. */
   tables(outcome: Outcome, options: TableOptions): readonly string[];
+  /** The number of findings. */
+  findings?(outcome: Outcome): number;
 }
 
 /** The part of `--dry-run` for probes that have no engine. */
@@ -169,7 +187,7 @@ export interface ProbeKind<P extends AnyProbe = AnyProbe, F extends Found = Foun
   plans?(found: F, wishes: PlanWishes): readonly ReadPlan[];
   tracer?(found: F, context: TracerContext): KindTracer;
   /** `found`: undefined if the kind is not asked for. */
-  report(found: F | undefined): KindReport;
+  report(found: F | undefined, wishes?: ReportWishes): KindReport;
   /** The same. For kinds whose probes have no plan. */
   preview?(found: F | undefined): KindPreview;
 }

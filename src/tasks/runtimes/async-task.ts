@@ -10,9 +10,10 @@
  */
 
 import { type Addr, addOffset, addr } from '../../base/addr.js';
-import { type Die, layoutOf, sizeOf, typeName } from '../../dwarf/index.js';
+import { type DebugInfo, type Die, layoutOf, sizeOf, typeName } from '../../dwarf/index.js';
 import { genericsOf, memberAt, numberAt, type Part } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
+import type { Snapshot } from '../snapshot.js';
 import { functionsOf, wordsInData } from './constants.js';
 
 /** Bits of `Header::state`; above them is the number of references. async-task/src/state.rs */
@@ -29,6 +30,12 @@ interface Layout {
   readonly align: number;
   readonly state: Part;
   readonly vtable: Part;
+}
+
+/** What constants are read from: the ELF, and memory where that has them not. */
+interface ReadableContext {
+  readonly debug: DebugInfo;
+  readonly memory: Pick<Snapshot, 'read'>;
 }
 
 interface VTableLayout {
@@ -77,7 +84,7 @@ export const asyncTask: Runtime = {
   },
 };
 
-function vtableLayout({ debug, note }: TaskContext): VTableLayout | undefined {
+export function vtableLayout({ debug, note }: Pick<TaskContext, 'debug' | 'note'>): VTableLayout | undefined {
   const without = (what: string): void => note(`async-task: ${what}, so its tasks cannot be listed`);
   const [vtable] = debug.typesNamed('async_task::raw::TaskVTable');
   const [layout] = debug.typesNamed('async_task::raw::TaskLayout');
@@ -105,7 +112,11 @@ function headerLayouts({ debug, note }: TaskContext): Map<string, Layout> {
 }
 
 /** Where the Future lies in a task, as the vtable's own layout says. */
-async function futureOffset(context: TaskContext, table: VTableLayout, vtable: Addr): Promise<number | undefined> {
+export async function futureOffset(
+  context: ReadableContext,
+  table: VTableLayout,
+  vtable: Addr,
+): Promise<number | undefined> {
   const { elf } = context.debug;
   const read = async (at: Addr, size: number): Promise<Uint8Array | undefined> =>
     elf.bytesAt(at, size) ?? (await context.memory.read(at, size));

@@ -12,7 +12,7 @@ export interface TaskFunction {
 }
 
 /** The functions of a path that have code, one an instance of their types. */
-export function functionsOf({ debug }: TaskContext, path: string): TaskFunction[] {
+export function functionsOf({ debug }: Pick<TaskContext, 'debug'>, path: string): TaskFunction[] {
   const found: TaskFunction[] = [];
   for (const die of debug.functionsNamed(path)) {
     const first = debug.attempt(die.unit, () => rangesOf(die)[0]);

@@ -60,7 +60,7 @@ export const embassy: Runtime = {
   },
 };
 
-function storageLayouts(context: TaskContext): Map<string, StorageLayout> {
+export function storageLayouts(context: Pick<TaskContext, 'debug' | 'note'>): Map<string, StorageLayout> {
   const found = new Map<string, StorageLayout>();
   for (const storage of context.debug.typesNamed(`${RAW}::TaskStorage`)) {
     const future = genericsOf(storage).get('F');
@@ -71,7 +71,7 @@ function storageLayouts(context: TaskContext): Map<string, StorageLayout> {
   return found;
 }
 
-function storageLayout({ note }: TaskContext, storage: Die, future: Die): StorageLayout | undefined {
+function storageLayout({ note }: Pick<TaskContext, 'note'>, storage: Die, future: Die): StorageLayout | undefined {
   const without = (what: string): void => note(`embassy: ${what}, so its tasks cannot be listed`);
   const less = (what: string): void => note(`embassy: ${what}`);
   const state = memberAt(storage, 'raw.state', without);

@@ -78,7 +78,7 @@ function vtableEntry({ debug, note }: TaskContext): number {
   return (vtable && memberAt(vtable, 'poll', (what) => note(`tokio: ${what}`))?.offset) ?? 0;
 }
 
-function cellLayouts(context: TaskContext): Map<string, CellLayout> {
+export function cellLayouts(context: Pick<TaskContext, 'debug' | 'note'>): Map<string, CellLayout> {
   const found = new Map<string, CellLayout>();
   for (const cell of context.debug.typesNamed(`${TASK}::core::Cell`)) {
     const { T, S } = Object.fromEntries(genericsOf(cell));
@@ -89,7 +89,12 @@ function cellLayouts(context: TaskContext): Map<string, CellLayout> {
   return found;
 }
 
-function cellLayout({ note }: TaskContext, cell: Die, future: Die, scheduler: Die): CellLayout | undefined {
+function cellLayout(
+  { note }: Pick<TaskContext, 'note'>,
+  cell: Die,
+  future: Die,
+  scheduler: Die,
+): CellLayout | undefined {
   const without = (what: string): void => note(`tokio: ${what}, so its tasks cannot be listed`);
   const less = (what: string): void => note(`tokio: ${what}`);
   const state = memberAt(cell, 'header.state', without);

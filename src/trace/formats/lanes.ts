@@ -21,6 +21,7 @@ import type {
   TraceFacts,
   TraceInfo,
   TraceSink,
+  Wake,
   WatchHit,
 } from '../events.js';
 import { isOnTrack, type OpenCall, OpenCalls } from '../open-calls.js';
@@ -36,7 +37,8 @@ interface LaneCall extends OpenCall {
   readonly begin: CallBegin;
 }
 
-export type LifeEnd = 'ready' | 'panicked' | 'dropped';
+/** `lost`: another Future is at its address now, and the end of its last poll was not seen. */
+export type LifeEnd = 'ready' | 'panicked' | 'dropped' | 'lost';
 
 /**
  * What a format with timelines must be able to write, and what it may leave out. Each hart, each thread and each root
@@ -55,9 +57,9 @@ export interface LaneWriter extends SliceWriter, Partial<NoteWriter> {
 interface SliceWriter {
   /**
    * A slice on the hart's lane, and one on the root's where the format has polls there. `isOutermost`: no other of this
-   * root's polls is open.
+   * root's polls is open. `wake`: the number of the wake that caused it, if that was seen.
    */
-  pollBegin(event: PollBegin, isOutermost: boolean): void;
+  pollBegin(event: PollBegin, isOutermost: boolean, wake?: number): void;
   /** The end of `begin`'s slice on the hart's lane, and on the root's where it is open there: `onRootLane`. */
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void;
   /**
@@ -95,6 +97,8 @@ interface NoteWriter {
   place?(event: PlaceHit): void;
   /** A slice on a lane of its own. */
   gap(event: Gap): void;
+  /** An instant on the hart's lane. `number`: of a wake that causes a poll, from 1. */
+  wake(event: Wake, number: number | undefined): void;
   /** An instant of all harts. */
   reset(event: Reset): void;
 }
@@ -105,6 +109,10 @@ interface Life {
   /** The name of the open wait slice. */
   waiting: string | undefined;
   over: boolean;
+  /** The end of its last poll was not seen. */
+  isLost: boolean;
+  /** The number of the first wake since its last poll began. */
+  wake: number | undefined;
 }
 
 /**
@@ -126,6 +134,8 @@ export class Lanes implements TraceSink {
   /** Those that another one replaced while their polls were open, by the root's key. */
   readonly #replaced = new Map<number, Life>();
   readonly #open = new OpenCalls<LanePoll | LaneCall>();
+  /** Wakes that cause polls. */
+  #wakes = 0;
 
   constructor(writer: LaneWriter) {
     this.#writer = writer;
@@ -185,6 +195,9 @@ export class Lanes implements TraceSink {
       case 'place':
         this.#writer.place?.(event);
         break;
+      case 'wake':
+        this.#wake(event);
+        break;
     }
   }
 
@@ -209,8 +222,11 @@ export class Lanes implements TraceSink {
       this.#writer.pollLost(stale.begin, event.time, 'root', 'cut');
     }
     this.#stopWaiting(life, event.time);
+    life.isLost = false;
     life.polls.push(poll);
-    this.#writer.pollBegin(event, life.polls.length === 1);
+    const isOutermost = life.polls.length === 1;
+    this.#writer.pollBegin(event, isOutermost, isOutermost ? life.wake : undefined);
+    if (isOutermost) life.wake = undefined;
   }
 
   #pollEnd(event: PollEnd): void {
@@ -246,6 +262,16 @@ export class Lanes implements TraceSink {
     }
   }
 
+  /** The first wake since a poll began causes the next one; others do nothing. */
+  #wake(event: Wake): void {
+    const { root } = event;
+    const life = root && this.#lives.get(root.address);
+    const causes = life?.root === root && life?.over === false && life.wake === undefined;
+    const number = causes ? ++this.#wakes : undefined;
+    if (life && causes) life.wake = number;
+    this.#writer.wake?.(event, number);
+  }
+
   #callEnd(event: CallEnd | CallLost): void {
     this.#cutAfter(event.begin, event.time);
     const begin = this.#open.end(event)?.begin;
@@ -279,7 +305,10 @@ export class Lanes implements TraceSink {
       return;
     }
     this.#writer.pollLost(poll.begin, time, poll.onRootLane ? 'both' : 'hart', why);
-    if (poll.onRootLane) this.#life(poll.begin.root, time).polls.pop();
+    if (!poll.onRootLane) return;
+    const life = this.#life(poll.begin.root, time);
+    life.polls.pop();
+    life.isLost = life.polls.length === 0;
   }
 
   #life(root: RootRef, time: GuestNanos): Life {
@@ -288,10 +317,10 @@ export class Lanes implements TraceSink {
     const known = this.#replaced.size === 0 ? undefined : this.#replaced.get(root.key);
     if (known !== undefined) return known;
     if (before !== undefined) {
-      if (before.polls.length === 0) this.#endLife(before, time, 'dropped');
+      if (before.polls.length === 0) this.#endLife(before, time, before.isLost ? 'lost' : 'dropped');
       else this.#replaced.set(before.root.key, before);
     }
-    const life: Life = { root, polls: [], waiting: undefined, over: false };
+    const life: Life = { root, polls: [], waiting: undefined, over: false, isLost: false, wake: undefined };
     this.#lives.set(root.address, life);
     this.#writer.lifeBegin?.(root, time);
     return life;

@@ -36,6 +36,7 @@ import {
   resetText,
   stateText,
   threadText,
+  wakeText,
 } from '../text.js';
 import { timeText } from '../text-table.js';
 import type { Format } from './format.js';
@@ -116,6 +117,9 @@ export class TreeWriter implements TraceSink {
         break;
       case 'place':
         this.#note(event, placeHitText(event));
+        break;
+      case 'wake':
+        this.#note(event, wakeText(event));
         break;
       case 'gap':
         this.#openPending();

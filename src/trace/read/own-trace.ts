@@ -291,6 +291,9 @@ export class OwnTrace {
       case 'watch':
         this.#watchHit(track, event);
         break;
+      case 'wake':
+        this.#wake(track, event);
+        break;
       case 'reset':
         this.#emit({ type: 'reset', time: event.time as GuestNanos });
         break;
@@ -384,6 +387,28 @@ export class OwnTrace {
       by: by.function?.startsWith('0x') ? { ...by, function: undefined } : by,
       inlined: notes[NOTE.inlined] === undefined ? [by] : stackOf(textOf(notes[NOTE.inlined]) ?? ''),
     };
+  }
+
+  #wake({ hart }: Track, event: TrackEvent): void {
+    const { notes, place } = event;
+    const by = textOf(notes[NOTE.by]);
+    const root = this.#rootNamed(textOf(notes[NOTE.task]));
+    this.#emit({
+      type: 'wake',
+      time: event.time as GuestNanos,
+      hart,
+      waker: addressNote(event, NOTE.waker),
+      root,
+      by: by === 'itself' ? root : this.#rootNamed(by),
+      caller: { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line },
+    });
+  }
+
+  /** The newest root at an address: `labkern::work::chain_task @0x80412340`. */
+  #rootNamed(text: string | undefined): Root | undefined {
+    const at = text?.lastIndexOf(' @') ?? -1;
+    const address = at < 0 ? undefined : addressOf(text?.slice(at + 2));
+    return address === undefined ? undefined : this.#rootsAt.get(address);
   }
 
   #placeHit({ hart }: Track, event: TrackEvent): void {

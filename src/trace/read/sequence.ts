@@ -41,6 +41,7 @@ export const noteNames = [
   'pc',
   'type',
   'function',
+  'waker',
 ] as const;
 type Note = (typeof noteNames)[number];
 

@@ -1,4 +1,4 @@
-import type { AnyBegin, HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events.js';
+import type { AnyBegin, HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink, Wake } from '../events.js';
 import { type OpenCall, OpenCalls } from '../open-calls.js';
 
 interface Kept extends OpenCall {
@@ -51,6 +51,10 @@ class OnlyNamed implements TraceSink {
       case 'watch':
         if (this.#open.on(event).some(({ isShown }) => isShown)) this.#sink.event(event);
         break;
+      case 'wake':
+        if (matchesRoot(event, this.#matches) || this.#open.on(event).some(({ isShown }) => isShown))
+          this.#sink.event(event);
+        break;
       default:
         if (this.#matches(event.future.future) || this.#open.on(event).some(({ isShown }) => isShown))
           this.#sink.event(event);
@@ -64,6 +68,10 @@ class OnlyNamed implements TraceSink {
   end(facts?: TraceFacts): void {
     this.#sink.end(facts);
   }
+}
+
+function matchesRoot({ root }: Wake, matches: (name: string) => boolean): boolean {
+  return root !== undefined && matches(root.future.future);
 }
 
 function nameOf(begin: AnyBegin): string {

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
+import type { RootRef } from '../../../src/trace/index.js';
 import { readChrome } from '../decode-chrome.js';
 import { readPerfetto, type Slice } from '../decode-perfetto.js';
 import { oneTask } from '../one-task.js';
-import { type Story, stories, trueWaits } from '../stories.js';
+import { type Story, stories, type TruePoll, trueWaits } from '../stories.js';
 import { decode, parse, write } from '../written.js';
 
 const fixed = { seed: 20_26, numRuns: 40 };
@@ -48,6 +49,19 @@ function shown(
   return rows;
 }
 
+/** When a task's own Future was ready. */
+function completed({ polls }: Story): string[] {
+  const own = polls.filter(({ root, future, around }) => future === root.future && isOutermost(root, around));
+  return own
+    .filter(({ result }) => result === 'ready')
+    .map(({ end }) => `completed ${end}`)
+    .sort();
+}
+
+function isOutermost(root: RootRef, around: readonly TruePoll[]): boolean {
+  return around.every((outer) => outer.root !== root);
+}
+
 t.test('whatever happens in the guest, both formats show each poll and each wait as it was', async (t) => {
   t.doesNotThrow(() =>
     fc.assert(
@@ -62,13 +76,16 @@ t.test('whatever happens in the guest, both formats show each poll and each wait
         );
         // One slice a poll, on its hart; what joins a task's polls are flows.
         assert.deepEqual(shown(slices, harts, tasks, 0), { ...expected(told), tasks: [] });
-        const outermost = told.polls.filter(({ root, around }) => around.every((outer) => outer.root !== root));
+        const outermost = told.polls.filter(({ root, around }) => isOutermost(root, around));
         const flowing = slices.filter(({ category, flows = [] }) => category === 'poll' && flows.length > 0);
         assert.deepEqual(
           flowing.map(({ name, begin, flows }) => [name, begin, ...(flows ?? [])].join(' ')).sort(),
           outermost.map(({ future, begin, root }) => [future.future, begin, root.key].join(' ')).sort(),
         );
-        assert.equal(slices.filter(({ kind }) => kind === 'instant').length, told.instants.length + 1);
+        const instants = slices.filter(({ kind, category }) => kind === 'instant' && category !== 'task');
+        assert.equal(instants.length, told.instants.length + 1);
+        const ends = slices.filter(({ category }) => category === 'task').map(({ name, begin }) => `${name} ${begin}`);
+        assert.deepEqual(ends.filter((end) => end.startsWith('completed')).sort(), completed(told));
 
         const chrome = readChrome(parse(write('p.json', told.events)));
         const chromeHarts = new Map([

@@ -86,9 +86,9 @@ export function resolvePolls(
   const ref = (future: FutureType): FutureRef => {
     let known = refs.get(future);
     if (!known) {
-      const { future: name, instance, kind, file, line } = future;
+      const { future: name, instance, kind, file, line, size } = future;
       const isInlined = coverage.isInlined(future);
-      known = { key: refs.size + 1, future: name, instance, kind, file, line, inlined: isInlined };
+      known = { key: refs.size + 1, future: name, instance, kind, file, line, size, inlined: isInlined };
       refs.set(future, known);
     }
     return known;

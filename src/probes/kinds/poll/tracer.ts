@@ -28,6 +28,7 @@ import type { Backtraces } from './backtraces.js';
 import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
 import { InlinedPlaces } from './inlined-places.js';
 import type { InlinedProbe, PollProbe, PollProbes } from './resolve.js';
+import type { TaskBook } from './wakes.js';
 
 /** A poll function or a place where one was inlined, and the Futures that it polls. */
 interface Probed {
@@ -93,7 +94,13 @@ const mostFutureBytes = 64 * 1024;
 /** The roots that are alive: a Future that nobody polls from inside another one. */
 class Roots {
   readonly #ofType = new Map<FutureRef, AddressMap<RootRef>>();
+  readonly #tasks: TaskBook | undefined;
   #count = 0;
+
+  /** `tasks` is told of each. */
+  constructor(tasks: TaskBook | undefined) {
+    this.#tasks = tasks;
+  }
 
   /** Those of one type, by address. */
   ofType(future: FutureRef): AddressMap<RootRef> {
@@ -103,17 +110,19 @@ class Roots {
   }
 
   /** The root at an address, new if none is known there. */
-  at({ roots, ref }: Probed, self: Addr): RootRef {
+  at({ roots, ref, future }: Probed, self: Addr): RootRef {
     let root = roots.get(self);
     if (!root) {
       root = { key: ++this.#count, future: ref, address: self };
       roots.set(self, root);
+      this.#tasks?.add(root, future);
     }
     return root;
   }
 
   clear(): void {
     for (const roots of this.#ofType.values()) roots.clear();
+    this.#tasks?.forget();
   }
 }
 
@@ -128,13 +137,19 @@ export class PollTracer implements CallKind {
   readonly #futures: FutureSet;
   readonly #output: EventOutput;
   readonly #backtraces: Backtraces | undefined;
-  readonly #roots = new Roots();
+  readonly #roots: Roots;
   readonly #paths = new AwaitPaths();
   readonly #inner = new InnerAddresses();
 
-  /** With `backtraces` every poll's begin has the poller's stack. */
-  constructor(futures: FutureSet, resolved: PollProbes, output: EventOutput, backtraces?: Backtraces) {
+  /** With `backtraces` every poll's begin has the poller's stack. `tasks` is told of each task. */
+  constructor(
+    futures: FutureSet,
+    resolved: PollProbes,
+    output: EventOutput,
+    { backtraces, tasks }: { readonly backtraces?: Backtraces | undefined; readonly tasks?: TaskBook } = {},
+  ) {
     this.#backtraces = backtraces;
+    this.#roots = new Roots(tasks);
     this.#futures = futures;
     this.#resolved = resolved;
     this.#output = output;
@@ -323,7 +338,8 @@ export class PollTracer implements CallKind {
     const { time } = this.#output;
     const future = probe.ref;
     const address = self;
-    if (result !== 'pending' && root.address === self && root.future === future) probe.roots.delete(self);
+    const isOver = result === 'ready' || result === 'panicked';
+    if (isOver && root.address === self && root.future === future) probe.roots.delete(self);
     if (probe.isAround) return;
     if (state && state !== before) {
       const change = { type: 'state', from: before, to: state, derived: false } as const;
@@ -412,7 +428,7 @@ export class PollTracer implements CallKind {
 }
 
 /** The innermost poll of the calls around a place. */
-function pollAround(call: Call | undefined): PollCall | undefined {
+export function pollAround(call: Call | undefined): PollCall | undefined {
   for (let at = call; at; at = at.parent) if (isPoll(at)) return at;
   return undefined;
 }

@@ -1,10 +1,10 @@
 import type { DebugInfo } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
-import type { StackEntry, WatchAccess, WatchHit, WatchRef } from '../../../trace/index.js';
+import type { WatchAccess, WatchHit, WatchRef } from '../../../trace/index.js';
 import { SourceFrames } from '../../../unwind/index.js';
 import { formatValue, type Shape, type Value, valueOfBytes } from '../../../values/index.js';
 import type { EventOutput } from '../../calls/call-tracer.js';
-import { isLibraryFile, languageCrates } from '../../library-crates.js';
+import { doer } from '../../doer.js';
 import { type Access, accessOf, type Watchpoint } from './watchpoint.js';
 
 /** Turns accesses into events: values as Rust prints them, and the code that accessed. */
@@ -59,18 +59,6 @@ export function watchRef({ place, index, breakpoint }: Watchpoint): WatchRef {
 }
 
 const kinds: Readonly<Record<WatchAccess, WatchHit['access']>> = { r: 'read', w: 'write', rw: 'access' };
-
-const unknown: StackEntry = { function: undefined, file: undefined, line: undefined };
-
-/** `fetch_add` is everywhere, so the interesting function is its caller. */
-function doer(inlined: readonly StackEntry[]): StackEntry {
-  return inlined.find((entry) => !isLibrary(entry)) ?? inlined[0] ?? unknown;
-}
-
-function isLibrary({ function: name, file }: StackEntry): boolean {
-  const crate = /^<?&?(?:mut )?(\w+)/.exec(name ?? '')?.[1];
-  return (crate !== undefined && languageCrates.has(crate)) || (file !== undefined && isLibraryFile(file));
-}
 
 /** For a number, a bool, or a wrapper of one: an atomic, a cell. */
 function numberOf(value: Value, shape: Shape): number | undefined {

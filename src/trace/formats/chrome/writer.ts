@@ -37,6 +37,7 @@ import type {
   ThreadRef,
   TraceFacts,
   TraceInfo,
+  Wake,
   WatchHit,
 } from '../../events.js';
 import type { Track } from '../../open-calls.js';
@@ -54,6 +55,7 @@ import {
   stackText,
   stateText,
   threadText,
+  wakeText,
 } from '../../text.js';
 import type { LaneWriter, LifeEnd } from '../lanes.js';
 import { micros, SliceTimes } from './slice-times.js';
@@ -202,6 +204,15 @@ export class ChromeWriter implements LaneWriter {
 
   orphanReturn(event: CallEnd | CallLost): void {
     this.#call('i', event, event.time, event.type === 'call-end' ? { returned: event.result } : { result: 'lost' });
+  }
+
+  wake(event: Wake): void {
+    this.#detail(event.hart + 1, event.time, wakeText(event), {
+      task: event.root && rootText(event.root),
+      by: event.by && rootText(event.by),
+      function: event.caller.function,
+      at: placeText(event.caller),
+    });
   }
 
   state(event: StateChange): void {

@@ -29,6 +29,7 @@ export const TRACK_EVENT = {
   sourceLocationIid: 34,
   doubleCounterValue: 44,
   flowIds: 47,
+  terminatingFlowIds: 48,
 };
 /** TrackEvent.Type. */
 export const EVENT = { sliceBegin: 1, sliceEnd: 2, instant: 3, counter: 4 } as const;

@@ -132,11 +132,15 @@ export class PerfettoSequence {
     return kept(packet);
   }
 
-  /** The body of an event that a flow leads through: to it from the last one of the same number, and on to the next. */
-  flowBody(flow: number): Body {
+  /**
+   * The body of an event that a flow leads through: to it from the last one of the same number, and on to the next.
+   * `ended`: the number of a flow that ends there.
+   */
+  flowBody(flow: number, ended?: number): Body {
     const packet = this.#packet;
     packet.clear();
     packet.fixed64(TRACK_EVENT.flowIds, flow);
+    if (ended !== undefined) packet.fixed64(TRACK_EVENT.terminatingFlowIds, ended);
     return kept(packet);
   }
 

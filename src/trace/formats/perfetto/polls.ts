@@ -1,4 +1,4 @@
-import { lowHalf } from '../../../base/addr.js';
+import { hex, lowHalf } from '../../../base/addr.js';
 import type {
   AnyEnd,
   AwaitLink,
@@ -11,8 +11,10 @@ import type {
   RootRef,
   StateChange,
   StateRef,
+  Wake,
 } from '../../events.js';
-import { ChainTexts, stackText, stateText } from '../../text.js';
+import { ChainTexts, rootText, stackText, stateText, wakerText } from '../../text.js';
+import type { LifeEnd } from '../lanes.js';
 import type { Annotations } from './annotations.js';
 import type { Body } from './body.js';
 import type { PerfettoSequence } from './packets.js';
@@ -53,6 +55,11 @@ interface Kept {
   readonly derived: Derived[];
 }
 
+const lifeText = { ready: 'completed', panicked: 'panicked', dropped: 'dropped before it was ready', lost: 'lost' };
+
+/** Flows of tasks have the roots' keys, which are lower. */
+const FIRST_WAKE = 2 ** 40;
+
 /** Log2 of the number of Futures that are kept, one per hash. */
 const keptShift = 12;
 /** Begins, ends, ... that are kept for one Future; a full list is emptied. */
@@ -70,6 +77,7 @@ export class PollBodies {
   readonly #kept: (Kept | undefined)[] = new Array(1 << keptShift).fill(undefined);
   readonly #flows: ({ readonly key: number; readonly body: Body } | undefined)[] = new Array(flowsKept).fill(undefined);
   #ended: { readonly lost: Body; readonly cut: Body } | undefined;
+  readonly #lives = new Map<LifeEnd, Body>();
 
   constructor(sequence: PerfettoSequence) {
     this.#sequence = sequence;
@@ -99,6 +107,28 @@ export class PollBodies {
     const body = this.#sequence.flowBody(key);
     this.#flows[slot] = { key, body };
     return body;
+  }
+
+  /** The same, and the end of the arrow from the wake that caused the poll. */
+  wokenFlow({ key }: RootRef, wake: number): Body {
+    return this.#sequence.flowBody(key, FIRST_WAKE + wake);
+  }
+
+  /** What was woken, by whom, and where. */
+  wake(event: Wake): Body {
+    const { root, waker, caller } = event;
+    const notes = this.#sequence.annotate();
+    if (root) notes.text('task', rootText(root));
+    notes.pointer('waker', waker);
+    notes.text('by', wakerText(event));
+    if (caller.function !== undefined) notes.text('function', caller.function);
+    const name = `wake ${root?.future.future ?? hex(waker)}`;
+    return this.#sequence.body({ category: 'wake', name, place: caller });
+  }
+
+  /** The begin of the arrow to the poll that a wake causes. */
+  wakeFlow(wake: number): Body {
+    return this.#sequence.flowBody(FIRST_WAKE + wake);
   }
 
   end(event: PollEnd): Body {
@@ -143,6 +173,16 @@ export class PollBodies {
     notes.bool('derived', true);
     const body = this.#sequence.body({ category: 'derived', name: future.future, place: future });
     keep(derived, { state, result, body });
+    return body;
+  }
+
+  /** The end of a task. */
+  life(how: LifeEnd): Body {
+    const known = this.#lives.get(how);
+    if (known) return known;
+    this.#sequence.annotate();
+    const body = this.#sequence.body({ category: 'task', name: lifeText[how] });
+    this.#lives.set(how, body);
     return body;
   }
 

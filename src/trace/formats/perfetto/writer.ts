@@ -6,11 +6,12 @@
  *     hart 1
  *     stack 0xff20000000014000      the calls of a thread that is known by its stack, not on its harts' tracks
  *     tasks
- *       work::task @0x80412340      `waiting at FILE:LINE` from poll to poll; instants: state changes, derived polls
+ *       work::task @0x80412340      `waiting at FILE:LINE` from poll to poll; instants: state changes, derived polls, its end
  *     labkern::exec::POLLS          a counter a watched place that is a number; accesses are instants on the hart
  *     gaps                          a slice where the link was broken; only where there is one
  *
- * A flow leads through all polls of a task that stand in no other poll of it, and its waits between them.
+ * A flow leads through all polls of a task that stand in no other poll of it, and its waits between them. Another leads
+ * from a wake, an instant on its hart, to the poll that it causes.
  *
  * Track uuids: 1 the process, 2 `tasks`, odd from 3 roots, even from 4 harts, even from FIRST_THREAD threads;
  * GAPS_TRACK, and watched places in even numbers down from there. Nothing of the host is written.
@@ -36,13 +37,14 @@ import type {
   ThreadRef,
   TraceFacts,
   TraceInfo,
+  Wake,
   WatchHit,
   WatchRef,
 } from '../../events.js';
 import type { Track } from '../../open-calls.js';
 import type { OutputFile } from '../../output-file.js';
 import { accessText, doerText, engineTexts, gapText, resetText, rootText, stackText, threadText } from '../../text.js';
-import type { LaneWriter } from '../lanes.js';
+import type { LaneWriter, LifeEnd } from '../lanes.js';
 import type { Body } from './body.js';
 import { CallBodies } from './calls.js';
 import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './fields.js';
@@ -162,9 +164,15 @@ export class PerfettoWriter implements LaneWriter {
     });
   }
 
-  pollBegin(event: PollBegin, isOutermost: boolean): void {
+  lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void {
+    this.#event(EVENT.instant, rootTrack(root), time, this.#bodies.life(how));
+  }
+
+  pollBegin(event: PollBegin, isOutermost: boolean, wake?: number): void {
     const body = this.#bodies.begin(event);
-    const flow = isOutermost ? this.#bodies.flow(event.root) : undefined;
+    const { root } = event;
+    const flow =
+      wake !== undefined ? this.#bodies.wokenFlow(root, wake) : isOutermost ? this.#bodies.flow(root) : undefined;
     this.#event(EVENT.sliceBegin, callTrack(event), event.time, body, flow);
   }
 
@@ -259,6 +267,12 @@ export class PerfettoWriter implements LaneWriter {
     if (by.function !== undefined) notes.text('function', by.function);
     notes.pointer('address', address);
     this.#event(EVENT.instant, hartTrack(hart), time, this.#sequence.body({ category, name, place: by }));
+  }
+
+  wake(event: Wake, number: number | undefined): void {
+    const body = this.#bodies.wake(event);
+    const flow = number === undefined ? undefined : this.#bodies.wakeFlow(number);
+    this.#event(EVENT.instant, hartTrack(event.hart), event.time, body, flow);
   }
 
   gap(event: Gap): void {

@@ -36,11 +36,15 @@ t.test('a Perfetto trace says what happened to one task', async (t) => {
     ['state', 'a: Suspend0', 100, 100, 0, 'src/a.rs:12'],
     ['derived', 'c::d', 300, 300, 0, 'src/c::d.rs:30'],
     ['wait', 'waiting at src/c.rs:31', 500, 5_000_000_123, 0, 'src/c.rs:31'],
+    ['task', 'completed', 5_000_001_000, 5_000_001_000, 0, undefined],
   ]);
   const flow = String(root.key);
   t.same(
     slices.map(({ name, flows }) => [name, ...(flows ?? [])]),
-    [['rsptrace'], ['a', flow], ['a: Suspend0'], ['b'], ['c::d'], ['waiting at src/c.rs:31', flow], ['a', flow]],
+    [
+      ...[['rsptrace'], ['a', flow], ['a: Suspend0'], ['b'], ['c::d']],
+      ...[['waiting at src/c.rs:31', flow], ['a', flow], ['completed']],
+    ],
     'from poll to wait to poll of the task, and not through what is inside',
   );
   const instance = 'a::{async_fn_env#0}';
@@ -76,7 +80,7 @@ t.test('a task polled by another hart while its last poll seems open: each has i
   const moved = [oneTask[0], oneTask[6], late, oneTask[7]].filter((event) => event !== undefined);
   const { slices } = readPerfetto(decode(write('moved.pftrace', moved)));
   t.same(
-    slices.slice(1).map(({ track, begin, end, args }) => [track, begin, end, args.result]),
+    slices.slice(1, -1).map(({ track, begin, end, args }) => [track, begin, end, args.result]),
     [
       ['4', 0, 5_000_000_500, 'pending'],
       ['8', 5_000_000_123, 5_000_001_000, 'ready'],

@@ -1,0 +1,150 @@
+/*
+ * The functions by which tasks are woken: `wake` and `wake_by_ref` of each `RawWakerVTable` that the program has.
+ * Whatever the executor is, its vtable is a constant of four functions, of which `clone` returns a `RawWaker`.
+ */
+import { type Addr, addr } from '../../../base/addr.js';
+import {
+  type DebugInfo,
+  type Die,
+  DieCursor,
+  DW_AT,
+  DW_TAG,
+  layoutOf,
+  qualifiedName,
+  through,
+  typeName,
+  type Unit,
+} from '../../../dwarf/index.js';
+import { type ElfFile, SHF, SHT } from '../../../elf/index.js';
+import { pointerOf } from '../../../futures/index.js';
+
+/** One function of a vtable. Its first argument is what the waker points to. */
+export interface WakeFunction {
+  readonly address: Addr;
+  readonly size: number;
+  readonly name: string;
+  /** Where the task that the waker points to has its `Box<dyn Future>`, if it has one. */
+  readonly box: number | undefined;
+  readonly die: Die;
+}
+
+const WORD = 8;
+/** Functions that only return, as those of `Waker::noop`, may be folded with others. */
+const leastSize = 5;
+/** Vtables of other traits whose first function has such a name are few. */
+const cloneName = /clone|waker|wake/i;
+const mostNested = 8;
+
+/** The wake functions of a program, by address; none if its debug info has no wakers. */
+export function wakeFunctions(debug: DebugInfo): WakeFunction[] {
+  const [type] = debug.typesNamed('core::task::wake::RawWakerVTable');
+  if (!type) return [];
+  const offsets = new Map(layoutOf(type).members.map(({ name, offset }) => [name, offset]));
+  const found = new Map<bigint, WakeFunction>();
+  for (const table of vtables(debug, offsets.get('clone') ?? 0)) {
+    for (const name of ['wake', 'wake_by_ref']) {
+      const offset = offsets.get(name);
+      const fn = offset === undefined ? undefined : wakeFunction(debug, table(offset));
+      if (fn) found.set(fn.address, fn);
+    }
+  }
+  return [...found.values()].sort((a, b) => (a.address < b.address ? -1 : 1));
+}
+
+/** Whether some wakes are not seen, because the compiler inlined a wake function into what is none. */
+export function areInlined(debug: DebugInfo, functions: readonly WakeFunction[]): boolean {
+  const origins = new Set(functions.flatMap(({ die }) => die.reference(DW_AT.abstract_origin) ?? []));
+  const own = new Set(functions.map(({ die }) => die.offset));
+  if (origins.size === 0) return false;
+  const isIn = (unit: Unit): boolean => {
+    const cursor = DieCursor.of(unit);
+    let current = -1;
+    while (cursor.next()) {
+      if (cursor.tag === DW_TAG.subprogram) current = cursor.offset;
+      if (cursor.tag !== DW_TAG.inlined_subroutine || own.has(current)) continue;
+      const origin = cursor.reference(DW_AT.abstract_origin);
+      if (origin !== undefined && origins.has(origin)) return true;
+    }
+    return false;
+  };
+  return debug.units.some((unit) => debug.attempt(unit, () => isIn(unit)) ?? false);
+}
+
+/** Reads the function at an offset of each vtable. */
+function* vtables(debug: DebugInfo, clone: number): Generator<(offset: number) => Addr> {
+  const { elf } = debug;
+  const known = new Map<bigint, boolean>();
+  for (const { view, start } of constants(elf)) {
+    for (let at = start; at + 4 * WORD <= view.byteLength; at += WORD) {
+      const word = view.getBigUint64(at + clone, true);
+      if (!isCode(elf, word)) continue;
+      let isClone = known.get(word);
+      if (isClone === undefined) {
+        isClone = returnsRawWaker(debug, addr(word));
+        known.set(word, isClone);
+      }
+      const table = at;
+      if (isClone) yield (offset) => addr(view.getBigUint64(table + offset, true));
+    }
+  }
+}
+
+/** The sections with the program's constants, and where the first whole word of each is. */
+function* constants(elf: ElfFile): Generator<{ readonly view: DataView; readonly start: number }> {
+  for (const { address, size, flags, type } of elf.sections) {
+    if ((flags & SHF.ALLOC) === 0 || (flags & SHF.EXECINSTR) !== 0 || type === SHT.NOBITS || size < WORD) continue;
+    const bytes = elf.bytesAt(address, size);
+    if (bytes)
+      yield {
+        view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
+        start: Number((8n - (address % 8n)) % 8n),
+      };
+  }
+}
+
+function isCode(elf: ElfFile, word: bigint): boolean {
+  return elf.sections.some(
+    ({ address, size, flags }) => (flags & SHF.EXECINSTR) !== 0 && word >= address && word < address + BigInt(size),
+  );
+}
+
+function returnsRawWaker(debug: DebugInfo, address: Addr): boolean {
+  const symbol = debug.elf.symbols.at(address);
+  if (symbol?.address !== address || !cloneName.test(symbol.name)) return false;
+  const fn = debug.functionAt(address);
+  const result = fn?.low === address ? through(fn.die, (die) => die.follow(DW_AT.type)) : undefined;
+  return result !== undefined && qualifiedName(result) === 'core::task::wake::RawWaker';
+}
+
+function wakeFunction(debug: DebugInfo, address: Addr): WakeFunction | undefined {
+  const symbol = debug.elf.symbols.at(address);
+  const fn = debug.functionAt(address);
+  if (symbol?.address !== address || symbol.size < leastSize || fn?.low !== address) return undefined;
+  if (/noop/.test(fn.name)) return undefined;
+  return { address, size: symbol.size, name: fn.name, box: boxIn(ownerOf(fn.die), 0, 0), die: fn.die };
+}
+
+/** The type that a generic wake function was made for: what its waker points to. */
+function ownerOf(die: Die): Die | undefined {
+  return through(die, (each) => {
+    for (const child of each.children())
+      if (child.tag === DW_TAG.template_type_parameter) return child.follow(DW_AT.type);
+    return undefined;
+  });
+}
+
+/** Where a type has a `Box<dyn Future>`: at any depth of structs and enums. */
+function boxIn(type: Die | undefined, offset: number, depth: number): number | undefined {
+  if (type?.tag !== DW_TAG.structure_type || depth > mostNested) return undefined;
+  const words = pointerOf(type);
+  if (words) {
+    const isBox = words.vtable !== undefined && /\bdyn core::future::future::Future\b/.test(typeName(words.target));
+    return isBox ? offset + words.pointer : undefined;
+  }
+  const { members, variantPart } = layoutOf(type);
+  for (const member of [...members, ...(variantPart?.variants.flatMap((variant) => variant.members) ?? [])]) {
+    const found = boxIn(member.type, offset + member.offset, depth + 1);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

@@ -1,0 +1,255 @@
+import { AddressMap } from '../base/address-map.js';
+import { plural } from '../base/plural.js';
+import { textLines } from '../base/visible.js';
+import type { FutureRef, PollBegin, PollEnd, RootRef, StateRef, TraceEvent, TraceSink, Wake } from './events.js';
+import type { TaskRow } from './task-summary.js';
+import { placeText, waitingState } from './text.js';
+import { timeText } from './text-table.js';
+
+/**
+ * `long-poll`: a poll took so long that other tasks of its executor had to wait. `self-wake-loop`: a task woke itself
+ * in each of many polls, and came to the same await again. `woken-not-polled`: the executor did not poll a woken task
+ * for long. `dropped-pending`: a task's Future was dropped before it was ready. `large-future`: a task's Future is
+ * much larger than those of the others.
+ */
+export type FindingKind = 'long-poll' | 'self-wake-loop' | 'woken-not-polled' | 'dropped-pending' | 'large-future';
+
+/** What is worth a look, as `--json` prints it. Times are guest nanoseconds since the trace's first event. */
+export interface Finding {
+  readonly kind: FindingKind;
+  /** The number of the task, as in the table of tasks. */
+  readonly task: number;
+  readonly future: string;
+  readonly instance: string;
+  readonly file: string | null;
+  readonly line: number | null;
+  /** How often it was seen. */
+  readonly count: number;
+  /** When: the first of them, ten at most. */
+  readonly times_ns: readonly number[];
+  /** The longest poll or wait, in nanoseconds; the polls in a row; the size in bytes; null for `dropped-pending`. */
+  readonly worst: number | null;
+}
+
+export interface FindingLimits {
+  /** Polls that take longer; 100 ms where it is left out. */
+  readonly longPollNs?: number | undefined;
+}
+
+const defaultLongPoll = 100e6;
+const longWait = 1e9;
+const selfWakesInRow = 100;
+/** As clippy's `large_futures`. */
+const largeFuture = 16 * 1024;
+const timesLarger = 4;
+const mostTimes = 10;
+const mostFindings = 1000;
+
+/** What the search keeps of a task that lives. */
+interface Watched {
+  readonly root: RootRef;
+  outermost: PollBegin | undefined;
+  /** A poll inside the present one has taken too long already. */
+  isLong: boolean;
+  hasWokenItself: boolean;
+  /** Where its last poll came to wait, and in how many polls in a row it did and woke itself. */
+  place: StateRef | undefined;
+  inside: StateRef | undefined;
+  row: number;
+  woken: number | undefined;
+}
+
+interface Found {
+  kind: FindingKind;
+  root: RootRef;
+  future: FutureRef;
+  place: { readonly file: string | undefined; readonly line: number | undefined };
+  count: number;
+  readonly times: number[];
+  worst: number;
+}
+
+/** Looks for what slows tasks down, while events come. */
+export class Findings implements TraceSink {
+  readonly #longPoll: number;
+  readonly #tasks = new AddressMap<Watched>();
+  readonly #found = new Map<string, Found>();
+  /** Tasks that were woken and not polled since. */
+  readonly #woken = new Set<Watched>();
+  #now = 0;
+
+  constructor({ longPollNs = defaultLongPoll }: FindingLimits = {}) {
+    this.#longPoll = longPollNs;
+  }
+
+  begin(): void {}
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(): void {}
+
+  event(event: TraceEvent): void {
+    this.#now = event.type === 'gap' ? event.to : event.time;
+    switch (event.type) {
+      case 'poll-begin':
+        this.#begins(event);
+        break;
+      case 'poll-end':
+        this.#ends(event);
+        break;
+      case 'poll-lost':
+        this.#tasks.delete(event.root.address);
+        break;
+      case 'wake':
+        this.#wakes(event);
+        break;
+    }
+  }
+
+  /**
+   * Everything that was found, in the order of tasks. `rows`: the table of tasks. `isTimed`: times are the program's
+   * own, because nothing stopped it; else what is about time is left out.
+   */
+  all(rows: readonly TaskRow[], isTimed: boolean, numberOf: (root: RootRef) => number): Finding[] {
+    for (const { root, woken } of this.#woken) if (woken !== undefined) this.#late(root, woken, this.#now);
+    this.#woken.clear();
+    const timed = [...this.#found.values()].filter(({ kind }) => isTimed || kind === 'self-wake-loop');
+    const found = timed.map(({ kind, root, future, place, count, times, worst }): Finding => {
+      const { future: name, instance } = future;
+      const at = place.file === undefined ? future : place;
+      const where = { file: at.file ?? null, line: at.line ?? null };
+      return { kind, task: numberOf(root), future: name, instance, ...where, count, times_ns: times, worst };
+    });
+    return [...found, ...ofRows(rows)].sort((a, b) => a.task - b.task);
+  }
+
+  #begins(event: PollBegin): void {
+    const task = this.#of(event.root);
+    if (task.outermost) return;
+    task.outermost = event;
+    task.isLong = false;
+    task.hasWokenItself = false;
+    task.inside = undefined;
+    if (task.woken !== undefined) this.#late(task.root, task.woken, event.time);
+    task.woken = undefined;
+    this.#woken.delete(task);
+  }
+
+  #ends(event: PollEnd): void {
+    const { root, begin, future, result, time } = event;
+    const task = this.#tasks.get(root.address);
+    if (!begin || task?.root !== root) return;
+    if (result === 'pending' || result === 'unknown') task.inside = waitingState(event) ?? task.inside;
+    if (time - begin.time >= this.#longPoll && !task.isLong) {
+      // The innermost poll that takes so long is the one to look at: it ends first.
+      task.isLong = true;
+      this.#add({ kind: 'long-poll', root, future, place: begin.state ?? future }, begin.time, time - begin.time);
+    }
+    if (begin !== task.outermost) return;
+    task.outermost = undefined;
+    const again = task.inside === task.place ? task.row + 1 : 1;
+    task.row = task.hasWokenItself ? again : 0;
+    task.place = task.inside;
+    if (task.row < selfWakesInRow) return;
+    const place = task.place ?? future;
+    this.#add({ kind: 'self-wake-loop', root, future: root.future, place }, begin.time, task.row);
+  }
+
+  #wakes({ root, by, time }: Wake): void {
+    const task = root && this.#tasks.get(root.address);
+    if (!task || task.root !== root) return;
+    if (by === root) task.hasWokenItself = true;
+    task.woken ??= time;
+    this.#woken.add(task);
+  }
+
+  /** A task was woken at one time, and not polled before another. */
+  #late(root: RootRef, woken: number, until: number): void {
+    const { future } = root;
+    if (until - woken >= longWait)
+      this.#add({ kind: 'woken-not-polled', root, future, place: future }, woken, until - woken);
+  }
+
+  #add(what: Pick<Found, 'kind' | 'root' | 'future' | 'place'>, time: number, worst: number): void {
+    const key = `${what.kind} ${what.root.key} ${what.future.key}`;
+    const known = this.#found.get(key);
+    if (known) {
+      known.count++;
+      known.worst = Math.max(known.worst, worst);
+      if (known.times.length < mostTimes) known.times.push(time);
+    } else if (this.#found.size < mostFindings) {
+      this.#found.set(key, { ...what, count: 1, times: [time], worst });
+    }
+  }
+
+  #of(root: RootRef): Watched {
+    const known = this.#tasks.get(root.address);
+    if (known?.root === root) return known;
+    if (known) this.#woken.delete(known);
+    const task: Watched = {
+      root,
+      ...{ outermost: undefined, isLong: false, hasWokenItself: false },
+      ...{ place: undefined, inside: undefined, row: 0, woken: undefined },
+    };
+    this.#tasks.set(root.address, task);
+    return task;
+  }
+}
+
+/** What the table of tasks shows. */
+function ofRows(rows: readonly TaskRow[]): Finding[] {
+  const sizes = new Map(rows.flatMap(({ instance, size }) => (size === null ? [] : [[instance, size] as const])));
+  const sorted = [...sizes.values()].sort((a, b) => a - b);
+  const told = new Set<string>();
+  const found: Finding[] = [];
+  for (const row of rows) {
+    const { number: task, future, instance, file, line, size } = row;
+    const what = { task, future, instance, count: 1 };
+    if (row.state === 'dropped') {
+      const place = row.await ?? { file, line };
+      const times_ns = row.ended_ns === null ? [] : [row.ended_ns];
+      found.push({ kind: 'dropped-pending', ...what, file: place.file, line: place.line, times_ns, worst: null });
+    }
+    const median = sorted[(sorted.length - 1) >> 1] ?? 0;
+    if (size === null || size < largeFuture || told.has(instance)) continue;
+    if (sorted.length > 1 && size < timesLarger * median) continue;
+    told.add(instance);
+    found.push({ kind: 'large-future', ...what, file, line, times_ns: [row.first_poll_ns], worst: size });
+  }
+  return found;
+}
+
+/** Findings that are shown; `--json` has all. */
+const mostShown = 20;
+
+/** A line for each finding, ended by newlines; empty without one. */
+export function findingsText(findings: readonly Finding[]): string {
+  if (findings.length === 0) return '';
+  const lines = findings.slice(0, mostShown).map((finding) => {
+    const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
+    const where = place === undefined ? '' : ` at ${place}`;
+    return `  task ${finding.task}, ${finding.future}${where}: ${whatText(finding)}`;
+  });
+  const more = findings.length - lines.length;
+  if (more > 0) lines.push(`  ... and ${more} more: --json has them`);
+  return textLines([plural(findings.length, 'finding'), ...lines]);
+}
+
+function whatText({ kind, count, worst, times_ns: [first = 0] }: Finding): string {
+  const since = `first at ${timeText(first)}`;
+  const number = worst ?? 0;
+  switch (kind) {
+    case 'long-poll':
+      return `${plural(count, 'poll')} took up to ${timeText(number)}, in which no other task of its executor ran; ${since}`;
+    case 'self-wake-loop':
+      return `it woke itself in ${number} polls in a row, and came to the same await; ${since}`;
+    case 'woken-not-polled':
+      return `it was woken and not polled for up to ${timeText(number)}; ${since}`;
+    case 'dropped-pending':
+      return `it was dropped before it was ready, at the latest at ${timeText(first)}`;
+    case 'large-future':
+      return `its Future has ${number} bytes, which each move copies`;
+  }
+}
