@@ -10,6 +10,10 @@ import { RsptraceError } from '../base/errors.js';
 import { nearestWords } from '../base/nearest.js';
 
 const help = "try 'rsptrace --help'";
+/** What other tracers call it. */
+const recordingWords: ReadonlySet<string> = new Set(['record', 'trace']);
+const recordingHint =
+  'to record, give --remote :1234 kernel.elf and no command, or: rsptrace run kernel.elf -- qemu...';
 
 type Arity = 'no value' | 'may have a value' | 'needs a value';
 
@@ -95,8 +99,9 @@ export function checkWords(
   }
   if (command === undefined && first !== undefined && /^[a-z]+$/i.test(first) && !existsSync(first)) {
     const near = nearestWords(first, commandNames);
+    const hint = near.length > 0 ? `nearest: ${near.join(', ')}` : help;
     throw new RsptraceError('USAGE', `there is neither a command nor a file '${first}'`, {
-      hint: near.length > 0 ? `nearest: ${near.join(', ')}` : help,
+      hint: recordingWords.has(first) ? recordingHint : hint,
     });
   }
   const asksHelp = options.some(({ name, value }) => (name === 'help' || name === 'h') && value !== 'false');

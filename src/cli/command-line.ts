@@ -140,7 +140,7 @@ async function withHelp(words: readonly string[], width: number): Promise<Argv> 
       'start QEMU and trace it',
     )
     .epilogue(
-      'Exit status: 0 recorded; 1 failed before recording; 2 wrong usage; 3 cut short by an error, what was recorded is kept',
+      'Exit status: 0 recorded; 1 failed before recording; 2 wrong usage; 3 cut short by an error, what was recorded is kept; 4 a limit of --fail-on or --findings error is broken',
     )
     .wrap(width);
   for (const [name, each] of Object.entries(commands)) each.declare(parser, name, listTexts, () => {});

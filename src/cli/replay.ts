@@ -1,7 +1,6 @@
 import { compileGlob } from '../probes/index.js';
 import { type Lines, onlyNamed, type TraceSink, TreeWriter, writeJsonLines } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { writeAll } from './open-output.js';
 import { readSaved } from './saved-trace.js';
 import type { ReplayArguments } from './saved-trace-options.js';
 
@@ -35,9 +34,9 @@ class Output implements Lines {
   }
 
   flush(): void {
-    const bytes = Buffer.from(this.#text);
+    // Nothing is kept: to a file, a pipe and a terminal of Linux this writes at once.
+    process.stdout.write(this.#text);
     this.#text = '';
-    writeAll(process.stdout.fd, bytes);
   }
 
   close(): void {

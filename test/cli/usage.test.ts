@@ -54,7 +54,7 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
   [[...stub, elf, '-n', '0'], "--max-events takes a whole number above 0, not '0'"],
 ];
 
-const hints = /^(?:try 'rsptrace --help'|give --remote :1234|write --[a-z-]+ alone)/;
+const hints = /^(?:try 'rsptrace --help'|to record, give |give --remote :1234|write --[a-z-]+ alone)/;
 
 t.test('each in one sentence', async (t) => {
   for (const [words, sentence, nearest] of cases) {

@@ -13,13 +13,26 @@ async function stacksOf(t: Test, name: string, engine: 'auto' | 'stop'): Promise
   const folder = scratchFolder(t);
   const [trace, kept] = [join(folder, 'out.json'), join(folder, 'console')];
   const probes = ['-p', 'poll:level3', ...around.flatMap((path) => ['-p', `fn:${path}`])];
-  const args = ['--json', '--engine', engine, '--bt', '16', ...probes, '-o', trace, '--console', kept];
+  const args = [
+    '--json',
+    '--engine',
+    engine,
+    '--wakes',
+    'never',
+    '--bt',
+    '16',
+    ...probes,
+    '-o',
+    trace,
+    '--console',
+    kept,
+  ];
   const { status, stdout, stderr } = await rsptrace('run', ...args, elfPath(name), '--', ...qemuArgv(name)).ended;
   t.equal(status, 0, stderr.slice(-300));
   t.equal(parseLab(readFileSync(kept, 'latin1')).checksum, guest(name).checksum);
   const { probes: used } = JSON.parse(stdout) as { probes: { function: string; engine: string }[] };
   const hooked = used.filter(({ engine }) => engine === 'target').map((probe) => probe.function);
-  // StopObserver these, the Futures that hold the one that is asked for: they tell whose poll it is.
+  // And these, the Futures that hold the one that is asked for: they tell whose poll it is.
   const holders = ['chain_task', 'generic_task', 'joiner', 'spawn_all::{async_block#0}'].map(
     (f) => `labkern::work::${f}`,
   );
