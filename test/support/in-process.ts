@@ -66,8 +66,10 @@ async function untilEnd(thread: Worker, output: Output, limitMs: number): Promis
       else if ('killed' in what) resolve({ status: null, signal: what.killed });
       else resolve({ status: what.status, signal: null });
     };
-    thread.on('message', listen);
-    stop.signal.addEventListener('abort', () => thread.off('message', listen));
+    // A command that ends by `process.exit` ends its thread.
+    const exited = (status: number): void => resolve({ status, signal: null });
+    thread.on('message', listen).on('exit', exited);
+    stop.signal.addEventListener('abort', () => thread.off('message', listen).off('exit', exited));
   });
   const end = await Promise.race([said, failed, killed]);
   stop.abort();
