@@ -121,7 +121,7 @@ for (const [fault, faults] of Object.entries({
     const traced = await recording(t);
     const { proxy } = traced;
     proxy.faults['to-client'] = faults;
-    while (proxy.harm === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    while (proxy.harm === 0 && !traced.tracer.over()) await new Promise((resolve) => setTimeout(resolve, 5));
     // One fault was enough: the way out is clear.
     proxy.faults['to-client'] = {};
     await afterwards(t, traced, /^RSP_(PROTOCOL|TIMEOUT)$/);
@@ -169,7 +169,7 @@ t.test('a storm of NAKs', async (t) => {
 t.test('a stop that nobody asked for', async (t) => {
   const { qemu, proxy, tracer } = await recording(t);
   proxy.faults['to-client'] = { edit: once(/\+\$/, `${frame('T05thread:p01.01;')}+$`) };
-  while (proxy.harm === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (proxy.harm === 0 && !tracer.over()) await new Promise((resolve) => setTimeout(resolve, 5));
   await new Promise((resolve) => setTimeout(resolve, 300));
   tracer.signal('SIGINT');
   const { status, stdout, stderr } = await tracer.ended;
@@ -196,7 +196,7 @@ t.test('an answer that comes after its time-out', async (t) => {
     },
   };
   // Until the link asks who is there.
-  while (!proxy.passed['to-stub'].slice(passed).includes('$qSupported')) {
+  while (!proxy.passed['to-stub'].slice(passed).includes('$qSupported') && !tracer.over()) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   proxy.faults['to-stub'] = {};
