@@ -1,4 +1,5 @@
 import { hex } from '../base/addr.js';
+import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { type ProbeFact, type TraceEvent, type TraceRead, type TraceSink, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
@@ -91,7 +92,7 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
   const lines: [string, string][] = [
     ['trace', path],
     ['program', `${about.program}${about.buildId === undefined ? '' : `, build id ${about.buildId}`}`],
-    ['target', `${about.arch}, ${tally.harts.length} harts: ${tally.harts.join(', ')}`],
+    ['target', `${about.arch}, ${plural(tally.harts.length, 'hart')}: ${tally.harts.join(', ')}`],
     ['stub', recording?.stub ?? 'not told'],
     ['clock', clockText],
     ['time', `${timeText(tally.last - (tally.first ?? 0))}, from ${timeText(tally.first ?? 0)} on`],
@@ -134,21 +135,24 @@ function costs({ facts }: TraceRead): string[] {
   return [stops, `${timeText(totalNs)} of guest time, ${leastNs} to ${mostNs} ns an event, which durations leave out`];
 }
 
-const shownProbes = 20;
+const shownNames = 5;
 const engineTexts = { target: 'without stops', stop: 'by stops', none: 'left out' };
 
+/** How the probes were seen: those of one engine and one reason are a line, with the names of the first of them. */
 function probeLines(probes: readonly ProbeFact[]): string[] {
   const counts = Object.entries(engineTexts).flatMap(([engine, words]) => {
     const { length } = probes.filter((probe) => probe.engine === engine);
     return length === 0 ? [] : [`${length} ${words}`];
   });
-  const lines = probes.slice(0, shownProbes).map(({ name, engine, why }) => {
-    return `  ${name}: ${engineTexts[engine]}${why === undefined ? '' : `: ${why}`}`;
+  const groups = new Map<string, Set<string>>();
+  for (const { name, engine, why } of probes) {
+    const key = `${engineTexts[engine]}${why === undefined ? '' : `, ${why}`}`;
+    groups.set(key, (groups.get(key) ?? new Set()).add(name));
+  }
+  const lines = [...groups].map(([key, names]) => {
+    const more = names.size - shownNames;
+    const first = [...names].slice(0, shownNames).join(', ');
+    return `  ${key}: ${first}${more > 0 ? `, and ${more} more: --json lists them` : ''}`;
   });
-  const more = probes.length - shownProbes;
-  return [
-    ...(counts.length > 0 ? [counts.join(', ')] : []),
-    ...lines,
-    ...(more > 0 ? [`  and ${more} more: --json lists them`] : []),
-  ];
+  return [...(counts.length > 0 ? [counts.join(', ')] : []), ...lines];
 }
