@@ -1,4 +1,7 @@
-/** What help says of the lists that plug-ins can extend. Empty where no help is shown, because it takes half of the program. */
+/**
+ * What help says of the lists that plug-ins can extend. Empty where no help is shown, because it takes half of the
+ * program.
+ */
 export interface OptionTexts {
   readonly probes: string;
   readonly formats: string;

@@ -62,7 +62,10 @@ export function recordRun(args: RunArguments): Promise<number> {
   });
 }
 
-/** After the recording: a guest that ended takes QEMU along; one that `runsOn` does so until Ctrl-C. True when it was ended here. */
+/**
+ * After the recording: a guest that ended takes QEMU along; one that `runsOn` does so until Ctrl-C. True when it was
+ * ended here.
+ */
 async function finish(qemu: Qemu, recording: Recording, runsOn: boolean): Promise<boolean> {
   let endedByUs = false;
   const kill = (signal: 'SIGTERM' | 'SIGKILL'): void => {

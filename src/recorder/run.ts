@@ -318,7 +318,10 @@ export class Run {
   }
 }
 
-/** Takes everything out of the target and lets it run on, unless it `stays`; where the wire is gone there is nothing left to do. */
+/**
+ * Takes everything out of the target and lets it run on, unless it `stays`; where the wire is gone there is nothing
+ * left to do.
+ */
 export async function detach(session: Session, logger: Logger, stays = false): Promise<void> {
   try {
     if (stays && session.state.kind === 'idle' && session.state.stop.kind === 'signal')

@@ -80,7 +80,9 @@ interface Tally {
 /** Tasks that have ended are kept up to this number; further ones are only counted. */
 const mostEnded = 10_000;
 
-/** Follows each task from its first poll on. Memory grows with the addresses of tasks, and with ended ones to a limit. */
+/**
+ * Follows each task from its first poll on. Memory grows with the addresses of tasks, and with ended ones to a limit.
+ */
 export class TaskSummary implements TraceSink {
   /** The newest task at each address. */
   readonly #tasks = new AddressMap<Tally>();

@@ -15,8 +15,8 @@ const none = addr(0n);
 
 /**
  * The events of a trace that another program wrote, from its TrackEvents. A slice is a call of a function of that
- * name, a track a hart, an instant a place that was reached. Counters, flows and everything that is no TrackEvent are left
- * out.
+ * name, a track a hart, an instant a place that was reached. Counters, flows and everything that is no TrackEvent are
+ * left out.
  */
 export class ForeignTrace {
   readonly #emit: (event: TraceEvent) => void;

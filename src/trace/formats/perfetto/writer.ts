@@ -6,7 +6,7 @@
  *     hart 1
  *     stack 0xff20000000014000      the calls of a thread that is known by its stack, not on its harts' tracks
  *     tasks
- *       work::task @0x80412340      `waiting at FILE:LINE` from poll to poll; instants: state changes, derived polls, its end
+ *       work::task @0x80412340      `waiting at FILE:LINE` from poll to poll; instants: states, derived polls, its end
  *     labkern::exec::POLLS          a counter a watched place that is a number; accesses are instants on the hart
  *     gaps                          a slice where the link was broken; only where there is one
  *
