@@ -202,7 +202,8 @@ t.test('rsptrace killed by SIGKILL: the trace loads up to the cut', async (t) =>
   await traceGrows(tracer, trace, enough);
   tracer.process.kill('SIGKILL');
   await tracer.ended;
-  t.ok(pollsIn(trace) > 50);
+  const polls = pollsIn(trace);
+  t.ok(polls > 20, `${polls} polls`);
 });
 
 t.test('a disk that is full: one sentence, and the guest runs on untouched', async (t) => {
