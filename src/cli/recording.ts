@@ -231,55 +231,71 @@ export async function recordSession(
 }
 
 /** The table, or the JSON object; and the error that ended it early, if one did. Gives the exit status. */
-export function report(
-  { args, plugins, program, reports }: Prepared,
-  recording: Recorded,
-  guest?: { readonly exit: string },
-): number {
+export function report(prepared: Prepared, recording: Recorded, guest?: Guest): number {
+  const { args, reports } = prepared;
   const { error } = recording;
-  if (args.json) {
-    const { name, resolutionNs, guest: guestClock } = recording.clock;
-    const object = {
-      version: 1,
-      program: args.elf,
-      trace: args.output,
-      clock: { name, resolution_ns: resolutionNs, guest: guestClock },
-      end: recording.end,
-      guest_exit: guest?.exit ?? stopText(recording),
-      events: recording.events,
-      stops: recording.stops,
-      engines: stopJson(recording, recording.situation),
-      records: recording.records,
-      missing: recording.missing,
-      resets: recording.resets,
-      tail_lost: recording.tailLost,
-      never_loaded: recording.neverLoaded,
-      foreign_hits: recording.foreignHits,
-      scratch: recording.scratch,
-      trampolines_stay: recording.trampolinesStay,
-      probes: choicesJson(recording.engines),
-      guest_ns: recording.guestNs,
-      ...ownTimeJson(recording.ownTime),
-      host_ms: Math.round(recording.hostMs),
-      gaps: recording.gaps,
-      ...merged(reports.map((each) => each.json(recording))),
-      ...(error ? { error: errorJson(error) } : {}),
-    };
-    process.stdout.write(jsonLine(object));
-  } else {
-    const { isTTY, columns } = process.stdout;
-    const color = isTTY === true && process.stdout.hasColors();
-    const options = { color, width: columns ?? 200 };
-    const tables = reports.flatMap((each) => each.tables(recording, options));
-    process.stdout.write(tables.join('\n'));
-    process.stdout.write(
-      `\n${textLines([
-        closingLine(recording),
-        ...stopReport(recording, recording.situation),
-        `trace: ${args.output} (${whatToDo(args.output, recording, program, plugins)})`,
-      ])}`,
-    );
-  }
+  if (args.json) process.stdout.write(jsonLine(recordingJson(prepared, recording, guest)));
+  else tellTables(prepared, recording);
+  tellLimits(args, recording, guest);
+  const isFound = args.findings === 'error' && reports.some((each) => (each.findings?.(recording) ?? 0) > 0);
+  if (!error) return isFound ? ExitCode.limitBroken : ExitCode.recorded;
+  process.stderr.write(errorText(error));
+  return ExitCode.cutShort;
+}
+
+/** A machine that rsptrace has started, and how it ended. */
+interface Guest {
+  readonly exit: string;
+}
+
+function recordingJson({ args, reports }: Prepared, recording: Recorded, guest: Guest | undefined): object {
+  const { error } = recording;
+  const { name, resolutionNs, guest: guestClock } = recording.clock;
+  return {
+    version: 1,
+    program: args.elf,
+    trace: args.output,
+    clock: { name, resolution_ns: resolutionNs, guest: guestClock },
+    end: recording.end,
+    guest_exit: guest?.exit ?? stopText(recording),
+    events: recording.events,
+    stops: recording.stops,
+    engines: stopJson(recording, recording.situation),
+    records: recording.records,
+    missing: recording.missing,
+    resets: recording.resets,
+    tail_lost: recording.tailLost,
+    never_loaded: recording.neverLoaded,
+    foreign_hits: recording.foreignHits,
+    scratch: recording.scratch,
+    trampolines_stay: recording.trampolinesStay,
+    probes: choicesJson(recording.engines),
+    guest_ns: recording.guestNs,
+    ...ownTimeJson(recording.ownTime),
+    host_ms: Math.round(recording.hostMs),
+    gaps: recording.gaps,
+    ...merged(reports.map((each) => each.json(recording))),
+    ...(error ? { error: errorJson(error) } : {}),
+  };
+}
+
+function tellTables({ args, plugins, program, reports }: Prepared, recording: Recorded): void {
+  const { isTTY, columns } = process.stdout;
+  const color = isTTY === true && process.stdout.hasColors();
+  const options = { color, width: columns ?? 200 };
+  const tables = reports.flatMap((each) => each.tables(recording, options));
+  process.stdout.write(tables.join('\n'));
+  process.stdout.write(
+    `\n${textLines([
+      closingLine(recording),
+      ...stopReport(recording, recording.situation),
+      `trace: ${args.output} (${whatToDo(args.output, recording, program, plugins)})`,
+    ])}`,
+  );
+}
+
+/** What is left out or stays behind: a sentence each, on stderr. */
+function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest | undefined): void {
   if (recording.tailLost) {
     process.stderr.write(
       'rsptrace: the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run` without --scratch\n',
@@ -304,10 +320,6 @@ export function report(
       ]),
     );
   }
-  const isFound = args.findings === 'error' && reports.some((each) => (each.findings?.(recording) ?? 0) > 0);
-  if (!error) return isFound ? ExitCode.limitBroken : ExitCode.recorded;
-  process.stderr.write(errorText(error));
-  return ExitCode.cutShort;
 }
 
 function closingLine(recording: Recording): string {

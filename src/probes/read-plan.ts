@@ -69,6 +69,27 @@ export interface ReadPlan {
 /** Why a hit stops the target with `--bt`. */
 export const stackIsRead = 'the stack is read at each hit (--bt)';
 
+/** The plan of a probe at a function's entry that reads nothing: its hits tell that it was called, and when. */
+export function entryPlan({ address, codeSize, name }: Pick<ReadPlan, 'address' | 'codeSize' | 'name'>): ReadPlan {
+  return {
+    address,
+    codeSize,
+    name,
+    entryRegisters: [],
+    entryReads: [],
+    exit: { keep: [], registers: [], reads: [] },
+    outer: undefined,
+    readsOuter: false,
+    scratchIsFree: true,
+    needsStop: undefined,
+    returnStays: undefined,
+    when: [],
+    seesReturn: false,
+    count: undefined,
+    hasThreshold: false,
+  };
+}
+
 /** One plan per place: a function that is probed twice, as a poll and as a function, is read once. */
 export function mergePlans(plans: readonly ReadPlan[]): ReadPlan[] {
   const merged = new Map<bigint, ReadPlan>();

@@ -1,6 +1,6 @@
 import type { Addr } from '../../../base/addr.js';
 import type { ElfFile } from '../../../elf/index.js';
-import type { ReadPlan } from '../../read-plan.js';
+import { entryPlan, type ReadPlan } from '../../read-plan.js';
 
 /** A function that runs when a panic has been caught, and at no other time. */
 export interface CatchProbe {
@@ -31,21 +31,5 @@ export function catchProbes(elf: ElfFile): CatchProbe[] {
 
 /** Reads only the fact that it was called, and where the stack is. */
 export function planCatch({ address, size, name }: CatchProbe): ReadPlan {
-  return {
-    address,
-    codeSize: size,
-    name,
-    entryRegisters: [],
-    entryReads: [],
-    exit: { keep: [], registers: [], reads: [] },
-    outer: undefined,
-    readsOuter: false,
-    scratchIsFree: true,
-    needsStop: undefined,
-    returnStays: undefined,
-    when: [],
-    seesReturn: false,
-    count: undefined,
-    hasThreshold: false,
-  };
+  return entryPlan({ address, codeSize: size, name });
 }

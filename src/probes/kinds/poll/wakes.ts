@@ -8,7 +8,7 @@ import type { RootRef, StackEntry } from '../../../trace/index.js';
 import { SourceFrames } from '../../../unwind/index.js';
 import type { EventOutput, InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
 import { doer } from '../../doer.js';
-import type { ReadPlan } from '../../read-plan.js';
+import { entryPlan, type ReadPlan } from '../../read-plan.js';
 import type { MemoryRequest } from '../../tracer.js';
 import { pollAround } from './tracer.js';
 import type { WakeFunction } from './wakers.js';
@@ -124,22 +124,6 @@ export function planWake({ address, size, name, box }: WakeFunction, waker: stri
     box === undefined
       ? []
       : [{ pointer: waker, align: WORD, size: box + WORD, loads: [{ offset: box, size: WORD }] as const }];
-  return {
-    address,
-    codeSize: size,
-    name,
-    entryRegisters: [waker],
-    entryReads: reads,
-    exit: { keep: [], registers: [], reads: [] },
-    outer: undefined,
-    readsOuter: false,
-    scratchIsFree: true,
-    needsStop: undefined,
-    returnStays: undefined,
-    when: [],
-    seesReturn: false,
-    count: undefined,
-    hasThreshold: false,
-    notByStops: true,
-  };
+  const plan = entryPlan({ address, codeSize: size, name });
+  return { ...plan, entryRegisters: [waker], entryReads: reads, notByStops: true };
 }
