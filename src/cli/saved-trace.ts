@@ -33,8 +33,10 @@ function notesOn(path: string, { cut, isOwn, otherPackets, events }: TraceRead):
 /** The error for a name that a trace does not have. */
 export function noMatch(option: string, glob: string, names: readonly string[]): RsptraceError {
   const near = nearest(glob, names);
+  const all = [...new Set(names)];
+  const some = `the trace has ${plural(all.length, 'name')}, of which ${all.slice(0, 3).join(', ')}: rsptrace report lists them`;
   return new RsptraceError('TRACE_NO_MATCH', `nothing in the trace matches ${option} '${glob}'`, {
-    hint: near.length > 0 ? `nearest: ${near.join(', ')}` : `${plural(new Set(names).size, 'name')} are in the trace`,
+    hint: near.length > 0 ? `nearest: ${near.join(', ')}` : all.length > 0 ? some : 'it has no calls and no polls',
   });
 }
 
