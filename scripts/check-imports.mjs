@@ -22,6 +22,7 @@ const floors = {
   recorder: 9,
   doctor: 9,
   api: 10,
+  profile: 10,
   cli: 11,
   'index.ts': 11,
 };

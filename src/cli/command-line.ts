@@ -8,6 +8,7 @@ import { ExitCode } from './failure.js';
 import { futuresOptions } from './futures-options.js';
 import { noTexts } from './option-texts.js';
 import { commonOptions, debugFileOptions, last, reconnectOption, recordingOptions, remoteOption } from './options.js';
+import { profileOptions } from './profile-options.js';
 import { savedTraceCommands } from './saved-trace-commands.js';
 import { recordsBesideStdout } from './standard-streams.js';
 import { tasksOptions } from './tasks-options.js';
@@ -54,6 +55,15 @@ const commands: Readonly<Record<string, Command>> = {
     async (args) => {
       recordsBesideStdout();
       return (await import('./run.js')).recordRun(args);
+    },
+  ),
+  profile: command(
+    '<elf>',
+    'what the target spends its time with, by samples of every stack',
+    (args, texts) => elfOption(profileOptions(args, texts)),
+    async (args) => {
+      recordsBesideStdout();
+      return (await import('./profile.js')).profileTarget(args);
     },
   ),
   bt: command(

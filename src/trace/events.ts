@@ -272,6 +272,26 @@ export interface Wake {
   readonly caller: StackEntry;
 }
 
+/** A function of sampled stacks; one object a function, so identity is a key. */
+export interface SampledFrame {
+  readonly name: string;
+  readonly instance: string;
+  readonly address: Addr | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+}
+
+/** What a hart ran when a sampling profile stopped it. */
+export interface Sample {
+  readonly type: 'sample';
+  readonly time: GuestNanos;
+  readonly hart: number;
+  /** The innermost first, with those that are inlined. Frames without a function name their kind: `[firmware]`. */
+  readonly stack: readonly SampledFrame[];
+  /** What a sample stands for: the sampling period, in nanoseconds. */
+  readonly periodNs: number;
+}
+
 /** The link to the stub was broken: events in between are missing. Open polls are emitted as lost. */
 export interface Gap {
   readonly type: 'gap';
@@ -296,6 +316,7 @@ export type TraceEvent =
   | WatchHit
   | PlaceHit
   | Wake
+  | Sample
   | Gap
   | Reset;
 

@@ -26,6 +26,8 @@ export type {
   RecordingFacts,
   Reset,
   RootRef,
+  Sample,
+  SampledFrame,
   StackEntry,
   StateChange,
   StateRef,
@@ -65,6 +67,7 @@ export {
   sortKeys,
   sortRows,
 } from './report/report-table.js';
+export { type SampleRow, sampleRows, sampleTable } from './report/sample-rows.js';
 export { type Moment, Window } from './report/window.js';
 export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';

@@ -19,7 +19,7 @@ import type {
 import { EVENT } from '../formats/perfetto/fields.js';
 import { addressOf, entryOf, Refs, stackOf } from './refs.js';
 import { NOTE } from './sequence.js';
-import type { TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
+import type { PerfSample, TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
 
 /** An open slice; without a begin it is none of a poll or a call. */
 interface Slice {
@@ -116,6 +116,11 @@ export class OwnTrace {
     if (event.type === EVENT.sliceBegin) this.#begin(track, event);
     else if (event.type === EVENT.sliceEnd) this.#end(track, event);
     else if (event.type === EVENT.instant) this.#instant(track, event);
+  }
+
+  sample({ time, cpu, stack, count }: PerfSample): void {
+    const frames = stack.map((frame) => this.#refs.frame(frame));
+    this.#emit({ type: 'sample', time: time as GuestNanos, hart: cpu, stack: frames, periodNs: count });
   }
 
   /** The trace is over. */

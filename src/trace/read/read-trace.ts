@@ -10,7 +10,13 @@ import { ForeignTrace } from './foreign-trace.js';
 import { OwnTrace } from './own-trace.js';
 import { Packets } from './packets.js';
 import { FactsReader, headingOf, infoOf } from './trace-facts.js';
-import { type TrackDescriptor, type TrackEvent, TrackEvents, type TrackEventTaker } from './track-events.js';
+import {
+  type PerfSample,
+  type TrackDescriptor,
+  type TrackEvent,
+  TrackEvents,
+  type TrackEventTaker,
+} from './track-events.js';
 
 /** What is known about a trace when it has been read. */
 export interface TraceRead {
@@ -93,6 +99,11 @@ class Story implements TrackEventTaker {
     else if (event.name === 'recording') this.#facts.recording(event);
   }
 
+  /** Of other programs' samples nothing tells the clock and the threads, so they are left out. */
+  sample(sample: PerfSample): void {
+    this.#own?.sample(sample);
+  }
+
   end(): Pick<TraceRead, 'info' | 'facts' | 'events' | 'isOwn'> {
     this.#own?.end();
     if (this.#info === undefined) throw foreign(this.#path);
@@ -119,8 +130,8 @@ class Story implements TrackEventTaker {
   }
 
   #ownTrack(own: OwnTrace, descriptor: TrackDescriptor, newHart: (hart: HartInfo) => void): void {
-    const { uuid, name, rank, isCounter, isProcess } = descriptor;
-    if (isProcess || isCounter || name === 'tasks') own.other(uuid);
+    const { uuid, name, rank, isCounter, isProcess, isThread } = descriptor;
+    if (isProcess || isThread || isCounter || name === 'tasks') own.other(uuid);
     else if (name === 'gaps') own.gapsTrack(uuid);
     else if (typeof uuid === 'number' && uuid % 2 === 1) own.root(descriptor);
     else if (rank >= FIRST_THREAD_RANK) own.thread(uuid, rank - FIRST_THREAD_RANK, name);

@@ -3,6 +3,7 @@ import type { ArgumentValue } from '../events.js';
 import {
   DEBUG_ANNOTATION,
   PACKET_DEFAULTS,
+  PERF_SAMPLE,
   PROCESS_DESCRIPTOR,
   SEQ_INCREMENTAL_STATE_CLEARED,
   THREAD_DESCRIPTOR,
@@ -11,7 +12,15 @@ import {
   TRACK_EVENT,
 } from '../formats/perfetto/fields.js';
 import { Fields, I64, LEN, VARINT } from './fields.js';
-import { type NoteName, noteName, noteNames, type Place, readPlaceField, Sequence } from './sequence.js';
+import {
+  type InternedFrame,
+  type NoteName,
+  noteName,
+  noteNames,
+  type Place,
+  readPlaceField,
+  Sequence,
+} from './sequence.js';
 
 /** A track's number; a bigint if it is above 2^53. */
 export type Uuid = number | bigint;
@@ -23,6 +32,7 @@ export interface TrackDescriptor {
   readonly rank: number;
   readonly isCounter: boolean;
   readonly isProcess: boolean;
+  readonly isThread: boolean;
   readonly labels: readonly string[];
 }
 
@@ -46,7 +56,16 @@ export interface TrackEvent {
   readonly arguments: readonly ArgumentValue[];
 }
 
+/** A PerfSample. */
+export interface PerfSample {
+  readonly time: number;
+  readonly cpu: number;
+  readonly stack: readonly InternedFrame[];
+  readonly count: number;
+}
+
 export interface TrackEventTaker {
+  sample(sample: PerfSample): void;
   track(descriptor: TrackDescriptor): void;
   event(event: TrackEvent): void;
 }
@@ -96,7 +115,18 @@ export class TrackEvents {
   readonly #event = new Current();
   /** Packets that have nothing of tracks, or times of a clock of their own. */
   others = 0;
-  #head = { time: 0, clock: 0, sequence: 0, flags: 0, event: 0, eventEnd: 0, track: 0, trackEnd: 0 };
+  #head = {
+    time: 0,
+    clock: 0,
+    sequence: 0,
+    flags: 0,
+    event: 0,
+    eventEnd: 0,
+    track: 0,
+    trackEnd: 0,
+    sample: 0,
+    sampleEnd: 0,
+  };
 
   constructor(taker: TrackEventTaker) {
     this.#taker = taker;
@@ -116,7 +146,8 @@ export class TrackEvents {
     if ((head.flags & SEQ_INCREMENTAL_STATE_CLEARED) !== 0) sequence.clear();
     if (interned) this.#readInterned(sequence, from, to);
     if (head.trackEnd > 0) this.#descriptor(head.track, head.trackEnd);
-    if (head.eventEnd === 0) {
+    if (head.sampleEnd > 0) this.#sample(sequence, head.sample, head.sampleEnd);
+    else if (head.eventEnd === 0) {
       if (head.trackEnd === 0 && !interned) this.others++;
     } else if (head.clock >= FIRST_SEQUENCE_CLOCK) this.others++;
     else this.#trackEvent(sequence, head.event, head.eventEnd);
@@ -131,6 +162,7 @@ export class TrackEvents {
     head.flags = 0;
     head.eventEnd = 0;
     head.trackEnd = 0;
+    head.sampleEnd = 0;
     let interned = false;
     packet.enter(from, to);
     while (packet.next()) {
@@ -146,6 +178,9 @@ export class TrackEvents {
         } else if (packet.number === TRACE_PACKET.trackDescriptor) {
           head.track = packet.from;
           head.trackEnd = packet.to;
+        } else if (packet.number === TRACE_PACKET.perfSample) {
+          head.sample = packet.from;
+          head.sampleEnd = packet.to;
         } else if (packet.number === TRACE_PACKET.internedData || packet.number === TRACE_PACKET.tracePacketDefaults) {
           interned = true;
         }
@@ -198,6 +233,7 @@ export class TrackEvents {
     let isCounter = false;
     let other: { readonly name: string; readonly labels: readonly string[] } | undefined;
     let isProcess = false;
+    let isThread = false;
     while (message.next()) {
       const { number, type } = message;
       if (type === VARINT) {
@@ -209,6 +245,7 @@ export class TrackEvents {
         else if (number === TRACK_DESCRIPTOR.counter) isCounter = true;
         else if (number === TRACK_DESCRIPTOR.process || number === TRACK_DESCRIPTOR.thread) {
           isProcess = number === TRACK_DESCRIPTOR.process;
+          isThread = !isProcess;
           other = this.#processOrThread(message.from, message.to, isProcess);
         }
       }
@@ -220,6 +257,7 @@ export class TrackEvents {
       rank,
       isCounter,
       isProcess,
+      isThread,
       labels: other?.labels ?? [],
     });
   }
@@ -238,6 +276,20 @@ export class TrackEvents {
       else if (entry.type === VARINT && entry.number === (isProcess ? 1 : THREAD_DESCRIPTOR.tid)) id = entry.low;
     }
     return { name: name ?? `${isProcess ? 'process' : 'thread'} ${id}`, labels };
+  }
+
+  #sample(sequence: Sequence, from: number, to: number): void {
+    const message = this.#message;
+    let [cpu, count] = [0, 0];
+    let stack: readonly InternedFrame[] = [];
+    message.enter(from, to);
+    while (message.next()) {
+      if (message.type !== VARINT) continue;
+      if (message.number === PERF_SAMPLE.cpu) cpu = message.low;
+      else if (message.number === PERF_SAMPLE.timebaseCount) count = message.value();
+      else if (message.number === PERF_SAMPLE.callstackIid) stack = sequence.callstacks.get(message.value());
+    }
+    this.#taker.sample({ time: this.#head.time, cpu, stack, count });
   }
 
   #trackEvent(sequence: Sequence, from: number, to: number): void {

@@ -55,6 +55,9 @@ class OnlyNamed implements TraceSink {
         if (matchesRoot(event, this.#matches) || this.#open.on(event).some(({ isShown }) => isShown))
           this.#sink.event(event);
         break;
+      case 'sample':
+        if (event.stack.some(({ name }) => this.#matches(name))) this.#sink.event(event);
+        break;
       default:
         if (this.#matches(event.future.future) || this.#open.on(event).some(({ isShown }) => isShown))
           this.#sink.event(event);
