@@ -11,6 +11,7 @@ export interface ProfileArguments extends CommonArguments {
   /** Milliseconds. */
   readonly period: number | undefined;
   readonly duration: number | undefined;
+  readonly samples: number | undefined;
   readonly kernel: boolean;
   readonly user: boolean;
   readonly idle: boolean;
@@ -57,6 +58,13 @@ export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
       requiresArg: true,
       coerce: seconds,
       describe: 'How long the target is to run, the stops apart: 10s. Until Ctrl-C or its end if left out',
+    })
+    .option('samples', {
+      alias: 'n',
+      type: 'string',
+      requiresArg: true,
+      coerce: count('--samples'),
+      describe: 'End when there are so many',
     })
     .option('kernel', { alias: 'K', type: 'boolean', default: false, describe: 'Only what runs in the kernel' })
     .option('user', { alias: 'U', type: 'boolean', default: false, describe: 'Only what runs in programs' })

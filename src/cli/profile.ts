@@ -111,6 +111,7 @@ async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLef
       debugDirs: debugFilesOf(args).debugDirs ?? [],
       periodMs: periodOf(args),
       durationMs: args.duration ?? forever,
+      mostSamples: args.samples ?? Number.POSITIVE_INFINITY,
       want: {
         depth: args.depth,
         mode: args.kernel ? 'kernel' : args.user ? 'user' : 'all',

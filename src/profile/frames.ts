@@ -51,7 +51,8 @@ export class SampledFrames {
     const made = this.#sources
       .of(frame)
       .map(({ function: name, file }) => this.#frame(name ?? unnamed(frame), name === undefined ? undefined : file));
-    this.#at.set(frame.pc, made);
+    // A library may be loaded there later.
+    if (frame.image !== undefined) this.#at.set(frame.pc, made);
     return made;
   }
 

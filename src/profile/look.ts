@@ -2,7 +2,7 @@ import type { Architecture, Privilege } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import { type HartStack, hartStack } from '../engines/index.js';
 import { type Hart, isProcess, type Session } from '../rsp/index.js';
-import type { Stacks } from '../unwind/index.js';
+import type { LoadedCode } from './loaded-code.js';
 
 /** What one hart was doing when the target was stopped. */
 export interface HartLook extends Pick<HartStack, 'stack' | 'firmware' | 'other'> {
@@ -19,28 +19,29 @@ export interface HartLook extends Pick<HartStack, 'stack' | 'firmware' | 'other'
 export class Looks {
   readonly #session: Session;
   readonly #arch: Architecture;
-  readonly #stacks: Stacks;
+  readonly #code: LoadedCode;
   readonly #depth: number;
   /** Whether a system call ends there: code does not change, and threads wait at the same few places. */
   readonly #behindCall = new Map<Addr, boolean>();
 
   /** `depth`: the most frames of a stack. */
-  constructor(session: Session, arch: Architecture, stacks: Stacks, depth: number) {
+  constructor(session: Session, arch: Architecture, code: LoadedCode, depth: number) {
     this.#session = session;
     this.#arch = arch;
-    this.#stacks = stacks;
+    this.#code = code;
     this.#depth = depth;
   }
 
   async all(): Promise<HartLook[]> {
     const looks: HartLook[] = [];
     for (const hart of await this.#session.harts()) looks.push(await this.#look(hart));
+    if (looks.some(({ stack }) => stack.end.reason === 'outside-code')) await this.#code.strayed();
     return looks;
   }
 
   async #look(hart: Hart): Promise<HartLook> {
     const isIdle = await this.#isHalted(hart);
-    const found = await hartStack(this.#session, hart.id, this.#arch, this.#stacks, { depth: this.#depth });
+    const found = await hartStack(this.#session, hart.id, this.#arch, this.#code.stacks, { depth: this.#depth });
     const { stack, firmware, other, registers } = found;
     const standing = this.#arch.privilege?.standing(registers);
     const privilege = firmware === undefined ? standing?.privilege : 'firmware';

@@ -1,30 +1,21 @@
 import { basename } from 'node:path';
-import type { Architecture } from '../arch/index.js';
 import { hex } from '../base/addr.js';
-import type { Logger } from '../base/logger.js';
-import type { DebugInfo } from '../dwarf/index.js';
-import type { ElfFile } from '../elf/index.js';
-import { findClock, loadedLibraries } from '../facts/index.js';
+import { findClock } from '../facts/index.js';
 import { findFutures } from '../futures/index.js';
 import { HartNumbers, hartName } from '../recorder/index.js';
-import type { Session } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos, SampledFrame, TraceSink } from '../trace/index.js';
-import { Stacks } from '../unwind/index.js';
 import { SampledFrames } from './frames.js';
+import { LoadedCode, type LoadedCodeOptions } from './loaded-code.js';
 import { type HartLook, Looks } from './look.js';
 import { type Sampled, sampling } from './sampling.js';
 
-export interface ProfileOptions {
-  readonly session: Session;
-  /** As it is loaded. */
-  readonly elf: ElfFile;
-  readonly arch: Architecture;
-  readonly debug: DebugInfo | undefined;
-  readonly debugDirs?: readonly string[];
-  readonly logger: Logger;
+/** The program is as it is loaded. */
+export interface ProfileOptions extends LoadedCodeOptions {
   readonly sink: TraceSink;
   readonly periodMs: number;
   readonly durationMs: number;
+  /** It ends with the look that brings so many. */
+  readonly mostSamples: number;
   readonly signal: AbortSignal;
   readonly want: SampleWishes;
 }
@@ -62,10 +53,10 @@ export interface ProfileFacts extends Sampled {
  * @throws RsptraceError `ARCH_UNSUPPORTED`, `RSP_*`
  */
 export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
-  const { session, elf, arch, debug, logger, sink, want, debugDirs } = options;
+  const { session, elf, arch, debug, sink, want } = options;
   await session.passSignals();
-  const libraries = await loadedLibraries(session, elf, { logger, ...(debugDirs ? { debugDirs } : {}) });
-  const looks = new Looks(session, arch, new Stacks(elf, arch, debug, libraries.loaded), want.depth);
+  const code = await LoadedCode.find(options);
+  const looks = new Looks(session, arch, code, want.depth);
   const futures = want.awaited && debug ? findFutures(debug) : undefined;
   const samples = new Samples(new SampledFrames(elf, debug, futures), sink, options.periodMs, want);
   const harts = (await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) }));
@@ -93,9 +84,10 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
       for (const look of all) samples.add(look, numbers.number(look.hart.id), last as GuestNanos);
       stops++;
       sink.flush();
+      return samples.counts.samples < options.mostSamples;
     },
   });
-  return { ...sampled, ...samples.counts, looks: stops, clock: clock.info, missingLibraries: libraries.missing };
+  return { ...sampled, ...samples.counts, looks: stops, clock: clock.info, missingLibraries: code.missing };
 }
 
 /** Turns looks into samples. */

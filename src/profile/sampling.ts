@@ -9,12 +9,12 @@ export interface SamplingOptions {
   readonly durationMs: number;
   /** Ends the sampling. */
   readonly signal: AbortSignal;
-  /** Called at each look, the target standing. */
-  readonly look: () => Promise<void>;
+  /** Called at each look, the target standing. False: that was enough. */
+  readonly look: () => Promise<boolean>;
 }
 
 export interface Sampled {
-  readonly end: 'duration' | 'interrupted' | 'target-ended';
+  readonly end: 'duration' | 'samples' | 'interrupted' | 'target-ended';
   /** How long the target ran, and how long it stood, by the host's clock in milliseconds. */
   readonly ranMs: number;
   readonly stoodMs: number;
@@ -39,7 +39,7 @@ export async function sampling({ session, periodMs, durationMs, signal, look }: 
     ranMs += performance.now() - since;
     if (hasEnded(stop)) return result('target-ended');
     resume = await goesOn(session, stop);
-    if (early === undefined) await look();
+    if (early === undefined && !(await look())) return result('samples');
   }
   return result(signal.aborted ? 'interrupted' : 'duration');
 }
