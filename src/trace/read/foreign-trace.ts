@@ -56,7 +56,7 @@ export class ForeignStory {
   }
 
   event(event: ForeignEvent): void {
-    this.#trace.event({ ...event, place: undefined, flow: undefined, counter: undefined, notes: [] });
+    this.#trace.event({ ...event, place: undefined, flow: undefined, counter: undefined, notes: [], memo: undefined });
   }
 
   end(): void {

@@ -62,6 +62,7 @@ export class Sequence {
   readonly places = new Table<Place>('source location');
   /** The track of events that name none. */
   track: number | bigint = 0;
+  #hasChanged = false;
 
   clear(): void {
     this.categories.clear();
@@ -71,8 +72,9 @@ export class Sequence {
     this.places.clear();
   }
 
-  /** Takes a message `InternedData`, which `fields` has been put into. */
-  intern(fields: Fields, entry: Fields): void {
+  /** Takes a message `InternedData`, which `fields` has been put into. True if an iid means something else now. */
+  intern(fields: Fields, entry: Fields): boolean {
+    this.#hasChanged = false;
     while (fields.next()) {
       const { number, type } = fields;
       if (type !== LEN) continue;
@@ -88,7 +90,7 @@ export class Sequence {
           break;
         case INTERNED_DATA.debugAnnotationNames: {
           const { iid, text } = readEntry(fields, entry);
-          this.noteNames.set(iid, noteName(text));
+          this.#set(this.noteNames, iid, noteName(text));
           break;
         }
         case INTERNED_DATA.sourceLocations:
@@ -96,11 +98,17 @@ export class Sequence {
           break;
       }
     }
+    return this.#hasChanged;
+  }
+
+  #set<T>(table: Table<T>, iid: number, value: T): void {
+    if (table.has(iid)) this.#hasChanged = true;
+    table.set(iid, value);
   }
 
   #text(fields: Fields, entry: Fields, table: Table<string>): void {
     const { iid, text } = readEntry(fields, entry);
-    table.set(iid, text);
+    this.#set(table, iid, text);
   }
 
   #place(fields: Fields, entry: Fields): void {
@@ -111,7 +119,7 @@ export class Sequence {
       if (entry.number === SOURCE_LOCATION.iid && entry.type === VARINT) iid = entry.value();
       else readPlaceField(entry, place);
     }
-    this.places.set(iid, place);
+    this.#set(this.places, iid, place);
   }
 }
 
@@ -155,6 +163,10 @@ class Table<T> {
   set(iid: number, value: T): void {
     if (iid <= this.#dense.length && iid < DENSE) this.#dense[iid] = value;
     else this.#others.set(iid, value);
+  }
+
+  has(iid: number): boolean {
+    return (iid < this.#dense.length ? this.#dense[iid] !== undefined : false) || this.#others.has(iid);
   }
 
   get(iid: number): T {
