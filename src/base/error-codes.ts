@@ -201,6 +201,10 @@ export const errorCodes = {
     means: 'Nothing of the memory that the program writes to is in the target or the dump.',
     remedy: 'Look whether the ELF runs there, and whether `--base` is right.',
   },
+  OPEN_CANNOT_SERVE: {
+    means: '`rsptrace open` cannot listen at its port on this machine.',
+    remedy: 'End what listens there, or take another with `--port`.',
+  },
   OUTPUT_CANNOT_WRITE: {
     means: 'The output file cannot be written.',
     remedy: 'Name a file in a directory that you may write to.',

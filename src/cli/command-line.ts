@@ -86,9 +86,12 @@ const commands: Readonly<Record<string, Command>> = {
   ),
   tasks: command(
     '<elf>',
-    'every task and the tree of what it awaits, in a stopped target or a dump',
+    'every task and the tree of what it awaits: in a target, a dump, or a saved trace',
     tasksOptions,
-    async (args) => (await import('./tasks.js')).showTasks(args),
+    async (args) =>
+      args.at === undefined
+        ? (await import('./tasks.js')).showTasks(args)
+        : (await import('./tasks-at.js')).tasksAt({ ...args, trace: args.elf, at: args.at }),
   ),
   types: command(
     '<elf> <type>',

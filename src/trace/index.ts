@@ -48,14 +48,15 @@ export { writeJsonLines } from './formats/json-lines.js';
 export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { type Lines, TreeWriter } from './formats/tree.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
+export { type Merged, type MergeInput, mergeTraces } from './merge/merge.js';
 export { openTrace, type TraceOptions } from './open-trace.js';
 export { OutputFile, type OutputOptions } from './output-file.js';
-export { readTrace, type TraceRead } from './read/read-trace.js';
+export { readParts, readTrace, type TraceRead } from './read/read-trace.js';
 export { type Arc, Arcs, type Node } from './report/arcs.js';
 export { CallTree, type Frame, type TreeNode, totals } from './report/call-tree.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
 export { Durations } from './report/durations.js';
-export { onlyNamed } from './report/only-named.js';
+export { memberText } from './report/member-text.js';
 export { type Grouping, groupings, type Report, type ReportRow, reportBy } from './report/report.js';
 export {
   arcJson,
@@ -68,6 +69,8 @@ export {
   sortRows,
 } from './report/report-table.js';
 export { type SampleRow, sampleRows, sampleTable } from './report/sample-rows.js';
+export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './report/selection.js';
+export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';
 export { type Moment, Window } from './report/window.js';
 export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';

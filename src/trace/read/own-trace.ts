@@ -4,6 +4,7 @@ import type {
   CallBegin,
   CallEnd,
   CallLost,
+  FunctionRef,
   GuestNanos,
   PlaceRef,
   PollBegin,
@@ -31,6 +32,13 @@ interface Slice {
 /** `before`: the one that was at its address before. */
 type Root = { -readonly [K in keyof RootRef]: RootRef[K] } & { hart: number; before: Root | undefined };
 
+type Outcome = Pick<PollEnd, 'result' | 'state' | 'chain'>;
+
+/** What a poll's begin tells. */
+interface Polled extends Pick<PollBegin, 'future' | 'address' | 'state' | 'stack'> {
+  readonly rootAddress: PollBegin['address'];
+}
+
 interface Track {
   readonly open: Slice[];
   /** Where its last event was. */
@@ -41,6 +49,29 @@ interface Track {
 
 const none = addr(0n);
 
+/** The most numbers of tracks that are looked up in an array. */
+const DENSE = 1 << 16;
+
+/** Tracks by their numbers, most of which are small. */
+class Tracks {
+  readonly #dense: (Track | undefined)[] = new Array(DENSE).fill(undefined);
+  readonly #others = new Map<Uuid, Track>();
+
+  get(uuid: Uuid): Track | undefined {
+    return typeof uuid === 'number' && uuid < DENSE ? this.#dense[uuid] : this.#others.get(uuid);
+  }
+
+  set(uuid: Uuid, track: Track): void {
+    if (typeof uuid === 'number' && uuid < DENSE) this.#dense[uuid] = track;
+    else this.#others.set(uuid, track);
+  }
+
+  delete(uuid: Uuid): void {
+    if (typeof uuid === 'number' && uuid < DENSE) this.#dense[uuid] = undefined;
+    else this.#others.delete(uuid);
+  }
+}
+
 /**
  * The events of a trace that rsptrace wrote, from its TrackEvents: what `formats/perfetto/writer.ts` does, backwards.
  * Addresses of links of a chain are not in a trace. The hart of a state's change is that of the task's last poll.
@@ -48,7 +79,7 @@ const none = addr(0n);
 export class OwnTrace {
   readonly #emit: (event: TraceEvent) => void;
   readonly #refs = new Refs();
-  readonly #tracks = new Map<Uuid, Track>();
+  readonly #tracks = new Tracks();
   /** The newest at each address, and each by its key. */
   readonly #rootsAt = new Map<bigint, Root>();
   readonly #roots = new Map<number, Root>();
@@ -144,32 +175,45 @@ export class OwnTrace {
   }
 
   #callBegin(track: Track, event: TrackEvent, time: GuestNanos): CallBegin {
-    const { name, notes, place } = event;
-    const address = notes[NOTE.address];
-    const where = typeof address === 'bigint' ? address : none;
     const { thread } = track;
-    if (thread !== undefined) track.hart = Number(notes[NOTE.hart] ?? 0);
+    if (thread !== undefined) track.hart = Number(event.notes[NOTE.hart] ?? 0);
+    event.memo ??= this.#functionOf(event);
     return {
       type: 'call-begin',
       time,
       hart: track.hart,
       thread,
-      function: this.#refs.function(name, where, textOf(notes[NOTE.instance]), place),
+      function: event.memo as FunctionRef,
       arguments: event.arguments,
       around: aroundOf(track),
       depth: track.open.length,
     };
   }
 
-  #pollBegin(track: Track, event: TrackEvent, time: GuestNanos): PollBegin {
+  #functionOf(event: TrackEvent): FunctionRef {
     const { name, notes, place } = event;
-    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), place, notes[NOTE.inlined_polls] === true);
-    const address = addressNote(event, NOTE.address);
-    const { hart, thread } = track;
-    const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address));
-    root.hart = hart;
+    return this.#refs.function(name, addressNote(event, NOTE.address), textOf(notes[NOTE.instance]), place);
+  }
+
+  #polledOf(event: TrackEvent): Polled {
+    const { name, notes, place } = event;
     const before = textOf(notes[NOTE.state_before]);
     const stack = textOf(notes[NOTE.stack]);
+    return {
+      future: this.#refs.future(name, textOf(notes[NOTE.instance]), place, notes[NOTE.inlined_polls] === true),
+      address: addressNote(event, NOTE.address),
+      rootAddress: addressNote(event, NOTE.task_address),
+      state: before === undefined ? undefined : this.#refs.state(before),
+      stack: stack === undefined ? undefined : stackOf(stack),
+    };
+  }
+
+  #pollBegin(track: Track, event: TrackEvent, time: GuestNanos): PollBegin {
+    event.memo ??= this.#polledOf(event);
+    const { future, address, rootAddress, state, stack } = event.memo as Polled;
+    const { hart, thread } = track;
+    const root = this.#rootOf(track, event, rootAddress);
+    root.hart = hart;
     const begin: PollBegin = {
       type: 'poll-begin',
       time,
@@ -178,11 +222,11 @@ export class OwnTrace {
       root,
       future: learnt(root, future, address),
       address,
-      state: before === undefined ? undefined : this.#refs.state(before),
+      state,
       around: aroundOf(track),
       depth: track.open.length,
     };
-    return stack === undefined ? begin : { ...begin, stack: stackOf(stack) };
+    return stack === undefined ? begin : { ...begin, stack };
   }
 
   /** The flow of an outermost poll is its task's key; one inside belongs to the poll around it, if that is alike. */
@@ -253,7 +297,14 @@ export class OwnTrace {
     };
   }
 
-  #outcome({ notes }: TrackEvent): Pick<PollEnd, 'result' | 'state' | 'chain'> {
+  /** Events of one meaning ask for one thing alone, so the memo is that. */
+  #outcome(event: TrackEvent): Outcome {
+    if (event.type !== EVENT.sliceEnd) return this.#outcomeOf(event);
+    event.memo ??= this.#outcomeOf(event);
+    return event.memo as Outcome;
+  }
+
+  #outcomeOf({ notes }: TrackEvent): Outcome {
     const after = textOf(notes[NOTE.state_after]);
     const chain = textOf(notes[NOTE.await_chain]);
     return {

@@ -74,6 +74,7 @@ export class Sequence {
   readonly callstacks = new Table<readonly InternedFrame[]>('call stack');
   /** The track of events that name none. */
   track: number | bigint = 0;
+  #hasChanged = false;
 
   clear(): void {
     this.categories.clear();
@@ -87,8 +88,9 @@ export class Sequence {
     this.callstacks.clear();
   }
 
-  /** Takes a message `InternedData`, which `fields` has been put into. */
-  intern(fields: Fields, entry: Fields): void {
+  /** Takes a message `InternedData`, which `fields` has been put into. True if an iid means something else now. */
+  intern(fields: Fields, entry: Fields): boolean {
+    this.#hasChanged = false;
     while (fields.next()) {
       const { number, type } = fields;
       if (type !== LEN) continue;
@@ -104,7 +106,7 @@ export class Sequence {
           break;
         case INTERNED_DATA.debugAnnotationNames: {
           const { iid, text } = readEntry(fields, entry);
-          this.noteNames.set(iid, noteName(text));
+          this.#set(this.noteNames, iid, noteName(text));
           break;
         }
         case INTERNED_DATA.sourceLocations:
@@ -124,11 +126,17 @@ export class Sequence {
           break;
       }
     }
+    return this.#hasChanged;
+  }
+
+  #set<T>(table: Table<T>, iid: number, value: T): void {
+    if (table.has(iid)) this.#hasChanged = true;
+    table.set(iid, value);
   }
 
   #text(fields: Fields, entry: Fields, table: Table<string>): void {
     const { iid, text } = readEntry(fields, entry);
-    table.set(iid, text);
+    this.#set(table, iid, text);
   }
 
   #place(fields: Fields, entry: Fields): void {
@@ -139,7 +147,7 @@ export class Sequence {
       if (entry.number === SOURCE_LOCATION.iid && entry.type === VARINT) iid = entry.value();
       else readPlaceField(entry, place);
     }
-    this.places.set(iid, place);
+    this.#set(this.places, iid, place);
   }
 
   #frame(fields: Fields, entry: Fields): void {
@@ -215,6 +223,10 @@ class Table<T> {
   set(iid: number, value: T): void {
     if (iid <= this.#dense.length && iid < DENSE) this.#dense[iid] = value;
     else this.#others.set(iid, value);
+  }
+
+  has(iid: number): boolean {
+    return (iid < this.#dense.length ? this.#dense[iid] !== undefined : false) || this.#others.has(iid);
   }
 
   get(iid: number): T {
