@@ -148,7 +148,12 @@ export class Run {
   begin(clock: ClockInfo): void {
     const { elf, arch } = this.#target.program;
     const harts = this.#target.harts.all();
-    this.tracers.sink.begin({ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, clock, harts });
+    const { nanosPerInstruction } = this.#options;
+    const counts = clock.guest && nanosPerInstruction !== undefined;
+    this.tracers.sink.begin({
+      ...{ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, harts },
+      clock: counts ? { ...clock, nanosPerInstruction } : clock,
+    });
   }
 
   /** Runs, and connects again whenever the link breaks, if events have come since it last did. */

@@ -15,6 +15,8 @@ export interface ClockInfo {
   readonly resolutionNs: number;
   /** True if it stands still while the guest is stopped: the guest's own clock, not the host's. */
   readonly guest: boolean;
+  /** It counts instructions, as under QEMU's -icount, and each takes so long. */
+  readonly nanosPerInstruction?: number | undefined;
 }
 
 export type FutureKind = 'async_fn' | 'async_block' | 'async_closure' | 'impl';

@@ -39,7 +39,8 @@ export type {
   WatchHit,
   WatchRef,
 } from './events.js';
-export { type Finding, type FindingKind, Findings, findingsText } from './findings.js';
+export { CallTimes } from './call-times.js';
+export { type Finding, type FindingKind, Findings, findingsText, findingText } from './findings.js';
 export type { Extension, Format } from './formats/format.js';
 export { formatOf, formats } from './formats/index.js';
 export { writeJsonLines } from './formats/json-lines.js';

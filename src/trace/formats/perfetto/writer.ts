@@ -134,6 +134,7 @@ export class PerfettoWriter implements LaneWriter {
     notes.text('clock', clock.name);
     notes.text('clock_resolution_ns', String(clock.resolutionNs));
     notes.bool('guest_clock', clock.guest);
+    if (clock.nanosPerInstruction !== undefined) notes.text('ns_per_instruction', String(clock.nanosPerInstruction));
     const body = this.#sequence.body({ category: 'trace', name: 'rsptrace' });
     this.#sequence.event(EVENT.instant, PROCESS_TRACK, time, body);
   }
