@@ -382,6 +382,15 @@ export const errorCodes = {
     means: 'The program to run is not installed, or cannot be started.',
     remedy: 'Install it; the error names the Debian package of a QEMU.',
   },
+  RUN_NO_ELF: {
+    means: '`rsptrace run` was not told which ELF runs, and QEMU has no `-kernel`.',
+    remedy:
+      'Name the ELF: `rsptrace run kernel.elf -- qemu-system-riscv64 ...`, or have `-kernel kernel.elf` behind `--`.',
+  },
+  RUN_NOT_DETERMINISTIC: {
+    means: "`--deterministic` was asked for a QEMU that runs on the host's processor, which counts no instructions.",
+    remedy: 'Leave `-enable-kvm` and `-accel kvm` out, or `--deterministic`.',
+  },
   RUN_NO_COMMAND: {
     means: '`rsptrace run` was given no command.',
     remedy:

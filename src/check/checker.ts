@@ -71,10 +71,11 @@ export class Checker implements TraceSink {
 
 /** What the trace does not have, so that budgets may be kept only because it is missing. */
 function lossesOf({ facts }: Ending): Verdict[] {
-  const { missing = 0, tailLost = false } = facts?.recording ?? {};
+  const { missing = 0, tailLost = false, leftOut = 0 } = facts?.recording ?? {};
   const why = [
     ...(facts === undefined ? ['its end is missing'] : []),
     ...(missing > 0 ? [`${missing} records are missing`] : []),
+    ...(leftOut > 0 ? [`${leftOut} earlier events were left out by --last`] : []),
     ...(tailLost ? ['its last records were not read'] : []),
   ];
   if (why.length === 0) return [];

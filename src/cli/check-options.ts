@@ -1,5 +1,6 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
+import { budgetOption, type CheckReportArguments, checkReportOptions } from './check-report-options.js';
 import { last } from './options.js';
 import {
   type SavedTraceArguments,
@@ -8,46 +9,11 @@ import {
   windowOptions,
 } from './saved-trace-options.js';
 
-/** Where the outcome of a check goes, besides stdout. */
-export interface CheckReportArguments {
-  readonly junit: string | undefined;
-  readonly markdown: string | undefined;
-  readonly github: boolean;
-  readonly strict: boolean;
-}
-
 export interface CheckArguments extends SavedTraceArguments, WindowArguments, CheckReportArguments {
   readonly budget: string;
   readonly update: boolean;
   /** A share: 0.25 for a quarter. */
   readonly headroom: number;
-}
-
-const file = { type: 'string', requiresArg: true, coerce: last<string> } as const;
-
-export const budgetOption = {
-  ...file,
-  describe: 'The budget file: what must come, and how long it may take (JSON)',
-} as const;
-
-export function checkReportOptions<T>(args: Argv<T>) {
-  return args
-    .option('junit', { ...file, describe: 'Write JUnit XML into this file: a test case a limit' })
-    .option('markdown', {
-      ...file,
-      describe: 'Write a summary into this file. Default in GitHub Actions: the page of the step',
-    })
-    .option('github', {
-      type: 'boolean',
-      default: process.env.GITHUB_ACTIONS === 'true',
-      defaultDescription: 'in GitHub Actions',
-      describe: 'Print annotations for what is broken: ::error file=,line=::',
-    })
-    .option('strict', {
-      type: 'boolean',
-      default: false,
-      describe: 'A budget that names nothing in the trace is broken, too',
-    });
 }
 
 export function checkOptions<T>(args: Argv<T>) {

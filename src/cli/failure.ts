@@ -26,6 +26,8 @@ const usageCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'RSP_BAD_ADDRESS',
   'RUN_HAS_STUB',
   'RUN_NO_COMMAND',
+  'RUN_NO_ELF',
+  'RUN_NOT_DETERMINISTIC',
   'SCRATCH_SYNTAX',
   'TRACE_UNKNOWN_FORMAT',
 ]);

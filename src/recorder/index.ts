@@ -1,4 +1,4 @@
-export { functionNamed } from './function-named.js';
+export { functionNamed, panicFunction } from './function-named.js';
 export {
   addressesOf,
   type EnginePlanWishes,

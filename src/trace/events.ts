@@ -344,6 +344,8 @@ export interface RecordingFacts {
   readonly neverLoaded: readonly string[];
   /** The guest ended with records that were not read. */
   readonly tailLost: boolean;
+  /** A flight recorder's trace: events before its first one that it does not have. */
+  readonly leftOut?: number | undefined;
 }
 
 /** The guest nanoseconds of overhead that durations leave out: the least and the most for one event, and the total. */

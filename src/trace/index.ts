@@ -1,3 +1,4 @@
+export { CallTimes } from './call-times.js';
 export type {
   AnyBegin,
   AnyEnd,
@@ -39,7 +40,6 @@ export type {
   WatchHit,
   WatchRef,
 } from './events.js';
-export { CallTimes } from './call-times.js';
 export { type Finding, type FindingKind, Findings, findingsText, findingText } from './findings.js';
 export type { Extension, Format } from './formats/format.js';
 export { formatOf, formats } from './formats/index.js';
@@ -47,6 +47,8 @@ export { writeJsonLines } from './formats/json-lines.js';
 export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { type Lines, TreeWriter } from './formats/tree.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
+export { type Newest, NewestEvents } from './newest-events.js';
+export { onEvents } from './on-events.js';
 export { openTrace, type TraceOptions } from './open-trace.js';
 export { OutputFile, type OutputOptions } from './output-file.js';
 export { readTrace, type TraceRead } from './read/read-trace.js';

@@ -52,6 +52,7 @@ export class FactsReader {
       foreignHits: number('foreign_hits'),
       neverLoaded: (note('never_loaded') ?? '').split(', ').filter((text) => text !== ''),
       tailLost: note('tail_lost') === 'true',
+      ...(note('left_out') === undefined ? {} : { leftOut: number('left_out') }),
     };
     const { probes = [], ownTime } = this.facts ?? {};
     const total = note('own_time_total_ns');
