@@ -1,4 +1,4 @@
-// What makes two runs of a QEMU alike (docs/system/... "-icount", "-rtc", "-seed" in qemu-options.hx), and what nothing does.
+// What makes two runs of a QEMU alike (`-icount`, `-rtc`, `-seed` of qemu-options.hx), and what nothing does.
 import { RsptraceError } from '../base/errors.js';
 import { keyValues, qemuOptions } from '../facts/index.js';
 
@@ -21,7 +21,8 @@ export interface DeterministicCommand {
 export const PULSE_US = 10;
 
 const pulse = [
-  ...['-netdev', 'hubport,id=rsptrace,hubid=7777'],
+  // Two hubs that lead to each other: QEMU warns of one that leads nowhere.
+  ...['-netdev', 'hubport,id=rsptrace,hubid=7777', '-netdev', 'hubport,id=rsptrace-peer,hubid=7778,netdev=rsptrace'],
   ...['-object', `filter-buffer,id=rsptrace-pulse,netdev=rsptrace,interval=${PULSE_US}`],
 ];
 

@@ -1,4 +1,6 @@
 // Limits as budget files spell them: times (`1.5ms`), counts (`3`, `{ "min": 1, "max": 5 }`), and head room on both.
+
+import type { ClockInfo } from '../trace/index.js';
 import { below, countAt, invalid, type Json, type JsonObject, objectAt, textAt } from './json.js';
 import type { HeadRoom } from './section.js';
 
@@ -64,4 +66,9 @@ export function roomy(measured: number, headRoom: HeadRoom): number {
 export function roomyBounds(measured: number, headRoom: HeadRoom): Json {
   if (headRoom === 0 || measured <= 1) return measured;
   return { min: Math.floor(measured * (1 - Math.min(1, headRoom))), max: Math.ceil(measured * (1 + headRoom)) };
+}
+
+/** A time with head room, of which a tick of the clock is the least. */
+export function roomyTime(nanos: number, headRoom: HeadRoom, { resolutionNs }: ClockInfo): string {
+  return timeJson(roomy(nanos + (headRoom === 0 ? 0 : Math.ceil(resolutionNs)), headRoom));
 }

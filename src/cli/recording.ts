@@ -188,7 +188,8 @@ interface SessionOptions {
   readonly reconnect?: (() => Promise<Session>) | undefined;
   /** See `RecordOptions`. */
   readonly nanosPerInstruction?: number | undefined;
-  readonly panic?: Addr | undefined;
+  /** See `RecordOptions`. */
+  readonly panics?: readonly Addr[] | undefined;
   /** Ends the recording when it is aborted. */
   readonly ending?: AbortSignal | undefined;
   /** Called with the signal that ends the recording. */
@@ -205,7 +206,7 @@ export async function recordSession(
     resetVector,
     reconnect,
     nanosPerInstruction,
-    panic,
+    panics,
     ending,
     onSignal: told,
   }: SessionOptions = {},
@@ -242,7 +243,7 @@ export async function recordSession(
       nanosPerInstruction,
       resetVector,
       ...(prepared.until === undefined ? {} : { until: prepared.until }),
-      ...(panic === undefined ? {} : { panic }),
+      ...(panics === undefined ? {} : { panics }),
       functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
       ...(args.threshold === undefined ? {} : { thresholdNs: args.threshold }),
       ...(reconnect === undefined ? {} : { reconnect }),

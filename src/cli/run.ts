@@ -9,7 +9,7 @@ import { RsptraceError } from '../base/errors.js';
 import { textLines } from '../base/visible.js';
 import { GuestWatch } from '../check/index.js';
 import { nanosPerInstruction } from '../facts/index.js';
-import { panicFunction, type Recording } from '../recorder/index.js';
+import { panicFunctions, type Recording } from '../recorder/index.js';
 import { onEvents, tee } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
 import type { GuestArguments } from './guest-options.js';
@@ -75,7 +75,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
     isLaunched: true,
     ...{ hidden: machine.hidden, resetVector: machine.resetVector },
     nanosPerInstruction: nanosPerInstruction(args.command),
-    panic: args['on-panic'] === 'report' ? panicFunction(elf) : undefined,
+    panics: args['on-panic'] === 'report' ? panicFunctions(elf) : [],
     ending: ending.signal,
     onSignal: (name) => {
       signalled = name;

@@ -1,6 +1,7 @@
 // `rsptrace run` without an ELF: as cargo's runner, or with the ELF that QEMU loads.
 import { closeSync, openSync, readSync } from 'node:fs';
 import { basename } from 'node:path';
+import { architectureOf } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { qemuOptions } from '../facts/index.js';
 
@@ -11,12 +12,6 @@ export interface RunTarget {
   /** The command was made here. */
   readonly isOurs: boolean;
 }
-
-/** How a kernel is started if nobody says it, by the ELF's `e_machine`. */
-const machines: ReadonlyMap<number, readonly string[]> = new Map([
-  [62, ['qemu-system-x86_64', '-nographic', '-no-reboot', '-device', 'isa-debug-exit,iobase=0xf4,iosize=4']],
-  [243, ['qemu-system-riscv64', '-M', 'virt', '-nographic']],
-]);
 
 /**
  * The ELF and the command of `rsptrace run [ELF] -- COMMAND`. Without an ELF it is what QEMU's -kernel names; a command
@@ -31,7 +26,7 @@ export function runTarget(elf: string | undefined, command: readonly string[]): 
     throw noElf("QEMU's arguments have no -kernel");
   }
   const machine = machineOf(program);
-  const start = machine === undefined ? undefined : machines.get(machine);
+  const start = machine === undefined ? undefined : architectureOf(machine)?.kernelCommand;
   if (start === undefined)
     throw noElf(program === '' ? 'there is no ELF' : `${program} is no ELF of a kernel that has a QEMU here`);
   const append = args.length === 0 ? [] : ['-append', args.join(' ')];
@@ -57,6 +52,6 @@ function machineOf(path: string): number | undefined {
 
 function noElf(why: string): RsptraceError {
   return new RsptraceError('RUN_NO_ELF', `it is not said which ELF runs: ${why}`, {
-    hint: 'rsptrace run kernel.elf -- qemu-system-riscv64 ..., or have -kernel kernel.elf among its arguments',
+    hint: 'rsptrace run kernel.elf -- qemu-system-..., or have -kernel kernel.elf among its arguments',
   });
 }

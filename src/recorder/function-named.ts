@@ -4,35 +4,49 @@ import { demangle } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { compileGlob } from '../probes/index.js';
 
-/** Where Rust's panics lead to: the panic handler, and what calls it if that was inlined. */
-const panicFunctions = ['rust_begin_unwind', 'core::panicking::panic_fmt'];
+/**
+ * Rust's functions that panic, and the handler that a program has. Each never returns, so that it need not keep who
+ * called it: only at its entry the caller is known.
+ */
+const panics = new RegExp(
+  [
+    'core::panicking::',
+    'core::(option|result)::(unwrap|expect)_failed',
+    'core::slice::.*_fail',
+    'core::str::slice_error_fail',
+    'core::cell::panic_',
+    'alloc::.*(handle_alloc_error|capacity_overflow|handle_error)',
+    'std::panicking::begin_panic',
+    '(.*::)?rust_begin_unwind$',
+  ]
+    .map((path) => `^${path}`)
+    .join('|'),
+);
 
-/** The address of the function that a program's panics go through, as the ELF counts; undefined if it has none. */
-export function panicFunction(elf: ElfFile): Addr | undefined {
-  for (const name of panicFunctions) {
-    const found = symbolNamed(elf, name);
-    if (found !== undefined) return found;
-  }
-  return undefined;
+/** The addresses of the functions that a program's panics begin with, as the ELF counts. */
+export function panicFunctions(elf: ElfFile): Addr[] {
+  const found = [...elf.symbols].filter(
+    (symbol) =>
+      symbol.type === 'function' && mayPanic.test(symbol.name) && panics.test(demangle(symbol.name, elf.budget)),
+  );
+  return [...new Set(found.map(({ address }) => address))];
 }
+
+/** Of a mangled name: spares demangling all others. */
+const mayPanic = /panic|_fail|handle_|overflow|begin_unwind/;
 
 /**
  * The address of a function by its symbol, mangled or not, as the ELF counts.
  * @throws RsptraceError `UNTIL_NO_FUNCTION`
  */
 export function functionNamed(elf: ElfFile, name: string): Addr {
-  const found = symbolNamed(elf, name);
-  if (found !== undefined) return found;
-  throw new RsptraceError('UNTIL_NO_FUNCTION', `${elf.path} has no function ${name}`, {
-    hint: 'give its symbol, or its path with * for what you do not know',
-  });
-}
-
-function symbolNamed(elf: ElfFile, name: string): Addr | undefined {
   const matches = compileGlob(name);
   const exact = elf.symbols.named(name).find(({ type }) => type !== 'object');
   const found =
     exact ??
     [...elf.symbols].find((symbol) => symbol.type === 'function' && matches(demangle(symbol.name, elf.budget)));
-  return found?.address;
+  if (found) return found.address;
+  throw new RsptraceError('UNTIL_NO_FUNCTION', `${elf.path} has no function ${name}`, {
+    hint: 'give its symbol, or its path with * for what you do not know',
+  });
 }

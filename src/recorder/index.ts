@@ -1,4 +1,4 @@
-export { functionNamed, panicFunction } from './function-named.js';
+export { functionNamed, panicFunctions } from './function-named.js';
 export {
   addressesOf,
   type EnginePlanWishes,

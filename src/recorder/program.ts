@@ -136,7 +136,7 @@ export interface EnginePlanWishes {
   readonly values?: boolean | undefined;
   /** Where the recording ends. */
   readonly until?: Addr | undefined;
-  readonly panic?: Addr | undefined;
+  readonly panics?: readonly Addr[] | undefined;
 }
 
 /**
@@ -147,8 +147,8 @@ export interface EnginePlanWishes {
  * watched, `STACKS_UNAVAILABLE` if stacks are asked for and no poll is traced
  */
 export function enginePlan(program: Program, options: EnginePlanWishes = {}): EnginePlanOptions {
-  const { wanted = 'auto', stackDepth, values = true, until, panic } = options;
-  const ends = [until, panic].filter((address) => address !== undefined);
+  const { wanted = 'auto', stackDepth, values = true, until, panics = [] } = options;
+  const ends = [...(until === undefined ? [] : [until]), ...panics];
   const key = [wanted, stackDepth, values, ...ends].join();
   const plan = program.planned.get(key) ?? planAll(program, wanted, stackDepth, values, ends);
   program.planned.set(key, plan);

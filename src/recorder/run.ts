@@ -203,12 +203,12 @@ export class Run {
 
   /** Inserts everything that a target gets before its first instruction. */
   async #insert(): Promise<void> {
-    const { program, until, panic, settlesAt } = this.#target;
+    const { program, until, panics, settlesAt } = this.#target;
     const leftOut = new Set<Addr>(this.engines.withoutStops);
     await this.engine.arm(addressesOf(program).filter((address) => !leftOut.has(address)));
     await this.watches.arm();
-    if (until !== undefined) await this.engine.pauseInProgram(until, () => this.stopping.stop('until'));
-    if (panic !== undefined) await this.engine.pauseInProgram(panic, () => this.stopping.stop('panicked'));
+    if (until !== undefined) await this.engine.pauseInProgram([until], () => this.stopping.stop('until'));
+    if (panics.length > 0) await this.engine.pauseInProgram(panics, () => this.stopping.stop('panicked'));
     if (settlesAt !== undefined) await this.engine.pause(settlesAt, () => this.engines.settle());
   }
 

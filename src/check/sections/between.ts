@@ -1,6 +1,6 @@
 import { type TraceEvent, timeText } from '../../trace/index.js';
 import { below, countAt, invalid, listAt, objectAt } from '../json.js';
-import { roomy, timeAt, timeJson } from '../limits.js';
+import { roomy, roomyTime, timeAt } from '../limits.js';
 import type { Ending, Place, SectionKind, Verdict } from '../section.js';
 import { placeOf, type Selector, selectorAt } from '../selector.js';
 
@@ -62,7 +62,7 @@ export const between: SectionKind = {
           if (longest === undefined) return [];
           const counted = instructionsOf(longest.took, info.clock.nanosPerInstruction);
           const limits = {
-            ...(max === undefined ? {} : { max: timeJson(roomy(longest.took, headRoom)) }),
+            ...(max === undefined ? {} : { max: roomyTime(longest.took, headRoom, info.clock) }),
             ...(maxInstructions === undefined || counted === undefined
               ? {}
               : { max_instructions: roomy(counted, headRoom) }),

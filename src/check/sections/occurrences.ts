@@ -1,7 +1,7 @@
 // `reach`, `never`, `order`: whether and when things come for the first time.
 import { type GuestNanos, type TraceEvent, timeText } from '../../trace/index.js';
 import { below, invalid, type Json, listAt, objectAt } from '../json.js';
-import { roomy, timeAt, timeJson } from '../limits.js';
+import { roomyTime, timeAt } from '../limits.js';
 import type { Ending, Place, SectionKind, Verdict } from '../section.js';
 import { placeOf, type Selector, selectorAt } from '../selector.js';
 
@@ -54,11 +54,11 @@ export const reach: SectionKind = {
             ...{ bound: within, value: time, place },
           };
         }),
-      updated: (_, headRoom) =>
+      updated: ({ info }, headRoom) =>
         Object.fromEntries(
           wanted.map(({ first: { selector, time } }) => [
             selector.text,
-            time === undefined ? {} : { within: timeJson(roomy(time, headRoom)) },
+            time === undefined ? {} : { within: roomyTime(time, headRoom, info.clock) },
           ]),
         ),
     };
@@ -91,10 +91,7 @@ export const never: SectionKind = {
             place,
           };
         }),
-      updated: (_, headRoom) => {
-        void headRoom;
-        return firsts.filter(({ time }) => time === undefined).map(({ selector }) => selector.text);
-      },
+      updated: () => firsts.filter(({ time }) => time === undefined).map(({ selector }) => selector.text),
     };
   },
 };

@@ -1,6 +1,6 @@
 import { type AnyBegin, CallTimes, Durations, type TraceEvent, timeText } from '../../trace/index.js';
 import { below, invalid, objectAt } from '../json.js';
-import { roomy, timeAt, timeJson } from '../limits.js';
+import { roomyTime, timeAt } from '../limits.js';
 import type { Ending, Place, SectionKind, Verdict } from '../section.js';
 import { placeOf, type Selector, selectorAt } from '../selector.js';
 
@@ -60,12 +60,12 @@ export const times: SectionKind = {
       event: (event) => follow(event, timed, spent),
       verdicts: (end) =>
         timed.flatMap((each) => [...each.limits].map(([measure, limit]) => verdict(each, measure, limit, end))),
-      updated: (_, headRoom) =>
+      updated: ({ info }, headRoom) =>
         Object.fromEntries(
           timed
             .filter(({ durations }) => durations.count > 0)
             .map((each) => {
-              const limits = [...each.limits.keys()].map((key) => [key, timeJson(roomy(each.of(key), headRoom))]);
+              const limits = [...each.limits.keys()].map((key) => [key, roomyTime(each.of(key), headRoom, info.clock)]);
               return [each.selector.text, Object.fromEntries(limits)];
             }),
         ),
