@@ -10,7 +10,7 @@ import { textLines } from '../base/visible.js';
 import { GuestWatch } from '../check/index.js';
 import { nanosPerInstruction } from '../facts/index.js';
 import { panicFunctions, type Recording } from '../recorder/index.js';
-import { onEvents, tee } from '../trace/index.js';
+import { onEvents, TaskSummary, tee } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
 import type { GuestArguments } from './guest-options.js';
 import type { RecordingArguments } from './options.js';
@@ -70,8 +70,9 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   });
   let signalled: NodeJS.Signals | undefined;
   watch.begin();
+  const tasks = new TaskSummary();
   const timed = onEvents((event) => watch.time(event.type === 'gap' ? event.to : event.time));
-  const recording = await recordSession({ ...prepared, sink: tee([prepared.sink, timed]) }, machine.session, {
+  const recording = await recordSession({ ...prepared, sink: tee([prepared.sink, timed, tasks]) }, machine.session, {
     isLaunched: true,
     ...{ hidden: machine.hidden, resetVector: machine.resetVector },
     nanosPerInstruction: nanosPerInstruction(args.command),
@@ -81,7 +82,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
       signalled = name;
     },
   });
-  const panic = recording.end === 'panicked' ? await leavePanic(machine, prepared) : undefined;
+  const panic = recording.end === 'panicked' ? await leavePanic(machine, prepared, tasks) : undefined;
   // After a SIGTERM or SIGHUP no user is there who could end it by a second one.
   const runsOn = args['keep-running'] || (recording.end === 'interrupted' && signalled === 'SIGINT');
   const endedByUs = await finish(machine.qemu, recording, runsOn);
@@ -114,9 +115,14 @@ function limitsOf(args: RunArguments): ConstructorParameters<typeof GuestWatch>[
 }
 
 /** The guest stands in its panic: looks at it, and lets it go on, so that it says what it has to say. */
-async function leavePanic({ session }: Machine, { program, logger }: Prepared): Promise<PanicLook> {
+async function leavePanic({ session }: Machine, { program, logger }: Prepared, tasks: TaskSummary): Promise<PanicLook> {
   try {
-    return await lookAtPanic(session, program, logger);
+    return await lookAtPanic(
+      session,
+      program,
+      tasks.rows().filter(({ state }) => state === 'running'),
+      logger,
+    );
   } finally {
     await session.detach();
   }
