@@ -6,6 +6,7 @@ import { type Command, command } from './command.js';
 import { doctorOptions } from './doctor-options.js';
 import { ExitCode } from './failure.js';
 import { futuresOptions } from './futures-options.js';
+import { guestOptions } from './guest-options.js';
 import { noTexts } from './option-texts.js';
 import { commonOptions, debugFileOptions, last, reconnectOption, recordingOptions, remoteOption } from './options.js';
 import { profileOptions } from './profile-options.js';
@@ -36,11 +37,12 @@ const commands: Readonly<Record<string, Command>> = {
     },
   ),
   run: command(
-    '<elf>',
+    '[elf]',
     'start QEMU frozen, record every poll, pass its console through',
     (args, texts) =>
-      elfOption(recordingOptions(args, texts), withDebugInfo)
-        .usage('rsptrace run [options] <elf> -- qemu-system-... [its arguments]')
+      guestOptions(recordingOptions(args, texts))
+        .positional('elf', { type: 'string', describe: `${withDebugInfo}. Default: what -kernel names` })
+        .usage('rsptrace run [options] [elf] -- qemu-system-... [its arguments]')
         .option('console', {
           coerce: last<string>,
           type: 'string',
@@ -153,7 +155,7 @@ async function withHelp(words: readonly string[], width: number): Promise<Argv> 
       'start QEMU and trace it',
     )
     .epilogue(
-      'Exit status: 0 recorded; 1 failed before recording; 2 wrong usage; 3 cut short by an error, what was recorded is kept; 4 a limit of --fail-on or --findings error is broken',
+      'Exit status: 0 recorded; 1 failed before recording; 2 wrong usage; 3 cut short by an error, what was recorded is kept; 4 a budget, or a limit of --fail-on or --findings error, is broken; 5 the guest failed',
     )
     .wrap(width);
   for (const [name, each] of Object.entries(commands)) each.declare(parser, name, listTexts, () => {});

@@ -119,6 +119,8 @@ function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
     tally.count('gap') > 0 && `${tally.count('gap')} gaps of ${timeText(tally.unseen)} where the link was broken`,
     recording && recording.missing > 0 && `${recording.missing} records that could not be read`,
     recording?.tailLost && "records that were in the guest's memory when it ended",
+    recording?.leftOut &&
+      `${recording.leftOut} events before its first one, which the flight recorder left out (--last)`,
     recording && recording.foreignHits > 0 && `${recording.foreignHits} times other code came to a probe's address`,
     recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
     cut && `its end is cut off at byte ${cut.at}`,

@@ -1,3 +1,4 @@
+import { checkOptions } from './check-options.js';
 import { type Command, command } from './command.js';
 import {
   convertOptions,
@@ -29,6 +30,12 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
   ),
   convert: command('<trace>', 'a saved trace in another format: -o OUT', convertOptions, async (args) =>
     (await import('./convert.js')).convert(args),
+  ),
+  check: command(
+    '<trace>',
+    'whether a saved trace keeps the budgets of a file; --update writes them',
+    checkOptions,
+    async (args) => (await import('./check.js')).check(args),
   ),
   diff: command(
     '<trace> <other>',

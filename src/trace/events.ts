@@ -15,6 +15,8 @@ export interface ClockInfo {
   readonly resolutionNs: number;
   /** True if it stands still while the guest is stopped: the guest's own clock, not the host's. */
   readonly guest: boolean;
+  /** It counts instructions, as under QEMU's -icount, and each takes so long. */
+  readonly nanosPerInstruction?: number | undefined;
 }
 
 export type FutureKind = 'async_fn' | 'async_block' | 'async_closure' | 'impl';
@@ -363,6 +365,8 @@ export interface RecordingFacts {
   readonly neverLoaded: readonly string[];
   /** The guest ended with records that were not read. */
   readonly tailLost: boolean;
+  /** A flight recorder's trace: events before its first one that it does not have. */
+  readonly leftOut?: number | undefined;
 }
 
 /** The guest nanoseconds of overhead that durations leave out: the least and the most for one event, and the total. */

@@ -1,3 +1,4 @@
+export { CallTimes } from './call-times.js';
 export type {
   AnyBegin,
   AnyEnd,
@@ -41,7 +42,7 @@ export type {
   WatchHit,
   WatchRef,
 } from './events.js';
-export { type Finding, type FindingKind, Findings, findingsText } from './findings.js';
+export { type Finding, type FindingKind, Findings, findingsText, findingText } from './findings.js';
 export type { Extension, Format } from './formats/format.js';
 export { formatOf, formats } from './formats/index.js';
 export { writeJsonLines } from './formats/json-lines.js';
@@ -49,6 +50,8 @@ export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { type Lines, TreeWriter } from './formats/tree.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
 export { type Merged, type MergeInput, mergeTraces } from './merge/merge.js';
+export { type Newest, NewestEvents } from './newest-events.js';
+export { onEvents } from './on-events.js';
 export { openTrace, type TraceOptions } from './open-trace.js';
 export { OutputFile, type OutputOptions } from './output-file.js';
 export { readParts, readTrace, type TraceRead } from './read/read-trace.js';

@@ -143,6 +143,7 @@ export class PerfettoWriter implements LaneWriter {
     notes.text('clock', clock.name);
     notes.text('clock_resolution_ns', String(clock.resolutionNs));
     notes.bool('guest_clock', clock.guest);
+    if (clock.nanosPerInstruction !== undefined) notes.text('ns_per_instruction', String(clock.nanosPerInstruction));
     const body = this.#sequence.body({ category: 'trace', name: 'rsptrace' });
     this.#sequence.event(EVENT.instant, PROCESS_TRACK, time, body);
   }
@@ -329,7 +330,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   #tellRecording(recording: RecordingFacts, ownTime: OwnTime | undefined): void {
-    const { end, stub, neverLoaded, tailLost } = recording;
+    const { end, stub, neverLoaded, tailLost, leftOut } = recording;
     const notes = this.#sequence.annotate();
     notes.text('end', end);
     if (stub !== undefined) notes.text('stub', stub);
@@ -340,6 +341,7 @@ export class PerfettoWriter implements LaneWriter {
     notes.text('foreign_hits', String(recording.foreignHits));
     if (neverLoaded.length > 0) notes.text('never_loaded', neverLoaded.join(', '));
     notes.bool('tail_lost', tailLost);
+    if (leftOut !== undefined) notes.text('left_out', String(leftOut));
     if (ownTime) notes.text('own_time_total_ns', String(ownTime.totalNs));
     const body = this.#sequence.body({ category: 'trace', name: 'recording' });
     this.#event(EVENT.instant, PROCESS_TRACK, this.#first, body);
