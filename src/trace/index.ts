@@ -7,6 +7,7 @@ export type {
   CallEnd,
   CallEvent,
   CallLost,
+  Cancelled,
   ClockInfo,
   DerivedPoll,
   FunctionRef,

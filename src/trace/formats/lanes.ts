@@ -4,6 +4,7 @@ import type {
   CallBegin,
   CallEnd,
   CallLost,
+  Cancelled,
   DerivedPoll,
   Gap,
   GuestNanos,
@@ -25,7 +26,7 @@ import type {
   WatchHit,
 } from '../events.js';
 import { isOnTrack, type OpenCall, OpenCalls } from '../open-calls.js';
-import { waitingState, waitText } from '../text.js';
+import { isOfTask, waitingState, waitText } from '../text.js';
 
 /** What is known about a poll besides its begin: the lanes on which it is still open. */
 export interface LanePoll extends OpenCall {
@@ -99,6 +100,8 @@ interface NoteWriter {
   gap(event: Gap): void;
   /** An instant on the hart's lane. `number`: of a wake that causes a poll, from 1. */
   wake(event: Wake, number: number | undefined): void;
+  /** An instant on the hart's lane. */
+  cancelled(event: Cancelled): void;
   /** An instant of all harts. */
   reset(event: Reset): void;
 }
@@ -198,6 +201,9 @@ export class Lanes implements TraceSink {
       case 'wake':
         this.#wake(event);
         break;
+      case 'cancelled':
+        this.#cancelled(event);
+        break;
     }
   }
 
@@ -270,6 +276,12 @@ export class Lanes implements TraceSink {
     const number = causes ? ++this.#wakes : undefined;
     if (life && causes) life.wake = number;
     this.#writer.wake?.(event, number);
+  }
+
+  #cancelled(event: Cancelled): void {
+    const life = event.root && this.#lives.get(event.root.address);
+    this.#writer.cancelled?.(event);
+    if (life?.root === event.root && life && isOfTask(event)) this.#endLife(life, event.time, 'dropped');
   }
 
   #callEnd(event: CallEnd | CallLost): void {

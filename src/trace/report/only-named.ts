@@ -55,6 +55,14 @@ class OnlyNamed implements TraceSink {
         if (matchesRoot(event, this.#matches) || this.#open.on(event).some(({ isShown }) => isShown))
           this.#sink.event(event);
         break;
+      case 'cancelled':
+        if (
+          this.#matches(event.future.future) ||
+          matchesRoot(event, this.#matches) ||
+          this.#open.on(event).some(({ isShown }) => isShown)
+        )
+          this.#sink.event(event);
+        break;
       default:
         if (this.#matches(event.future.future) || this.#open.on(event).some(({ isShown }) => isShown))
           this.#sink.event(event);
@@ -70,7 +78,7 @@ class OnlyNamed implements TraceSink {
   }
 }
 
-function matchesRoot({ root }: Wake, matches: (name: string) => boolean): boolean {
+function matchesRoot({ root }: Pick<Wake, 'root'>, matches: (name: string) => boolean): boolean {
   return root !== undefined && matches(root.future.future);
 }
 

@@ -20,6 +20,7 @@ import type {
   CallBegin,
   CallEnd,
   CallLost,
+  Cancelled,
   DerivedPoll,
   Gap,
   GuestNanos,
@@ -273,6 +274,10 @@ export class PerfettoWriter implements LaneWriter {
     const body = this.#bodies.wake(event);
     const flow = number === undefined ? undefined : this.#bodies.wakeFlow(number);
     this.#event(EVENT.instant, hartTrack(event.hart), event.time, body, flow);
+  }
+
+  cancelled(event: Cancelled): void {
+    this.#event(EVENT.instant, hartTrack(event.hart), event.time, this.#bodies.cancelled(event));
   }
 
   gap(event: Gap): void {
