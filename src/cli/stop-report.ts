@@ -4,6 +4,7 @@ import {
   adviceOnStops,
   type EngineSituation,
   engineSentence,
+  extraLines,
   reasonLines,
   summarizeEngines,
 } from '../engines/index.js';
@@ -15,7 +16,7 @@ export function enginesText({ engines, refusal }: EnginesChosen, situation: Engi
   const advice = adviceOnStops(summary, refusal, situation);
   return textLines([
     `rsptrace: ${engineSentence(summary)}`,
-    ...reasonLines(summary).map((line) => `  ${line}`),
+    ...[...reasonLines(summary), ...extraLines(summary)].map((line) => `  ${line}`),
     ...(advice ? [`  To spare most stops: ${advice.text}`] : []),
   ]);
 }
@@ -37,7 +38,7 @@ export function stopReport(recording: Recording, situation: EngineSituation): st
   const advice = adviceOnStops(summary, recording.refusal, situation);
   return [
     `${engineSentence(summary)}${cost}`,
-    ...reasonLines(summary).map((line) => `  ${line}`),
+    ...[...reasonLines(summary), ...extraLines(summary)].map((line) => `  ${line}`),
     ...(advice ? [`  to spare most stops: ${advice.text}`] : []),
   ];
 }
@@ -50,6 +51,7 @@ export function stopJson(recording: Recording, situation: EngineSituation): obje
     without_stops: summary.withoutStops,
     stopping: summary.stopping,
     left_out: summary.leftOut,
+    extras: summary.extras,
     reasons: summary.reasons,
     partly: summary.partly,
     stood_ms: Math.round(stoodMs),

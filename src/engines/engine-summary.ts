@@ -8,6 +8,8 @@ export interface EngineSummary {
   readonly withoutStops: number;
   readonly stopping: number;
   readonly leftOut: number;
+  /** Left out too, but nobody asked for them: what they are for, and how many. They do not count in the others. */
+  readonly extras: readonly { readonly what: string; readonly probes: number }[];
   /** Of those without stops: what is not seen of them. */
   readonly partly: readonly StopReason[];
   /** Of those that stop or are left out: what holds for most probes comes first. */
@@ -42,7 +44,11 @@ export interface StopAdvice {
 const mostNames = 3;
 const mostReasons = 5;
 
-export function summarizeEngines(choices: readonly ProbeFact[]): EngineSummary {
+export function summarizeEngines(all: readonly ProbeFact[]): EngineSummary {
+  const isExtra = ({ engine, extra }: ProbeFact): boolean => engine === 'none' && extra !== undefined;
+  const choices = all.filter((fact) => !isExtra(fact));
+  const extras = new Map<string, number>();
+  for (const { extra = '' } of all.filter(isExtra)) extras.set(extra, (extras.get(extra) ?? 0) + 1);
   const count = { target: 0, stop: 0, none: 0 };
   for (const { engine } of choices) count[engine]++;
   return {
@@ -50,6 +56,7 @@ export function summarizeEngines(choices: readonly ProbeFact[]): EngineSummary {
     withoutStops: count.target,
     stopping: count.stop,
     leftOut: count.none,
+    extras: [...extras].map(([what, probes]) => ({ what, probes })),
     partly: grouped(choices, ({ partly }) => partly),
     reasons: grouped(choices, ({ engine, why = '' }) => (engine === 'target' ? undefined : why)),
   };
@@ -87,6 +94,16 @@ export function engineSentence({ probes, withoutStops, stopping, leftOut }: Engi
     ...(leftOut > 0 ? [`${leftOut} ${leftOut === 1 ? 'is' : 'are'} left out`] : []),
   ];
   return [`${withoutStops} of ${plural(probes, 'probe')} run without stops`, ...parts].join(', ');
+}
+
+const extraTexts: Readonly<Record<string, string>> = {
+  wakes: 'wakes are not traced, because that would stop the target too: --wakes always does so',
+  drops: 'Futures that are dropped inside a task are not counted, because that would stop the target too',
+};
+
+/** What is not traced because it would take stops, and nobody asked for it: a sentence each. */
+export function extraLines({ extras }: EngineSummary): string[] {
+  return extras.map(({ what }) => extraTexts[what] ?? `${what} are not traced, because that would stop the target`);
 }
 
 /** `5: its Future has more than 24 places to read (a, b, c and 2 more)`, for the first reasons. */

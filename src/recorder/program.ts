@@ -19,7 +19,7 @@ import {
   type Wakes,
 } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { taskHeaders } from '../tasks/index.js';
+import { taskPlaces } from '../tasks/index.js';
 
 /** A program that was read, with its probes resolved: everything that can be known before the target is used. */
 export interface Program {
@@ -77,7 +77,7 @@ export async function understand(
   await arch.prepare();
   const found: FoundKind[] = [];
   for (const { kind, probes } of asked) {
-    found.push({ kind, found: await kind.resolve({ elf, arch, debug, inlined, wakes, headers: taskHeaders }, probes) });
+    found.push({ kind, found: await kind.resolve({ elf, arch, debug, inlined, wakes, places: taskPlaces }, probes) });
   }
   for (const probe of found.flatMap((each) => each.found.unmatched ?? []))
     logger.warn({ probe }, 'a probe that matches no function');

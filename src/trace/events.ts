@@ -35,6 +35,8 @@ export interface FutureRef {
   readonly size?: number | undefined;
   /** The compiler inlined its poll at some places, so not every poll is visible. */
   readonly inlined?: boolean | undefined;
+  /** The same of the function that drops it, or it has none that is called. */
+  readonly hidesDrops?: boolean | undefined;
 }
 
 /** A state of a compiler-made Future: `Unresumed`, `Returned`, `Panicked`, `Suspend0`...; where it awaits. */
@@ -294,6 +296,23 @@ export interface Sample {
   readonly periodNs: number;
 }
 
+/** A Future was dropped before it was ready. */
+export interface Cancelled {
+  readonly type: 'cancelled';
+  readonly time: GuestNanos;
+  readonly hart: number;
+  /** The task that it was, or belonged to; undefined if no poll of it was seen. */
+  readonly root: RootRef | undefined;
+  readonly future: FutureRef;
+  readonly address: Addr;
+  /** Where it waited; undefined if only its task's polls have told that it was not ready. */
+  readonly state: StateRef | undefined;
+  /** The task whose poll was open there; undefined if none was. */
+  readonly by: RootRef | undefined;
+  /** Who dropped it: among the functions inlined there, the innermost outside of Rust's library. */
+  readonly caller: StackEntry;
+}
+
 /** The link to the stub was broken: events in between are missing. Open polls are emitted as lost. */
 export interface Gap {
   readonly type: 'gap';
@@ -319,6 +338,7 @@ export type TraceEvent =
   | PlaceHit
   | Wake
   | Sample
+  | Cancelled
   | Gap
   | Reset;
 
@@ -388,6 +408,8 @@ export interface ProbeFact {
   readonly why: string | undefined;
   /** What the engine without stops does not see of it. */
   readonly partly?: string | undefined;
+  /** Nobody asked for it by itself, and it is left out rather than have the target stop for it: `wakes`, `drops`. */
+  readonly extra?: string | undefined;
 }
 
 /** Takes events: a file format, a table. Synchronous, because events come in bursts while the guest runs. */

@@ -8,6 +8,7 @@ export type {
   CallEnd,
   CallEvent,
   CallLost,
+  Cancelled,
   ClockInfo,
   DerivedPoll,
   FunctionRef,

@@ -17,7 +17,7 @@ import { visible } from '../../base/visible.js';
 import type { AnyBegin, AnyEnd, HartInfo, TraceEvent, TraceInfo, TraceSink } from '../events.js';
 import { OpenCalls, type Track } from '../open-calls.js';
 import type { OutputFile } from '../output-file.js';
-import { accessText, doerText, gapText, placeHitText, resetText, stateText, wakeText } from '../text.js';
+import { accessText, cancelText, doerText, gapText, placeHitText, resetText, stateText, wakeText } from '../text.js';
 import type { Format } from './format.js';
 
 const HEAD = '# tracer: function_graph\n';
@@ -164,6 +164,8 @@ function noteText(event: Note): string {
       return placeHitText(event);
     case 'wake':
       return wakeText(event);
+    case 'cancelled':
+      return cancelText(event);
     case 'sample':
       return `sample: ${event.stack.map(({ name }) => name).join(' < ')}`;
   }

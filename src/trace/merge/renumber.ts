@@ -83,6 +83,11 @@ export class Renumber {
         return { ...event, ...this.#at(event), ...this.#ofRoot(event) };
       case 'watch':
         return { ...event, ...this.#at(event), watch: this.#watch(event.watch) };
+      case 'cancelled': {
+        const { root, by, future } = event;
+        const about = { root: root && this.#root(root).root, by: by && this.#root(by).root };
+        return { ...event, ...this.#at(event), ...about, future: this.#future(future) };
+      }
       case 'sample':
         return { ...event, ...this.#at(event) };
       case 'place':

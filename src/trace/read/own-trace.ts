@@ -18,7 +18,7 @@ import type {
   WatchRef,
 } from '../events.js';
 import { EVENT } from '../formats/perfetto/fields.js';
-import { addressOf, entryOf, Refs, stackOf } from './refs.js';
+import { addressOf, entryOf, type Hidden, Refs, stackOf } from './refs.js';
 import { NOTE } from './sequence.js';
 import type { PerfSample, TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
 
@@ -200,7 +200,7 @@ export class OwnTrace {
     const before = textOf(notes[NOTE.state_before]);
     const stack = textOf(notes[NOTE.stack]);
     return {
-      future: this.#refs.future(name, textOf(notes[NOTE.instance]), place, notes[NOTE.inlined_polls] === true),
+      future: this.#refs.future(name, textOf(notes[NOTE.instance]), place, hiddenIn(event)),
       address: addressNote(event, NOTE.address),
       rootAddress: addressNote(event, NOTE.task_address),
       state: before === undefined ? undefined : this.#refs.state(before),
@@ -350,6 +350,9 @@ export class OwnTrace {
       case 'wake':
         this.#wake(track, event);
         break;
+      case 'cancelled':
+        this.#cancelled(track, event);
+        break;
       case 'reset':
         this.#emit({ type: 'reset', time: event.time as GuestNanos });
         break;
@@ -404,8 +407,7 @@ export class OwnTrace {
   #derivedPoll({ root }: Track, event: TrackEvent): void {
     if (root === undefined) return;
     const { notes, name, place } = event;
-    const hidden = notes[NOTE.inlined_polls] === true;
-    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), place, hidden);
+    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), place, hiddenIn(event));
     const { result, state } = this.#outcome(event);
     this.#emit({ type: 'derived-poll', ...this.#ofRoot(root, event, future), result, state });
   }
@@ -460,6 +462,26 @@ export class OwnTrace {
     });
   }
 
+  #cancelled({ hart }: Track, event: TrackEvent): void {
+    const { notes, name, place } = event;
+    const by = textOf(notes[NOTE.by]);
+    const root = this.#rootNamed(textOf(notes[NOTE.task]));
+    const address = addressNote(event, NOTE.address);
+    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), undefined, hiddenIn(event));
+    const before = textOf(notes[NOTE.state_before]);
+    this.#emit({
+      type: 'cancelled',
+      time: event.time as GuestNanos,
+      hart,
+      root,
+      future: root ? learnt(root, future, address) : future,
+      address,
+      state: before === undefined ? undefined : this.#refs.state(before),
+      by: by === 'itself' ? root : this.#rootNamed(by),
+      caller: { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line },
+    });
+  }
+
   /** The newest root at an address: `labkern::work::chain_task @0x80412340`. */
   #rootNamed(text: string | undefined): Root | undefined {
     const at = text?.lastIndexOf(' @') ?? -1;
@@ -496,6 +518,11 @@ function aroundOf({ open }: Track): AnyBegin | undefined {
 function learnt(root: Root, future: PollBegin['future'], address: bigint): PollBegin['future'] {
   if (root.address === address && root.future !== future && root.future.future === future.future) root.future = future;
   return future;
+}
+
+/** What of a Future leaves no mark. */
+function hiddenIn({ notes }: TrackEvent): Hidden {
+  return { polls: notes[NOTE.inlined_polls] === true, drops: notes[NOTE.hides_drops] === true };
 }
 
 function cutName(name: string, began: number): string {

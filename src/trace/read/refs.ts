@@ -6,6 +6,12 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 const unknown: Place = { file: undefined, line: undefined };
 
+/** What of a Future leaves no mark, because the compiler inlined it. */
+export interface Hidden {
+  readonly polls?: boolean;
+  readonly drops?: boolean;
+}
+
 /**
  * Functions, Futures, states and chains by the texts of a trace: one object each, as events have them. A place that is
  * learnt later is added to the object.
@@ -40,8 +46,8 @@ export class Refs {
     return frame;
   }
 
-  /** `hidden`: some of its polls leave no mark. */
-  future(name: string, instance: string | undefined, place: Place | undefined, hidden = false): FutureRef {
+  /** `hides`: what of it leaves no mark. */
+  future(name: string, instance: string | undefined, place: Place | undefined, hides: Hidden = {}): FutureRef {
     const known = this.#futures.get(name);
     const full = instance ?? name;
     let found = known?.find((one) => one.instance === full);
@@ -54,7 +60,8 @@ export class Refs {
       found.file = place.file;
       found.line = place.line;
     }
-    if (hidden) found.inlined = true;
+    if (hides.polls) found.inlined = true;
+    if (hides.drops) found.hidesDrops = true;
     return found;
   }
 

@@ -38,6 +38,7 @@ export const noteNames = [
   'began',
   'was_lost',
   'inlined_polls',
+  'hides_drops',
   'watch',
   'access',
   'old',

@@ -169,7 +169,9 @@ export class Inside implements TraceSink {
 
   #isNoteShown(event: Exclude<TraceEvent, AnyBegin | AnyEnd | Gap | Reset>): boolean {
     if (this.#open.on(event).some(({ isShown }) => isShown)) return true;
-    if (event.type === 'wake') return event.root !== undefined && this.#chosen.note(event.root.future.future);
+    if (event.type === 'wake' || event.type === 'cancelled') {
+      if (event.root !== undefined && this.#chosen.note(event.root.future.future)) return true;
+    }
     if (event.type === 'sample') return event.stack.some(({ name }) => this.#chosen.note(name));
     return 'future' in event && this.#chosen.note(event.future.future);
   }

@@ -21,6 +21,7 @@ import type {
   CallBegin,
   CallEnd,
   CallLost,
+  Cancelled,
   DerivedPoll,
   Gap,
   GuestNanos,
@@ -289,6 +290,10 @@ export class PerfettoWriter implements LaneWriter {
   sample(event: Sample): void {
     if (this.#info) this.#tellInfo(this.#info, event.time);
     this.#samples.write(event);
+  }
+
+  cancelled(event: Cancelled): void {
+    this.#event(EVENT.instant, hartTrack(event.hart), event.time, this.#bodies.cancelled(event));
   }
 
   gap(event: Gap): void {
