@@ -23,7 +23,6 @@ const options = ({ name, mutate, tests }) => ({
   testRunner: 'tap',
   tap: {
     testFiles: tests.map((file) => `${BUNDLES}/${file.replace(/\.ts$/, '.js')}`),
-    nodeArgs: ['--enable-source-maps'],
     forceBail: true,
   },
   buildCommand: `node scripts/bundle-tests.mjs ${BUNDLES} ${tests.join(' ')}`,
