@@ -6,7 +6,7 @@
 // would take seconds of CPU. A mutant that no test reaches counts as survived, one that never ends as killed.
 // RSPTRACE_MUTATE_JOBS=N runs N at a time instead of two.
 import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { Stryker } from '@stryker-mutator/core';
 import { modules } from './mutation-modules.mjs';
 
@@ -60,10 +60,9 @@ function chosen(asked) {
 }
 
 function tellSurvivor({ fileName, location: { start }, mutatorName, replacement, status }) {
+  const how = status === 'NoCoverage' ? 'not reached' : 'survived';
   const change = replacement?.replace(/\s+/g, ' ').slice(0, 100);
-  console.log(
-    `  ${status === 'NoCoverage' ? 'not reached' : 'survived'}  ${fileName}:${start.line}:${start.column}  ${mutatorName}: ${change}`,
-  );
+  console.log(`  ${how}  ${relative(root, fileName)}:${start.line}:${start.column}  ${mutatorName}: ${change}`);
 }
 
 async function score(module) {
