@@ -35,7 +35,8 @@ import { planWake, TaskBook, WakeTracer } from './wakes.js';
 
 const rules: NameRules = { name: 'poll', everything: 'every poll', conditionsIn: 'fn' };
 
-interface FoundPolls extends Found {
+/** The poll probes of a program, and what shows panics and wakes. */
+export interface FoundPolls extends Found {
   readonly futures: FutureSet;
   readonly polls: PollProbes;
   readonly panics: readonly CatchProbe[];
