@@ -100,7 +100,7 @@ function isFlat(shape: Shape, depth = 0): boolean {
 /** A function's plan with what its captures read besides. */
 export function withCaptures(plan: ReadPlan, captures: readonly CapturePlan[]): ReadPlan {
   const reason = captures.find((each) => typeof each === 'string');
-  if (reason !== undefined) return { ...plan, needsStop: plan.needsStop ?? reason };
+  if (reason !== undefined) return { ...plan, needsStop: plan.needsStop ?? reason, stopIsAsked: true };
   const spots = captures.filter((each) => typeof each === 'object' && each.kind !== 'known');
   return {
     ...plan,

@@ -128,9 +128,9 @@ export class Ears {
   #plan({ name }: ProbeKind, plan: ReadPlan): ReadPlan {
     const ears = this.at(plan.address).filter(({ asked }) => asked.spec.kind === name);
     if (ears.some(({ asked }) => asked.stop))
-      return { ...plan, needsStop: plan.needsStop ?? 'the probe asks for stops' };
+      return { ...plan, needsStop: plan.needsStop ?? 'the probe asks for stops', stopIsAsked: true };
     if (name === 'poll' && ears.some(({ asked }) => asked.captures.length > 0))
-      return { ...plan, needsStop: plan.needsStop ?? 'what a Future holds is read at a stop' };
+      return { ...plan, needsStop: plan.needsStop ?? 'what a Future holds is read at a stop', stopIsAsked: true };
     return withCaptures(
       plan,
       ears.flatMap(({ plans }) => plans),

@@ -237,7 +237,7 @@ function engineOptions<T>(args: Argv<T>) {
       coerce: last<EngineName>,
       default: 'auto' as const,
       describe:
-        'target: notes events inside the target, without stops or not at all; stop: a breakpoint each; auto: without stops what can be had so',
+        'target: notes events inside the target, without stops or not at all; stop: a breakpoint each; mixed: without stops what can be had so; auto: the same, and what stops too often beside it is switched off',
     })
     .option('scratch', {
       type: 'string',

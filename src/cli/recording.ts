@@ -4,7 +4,14 @@ import type { Addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { type EngineSituation, engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
+import {
+  type EngineName,
+  type EngineSituation,
+  engineChoices,
+  planEngines,
+  type ScratchSources,
+  tooOften,
+} from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
 import {
   type Found,
@@ -36,7 +43,7 @@ import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
-import { enginesText, stopJson, stopReport } from './stop-report.js';
+import { enginesText, stopJson, stopReport, switchedOffText } from './stop-report.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
@@ -136,7 +143,12 @@ function foundOf(program: Program, kind: ProbeKind): Found | undefined {
 }
 
 function planWishes(args: RecordingArguments, program: Program): EnginePlanWishes {
-  return { wanted: args.engine, stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
+  return { wanted: engineOf(args), stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
+}
+
+/** Who asks for stops at inlined polls takes them all. */
+function engineOf({ engine, exact }: RecordingArguments): EngineName {
+  return engine === 'auto' && exact ? 'mixed' : engine;
 }
 
 function inlinedOf({ engine, exact }: RecordingArguments): InlinedPolls {
@@ -200,7 +212,7 @@ export async function recordSession(
       clock: args.clock,
       timebaseHz: args.timebase,
       hardware: args.hw,
-      engine: args.engine,
+      engine: engineOf(args),
       scratch: { ...prepared.given, ...(hidden === undefined ? {} : { hidden }) },
       signal: stopper.signal,
       nanosPerInstruction,
@@ -216,6 +228,9 @@ export async function recordSession(
         if (isSaid) return;
         isSaid = true;
         status.above(enginesText(chosen, situation));
+      },
+      onLeftOut: (probes) => {
+        if (!args.json) status.above(switchedOffText(probes));
       },
       onStart: (progress) => {
         status.start(progress);
@@ -337,10 +352,13 @@ function closingLine(recording: Recording): string {
   const missingNote = missing > 0 ? `; ${missing} ${missing === 1 ? 'record is' : 'records are'} missing` : '';
   const { length: never } = recording.neverLoaded;
   const neverNote = never > 0 ? `; the code of ${plural(never, 'probe')} was never loaded` : '';
-  const { length: out } = recording.engines.filter(({ engine }) => engine === 'none');
+  const leftOut = recording.engines.filter(({ engine }) => engine === 'none');
+  const { length: off } = leftOut.filter(({ why }) => why?.startsWith(tooOften));
+  const offNote = off > 0 ? `; ${plural(off, 'probe')} switched off (--engine mixed keeps such)` : '';
+  const out = leftOut.length - off;
   const left = out === 1 ? '1 probe is left out, since it' : `${out} probes are left out, since they`;
   const outNote = out > 0 ? `; ${left} would stop the target (--dry-run says why)` : '';
-  return `${plural(events, 'event')}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${why}`;
+  return `${plural(events, 'event')}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${offNote}${why}`;
 }
 
 /** With the trace. */

@@ -8,6 +8,7 @@ import {
   summarizeEngines,
 } from '../engines/index.js';
 import type { EnginesChosen, Recording } from '../recorder/index.js';
+import type { ProbeFact } from '../trace/index.js';
 
 /** For stderr, when recording begins. */
 export function enginesText({ engines, refusal }: EnginesChosen, situation: EngineSituation): string {
@@ -18,6 +19,14 @@ export function enginesText({ engines, refusal }: EnginesChosen, situation: Engi
     ...reasonLines(summary).map((line) => `  ${line}`),
     ...(advice ? [`  To spare most stops: ${advice.text}`] : []),
   ]);
+}
+
+/** For stderr, when probes are switched off: all have one name. */
+export function switchedOffText(probes: readonly ProbeFact[]): string {
+  const [first] = probes;
+  return first
+    ? textLines([`rsptrace: ${first.name} is left out from here on: ${first.why}; --engine mixed keeps it`])
+    : '';
 }
 
 /** `3129 stops took 4.8 s, 91 % of the time`, of that from the first resume to the end. */
@@ -32,13 +41,14 @@ function stopCostText(recording: Recording, { isMachineOfQemu }: EngineSituation
 /** Lines for the end of the table: nothing where no probe stopped the target, and all of each was seen. */
 export function stopReport(recording: Recording, situation: EngineSituation): string[] {
   const summary = summarizeEngines(recording.engines);
-  if (summary.stopping === 0 && summary.partly.length === 0) return [];
-  const cost = summary.stopping > 0 ? `; ${stopCostText(recording, situation)}` : '';
+  const stopped = summary.stopping + summary.switchedOff > 0;
+  if (!stopped && summary.partly.length === 0) return [];
+  const cost = stopped ? `; ${stopCostText(recording, situation)}` : '';
   const advice = adviceOnStops(summary, recording.refusal, situation);
   return [
     `${engineSentence(summary)}${cost}`,
     ...reasonLines(summary).map((line) => `  ${line}`),
-    ...(advice ? [`  to spare most stops: ${advice.text}`] : []),
+    ...(advice ? [`  ${advice.code === 'engine-mixed' ? '' : 'to spare most stops: '}${advice.text}`] : []),
   ];
 }
 
@@ -50,6 +60,7 @@ export function stopJson(recording: Recording, situation: EngineSituation): obje
     without_stops: summary.withoutStops,
     stopping: summary.stopping,
     left_out: summary.leftOut,
+    switched_off: summary.switchedOff,
     reasons: summary.reasons,
     partly: summary.partly,
     stood_ms: Math.round(stoodMs),

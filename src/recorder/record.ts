@@ -103,7 +103,7 @@ function summarize(run: Run, { ended, missing, clock, stoodMs, hostMs }: Outcome
     stoodMs,
     ranMs: run.ranMs,
     gaps: tracers.counting.gaps,
-    tallies: tallies.filter((row) => !leftOut.has(row.function.address)),
+    tallies: tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)),
     watches: watches.all.map(watchRef),
     scratch,
     ownTime: engines.ownTime,

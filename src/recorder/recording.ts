@@ -49,6 +49,8 @@ export interface RecordOptions {
   readonly logger?: Logger;
   /** Called at a first hit, when the engine of each probe is known: anew in another program, and after a reset. */
   readonly onEngines?: (chosen: EnginesChosen) => void;
+  /** Called when probes are left out from now on, because they had stopped the target too often (`auto`). */
+  readonly onLeftOut?: (probes: readonly ProbeFact[]) => void;
   /** Called once, when the guest is about to run. */
   readonly onStart?: (progress: () => Progress) => void;
 }

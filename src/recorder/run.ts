@@ -259,6 +259,7 @@ export class Run {
       thresholdNs,
       counter: ({ code }) => this.#clock.counter(session, code.address),
       hartNumber: (word) => words.number(word),
+      leftOut: this.#options.onLeftOut,
       counted: (address, counts) => {
         for (const kind of kinds) kind.counts?.add(address, counts);
       },

@@ -20,6 +20,7 @@ import {
 } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames } from '../names.js';
 import { Backtraces } from './backtraces.js';
+import { recordedCoverage } from './coverage.js';
 import { coverageJson, coverageText } from './coverage-report.js';
 import { mayInline } from './inlined-chain.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
@@ -112,12 +113,12 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       tasks: tasks.rows(wakesSeen(found, outcome)),
       tasks_left_out: tasks.leftOut,
       findings: findings(outcome),
-      coverage: coverageJson(coverage),
+      coverage: coverageJson(recordedCoverage(coverage, outcome.engines)),
     }),
     tables(outcome, options) {
       const table = taskTable(tasks.rows(wakesSeen(found, outcome)), tasks.leftOut, options);
       const texts = [summaryTable(summary.rows(), options), table, findingsText(findings(outcome))];
-      return [...texts.filter((text) => text !== ''), coverageText(coverage)];
+      return [...texts.filter((text) => text !== ''), coverageText(recordedCoverage(coverage, outcome.engines))];
     },
     findings: (outcome) => findings(outcome).length,
   };
