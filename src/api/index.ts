@@ -1,4 +1,5 @@
 export { endingSignals } from './ending-signals.js';
+export { Gdbserver, type Subject } from './gdbserver.js';
 export type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
 export { type LaunchOptions, launch } from './launch.js';
 export {

@@ -26,6 +26,7 @@ import {
   type EnginePlanWishes,
   enginePlan,
   functionNamed,
+  type PlaceOptions,
   type Program,
   prepare,
   type Recording,
@@ -43,7 +44,7 @@ import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
-import { enginesText, stopJson, stopReport, switchedOffText } from './stop-report.js';
+import { enginesText, secondsText, stopJson, stopReport, switchedOffText } from './stop-report.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
@@ -60,13 +61,17 @@ export interface Prepared {
   readonly sink: TraceSink;
 }
 
-/** Prepares, then runs `body`. If that fails before anything is recorded, no empty trace file is left behind. */
+/**
+ * Prepares, then runs `body`. `place`: how far the target has moved the program, where that is known beforehand. If that fails before anything is recorded, no empty
+ * trace file is left behind.
+ */
 export async function withRecording(
   args: RecordingArguments,
   body: (prepared: Prepared) => Promise<number>,
+  place?: PlaceOptions['place'],
 ): Promise<number> {
   if (args['dry-run']) return dryRun(args);
-  const prepared = await prepareRecording(args);
+  const prepared = await prepareRecording(args, place);
   try {
     return await body(prepared);
   } catch (error) {
@@ -75,10 +80,10 @@ export async function withRecording(
   }
 }
 
-async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
+async function prepareRecording(args: RecordingArguments, place: PlaceOptions['place']): Promise<Prepared> {
   const logger = createLogger(args.log);
   const plugins = await loadPlugins(args.plugin);
-  const program = await preparedProgram(args, plugins, logger);
+  const program = await preparedProgram(args, plugins, logger, place);
   checkFiles(args, program.elf.debugFiles);
   // What no engine can provide is refused before anything is changed.
   enginePlan(program, planWishes(args, program));
@@ -99,14 +104,19 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
 }
 
 /** Reads the ELF, and finds the probes in it. */
-function preparedProgram(args: RecordingArguments, plugins: LoadedPlugins, logger: Logger): Promise<Program> {
+function preparedProgram(
+  args: RecordingArguments,
+  plugins: LoadedPlugins,
+  logger: Logger,
+  place?: PlaceOptions['place'],
+): Promise<Program> {
   const known = [...kinds, ...plugins.kinds];
   const specs = args.probe.map((text) => parseProbe(text, known));
   return prepare(
     args.elf,
     specs,
     logger,
-    { ...debugFilesOf(args), inlined: inlinedOf(args), wakes: wakesOf(args) },
+    { ...debugFilesOf(args), inlined: inlinedOf(args), wakes: wakesOf(args), place },
     known,
   );
 }
@@ -288,6 +298,7 @@ function recordingJson({ args, reports }: Prepared, recording: Recorded, guest: 
     guest_ns: recording.guestNs,
     ...ownTimeJson(recording.ownTime),
     host_ms: Math.round(recording.hostMs),
+    standing_ms: Math.round(recording.standingMs),
     gaps: recording.gaps,
     ...merged(reports.map((each) => each.json(recording))),
     ...(error ? { error: errorJson(error) } : {}),
@@ -304,6 +315,7 @@ function tellTables({ args, plugins, program, reports }: Prepared, recording: Re
     `\n${textLines([
       closingLine(recording),
       ...stopReport(recording, recording.situation),
+      ...(recording.situation.isProcess ? [`the process stood ${secondsText(recording.standingMs)} in all`] : []),
       `trace: ${args.output} (${whatToDo(args.output, recording, program, plugins)})`,
     ])}`,
   );

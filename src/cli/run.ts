@@ -1,9 +1,12 @@
+import { basename } from 'node:path';
 import { type Qemu, startMachine } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
+import { ElfFile } from '../elf/index.js';
 import { nanosPerInstruction } from '../facts/index.js';
 import type { Recording } from '../recorder/index.js';
 import { ConsoleFile } from './console-file.js';
 import type { RecordingArguments } from './options.js';
+import { isLinuxProgram, recordProgram } from './process.js';
 import { recordSession, report, withRecording } from './recording.js';
 import { wireRecorder } from './wire-file.js';
 
@@ -22,7 +25,9 @@ const endMs = 3000;
  * `rsptrace run kernel.elf -- qemu-system-...`: starts QEMU, records from its first instruction. Gives the exit
  * status.
  */
-export function recordRun(args: RunArguments): Promise<number> {
+export async function recordRun(args: RunArguments): Promise<number> {
+  const isMachine = /^qemu-system-/.test(basename(args.command[0] ?? ''));
+  if (!isMachine && isLinuxProgram(await ElfFile.open(args.elf))) return recordProgram(args);
   return withRecording(args, async (prepared) => {
     using wire = wireRecorder(args, prepared.logger, true);
     using kept = new ConsoleFile(args.console);

@@ -35,7 +35,7 @@ function stopCostText(recording: Recording, { isMachineOfQemu }: EngineSituation
   const text = stops === 1 ? '1 stop took' : `${stops} stops took`;
   const { stoodMs, share } = stopCost(recording);
   const anew = isMachineOfQemu && stops > 1 ? ', and QEMU translates its code anew after each' : '';
-  return `${text} ${stoodMs < 1000 ? `${stoodMs.toFixed(0)} ms` : `${(stoodMs / 1000).toFixed(1)} s`}, ${percent(share)} of the time${anew}`;
+  return `${text} ${secondsText(stoodMs)}, ${percent(share)} of the time${anew}`;
 }
 
 /** Lines for the end of the table: nothing where no probe stopped the target, and all of each was seen. */
@@ -72,6 +72,11 @@ export function stopJson(recording: Recording, situation: EngineSituation): obje
 function stopCost({ stoodMs, ranMs }: Recording): { readonly stoodMs: number; readonly share: number } {
   const stood = Math.max(0, stoodMs);
   return { stoodMs: stood, share: stood + ranMs > 0 ? stood / (stood + ranMs) : 0 };
+}
+
+/** Of the host: `12 ms`, `1.2 s`. */
+export function secondsText(ms: number): string {
+  return ms < 1000 ? `${ms.toFixed(0)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }
 
 function percent(share: number): string {

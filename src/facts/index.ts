@@ -16,6 +16,7 @@ export { insideKernel } from './other-spaces.js';
 export { pagingIsFinal, turnsPagingOn } from './paging-moment.js';
 export { parseMaps } from './process-maps.js';
 export { type ProcessMemory, processMappings, processMemory } from './process-memory.js';
+export { placeAtStart, placeInProcess } from './process-place.js';
 export { keyValues, nanosPerInstruction, type QemuOption, qemuOptions, qemuSize } from './qemu-options.js';
 export { ResetVector } from './reset-vector.js';
 export { SpaceNumbers } from './space-numbers.js';

@@ -4,6 +4,7 @@ export {
   type EnginePlanWishes,
   enginePlan,
   loadedProgram,
+  type PlaceOptions,
   type Program,
   planHarts,
   prepare,

@@ -102,6 +102,7 @@ function summarize(run: Run, { ended, missing, clock, stoodMs, hostMs }: Outcome
     refusal: engines.refusal,
     stoodMs,
     ranMs: run.ranMs,
+    standingMs: run.session.stoodMs,
     gaps: tracers.counting.gaps,
     tallies: tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)),
     watches: watches.all.map(watchRef),

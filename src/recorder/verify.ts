@@ -44,7 +44,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   verifyArchitecture(session, options.program.arch);
   const program = await loadedProgram(options.program, session, logger);
   const { arch, elf } = program;
-  const until = options.until && addOffset(options.until, elf.loadBias);
+  const until = options.until && addOffset(options.until, elf.loadBias - options.program.elf.loadBias);
   // A second connection would not know what was written over the first.
   const wanted: EngineName | undefined = options.reconnect ? 'stop' : options.engine;
   const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until });
