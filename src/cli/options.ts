@@ -37,6 +37,7 @@ export interface RecordingArguments extends CommonArguments {
   readonly findings: 'show' | 'error' | 'off';
   readonly 'long-poll': number | undefined;
   readonly 'dry-run': boolean;
+  readonly 'from-reset': boolean;
   readonly scratch: string | undefined;
   readonly 'scratch-symbol': string | undefined;
 }
@@ -238,6 +239,11 @@ function engineOptions<T>(args: Argv<T>) {
       default: 'auto' as const,
       describe:
         'target: notes events inside the target, without stops or not at all; stop: a breakpoint each; mixed: without stops what can be had so; auto: the same, and what stops too often beside it is switched off',
+    })
+    .option('from-reset', {
+      type: 'boolean',
+      default: false,
+      describe: "Stop at every probe of a boot before the kernel's last page table is in use, not at 500 hits only",
     })
     .option('scratch', {
       type: 'string',

@@ -223,6 +223,7 @@ export async function recordSession(
       timebaseHz: args.timebase,
       hardware: args.hw,
       engine: engineOf(args),
+      fromReset: args['from-reset'],
       scratch: { ...prepared.given, ...(hidden === undefined ? {} : { hidden }) },
       signal: stopper.signal,
       nanosPerInstruction,
@@ -314,6 +315,7 @@ function tellTables({ args, plugins, program, reports }: Prepared, recording: Re
   process.stdout.write(
     `\n${textLines([
       closingLine(recording),
+      ...unrecordedLines(recording),
       ...stopReport(recording, recording.situation),
       ...(recording.situation.isProcess ? [`the process stood ${secondsText(recording.standingMs)} in all`] : []),
       `trace: ${args.output} (${whatToDo(args.output, recording, program, plugins)})`,
@@ -349,11 +351,22 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
   }
 }
 
+/** `nothing recorded from 20 ms to 410 ms of the clock: the last page table was not in use yet`. */
+function unrecordedLines({ gaps }: Recording): string[] {
+  return gaps.flatMap(({ from_ns, to_ns, why }) => {
+    if (why === undefined) return [];
+    const [from, to] = [from_ns, to_ns].map((ns) => timeText(ns));
+    const times = to_ns > from_ns ? `from ${from} to ${to}` : `from ${from} on`;
+    return [`nothing recorded ${times} by the guest's clock: ${why}; --from-reset records it by stops`];
+  });
+}
+
 function closingLine(recording: Recording): string {
   const { events, stops, missing, guestNs, hostMs, clock, end, gaps } = recording;
-  const unseen = gaps.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
+  const broken = gaps.filter(({ why }) => why === undefined);
+  const unseen = broken.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
   const gapNote =
-    gaps.length === 0 ? '' : `; ${plural(gaps.length, 'gap')} of ${timeText(unseen)} where the link was broken`;
+    broken.length === 0 ? '' : `; ${plural(broken.length, 'gap')} of ${timeText(unseen)} where the link was broken`;
   const clockNote = clock.guest
     ? `clock ${clock.name}`
     : `clock ${clock.name}: the host's, the guest's cannot be read here`;

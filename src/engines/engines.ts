@@ -104,6 +104,16 @@ export class Engines implements StopObserver {
     return [...this.leftOut, ...waiting.map(({ address }) => address)];
   }
 
+  /** It is too early for trampolines, or nobody has tried. */
+  get isWaiting(): boolean {
+    return this.#state.kind === 'waiting' && this.refusal === undefined;
+  }
+
+  /** Probes that need no breakpoint, because they have trampolines or are left out. */
+  get unarmed(): readonly Addr[] {
+    return this.choices.filter(({ engine }) => engine !== 'stop').map(({ address }) => address);
+  }
+
   /** Probes that are left out, because they would stop the target and no stop is allowed. */
   get leftOut(): readonly Addr[] {
     return this.choices.filter(({ engine }) => engine === 'none').map(({ address }) => address);

@@ -35,6 +35,7 @@ async function leave(
   let missing = 0;
   try {
     const isIdle = run.session.state.kind === 'idle';
+    await run.endEarly();
     // While the target runs out of patches, it must not stop at a watched access.
     if (isIdle) await run.engine.settle();
     ({ missing } = await engines.leave(isIdle));

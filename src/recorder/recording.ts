@@ -26,6 +26,8 @@ export interface RecordOptions {
   readonly hardware?: boolean;
   /** `auto` (the default): without stops if possible. */
   readonly engine?: EngineName;
+  /** Take every stop before a kernel's last page table is in use, however many these are (`auto`). */
+  readonly fromReset?: boolean;
   /** Where trampolines and the ring may be. */
   readonly scratch?: ScratchSources;
   /** Record the pollers: the stack of this many frames at the beginning of every poll. */
@@ -89,8 +91,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly standingMs: number;
   /** How long it ran, in milliseconds of the host. */
   readonly ranMs: number;
-  /** Where the link was broken, in guest nanoseconds. */
-  readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number }[];
+  /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */
+  readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number; readonly why?: string }[];
   /** Results of probes that only count, in the order of the probes. */
   readonly tallies: readonly TallyRow[];
   /** What was watched. */

@@ -2,7 +2,14 @@ import { type Addr, addOffset } from '../base/addr.js';
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { type EngineName, type EnginePlanOptions, unavailable } from '../engines/index.js';
-import { insideKernel, pagingIsFinal, verifyArchitecture, verifyCode, verifyPlace } from '../facts/index.js';
+import {
+  insideKernel,
+  pagingIsFinal,
+  pagingTurnedOnAt,
+  verifyArchitecture,
+  verifyCode,
+  verifyPlace,
+} from '../facts/index.js';
 import type { WatchPlace } from '../probes/index.js';
 import { isProcess } from '../rsp/index.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
@@ -33,6 +40,8 @@ export interface Verified {
    * not known.
    */
   readonly settlesAt: Addr | undefined;
+  /** Where the last page table may come into use: {@link settlesAt}, or behind what turns paging on. */
+  readonly pagingAt: readonly Addr[];
 }
 
 /**
@@ -66,6 +75,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const harts = new HartNumbers((await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) })));
   const count = harts.all().length;
   const places = await Promise.all(watchesOf(program).map((watches) => watches.locate(session.memory())));
+  const { settlesAt, pagingAt } = await pagingPlaces(options, program);
   return {
     program,
     isProcess: isProcess(session.features),
@@ -77,16 +87,21 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     words: new HartWords(count),
     places: places.flat(),
     until,
-    settlesAt: await settlingPlace(options, program),
+    settlesAt,
+    pagingAt,
   };
 }
 
 /** Before its kernel's first instruction a machine has not set up its last page table. */
-async function settlingPlace({ session, scratch }: RecordOptions, { elf }: Program): Promise<Addr | undefined> {
+async function pagingPlaces(
+  { session, scratch }: RecordOptions,
+  { elf, arch }: Program,
+): Promise<Pick<Verified, 'settlesAt' | 'pagingAt'>> {
   const { hidden, given } = scratch ?? {};
-  const lastTable = pagingIsFinal(elf);
+  const settlesAt = pagingIsFinal(elf);
+  const places = settlesAt === undefined ? pagingTurnedOnAt(elf, arch) : [settlesAt];
   const begins = hidden
     ? !isRefusal(hidden)
-    : !given && lastTable !== undefined && (await (await session.stub()).neverRan());
-  return begins ? lastTable : undefined;
+    : !given && places.length > 0 && !isProcess(session.features) && (await (await session.stub()).neverRan());
+  return begins ? { settlesAt, pagingAt: places } : { settlesAt: undefined, pagingAt: [] };
 }

@@ -17,6 +17,7 @@ import type {
   WatchRef,
 } from '../events.js';
 import { EVENT } from '../formats/perfetto/fields.js';
+import { gapReason } from '../text.js';
 import { addressOf, entryOf, Refs, stackOf } from './refs.js';
 import { NOTE } from './sequence.js';
 import type { TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
@@ -26,6 +27,7 @@ interface Slice {
   readonly begin: AnyBegin | undefined;
   /** For a gap. */
   readonly from: number;
+  readonly name: string;
 }
 
 /** `before`: the one that was at its address before. */
@@ -134,7 +136,7 @@ export class OwnTrace {
     let begin: AnyBegin | undefined;
     if (event.category === 'call') begin = this.#callBegin(track, event, time);
     else if (event.category === 'poll') begin = this.#pollBegin(track, event, time);
-    track.open.push({ begin, from: time });
+    track.open.push({ begin, from: time, name: event.name });
     if (begin !== undefined) this.#emit(begin);
   }
 
@@ -213,9 +215,14 @@ export class OwnTrace {
     const time = event.time as GuestNanos;
     const result = textOf(event.notes[NOTE.result]);
     if (begin === undefined) {
-      if (event.track === this.#gaps) this.#emit({ type: 'gap', from: slice.from as GuestNanos, to: time });
+      if (event.track === this.#gaps) this.#emitGap(slice, time);
     } else if (result === 'cut') this.#keepCut(begin);
     else this.#emit(this.#endOf(begin, event, result === 'lost'));
+  }
+
+  #emitGap({ from, name }: Slice, to: GuestNanos): void {
+    const why = gapReason(name);
+    this.#emit({ type: 'gap', from: from as GuestNanos, to, ...(why === undefined ? {} : { why }) });
   }
 
   #endOf(begin: AnyBegin, event: TrackEvent, isLost: boolean): PollEnd | PollLost | CallEnd | CallLost {
