@@ -37,6 +37,7 @@ export interface RecordingArguments extends CommonArguments {
   readonly findings: 'show' | 'error' | 'off';
   readonly 'long-poll': number | undefined;
   readonly 'dry-run': boolean;
+  readonly progress: boolean;
   readonly 'from-reset': boolean;
   readonly scratch: string | undefined;
   readonly 'scratch-symbol': string | undefined;
@@ -257,6 +258,11 @@ function engineOptions<T>(args: Argv<T>) {
       requiresArg: true,
       coerce: last<string>,
       describe: 'The same by the name of a static that the program reserves',
+    })
+    .option('progress', {
+      type: 'boolean',
+      default: false,
+      describe: 'Say on stderr how long reading takes, if that is over a second, also where it is no terminal',
     })
     .option('dry-run', {
       type: 'boolean',

@@ -33,7 +33,16 @@ import {
   record,
 } from '../recorder/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { formatOf, formats, openTrace, ownTimeText, type TraceSink, tee, timeText } from '../trace/index.js';
+import {
+  formatOf,
+  formats,
+  openTrace,
+  ownTimeText,
+  type ProbeFact,
+  type TraceSink,
+  tee,
+  timeText,
+} from '../trace/index.js';
 import { choicesJson, choiceTable, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
@@ -41,6 +50,7 @@ import { createLogger } from './logging.js';
 import { warn } from './open-output.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
+import { ReadingLine } from './reading-line.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
@@ -83,8 +93,10 @@ export async function withRecording(
 async function prepareRecording(args: RecordingArguments, place: PlaceOptions['place']): Promise<Prepared> {
   const logger = createLogger(args.log);
   const plugins = await loadPlugins(args.plugin);
+  using line = new ReadingLine(args.elf, args.progress);
   const program = await preparedProgram(args, plugins, logger, place);
   checkFiles(args, program.elf.debugFiles);
+  line.phase('choosing engines for');
   // What no engine can provide is refused before anything is changed.
   enginePlan(program, planWishes(args, program));
   const given = givenScratchOf(args, program.elf);
@@ -129,9 +141,7 @@ function openOutputTrace({ output, force }: RecordingArguments, { formats }: Loa
 
 /** Shows what would be probed, and how; uses neither the target nor a trace file. */
 async function dryRun(args: RecordingArguments): Promise<number> {
-  const program = await preparedProgram(args, await loadPlugins(args.plugin), createLogger(args.log));
-  const options = enginePlan(program, planWishes(args, program));
-  const choices = engineChoices(options, planEngines(options).refused);
+  const { program, choices } = await chosen(args);
   const previews = program.known.flatMap((kind) => kind.preview?.(foundOf(program, kind)) ?? []);
   const tables = previews.flatMap(({ table }) => table ?? []);
   process.stdout.write(
@@ -140,6 +150,15 @@ async function dryRun(args: RecordingArguments): Promise<number> {
       : [...(choices.length > 0 || tables.length === 0 ? [choiceTable(choices)] : []), ...tables].join('\n'),
   );
   return ExitCode.recorded;
+}
+
+/** The program, and the engine of each probe as far as the code alone says. */
+async function chosen(args: RecordingArguments): Promise<{ program: Program; choices: readonly ProbeFact[] }> {
+  using line = new ReadingLine(args.elf, args.progress);
+  const program = await preparedProgram(args, await loadPlugins(args.plugin), createLogger(args.log));
+  line.phase('choosing engines for');
+  const options = enginePlan(program, planWishes(args, program));
+  return { program, choices: engineChoices(options, planEngines(options).refused) };
 }
 
 /** The members of all. */
