@@ -17,6 +17,8 @@ const pagePath = join(root, 'docs', 'errors.md');
 const groups = [
   ['RSP', 'The stub and the connection to it'],
   ['RUN', 'Programs that `rsptrace run` starts'],
+  ['ATTACH', 'Processes that `rsptrace attach` names'],
+  ['GDBSERVER', 'The gdbserver that rsptrace starts'],
   ['ELF', 'The ELF file'],
   ['DWARF', 'Debug info'],
   ['INPUT', 'Damage in any file'],

@@ -120,7 +120,7 @@ function spotsOf(plan: CapturePlan): readonly Spot[] {
 /** A function's plan with what its captures read besides. */
 export function withCaptures(plan: ReadPlan, captures: readonly CapturePlan[]): ReadPlan {
   const reason = captures.find((each) => typeof each === 'string');
-  if (reason !== undefined) return { ...plan, needsStop: plan.needsStop ?? reason };
+  if (reason !== undefined) return { ...plan, needsStop: plan.needsStop ?? reason, stopIsAsked: true };
   const spots = captures.flatMap(spotsOf);
   return {
     ...plan,

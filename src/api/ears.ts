@@ -138,7 +138,7 @@ export class Ears {
   #plan({ name }: ProbeKind, plan: ReadPlan): ReadPlan {
     const ears = this.at(plan.address).filter(({ asked }) => asked.spec.kind === name);
     if (ears.some(({ asked }) => asked.stop))
-      return { ...plan, needsStop: plan.needsStop ?? 'the probe asks for stops' };
+      return { ...plan, needsStop: plan.needsStop ?? 'the probe asks for stops', stopIsAsked: true };
     return withCaptures(
       plan,
       ears.flatMap(({ plans }) => plans),

@@ -109,7 +109,7 @@ function checkCommand([program, ...args]: readonly string[]): {
 } {
   if (program === undefined) {
     throw new RsptraceError('RUN_NO_COMMAND', 'there is no command to run', {
-      hint: 'put it behind --: rsptrace run kernel.elf -- qemu-system-riscv64 -M virt -nographic -kernel kernel.elf',
+      hint: 'the ELF is no Linux program, so put its QEMU behind --: rsptrace run kernel.elf -- qemu-system-riscv64 -M virt -nographic -kernel kernel.elf',
     });
   }
   const own = args.find((arg) => /^--?(s|gdb)$/.test(arg));

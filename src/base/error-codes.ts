@@ -370,6 +370,18 @@ export const errorCodes = {
     means: 'No runtime has the name that `--runtime` gives.',
     remedy: 'Give one of the names in the message, or leave `--runtime` out: all are asked.',
   },
+  ATTACH_NO_PROCESS: {
+    means: 'There is no process of the number that `rsptrace attach` names.',
+    remedy: '`pgrep -a NAME` shows the numbers of those that run.',
+  },
+  GDBSERVER_FAILED: {
+    means: 'gdbserver could not attach to the process, or could not start the program.',
+    remedy: 'See its last lines in the error. Attaching needs the same user and `kernel.yama.ptrace_scope` 0, or root.',
+  },
+  GDBSERVER_NOT_FOUND: {
+    means: '`rsptrace attach` and `rsptrace run PROGRAM` start gdbserver, and it is not installed.',
+    remedy: 'On Debian: `apt install gdbserver`.',
+  },
   RUN_EXITED: {
     means: 'The program to run ended before the guest was started.',
     remedy: 'See its last lines in the error.',

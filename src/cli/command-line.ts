@@ -38,11 +38,13 @@ const commands: Readonly<Record<string, Command>> = {
   ),
   run: command(
     '[elf]',
-    'start QEMU frozen, record every poll, pass its console through',
+    'start a program, or QEMU frozen, and record every poll',
     (args, texts) =>
       guestOptions(recordingOptions(args, texts))
         .positional('elf', { type: 'string', describe: `${withDebugInfo}. Default: what -kernel names` })
-        .usage('rsptrace run [options] [elf] -- qemu-system-... [its arguments]')
+        .usage(
+          'rsptrace run [options] <program> [-- its arguments]\n       rsptrace run [options] [elf] -- qemu-system-... [its arguments]',
+        )
         .option('console', {
           coerce: last<string>,
           type: 'string',
@@ -66,6 +68,18 @@ const commands: Readonly<Record<string, Command>> = {
     async (args) => {
       recordsBesideStdout();
       return (await import('./profile.js')).profileTarget(args);
+    },
+  ),
+  attach: command(
+    '<pid> [elf]',
+    'record a process that runs on this machine, under a gdbserver of its own',
+    (args, texts) =>
+      recordingOptions(args, texts)
+        .positional('pid', { type: 'string', demandOption: true, describe: 'The number of the process' })
+        .positional('elf', { type: 'string', describe: 'Its program with debug info, if it runs a stripped one' }),
+    async (args) => {
+      recordsBesideStdout();
+      return (await import('./process.js')).recordAttached(args);
     },
   ),
   bt: command(

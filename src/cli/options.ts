@@ -41,6 +41,8 @@ export interface RecordingArguments extends CommonArguments, CheckReportArgument
   readonly findings: 'show' | 'error' | 'off';
   readonly 'long-poll': number | undefined;
   readonly 'dry-run': boolean;
+  readonly progress: boolean;
+  readonly 'from-reset': boolean;
   readonly scratch: string | undefined;
   readonly 'scratch-symbol': string | undefined;
 }
@@ -264,7 +266,12 @@ function engineOptions<T>(args: Argv<T>) {
       coerce: last<EngineName>,
       default: 'auto' as const,
       describe:
-        'target: notes events inside the target, without stops or not at all; stop: a breakpoint each; auto: without stops what can be had so',
+        'target: notes events inside the target, without stops or not at all; stop: a breakpoint each; mixed: without stops what can be had so; auto: the same, and what stops too often beside it is switched off',
+    })
+    .option('from-reset', {
+      type: 'boolean',
+      default: false,
+      describe: "Stop at every probe of a boot before the kernel's last page table is in use, not at 500 hits only",
     })
     .option('scratch', {
       type: 'string',
@@ -278,6 +285,11 @@ function engineOptions<T>(args: Argv<T>) {
       requiresArg: true,
       coerce: last<string>,
       describe: 'The same by the name of a static that the program reserves',
+    })
+    .option('progress', {
+      type: 'boolean',
+      default: false,
+      describe: 'Say on stderr how long reading takes, if that is over a second, also where it is no terminal',
     })
     .option('dry-run', {
       type: 'boolean',

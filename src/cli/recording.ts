@@ -5,7 +5,14 @@ import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { type Checked, Checker, checkedJson, checkedText, isBroken, readBudget, type Verdict } from '../check/index.js';
-import { type EngineSituation, engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
+import {
+  type EngineName,
+  type EngineSituation,
+  engineChoices,
+  planEngines,
+  type ScratchSources,
+  tooOften,
+} from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
 import {
   type Found,
@@ -20,6 +27,7 @@ import {
   type EnginePlanWishes,
   enginePlan,
   functionNamed,
+  type PlaceOptions,
   type Program,
   prepare,
   type Recording,
@@ -32,6 +40,7 @@ import {
   NewestEvents,
   openTrace,
   ownTimeText,
+  type ProbeFact,
   type TraceSink,
   tee,
   timeText,
@@ -45,11 +54,12 @@ import { warn } from './open-output.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
 import type { PanicLook } from './panic-report.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
+import { ReadingLine } from './reading-line.js';
 import { tableOptions } from './saved-trace.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
-import { enginesText, stopJson, stopReport } from './stop-report.js';
+import { enginesText, secondsText, stopJson, stopReport, switchedOffText } from './stop-report.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
@@ -70,13 +80,17 @@ export interface Prepared {
   readonly sink: TraceSink;
 }
 
-/** Prepares, then runs `body`. If that fails before anything is recorded, no empty trace file is left behind. */
+/**
+ * Prepares, then runs `body`. `place`: how far the target has moved the program, where that is known beforehand. If that fails before anything is recorded, no empty
+ * trace file is left behind.
+ */
 export async function withRecording(
   args: RecordingArguments,
   body: (prepared: Prepared) => Promise<number>,
+  place?: PlaceOptions['place'],
 ): Promise<number> {
   if (args['dry-run']) return dryRun(args);
-  const prepared = await prepareRecording(args);
+  const prepared = await prepareRecording(args, place);
   try {
     return await body(prepared);
   } catch (error) {
@@ -85,11 +99,13 @@ export async function withRecording(
   }
 }
 
-async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
+async function prepareRecording(args: RecordingArguments, place: PlaceOptions['place']): Promise<Prepared> {
   const logger = createLogger(args.log);
   const plugins = await loadPlugins(args.plugin);
-  const program = await preparedProgram(args, plugins, logger);
+  using line = new ReadingLine(args.elf, args.progress);
+  const program = await preparedProgram(args, plugins, logger, place);
   checkFiles(args, program.elf.debugFiles);
+  line.phase('choosing engines for');
   // What no engine can provide is refused before anything is changed.
   enginePlan(program, planWishes(args, program));
   const given = givenScratchOf(args, program.elf);
@@ -114,14 +130,19 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
 }
 
 /** Reads the ELF, and finds the probes in it. */
-function preparedProgram(args: RecordingArguments, plugins: LoadedPlugins, logger: Logger): Promise<Program> {
+function preparedProgram(
+  args: RecordingArguments,
+  plugins: LoadedPlugins,
+  logger: Logger,
+  place?: PlaceOptions['place'],
+): Promise<Program> {
   const known = [...kinds, ...plugins.kinds];
   const specs = args.probe.map((text) => parseProbe(text, known));
   return prepare(
     args.elf,
     specs,
     logger,
-    { ...debugFilesOf(args), inlined: inlinedOf(args), wakes: wakesOf(args) },
+    { ...debugFilesOf(args), inlined: inlinedOf(args), wakes: wakesOf(args), place },
     known,
   );
 }
@@ -134,9 +155,7 @@ function openOutputTrace({ output, force }: RecordingArguments, { formats }: Loa
 
 /** Shows what would be probed, and how; uses neither the target nor a trace file. */
 async function dryRun(args: RecordingArguments): Promise<number> {
-  const program = await preparedProgram(args, await loadPlugins(args.plugin), createLogger(args.log));
-  const options = enginePlan(program, planWishes(args, program));
-  const choices = engineChoices(options, planEngines(options).refused);
+  const { program, choices } = await chosen(args);
   const previews = program.known.flatMap((kind) => kind.preview?.(foundOf(program, kind)) ?? []);
   const tables = previews.flatMap(({ table }) => table ?? []);
   process.stdout.write(
@@ -145,6 +164,15 @@ async function dryRun(args: RecordingArguments): Promise<number> {
       : [...(choices.length > 0 || tables.length === 0 ? [choiceTable(choices)] : []), ...tables].join('\n'),
   );
   return ExitCode.recorded;
+}
+
+/** The program, and the engine of each probe as far as the code alone says. */
+async function chosen(args: RecordingArguments): Promise<{ program: Program; choices: readonly ProbeFact[] }> {
+  using line = new ReadingLine(args.elf, args.progress);
+  const program = await preparedProgram(args, await loadPlugins(args.plugin), createLogger(args.log));
+  line.phase('choosing engines for');
+  const options = enginePlan(program, planWishes(args, program));
+  return { program, choices: engineChoices(options, planEngines(options).refused) };
 }
 
 /** The members of all. */
@@ -158,7 +186,12 @@ function foundOf(program: Program, kind: ProbeKind): Found | undefined {
 }
 
 function planWishes(args: RecordingArguments, program: Program): EnginePlanWishes {
-  return { wanted: args.engine, stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
+  return { wanted: engineOf(args), stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
+}
+
+/** Who asks for stops at inlined polls takes them all. */
+function engineOf({ engine, exact }: RecordingArguments): EngineName {
+  return engine === 'auto' && exact ? 'mixed' : engine;
 }
 
 function inlinedOf({ engine, exact }: RecordingArguments): InlinedPolls {
@@ -237,7 +270,8 @@ export async function recordSession(
       clock: args.clock,
       timebaseHz: args.timebase,
       hardware: args.hw,
-      engine: args.engine,
+      engine: engineOf(args),
+      fromReset: args['from-reset'],
       scratch: { ...prepared.given, ...(hidden === undefined ? {} : { hidden }) },
       signal: stopper.signal,
       nanosPerInstruction,
@@ -254,6 +288,9 @@ export async function recordSession(
         if (isSaid) return;
         isSaid = true;
         status.above(enginesText(chosen, situation));
+      },
+      onLeftOut: (probes) => {
+        if (!args.json) status.above(switchedOffText(probes));
       },
       onStart: (progress) => {
         status.start(progress);
@@ -346,6 +383,7 @@ function recordingJson(
     guest_ns: recording.guestNs,
     ...ownTimeJson(recording.ownTime),
     host_ms: Math.round(recording.hostMs),
+    standing_ms: Math.round(recording.standingMs),
     gaps: recording.gaps,
     ...merged(reports.map((each) => each.json(recording))),
     ...(checked.verdicts.length > 0 ? { check: checkedJson(checked) } : {}),
@@ -360,7 +398,9 @@ function tellTables({ args, plugins, program, reports, newest }: Prepared, recor
   process.stdout.write(
     `\n${textLines([
       closingLine(recording),
+      ...unrecordedLines(recording),
       ...stopReport(recording, recording.situation),
+      ...(recording.situation.isProcess ? [`the process stood ${secondsText(recording.standingMs)} in all`] : []),
       `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
     ])}`,
   );
@@ -396,11 +436,22 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
 
 const endTexts: Partial<Record<Recording['end'], string>> = { failed: 'an error', panicked: 'a panic' };
 
+/** `nothing recorded from 20 ms to 410 ms of the clock: the last page table was not in use yet`. */
+function unrecordedLines({ gaps }: Recording): string[] {
+  return gaps.flatMap(({ from_ns, to_ns, why }) => {
+    if (why === undefined) return [];
+    const [from, to] = [from_ns, to_ns].map((ns) => timeText(ns));
+    const times = to_ns > from_ns ? `from ${from} to ${to}` : `from ${from} on`;
+    return [`nothing recorded ${times} by the guest's clock: ${why}; --from-reset records it by stops`];
+  });
+}
+
 function closingLine(recording: Recording): string {
   const { events, stops, missing, guestNs, hostMs, clock, end, gaps } = recording;
-  const unseen = gaps.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
+  const broken = gaps.filter(({ why }) => why === undefined);
+  const unseen = broken.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
   const gapNote =
-    gaps.length === 0 ? '' : `; ${plural(gaps.length, 'gap')} of ${timeText(unseen)} where the link was broken`;
+    broken.length === 0 ? '' : `; ${plural(broken.length, 'gap')} of ${timeText(unseen)} where the link was broken`;
   const clockNote = clock.guest
     ? `clock ${clock.name}`
     : `clock ${clock.name}: the host's, the guest's cannot be read here`;
@@ -411,10 +462,13 @@ function closingLine(recording: Recording): string {
   const missingNote = missing > 0 ? `; ${missing} ${missing === 1 ? 'record is' : 'records are'} missing` : '';
   const { length: never } = recording.neverLoaded;
   const neverNote = never > 0 ? `; the code of ${plural(never, 'probe')} was never loaded` : '';
-  const { length: out } = recording.engines.filter(({ engine }) => engine === 'none');
+  const leftOut = recording.engines.filter(({ engine }) => engine === 'none');
+  const { length: off } = leftOut.filter(({ why }) => why?.startsWith(tooOften));
+  const offNote = off > 0 ? `; ${plural(off, 'probe')} switched off (--engine mixed keeps such)` : '';
+  const out = leftOut.length - off;
   const left = out === 1 ? '1 probe is left out, since it' : `${out} probes are left out, since they`;
   const outNote = out > 0 ? `; ${left} would stop the target (--dry-run says why)` : '';
-  return `${plural(events, 'event')}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${why}`;
+  return `${plural(events, 'event')}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${offNote}${why}`;
 }
 
 /** What a flight recorder has kept. */

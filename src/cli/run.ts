@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import {
   type DeterministicCommand,
   deterministicCommand,
@@ -8,6 +9,7 @@ import {
 import { RsptraceError } from '../base/errors.js';
 import { textLines } from '../base/visible.js';
 import { GuestWatch } from '../check/index.js';
+import { ElfFile } from '../elf/index.js';
 import { nanosPerInstruction } from '../facts/index.js';
 import { panicFunctions, type Recording } from '../recorder/index.js';
 import { onEvents, TaskSummary, tee } from '../trace/index.js';
@@ -15,6 +17,7 @@ import { ConsoleFile } from './console-file.js';
 import type { GuestArguments } from './guest-options.js';
 import type { RecordingArguments } from './options.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
+import { isLinuxProgram, recordProgram } from './process.js';
 import { type Prepared, type Recorded, recordSession, report, withRecording } from './recording.js';
 import { runTarget } from './runner.js';
 import { wireRecorder } from './wire-file.js';
@@ -37,7 +40,11 @@ const panicMs = 5000;
  * `rsptrace run kernel.elf -- qemu-system-...`: starts QEMU, records from its first instruction. Gives the exit
  * status.
  */
-export function recordRun(given: RunArguments): Promise<number> {
+export async function recordRun(given: RunArguments): Promise<number> {
+  const { elf } = given;
+  const isMachine = /^qemu-system-/.test(basename(given.command[0] ?? ''));
+  if (!isMachine && elf !== undefined && isLinuxProgram(await ElfFile.open(elf)))
+    return recordProgram({ ...given, elf });
   const target = runTarget(given.elf, given.command);
   const { command, notes } = given.deterministic
     ? deterministicCommand(target.command)

@@ -9,6 +9,7 @@ import {
   summarizeEngines,
 } from '../engines/index.js';
 import type { EnginesChosen, Recording } from '../recorder/index.js';
+import type { ProbeFact } from '../trace/index.js';
 
 /** For stderr, when recording begins. */
 export function enginesText({ engines, refusal }: EnginesChosen, situation: EngineSituation): string {
@@ -21,25 +22,34 @@ export function enginesText({ engines, refusal }: EnginesChosen, situation: Engi
   ]);
 }
 
+/** For stderr, when probes are switched off: all have one name. */
+export function switchedOffText(probes: readonly ProbeFact[]): string {
+  const [first] = probes;
+  return first
+    ? textLines([`rsptrace: ${first.name} is left out from here on: ${first.why}; --engine mixed keeps it`])
+    : '';
+}
+
 /** `3129 stops took 4.8 s, 91 % of the time`, of that from the first resume to the end. */
 function stopCostText(recording: Recording, { isMachineOfQemu }: EngineSituation): string {
   const { stops } = recording;
   const text = stops === 1 ? '1 stop took' : `${stops} stops took`;
   const { stoodMs, share } = stopCost(recording);
   const anew = isMachineOfQemu && stops > 1 ? ', and QEMU translates its code anew after each' : '';
-  return `${text} ${stoodMs < 1000 ? `${stoodMs.toFixed(0)} ms` : `${(stoodMs / 1000).toFixed(1)} s`}, ${percent(share)} of the time${anew}`;
+  return `${text} ${secondsText(stoodMs)}, ${percent(share)} of the time${anew}`;
 }
 
 /** Lines for the end of the table: nothing where no probe stopped the target, and all of each was seen. */
 export function stopReport(recording: Recording, situation: EngineSituation): string[] {
   const summary = summarizeEngines(recording.engines);
-  if (summary.stopping === 0 && summary.partly.length === 0) return [];
-  const cost = summary.stopping > 0 ? `; ${stopCostText(recording, situation)}` : '';
+  const stopped = summary.stopping + summary.switchedOff > 0;
+  if (!stopped && summary.partly.length === 0) return [];
+  const cost = stopped ? `; ${stopCostText(recording, situation)}` : '';
   const advice = adviceOnStops(summary, recording.refusal, situation);
   return [
     `${engineSentence(summary)}${cost}`,
     ...[...reasonLines(summary), ...extraLines(summary)].map((line) => `  ${line}`),
-    ...(advice ? [`  to spare most stops: ${advice.text}`] : []),
+    ...(advice ? [`  ${advice.code === 'engine-mixed' ? '' : 'to spare most stops: '}${advice.text}`] : []),
   ];
 }
 
@@ -52,6 +62,7 @@ export function stopJson(recording: Recording, situation: EngineSituation): obje
     stopping: summary.stopping,
     left_out: summary.leftOut,
     extras: summary.extras,
+    switched_off: summary.switchedOff,
     reasons: summary.reasons,
     partly: summary.partly,
     stood_ms: Math.round(stoodMs),
@@ -63,6 +74,11 @@ export function stopJson(recording: Recording, situation: EngineSituation): obje
 function stopCost({ stoodMs, ranMs }: Recording): { readonly stoodMs: number; readonly share: number } {
   const stood = Math.max(0, stoodMs);
   return { stoodMs: stood, share: stood + ranMs > 0 ? stood / (stood + ranMs) : 0 };
+}
+
+/** Of the host: `12 ms`, `1.2 s`. */
+export function secondsText(ms: number): string {
+  return ms < 1000 ? `${ms.toFixed(0)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }
 
 function percent(share: number): string {

@@ -1,2 +1,2 @@
-export const engineNames = ['auto', 'target', 'stop'] as const;
+export const engineNames = ['auto', 'mixed', 'target', 'stop'] as const;
 export type EngineName = (typeof engineNames)[number];

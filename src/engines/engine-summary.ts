@@ -1,6 +1,7 @@
 import { plural } from '../base/plural.js';
 import { stackIsRead } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
+import { tooOften } from './probe-choices.js';
 
 /** How many probes run without stops, and why the others do not. */
 export interface EngineSummary {
@@ -10,6 +11,8 @@ export interface EngineSummary {
   readonly leftOut: number;
   /** Left out too, but nobody asked for them: what they are for, and how many. They do not count in the others. */
   readonly extras: readonly { readonly what: string; readonly probes: number }[];
+  /** Of those that are left out: they were switched off, because they had stopped the target too often. */
+  readonly switchedOff: number;
   /** Of those without stops: what is not seen of them. */
   readonly partly: readonly StopReason[];
   /** Of those that stop or are left out: what holds for most probes comes first. */
@@ -57,6 +60,7 @@ export function summarizeEngines(all: readonly ProbeFact[]): EngineSummary {
     stopping: count.stop,
     leftOut: count.none,
     extras: [...extras].map(([what, probes]) => ({ what, probes })),
+    switchedOff: choices.filter(({ engine, why }) => engine === 'none' && why?.startsWith(tooOften)).length,
     partly: grouped(choices, ({ partly }) => partly),
     reasons: grouped(choices, ({ engine, why = '' }) => (engine === 'target' ? undefined : why)),
   };
@@ -123,6 +127,11 @@ function linesOf(reasons: readonly StopReason[]): string[] {
 /** Reasons that are the probe's own, with the way out of each. What is not here is the target's. */
 const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
   {
+    why: new RegExp(`^${tooOften}`),
+    code: 'engine-mixed',
+    text: '--engine mixed keeps what was switched off, however often it stops the target',
+  },
+  {
     why: /^--engine stop$/,
     code: 'leave-engine-stop',
     text: 'leave --engine stop away: the default takes stops only where it has to',
@@ -150,16 +159,16 @@ const leaveOut: StopAdvice = {
 };
 
 /**
- * The one change that would spare most stops; undefined where none is known, and where nothing stops. `refusal`: why
- * no probe can do without stops in this target.
+ * The one change that would spare most stops, or have what was switched off; undefined where none is known, and where
+ * nothing stops. `refusal`: why no probe can do without stops in this target.
  */
 export function adviceOnStops(
-  { reasons, stopping }: EngineSummary,
+  { reasons, stopping, switchedOff }: EngineSummary,
   refusal: string | undefined,
   situation: EngineSituation,
 ): StopAdvice | undefined {
   const [first] = reasons;
-  if (stopping === 0 || first === undefined) return undefined;
+  if (stopping + switchedOff === 0 || first === undefined) return undefined;
   if (first.why === refusal) return wayToMemory(situation);
   const found = ways.find(({ why }) => why.test(first.why));
   return found ? { code: found.code, text: found.text } : leaveOut;

@@ -3,6 +3,7 @@ import type { Logger } from '../base/logger.js';
 import type { ElfFile } from '../elf/index.js';
 import type { CallTracer } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
+import type { ProbeFact } from '../trace/index.js';
 import type { EnginePlanOptions } from './engine-choice.js';
 import type { TraceTime } from './inject/process-clock.js';
 import type { RecordCounter } from './inject/record-dispatcher.js';
@@ -25,6 +26,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly hartNumber: (word: bigint) => number;
   /** Takes the counts of the target's counters, by the function's address; once for each program that ran. */
   readonly counted: (address: Addr, counts: readonly number[]) => void;
+  /** Called when probes are left out from now on, because they had stopped the target too often. */
+  readonly leftOut?: ((probes: readonly ProbeFact[]) => void) | undefined;
   /** A process of Linux, with what only the recording knows about it. */
   readonly inProcess?: {
     /** The number of a thread by the stub's name for it. */

@@ -21,12 +21,13 @@ import type { Scratch } from './memory/scratch.js';
 import { ProbeChoices } from './probe-choices.js';
 import type { StopEngine } from './stop/stop-engine.js';
 import { StopWarning } from './stop/stop-warning.js';
+import { StopBudget } from './stop-budget.js';
 
 /** The state of the engine without stops in one program. */
 type State =
   /** Waiting for the first hit. `settled`: the program's page table is its last one. */
   | { readonly kind: 'waiting'; readonly settled: boolean }
-  | { readonly kind: 'installed'; readonly installed: Installed }
+  | { readonly kind: 'installed'; readonly installed: Installed; readonly stops: StopEngine }
   | { readonly kind: 'left' };
 
 /** The results of programs whose trampolines are gone. */
@@ -54,6 +55,7 @@ export class Engines implements StopObserver {
   readonly #choices: ProbeChoices;
   readonly #memory = new ProvenScratch();
   readonly #warning: StopWarning;
+  readonly #budget = new StopBudget();
   #state: State;
   #past: Past = {
     records: 0,
@@ -100,6 +102,16 @@ export class Engines implements StopObserver {
   get withoutStops(): readonly Addr[] {
     const waiting = this.#options.plans.filter(({ notByStops }) => notByStops && !this.#installed);
     return [...this.leftOut, ...waiting.map(({ address }) => address)];
+  }
+
+  /** It is too early for trampolines, or nobody has tried. */
+  get isWaiting(): boolean {
+    return this.#state.kind === 'waiting' && this.refusal === undefined;
+  }
+
+  /** Probes that need no breakpoint, because they have trampolines or are left out. */
+  get unarmed(): readonly Addr[] {
+    return this.choices.filter(({ engine }) => engine !== 'stop').map(({ address }) => address);
   }
 
   /** Probes that are left out, because they would stop the target and no stop is allowed. */
@@ -169,10 +181,23 @@ export class Engines implements StopObserver {
   }
 
   /** Emits the events before a stop first. `tells`: the stop itself is an event, so every earlier record is flushed. */
-  async stopped(tells: boolean): Promise<void> {
-    if (!this.#installed) return;
+  async stopped(tells: boolean, at?: Addr): Promise<void> {
+    if (this.#state.kind !== 'installed') return;
+    const { installed, stops } = this.#state;
     if (tells) this.#warning.stopped(() => this.choices);
-    await this.#installed.stopped(tells);
+    if (at !== undefined && this.#options.wanted === 'auto') await this.#spend(at, stops);
+    await installed.stopped(tells);
+  }
+
+  /** Counts a stop. A probe that had too many is switched off here and now. */
+  async #spend(at: Addr, stops: StopEngine): Promise<void> {
+    const now = { hostMs: performance.now(), ranMs: stops.runningTime() / 1e6 };
+    const spent = this.#budget.spend(this.#choices.nameAt(at), now);
+    if (spent === undefined || !this.#choices.fewStop) return;
+    const off = this.#choices.switchOff(spent);
+    if (off.length === 0) return;
+    await stops.disarm(off.map(({ address }) => address));
+    this.#options.leftOut?.(off);
   }
 
   /**
@@ -231,7 +256,7 @@ export class Engines implements StopObserver {
     if (isRefusal(ready)) return this.#fallBack(ready.refused);
     const installed = await this.#place({ ...ready, code, stops });
     if (!installed) return true;
-    this.#state = { kind: 'installed', installed };
+    this.#state = { kind: 'installed', installed, stops };
     await installed.begin(stops, onError);
     return installed.waiting === 0;
   }

@@ -40,6 +40,7 @@ export type { ScratchRequest, ScratchSources } from './memory/source.js';
 export { SystemCalls } from './memory/system-calls.js';
 export { slackOf, textSlack } from './memory/text-slack.js';
 export { unlistedRam } from './memory/unlisted-ram.js';
+export { tooOften } from './probe-choices.js';
 export { type HartStack, hartStack, isSeen, type OtherCode } from './stop/hart-stack.js';
 export { StopEngine } from './stop/stop-engine.js';
 export type { EngineEnd, ResetWatch } from './stop/stop-engine-options.js';

@@ -1,18 +1,25 @@
 import type { Addr } from '../base/addr.js';
+import type { ReadPlan } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { engineChoices, planEngines, unavailable } from './engine-choice.js';
 import type { EnginesOptions } from './engines-options.js';
 import type { SitePlan } from './inject/sites.js';
 
+/** Begins the reason of a probe that was switched off. */
+export const tooOften = 'it stopped the target more often than --engine auto allows';
+
 /** Which probes can do without stops, and why the others cannot. */
 export class ProbeChoices {
   readonly #options: EnginesOptions;
+  readonly #byAddress: ReadonlyMap<Addr, ReadPlan>;
   /** What the program's code alone says. */
   readonly #planned: SitePlan;
   #plan: SitePlan;
   #why: Map<number, string>;
   #refusal: string | undefined;
+  /** Those that were switched off, because they had stopped the target too often. */
+  readonly #switchedOff = new Map<number, string>();
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
   constructor(options: EnginesOptions) {
@@ -20,6 +27,7 @@ export class ProbeChoices {
     this.#planned = planEngines(options);
     this.#plan = this.#planned;
     this.#why = new Map(this.#planned.refused);
+    this.#byAddress = new Map(options.plans.map((plan) => [plan.address, plan]));
     if (options.wanted === 'target' && this.#plan.sites.length === 0) throw unavailable(this.#why.get(0));
   }
 
@@ -38,7 +46,34 @@ export class ProbeChoices {
   }
 
   get facts(): readonly ProbeFact[] {
-    return engineChoices(this.#options, this.#why);
+    const facts = engineChoices(this.#options, this.#why);
+    if (this.#switchedOff.size === 0) return facts;
+    return facts.map((fact, index) => {
+      const why = this.#switchedOff.get(index);
+      return why === undefined ? fact : { ...fact, engine: 'none', why };
+    });
+  }
+
+  /** Most probes run without stops, and nobody has asked for stops: those that stop should not slow the others. */
+  get fewStop(): boolean {
+    const { facts } = this;
+    if (this.#options.plans.some(({ stopIsAsked }) => stopIsAsked)) return false;
+    const withoutStops = facts.filter(({ engine }) => engine === 'target').length;
+    return withoutStops * 2 > facts.length;
+  }
+
+  /** The name of the probe here, if there is one. */
+  nameAt(address: Addr): string | undefined {
+    return this.#byAddress.get(address)?.name;
+  }
+
+  /** Leaves out all places of the probes with this name that stop the target. Returns what is known of them now. */
+  switchOff(name: string): readonly ProbeFact[] {
+    for (const [index, fact] of this.facts.entries()) {
+      if (fact.name !== name || fact.engine !== 'stop') continue;
+      this.#switchedOff.set(index, `${tooOften}: ${fact.why}`);
+    }
+    return this.facts.filter((fact, index) => fact.name === name && this.#switchedOff.has(index));
   }
 
   /**

@@ -13,9 +13,10 @@ export { changesItsCode, choosesItsPlace, isLinux, stackBytes } from './linux-ke
 export { loadedElf } from './load-bias.js';
 export { type MemoryPiece, readMemoryTree } from './memory-tree.js';
 export { insideKernel } from './other-spaces.js';
-export { pagingIsFinal, turnsPagingOn } from './paging-moment.js';
+export { pagingIsFinal, pagingTurnedOnAt, turnsPagingOn } from './paging-moment.js';
 export { parseMaps } from './process-maps.js';
 export { type ProcessMemory, processMappings, processMemory } from './process-memory.js';
+export { placeAtStart, placeInProcess } from './process-place.js';
 export { keyValues, nanosPerInstruction, type QemuOption, qemuOptions, qemuSize } from './qemu-options.js';
 export { ResetVector } from './reset-vector.js';
 export { SpaceNumbers } from './space-numbers.js';

@@ -29,20 +29,21 @@ export async function loadedElf(session: Session, elf: ElfFile): Promise<ElfFile
   const auxv = await readAuxv(session);
   const bias =
     (auxv && biasFromAuxv(auxv, elf)) ?? (await biasFromOffsets(session)) ?? (await biasFromMaps(session, elf));
-  if (bias !== undefined) return bias === 0n ? elf : elf.loadedAt(bias);
+  if (bias !== undefined) return bias === elf.loadBias ? elf : elf.loadedAt(bias);
   if (auxv === undefined) return elf;
   throw new RsptraceError('LOAD_ADDRESS_UNKNOWN', `the process at the stub has not loaded ${elf.path}`, {
     hint: 'give the program that runs there; one that a script or another program starts is not there yet at its first stop',
   });
 }
 
-function biasFromAuxv(auxv: ReadonlyMap<number, bigint>, elf: ElfFile): bigint | undefined {
+/** By the auxiliary vector of a process; undefined if that is another program's. */
+export function biasFromAuxv(auxv: ReadonlyMap<number, bigint>, elf: ElfFile): bigint | undefined {
   const entry = auxv.get(AT.ENTRY);
   if (entry === undefined) return undefined;
-  const bias = entry - elf.entry;
+  const bias = entry - elf.entry + elf.loadBias;
   const headers = elf.segments.find(({ type }) => type === PT_PHDR)?.address;
   const loaded = auxv.get(AT.PHDR);
-  const agree = headers === undefined || loaded === undefined || loaded - headers === bias;
+  const agree = headers === undefined || loaded === undefined || loaded - headers + elf.loadBias === bias;
   return agree && bias % page === 0n ? bias : undefined;
 }
 
@@ -61,8 +62,13 @@ async function biasFromMaps(session: Session, elf: ElfFile): Promise<bigint | un
   if (text === undefined) return undefined;
   const name = basename(elf.path);
   const mapping = parseMaps(new TextDecoder('latin1').decode(text)).find(({ path }) => basename(path) === name);
+  return biasFromMapping(mapping?.start, elf);
+}
+
+/** By where its lowest mapping begins. */
+export function biasFromMapping(start: bigint | undefined, elf: ElfFile): bigint | undefined {
   const lowest = lowestAddress(elf);
-  return mapping === undefined || lowest === undefined ? undefined : mapping.start - (lowest & ~(page - 1n));
+  return start === undefined || lowest === undefined ? undefined : start - (lowest & ~(page - 1n)) + elf.loadBias;
 }
 
 function lowestAddress(elf: ElfFile): Addr | undefined {

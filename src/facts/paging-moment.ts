@@ -1,6 +1,6 @@
 // When a kernel's final page table is in use.
 import type { Architecture } from '../arch/index.js';
-import type { Addr } from '../base/addr.js';
+import { type Addr, addOffset } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
 
 const PF_X = 1;
@@ -17,8 +17,26 @@ export function turnsPagingOn(elf: ElfFile, { addressSpaces }: Architecture): bo
   return elf.segments.some((segment) => {
     if (segment.type !== PT_LOAD || (segment.flags & PF_X) === 0) return false;
     const code = elf.bytesAt(segment.address, segment.fileSize);
-    return code !== undefined && turnedOnBy(code);
+    return code !== undefined && turnedOnBy(code).length > 0;
   });
+}
+
+/** More places than kernels have: a breakpoint at each costs time. */
+const mostPlaces = 16;
+
+/**
+ * Where a program goes on when it has turned paging on, or has changed its table: behind each such instruction of code
+ * that runs at the same addresses before and after. Empty if there is none, or too many.
+ */
+export function pagingTurnedOnAt(elf: ElfFile, { addressSpaces }: Architecture): readonly Addr[] {
+  const turnedOnBy = addressSpaces?.turnedOnBy;
+  if (turnedOnBy === undefined || turnedOnBy === 'always') return [];
+  const places = elf.segments.flatMap(({ type, flags, address, physical, fileSize }) => {
+    if (type !== PT_LOAD || (flags & PF_X) === 0 || address !== physical) return [];
+    const code = elf.bytesAt(address, fileSize);
+    return code ? turnedOnBy(code).map((end) => addOffset(address, end)) : [];
+  });
+  return places.length <= mostPlaces ? places : [];
 }
 
 /**

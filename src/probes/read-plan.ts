@@ -48,6 +48,8 @@ export interface ReadPlan {
   readonly scratchIsFree: boolean;
   /** Why only a stop can read all of it. */
   readonly needsStop: string | undefined;
+  /** The user has asked for something that needs a stop at each hit. */
+  readonly stopIsAsked?: boolean;
   /** What a trampoline does not read of it, and a stop would; undefined if it reads all. */
   readonly partly?: string | undefined;
   /**
@@ -116,6 +118,7 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     readsOuter: a.readsOuter || b.readsOuter,
     scratchIsFree: a.scratchIsFree && b.scratchIsFree,
     needsStop: a.needsStop ?? b.needsStop,
+    stopIsAsked: (a.stopIsAsked ?? false) || (b.stopIsAsked ?? false),
     partly: a.partly ?? b.partly,
     returnStays: a.returnStays ?? b.returnStays,
     // Each of the two has its own calls to see.

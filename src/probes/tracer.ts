@@ -46,6 +46,9 @@ export interface StopObserver {
   runs(): () => void;
   /** Returns true if this observer requested the stop and has handled it. Pending writes are queued in `resume`. */
   handles(stop: SignalStop, resume: Batch): Promise<boolean>;
-  /** At every other stop, before it is handled. `tells`: the stop may emit an event. */
-  stopped(tells: boolean): Promise<void>;
+  /**
+   * At every other stop, before it is handled. `tells`: the stop may emit an event. `at`: where, if that is a probe's
+   * address or one where a call returns.
+   */
+  stopped(tells: boolean, at?: Addr): Promise<void>;
 }

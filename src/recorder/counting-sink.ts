@@ -6,8 +6,8 @@ export class CountingSink implements TraceSink {
   readonly #sink: TraceSink;
   count = 0;
   span = 0;
-  /** Where the link was broken, in guest nanoseconds. */
-  readonly gaps: { readonly from_ns: number; readonly to_ns: number }[] = [];
+  /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */
+  readonly gaps: { readonly from_ns: number; readonly to_ns: number; readonly why?: string }[] = [];
   onEvent: (count: number) => void = () => {};
   #first: number | undefined;
   #begun = false;
@@ -26,7 +26,10 @@ export class CountingSink implements TraceSink {
 
   event(event: TraceEvent): void {
     this.count++;
-    if (event.type === 'gap') this.gaps.push({ from_ns: event.from, to_ns: event.to });
+    if (event.type === 'gap') {
+      const { from, to, why } = event;
+      this.gaps.push({ from_ns: from, to_ns: to, ...(why === undefined ? {} : { why }) });
+    }
     const time = event.type === 'gap' ? event.to : event.time;
     this.#first ??= time;
     this.span = time - this.#first;

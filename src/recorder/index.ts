@@ -5,6 +5,7 @@ export {
   type EnginePlanWishes,
   enginePlan,
   loadedProgram,
+  type PlaceOptions,
   type Program,
   planHarts,
   prepare,

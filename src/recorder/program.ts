@@ -45,6 +45,11 @@ export interface PollOptions {
   readonly wakes?: Wakes | undefined;
 }
 
+export interface PlaceOptions {
+  /** How far the target has moved the program, where that is known before it is stopped. */
+  readonly place?: ((elf: ElfFile) => bigint) | undefined;
+}
+
 /**
  * Reads an ELF (and its debug file, if it has one) and resolves probes against it.
  * @throws RsptraceError `ELF_*`, `DWARF_*`, `DEBUG_FILE_MISMATCH`, `ARCH_UNSUPPORTED`, `PROBE_*`, `EXPRESSION_*`,
@@ -54,10 +59,13 @@ export async function prepare(
   path: string,
   specs: readonly AnyProbe[],
   logger: Logger = silent,
-  { inlined, wakes, ...debugFiles }: DebugFileOptions & PollOptions = {},
+  { inlined, wakes, place, ...debugFiles }: DebugFileOptions & PollOptions & PlaceOptions = {},
   known: readonly ProbeKind[] = kinds,
 ): Promise<Program> {
-  return understand(await ElfFile.open(path, { ...debugFiles, logger }), specs, known, logger, { inlined, wakes });
+  const linked = await ElfFile.open(path, { ...debugFiles, logger });
+  const bias = place?.(linked) ?? 0n;
+  const elf = bias === 0n ? linked : linked.loadedAt(bias);
+  return understand(elf, specs, known, logger, { inlined, wakes });
 }
 
 /**
@@ -84,7 +92,10 @@ export async function understand(
   return { elf, arch, debug, kinds: found, specs, inlined, wakes, known, planned: new Map() };
 }
 
-/** The program with its addresses in the target: a position-independent one is read once more. */
+/**
+ * The program with its addresses in the target: a position-independent one is read once more if it is not where it
+ * was prepared for.
+ */
 export async function loadedProgram(program: Program, session: Session, logger: Logger): Promise<Program> {
   const elf = await loadedElf(session, program.elf);
   if (elf === program.elf) return program;

@@ -35,6 +35,7 @@ async function leave(
   let missing = 0;
   try {
     const isIdle = run.session.state.kind === 'idle';
+    await run.endEarly();
     // While the target runs out of patches, it must not stop at a watched access.
     if (isIdle) await run.engine.settle();
     ({ missing } = await engines.leave(isIdle));
@@ -102,8 +103,9 @@ function summarize(run: Run, { ended, missing, clock, stoodMs, hostMs }: Outcome
     refusal: engines.refusal,
     stoodMs,
     ranMs: run.ranMs,
+    standingMs: run.session.stoodMs,
     gaps: tracers.counting.gaps,
-    tallies: tallies.filter((row) => !leftOut.has(row.function.address)),
+    tallies: tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)),
     watches: watches.all.map(watchRef),
     scratch,
     ownTime: engines.ownTime,

@@ -28,6 +28,8 @@ export interface RecordOptions {
   readonly hardware?: boolean;
   /** `auto` (the default): without stops if possible. */
   readonly engine?: EngineName;
+  /** Take every stop before a kernel's last page table is in use, however many these are (`auto`). */
+  readonly fromReset?: boolean;
   /** Where trampolines and the ring may be. */
   readonly scratch?: ScratchSources;
   /** Record the pollers: the stack of this many frames at the beginning of every poll. */
@@ -51,6 +53,8 @@ export interface RecordOptions {
   readonly logger?: Logger;
   /** Called at a first hit, when the engine of each probe is known: anew in another program, and after a reset. */
   readonly onEngines?: (chosen: EnginesChosen) => void;
+  /** Called when probes are left out from now on, because they had stopped the target too often (`auto`). */
+  readonly onLeftOut?: (probes: readonly ProbeFact[]) => void;
   /** Called once, when the guest is about to run. */
   readonly onStart?: (progress: () => Progress) => void;
 }
@@ -85,10 +89,12 @@ export interface Recording extends Progress, EnginesChosen {
   readonly hostMs: number;
   /** How long the target stood while it was recorded, in milliseconds: at stops, and where memory was read. */
   readonly stoodMs: number;
+  /** How long it stood from the connection to when it was left, in milliseconds. */
+  readonly standingMs: number;
   /** How long it ran, in milliseconds of the host. */
   readonly ranMs: number;
-  /** Where the link was broken, in guest nanoseconds. */
-  readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number }[];
+  /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */
+  readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number; readonly why?: string }[];
   /** Results of probes that only count, in the order of the probes. */
   readonly tallies: readonly TallyRow[];
   /** What was watched. */

@@ -1,13 +1,14 @@
 import { basename } from 'node:path';
-import { type Addr, hex } from '../base/addr.js';
+import { hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { Engines, StopEngine, Watchpoints } from '../engines/index.js';
 import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from '../facts/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
-import type { ClockInfo } from '../trace/index.js';
+import type { ClockInfo, GuestNanos } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
+import { EarlyStops } from './early-stops.js';
 import { addressesOf, isLoadedAlike, watchesOf } from './program.js';
 import type { Progress, RecordOptions } from './recording.js';
 import { Resets } from './resets.js';
@@ -35,6 +36,7 @@ export class Run {
   readonly engines: Engines;
   readonly stopping: StopConditions;
   readonly resets: Resets | undefined;
+  readonly #early: EarlyStops;
   readonly #options: RecordOptions;
   readonly #target: Verified;
   readonly #clock: TraceClock;
@@ -51,6 +53,7 @@ export class Run {
     this.#clock = new TraceClock(options, target, () => this.#earlier.ranNs + this.engine.runningTime());
     this.stopping = new StopConditions(options, () => this.#interrupt(logger));
     this.engines = this.#makeEngines();
+    this.#early = this.#makeEarlyStops();
     this.resets = this.#makeResets(logger);
     this.#connection = this.#connect(options.session, () => this.#firstClock());
   }
@@ -144,6 +147,11 @@ export class Run {
     }
   }
 
+  /** The recording ends: what was not recorded because it was too early is told. */
+  endEarly(): Promise<void> {
+    return this.#early.end();
+  }
+
   /** The trace begins. */
   begin(clock: ClockInfo): void {
     const { elf, arch } = this.#target.program;
@@ -203,9 +211,8 @@ export class Run {
 
   /** Inserts everything that a target gets before its first instruction. */
   async #insert(): Promise<void> {
-    const { program, until, panics, settlesAt } = this.#target;
-    const leftOut = new Set<Addr>(this.engines.withoutStops);
-    await this.engine.arm(addressesOf(program).filter((address) => !leftOut.has(address)));
+    const { until, panics, settlesAt } = this.#target;
+    await this.engine.arm(await this.#early.begin());
     await this.watches.arm();
     if (until !== undefined) await this.engine.pauseInProgram([until], () => this.stopping.stop('until'));
     if (panics.length > 0) await this.engine.pauseInProgram(panics, () => this.stopping.stop('panicked'));
@@ -233,6 +240,7 @@ export class Run {
     if (this.engines.scratch !== undefined && plan.hart && !isRefusal(plan.hart)) {
       await words.learn(this.session, program.elf, plan.hart.outside, (id) => harts.number(id));
     }
+    if (!done && this.engines.isWaiting) await this.#early.tooEarly();
     if (done) this.#options.onEngines?.({ engines: this.engines.choices, refusal: this.engines.refusal });
     return done;
   }
@@ -265,6 +273,7 @@ export class Run {
       thresholdNs,
       counter: ({ code }) => this.#clock.counter(session, code.address),
       hartNumber: (word) => words.number(word),
+      leftOut: this.#options.onLeftOut,
       counted: (address, counts) => {
         for (const kind of kinds) kind.counts?.add(address, counts);
       },
@@ -275,6 +284,38 @@ export class Run {
         },
       }),
     });
+  }
+
+  #makeEarlyStops(): EarlyStops {
+    const { engine: wanted = 'auto', fromReset = false } = this.#options;
+    const { counting, output } = this.tracers;
+    return new EarlyStops({
+      wanted,
+      fromReset,
+      places: this.#target.pagingAt,
+      addresses: addressesOf(this.#target.program),
+      engine: () => this.engine,
+      engines: this.engines,
+      arrive: () => this.#firstHit(false),
+      time: () => output.time,
+      unrecorded: async (from = 0 as GuestNanos) => {
+        const to = await this.#now();
+        const why = 'the last page table was not in use yet';
+        if (!this.engine.clock) counting.gaps.push({ from_ns: from, to_ns: to, why });
+        else counting.event({ type: 'gap', from, to, why });
+        output.moveTo(to);
+      },
+    });
+  }
+
+  /** The trace's time, if the target can be asked; else that of the last event. */
+  async #now(): Promise<GuestNanos> {
+    const { clock } = this.engine;
+    if (!clock || this.session.state.kind !== 'idle') return this.tracers.output.time;
+    const batch = this.session.batch();
+    const time = clock.request(batch);
+    await batch.send();
+    return time() as GuestNanos;
   }
 
   #makeResets(logger: Logger): Resets | undefined {

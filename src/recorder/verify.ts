@@ -2,7 +2,14 @@ import { type Addr, addOffset } from '../base/addr.js';
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { type EngineName, type EnginePlanOptions, unavailable } from '../engines/index.js';
-import { insideKernel, pagingIsFinal, verifyArchitecture, verifyCode, verifyPlace } from '../facts/index.js';
+import {
+  insideKernel,
+  pagingIsFinal,
+  pagingTurnedOnAt,
+  verifyArchitecture,
+  verifyCode,
+  verifyPlace,
+} from '../facts/index.js';
 import type { WatchPlace } from '../probes/index.js';
 import { isProcess } from '../rsp/index.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
@@ -34,6 +41,8 @@ export interface Verified {
    * not known.
    */
   readonly settlesAt: Addr | undefined;
+  /** Where the last page table may come into use: {@link settlesAt}, or behind what turns paging on. */
+  readonly pagingAt: readonly Addr[];
 }
 
 /**
@@ -45,8 +54,9 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   verifyArchitecture(session, options.program.arch);
   const program = await loadedProgram(options.program, session, logger);
   const { arch, elf } = program;
-  const until = options.until && addOffset(options.until, elf.loadBias);
-  const panics = (options.panics ?? []).map((address) => addOffset(address, elf.loadBias));
+  const offset = elf.loadBias - options.program.elf.loadBias;
+  const until = options.until && addOffset(options.until, offset);
+  const panics = (options.panics ?? []).map((address) => addOffset(address, offset));
   // A second connection would not know what was written over the first.
   const wanted: EngineName | undefined = options.reconnect ? 'stop' : options.engine;
   const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until, panics });
@@ -68,6 +78,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const harts = new HartNumbers((await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) })));
   const count = harts.all().length;
   const places = await Promise.all(watchesOf(program).map((watches) => watches.locate(session.memory())));
+  const { settlesAt, pagingAt } = await pagingPlaces(options, program);
   return {
     program,
     isProcess: isProcess(session.features),
@@ -80,16 +91,21 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     places: places.flat(),
     until,
     panics,
-    settlesAt: await settlingPlace(options, program),
+    settlesAt,
+    pagingAt,
   };
 }
 
 /** Before its kernel's first instruction a machine has not set up its last page table. */
-async function settlingPlace({ session, scratch }: RecordOptions, { elf }: Program): Promise<Addr | undefined> {
+async function pagingPlaces(
+  { session, scratch }: RecordOptions,
+  { elf, arch }: Program,
+): Promise<Pick<Verified, 'settlesAt' | 'pagingAt'>> {
   const { hidden, given } = scratch ?? {};
-  const lastTable = pagingIsFinal(elf);
+  const settlesAt = pagingIsFinal(elf);
+  const places = settlesAt === undefined ? pagingTurnedOnAt(elf, arch) : [settlesAt];
   const begins = hidden
     ? !isRefusal(hidden)
-    : !given && lastTable !== undefined && (await (await session.stub()).neverRan());
-  return begins ? lastTable : undefined;
+    : !given && places.length > 0 && !isProcess(session.features) && (await (await session.stub()).neverRan());
+  return begins ? { settlesAt, pagingAt: places } : { settlesAt: undefined, pagingAt: [] };
 }

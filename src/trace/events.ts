@@ -313,9 +313,11 @@ export interface Cancelled {
   readonly caller: StackEntry;
 }
 
-/** The link to the stub was broken: events in between are missing. Open polls are emitted as lost. */
+/** Events in between are missing. If the link to the stub was broken, open polls are emitted as lost. */
 export interface Gap {
   readonly type: 'gap';
+  /** Undefined if the link to the stub was broken. */
+  readonly why?: string | undefined;
   /** The last known time before, and the time at which recording continued. */
   readonly from: GuestNanos;
   readonly to: GuestNanos;

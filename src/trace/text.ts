@@ -4,6 +4,7 @@ import type {
   AwaitLink,
   Cancelled,
   FutureRef,
+  Gap,
   OwnTime,
   PlaceHit,
   PollEnd,
@@ -79,8 +80,19 @@ function linkText({ future, typeName, state }: AwaitLink): string {
   return place === undefined ? `${name} (${state.name})` : `${name} at ${place}`;
 }
 
+const gapBegin = 'not recorded: ';
+const brokenLink = 'the link to the stub was broken';
+
 /** What a gap in a trace is called. */
-export const gapText = 'not recorded: the link to the stub was broken';
+export function gapText({ why = brokenLink }: Pick<Gap, 'why'>): string {
+  return `${gapBegin}${why}`;
+}
+
+/** The reason in a gap's name; undefined if the link was broken. */
+export function gapReason(name: string): string | undefined {
+  const why = name.startsWith(gapBegin) ? name.slice(gapBegin.length) : brokenLink;
+  return why === brokenLink ? undefined : why;
+}
 
 /** What a reset in a trace is called. */
 export const resetText = 'the machine was reset';

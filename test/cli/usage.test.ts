@@ -41,7 +41,7 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
   [['run', ...stub, elf], 'there is no option --remote'],
   [[...stub, elf, 'more', '2'], "too many arguments: 'more', '2'"],
   [[...stub, elf, 'more', '--odd'], 'there is no option --odd'],
-  [[...stub, elf, '--engine', 'x'], "--engine is one of auto, target, stop, not 'x'"],
+  [[...stub, elf, '--engine', 'x'], "--engine is one of auto, mixed, target, stop, not 'x'"],
   [
     ['bt', ...stub, elf, '--log', 'a', '-u', 'b'],
     "--log is one of silent, error, warn, info, debug, trace, not 'a'; --unwinder is one of auto, cfi, fp, prologue, not 'b'",

@@ -124,6 +124,21 @@ export function endsKernel(t: { teardown: (fn: () => void) => void }, calls: num
   return { elf, command: [...bareMachine, '-kernel', elf] };
 }
 
+/** Assembles `kernels/late-riscv64.s`, which turns paging on after so many calls of `early`, and then calls `work`. */
+export function lateKernel(
+  t: { teardown: (fn: () => void) => void },
+  { early, work }: { readonly early: number; readonly work: number },
+): PagingKernel {
+  const folder = scratchFolder(t);
+  const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
+  const source = join(import.meta.dirname, 'kernels', 'late-riscv64.s');
+  const symbols = ['--defsym', `EARLY=${early}`, '--defsym', `WORK=${work}`];
+  // The assembler's own debug info says that these functions take no arguments.
+  execFileSync('riscv64-linux-gnu-as', ['-g', '-march=rv64imac_zicsr', ...symbols, '-o', object, source]);
+  execFileSync('riscv64-linux-gnu-ld', ['--no-warn-rwx-segments', '-N', '-Ttext=0x80200000', '-static', object, '-o', elf]);
+  return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
+}
+
 const bareMachine = ['qemu-system-riscv64', '-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none'];
 
 /** A kernel for M-mode, at the begin of the RAM, or one that QEMU starts through its PVH note. */

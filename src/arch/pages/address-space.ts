@@ -68,7 +68,7 @@ export interface AddressSpaces {
    */
   of(registers: RegisterReader, physical: MemoryReader): AddressSpace | { readonly refused: string };
   /** Whether code can turn paging on; `always`: no kernel of this architecture runs without paging. */
-  readonly turnedOnBy: 'always' | ((code: Uint8Array) => boolean);
+  readonly turnedOnBy: 'always' | ((code: Uint8Array) => readonly number[]);
   /** Bits of an entry that the processor may set: accessed and dirty. */
   readonly hardwareBits: bigint;
 }

@@ -71,16 +71,17 @@ export const addressSpaces: AddressSpaces = {
  * Looks for csrrw/csrrs/csrrc[i] of satp at every two bytes. Data that looks like such an instruction only delays the
  * start of trampolines.
  */
-function writesSatp(code: Uint8Array): boolean {
+function writesSatp(code: Uint8Array): readonly number[] {
   const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
+  const ends: number[] = [];
   for (let at = 0; at + 4 <= code.length; at += 2) {
     const word = view.getUint32(at, true);
     // imm[31:20] = CSR | rs1 or uimm [19:15] | funct3 [14:12] | rd [11:7] | 1110011
     if ((word & 0x7f) !== 0x73 || word >>> 20 !== SATP) continue;
     // funct3 0 and 4 are no CSR instructions; rs1 x0 and uimm 0 write zero (csrrw) or nothing (csrrs, csrrc).
-    if ((word & 0x3000) !== 0 && (word & 0xf_8000) !== 0) return true;
+    if ((word & 0x3000) !== 0 && (word & 0xf_8000) !== 0) ends.push(at + 4);
   }
-  return false;
+  return ends;
 }
 
 const inner = { readable: true, writable: true, executable: true, user: true } as const;

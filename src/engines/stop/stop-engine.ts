@@ -211,7 +211,7 @@ export class StopEngine {
       }
       if (await this.points.intercepted(point, hart)) continue;
       const tells = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
-      await this.#options.beside?.stopped(tells);
+      await this.#options.beside?.stopped(tells, tells && pc !== undefined ? addr(pc) : undefined);
       if (point?.permanent && !this.#arrived && !asked) {
         asked = true;
         this.#arrived = await this.#firstHit();

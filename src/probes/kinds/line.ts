@@ -215,10 +215,12 @@ interface LineRow {
   readonly hits: number;
 }
 
-/** One row per place, without those that were left out because they would have stopped the target. */
+/** One row per place, without those that were left out from the begin because they would have stopped the target. */
 function rowsOf({ places }: FoundLines, { hits }: PlaceCounts, { engines }: Outcome): LineRow[] {
   const out = new Set(engines.flatMap(({ name, engine }) => (engine === 'none' ? [name] : [])));
-  return places.filter((place) => !out.has(nameOf(place))).map((place) => ({ place, hits: hits[place.key] ?? 0 }));
+  return places
+    .map((place) => ({ place, hits: hits[place.key] ?? 0 }))
+    .filter(({ place, hits }) => hits > 0 || !out.has(nameOf(place)));
 }
 
 function rowJson({ place: { name, address, by }, hits }: LineRow): object {

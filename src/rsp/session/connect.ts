@@ -59,6 +59,7 @@ export async function connect(address: string | RemoteAddress, options: ConnectO
     const session = new Session(control, greeting, logger);
     // A recording's process may be gone, and its number another's.
     if (remote.kind !== 'replay') await session.findLocalProcess();
+    if (options.recordWire === undefined) session.readFilesHere();
     return session;
   } catch (error) {
     await letGo(link);

@@ -36,8 +36,10 @@ interface Waiting {
 
 /** The one place that knows whether the target runs, and which hart the stub has selected. */
 export class RunControl implements LinkEvents {
-  /** Nothing may be sent from here before {@link begin}. */
-  state: SessionState = { kind: 'gone', reason: undefined };
+  #state: SessionState = { kind: 'gone', reason: undefined };
+  /** How long the target has stood in earlier stops, and since when it stands now. */
+  #stoodMs = 0;
+  #stands: number | undefined;
   /** The last answer to `g`, from which `G` can be built: only for this hart, only at this stop. */
   lastBlock: { readonly hart: string | undefined; readonly block: RegisterBlock } | undefined;
   readonly link: Link;
@@ -57,6 +59,23 @@ export class RunControl implements LinkEvents {
     this.#requests = new HartRequests(this.link);
     this.#logger = logger;
     this.#onConsole = onConsole;
+  }
+
+  /** Nothing may be sent from here before {@link begin}. */
+  get state(): SessionState {
+    return this.#state;
+  }
+
+  set state(state: SessionState) {
+    const stands = state.kind === 'idle';
+    if (!stands) this.#stoodMs = this.stoodMs;
+    this.#stands = stands ? (this.#stands ?? performance.now()) : undefined;
+    this.#state = state;
+  }
+
+  /** How long the target has stood since the connection, in milliseconds of the host. */
+  get stoodMs(): number {
+    return this.#stoodMs + (this.#stands === undefined ? 0 : performance.now() - this.#stands);
   }
 
   /** The hart of the last stop, while the target is stopped. */

@@ -206,7 +206,7 @@ export class Spans implements TraceSink {
         return { ...empty, ...about, type: 'cancelled', time_ns: time, hart, detail: cancelText(event) };
       }
       case 'gap':
-        return { ...empty, type: 'gap', time_ns: event.from, duration_ns: event.to - event.from, name: gapText };
+        return { ...empty, type: 'gap', time_ns: event.from, duration_ns: event.to - event.from, name: gapText(event) };
       case 'reset':
         return { ...empty, type: 'reset', time_ns: event.time, name: resetText };
     }

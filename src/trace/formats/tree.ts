@@ -127,7 +127,7 @@ export class TreeWriter implements TraceSink {
         break;
       case 'gap':
         this.#openPending();
-        this.#write(`# ${gapText}: ${timeText(event.to - event.from)}`);
+        this.#write(`# ${gapText(event)}: ${timeText(event.to - event.from)}`);
         break;
       case 'reset':
         this.#openPending();

@@ -18,6 +18,7 @@ import type {
   WatchRef,
 } from '../events.js';
 import { EVENT } from '../formats/perfetto/fields.js';
+import { gapReason } from '../text.js';
 import { addressOf, entryOf, type Hidden, Refs, stackOf } from './refs.js';
 import { NOTE } from './sequence.js';
 import type { PerfSample, TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
@@ -27,6 +28,7 @@ interface Slice {
   readonly begin: AnyBegin | undefined;
   /** For a gap. */
   readonly from: number;
+  readonly name: string;
 }
 
 /** `before`: the one that was at its address before. */
@@ -170,7 +172,7 @@ export class OwnTrace {
     let begin: AnyBegin | undefined;
     if (event.category === 'call') begin = this.#callBegin(track, event, time);
     else if (event.category === 'poll') begin = this.#pollBegin(track, event, time);
-    track.open.push({ begin, from: time });
+    track.open.push({ begin, from: time, name: event.name });
     if (begin !== undefined) this.#emit(begin);
   }
 
@@ -262,9 +264,14 @@ export class OwnTrace {
     const time = event.time as GuestNanos;
     const result = textOf(event.notes[NOTE.result]);
     if (begin === undefined) {
-      if (event.track === this.#gaps) this.#emit({ type: 'gap', from: slice.from as GuestNanos, to: time });
+      if (event.track === this.#gaps) this.#emitGap(slice, time);
     } else if (result === 'cut') this.#keepCut(begin);
     else this.#emit(this.#endOf(begin, event, result === 'lost'));
+  }
+
+  #emitGap({ from, name }: Slice, to: GuestNanos): void {
+    const why = gapReason(name);
+    this.#emit({ type: 'gap', from: from as GuestNanos, to, ...(why === undefined ? {} : { why }) });
   }
 
   #endOf(begin: AnyBegin, event: TrackEvent, isLost: boolean): PollEnd | PollLost | CallEnd | CallLost {

@@ -104,7 +104,8 @@ export async function traceLinux(
   );
   const [kept, trace] = [join(guest.elf, '../console'), join(guest.elf, '../out.json')];
   const probes = [...places.keys()].flatMap((name) => ['-p', `fn:${name}`]);
-  const options = ['--engine', 'target', '--json', '-o', trace, '--console', kept];
+  // `target` would take no stop before the last page table is in use.
+  const options = ['--engine', 'mixed', '--json', '-o', trace, '--console', kept];
   const command = [...guest.command(...words), ...guest.counting([...places.values()])];
   const run = await rsptraceWithin(200_000, 'run', ...options, ...probes, guest.elf, '--', ...command).ended;
   t.equal(run.status, 0, run.stderr.slice(-500));

@@ -1,6 +1,7 @@
 import type { Architecture } from '../../../arch/index.js';
 import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../futures/index.js';
+import type { ProbeFact } from '../../../trace/index.js';
 import type { InlinedPolls } from '../kind.js';
 import { type InlinedSite, InlinedSites, mostLevels, type NoSite } from './inlined-sites.js';
 
@@ -23,6 +24,20 @@ export interface InlinedCopy {
   readonly into: string;
   /** How many such copies of the same function lie around it. */
   readonly level: number;
+}
+
+/** How they were seen by a recording: one whose probe was left out is not seen exactly, whatever the code allows. */
+export function recordedCoverage(seen: readonly SeenFuture[], probes: readonly ProbeFact[]): readonly SeenFuture[] {
+  const leftOut = probes.filter(({ engine }) => engine === 'none');
+  if (leftOut.length === 0) return seen;
+  return seen.map((one) => {
+    if (one.seen !== 'exact') return one;
+    const { future, polls } = one.future;
+    const fact = leftOut.find(
+      ({ name, address }) => polls.some((poll) => poll.address === address) || name.startsWith(`${future} in `),
+    );
+    return fact ? { ...one, seen: 'lower-bound', reason: fact.why, help: '--engine mixed stops there' } : one;
+  });
 }
 
 /** A copy that is seen at its place. */

@@ -22,6 +22,7 @@ import {
 } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames } from '../names.js';
 import { Backtraces } from './backtraces.js';
+import { recordedCoverage } from './coverage.js';
 import { coverageJson, coverageText } from './coverage-report.js';
 import { type DropFunction, dropFunctions } from './drop-functions.js';
 import { DropTracer, planDrop } from './drops.js';
@@ -141,13 +142,13 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       tasks: tasks.rows(wakesSeen(found, outcome)),
       tasks_left_out: tasks.leftOut,
       findings: findings(outcome),
-      coverage: coverageJson(coverage),
+      coverage: coverageJson(recordedCoverage(coverage, outcome.engines)),
     }),
     tables(outcome, options) {
       const hides = ({ instance }: TaskRow): boolean => hidden.has(instance);
       const table = taskTable(tasks.rows(wakesSeen(found, outcome)), tasks.leftOut, options, hides);
       const texts = [summaryTable(rows(outcome), options), table, findingsText(findings(outcome))];
-      return [...texts.filter((text) => text !== ''), coverageText(coverage)];
+      return [...texts.filter((text) => text !== ''), coverageText(recordedCoverage(coverage, outcome.engines))];
     },
     findings: (outcome) => findings(outcome).length,
   };

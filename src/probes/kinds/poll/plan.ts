@@ -32,6 +32,7 @@ export function planPoll(
     readsOuter: true,
     // Poll functions are Rust.
     scratchIsFree: true,
+    stopIsAsked: stackDepth !== undefined,
     needsStop:
       stackDepth !== undefined
         ? stackIsRead

@@ -276,7 +276,7 @@ export class ChromeWriter implements LaneWriter {
   }
 
   gap(event: Gap): void {
-    const name = quote(gapText);
+    const name = quote(gapText(event));
     this.#record('b', event.from, `"tid":1,"cat":"gap","id":"0x0","name":${name}`, {});
     this.#record('e', event.to, `"tid":1,"cat":"gap","id":"0x0","name":${name}`, {});
   }

@@ -307,7 +307,7 @@ export class PerfettoWriter implements LaneWriter {
       });
     }
     this.#sequence.annotate();
-    const body = this.#sequence.body({ category: 'gap', name: gapText });
+    const body = this.#sequence.body({ category: 'gap', name: gapText(event) });
     this.#event(EVENT.sliceBegin, GAPS_TRACK, event.from, body);
     this.#event(EVENT.sliceEnd, GAPS_TRACK, event.to);
   }

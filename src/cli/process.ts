@@ -1,0 +1,155 @@
+// Recordings of a process of this machine, under a gdbserver that rsptrace starts at the last moment and takes away.
+import { readlinkSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Gdbserver, type Subject } from '../api/index.js';
+import { RsptraceError } from '../base/errors.js';
+import type { ElfFile } from '../elf/index.js';
+import { connect, placeAtStart, placeInProcess } from '../facts/index.js';
+import type { Session } from '../rsp/index.js';
+import { atTarget } from './at-target.js';
+import type { RecordingArguments } from './options.js';
+import { type Prepared, type Recorded, recordSession, report, withRecording } from './recording.js';
+import type { RunArguments } from './run.js';
+import { wireRecorder } from './wire-file.js';
+
+export interface AttachArguments extends Omit<RecordingArguments, 'elf'> {
+  readonly pid: string;
+  readonly elf: string | undefined;
+}
+
+/** How long a program that was asked to end may take, in milliseconds. */
+const endMs = 3000;
+/** How long gdbserver may take to answer for the first time, in milliseconds. */
+const waitMs = 5000;
+
+/** `rsptrace attach PID [ELF]`: traces a process that runs, and lets go of it. Gives the exit status. */
+export function recordAttached(args: AttachArguments): Promise<number> {
+  const pid = processNamed(args.pid);
+  const elf = args.elf ?? executableOf(pid);
+  return withRecording(
+    { ...args, elf },
+    async (prepared) => {
+      const { recording } = await recordUnder(prepared, { pid });
+      return report(prepared, recording);
+    },
+    (file) => placeInProcess(pid, file),
+  );
+}
+
+/** `rsptrace run PROGRAM -- ARGUMENTS`: starts a program of this machine. Gives the exit status. */
+export function recordProgram(args: RunArguments & RecordingArguments): Promise<number> {
+  const command = [resolve(args.elf), ...args.command];
+  return withRecording(
+    args,
+    async (prepared) => {
+      let signalled: NodeJS.Signals | undefined;
+      const { recording, server } = await recordUnder(prepared, { command }, (name) => {
+        signalled = name;
+      });
+      const runsOn = args['keep-running'] || (recording.end === 'interrupted' && signalled === 'SIGINT');
+      if (recording.end !== 'guest-ended') await endProgram(server, runsOn);
+      return report(prepared, recording);
+    },
+    placeAtStart,
+  );
+}
+
+interface Under {
+  readonly recording: Recorded;
+  /** It has gone; its process may be there. */
+  readonly server: Gdbserver;
+}
+
+/** Starts gdbserver, records, and waits until gdbserver has let go of the process. */
+async function recordUnder(
+  prepared: Prepared,
+  subject: Subject,
+  onSignal?: (signal: NodeJS.Signals) => void,
+): Promise<Under> {
+  using wire = wireRecorder(prepared.args, prepared.logger);
+  const begun: { server?: Gdbserver; connectingMs: number } = { connectingMs: 0 };
+  const open = async (): Promise<Session> => {
+    const server = await Gdbserver.start(subject, prepared.args.json ? 2 : 'inherit');
+    begun.server = server;
+    const { logger } = prepared;
+    const session = await connect(server.address, {
+      logger,
+      timeoutMs: prepared.args.timeout,
+      waitMs,
+      recordWire: wire,
+    });
+    begun.connectingMs = performance.now() - server.since;
+    return session;
+  };
+  try {
+    const recording = await atTarget(open, async ({ session, recordingBegins }) => {
+      recordingBegins();
+      return recordSession(prepared, session, { isLaunched: 'command' in subject, ...(onSignal && { onSignal }) });
+    });
+    const { server } = begun;
+    if (server === undefined) throw new RsptraceError('GDBSERVER_FAILED', 'gdbserver was not started');
+    await server.gone();
+    return { recording: { ...recording, standingMs: recording.standingMs + begun.connectingMs }, server };
+  } finally {
+    begun.server?.[Symbol.dispose]();
+  }
+}
+
+/** After the recording: a program that `runsOn` does so until Ctrl-C. */
+async function endProgram(server: Gdbserver, runsOn: boolean): Promise<void> {
+  if (!runsOn) {
+    server.kill('SIGTERM');
+    if (!(await server.processEnded(endMs))) server.kill('SIGKILL');
+    await server.processEnded(endMs);
+    return;
+  }
+  if (!server.isAlive) return;
+  process.stderr.write('rsptrace: recording ended, the program runs on; Ctrl-C ends it\n');
+  const end = (): void => server.kill('SIGTERM');
+  process.on('SIGINT', end);
+  process.on('SIGTERM', end);
+  await server.processEnded();
+  process.off('SIGINT', end);
+  process.off('SIGTERM', end);
+}
+
+/** @throws RsptraceError `USAGE`, `ATTACH_NO_PROCESS` */
+function processNamed(text: string): number {
+  const pid = Number(text);
+  if (!(Number.isSafeInteger(pid) && pid > 0)) {
+    throw new RsptraceError('USAGE', `'${text}' is no process number`, {
+      hint: 'rsptrace attach PID [ELF]; `pgrep -a NAME` shows the numbers of those that run',
+    });
+  }
+  return pid;
+}
+
+/** The program that a process runs: the file itself, also if it was moved or removed. */
+function executableOf(pid: number): string {
+  const link = `/proc/${pid}/exe`;
+  try {
+    const path = readlinkSync(link);
+    return path.endsWith(' (deleted)') ? link : path;
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    if (code === 'ENOENT') {
+      throw new RsptraceError('ATTACH_NO_PROCESS', `there is no process ${pid}`, {
+        hint: '`pgrep -a NAME` shows the numbers of those that run',
+      });
+    }
+    throw new RsptraceError('GDBSERVER_FAILED', `the program of process ${pid} cannot be read: ${code}`, {
+      hint: 'tracing it needs the same user, or root',
+    });
+  }
+}
+
+const PT_INTERP = 3;
+
+/** A program that Linux starts, not a kernel: it has a loader, or the C library's start. */
+export function isLinuxProgram(elf: ElfFile): boolean {
+  return (
+    elf.segments.some(({ type }) => type === PT_INTERP) ||
+    elf.has('.note.ABI-tag') ||
+    elf.symbols.named('__libc_start_main').length > 0
+  );
+}

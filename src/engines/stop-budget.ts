@@ -1,0 +1,54 @@
+/** So many stops may come at once. Then so many a second, and no more than what takes this share of the time. */
+const budget = { atOnce: 200, aSecond: 50, share: 0.01 };
+
+/**
+ * What the probes that stop may cost beside probes that do not: a token bucket over all of them. When it is empty, the
+ * probe with the most hits since it was last full is to be switched off.
+ */
+export class StopBudget {
+  #left = budget.atOnce;
+  #begun: Moment | undefined;
+  #last: Moment | undefined;
+  #stops = 0;
+  readonly #hits = new Map<string, number>();
+
+  /**
+   * The target has stopped.
+   * @param probe the name of the probe that was hit; undefined at a return
+   * @returns the name of a probe to switch off: the budget is spent
+   */
+  spend(probe: string | undefined, now: Moment): string | undefined {
+    this.#left = Math.min(budget.atOnce, this.#left + this.#gained(now));
+    if (this.#left === budget.atOnce) this.#hits.clear();
+    if (probe !== undefined) this.#hits.set(probe, (this.#hits.get(probe) ?? 0) + 1);
+    this.#left--;
+    this.#stops++;
+    return this.#left < 0 ? this.#takeMostHit() : undefined;
+  }
+
+  /** Stops that may be made because time has passed. */
+  #gained(now: Moment): number {
+    this.#begun ??= now;
+    const { hostMs } = this.#last ?? now;
+    this.#last = now;
+    const stoodMs = now.hostMs - this.#begun.hostMs - (now.ranMs - this.#begun.ranMs);
+    const aSecond = stoodMs > 0 ? (1000 * budget.share * this.#stops) / stoodMs : budget.aSecond;
+    return ((now.hostMs - hostMs) / 1000) * Math.min(budget.aSecond, aSecond);
+  }
+
+  /** The others may show what they cost without it. */
+  #takeMostHit(): string | undefined {
+    let most: string | undefined;
+    for (const [probe, hits] of this.#hits) if (hits > (this.#hits.get(most ?? '') ?? 0)) most = probe;
+    this.#hits.clear();
+    this.#left = budget.aSecond;
+    return most;
+  }
+}
+
+/** A moment, in milliseconds of the host. */
+export interface Moment {
+  readonly hostMs: number;
+  /** How long the target has run. */
+  readonly ranMs: number;
+}

@@ -1,0 +1,88 @@
+import type { Addr } from '../base/addr.js';
+import type { EngineName, Engines, StopEngine } from '../engines/index.js';
+import type { GuestNanos } from '../trace/index.js';
+
+/** So many stops are taken before the last page table is in use; the first calls of a boot are worth having. */
+const mostStops = 500;
+/** So often the kernel may change its page table before it is the last one. Then probes stop again. */
+const mostChanges = 50;
+
+export interface EarlyStopsOptions {
+  readonly wanted: EngineName;
+  /** Take them all. */
+  readonly fromReset: boolean;
+  /** Where the last page table may come into use; none if it is in use already, or if no place is known. */
+  readonly places: readonly Addr[];
+  /** Every probe. */
+  readonly addresses: readonly Addr[];
+  readonly engine: () => StopEngine;
+  readonly engines: Engines;
+  /** Tries to place the trampolines. */
+  readonly arrive: () => Promise<unknown>;
+  /** What is missing is known: from here to now. Undefined: from the machine's start. */
+  readonly unrecorded: (from: GuestNanos | undefined) => Promise<void>;
+  /** The time of the last event. */
+  readonly time: () => GuestNanos;
+}
+
+/**
+ * Before a kernel's last page table is in use, trampolines have no memory, and each probe stops the target. After some
+ * hundred such stops the probes are taken out until then, so that no boot is stopped to death.
+ */
+export class EarlyStops {
+  readonly #options: EarlyStopsOptions;
+  /** The engine's stops when the machine began. */
+  #before = 0;
+  #changes = 0;
+  /** Probes are out, since this time; undefined: from the machine's start. */
+  #out: { readonly since: GuestNanos | undefined } | undefined;
+
+  constructor(options: EarlyStopsOptions) {
+    this.#options = options;
+  }
+
+  /** The machine begins. Returns the probes that may stop it. */
+  async begin(): Promise<readonly Addr[]> {
+    const { wanted, places, addresses, engines } = this.#options;
+    this.#before = this.#options.engine().stops;
+    this.#changes = 0;
+    this.#out = undefined;
+    const leftOut = new Set<Addr>(engines.withoutStops);
+    const stopping = addresses.filter((address) => !leftOut.has(address));
+    if (wanted !== 'target' || places.length === 0) return stopping;
+    this.#out = { since: undefined };
+    await this.#wait();
+    return [];
+  }
+
+  /** A probe was hit, and it was too early for trampolines. */
+  async tooEarly(): Promise<void> {
+    const { wanted, fromReset, places, addresses, engine } = this.#options;
+    if (this.#out || wanted !== 'auto' || fromReset || places.length === 0) return;
+    if (engine().stops - this.#before < mostStops) return;
+    this.#out = { since: this.#options.time() };
+    await engine().disarm(addresses);
+    await this.#wait();
+  }
+
+  /** The recording ends: the probes may still be out. */
+  async end(): Promise<void> {
+    if (this.#out) await this.#options.unrecorded(this.#out.since);
+    this.#out = undefined;
+  }
+
+  async #wait(): Promise<void> {
+    await this.#options.engine().points.intercept(this.#options.places, () => this.#changed());
+  }
+
+  /** The page table has changed. Where it is the last one, trampolines are placed, and what stops gets its breakpoints. */
+  async #changed(): Promise<void> {
+    const { engines, engine, arrive, addresses } = this.#options;
+    engines.settle();
+    await arrive();
+    if (engines.isWaiting && ++this.#changes < mostChanges) return this.#wait();
+    await this.end();
+    const withoutStops = new Set<Addr>(engines.isWaiting ? engines.withoutStops : engines.unarmed);
+    await engine().arm(addresses.filter((address) => !withoutStops.has(address)));
+  }
+}

@@ -1,0 +1,110 @@
+// A process under a gdbserver that rsptrace starts itself: one that runs, and a program that it starts.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import t from 'tap';
+import { main, rsptrace, scratchFolder, start } from '../support/command.js';
+import { changedCode, compileC, pollsPrinted, pollsProgram } from '../support/native.js';
+
+interface Output {
+  readonly stops: number;
+  readonly guest_exit: string;
+  readonly standing_ms: number;
+  readonly host_ms: number;
+  readonly functions: readonly { readonly function: string; readonly calls: number }[];
+  readonly futures: readonly { readonly future: string; readonly polls: number }[];
+  readonly error?: { readonly code: string; readonly hint?: string };
+}
+
+/** Calls `tick` each millisecond until it has done so as often as told, and says how often it has. */
+const ticking = `
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+volatile int ticks;
+__attribute__((noinline)) int tick(int n) { ticks = n + 1; return n * 2; }
+int main(int argc, char **argv) {
+  int most = argc > 1 ? atoi(argv[1]) : 1000000;
+  puts("ticking");
+  fflush(stdout);
+  while (ticks < most) { tick(ticks); usleep(1000); }
+  printf("%d ticks\\n", ticks);
+  return 7;
+}`;
+
+const tracerOf = (pid: number): string =>
+  /^TracerPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '';
+
+for (const flags of [['-no-pie'], ['-pie']]) {
+  t.test(`attach, ${flags}: the process is traced and left as it was`, async (t) => {
+    const program = compileC(t, ticking, flags);
+    const target = start(program, ['3000']);
+    await target.shows('ticking');
+    const pid = target.process.pid ?? 0;
+    const trace = join(scratchFolder(t), 'out.txt');
+    const ran = await rsptrace('attach', String(pid), '--json', '-p', 'fn:tick', '-n', '400', '-o', trace).ended;
+    const output = JSON.parse(ran.stdout) as Output;
+    t.match(output, { functions: [{ function: 'tick' }] }, ran.stderr);
+    t.ok((output.functions[0]?.calls ?? 0) >= 190, 'each call is two events');
+    t.ok(output.standing_ms > 0 && output.standing_ms < output.host_ms + 10_000, `${output.standing_ms} ms`);
+    t.equal(tracerOf(pid), '0', 'nobody traces it any more');
+    if (flags.includes('-pie')) t.equal(changedCode(pid, program), 0, 'its code is its own');
+    const ended = await target.ended;
+    t.match(ended, { status: 7, stdout: 'ticking\n3000 ticks\n' }, 'it has run to its end');
+  });
+}
+
+t.test('run: a program with its arguments; its output, its status, every poll', async (t) => {
+  const trace = join(scratchFolder(t), 'out.txt');
+  const program = compileC(t, ticking);
+  const one = await start(main, ['run', '--json', '-p', 'fn:tick', '-o', trace, program, '--', '50']).ended;
+  const output = JSON.parse(one.stdout) as Output;
+  t.match(output, { guest_exit: 'status 7', functions: [{ function: 'tick', calls: 50 }] });
+  t.match(one.stderr, /^ticking\n50 ticks\n$/m, 'with --json on stderr, and nothing of gdbserver');
+  t.notMatch(one.stderr, /Process|Listening|Child/);
+  const polls = pollsProgram(t);
+  const untraced = (await start(polls, ['alone']).ended).stdout;
+  const two = await start(main, ['run', '--json', '-o', trace, polls, '--', 'alone']).ended;
+  const { futures } = JSON.parse(two.stdout) as Output;
+  for (const [name, count] of pollsPrinted(untraced))
+    t.match(
+      futures.find(({ future }) => future === `polls::${name}`),
+      { polls: count },
+      name,
+    );
+});
+
+t.test('run: a program whose recording ends is ended, or runs on', async (t) => {
+  const trace = join(scratchFolder(t), 'out.txt');
+  const program = compileC(t, ticking);
+  const ended = await start(main, ['run', '-n', '20', '-p', 'fn:tick', '-o', trace, program, '--', '1000000']).ended;
+  t.equal(ended.status, 0, ended.stderr);
+  t.notMatch(ended.stdout, /ticks$/m);
+  const on = ['run', '-n', '20', '--keep-running', '-p', 'fn:tick', '-o', trace, program, '--', '8000'];
+  const kept = await start(main, on).ended;
+  t.match(kept.stderr, /the program runs on/);
+  t.match(kept.stdout, /^8000 ticks$/m);
+});
+
+t.test('what is wrong is one sentence', async (t) => {
+  const nothing = await rsptrace('attach', '4194300').ended;
+  t.match(nothing.stderr, /there is no process 4194300 \[ATTACH_NO_PROCESS\]/);
+  t.match(await rsptrace('attach', 'init').ended, { status: 2, stderr: /'init' is no process number/ });
+  const program = compileC(t, ticking);
+  const trace = join(scratchFolder(t), 'out.txt');
+  const target = start(program, ['2000']);
+  await target.shows('ticking');
+  const { pid = 0 } = target.process;
+  const other = compileC(t, 'int other(int n) { return n; }\nint main(void) { return other(1); }', ['-O0']);
+  const wrong = await rsptrace('attach', String(pid), other, '-p', 'fn:other', '-o', trace).ended;
+  t.match(wrong.stderr, /ELF_MISMATCH|LOAD_ADDRESS_UNKNOWN/);
+  t.equal(existsSync(trace), false);
+  await sleep(100);
+  t.equal(tracerOf(pid), '0', 'it was let go');
+  const first = start('gdbserver', ['--once', '--attach', '127.0.0.1:0', String(pid)]);
+  await first.shows('Listening');
+  const taken = await rsptrace('attach', String(pid), '-p', 'fn:tick', '-o', trace).ended;
+  t.match(taken.stderr, /gdbserver could not attach to process \d+ \[GDBSERVER_FAILED\]\n .*the permission/);
+  first.process.kill('SIGKILL');
+  target.process.kill('SIGKILL');
+});

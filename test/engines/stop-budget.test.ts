@@ -1,0 +1,50 @@
+import t from 'tap';
+import { StopBudget } from '../../src/engines/stop-budget.js';
+
+/** Hits of these probes in turn, each after `everyMs`, of which the target stands `stoodMs`. Gives what is switched off, and at which stop. */
+function spent(
+  probes: readonly (string | undefined)[],
+  { stops, everyMs, stoodMs }: { readonly stops: number; readonly everyMs: number; readonly stoodMs: number },
+): (readonly [number, string])[] {
+  const budget = new StopBudget();
+  const off: (readonly [number, string])[] = [];
+  for (let i = 0; i < stops; i++) {
+    const probe = probes[i % probes.length];
+    if (off.some(([, name]) => name === probe)) continue;
+    const one = budget.spend(probe, { hostMs: i * everyMs, ranMs: i * (everyMs - stoodMs) });
+    if (one !== undefined) off.push([i, one]);
+  }
+  return off;
+}
+
+t.test('200 stops at once are taken, more are not', (t) => {
+  t.same(spent(['a'], { stops: 200, everyMs: 0.01, stoodMs: 0.01 }), []);
+  t.same(spent(['a'], { stops: 1000, everyMs: 0.01, stoodMs: 0.01 }), [[200, 'a']]);
+  t.end();
+});
+
+t.test('50 stops a second are taken for ever, where they take less than 1 % of the time', (t) => {
+  t.same(spent(['a'], { stops: 20_000, everyMs: 20, stoodMs: 0.1 }), []);
+  t.equal(
+    spent(['a'], { stops: 20_000, everyMs: 10, stoodMs: 0.05 })[0]?.[0],
+    399,
+    'a hundred a second: 200 in reserve',
+  );
+  const slow = spent(['a'], { stops: 20_000, everyMs: 40, stoodMs: 2 });
+  t.equal(slow[0]?.[0], 249, '25 a second of 2 ms are 5 %: 5 a second may be');
+  t.end();
+});
+
+t.test('the probe with most hits is switched off, and the others stay', (t) => {
+  t.same(
+    spent(['rare', 'often', 'often', undefined], { stops: 3000, everyMs: 2, stoodMs: 0.01 }).map(([, name]) => name),
+    ['often', 'rare'],
+  );
+  t.same(
+    spent(['rare', ...Array.from({ length: 99 }, () => 'often')], { stops: 10_000, everyMs: 1, stoodMs: 0.01 }).map(
+      ([, name]) => name,
+    ),
+    ['often'],
+  );
+  t.end();
+});

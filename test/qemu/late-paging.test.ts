@@ -1,0 +1,82 @@
+// A kernel whose functions are called before it turns paging on: so many stops are taken, the rest is said to be missing.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, scratchFolder } from '../support/command.js';
+import { lateKernel } from '../support/tiny-kernels.js';
+
+interface Output {
+  readonly end: string;
+  readonly stops: number;
+  readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number; readonly why?: string }[];
+  readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
+  readonly probes: readonly { readonly function: string; readonly engine: string }[];
+}
+
+const calls = { early: 700, work: 20_000 };
+const why = 'the last page table was not in use yet';
+
+async function record(t: Test, ...options: string[]) {
+  const { elf, command } = lateKernel(t, calls);
+  const folder = scratchFolder(t);
+  const [trace, kept] = [join(folder, 'out.txt'), join(folder, 'console')];
+  const probes = ['-p', 'fn:early', '-p', 'fn:work'];
+  const { stdout, stderr } = await rsptrace(
+    'run',
+    '-o',
+    trace,
+    '--console',
+    kept,
+    ...probes,
+    ...options,
+    elf,
+    '--',
+    ...command,
+  ).ended;
+  const counted = /(\d{5})\n(\d{5})\n$/.exec(readFileSync(kept, 'latin1').replaceAll('\r', ''))?.slice(1).map(Number);
+  t.same(counted, [calls.early, calls.work], `what the kernel has counted; ${stderr.slice(-300)}`);
+  return { stdout, trace: readFileSync(trace, 'utf8') };
+}
+
+function callsOf({ functions }: Output): Record<string, number> {
+  return Object.fromEntries(functions.map(({ function: name, calls }) => [name, calls]));
+}
+
+t.test('auto: 500 hits, then nothing until paging is on, then all', async (t) => {
+  const { stdout, trace } = await record(t, '--json');
+  const output = JSON.parse(stdout) as Output;
+  t.match(output.gaps, [{ why }]);
+  t.equal(output.gaps.length, 1);
+  t.ok((output.gaps[0]?.to_ns ?? 0) > (output.gaps[0]?.from_ns ?? 0));
+  const { early = 0, work } = callsOf(output);
+  t.ok(early >= 240 && early <= 250, `${early} of ${calls.early} calls before`);
+  t.equal(work, calls.work);
+  t.ok(output.probes.every(({ engine }) => engine === 'target'));
+  t.ok(output.stops < 520, `${output.stops} stops`);
+  t.match(trace, /^# not recorded: the last page table was not in use yet: /m);
+});
+
+t.test('target: no stop, and the same afterwards', async (t) => {
+  const output = JSON.parse((await record(t, '--json', '--engine', 'target')).stdout) as Output;
+  t.match(output.gaps, [{ from_ns: 0, why }]);
+  const { early, work } = callsOf(output);
+  t.equal(early ?? 0, 0);
+  t.equal(work, calls.work);
+  t.ok(output.stops < 20, `${output.stops} stops`);
+});
+
+t.test('--from-reset and mixed take all', async (t) => {
+  for (const options of [['--from-reset'], ['--engine', 'mixed']]) {
+    const output = JSON.parse((await record(t, '--json', ...options)).stdout) as Output;
+    t.same(output.gaps, []);
+    t.same(callsOf(output), calls);
+  }
+});
+
+t.test('for people: one line', async (t) => {
+  const { stdout } = await record(t);
+  t.match(
+    stdout,
+    /^nothing recorded from [\d.]+ \w+ to [\d.]+ \w+ by the guest's clock: .*; --from-reset records it by stops$/m,
+  );
+});

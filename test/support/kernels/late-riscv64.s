@@ -1,0 +1,100 @@
+# A supervisor-mode kernel that turns paging on late, at the addresses where it runs already, assembled with
+#   EARLY   how often it calls `early`, before it turns paging on
+#   WORK    how often it calls `work`, afterwards
+# It prints both numbers, counted by the functions themselves, and powers off.
+
+    .option norelax
+    .option norvc
+    .text
+    .globl _start
+_start:
+    la sp, stack_end
+    li s2, EARLY
+1:  mv a0, s2
+    call early
+    addi s2, s2, -1
+    bnez s2, 1b
+    call paging
+    li s2, WORK
+2:  mv a0, s2
+    call work
+    addi s2, s2, -1
+    bnez s2, 2b
+    la t0, earlies
+    ld a0, 0(t0)
+    call number
+    la t0, works
+    ld a0, 0(t0)
+    call number
+    li t0, 0x100000
+    li t1, 0x5555
+    sw t1, 0(t0)
+park:
+    wfi
+    j park
+
+    .globl paging
+    .type paging, @function
+paging:
+    la t0, root
+    li t1, 0xc7                     # devices, where they are: V R W A D
+    sd t1, 0(t0)
+    li t1, (0x80000000 >> 2) | 0xcf # RAM, where it is: V R W X A D
+    sd t1, 16(t0)
+    srli t0, t0, 12
+    li t1, 8 << 60                  # Sv39
+    or t0, t0, t1
+    sfence.vma
+    csrw satp, t0
+    sfence.vma
+    ret
+    .size paging, . - paging
+
+    .globl early
+    .type early, @function
+early:
+    addi sp, sp, -16
+    la t0, earlies
+    ld t1, 0(t0)
+    addi t1, t1, 1
+    sd t1, 0(t0)
+    addi sp, sp, 16
+    ret
+    .size early, . - early
+
+    .globl work
+    .type work, @function
+work:
+    addi sp, sp, -16
+    la t0, works
+    ld t1, 0(t0)
+    addi t1, t1, 1
+    sd t1, 0(t0)
+    addi sp, sp, 16
+    ret
+    .size work, . - work
+
+# Prints a0 as five digits and a line's end.
+number:
+    li t0, 0x10000000
+    li t1, 10000
+    li t2, 10
+3:  divu t3, a0, t1
+    remu a0, a0, t1
+    addi t3, t3, '0'
+    sb t3, 0(t0)
+    divu t1, t1, t2
+    bnez t1, 3b
+    sb t2, 0(t0)
+    ret
+
+    .bss
+    .balign 4096
+root:
+    .skip 4096
+earlies:
+    .skip 8
+works:
+    .skip 8
+    .skip 4096
+stack_end:
