@@ -17,7 +17,10 @@ const sentences: readonly [RegExp, (found: RegExpExecArray) => string][] = [
         .map((word) => `'${word}'`)
         .join(', ')}`,
   ],
-  [/^Not enough arguments following: (\S+)/, ([, name = '']) => `a value is missing behind ${dashed(name)}: one with a dash needs a =, ${dashed(name)}=-5ms`],
+  [
+    /^Not enough arguments following: (\S+)/,
+    ([, name = '']) => `a value is missing behind ${dashed(name)}: one with a dash needs a =, ${dashed(name)}=-5ms`,
+  ],
   [
     /^Arguments (\S+) and (\S+) are mutually exclusive/,
     ([, one = '', other = '']) => `${dashed(one)} and ${dashed(other)} do not go together`,

@@ -196,7 +196,11 @@ t.test('DuckDB counts what Parquet holds, and answers the ten questions to a fle
   for (const [name, count, sum] of found) {
     const own = calls.filter((call) => call.name === name);
     t.equal(count, own.length, String(name));
-    t.equal(Number(sum), own.reduce((all, call) => all + call.duration_ns, 0), String(name));
+    t.equal(
+      Number(sum),
+      own.reduce((all, call) => all + call.duration_ns, 0),
+      String(name),
+    );
   }
   const page = readFileSync(join(import.meta.dirname, '../../docs/fleet.md'), 'utf8').replaceAll('boots/', `${boots}/`);
   const questions = [...page.matchAll(/```sql\n(.*?)```/gs)].map(([, sql = '']) => sql);
@@ -206,7 +210,8 @@ t.test('DuckDB counts what Parquet holds, and answers the ten questions to a fle
 });
 
 t.test('a disk that is full is an error that says what is left', async (t) => {
-  const full = async (format: string) => (await rsptrace('convert', trace, '-o', '/dev/full', '--format', format).ended).stderr;
+  const full = async (format: string) =>
+    (await rsptrace('convert', trace, '-o', '/dev/full', '--format', format).ended).stderr;
   t.match(await full('pftrace'), /ENOSPC.*\[TRACE_WRITE_FAILED\]\n.*is kept and can be opened/s);
   t.match(await full('parquet'), /ENOSPC.*\[TRACE_WRITE_FAILED\]\n.*written at the end, so nothing can be opened/s);
 });

@@ -1,5 +1,5 @@
 /*
- * Apache Parquet (parquet.apache.org/docs/file-format): a row a call, a poll or an instant, in the columns of ./spans.ts.
+ * Apache Parquet (parquet.apache.org/docs/file-format): a row a call, poll or instant, in the columns of ./spans.ts.
  * What is not known is null. Texts have a dictionary a row group. What is known of the whole trace is in the file's
  * key-value metadata: `rsptrace.program`, `.build_id`, `.arch`, `.clock`.
  */
