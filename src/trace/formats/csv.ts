@@ -3,7 +3,7 @@
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
 import type { Format } from './format.js';
-import { type Span, Spans, spanColumns } from './spans.js';
+import { type Span, type SpanSubject, Spans, spanColumns } from './spans.js';
 
 const HEAD = spanColumns.join(',');
 
@@ -26,10 +26,18 @@ export const csv: Format = {
   },
 };
 
-function rowOf(span: Span): string {
-  let row = '';
-  for (const column of spanColumns) row += `${row === '' ? '' : ','}${cell(span[column])}`;
-  return row;
+/** The cells of a subject, which many rows have. */
+const subjects = new WeakMap<SpanSubject, string>();
+
+function rowOf({ type, time_ns, duration_ns, hart, thread, depth, subject, result, detail }: Span): string {
+  let about = subjects.get(subject);
+  if (about === undefined) {
+    const { name, instance, address, file, line, task } = subject;
+    about = [name, instance, address, file, line, task].map(cell).join(',');
+    subjects.set(subject, about);
+  }
+  const where = `${duration_ns ?? ''},${hart ?? ''},${thread ?? ''},${depth ?? ''}`;
+  return `${cell(type)},${time_ns},${where},${about},${cell(result)},${cell(detail)}`;
 }
 
 function cell(value: string | number | undefined): string {

@@ -1,10 +1,10 @@
 // JSON Lines (jsonlines.org): an object a call, a poll or an instant, with the members of `Span` (./spans.ts) that are
 // known. The first line is about the trace: `{"type":"trace","version":1,...}`.
 import { startOf } from '../../base/file-head.js';
-import { jsonLine } from '../../base/visible.js';
+import { jsonLine, visibleJson } from '../../base/visible.js';
 import type { TraceInfo, TraceSink } from '../events.js';
 import type { Format } from './format.js';
-import { Spans } from './spans.js';
+import { type Span, type SpanSubject, Spans } from './spans.js';
 import type { Lines } from './tree.js';
 
 /** JSON lines. */
@@ -22,7 +22,7 @@ export const jsonLines: Format = {
 /** Writes JSON lines of events. */
 export function writeJsonLines(out: Lines): TraceSink {
   const spans = new Spans(
-    (span) => out.textRecord(jsonLine(span)),
+    (span) => out.textRecord(lineOf(span)),
     () => out.flush(),
     () => out.close(),
   );
@@ -40,4 +40,28 @@ function headOf({ program, buildId, arch, clock, harts }: TraceInfo): object {
     clock: { name, resolution_ns: resolutionNs, guest },
     harts,
   };
+}
+
+/** The members of a subject, which many lines have. */
+const subjects = new WeakMap<SpanSubject, string>();
+
+function lineOf({ type, time_ns, duration_ns, hart, thread, depth, subject, result, detail }: Span): string {
+  let about = subjects.get(subject);
+  if (about === undefined) {
+    about = visibleJson(JSON.stringify(subject)).slice(1, -1);
+    subjects.set(subject, about);
+  }
+  let line = `{"type":${quote(type)},"time_ns":${time_ns}`;
+  if (duration_ns !== undefined) line += `,"duration_ns":${duration_ns}`;
+  if (hart !== undefined) line += `,"hart":${hart}`;
+  if (thread !== undefined) line += `,"thread":${thread}`;
+  if (depth !== undefined) line += `,"depth":${depth}`;
+  line += `,${about}`;
+  if (result !== undefined) line += `,"result":${quote(result)}`;
+  if (detail !== undefined) line += `,"detail":${quote(detail)}`;
+  return `${line}}\n`;
+}
+
+function quote(text: string): string {
+  return visibleJson(JSON.stringify(text));
 }

@@ -1,5 +1,5 @@
 /*
- * Apache Parquet (parquet.apache.org/docs/file-format): a row a call, a poll or an instant, in the columns of ./spans.ts.
+ * Apache Parquet (parquet.apache.org/docs/file-format): a row a call, poll or instant, in the columns of ./spans.ts.
  * What is not known is null. Texts have a dictionary a row group. What is known of the whole trace is in the file's
  * key-value metadata: `rsptrace.program`, `.build_id`, `.arch`, `.clock`.
  */
@@ -82,6 +82,7 @@ class Rows {
 
   add(span: Span): void {
     const columns = this.#columns;
+    const { subject } = span;
     const at = this.#count++;
     columns.type[at] = span.type;
     columns.time_ns[at] = BigInt(span.time_ns);
@@ -89,12 +90,12 @@ class Rows {
     columns.hart[at] = span.hart;
     columns.thread[at] = span.thread;
     columns.depth[at] = span.depth;
-    columns.name[at] = span.name;
-    columns.instance[at] = span.instance;
-    columns.address[at] = span.address;
-    columns.file[at] = span.file;
-    columns.line[at] = span.line;
-    columns.task[at] = span.task;
+    columns.name[at] = subject.name;
+    columns.instance[at] = subject.instance;
+    columns.address[at] = subject.address;
+    columns.file[at] = subject.file;
+    columns.line[at] = subject.line;
+    columns.task[at] = subject.task;
     columns.result[at] = span.result;
     columns.detail[at] = span.detail;
     if (this.#count === GROUP) this.#writeGroup();

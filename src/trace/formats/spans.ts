@@ -1,5 +1,16 @@
-import { hex } from '../../base/addr.js';
-import type { AnyBegin, AnyEnd, HartInfo, PollEnd, TraceEvent, TraceInfo, TraceSink } from '../events.js';
+import { type Addr, hex } from '../../base/addr.js';
+import type {
+  AnyBegin,
+  AnyEnd,
+  FunctionRef,
+  FutureRef,
+  HartInfo,
+  PollEnd,
+  RootRef,
+  TraceEvent,
+  TraceInfo,
+  TraceSink,
+} from '../events.js';
 import { OpenCalls } from '../open-calls.js';
 import {
   accessText,
@@ -12,6 +23,16 @@ import {
   stateText,
   wakerText,
 } from '../text.js';
+
+/** What a span is of. One object for all spans of the same function, or of the same Future of a task. */
+export interface SpanSubject {
+  readonly name: string;
+  readonly instance: string | undefined;
+  readonly address: string | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  readonly task: string | undefined;
+}
 
 /** What formats of rows have a row for: a call or poll when it ends, anything else when it happens. */
 export interface Span {
@@ -34,12 +55,7 @@ export interface Span {
   /** The number of its stack, where stacks are known apart. */
   readonly thread: number | undefined;
   readonly depth: number | undefined;
-  readonly name: string;
-  readonly instance: string | undefined;
-  readonly address: string | undefined;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-  readonly task: string | undefined;
+  readonly subject: SpanSubject;
   /** `ready`, `pending`, `lost`; what a function returned. */
   readonly result: string | undefined;
   /** Arguments; the state or chain at a poll's end; the access. */
@@ -62,21 +78,10 @@ export const spanColumns = [
   'task',
   'result',
   'detail',
-] as const satisfies readonly (keyof Span)[];
+] as const satisfies readonly (keyof Span | keyof SpanSubject)[];
 
-const empty = {
-  duration_ns: undefined,
-  hart: undefined,
-  thread: undefined,
-  depth: undefined,
-  instance: undefined,
-  address: undefined,
-  file: undefined,
-  line: undefined,
-  task: undefined,
-  result: undefined,
-  detail: undefined,
-};
+const nobody = { instance: undefined, address: undefined, file: undefined, line: undefined, task: undefined };
+const nowhere = { duration_ns: undefined, thread: undefined, depth: undefined, result: undefined, detail: undefined };
 
 /** Turns events into spans. Calls that are open at the end come last, without a duration. */
 export class Spans implements TraceSink {
@@ -84,6 +89,7 @@ export class Spans implements TraceSink {
   readonly #done: () => void;
   readonly #flush: () => void;
   readonly #chains = new ChainTexts();
+  readonly #subjects = new Subjects();
   readonly #open = new OpenCalls<{ readonly begin: AnyBegin }>();
   /** In the order of their begins: what is open at the end. */
   readonly #unended = new Set<AnyBegin>();
@@ -121,7 +127,12 @@ export class Spans implements TraceSink {
   }
 
   end(): void {
-    for (const begin of this.#unended) this.#write({ ...aboutCall(begin), result: 'open', duration_ns: undefined });
+    for (const begin of this.#unended) {
+      const { time, hart, thread, depth } = begin;
+      const where = { time_ns: time, hart, thread: thread?.key, depth, subject: this.#subjects.of(begin) };
+      const detail = detailOf(begin);
+      this.#write({ type: typeOf(begin), ...where, duration_ns: undefined, result: 'open', detail });
+    }
     this.#unended.clear();
     this.#done();
   }
@@ -129,12 +140,19 @@ export class Spans implements TraceSink {
   #ended(event: AnyEnd): void {
     const begin = this.#open.end(event)?.begin;
     if (begin) this.#unended.delete(begin);
-    const about = aboutCall(begin ?? event);
     const isLost = event.type === 'call-lost' || event.type === 'poll-lost';
-    const span = { ...about, time_ns: event.began, duration_ns: isLost ? undefined : event.time - event.began };
-    if (isLost) this.#write({ ...span, result: 'lost' });
-    else if (event.type === 'call-end') this.#write({ ...span, result: event.result });
-    else this.#write({ ...span, result: event.result, detail: this.#after(event) });
+    const { hart, thread, depth } = begin ?? event;
+    this.#write({
+      type: typeOf(event),
+      time_ns: event.began,
+      duration_ns: isLost ? undefined : event.time - event.began,
+      hart,
+      thread: thread?.key,
+      depth,
+      subject: this.#subjects.of(begin ?? event),
+      result: event.type === 'call-end' || event.type === 'poll-end' ? event.result : 'lost',
+      detail: event.type === 'poll-end' ? this.#after(event) : begin && detailOf(begin),
+    });
   }
 
   /** The await chain, or the state. */
@@ -146,82 +164,117 @@ export class Spans implements TraceSink {
     switch (event.type) {
       case 'derived-poll':
       case 'state': {
-        const { time, hart, root, future, address } = event;
-        const { instance, file, line } = future;
+        const { time, hart } = event;
         const after = event.type === 'state' ? event.to : event.state;
+        const at = { type: event.type === 'state' ? 'state' : 'derived', time_ns: time, hart };
+        const result = event.type === 'state' ? undefined : event.result;
         return {
-          ...empty,
-          type: event.type === 'state' ? 'state' : 'derived',
-          time_ns: time,
-          hart,
-          name: future.future,
-          instance,
-          address: hex(address),
-          file,
-          line,
-          task: rootText(root),
-          result: event.type === 'state' ? undefined : event.result,
+          ...nowhere,
+          ...at,
+          subject: this.#subjects.ofFuture(event),
+          result,
           detail: after && stateText(after),
         };
       }
       case 'watch': {
-        const { time, hart, watch, by } = event;
-        const { file, line } = by;
-        const about = { name: watch.name, address: hex(watch.address), file, line };
-        return {
-          ...empty,
-          ...about,
-          type: 'watch',
-          time_ns: time,
-          hart,
-          result: event.access,
-          detail: accessText(event),
-        };
+        const { time, hart, watch, by, access } = event;
+        const subject = { ...nobody, name: watch.name, address: hex(watch.address), file: by.file, line: by.line };
+        const at = { type: 'watch', time_ns: time, hart };
+        return { ...nowhere, ...at, subject, result: access, detail: accessText(event) };
       }
       case 'place': {
         const { time, hart, place } = event;
         const { name, category, address, by } = place;
-        const about = { name, address: hex(address), file: by.file, line: by.line, detail: by.function };
-        return { ...empty, ...about, type: category, time_ns: time, hart };
+        const subject = { ...nobody, name, address: hex(address), file: by.file, line: by.line };
+        return { ...nowhere, type: category, time_ns: time, hart, subject, detail: by.function };
       }
       case 'wake': {
         const { time, hart, root, waker, caller } = event;
         const { file, line } = caller;
         const name = root?.future.future ?? hex(waker);
-        const about = { name, address: hex(waker), file, line, task: root && rootText(root), detail: wakerText(event) };
-        return { ...empty, ...about, type: 'wake', time_ns: time, hart };
+        const subject = { ...nobody, name, address: hex(waker), file, line, task: root && rootText(root) };
+        return { ...nowhere, type: 'wake', time_ns: time, hart, subject, detail: wakerText(event) };
+      }
+      case 'gap': {
+        const { from, to } = event;
+        const subject = { ...nobody, name: gapText(event) };
+        return { ...nowhere, type: 'gap', time_ns: from, duration_ns: to - from, hart: undefined, subject };
       }
       case 'sample': {
         const { time, hart, stack } = event;
         const [frame] = stack;
-        const detail = stack.map(({ name }) => name).join(' < ');
         const about = { name: frame?.name ?? '', instance: frame?.instance, file: frame?.file, line: frame?.line };
-        return { ...empty, ...about, type: 'sample', time_ns: time, hart, detail };
+        const detail = stack.map(({ name }) => name).join(' < ');
+        return { ...nowhere, type: 'sample', time_ns: time, hart, subject: { ...nobody, ...about }, detail };
       }
       case 'cancelled': {
         const { time, hart, root, future, address, state } = event;
         const { future: name, instance } = future;
         const { file, line } = state ?? future;
         const about = { name, instance, address: hex(address), file, line, task: root && rootText(root) };
-        return { ...empty, ...about, type: 'cancelled', time_ns: time, hart, detail: cancelText(event) };
+        const subject = { ...nobody, ...about };
+        return { ...nowhere, type: 'cancelled', time_ns: time, hart, subject, detail: cancelText(event) };
       }
-      case 'gap':
-        return { ...empty, type: 'gap', time_ns: event.from, duration_ns: event.to - event.from, name: gapText(event) };
       case 'reset':
-        return { ...empty, type: 'reset', time_ns: event.time, name: resetText };
+        return {
+          ...nowhere,
+          type: 'reset',
+          time_ns: event.time,
+          hart: undefined,
+          subject: { ...nobody, name: resetText },
+        };
     }
   }
 }
 
-function aboutCall(event: AnyBegin | AnyEnd): Span {
-  const { time, hart, thread, depth } = event;
-  const where = { ...empty, time_ns: time, hart, thread: thread?.key, depth };
-  if ('function' in event) {
-    const { name, instance, address, file, line } = event.function;
-    const detail = 'arguments' in event && event.arguments.length > 0 ? argumentsText(event.arguments) : undefined;
-    return { ...where, type: 'call', name, instance, address: hex(address), file, line, detail };
+function typeOf(event: AnyBegin | AnyEnd): 'call' | 'poll' {
+  return 'function' in event ? 'call' : 'poll';
+}
+
+function detailOf(begin: AnyBegin): string | undefined {
+  return begin.type === 'call-begin' && begin.arguments.length > 0 ? argumentsText(begin.arguments) : undefined;
+}
+
+interface OfFuture {
+  readonly future: FutureRef;
+  readonly address: Addr;
+  readonly root: RootRef;
+}
+
+/** Futures of one task that are kept. */
+const mostFutures = 32;
+
+/** The subjects of spans, each made once. */
+class Subjects {
+  readonly #functions = new WeakMap<FunctionRef, SpanSubject>();
+  readonly #futures = new WeakMap<RootRef, { readonly of: OfFuture; readonly subject: SpanSubject }[]>();
+
+  of(event: AnyBegin | AnyEnd): SpanSubject {
+    if (!('function' in event)) return this.ofFuture(event);
+    const { function: fn } = event;
+    let subject = this.#functions.get(fn);
+    if (subject === undefined) {
+      const { name, instance, address, file, line } = fn;
+      subject = { name, instance, address: hex(address), file, line, task: undefined };
+      this.#functions.set(fn, subject);
+    }
+    return subject;
   }
-  const { future, address, root } = event;
-  const { future: name, instance, file, line } = future;
-  return { ...where, type: 'poll', name, instance, address: hex(address), file, line, task: rootText(root) };
+
+  ofFuture({ future, address, root }: OfFuture): SpanSubject {
+    let known = this.#futures.get(root);
+    if (known === undefined) {
+      known = [];
+      this.#futures.set(root, known);
+    }
+    for (const { of, subject } of known) {
+      // Its place may have been learnt since.
+      if (of.future === future && of.address === address && subject.file === future.file) return subject;
+    }
+    const { future: name, instance, file, line } = future;
+    const subject = { name, instance, address: hex(address), file, line, task: rootText(root) };
+    if (known.length >= mostFutures) known.length = 0;
+    known.push({ of: { future, address, root }, subject });
+    return subject;
+  }
 }

@@ -31,8 +31,8 @@ export class Numbers {
 const OWNER_SHIFT = 56n;
 
 /**
- * The events of one trace as a merged one has them: later by an offset, and with numbers of harts, functions, tasks
- * and all else that no other trace has. Two traces may have tasks at one address, which elsewhere tells that one is
+ * The events of one trace as a merged one has them. They are later by an offset, and no other trace has their numbers
+ * of harts, functions and tasks. Two traces may have tasks at one address, which elsewhere tells that one is
  * over. So the later trace's get its number into the highest byte.
  */
 export class Renumber {

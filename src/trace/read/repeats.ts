@@ -13,8 +13,8 @@ interface Kept<T> {
 }
 
 /**
- * What packets mean, by their bytes behind the time. A program does the same things again and again, so most packets
- * differ in their times alone: looking one up costs a tenth of decoding it.
+ * What packets mean, by their bytes behind the time. A program does the same things again and again. So most packets
+ * differ in their times alone, and looking one up costs less than decoding it.
  */
 export class Repeats<T> {
   #kept: (Kept<T> | undefined)[] = new Array(SLOTS).fill(undefined);

@@ -25,6 +25,8 @@ import type {
   CallLost,
   Cancelled,
   DerivedPoll,
+  FunctionRef,
+  FutureRef,
   Gap,
   GuestNanos,
   HartInfo,
@@ -146,7 +148,7 @@ export class ChromeWriter implements LaneWriter {
       stack: event.stack && stackText(event.stack),
     };
     this.#async('b', event, name, args);
-    this.#hart('B', event, event.time, pollArgs(event));
+    this.#slice('B', event, event.time, event.future);
     const hart = event.thread && event.hart;
     const task = rootText(event.root);
     const { stack } = args;
@@ -181,7 +183,7 @@ export class ChromeWriter implements LaneWriter {
   }
 
   callBegin(event: CallBegin): void {
-    this.#call('B', event, event.time, callArgs(event));
+    this.#slice('B', event, event.time, event.function);
     const text = argumentsText(event.arguments);
     const hart = event.thread && event.hart;
     if (text === '' && hart === undefined) return;
@@ -192,16 +194,16 @@ export class ChromeWriter implements LaneWriter {
     if (end.result !== undefined) {
       this.#detail(trackOf(begin), end.time, `= ${end.result}`, { returned: end.result });
     }
-    this.#call('E', begin, end.time, callArgs(begin));
+    this.#slice('E', begin, end.time, begin.function);
   }
 
   callLost(begin: CallBegin, time: GuestNanos): void {
     this.#detail(trackOf(begin), time, 'lost', { result: 'lost' });
-    this.#call('E', begin, time, callArgs(begin));
+    this.#slice('E', begin, time, begin.function);
   }
 
   callCut(begin: CallBegin, time: GuestNanos): void {
-    this.#call('E', begin, time, callArgs(begin));
+    this.#slice('E', begin, time, begin.function);
   }
 
   orphanReturn(event: CallEnd | CallLost): void {
@@ -316,17 +318,23 @@ export class ChromeWriter implements LaneWriter {
     this.#write('M', '0.000', `"tid":${tid},"name":${quote(name)}`, args);
   }
 
-  #hart(phase: 'B' | 'E' | 'i', event: PollBegin | PollEnd | PollLost, time: GuestNanos, args: Args): void {
+  #slice(phase: 'B' | 'E', event: PollBegin | CallBegin, time: GuestNanos, what: FunctionRef | FutureRef): void {
+    this.#tellFacts(time);
+    const tid = trackOf(event);
+    this.#put(phase, this.#times.next(tid, time), `"tid":${tid},${commonText(what)}`);
+  }
+
+  #hart(phase: 'i', event: PollEnd | PollLost, time: GuestNanos, args: Args): void {
     this.#onTrack(phase, trackOf(event), time, { category: 'poll', name: event.future.future, args });
   }
 
-  #call(phase: 'B' | 'E' | 'i', event: CallBegin | CallEnd | CallLost, time: GuestNanos, args: Args): void {
+  #call(phase: 'i', event: CallEnd | CallLost, time: GuestNanos, args: Args): void {
     this.#onTrack(phase, trackOf(event), time, { category: 'call', name: event.function.name, args });
   }
 
   #pollOver(begin: PollBegin, time: GuestNanos, result: string): void {
     this.#detail(trackOf(begin), time, result, { result });
-    this.#hart('E', begin, time, pollArgs(begin));
+    this.#slice('E', begin, time, begin.future);
   }
 
   /** For one call, not for its function: belongs to the innermost open slice of the track. */
@@ -334,11 +342,10 @@ export class ChromeWriter implements LaneWriter {
     this.#onTrack('i', tid, time, { category: 'detail', name, args });
   }
 
-  #onTrack(phase: 'B' | 'E' | 'i', tid: number, time: GuestNanos, { category, name, args }: Told): void {
+  #onTrack(phase: 'i', tid: number, time: GuestNanos, { category, name, args }: Told): void {
     this.#tellFacts(time);
-    const scope = phase === 'i' ? '"s":"t",' : '';
-    const ts = phase === 'i' ? this.#times.at(tid, time) : this.#times.next(tid, time);
-    this.#write(phase, ts, `"tid":${tid},${scope}"cat":"${category}","name":${quote(name)}`, args);
+    const ts = this.#times.at(tid, time);
+    this.#write(phase, ts, `"tid":${tid},"s":"t","cat":"${category}","name":${quote(name)}`, args);
   }
 
   #async(phase: 'b' | 'n' | 'e', { root, hart, time }: OfRoot, name: string, args: Args): void {
@@ -360,28 +367,46 @@ export class ChromeWriter implements LaneWriter {
   }
 
   #write(phase: string, ts: string, fields: string, args: Args): void {
+    this.#put(phase, ts, `${fields},"args":${visibleJson(JSON.stringify(args))}`);
+  }
+
+  #put(phase: string, ts: string, rest: string): void {
     const start = this.#state === 'first' ? '[\n' : ',\n';
     this.#state = 'more';
-    this.#out.textRecord(
-      `${start}{"ph":"${phase}","ts":${ts},"pid":1,${fields},"args":${visibleJson(JSON.stringify(args))}}`,
-    );
+    this.#out.textRecord(`${start}{"ph":"${phase}","ts":${ts},"pid":1,${rest}}`);
   }
 }
 
-/** Of every poll of a type of Future. */
-function pollArgs({ future }: PollBegin): Args {
-  return { future: future.instance, at: placeText(future) };
-}
+/** What begins and ends of a function's calls, or of a Future's polls, have in common: made once for each. */
+const commons = new WeakMap<FunctionRef | FutureRef, { readonly at: string | undefined; readonly text: string }>();
 
-/** Of every call of a function. */
-function callArgs({ function: { instance, address, ...place } }: CallBegin): Args {
-  return { function: instance, address: hex(address), at: placeText(place) };
+function commonText(what: FunctionRef | FutureRef): string {
+  const known = commons.get(what);
+  const at = placeText(what);
+  // Its place may have been learnt since.
+  if (known !== undefined && known.at === at) return known.text;
+  const isFuture = 'future' in what;
+  const name = isFuture ? what.future : what.name;
+  const args = isFuture ? { future: what.instance, at } : { function: what.instance, address: hex(what.address), at };
+  const text = `"cat":"${isFuture ? 'poll' : 'call'}","name":${quote(name)},"args":${visibleJson(JSON.stringify(args))}`;
+  commons.set(what, { at, text });
+  return text;
 }
 
 function trackOf({ hart, thread }: Track): number {
   return thread ? FIRST_THREAD + thread.key : hart + 1;
 }
 
+const quoted = new Map<string, string>();
+const mostQuoted = 1 << 14;
+
+/** Names come again and again. */
 function quote(text: string): string {
-  return visibleJson(JSON.stringify(text));
+  let found = quoted.get(text);
+  if (found === undefined) {
+    if (quoted.size >= mostQuoted) quoted.clear();
+    found = visibleJson(JSON.stringify(text));
+    quoted.set(text, found);
+  }
+  return found;
 }

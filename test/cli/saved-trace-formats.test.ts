@@ -1,0 +1,217 @@
+// Filters, merges and formats of a saved trace, against uftrace's recording of the same program, DuckDB, and what the
+// trace's own JSON lines say.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import t from 'tap';
+import { rsptrace } from '../support/command.js';
+import { reportedFunctions, savedTrace } from '../support/saved-trace.js';
+
+const { folder, trace, source, functions } = await savedTrace(t);
+
+interface Row {
+  readonly name: string;
+  readonly calls: number;
+  readonly total_ns: number;
+  readonly self_ns: number;
+}
+
+async function ok(...words: readonly string[]): Promise<string> {
+  const ran = await rsptrace(...words).ended;
+  if (ran.status !== 0) throw new Error(ran.stderr);
+  return ran.stdout;
+}
+
+async function rows(path: string, ...words: readonly string[]): Promise<readonly Row[]> {
+  const { fn } = JSON.parse(await ok('report', path, '--json', ...words)) as { readonly fn: readonly Row[] };
+  return fn;
+}
+
+interface Call {
+  readonly type: string;
+  readonly name: string;
+  readonly time_ns: number;
+  readonly duration_ns: number;
+  readonly depth: number;
+}
+
+const calls = (await ok('replay', trace, '--json'))
+  .trimEnd()
+  .split('\n')
+  .slice(1)
+  .map((line) => JSON.parse(line) as Call);
+
+/** uftrace's own recording of the program, and its own report. */
+const native = join(folder, 'native');
+execFileSync('gcc', ['-g', '-O1', '-pg', '-o', native, source]);
+const directory = join(folder, 'native.uftrace');
+execFileSync('uftrace', ['record', '-d', directory, '--no-pager', native], { stdio: 'ignore' });
+const uftraceRows = new Map(
+  [
+    ...execFileSync('uftrace', ['report', '-d', directory, '-f', 'call,total,self', '--no-pager'], {
+      encoding: 'utf8',
+    }).matchAll(/^ +([\d.]+) us +([\d.]+) us +(\d+) +(\w+)$/gm),
+  ].map(([, total, self, count, name]) => [
+    name,
+    [Number(count), Math.round(Number(total) * 1e3), Math.round(Number(self) * 1e3)],
+  ]),
+);
+
+t.test("a directory of uftrace and its Chrome JSON are read as uftrace's own report says", async (t) => {
+  const chrome = join(folder, 'native.json');
+  writeFileSync(chrome, execFileSync('uftrace', ['dump', '--chrome', '-d', directory, '--no-pager']));
+  t.ok(uftraceRows.size >= 4);
+  for (const path of [directory, chrome]) {
+    const found = new Map((await rows(path)).map((row) => [row.name, [row.calls, row.total_ns, row.self_ns]]));
+    for (const [name, wanted] of uftraceRows) t.same(found.get(name ?? ''), wanted, `${name} of ${path}`);
+  }
+});
+
+t.test('a condition chooses the calls for which it holds', async (t) => {
+  const leafs = calls.filter(({ name }) => name === 'leaf');
+  const limit = [...leafs].sort((a, b) => a.duration_ns - b.duration_ns)[100]?.duration_ns ?? 0;
+  const longer = leafs.filter((call) => call.duration_ns > limit);
+  const [row, ...others] = await rows(trace, '--filter', `fn:leaf if duration > ${limit}ns`);
+  t.same(others, []);
+  t.match(row, { calls: longer.length, total_ns: longer.reduce((sum, call) => sum + call.duration_ns, 0) });
+  const deep = calls.filter((call) => call.name === 'fib' && call.depth >= 4 && call.depth !== 5);
+  t.equal((await rows(trace, '--filter', 'fib if depth >= 4 && depth != 5'))[0]?.calls, deep.length);
+  // Every fib(n) is called with n below 8; those with n below 2 call none.
+  const [small] = await rows(trace, '--filter', 'fn:fib if n < 2');
+  t.ok(small && small.calls < 164 && small.total_ns === small.self_ns);
+  const shown = await ok('replay', trace, '--filter', 'fn:fib if n == 7 || n == 100');
+  t.equal(shown.match(/ fib\(n: 7\) \{/g)?.length, 4);
+  const error = async (filter: string) => (await rsptrace('report', trace, '--filter', filter).ended).stderr;
+  t.match(await error('leaf if duration > 1h'), /'1h' is no number and no time.*\[USAGE\]/s);
+  t.match(await error('leaf if duration'), /'duration' is no comparison/);
+  t.match(await error('leaf if nothing == 3'), /nothing that it names has 'nothing' \[TRACE_NO_MATCH\]/);
+  t.match(await error('leaf if duration > 9s'), /its condition never held/);
+});
+
+t.test('a merge has the calls of all traces, in the order of time', async (t) => {
+  const merged = join(folder, 'merged.pftrace');
+  await ok('merge', trace, directory, trace, '-o', merged, '--align', 'fn:outer');
+  const found = new Map((await rows(merged)).map((row) => [row.name, row.calls]));
+  // Each function's rows: those of the same address are one.
+  for (const { function: name, calls: count } of functions) {
+    const own = (await rows(merged, '--filter', `fn:${name}`)).reduce((sum, row) => sum + row.calls, 0);
+    t.equal(own, 2 * count + (uftraceRows.get(name)?.[0] ?? 0), name);
+  }
+  t.equal(found.get('puts'), 1);
+  const firsts = new Map<number, number>();
+  let last = 0;
+  for (const line of (await ok('replay', merged)).split('\n')) {
+    const [, time, hart, name] = /^ *([\d.]+) us .*\[ ?(\d+)\] +(\w+)/.exec(line) ?? [];
+    if (name === 'outer' && !firsts.has(Number(hart))) firsts.set(Number(hart), Number(time));
+    if (time !== undefined && !line.includes('}')) {
+      t.ok(Number(time) >= last || line.includes('('), line);
+      last = Math.max(last, Number(time));
+    }
+  }
+  t.equal(firsts.size, 3);
+  t.equal(new Set(firsts.values()).size, 1, 'the first outer is at one time in all');
+  const error = async (...words: string[]) => (await rsptrace('merge', ...words, '-o', merged).ended).stderr;
+  t.match(await error(trace, directory, '--offset', '1ms', '--offset', '2ms'), /--offset is needed 1 times/);
+  t.match(await error(trace, directory, '--align', 'fn:nothing'), /TRACE_NO_MATCH/);
+  t.match(await error(trace, directory, '--align', 'soon'), /--align takes a time/);
+});
+
+t.test('ftrace: every call once, nested, with its duration', async (t) => {
+  const path = join(folder, 'reported.ftrace');
+  await ok('convert', trace, '-o', path);
+  const text = readFileSync(path, 'utf8');
+  t.match(text, /^# tracer: function_graph\n/);
+  const open: string[] = [];
+  const found: { name: string; nanos: number; depth: number }[] = [];
+  for (const line of text.split('\n').filter((one) => one !== '' && !one.startsWith('#'))) {
+    const [, mark, micros, indent = '', rest = ''] =
+      /^ *\d+\.\d{6} \| {3}0\) ([ +!#*@$]) (?:([\d.]+) us +| {13})\| {2}( *)(.*)$/.exec(line) ?? [];
+    const [, leaf, begin, end] = /^(?:(\w+)\(\);|(\w+)\(\) \{|\} \/\* (\w+) \*\/)$/.exec(rest) ?? [];
+    t.ok(leaf ?? begin ?? end, line);
+    if (end !== undefined) t.equal(open.pop(), end);
+    t.equal(indent.length, 2 * open.length, line);
+    if (begin !== undefined) open.push(begin);
+    const name = leaf ?? end;
+    if (name === undefined) continue;
+    const nanos = Math.round(Number(micros) * 1e3);
+    t.equal(mark, nanos > 1e7 ? '*' : nanos > 1e6 ? '#' : nanos > 1e5 ? '!' : nanos > 1e4 ? '+' : ' ', line);
+    found.push({ name, nanos, depth: open.length });
+  }
+  // Beyond 9,999 us two digits are behind the point, and then fewer.
+  const rounded = (nanos: number) => (nanos < 1e7 ? nanos : Math.floor(nanos / 1e3));
+  t.same(
+    found.map(({ name, nanos, depth }) => `${name} ${rounded(nanos)} ${depth}`),
+    calls.map(({ name, duration_ns, depth }) => `${name} ${rounded(duration_ns)} ${depth}`),
+  );
+});
+
+interface Table {
+  readonly length: number;
+  readonly [column: string]: unknown;
+}
+interface Thread {
+  readonly stringArray: readonly string[];
+  readonly funcTable: Table & { readonly name: readonly number[] };
+  readonly frameTable: Table & { readonly func: readonly number[] };
+  readonly stackTable: Table & { readonly frame: readonly number[]; readonly prefix: readonly (number | null)[] };
+  readonly samples: Table & { readonly stack: readonly number[]; readonly weight: readonly number[] };
+}
+
+t.test("Firefox Profiler: columns of one length, and a function's samples are its self time", async (t) => {
+  const path = join(folder, 'reported.firefox.json');
+  await ok('convert', trace, '-o', path);
+  const { meta, threads } = JSON.parse(readFileSync(path, 'utf8')) as { meta: object; threads: readonly Thread[] };
+  t.match(meta, { preprocessedProfileVersion: 47, product: 'reported' });
+  const self = new Map<string, number>();
+  for (const thread of threads) {
+    for (const [name, table] of Object.entries(thread)) {
+      if (typeof table !== 'object' || table === null || !('length' in table) || Array.isArray(table)) continue;
+      for (const column of Object.values(table)) {
+        if (Array.isArray(column)) t.equal(column.length, table.length, name);
+      }
+    }
+    const { samples, stackTable, frameTable, funcTable, stringArray } = thread;
+    for (const [stack, prefix] of stackTable.prefix.entries()) t.ok(prefix === null || prefix < stack);
+    for (const [index, stack] of samples.stack.entries()) {
+      const fn = frameTable.func[stackTable.frame[stack] ?? -1] ?? -1;
+      const name = stringArray[funcTable.name[fn] ?? -1] ?? '';
+      self.set(name, (self.get(name) ?? 0) + (samples.weight[index] ?? 0));
+    }
+  }
+  const rounded = new Map([...self].map(([name, ms]) => [name, Math.round(ms * 1e6)]));
+  t.same(rounded, new Map(functions.map((row) => [row.function, row.self_ns])));
+});
+
+t.test('DuckDB counts what Parquet holds, and answers the ten questions to a fleet', async (t) => {
+  const boots = join(folder, 'boots');
+  mkdirSync(boots);
+  for (const name of ['a', 'b', 'c']) await ok('convert', trace, '-o', join(boots, `${name}.parquet`));
+  const connection = await (await DuckDBInstance.create(':memory:')).connect();
+  const ask = async (sql: string) => (await connection.runAndReadAll(sql)).getRows();
+  const found = await ask(
+    `select name, count(*)::int, sum(duration_ns)::bigint from '${boots}/a.parquet' where type = 'call' group by all`,
+  );
+  t.equal(found.length, reportedFunctions.length);
+  for (const [name, count, sum] of found) {
+    const own = calls.filter((call) => call.name === name);
+    t.equal(count, own.length, String(name));
+    t.equal(
+      Number(sum),
+      own.reduce((all, call) => all + call.duration_ns, 0),
+      String(name),
+    );
+  }
+  const page = readFileSync(join(import.meta.dirname, '../../docs/fleet.md'), 'utf8').replaceAll('boots/', `${boots}/`);
+  const questions = [...page.matchAll(/```sql\n(.*?)```/gs)].map(([, sql = '']) => sql);
+  t.equal(questions.length, 10);
+  for (const sql of questions) await t.resolves(ask(sql), sql);
+  connection.closeSync();
+});
+
+t.test('a disk that is full is an error that says what is left', async (t) => {
+  const full = async (format: string) =>
+    (await rsptrace('convert', trace, '-o', '/dev/full', '--format', format).ended).stderr;
+  t.match(await full('pftrace'), /ENOSPC.*\[TRACE_WRITE_FAILED\]\n.*is kept and can be opened/s);
+  t.match(await full('parquet'), /ENOSPC.*\[TRACE_WRITE_FAILED\]\n.*written at the end, so nothing can be opened/s);
+});
