@@ -18,11 +18,18 @@ import { timeText } from './text-table.js';
 
 /**
  * `long-poll`: a poll took so long that other tasks of its executor had to wait. `self-wake-loop`: a task woke itself
- * in each of many polls, and came to the same await again. `woken-not-polled`: the executor did not poll a woken task
+ * in each of many polls, and came to the same await again. `idle-polls`: a task was polled many times though nobody had
+ * woken it, and came to the same await each time. `woken-not-polled`: the executor did not poll a woken task
  * for long. `dropped-pending`: a task's Future was dropped before it was ready. `large-future`: a task's Future is
  * much larger than those of the others.
  */
-export type FindingKind = 'long-poll' | 'self-wake-loop' | 'woken-not-polled' | 'dropped-pending' | 'large-future';
+export type FindingKind =
+  | 'long-poll'
+  | 'self-wake-loop'
+  | 'idle-polls'
+  | 'woken-not-polled'
+  | 'dropped-pending'
+  | 'large-future';
 
 /** What is worth a look, as `--json` prints it. Times are guest nanoseconds since the trace's first event. */
 export interface Finding {
@@ -43,6 +50,14 @@ export interface Finding {
   readonly by?: string | null;
 }
 
+/** What a recording can be certain of. What it is not certain of is left out. */
+export interface Certainty {
+  /** Times are the program's own, because nothing stopped it. */
+  readonly isTimed: boolean;
+  /** Every wake was seen. */
+  readonly seesWakes: boolean;
+}
+
 export interface FindingLimits {
   /** Polls that take longer; 100 ms where it is left out. */
   readonly longPollNs?: number | undefined;
@@ -51,6 +66,7 @@ export interface FindingLimits {
 const defaultLongPoll = 100e6;
 const longWait = 1e9;
 const selfWakesInRow = 100;
+const idlePollsInRow = 100;
 /** As clippy's `large_futures`. */
 const largeFuture = 16 * 1024;
 const timesLarger = 4;
@@ -69,6 +85,14 @@ interface Watched {
   inside: StateRef | undefined;
   row: number;
   woken: number | undefined;
+  /** Not polled so far. */
+  isNew: boolean;
+  /** The present poll was caused by a wake, or is the first. */
+  isWanted: boolean;
+  /** Polls in a row that were not, and came to the same await. */
+  idle: number;
+  /** Some wake of it was seen. */
+  isWakeable: boolean;
 }
 
 interface Found {
@@ -90,6 +114,8 @@ export class Findings implements TraceSink {
   readonly #woken = new Set<Watched>();
   /** Who dropped a task before it was ready. */
   readonly #droppers = new Map<RootRef, string>();
+  /** A wake was seen of which nothing told the task. */
+  #strayWakes = false;
   #now = 0;
 
   constructor({ longPollNs = defaultLongPoll }: FindingLimits = {}) {
@@ -126,13 +152,15 @@ export class Findings implements TraceSink {
   }
 
   /**
-   * Everything that was found, in the order of tasks. `rows`: the table of tasks. `isTimed`: times are the program's
-   * own, because nothing stopped it; else what is about time is left out.
+   * Everything that was found, in the order of tasks, as far as it is certain. `rows`: the table of tasks.
    */
-  all(rows: readonly TaskRow[], isTimed: boolean, numberOf: (root: RootRef) => number): Finding[] {
+  all(rows: readonly TaskRow[], { isTimed, seesWakes }: Certainty, numberOf: (root: RootRef) => number): Finding[] {
     for (const { root, woken } of this.#woken) if (woken !== undefined) this.#late(root, woken, this.#now);
     this.#woken.clear();
-    const timed = [...this.#found.values()].filter(({ kind }) => isTimed || kind === 'self-wake-loop');
+    const timed = [...this.#found.values()].filter(({ kind, root }) => {
+      if (kind === 'idle-polls') return seesWakes && (!this.#strayWakes || this.#tasks.get(root.address)?.isWakeable);
+      return isTimed || kind === 'self-wake-loop';
+    });
     const found = timed.map(({ kind, root, future, place, count, times, worst }): Finding => {
       const { future: name, instance } = future;
       const at = place.file === undefined ? future : place;
@@ -154,6 +182,8 @@ export class Findings implements TraceSink {
     task.hasWokenItself = false;
     task.inside = undefined;
     if (task.woken !== undefined) this.#late(task.root, task.woken, event.time);
+    task.isWanted = task.isNew || task.woken !== undefined;
+    task.isNew = false;
     task.woken = undefined;
     this.#woken.delete(task);
   }
@@ -171,11 +201,14 @@ export class Findings implements TraceSink {
     if (begin !== task.outermost) return;
     task.outermost = undefined;
     const again = task.inside === task.place ? task.row + 1 : 1;
+    const isSame = task.inside === task.place && result !== 'ready';
     task.row = task.hasWokenItself ? again : 0;
+    task.idle = isSame && !task.isWanted ? task.idle + 1 : 0;
     task.place = task.inside;
-    if (task.row < selfWakesInRow) return;
     const place = task.place ?? future;
-    this.#add({ kind: 'self-wake-loop', root, future: root.future, place }, begin.time, task.row);
+    const found = { root, future: root.future, place };
+    if (task.row >= selfWakesInRow) this.#add({ kind: 'self-wake-loop', ...found }, begin.time, task.row);
+    if (task.idle >= idlePollsInRow) this.#add({ kind: 'idle-polls', ...found }, begin.time, task.idle);
   }
 
   #cancels(event: Cancelled): void {
@@ -188,9 +221,11 @@ export class Findings implements TraceSink {
   }
 
   #wakes({ root, by, time }: Wake): void {
+    if (!root) this.#strayWakes = true;
     const task = root && this.#tasks.get(root.address);
     if (!task || task.root !== root) return;
     if (by === root) task.hasWokenItself = true;
+    task.isWakeable = true;
     task.woken ??= time;
     this.#woken.add(task);
   }
@@ -222,6 +257,7 @@ export class Findings implements TraceSink {
       root,
       ...{ outermost: undefined, isLong: false, hasWokenItself: false },
       ...{ place: undefined, inside: undefined, row: 0, woken: undefined },
+      ...{ isNew: true, isWanted: true, idle: 0, isWakeable: false },
     };
     this.#tasks.set(root.address, task);
     return task;
@@ -277,6 +313,8 @@ export function findingText({ kind, count, worst, by, times_ns: [first = 0] }: F
       return `${plural(count, 'poll')} took up to ${timeText(number)}, in which no other task of its executor ran; ${since}`;
     case 'self-wake-loop':
       return `it woke itself in ${number} polls in a row, and came to the same await; ${since}`;
+    case 'idle-polls':
+      return `it was polled ${number} times in a row though nobody had woken it, and came to the same await; ${since}`;
     case 'woken-not-polled':
       return `it was woken and not polled for up to ${timeText(number)}; ${since}`;
     case 'dropped-pending':

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { adviceOnStops, engineSentence, reasonLines, summarizeEngines } from '../../src/engines/index.js';
+import { adviceOnStops, engineSentence, extraLines, reasonLines, summarizeEngines } from '../../src/engines/index.js';
 import { stackIsRead } from '../../src/probes/index.js';
 import type { ProbeFact } from '../../src/trace/index.js';
 
@@ -20,6 +20,17 @@ t.test('how many, in one sentence', (t) => {
     said(probe('a', 'target'), probe('b', 'stop', 'x'), probe('c', 'none', 'x')),
     '1 of 3 probes run without stops, 1 stops the target at each hit, 1 is left out',
   );
+  t.end();
+});
+
+t.test('probes that nobody asked for by themselves count nowhere, and a sentence says what is not traced', (t) => {
+  const wakes = ['wake', 'wake_by_ref'].map((name) => ({ ...probe(name, 'none', noMemory), extra: 'wakes' }));
+  const drops = { ...probe('drop of a', 'none', noMemory), extra: 'drops' };
+  const summary = summarizeEngines([probe('a', 'stop', noMemory), ...wakes, drops]);
+  t.equal(engineSentence(summary), '1 probe, which stops the target at each hit');
+  t.match(reasonLines(summary), [/^1: /]);
+  t.match(extraLines(summary), [/^wakes are not traced, .*--wakes always/, /^Futures that are dropped inside a task/]);
+  t.strictSame(extraLines(summarizeEngines([{ ...probe('wake', 'target'), extra: 'wakes' }])), []);
   t.end();
 });
 

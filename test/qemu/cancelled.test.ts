@@ -7,7 +7,10 @@ import { children, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 /** `LAB stat NAME calls=N polls=N`: how many of each async fn were polled at least once. */
 function callsOf(console: string): Map<string, number> {
   const lines = console.matchAll(/^LAB stat (\w+) calls=(\d+) /gm);
-  return new Map([...lines].map(([, name = '', calls]) => [name, Number(calls)]));
+  // Two are not counted, because they are dropped outside of their polls.
+  return new Map(
+    [...lines].map(([, name = '', calls]) => [name, Number(calls)] as const).filter(([, calls]) => calls > 0),
+  );
 }
 
 interface Row {

@@ -72,7 +72,7 @@ t.test('--wakes never, and a wrong word', async (t) => {
 });
 
 t.test('embassy and async-task: every wake names its task', async (t) => {
-  for (const name of ['rv-embassy-o3', 'rv-asynctask-o0']) {
+  for (const name of ['rv-embassy-o0', 'rv-embassy-o3', 'rv-asynctask-o0']) {
     const { output } = await tracePolls(t, name);
     const { slices } = readPerfetto(children(protoc(readFileSync(output.trace)), 'packet'));
     const wakes = slices.filter(({ category }) => category === 'wake');

@@ -103,7 +103,8 @@ type Committed =
   | 'tasks'
   | 'blocked-o0'
   | 'blocked-o3'
-  | 'executor';
+  | 'executor'
+  | 'faults';
 
 /** A committed Rust program of test/native, unpacked: position-independent, it counts its own polls. */
 export function pollsProgram(t: Test, name: Committed = 'polls'): string {

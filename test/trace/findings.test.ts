@@ -18,7 +18,7 @@ const limits = { longPollNs: 10_000_000 };
 function find(events: readonly TraceEvent[], isTimed = true): Finding[] {
   const [tasks, findings] = [new TaskSummary(), new Findings(limits)];
   tell(tee([tasks, findings]), events);
-  const all = () => findings.all(tasks.rows('all'), isTimed, (root) => tasks.numberOf(root));
+  const all = () => findings.all(tasks.rows('all'), { isTimed, seesWakes: true }, (root) => tasks.numberOf(root));
   const first = all();
   t.strictSame(all(), first, 'as often as one asks');
   return first;

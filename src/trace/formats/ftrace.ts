@@ -76,7 +76,7 @@ class FunctionGraph implements TraceSink {
         break;
       case 'gap':
         this.#openPending();
-        this.#out.textRecord(`# ${gapText}\n`);
+        this.#out.textRecord(`# ${gapText(event)}\n`);
         break;
       case 'reset':
         this.#openPending();

@@ -1,6 +1,6 @@
 /*
- * The functions by which Futures are dropped: `core::ptr::drop_in_place::<F>`, which the compiler makes for every type
- * that has something to drop (`drop_glue` from Rust 1.97 on), and a runtime's own functions that drop its tasks.
+ * The functions by which Futures are dropped. The compiler makes a `core::ptr::drop_in_place::<T>` for every type that
+ * has something to drop; from Rust 1.97 on its name is `drop_glue`. Runtimes have functions of their own for tasks.
  */
 import type { Addr } from '../../../base/addr.js';
 import {

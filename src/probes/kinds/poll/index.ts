@@ -43,6 +43,7 @@ export interface FoundPolls extends Found {
   readonly panics: readonly CatchProbe[];
   readonly wakes: readonly WakeFunction[];
   readonly wakesStop: boolean;
+  readonly wakesWanted: boolean;
   /** Some wake functions were inlined, so that not every wake is seen. */
   readonly wakesInlined: boolean;
   readonly places: TaskPlaces;
@@ -78,7 +79,7 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const wakesInlined = areInlined(debug, wakes);
     const all = [...addresses, ...catches, ...wakes.map(({ address }) => address)];
     const wakesStop = wanted === 'always';
-    const wakers = { wakes, wakesStop, wakesInlined };
+    const wakers = { wakes, wakesStop, wakesInlined, wakesWanted: wanted !== 'never' };
     return { futures, polls, panics, catches, ...wakers, places, drops, hiddenTasks, addresses: all };
   },
   plans({ polls, panics, wakes, wakesStop, drops }, { arch, stackDepth }) {
@@ -128,7 +129,8 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   const search = wanted ? new Findings({ longPollNs }) : undefined;
   const findings = (outcome: Outcome): readonly Finding[] => {
     const isTimed = longPollNs !== undefined || outcome.engines.every(({ engine }) => engine !== 'stop');
-    return search?.all(tasks.rows(), isTimed, (root) => tasks.numberOf(root)) ?? [];
+    const seesWakes = wakesSeen(found, outcome) === 'all' || (found.wakesWanted && found.wakes.length === 0);
+    return search?.all(tasks.rows(), { isTimed, seesWakes }, (root) => tasks.numberOf(root)) ?? [];
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
@@ -154,17 +156,18 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   };
 }
 
-/** The Futures whose drops were left out. */
+/** The Futures whose drops were left out. Names are compared: the program may lie elsewhere than in its file. */
 function unseenDrops({ drops }: FoundPolls, { engines }: Outcome): ReadonlySet<string> {
-  const traced = new Set(engines.flatMap(({ engine, address }) => (engine === 'none' ? [] : [address])));
-  const unseen = drops.filter(({ address }) => !traced.has(address));
+  const leftOut = new Set(engines.flatMap(({ engine, name }) => (engine === 'none' ? [name] : [])));
+  const unseen = drops.filter(({ name }) => leftOut.has(name));
   return new Set(unseen.flatMap(({ targets }) => targets.map(({ future }) => future.instance)));
 }
 
 /** How far the recording sees wakes: undefined if it had none of the program's wake functions. */
 function wakesSeen({ wakes, wakesInlined }: FoundPolls, { engines }: Outcome): 'all' | 'some' | undefined {
-  const traced = new Set(engines.flatMap(({ engine, address }) => (engine === 'none' ? [] : [address])));
-  const seen = wakes.filter(({ address }) => traced.has(address)).length;
+  const names = new Set(wakes.map(({ name }) => name));
+  const facts = engines.filter(({ name }) => names.has(name));
+  const seen = facts.filter(({ engine }) => engine !== 'none').length;
   if (seen === 0) return undefined;
-  return seen < wakes.length || wakesInlined ? 'some' : 'all';
+  return seen < facts.length || wakesInlined ? 'some' : 'all';
 }

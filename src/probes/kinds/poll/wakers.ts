@@ -9,8 +9,10 @@ import {
   DieCursor,
   DW_AT,
   DW_TAG,
+  functionName,
   layoutOf,
   qualifiedName,
+  rangesOf,
   through,
   typeName,
   type Unit,
@@ -48,12 +50,53 @@ export function wakeFunctions(debug: DebugInfo): WakeFunction[] {
       if (fn) found.set(fn.address, fn);
     }
   }
+  for (const { address, size, name, die } of directWakes(debug)) {
+    found.set(address, { address, size, name, box: undefined, die });
+    // A waker's function that calls it is seen there; one with a copy of it is not.
+    for (const [at, fn] of found) if (isCallerOf(fn, name)) found.delete(at);
+  }
   return [...found.values()].sort((a, b) => (a.address < b.address ? -1 : 1));
+}
+
+/** Functions of runtimes that wake a task, without a waker too. Their first argument is what a waker points to. */
+const directNames = ['embassy_executor::raw::wake_task', 'embassy_executor::raw::wake_task_no_pend'];
+
+function directWakes(debug: DebugInfo): Omit<WakeFunction, 'box'>[] {
+  return directNames
+    .flatMap((name) => debug.functionsNamed(name))
+    .flatMap((die) => {
+      const low = debug.attempt(die.unit, () => rangesOf(die)[0]?.low);
+      if (low === undefined || !debug.elf.isLoaded(low)) return [];
+      const address = debug.elf.codes.fromCode(low);
+      const symbol = debug.elf.symbols.at(address);
+      const name = functionName(die);
+      return symbol?.address === address ? [{ address, size: symbol.size, name, die }] : [];
+    });
+}
+
+/** Whether a wake function of the same crate calls another one, and has no copy of it. */
+function isCallerOf({ name, die }: WakeFunction, called: string): boolean {
+  if (crateOf(name) !== crateOf(called) || directNames.includes(name)) return false;
+  return !hasInlined(die, called);
+}
+
+function hasInlined(die: Die, called: string): boolean {
+  for (const child of die.children()) {
+    const isCopy = child.tag === DW_TAG.inlined_subroutine && functionName(child) === called;
+    if (isCopy || hasInlined(child, called)) return true;
+  }
+  return false;
+}
+
+function crateOf(name: string): string {
+  return /^<?(\w+)/.exec(name)?.[1] ?? name;
 }
 
 /** Whether some wakes are not seen, because the compiler inlined a wake function into what is none. */
 export function areInlined(debug: DebugInfo, functions: readonly WakeFunction[]): boolean {
-  const origins = new Set(functions.flatMap(({ die }) => die.reference(DW_AT.abstract_origin) ?? []));
+  const direct = directNames.flatMap((name) => debug.functionsNamed(name));
+  const originals = [...functions.map(({ die }) => die), ...direct];
+  const origins = new Set(originals.flatMap((die) => die.reference(DW_AT.abstract_origin) ?? []));
   const own = new Set(functions.map(({ die }) => die.offset));
   if (origins.size === 0) return false;
   const isIn = (unit: Unit): boolean => {
