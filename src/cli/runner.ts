@@ -25,10 +25,12 @@ export function runTarget(elf: string | undefined, command: readonly string[]): 
     if (kernel) return { elf: kernel, command, isOurs: false };
     throw noElf("QEMU's arguments have no -kernel");
   }
+  if (program === '') {
+    throw new RsptraceError('USAGE', 'an argument is missing: kernel.elf', { hint: "try 'rsptrace --help'" });
+  }
   const machine = machineOf(program);
   const start = machine === undefined ? undefined : architectureOf(machine)?.kernelCommand;
-  if (start === undefined)
-    throw noElf(program === '' ? 'there is no ELF' : `${program} is no ELF of a kernel that has a QEMU here`);
+  if (start === undefined) throw noElf(`${program} is no ELF of a kernel that has a QEMU here`);
   const append = args.length === 0 ? [] : ['-append', args.join(' ')];
   return { elf: program, command: [...start, '-kernel', program, ...append], isOurs: true };
 }
