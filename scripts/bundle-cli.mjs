@@ -9,8 +9,8 @@ import { build } from 'esbuild';
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist/cli');
-const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const bundled = ['yargs'];
+const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const bundled = ['yargs', 'hyparquet-writer'];
 
 const { commandNames, helpText } = await import(join(out, 'command-line.js'));
 const { pageName, pageWidths } = await import(join(out, 'help-pages.js'));
@@ -74,7 +74,7 @@ const { metafile } = await build({
   splitting: true,
   metafile: true,
   minifyWhitespace: true,
-  external: Object.keys(dependencies).filter((name) => !bundled.includes(name)),
+  external: Object.keys({ ...dependencies, ...optionalDependencies }).filter((name) => !bundled.includes(name)),
   platform: 'node',
   target: 'node20',
   format: 'esm',

@@ -20,11 +20,16 @@ const ownPlace = {
   },
 };
 
-/** Bundles `files`, paths from the root; gives for each where its JavaScript is. That goes when this process ends. */
-export async function bundleTests(files) {
+/** A folder that goes when this process ends. */
+function passingFolder() {
   mkdirSync(join(root, '.cache'), { recursive: true });
-  const out = mkdtempSync(join(root, '.cache/tests-'));
-  process.once('exit', () => rmSync(out, { recursive: true, force: true }));
+  const folder = mkdtempSync(join(root, '.cache/tests-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Bundles `files`, paths from the root, into `out`; gives for each where its JavaScript is. */
+export async function bundleTests(files, out = passingFolder()) {
   await build({
     absWorkingDir: root,
     entryPoints: files,
@@ -41,4 +46,10 @@ export async function bundleTests(files) {
     plugins: [ownPlace],
   });
   return files.map((file) => join(out, file.replace(/\.ts$/, '.js')));
+}
+
+// As a command: scripts/bundle-tests.mjs FOLDER FILE...
+if (process.argv[1] === import.meta.filename) {
+  const [folder, ...files] = process.argv.slice(2);
+  await bundleTests(files, join(root, folder));
 }

@@ -1,10 +1,11 @@
 import { RsptraceError } from '../base/errors.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
-import type { DebugInfo } from '../dwarf/index.js';
+import { type DebugInfo, littleEndian } from '../dwarf/index.js';
 import {
+  type AssumedNumber,
   bytesAt,
-  type FunctionProbe,
   type HitMemory,
+  type NamedPlace,
   ProgramExpressions,
   planExpression,
   type ReadPlan,
@@ -36,22 +37,35 @@ export function parseCapture(text: string): Capture {
   return { text, expression: parseMemberExpr(text) };
 }
 
-/** How one capture of a function is read without a stop; a text: why only a stop can. */
-export type CapturePlan = Spot | { readonly kind: 'known'; readonly value: PlainValue } | string;
+/** A value in a record, or one that is known without it. */
+type Recorded = Spot | { readonly kind: 'known'; readonly value: PlainValue };
+
+/** A value whose place depends on a Future's state. */
+export interface ByState {
+  readonly kind: 'by-state';
+  /** Where the state's number lies. */
+  readonly state: Spot;
+  /** By the state's number. */
+  readonly plans: ReadonlyMap<bigint, Recorded>;
+}
+
+/** How one capture is read without a stop; a text: why only a stop can. */
+export type CapturePlan = Recorded | ByState | string;
 
 const most = 8;
 
 /**
- * Plans a capture of a function's arguments.
+ * Plans a capture of a function's arguments, or of a Future in one state, `assumed`.
  * @throws RsptraceError `EXPRESSION_*` for what makes no sense there
  */
 export function planCapture(
   { expression, text }: Capture,
-  probe: FunctionProbe,
+  places: readonly NamedPlace[],
   program: ProgramExpressions | undefined,
-): CapturePlan {
+  assumed?: AssumedNumber,
+): Recorded | string {
   try {
-    const { spot, why } = planExpression(expression, probe.arguments, program);
+    const { spot, why } = planExpression(expression, places, program, assumed);
     if (spot === undefined) return `'${text}' is read at a stop: ${why}`;
     if (!isFlat(spot.shape)) return `'${text}' is read at a stop: a ${spot.shape.name} points to what it is`;
     if (spot.kind === 'memory' && spot.loads.length > most)
@@ -97,11 +111,17 @@ function isFlat(shape: Shape, depth = 0): boolean {
   }
 }
 
+/** What a record must hold for a capture. */
+function spotsOf(plan: CapturePlan): readonly Spot[] {
+  if (typeof plan === 'string' || plan.kind === 'known') return [];
+  return plan.kind === 'by-state' ? [plan.state, ...[...plan.plans.values()].flatMap(spotsOf)] : [plan];
+}
+
 /** A function's plan with what its captures read besides. */
 export function withCaptures(plan: ReadPlan, captures: readonly CapturePlan[]): ReadPlan {
   const reason = captures.find((each) => typeof each === 'string');
   if (reason !== undefined) return { ...plan, needsStop: plan.needsStop ?? reason, stopIsAsked: true };
-  const spots = captures.filter((each) => typeof each === 'object' && each.kind !== 'known');
+  const spots = captures.flatMap(spotsOf);
   return {
     ...plan,
     entryRegisters: [...new Set([...plan.entryRegisters, ...registersOf(spots)])],
@@ -113,9 +133,12 @@ export function withCaptures(plan: ReadPlan, captures: readonly CapturePlan[]): 
 export function recordedValue(place: CapturePlan, registers: RegisterReader, memory: HitMemory): PlainValue {
   if (typeof place === 'string') return new Unavailable(place);
   if (place.kind === 'known') return place.value;
-  const bytes = bytesAt(place, registers, memory);
+  const spot = place.kind === 'by-state' ? place.state : place;
+  const bytes = bytesAt(spot, registers, memory);
   if (!(bytes instanceof Uint8Array)) return new Unavailable('it is not in the record');
-  return plainValue(valueOfBytes(place.shape, bytes));
+  if (place.kind !== 'by-state') return plainValue(valueOfBytes(spot.shape, bytes));
+  const number = littleEndian(bytes);
+  return recordedValue(place.plans.get(number) ?? `the Future has no state ${number}`, registers, memory);
 }
 
 /** Works out expressions at stops, and reads what they name. */

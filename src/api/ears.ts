@@ -1,15 +1,15 @@
 import type { Addr } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import { RsptraceError } from '../base/errors.js';
-import { type FutureType, findFutures } from '../futures/index.js';
+import type { FutureType } from '../futures/index.js';
 import {
   type AnyProbe,
   type Found,
+  type FoundPolls,
   type FunctionProbe,
   type ProbedProgram,
   type ProbeKind,
   type ProbeSpec,
-  type ProgramExpressions,
   type ReadPlan,
   resolveFunctions,
   whiteList,
@@ -17,6 +17,7 @@ import {
 import type { FutureRef } from '../trace/index.js';
 import { Unavailable } from '../values/index.js';
 import { type Capture, type CapturePlan, planCapture, StopReader, withCaptures } from './captures.js';
+import { planPolled } from './polled-captures.js';
 import type { Asked, Probe } from './probe.js';
 
 /** A probe at one address. */
@@ -24,7 +25,7 @@ export interface Ear {
   readonly asked: Asked;
   /** Of a function: what is known of it. */
   readonly fn: FunctionProbe | undefined;
-  /** Of a function, in the order of the captures: how each is read without a stop. */
+  /** In the order of the captures: how each is read without a stop. */
   readonly plans: readonly CapturePlan[];
   /** Of a poll. */
   readonly future: FutureType | undefined;
@@ -95,7 +96,7 @@ export class Ears {
       if (excluding.includes(asked.spec)) continue;
       const specs = [asked.spec, ...excluding];
       if (kind.name === 'fn') this.#listenToCalls(program, asked, specs as readonly AnyProbe[] as readonly ProbeSpec[]);
-      else if (kind.name === 'poll') this.#listenToPolls(program, asked, found);
+      else if (kind.name === 'poll') this.#listenToPolls(asked, found as FoundPolls);
       else
         for (const address of (await kind.resolve(program, specs)).addresses) this.#add(address, { asked, ...nothing });
     }
@@ -103,19 +104,28 @@ export class Ears {
 
   #listenToCalls({ elf, debug, arch }: ProbedProgram, asked: Asked, specs: readonly ProbeSpec[]): void {
     const { probes } = resolveFunctions(elf, debug, arch, specs);
-    const plans = asked.captures.map((capture) => planEverywhere(capture, probes, this.#reader?.program));
+    const program = this.#reader?.program;
+    const plans = asked.captures.map((capture) =>
+      planEverywhere(capture, probes, (fn) => planCapture(capture, fn.arguments, program)),
+    );
     for (const [index, fn] of probes.entries())
       this.#add(fn.address, { asked, fn, plans: plans.flatMap((each) => each[index] ?? []), future: undefined });
   }
 
-  #listenToPolls({ debug }: ProbedProgram, asked: Asked, found: Found): void {
-    if (!debug || !isPoll(asked.spec)) return;
-    const places = new Set(found.addresses);
-    for (const future of findFutures(debug).all) {
-      if (![future.future, future.instance].some(asked.spec.matches)) continue;
-      for (const { address } of future.polls)
-        if (places.has(address)) this.#add(address, { asked, fn: undefined, plans: [], future });
-    }
+  #listenToPolls(asked: Asked, { polls }: FoundPolls): void {
+    const { spec } = asked;
+    const reader = this.#reader;
+    if (!isPoll(spec) || !reader) return;
+    const heard = polls.probes.flatMap((probe) => {
+      const { future, aliases } = probe;
+      const one = [future, ...aliases].find((each) => [each.future, each.instance].some(spec.matches));
+      return one ? [{ probe, future: one }] : [];
+    });
+    const plans = asked.captures.map((capture) =>
+      planEverywhere(capture, heard, ({ probe, future }) => planPolled(capture, future, probe, reader)),
+    );
+    for (const [index, { probe, future }] of heard.entries())
+      this.#add(probe.address, { asked, fn: undefined, plans: plans.flatMap((each) => each[index] ?? []), future });
   }
 
   #add(address: Addr, ear: Ear): void {
@@ -129,8 +139,6 @@ export class Ears {
     const ears = this.at(plan.address).filter(({ asked }) => asked.spec.kind === name);
     if (ears.some(({ asked }) => asked.stop))
       return { ...plan, needsStop: plan.needsStop ?? 'the probe asks for stops', stopIsAsked: true };
-    if (name === 'poll' && ears.some(({ asked }) => asked.captures.length > 0))
-      return { ...plan, needsStop: plan.needsStop ?? 'what a Future holds is read at a stop', stopIsAsked: true };
     return withCaptures(
       plan,
       ears.flatMap(({ plans }) => plans),
@@ -141,21 +149,21 @@ export class Ears {
 const nothing = { fn: undefined, plans: [], future: undefined } as const;
 
 /**
- * Plans a capture for each function.
+ * Plans a capture for each function or Future.
  * @throws RsptraceError `EXPRESSION_*` if it makes sense in none of them
  */
-function planEverywhere(
+function planEverywhere<P>(
   capture: Capture,
-  functions: readonly FunctionProbe[],
-  program: ProgramExpressions | undefined,
+  places: readonly P[],
+  plan: (place: P) => CapturePlan,
 ): readonly CapturePlan[] {
   let failed: RsptraceError | undefined;
   let isKnown = false;
-  const plans = functions.map((fn): CapturePlan => {
+  const plans = places.map((place): CapturePlan => {
     try {
-      const plan = planCapture(capture, fn, program);
+      const planned = plan(place);
       isKnown = true;
-      return plan;
+      return planned;
     } catch (error) {
       if (!(error instanceof RsptraceError)) throw error;
       failed ??= error;

@@ -22,18 +22,11 @@ import type {
   TraceSink,
   WatchHit,
 } from '../trace/index.js';
-import {
-  type MemberExpr,
-  ObjectPlace,
-  type Operand,
-  type PlainValue,
-  plainValue,
-  Unavailable,
-  valueOfBytes,
-} from '../values/index.js';
-import { type Capture, recordedValue } from './captures.js';
+import { ObjectPlace, type Operand, type PlainValue, plainValue, Unavailable, valueOfBytes } from '../values/index.js';
+import { recordedValue } from './captures.js';
 import type { Ear, Ears } from './ears.js';
 import type { AnyHit, CallHit, PollHit, PollReturn } from './hits.js';
+import { ofFuture } from './polled-captures.js';
 import type { Asked } from './probe.js';
 
 /** Where a hit's values are read: at a stop, or in a record. */
@@ -263,9 +256,10 @@ function pollReturn({ result, state, chain }: PollEnd): PollReturn {
   return { result, state, chain };
 }
 
-function recordedValues({ asked, plans, fn }: Ear, at: Moment, record: HitMemory): Record<string, PlainValue> {
-  const why = 'what a Future holds is read at a stop';
-  const value = (index: number): PlainValue => recordedValue((fn && plans[index]) ?? why, at.registers, record);
+const notRead = 'it was not read';
+
+function recordedValues({ asked, plans }: Ear, at: Moment, record: HitMemory): Record<string, PlainValue> {
+  const value = (index: number): PlainValue => recordedValue(plans[index] ?? notRead, at.registers, record);
   return Object.fromEntries(asked.captures.map(({ text }, index) => [text, value(index)]));
 }
 
@@ -273,15 +267,4 @@ const noMemory: HitMemory = { at: () => undefined };
 
 function withoutTypes({ plans }: Ear, index: number, at: Moment): PlainValue {
   return recordedValue(plans[index] ?? 'there is no debug info', at.registers, noMemory);
-}
-
-/** At a poll a plain name is a member of the Future. */
-function ofFuture({ text, expression }: Capture): Capture {
-  return { text, expression: rooted(expression) };
-}
-
-function rooted(e: MemberExpr): MemberExpr {
-  if (e.kind === 'member' || e.kind === 'deref' || e.kind === 'index') return { ...e, of: rooted(e.of) };
-  if (e.kind !== 'path' || e.path === 'self' || e.path.includes('::')) return e;
-  return { kind: 'member', of: { kind: 'path', path: 'self' }, name: e.path };
 }

@@ -6,8 +6,10 @@ import { type Command, command } from './command.js';
 import { doctorOptions } from './doctor-options.js';
 import { ExitCode } from './failure.js';
 import { futuresOptions } from './futures-options.js';
+import { guestOptions } from './guest-options.js';
 import { noTexts } from './option-texts.js';
 import { commonOptions, debugFileOptions, last, reconnectOption, recordingOptions, remoteOption } from './options.js';
+import { profileOptions } from './profile-options.js';
 import { savedTraceCommands } from './saved-trace-commands.js';
 import { recordsBesideStdout } from './standard-streams.js';
 import { tasksOptions } from './tasks-options.js';
@@ -35,12 +37,13 @@ const commands: Readonly<Record<string, Command>> = {
     },
   ),
   run: command(
-    '<elf>',
+    '[elf]',
     'start a program, or QEMU frozen, and record every poll',
     (args, texts) =>
-      elfOption(recordingOptions(args, texts), withDebugInfo)
+      guestOptions(recordingOptions(args, texts))
+        .positional('elf', { type: 'string', describe: `${withDebugInfo}. Default: what -kernel names` })
         .usage(
-          'rsptrace run [options] <program> [-- its arguments]\n       rsptrace run [options] <elf> -- qemu-system-... [its arguments]',
+          'rsptrace run [options] <program> [-- its arguments]\n       rsptrace run [options] [elf] -- qemu-system-... [its arguments]',
         )
         .option('console', {
           coerce: last<string>,
@@ -70,6 +73,15 @@ const commands: Readonly<Record<string, Command>> = {
       return (await import('./process.js')).recordAttached(args);
     },
   ),
+  profile: command(
+    '<elf>',
+    'what the target spends its time with, by samples of every stack',
+    (args, texts) => elfOption(profileOptions(args, texts)),
+    async (args) => {
+      recordsBesideStdout();
+      return (await import('./profile.js')).profileTarget(args);
+    },
+  ),
   bt: command(
     '<elf>',
     "stop the target, print every hart's stack, let it go on",
@@ -90,9 +102,12 @@ const commands: Readonly<Record<string, Command>> = {
   ),
   tasks: command(
     '<elf>',
-    'every task and the tree of what it awaits, in a stopped target or a dump',
+    'every task and the tree of what it awaits: in a target, a dump, or a saved trace',
     tasksOptions,
-    async (args) => (await import('./tasks.js')).showTasks(args),
+    async (args) =>
+      args.at === undefined
+        ? (await import('./tasks.js')).showTasks(args)
+        : (await import('./tasks-at.js')).tasksAt({ ...args, trace: args.elf, at: args.at }),
   ),
   types: command(
     '<elf> <type>',
@@ -154,7 +169,7 @@ async function withHelp(words: readonly string[], width: number): Promise<Argv> 
       'start QEMU and trace it',
     )
     .epilogue(
-      'Exit status: 0 recorded; 1 failed before recording; 2 wrong usage; 3 cut short by an error, what was recorded is kept; 4 a limit of --fail-on or --findings error is broken',
+      'Exit status: 0 recorded; 1 failed before recording; 2 wrong usage; 3 cut short by an error, what was recorded is kept; 4 a budget, or a limit of --fail-on or --findings error, is broken; 5 the guest failed',
     )
     .wrap(width);
   for (const [name, each] of Object.entries(commands)) each.declare(parser, name, listTexts, () => {});

@@ -37,7 +37,7 @@ export function recordAttached(args: AttachArguments): Promise<number> {
 }
 
 /** `rsptrace run PROGRAM -- ARGUMENTS`: starts a program of this machine. Gives the exit status. */
-export function recordProgram(args: RunArguments): Promise<number> {
+export function recordProgram(args: RunArguments & RecordingArguments): Promise<number> {
   const command = [resolve(args.elf), ...args.command];
   return withRecording(
     args,

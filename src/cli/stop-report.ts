@@ -4,6 +4,7 @@ import {
   adviceOnStops,
   type EngineSituation,
   engineSentence,
+  extraLines,
   reasonLines,
   summarizeEngines,
 } from '../engines/index.js';
@@ -16,7 +17,7 @@ export function enginesText({ engines, refusal }: EnginesChosen, situation: Engi
   const advice = adviceOnStops(summary, refusal, situation);
   return textLines([
     `rsptrace: ${engineSentence(summary)}`,
-    ...reasonLines(summary).map((line) => `  ${line}`),
+    ...[...reasonLines(summary), ...extraLines(summary)].map((line) => `  ${line}`),
     ...(advice ? [`  To spare most stops: ${advice.text}`] : []),
   ]);
 }
@@ -47,7 +48,7 @@ export function stopReport(recording: Recording, situation: EngineSituation): st
   const advice = adviceOnStops(summary, recording.refusal, situation);
   return [
     `${engineSentence(summary)}${cost}`,
-    ...reasonLines(summary).map((line) => `  ${line}`),
+    ...[...reasonLines(summary), ...extraLines(summary)].map((line) => `  ${line}`),
     ...(advice ? [`  ${advice.code === 'engine-mixed' ? '' : 'to spare most stops: '}${advice.text}`] : []),
   ];
 }
@@ -61,6 +62,7 @@ export function stopJson(recording: Recording, situation: EngineSituation): obje
     stopping: summary.stopping,
     left_out: summary.leftOut,
     switched_off: summary.switchedOff,
+    extras: summary.extras,
     reasons: summary.reasons,
     partly: summary.partly,
     stood_ms: Math.round(stoodMs),

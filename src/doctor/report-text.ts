@@ -1,7 +1,7 @@
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
 import { textLines } from '../base/visible.js';
-import { engineSentence, reasonLines, summarizeEngines } from '../engines/index.js';
+import { engineSentence, extraLines, reasonLines, summarizeEngines } from '../engines/index.js';
 import type { StubName } from '../rsp/index.js';
 import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';
@@ -139,7 +139,10 @@ function programSections(program: ProgramReport): [string, string[]][] {
   else if (noProbes) lines.push(`none: ${noProbes.message}`);
   else {
     const summary = summarizeEngines(probes);
-    lines.push(engineSentence(summary), ...reasonLines(summary).map((line) => `  ${line}`));
+    lines.push(
+      engineSentence(summary),
+      ...[...reasonLines(summary), ...extraLines(summary)].map((line) => `  ${line}`),
+    );
     for (const { table } of program.previews) lines.push(...(table?.trimEnd().split('\n') ?? []));
     if (scratch) {
       lines.push(

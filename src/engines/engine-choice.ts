@@ -65,9 +65,12 @@ export function engineChoices(
   { plans, wanted }: Pick<EnginePlanOptions, 'plans' | 'wanted'>,
   refused: ReadonlyMap<number, string>,
 ): readonly ProbeFact[] {
-  return plans.map(({ name, address, partly, notByStops = false }, index) => {
+  return plans.map(({ name, address, partly, notByStops }, index) => {
     const why = refused.get(index);
-    if (why !== undefined) return { name, address, engine: wanted === 'target' || notByStops ? 'none' : 'stop', why };
+    if (why !== undefined) {
+      const engine = wanted === 'target' || notByStops !== undefined ? 'none' : 'stop';
+      return { name, address, engine, why, ...(notByStops === undefined ? {} : { extra: notByStops }) };
+    }
     return { name, address, engine: 'target', why, ...(partly === undefined ? {} : { partly }) };
   });
 }

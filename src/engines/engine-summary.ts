@@ -11,6 +11,8 @@ export interface EngineSummary {
   readonly leftOut: number;
   /** Of those that are left out: they were switched off, because they had stopped the target too often. */
   readonly switchedOff: number;
+  /** Left out too, but nobody asked for them: what they are for, and how many. They do not count in the others. */
+  readonly extras: readonly { readonly what: string; readonly probes: number }[];
   /** Of those without stops: what is not seen of them. */
   readonly partly: readonly StopReason[];
   /** Of those that stop or are left out: what holds for most probes comes first. */
@@ -45,7 +47,11 @@ export interface StopAdvice {
 const mostNames = 3;
 const mostReasons = 5;
 
-export function summarizeEngines(choices: readonly ProbeFact[]): EngineSummary {
+export function summarizeEngines(all: readonly ProbeFact[]): EngineSummary {
+  const isExtra = ({ engine, extra }: ProbeFact): boolean => engine === 'none' && extra !== undefined;
+  const choices = all.filter((fact) => !isExtra(fact));
+  const extras = new Map<string, number>();
+  for (const { extra = '' } of all.filter(isExtra)) extras.set(extra, (extras.get(extra) ?? 0) + 1);
   const count = { target: 0, stop: 0, none: 0 };
   for (const { engine } of choices) count[engine]++;
   return {
@@ -54,6 +60,7 @@ export function summarizeEngines(choices: readonly ProbeFact[]): EngineSummary {
     stopping: count.stop,
     leftOut: count.none,
     switchedOff: choices.filter(({ engine, why }) => engine === 'none' && why?.startsWith(tooOften)).length,
+    extras: [...extras].map(([what, probes]) => ({ what, probes })),
     partly: grouped(choices, ({ partly }) => partly),
     reasons: grouped(choices, ({ engine, why = '' }) => (engine === 'target' ? undefined : why)),
   };
@@ -91,6 +98,16 @@ export function engineSentence({ probes, withoutStops, stopping, leftOut }: Engi
     ...(leftOut > 0 ? [`${leftOut} ${leftOut === 1 ? 'is' : 'are'} left out`] : []),
   ];
   return [`${withoutStops} of ${plural(probes, 'probe')} run without stops`, ...parts].join(', ');
+}
+
+const extraTexts: Readonly<Record<string, string>> = {
+  wakes: 'wakes are not traced, because that would stop the target too: --wakes always does so',
+  drops: 'Futures that are dropped inside a task are not counted, because that would stop the target too',
+};
+
+/** What is not traced because it would take stops, and nobody asked for it: a sentence each. */
+export function extraLines({ extras }: EngineSummary): string[] {
+  return extras.map(({ what }) => extraTexts[what] ?? `${what} are not traced, because that would stop the target`);
 }
 
 /** `5: its Future has more than 24 places to read (a, b, c and 2 more)`, for the first reasons. */

@@ -5,6 +5,7 @@ export {
   type EngineSituation,
   type EngineSummary,
   engineSentence,
+  extraLines,
   reasonLines,
   type StopAdvice,
   summarizeEngines,

@@ -3,7 +3,16 @@ export { bytesIn } from './argument-places.js';
 export { CallTracer, EventOutput, type HitObserver, type Moment } from './calls/call-tracer.js';
 export { type CodeFacts, codeFacts } from './code-facts.js';
 export { holds, holdsAtStop, operandAt, placeIn } from './expressions/comparison.js';
-export { bytesAt, planExpression, readsOf, registersOf, type Spot } from './expressions/plan.js';
+export {
+  type AssumedNumber,
+  bytesAt,
+  type NamedPlace,
+  numberIn,
+  planExpression,
+  readsOf,
+  registersOf,
+  type Spot,
+} from './expressions/plan.js';
 export { ProgramExpressions, rootOf } from './expressions/program.js';
 export { compileGlob, nearest } from './glob.js';
 export { type FunctionOptions, FunctionTracer } from './kinds/fn/tracer.js';
@@ -29,6 +38,8 @@ export type {
 export { type ProbeSpec, whiteList } from './kinds/names.js';
 export { howSeen, type SeenFuture } from './kinds/poll/coverage.js';
 export { coverageSentence } from './kinds/poll/coverage-report.js';
+export type { FoundPolls } from './kinds/poll/index.js';
+export type { PollProbe } from './kinds/poll/resolve.js';
 export { WatchEvents, watchRef } from './kinds/watch/events.js';
 export { overlaps, type PlannedWatch, resolveWatches, type WatchPlace } from './kinds/watch/resolve.js';
 export type { WatchSpec } from './kinds/watch/spec.js';

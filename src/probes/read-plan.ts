@@ -64,8 +64,8 @@ export interface ReadPlan {
   readonly count: { readonly by: IntegerIn | undefined } | undefined;
   /** Calls shorter than the threshold are dropped, if there is a threshold. */
   readonly hasThreshold: boolean;
-  /** It is left out rather than have the target stop for it. */
-  readonly notByStops?: boolean;
+  /** It is left out rather than have the target stop for it: what it is for, as `wakes`. */
+  readonly notByStops?: string | undefined;
 }
 
 /** Why a hit stops the target with `--bt`. */
@@ -126,6 +126,6 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     seesReturn: a.seesReturn || b.seesReturn,
     count: undefined,
     hasThreshold: a.hasThreshold && b.hasThreshold,
-    notByStops: (a.notByStops ?? false) && (b.notByStops ?? false),
+    notByStops: a.notByStops && b.notByStops,
   };
 }

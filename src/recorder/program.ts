@@ -19,7 +19,7 @@ import {
   type Wakes,
 } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { taskHeaders } from '../tasks/index.js';
+import { taskPlaces } from '../tasks/index.js';
 
 /** A program that was read, with its probes resolved: everything that can be known before the target is used. */
 export interface Program {
@@ -85,7 +85,7 @@ export async function understand(
   await arch.prepare();
   const found: FoundKind[] = [];
   for (const { kind, probes } of asked) {
-    found.push({ kind, found: await kind.resolve({ elf, arch, debug, inlined, wakes, headers: taskHeaders }, probes) });
+    found.push({ kind, found: await kind.resolve({ elf, arch, debug, inlined, wakes, places: taskPlaces }, probes) });
   }
   for (const probe of found.flatMap((each) => each.found.unmatched ?? []))
     logger.warn({ probe }, 'a probe that matches no function');
@@ -147,6 +147,7 @@ export interface EnginePlanWishes {
   readonly values?: boolean | undefined;
   /** Where the recording ends. */
   readonly until?: Addr | undefined;
+  readonly panics?: readonly Addr[] | undefined;
 }
 
 /**
@@ -157,9 +158,10 @@ export interface EnginePlanWishes {
  * watched, `STACKS_UNAVAILABLE` if stacks are asked for and no poll is traced
  */
 export function enginePlan(program: Program, options: EnginePlanWishes = {}): EnginePlanOptions {
-  const { wanted = 'auto', stackDepth, values = true, until } = options;
-  const key = [wanted, stackDepth, values, until].join();
-  const plan = program.planned.get(key) ?? planAll(program, wanted, stackDepth, values, until);
+  const { wanted = 'auto', stackDepth, values = true, until, panics = [] } = options;
+  const ends = [...(until === undefined ? [] : [until]), ...panics];
+  const key = [wanted, stackDepth, values, ...ends].join();
+  const plan = program.planned.get(key) ?? planAll(program, wanted, stackDepth, values, ends);
   program.planned.set(key, plan);
   return plan;
 }
@@ -169,7 +171,7 @@ function planAll(
   wanted: EngineName,
   stackDepth: number | undefined,
   values: boolean,
-  until: Addr | undefined,
+  ends: readonly Addr[],
 ): EnginePlanOptions {
   const { arch, elf, debug, kinds: found } = program;
   const [watch] = watchesOf(program).flatMap(({ planned }) => planned);
@@ -190,7 +192,9 @@ function planAll(
   const options: EnginePlanOptions = {
     arch,
     wanted,
-    plans: plans.map((plan) => (plan.address === until ? { ...plan, needsStop: 'the recording ends there' } : plan)),
+    plans: plans.map((plan) =>
+      ends.includes(plan.address) ? { ...plan, needsStop: 'the recording ends there' } : plan,
+    ),
     bytesAt: (address, length) => elf.bytesAt(address, length),
     facts: changesItsCode(elf) ? undefined : codeFacts(elf, arch, debug),
     harts: 1,

@@ -43,7 +43,7 @@ async function leave(
     stopping.fail(thrown);
   }
   // The target runs on before the trace is ended, because some formats write most of it then.
-  await detach(run.session, logger, stays);
+  await detach(run.session, logger, stays || stopping.reason === 'panicked');
   try {
     tracers.calls.finish();
   } catch (thrown) {

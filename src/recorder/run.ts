@@ -156,7 +156,12 @@ export class Run {
   begin(clock: ClockInfo): void {
     const { elf, arch } = this.#target.program;
     const harts = this.#target.harts.all();
-    this.tracers.sink.begin({ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, clock, harts });
+    const { nanosPerInstruction } = this.#options;
+    const counts = clock.guest && nanosPerInstruction !== undefined;
+    this.tracers.sink.begin({
+      ...{ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, harts },
+      clock: counts ? { ...clock, nanosPerInstruction } : clock,
+    });
   }
 
   /** Runs, and connects again whenever the link breaks, if events have come since it last did. */
@@ -206,10 +211,11 @@ export class Run {
 
   /** Inserts everything that a target gets before its first instruction. */
   async #insert(): Promise<void> {
-    const { until, settlesAt } = this.#target;
+    const { until, panics, settlesAt } = this.#target;
     await this.engine.arm(await this.#early.begin());
     await this.watches.arm();
-    if (until !== undefined) await this.engine.pauseInProgram(until, () => this.stopping.stop('until'));
+    if (until !== undefined) await this.engine.pauseInProgram([until], () => this.stopping.stop('until'));
+    if (panics.length > 0) await this.engine.pauseInProgram(panics, () => this.stopping.stop('panicked'));
     if (settlesAt !== undefined) await this.engine.pause(settlesAt, () => this.engines.settle());
   }
 

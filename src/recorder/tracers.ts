@@ -38,7 +38,7 @@ export function buildTracers(options: RecordOptions, { program, harts }: Verifie
     {
       stackBytes: stackBytes(elf),
       catches: program.kinds.flatMap(({ found }) => found.catches ?? []),
-      instants: kinds.flatMap((kind) => kind.instants ?? []),
+      instants: kinds.flatMap(({ instants = [] }) => instants),
       spaces,
       observer: options.observer,
     },

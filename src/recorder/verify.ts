@@ -35,6 +35,7 @@ export interface Verified {
   readonly places: readonly WatchPlace[];
   /** The recording ends there. */
   readonly until: Addr | undefined;
+  readonly panics: readonly Addr[];
   /**
    * The address where the kernel's page table is its last one; undefined if it is that already, or if the address is
    * not known.
@@ -53,10 +54,12 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   verifyArchitecture(session, options.program.arch);
   const program = await loadedProgram(options.program, session, logger);
   const { arch, elf } = program;
-  const until = options.until && addOffset(options.until, elf.loadBias - options.program.elf.loadBias);
+  const moved = elf.loadBias - options.program.elf.loadBias;
+  const until = options.until && addOffset(options.until, moved);
+  const panics = (options.panics ?? []).map((address) => addOffset(address, moved));
   // A second connection would not know what was written over the first.
   const wanted: EngineName | undefined = options.reconnect ? 'stop' : options.engine;
-  const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until });
+  const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until, panics });
   const code = codeToVerify(program);
   await verifyPlace(session, arch, elf);
   const { absent, elsewhere } = await verifyCode(session, elf, code);
@@ -87,6 +90,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     words: new HartWords(count),
     places: places.flat(),
     until,
+    panics,
     settlesAt,
     pagingAt,
   };

@@ -38,6 +38,17 @@ const MAX_NODES = 10_000;
 /** No Future is larger; a size from a damaged file must not cause endless reading. */
 const MAX_BYTES = 1 << 24;
 
+/** How its holder has a Future. */
+type Holding = Pick<AwaitNode, 'path' | 'maybe'>;
+
+/** Where a Future lies in a block of memory that was read. */
+interface InBlock {
+  readonly bytes: Uint8Array;
+  /** The block's address. */
+  readonly block: Addr;
+  readonly offset: number;
+}
+
 /**
  * Reads await trees from memory: in place as deep as types nest, and through `Box`, `&mut`, `dyn Future`, `Vec` and
  * lists.
@@ -56,37 +67,30 @@ export class AwaitTrees {
   /** The tree below the Future of this type at this address. */
   async read(future: FutureType, address: Addr): Promise<AwaitNode> {
     this.#left = MAX_NODES;
-    return this.#at(future, address, '', false, 0);
+    return this.#at(future, address, { path: '', maybe: false }, 0);
   }
 
-  async #at(future: FutureType, address: Addr, path: string, maybe: boolean, depth: number): Promise<AwaitNode> {
+  async #at(future: FutureType, address: Addr, holding: Holding, depth: number): Promise<AwaitNode> {
     const key = `${address}:${future.typeOffset}`;
     const open = this.#open.has(key);
     const bytes = open || future.size > MAX_BYTES ? undefined : await this.#memory.read(address, future.size);
     if (bytes === undefined) {
       const cut = open ? 'cycle' : 'unreadable';
-      return { future, typeName: future.instance, address, state: undefined, path, maybe, cut, awaits: [] };
+      return { future, typeName: future.instance, address, state: undefined, ...holding, cut, awaits: [] };
     }
     this.#open.add(key);
     try {
-      return await this.#inside(future, bytes, address, 0, path, maybe, depth);
+      return await this.#inside(future, { bytes, block: address, offset: 0 }, holding, depth);
     } finally {
       this.#open.delete(key);
     }
   }
 
-  async #inside(
-    future: FutureType,
-    bytes: Uint8Array,
-    block: Addr,
-    offset: number,
-    path: string,
-    maybe: boolean,
-    depth: number,
-  ): Promise<AwaitNode> {
+  async #inside(future: FutureType, at: InBlock, holding: Holding, depth: number): Promise<AwaitNode> {
+    const { bytes, block, offset } = at;
     const address = addOffset(block, offset);
     const state = stateOf(future, bytes, offset);
-    const node = { future, typeName: future.instance, address, state, path, maybe };
+    const node = { future, typeName: future.instance, address, state, ...holding };
     if (depth >= MAX_DEPTH || --this.#left <= 0) return { ...node, cut: 'depth', awaits: [] };
     const awaits: AwaitNode[] = [];
     for (const live of liveFutures(future, bytes, offset)) {
@@ -107,19 +111,21 @@ export class AwaitTrees {
     const path = held.role === 'awaitee' ? '__awaitee' : held.path;
     if (next !== undefined) return this.#behind({ held, offset, next }, next, path, depth);
     if (offset === undefined) return [];
-    if (held.future) return [await this.#inside(held.future, bytes, block, offset, path, held.maybe, depth)];
+    const holding = { path, maybe: held.maybe };
+    if (held.future) return [await this.#inside(held.future, { bytes, block, offset }, holding, depth)];
     const address = addOffset(block, offset);
-    const node = { future: undefined, typeName: held.typeName, address, state: undefined, path };
-    return [{ ...node, maybe: held.maybe, cut: undefined, awaits: [] }];
+    const node = { future: undefined, typeName: held.typeName, address, state: undefined, ...holding };
+    return [{ ...node, cut: undefined, awaits: [] }];
   }
 
   async #behind(live: LiveFuture, next: NextBlock, path: string, depth: number): Promise<AwaitNode[]> {
     const { held } = live;
+    const holding = { path, maybe: held.maybe };
     if (held.vtable !== undefined && next.vtable !== undefined && next.hop >= held.hops.length) {
       const concrete = this.#futures.byVtable(next.vtable);
-      if (concrete) return [await this.#at(concrete, next.pointer, path, held.maybe, depth)];
-      const node = { future: undefined, typeName: held.typeName, address: next.pointer, state: undefined, path };
-      return [{ ...node, maybe: held.maybe, cut: undefined, awaits: [] }];
+      if (concrete) return [await this.#at(concrete, next.pointer, holding, depth)];
+      const node = { future: undefined, typeName: held.typeName, address: next.pointer, state: undefined, ...holding };
+      return [{ ...node, cut: undefined, awaits: [] }];
     }
     const found: AwaitNode[] = [];
     const stride = next.to.kind === 'slice' ? next.to.stride : 0;
@@ -130,8 +136,8 @@ export class AwaitTrees {
       const size = Math.min(MAX_BYTES, Math.max(held.offset + held.size, ...held.hops.map((hop) => hop.offset + 16)));
       const bytes = await this.#memory.read(pointer, Math.max(size, next.to.kind === 'list' ? next.to.next + 8 : 0));
       if (bytes === undefined) {
-        const node = { future: held.future, typeName: held.typeName, address: pointer, state: undefined, path };
-        found.push({ ...node, maybe: held.maybe, cut: 'unreadable', awaits: [] });
+        const node = { future: held.future, typeName: held.typeName, address: pointer, state: undefined, ...holding };
+        found.push({ ...node, cut: 'unreadable', awaits: [] });
         break;
       }
       for (const inner of liveAt(held, bytes, 0, next.hop)) {

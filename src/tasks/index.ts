@@ -2,7 +2,6 @@ export { type AwaitNode, AwaitTrees } from './await-tree.js';
 export type { Deadlock } from './deadlocks.js';
 export { findTasks, type Task, type Tasks } from './find-tasks.js';
 export { FutureFields, type FutureLocal } from './future-fields.js';
-export { type TaskHeaders, taskHeaders } from './headers.js';
 export { genericsOf, memberAt, numberAt, type Part, partCalled } from './layout.js';
 export { type MemoryImage, openMemoryImage, type Region } from './memory-image.js';
 export { deadStack, writableRegions } from './regions.js';
@@ -10,5 +9,6 @@ export { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type T
 export { functionsOf, type TaskFunction, wordsInData } from './runtimes/constants.js';
 export { runtimes, search } from './runtimes/index.js';
 export { type AddressRange, merged, type Snapshot, takeSnapshot } from './snapshot.js';
+export { taskPlaces } from './task-places.js';
 export type { Ender, Wait } from './waits.js';
 export { type FoundWaker, wakersInto } from './wakers.js';

@@ -15,6 +15,8 @@ export interface ClockInfo {
   readonly resolutionNs: number;
   /** True if it stands still while the guest is stopped: the guest's own clock, not the host's. */
   readonly guest: boolean;
+  /** It counts instructions, as under QEMU's -icount, and each takes so long. */
+  readonly nanosPerInstruction?: number | undefined;
 }
 
 export type FutureKind = 'async_fn' | 'async_block' | 'async_closure' | 'impl';
@@ -33,6 +35,8 @@ export interface FutureRef {
   readonly size?: number | undefined;
   /** The compiler inlined its poll at some places, so not every poll is visible. */
   readonly inlined?: boolean | undefined;
+  /** The same of the function that drops it, or it has none that is called. */
+  readonly hidesDrops?: boolean | undefined;
 }
 
 /** A state of a compiler-made Future: `Unresumed`, `Returned`, `Panicked`, `Suspend0`...; where it awaits. */
@@ -272,6 +276,43 @@ export interface Wake {
   readonly caller: StackEntry;
 }
 
+/** A function of sampled stacks; one object a function, so identity is a key. */
+export interface SampledFrame {
+  readonly name: string;
+  readonly instance: string;
+  readonly address: Addr | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+}
+
+/** What a hart ran when a sampling profile stopped it. */
+export interface Sample {
+  readonly type: 'sample';
+  readonly time: GuestNanos;
+  readonly hart: number;
+  /** The innermost first, with those that are inlined. Frames without a function name their kind: `[firmware]`. */
+  readonly stack: readonly SampledFrame[];
+  /** What a sample stands for: the sampling period, in nanoseconds. */
+  readonly periodNs: number;
+}
+
+/** A Future was dropped before it was ready. */
+export interface Cancelled {
+  readonly type: 'cancelled';
+  readonly time: GuestNanos;
+  readonly hart: number;
+  /** The task that it was, or belonged to; undefined if no poll of it was seen. */
+  readonly root: RootRef | undefined;
+  readonly future: FutureRef;
+  readonly address: Addr;
+  /** Where it waited; undefined if only its task's polls have told that it was not ready. */
+  readonly state: StateRef | undefined;
+  /** The task whose poll was open there; undefined if none was. */
+  readonly by: RootRef | undefined;
+  /** Who dropped it: among the functions inlined there, the innermost outside of Rust's library. */
+  readonly caller: StackEntry;
+}
+
 /** Events in between are missing. If the link to the stub was broken, open polls are emitted as lost. */
 export interface Gap {
   readonly type: 'gap';
@@ -298,6 +339,8 @@ export type TraceEvent =
   | WatchHit
   | PlaceHit
   | Wake
+  | Sample
+  | Cancelled
   | Gap
   | Reset;
 
@@ -344,6 +387,8 @@ export interface RecordingFacts {
   readonly neverLoaded: readonly string[];
   /** The guest ended with records that were not read. */
   readonly tailLost: boolean;
+  /** A flight recorder's trace: events before its first one that it does not have. */
+  readonly leftOut?: number | undefined;
 }
 
 /** The guest nanoseconds of overhead that durations leave out: the least and the most for one event, and the total. */
@@ -365,6 +410,8 @@ export interface ProbeFact {
   readonly why: string | undefined;
   /** What the engine without stops does not see of it. */
   readonly partly?: string | undefined;
+  /** Nobody asked for it by itself, and it is left out rather than have the target stop for it: `wakes`, `drops`. */
+  readonly extra?: string | undefined;
 }
 
 /** Takes events: a file format, a table. Synchronous, because events come in bursts while the guest runs. */

@@ -1,9 +1,19 @@
 import { AddressMap } from '../base/address-map.js';
 import { plural } from '../base/plural.js';
 import { textLines } from '../base/visible.js';
-import type { FutureRef, PollBegin, PollEnd, RootRef, StateRef, TraceEvent, TraceSink, Wake } from './events.js';
+import type {
+  Cancelled,
+  FutureRef,
+  PollBegin,
+  PollEnd,
+  RootRef,
+  StateRef,
+  TraceEvent,
+  TraceSink,
+  Wake,
+} from './events.js';
 import type { TaskRow } from './task-summary.js';
-import { placeText, waitingState } from './text.js';
+import { dropperText, isOfTask, placeText, waitingState } from './text.js';
 import { timeText } from './text-table.js';
 
 /**
@@ -29,6 +39,8 @@ export interface Finding {
   readonly times_ns: readonly number[];
   /** The longest poll or wait, in nanoseconds; the polls in a row; the size in bytes; null for `dropped-pending`. */
   readonly worst: number | null;
+  /** For `dropped-pending`: who dropped it; null if only the memory of the task shows that it is gone. */
+  readonly by?: string | null;
 }
 
 export interface FindingLimits {
@@ -76,6 +88,8 @@ export class Findings implements TraceSink {
   readonly #found = new Map<string, Found>();
   /** Tasks that were woken and not polled since. */
   readonly #woken = new Set<Watched>();
+  /** Who dropped a task before it was ready. */
+  readonly #droppers = new Map<RootRef, string>();
   #now = 0;
 
   constructor({ longPollNs = defaultLongPoll }: FindingLimits = {}) {
@@ -105,6 +119,9 @@ export class Findings implements TraceSink {
       case 'wake':
         this.#wakes(event);
         break;
+      case 'cancelled':
+        this.#cancels(event);
+        break;
     }
   }
 
@@ -122,7 +139,11 @@ export class Findings implements TraceSink {
       const where = { file: at.file ?? null, line: at.line ?? null };
       return { kind, task: numberOf(root), future: name, instance, ...where, count, times_ns: times, worst };
     });
-    return [...found, ...ofRows(rows)].sort((a, b) => a.task - b.task);
+    return [...found, ...ofRows(rows, this.#droppersByNumber(numberOf))].sort((a, b) => a.task - b.task);
+  }
+
+  #droppersByNumber(numberOf: (root: RootRef) => number): ReadonlyMap<number, string> {
+    return new Map([...this.#droppers].map(([root, by]) => [numberOf(root), by]));
   }
 
   #begins(event: PollBegin): void {
@@ -155,6 +176,15 @@ export class Findings implements TraceSink {
     if (task.row < selfWakesInRow) return;
     const place = task.place ?? future;
     this.#add({ kind: 'self-wake-loop', root, future: root.future, place }, begin.time, task.row);
+  }
+
+  #cancels(event: Cancelled): void {
+    const { root } = event;
+    const task = root && this.#tasks.get(root.address);
+    if (!task || task.root !== root || !isOfTask(event)) return;
+    this.#tasks.delete(root.address);
+    this.#woken.delete(task);
+    this.#droppers.set(root, dropperText(event));
   }
 
   #wakes({ root, by, time }: Wake): void {
@@ -199,7 +229,7 @@ export class Findings implements TraceSink {
 }
 
 /** What the table of tasks shows. */
-function ofRows(rows: readonly TaskRow[]): Finding[] {
+function ofRows(rows: readonly TaskRow[], droppers: ReadonlyMap<number, string>): Finding[] {
   const sizes = new Map(rows.flatMap(({ instance, size }) => (size === null ? [] : [[instance, size] as const])));
   const sorted = [...sizes.values()].sort((a, b) => a - b);
   const told = new Set<string>();
@@ -207,10 +237,11 @@ function ofRows(rows: readonly TaskRow[]): Finding[] {
   for (const row of rows) {
     const { number: task, future, instance, file, line, size } = row;
     const what = { task, future, instance, count: 1 };
-    if (row.state === 'dropped') {
+    if (row.state === 'dropped' || row.state === 'cancelled') {
       const place = row.await ?? { file, line };
       const times_ns = row.ended_ns === null ? [] : [row.ended_ns];
-      found.push({ kind: 'dropped-pending', ...what, file: place.file, line: place.line, times_ns, worst: null });
+      const by = droppers.get(task) ?? null;
+      found.push({ kind: 'dropped-pending', ...what, file: place.file, line: place.line, times_ns, worst: null, by });
     }
     const median = sorted[(sorted.length - 1) >> 1] ?? 0;
     if (size === null || size < largeFuture || told.has(instance)) continue;
@@ -230,14 +261,15 @@ export function findingsText(findings: readonly Finding[]): string {
   const lines = findings.slice(0, mostShown).map((finding) => {
     const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
     const where = place === undefined ? '' : ` at ${place}`;
-    return `  task ${finding.task}, ${finding.future}${where}: ${whatText(finding)}`;
+    return `  task ${finding.task}, ${finding.future}${where}: ${findingText(finding)}`;
   });
   const more = findings.length - lines.length;
   if (more > 0) lines.push(`  ... and ${more} more: --json has them`);
   return textLines([plural(findings.length, 'finding'), ...lines]);
 }
 
-function whatText({ kind, count, worst, times_ns: [first = 0] }: Finding): string {
+/** What a finding says, without whose it is. */
+export function findingText({ kind, count, worst, by, times_ns: [first = 0] }: Finding): string {
   const since = `first at ${timeText(first)}`;
   const number = worst ?? 0;
   switch (kind) {
@@ -248,7 +280,9 @@ function whatText({ kind, count, worst, times_ns: [first = 0] }: Finding): strin
     case 'woken-not-polled':
       return `it was woken and not polled for up to ${timeText(number)}; ${since}`;
     case 'dropped-pending':
-      return `it was dropped before it was ready, at the latest at ${timeText(first)}`;
+      return by === null
+        ? `it was dropped before it was ready, at the latest at ${timeText(first)}`
+        : `it was dropped before it was ready, at ${timeText(first)} by ${by}`;
     case 'large-future':
       return `its Future has ${number} bytes, which each move copies`;
   }

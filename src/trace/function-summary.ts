@@ -74,6 +74,7 @@ export class FunctionSummary implements TraceSink {
       case 'watch':
       case 'place':
       case 'wake':
+      case 'cancelled':
       case 'reset':
         break;
     }

@@ -16,6 +16,7 @@ import { copyBytes } from './copy-bytes.js';
 import { GzipBlocks } from './gzip-blocks.js';
 
 const CAPACITY = 256 * 1024;
+const utf8 = new TextEncoder();
 const writtenKept = 'What was written before is kept and can be opened.';
 const nothingKept = 'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.';
 
@@ -48,12 +49,9 @@ export class OutputFile {
   readonly #options: OutputOptions;
   #file: OpenedFile;
   /** Memory for a record that is written in place, see {@link reserve}, and a view of the same. */
-  readonly #text = Buffer.allocUnsafe(CAPACITY);
-  readonly buffer: Uint8Array<ArrayBuffer> = this.#text;
+  readonly buffer = new Uint8Array(CAPACITY);
   readonly view = new DataView(this.buffer.buffer, this.buffer.byteOffset, CAPACITY);
-  /** Where each record in the buffer ends: what is kept when the disk fills up in the middle of a write. */
-  readonly #ends: number[] = [];
-  #endCount = 0;
+  readonly #ends = new RecordEnds();
   readonly #gzip: GzipBlocks | undefined;
   #length = 0;
   #written = 0;
@@ -95,7 +93,7 @@ export class OutputFile {
   record(bytes: Uint8Array, length: number): void {
     if (!this.#makeRoom(length)) return;
     if (length > CAPACITY) {
-      this.#ends[this.#endCount++] = length;
+      this.#ends.add(length);
       this.#write(bytes, length);
       return;
     }
@@ -110,7 +108,7 @@ export class OutputFile {
       const bytes = Buffer.from(text);
       this.record(bytes, bytes.length);
     } else if (this.#makeRoom(worst)) {
-      this.#ended(this.#length + this.#text.write(text, this.#length));
+      this.#ended(this.#length + utf8.encodeInto(text, this.buffer.subarray(this.#length)).written);
     }
   }
 
@@ -177,13 +175,13 @@ export class OutputFile {
 
   #ended(end: number): void {
     this.#length = end;
-    this.#ends[this.#endCount++] = end;
+    this.#ends.add(end);
   }
 
   #write(bytes: Uint8Array, length: number): void {
     if (this.#gzip) {
       // Only the whole block can be unpacked.
-      this.#endCount = 0;
+      this.#ends.clear();
       this.#append(this.#gzip.block(bytes.subarray(0, length)));
     } else this.#append(bytes, length);
   }
@@ -202,17 +200,37 @@ export class OutputFile {
         { hint: this.#options.isAppended === false ? nothingKept : writtenKept, cause: error },
       );
     } finally {
-      this.#endCount = 0;
+      this.#ends.clear();
     }
   }
 
   #cutToWholeRecords(done: number): void {
-    const whole = this.#ends.slice(0, this.#endCount).findLast((end) => end <= done) ?? 0;
+    const whole = this.#ends.lastUpTo(done);
     try {
       if (fstatSync(this.#file.fd).isFile()) ftruncateSync(this.#file.fd, this.#written + whole);
     } catch {
       // The write's own error is thrown. Readers tolerate a torn last record.
     }
+  }
+}
+
+/** Where each record in the buffer ends: what is kept when the disk fills up in the middle of a write. */
+class RecordEnds {
+  /** Kept when it is cleared, because growing it anew costs more. */
+  readonly #ends: number[] = [];
+  #count = 0;
+
+  add(end: number): void {
+    this.#ends[this.#count++] = end;
+  }
+
+  clear(): void {
+    this.#count = 0;
+  }
+
+  /** The end of the last whole record among the first `bytes`. */
+  lastUpTo(bytes: number): number {
+    return this.#ends.slice(0, this.#count).findLast((end) => end <= bytes) ?? 0;
   }
 }
 

@@ -2,7 +2,7 @@ import type { FunctionRow } from './function-summary.js';
 import { compare, type SummaryRow } from './summary.js';
 import { type TableOptions, textTable, timeText } from './text-table.js';
 
-type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'derived' | 'lost';
+type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'cancelled' | 'derived' | 'lost';
 
 /** Counts for which a row may know only a lower bound. */
 const BOUNDS: ReadonlySet<Count> = new Set(['polls', 'ready', 'pending']);
@@ -10,10 +10,13 @@ const BOUNDS_NOTE = '>= at least so many: the compiler inlined polls of this Fut
 const UNKNOWN_NOTE =
   'of some polls that were inlined memory does not tell the result: they count as neither ready nor pending\n';
 
+const DROPS_NOTE =
+  'cancelled: dropped before they were ready; those whose drop was inlined or left out leave no mark (- and >=)\n';
+
 /** Always shown, even when all zero. */
 const USUAL: readonly Count[] = ['polls', 'ready', 'pending'];
 /** Shown if any row has one. */
-const RARE: readonly Count[] = ['panicked', 'derived', 'lost'];
+const RARE: readonly Count[] = ['panicked', 'cancelled', 'derived', 'lost'];
 
 /**
  * The table for the user: one line per Future, the one with the most time first, each line ended by a newline.
@@ -29,7 +32,7 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
   const names = displayNames(sorted.map(({ future, instance }) => [future, readable(instance)]));
   const lines = sorted.map((row, i) => ({
     numbers: [
-      ...counts.map((name) => (row.at_least && BOUNDS.has(name) ? `>=${row[name]}` : String(row[name]))),
+      ...counts.map((name) => countText(row, name)),
       // Derived polls have no duration, because their begin was not seen.
       ...(row.polls > row.derived + row.lost ? [timeText(row.total_ns), timeText(row.max_ns)] : ['-', '-']),
     ],
@@ -40,8 +43,18 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
   const table = textTable([...counts, 'total', 'longest'], 'future', lines, options);
   const isUnknown = ({ polls, ready, pending, panicked, lost }: SummaryRow): boolean =>
     polls > ready + pending + panicked + lost;
-  const notes = [rows.some((row) => row.at_least) && BOUNDS_NOTE, rows.some(isUnknown) && UNKNOWN_NOTE];
+  const notes = [
+    rows.some((row) => row.at_least) && BOUNDS_NOTE,
+    counts.includes('cancelled') && rows.some((row) => row.cancelled_at_least) && DROPS_NOTE,
+    rows.some(isUnknown) && UNKNOWN_NOTE,
+  ];
   return `${table}${notes.filter(Boolean).join('')}`;
+}
+
+function countText(row: SummaryRow, name: Count): string {
+  if (name === 'cancelled' && row.cancelled_at_least && row.cancelled === 0) return '-';
+  const isBound = name === 'cancelled' ? row.cancelled_at_least : row.at_least && BOUNDS.has(name);
+  return `${isBound ? '>=' : ''}${row[name]}`;
 }
 
 /** The same of functions: one line each, the one with the most time first. */

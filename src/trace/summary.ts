@@ -1,5 +1,6 @@
 import { CallTimes } from './call-times.js';
 import type { FutureKind, FutureRef, PollEnd, PollResult, TraceEvent, TraceInfo, TraceSink } from './events.js';
+import { isOfTask } from './text.js';
 
 /** What one Future's type did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
 export interface SummaryRow {
@@ -14,6 +15,10 @@ export interface SummaryRow {
   readonly ready: number;
   readonly pending: number;
   readonly panicked: number;
+  /** How often one was dropped before it was ready, where that was seen. */
+  readonly cancelled: number;
+  /** `cancelled` is a lower bound, because not every drop of this Future leaves a mark. */
+  readonly cancelled_at_least: boolean;
   /** Those of `polls` that had no breakpoint of their own: they count as polls, ready and pending, but have no time. */
   readonly derived: number;
   /** Those of `polls` whose end was not seen; they have no time. */
@@ -35,11 +40,14 @@ interface Tally {
   ready: number;
   pending: number;
   panicked: number;
+  cancelled: number;
   derived: number;
   lost: number;
   total: number;
   max: number;
 }
+
+const none = { panicked: 0, cancelled: 0, derived: 0, lost: 0, total: 0, max: 0 };
 
 /** Counts polls per Future; {@link rows} at any time. Polls still open count as polls and nothing else. */
 export class Summary implements TraceSink {
@@ -74,6 +82,10 @@ export class Summary implements TraceSink {
         count(tally, event.result);
         break;
       }
+      case 'cancelled':
+        // A task around the Futures that were asked for has no row.
+        if (!isOfTask(event) || this.#tallies[event.future.key]) this.#tally(event.future).cancelled++;
+        break;
       case 'call-begin':
         this.#times.begin(event);
         break;
@@ -107,6 +119,8 @@ export class Summary implements TraceSink {
         ready: counts.ready,
         pending: counts.pending,
         panicked: counts.panicked,
+        cancelled: counts.cancelled,
+        cancelled_at_least: future.hidesDrops === true,
         derived: counts.derived,
         lost: counts.lost,
         at_least: counts.derived > 0 || future.inlined === true,
@@ -129,7 +143,7 @@ export class Summary implements TraceSink {
   #tally(future: FutureRef): Tally {
     let tally = this.#tallies[future.key];
     if (tally === undefined) {
-      tally = { future, polls: 0, ready: 0, pending: 0, panicked: 0, derived: 0, lost: 0, total: 0, max: 0 };
+      tally = { future, polls: 0, ready: 0, pending: 0, ...none };
       this.#tallies[future.key] = tally;
     }
     return tally;

@@ -1,13 +1,24 @@
 import { hex } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
-import type { PollBegin, PollEnd, PollLost, RootRef, StateRef, TraceEvent, TraceSink, Wake } from './events.js';
-import { waitingState } from './text.js';
+import type {
+  Cancelled,
+  PollBegin,
+  PollEnd,
+  PollLost,
+  RootRef,
+  StateRef,
+  TraceEvent,
+  TraceSink,
+  Wake,
+} from './events.js';
+import { isOfTask, waitingState } from './text.js';
 
 /**
- * What a task was doing when the recording ended. `dropped`: its Future was dropped before it was ready. `lost`: the
+ * What a task was doing when the recording ended. `cancelled`: its Future was dropped before it was ready. `dropped`:
+ * the same, which shows only in that another task has its memory: `ended_ns` is then when that was seen. `lost`: the
  * end of its last poll was not seen. `unknown`: the result of its last poll is not in memory.
  */
-export type TaskState = 'running' | 'waiting' | 'ready' | 'panicked' | 'dropped' | 'lost' | 'unknown';
+export type TaskState = 'running' | 'waiting' | 'ready' | 'panicked' | 'cancelled' | 'dropped' | 'lost' | 'unknown';
 
 /** One task: the outermost Future that was polled, as `--json` prints it. Times are guest nanoseconds. */
 export interface TaskRow {
@@ -108,6 +119,7 @@ export class TaskSummary implements TraceSink {
     else if (event.type === 'poll-end') this.#ends(event);
     else if (event.type === 'poll-lost') this.#loses(event);
     else if (event.type === 'wake') this.#wakes(event);
+    else if (event.type === 'cancelled' && isOfTask(event)) this.#cancels(event);
   }
 
   /** Tasks that have ended and have no row, because there are too many. */
@@ -132,6 +144,15 @@ export class TaskSummary implements TraceSink {
     task.wakes++;
     if (by === root) task.selfWakes++;
     task.woken ??= time;
+  }
+
+  #cancels({ root, time, state }: Cancelled): void {
+    const task = root && this.#tasks.get(root.address);
+    if (!task || task.root !== root || task.ended !== undefined) return;
+    task.state = 'cancelled';
+    task.idle += time - task.last;
+    task.awaits ??= placed(state);
+    this.#over(task, time);
   }
 
   #begins(event: PollBegin): void {

@@ -17,9 +17,15 @@ const mostRows = 30;
 
 /**
  * The table of tasks for the user: one line each, the busiest first, and a line that says how many more there are. The
- * place is that of the await where the task waits, or waited last. Empty without tasks.
+ * place is that of the await where the task waits, or waited last. `hidesDrops`: such a task may be dropped unseen.
+ * Empty without tasks.
  */
-export function taskTable(rows: readonly TaskRow[], leftOut: number, options: TableOptions): string {
+export function taskTable(
+  rows: readonly TaskRow[],
+  leftOut: number,
+  options: TableOptions,
+  hidesDrops: (row: TaskRow) => boolean = () => false,
+): string {
   if (rows.length === 0) return '';
   const sorted = [...rows].sort((a, b) => b.busy_ns - a.busy_ns || b.polls - a.polls || a.number - b.number);
   const seesWakes = rows.some(({ wakes }) => wakes !== null);
@@ -41,7 +47,10 @@ export function taskTable(rows: readonly TaskRow[], leftOut: number, options: Ta
   }));
   const head = ['task', 'state', 'polls', 'busy', 'longest', 'idle', ...(seesWakes ? wakeHead : [])];
   const more = sorted.length - shown.length;
+  const unsure = rows.filter((row) => row.state === 'waiting' && hidesDrops(row)).length;
   const notes = [
+    unsure > 0 &&
+      `${plural(unsure, 'task')} of those that wait may have been dropped: the compiler inlined the drop of its Future\n`,
     more > 0 && `... and ${plural(more, 'task')} that ${more === 1 ? 'was' : 'were'} less busy: --json has them\n`,
     leftOut > 0 && `${plural(leftOut, 'task')} more that ended ${leftOut === 1 ? 'has' : 'have'} no row\n`,
   ];

@@ -2,6 +2,7 @@ import { hex } from '../base/addr.js';
 import type {
   ArgumentValue,
   AwaitLink,
+  Cancelled,
   FutureRef,
   Gap,
   OwnTime,
@@ -126,8 +127,29 @@ export function wakeText(wake: Wake): string {
   return `wake of ${root === undefined ? hex(waker) : rootText(root)} by ${wakerText(wake)}${where}`;
 }
 
-/** Who woke: `itself`, another task, or `no task`. */
-export function wakerText({ root, by }: Wake): string {
+/** `labkern::work::loser @0x80412340 was dropped at src/work.rs:3, by labkern::work::selector @0x80412300`. */
+export function cancelText(event: Cancelled): string {
+  const { future, address, state } = event;
+  const waited = state && placeText(state);
+  const where = waited === undefined ? '' : ` at ${waited}`;
+  return `${future.future} @${hex(address)} was dropped${where} by ${dropperText(event)}`;
+}
+
+/** `labkern::work::selector @0x80412300, in labkern::work::run at src/work.rs:7`; `no task`. */
+export function dropperText(event: Cancelled): string {
+  const { caller } = event;
+  const place = placeText(caller);
+  if (caller.function === undefined) return wakerText(event);
+  return `${wakerText(event)}, in ${caller.function}${place === undefined ? '' : ` at ${place}`}`;
+}
+
+/** The task itself is over with this Future. */
+export function isOfTask({ root, future, address }: Cancelled): boolean {
+  return root !== undefined && root.address === address && root.future.key === future.key;
+}
+
+/** Who woke or dropped: `itself`, another task, or `no task`. */
+export function wakerText({ root, by }: Pick<Wake, 'root' | 'by'>): string {
   return by === undefined ? 'no task' : by === root ? 'itself' : rootText(by);
 }
 

@@ -11,7 +11,7 @@ import { long } from '../support/long.js';
 import { changedCode, compileReleased, gdbserver } from '../support/native.js';
 import { functionProbes } from '../support/native-trace.js';
 
-const cycles = long ? 50 : 3;
+const cycles = long ? 50 : 2;
 const next = random(20261123);
 /** The latest Ctrl-C after the program was connected to, in milliseconds. */
 const latest = long ? 1500 : 900;

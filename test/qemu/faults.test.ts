@@ -1,5 +1,5 @@
 // The command itself, at a real QEMU, through a wire with faults: never a hang, the trace is kept, one error, and the guest
-// is left as it was wherever the link still works.
+// is left as it was wherever the link still works. Four of the harmed questions only under `scripts/test --long`.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -7,6 +7,7 @@ import { type Command, frozenGuest, type Ran, type Running, rsptrace, scratchFol
 import { frame } from '../support/fake-stub.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { compareCounts, type FutureRow } from '../support/lab.js';
+import { usually } from '../support/long.js';
 import { children, packetEnds, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
 
@@ -130,7 +131,7 @@ for (const [fault, faults] of Object.entries({
 }
 
 // Questions only: a change that is lost in the write that also lets the guest go on cannot be made good.
-for (const [fault, from, to] of [
+const questions = [
   ['a question is dropped', /\$g#67/, ''],
   ['the start of a question is dropped', /\$g#67/, 'g#67'],
   ['the end of a question is dropped', /\$g#67/, '$g'],
@@ -138,7 +139,10 @@ for (const [fault, from, to] of [
   ['a question is asked twice', /\$g#67/, '$g#67$g#67'],
   ['a question for memory is turned', /\$m8/, '$m9'],
   ['bytes are put in between', /\$g#67/, 'xyz$g#67'],
-] as const) {
+] as const;
+// An answer too few, a NAK, an answer too many. test/rsp/faults.test.ts harms a wire in many more ways.
+const chosen = ['a question is dropped', 'a question is turned', 'a question is asked twice'];
+for (const [fault, from, to] of usually(questions, ([fault]) => chosen.includes(fault))) {
   t.test(`on the way there, ${fault}`, async (t) => {
     const traced = await recording(t);
     traced.proxy.faults['to-stub'] = { edit: once(from, to) };

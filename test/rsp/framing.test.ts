@@ -3,7 +3,14 @@ import fc from 'fast-check';
 import t from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
 import { formatRemote, parseRemote } from '../../src/rsp/wire/address.js';
-import { MAX_PACKET, PacketReader, type PacketSink, PacketWriter } from '../../src/rsp/wire/framing.js';
+import {
+  MAX_PACKET,
+  PacketReader,
+  type PacketSink,
+  PacketWriter,
+  protocolError,
+  toProtocolError,
+} from '../../src/rsp/wire/framing.js';
 import { decodeHex, hexToBytes, littleEndianBytes, littleEndianValue } from '../../src/rsp/wire/hex.js';
 import { frame } from '../support/fake-stub.js';
 
@@ -76,6 +83,29 @@ t.test('many packets grow the buffer, a released one is not written to again', a
   t.equal(kept[1], 'm'.charCodeAt(0));
 });
 
+t.test('single bytes, and a writer that is cleared', async (t) => {
+  const writer = new PacketWriter();
+  t.equal(writer.length, 0);
+  writer.byte(3);
+  writer.packet('g');
+  t.same([...writer.bytes], [3, ...Buffer.from('$g#67')]);
+  writer.clear();
+  t.equal(writer.length, 0);
+  for (let i = 0; i < 20_000; i++) writer.byte(i & 255);
+  t.equal(writer.length, 20_000);
+  t.ok(writer.bytes.every((byte, i) => byte === (i & 255)));
+  writer.release();
+  t.equal(writer.length, 0);
+});
+
+t.test('what is thrown while a packet is read is an error of the protocol', async (t) => {
+  const own = protocolError('it says nothing');
+  t.match(own, { code: 'RSP_PROTOCOL', message: /it says nothing$/ });
+  t.equal(toProtocolError(own), own);
+  const cause = new RangeError('beyond');
+  t.match(toProtocolError(cause), { code: 'RSP_PROTOCOL', message: 'beyond', cause });
+});
+
 t.test('packets, acknowledgements and notifications are told apart', async (t) => {
   t.same(read('+$OK#9a-%Stop:T05#9d$#00'), ['+', '$OK', '-', 'bad 9d', '$']);
   t.same(read(`%Stop:T05thread:p1.1;#${sumOf('Stop:T05thread:p1.1;')}+`), ['%Stop:T05thread:p1.1;', '+']);
@@ -88,7 +118,7 @@ t.test('run lengths are those of the manual: "0* " is 0000', async (t) => {
 });
 
 t.test('impossible run lengths and escapes are refused', async (t) => {
-  for (const body of ['*!', '0*', '0*\x1e', '0*\x7f', 'ab}']) {
+  for (const body of ['*!', '0*', '0*\x1e', '0*\x1f', '0*\x7f', 'ab}']) {
     t.throws(() => read(`$${body}#${sumOf(body)}`), { code: 'RSP_PROTOCOL' }, JSON.stringify(body));
   }
 });
@@ -108,6 +138,22 @@ t.test('a packet without end is given up', async (t) => {
     },
     { code: 'RSP_PROTOCOL' },
   );
+});
+
+t.test('the longest packet, and one byte more', async (t) => {
+  const body = 'a'.repeat(MAX_PACKET - 3);
+  const heard = read(`$${body}`, `#${sumOf(body)}`);
+  t.equal(heard.length, 1);
+  t.equal(heard[0]?.length, MAX_PACKET - 2);
+  t.same(read(`$${'a'.repeat(MAX_PACKET - 1)}`), [], 'it may go on');
+  t.throws(() => read(`$${'a'.repeat(MAX_PACKET)}`), { code: 'RSP_PROTOCOL' });
+});
+
+t.test('a sum that is no number, and one that ends too early', async (t) => {
+  t.same(read('$OK#9x', '$OK#x9', '$OK#9a'), ['bad 9x', 'bad x9', '$OK']);
+  t.same(read('$OK#'), []);
+  t.same(read('$OK#', '9', 'a+'), ['$OK', '+']);
+  t.same(read('%a}\x03#', sumOf('a}\x03')), ['%a#'], 'a notification is decoded too');
 });
 
 t.test('a packet that is cut off by the next is dropped', async (t) => {

@@ -11,11 +11,35 @@ import { Breakpoints, codeBytes, type Planted, type Point } from './breakpoints.
 import { type Found, HitChecks } from './hit-checks.js';
 import { ProcessEvents } from './process-events.js';
 import { type GuessedReads, ReadGuesses } from './read-guesses.js';
+import { RunningTimes } from './running-times.js';
 import { type Stepped, Stepper } from './stepping.js';
 import type { EngineEnd, ResetWatch, StopEngineOptions } from './stop-engine-options.js';
 import { UnexpectedStops } from './unexpected-stops.js';
 
 export type { EngineEnd } from './stop-engine-options.js';
+
+/** What a stop has shown in its first write. */
+interface Look {
+  readonly registers: RegisterReader;
+  /** Undefined before there is a clock. */
+  readonly time: (() => number) | undefined;
+  readonly guessed: GuessedReads;
+  readonly pc: Addr | undefined;
+  readonly stackPointer: bigint | undefined;
+}
+
+/** What a hit leads to, in the write that goes on from it. */
+interface Passing {
+  readonly batch: Batch;
+  readonly inserts: readonly Planted[];
+  /** The hit was handled before. */
+  readonly repeated: boolean;
+  /** What the instruction reads, and what was read there. */
+  readonly load: MemoryRequest | undefined;
+  readonly loaded: Uint8Array | undefined;
+  /** The code is another than when the breakpoint was inserted. */
+  readonly changed: boolean;
+}
 
 /**
  * The engine that stops the guest at each event. One stop costs 350-2000 us on QEMU whatever is read, so each event
@@ -39,11 +63,7 @@ export class StopEngine {
   #clock: ClockReader | undefined;
   #arrived = false;
   #askedToStop = false;
-  #stops = 0;
-  #runningSince: number | undefined;
-  #ran = 0;
-  /** When the guest last stopped, by the host's clock, in milliseconds. */
-  #stoppedAt = 0;
+  readonly #times = new RunningTimes();
 
   constructor(options: StopEngineOptions) {
     this.#options = options;
@@ -67,7 +87,7 @@ export class StopEngine {
 
   /** Stops so far. */
   get stops(): number {
-    return this.#stops + this.#stepper.steps;
+    return this.#times.runs + this.#stepper.steps;
   }
 
   /** Foreign hits: a probe's address came up in another address space, or in another program in the same one. */
@@ -77,8 +97,7 @@ export class StopEngine {
 
   /** How long the guest has run under this engine, in nanoseconds of the host. */
   runningTime(): number {
-    const now = this.#runningSince === undefined ? 0 : performance.now() - this.#runningSince;
-    return (this.#ran + now) * 1e6;
+    return this.#times.upTo(performance.now());
   }
 
   /**
@@ -86,9 +105,7 @@ export class StopEngine {
    * `performance.now` counts.
    */
   runningTimeAt(hostMs: number): number {
-    const since = this.#runningSince;
-    const ran = since !== undefined && hostMs >= since ? hostMs - since : Math.min(0, hostMs - this.#stoppedAt);
-    return (this.#ran + ran) * 1e6;
+    return this.#times.upTo(hostMs);
   }
 
   /** Deferred probes: they are inserted when their code is loaded. */
@@ -110,8 +127,8 @@ export class StopEngine {
   }
 
   /** The same in the program's own code; deferred until the code is loaded. */
-  pauseInProgram(address: Addr, then: () => void): Promise<void> {
-    return this.points.arm([address], then);
+  pauseInProgram(addresses: readonly Addr[], then: () => void): Promise<void> {
+    return this.points.arm(addresses, then);
   }
 
   /** Removes breakpoints, all in one write. */
@@ -170,17 +187,8 @@ export class StopEngine {
         if (next !== 'again') return next;
         continue;
       }
-      const first = this.#session.batch(hart);
-      const registers = first.readRegisters(this.#checks?.ask());
-      // The clock is not chosen at a reset vector, because the machine has no useful clock there.
-      if (!this.#options.resets) this.#clock ??= await this.#options.findClock();
-      const time = this.#clock?.request(first);
-      const guessed = this.#guesses.ask(first);
-      const hasCome = this.points.late.ask(first);
-      await first.send();
-      if (hasCome()) await this.points.plantLate();
-      const pc = registers.value.register(this.#arch.pc);
-      const stackPointer = registers.value.register(this.#arch.sp);
+      const look = await this.#look(hart);
+      const { registers, time, guessed, pc, stackPointer } = look;
       const { resets } = this.#options;
       const reset = pc === undefined ? undefined : await resets?.at(pc, hart);
       if (resets && reset === 'reset') return this.#reset(resets, time?.());
@@ -188,16 +196,16 @@ export class StopEngine {
       if (reset === 'passed' || !time) continue;
       const point = pc === undefined ? undefined : this.points.at(pc);
       if (stop.reason === undefined && pc !== undefined && watches && !this.points.isWatched(pc)) {
-        watched = watches.next(await this.#codeAt(addr(pc), hart), registers.value);
+        watched = watches.next(await this.#codeAt(pc, hart), registers);
         if (watched) continue;
       }
       // Only for a plain hit the code may be read later, together with all its other reads.
       const isPlain = point && !point.intercept && !point.pause && (this.#arrived || asked);
-      const found = pc === undefined || !inUse(point) ? undefined : this.#found(addr(pc), registers.value, guessed);
+      const found = pc === undefined || !inUse(point) ? undefined : this.#found(pc, registers, guessed);
       if (found && point && !isPlain) {
         found.code ??= await this.#checks?.read(found.pc, hart);
         const whose = await this.#checks?.whose(found, hart);
-        const next = whose === 'foreign' ? await this.#passForeign(found, point, registers.value, hart) : whose;
+        const next = whose === 'foreign' ? await this.#passForeign(found, point, registers, hart) : whose;
         if (next === 'again') continue;
         if (next !== 'own') return next;
       }
@@ -206,38 +214,58 @@ export class StopEngine {
       await this.#options.beside?.stopped(tells, tells && pc !== undefined ? addr(pc) : undefined);
       if (point?.permanent && !this.#arrived && !asked) {
         asked = true;
-        this.#arrived = await this.points.late.undisturbed(
-          async () => (await this.#options.onFirstHit?.(this.#checks?.inUserMode ?? false)) ?? true,
-        );
+        this.#arrived = await this.#firstHit();
         // The callback may have read other harts, written registers, or disarmed this very place.
         continue;
       }
       if (pc === undefined || stackPointer === undefined || !point || !(point.permanent || point.awaited)) {
-        // A hit that led to its own disarming goes on from its place.
-        const guard = pc === undefined ? undefined : this.points.late.guardAt(addr(pc));
-        if (guard && stackPointer !== undefined) {
-          // Other code runs where the probe's code will be loaded.
-          const stepped = await this.#stepper.over({ pc: guard.address, stackPointer }, hart, [guard]);
-          return stepped.stop.kind === 'signal' ? this.#resume(this.#session.batch(hart)) : stepped.stop;
-        }
-        if (!point) {
-          this.#stepper.stopped(hart);
-          if (!this.points.late.hasInterrupted) this.#strangers.seen(stop, pc);
-        }
-        return this.#resume(this.#session.batch(hart));
+        return this.#elsewhere(stop, look, point !== undefined);
       }
       this.#strangers.expected();
-      const hit: Hit = {
-        hart: this.#options.hartNumber(hart),
-        pc: addr(pc),
-        stackPointer,
-        space: found && this.#checks?.space(found.standing),
-        registers: registers.value,
-        time: time(),
-      };
+      const space = found && this.#checks?.space(found.standing);
+      const hit: Hit = { hart: this.#options.hartNumber(hart), pc, stackPointer, space, registers, time: time() };
       const next = await this.#handle(point, hit, hart, guessed, found);
       if (next !== 'again') return next;
     }
+  }
+
+  /** Does what must wait until the program runs; true when that is done. */
+  #firstHit(): Promise<boolean> {
+    const { onFirstHit } = this.#options;
+    return this.points.late.undisturbed(async () => (await onFirstHit?.(this.#checks?.inUserMode ?? false)) ?? true);
+  }
+
+  /** Registers, the clock and what this stop will probably read, in one write. */
+  async #look(hart: string | undefined): Promise<Look> {
+    const first = this.#session.batch(hart);
+    const registers = first.readRegisters(this.#checks?.ask());
+    // The clock is not chosen at a reset vector, because the machine has no useful clock there.
+    if (!this.#options.resets) this.#clock ??= await this.#options.findClock();
+    const time = this.#clock?.request(first);
+    const guessed = this.#guesses.ask(first);
+    const hasCome = this.points.late.ask(first);
+    await first.send();
+    if (hasCome()) await this.points.plantLate();
+    const { value } = registers;
+    const pc = value.register(this.#arch.pc);
+    const stackPointer = value.register(this.#arch.sp);
+    return { registers: value, time, guessed, pc: pc === undefined ? undefined : addr(pc), stackPointer };
+  }
+
+  /** Goes on from a stop that is no hit; `isPoint`: it was one that led to its own disarming. */
+  async #elsewhere(stop: SignalStop, { pc, stackPointer }: Look, isPoint: boolean): Promise<StopReply | undefined> {
+    const { hart } = stop;
+    const guard = pc === undefined ? undefined : this.points.late.guardAt(pc);
+    if (guard && stackPointer !== undefined) {
+      // Other code runs where the probe's code will be loaded.
+      const stepped = await this.#stepper.over({ pc: guard.address, stackPointer }, hart, [guard]);
+      return stepped.stop.kind === 'signal' ? this.#resume(this.#session.batch(hart)) : stepped.stop;
+    }
+    if (!isPoint) {
+      this.#stepper.stopped(hart);
+      if (!this.points.late.hasInterrupted) this.#strangers.seen(stop, pc);
+    }
+    return this.#resume(this.#session.batch(hart));
   }
 
   /** The machine boots once more. */
@@ -299,7 +327,7 @@ export class StopEngine {
     guessed: GuessedReads,
     found: Found | undefined,
   ): Promise<StopReply | undefined | 'again'> {
-    const { tracer, watches } = this.#options;
+    const { tracer } = this.#options;
     point.pause?.();
     const repeated = point.pause !== undefined || point.rearrivals.get(onward(hit)) === hit.stackPointer;
     point.rearrivals.delete(onward(hit));
@@ -344,29 +372,39 @@ export class StopEngine {
       return undefined;
     }
     if (!(point.permanent || point.awaited)) return this.#goOn(third, inserts, repeated);
+    return this.#pass(point, hit, hart, { batch: third, inserts, repeated, load, loaded: loaded?.value, changed });
+  }
 
-    let { pc } = hit as { pc: Addr | undefined };
+  /** Runs the instruction under a breakpoint that stays: emulates it by writes, or steps it. */
+  async #pass(
+    point: Point,
+    hit: Hit,
+    hart: string | undefined,
+    { batch, inserts, repeated, load, loaded, changed }: Passing,
+  ): Promise<StopReply | undefined | 'again'> {
+    const { tracer, watches } = this.#options;
+    let pc: Addr | undefined = hit.pc;
     // The memory that the new instruction reads was not read.
-    const effects = changed ? undefined : point.over?.effects(hit.registers, loaded?.value);
-    const touched = [...(loads ? [load] : []), ...(effects?.memory ?? [])];
+    const effects = changed ? undefined : point.over?.effects(hit.registers, loaded);
+    const touched = [...(load && load.length > 0 ? [load] : []), ...(effects?.memory ?? [])];
     const isAccess = touched.some((each) =>
       watches?.covers(each.address, 'bytes' in each ? each.bytes.length : each.length),
     );
-    const isKnown = !isAccess && !(load && loaded?.value === undefined);
+    const isKnown = !isAccess && !(load && loaded === undefined);
     if (effects && isKnown && (await this.points.writes.areKept(effects.memory, hart))) {
       const newPc = effects.registers.find(({ name }) => name === this.#arch.pc)?.value;
-      for (const { address, bytes } of effects.memory) third.writeMemory(address, bytes);
-      const writes = effects.registers.map(({ name, value }) => third.writeRegister(name, value));
-      if (newPc === undefined || !this.points.isWatched(newPc)) return this.#goOn(third, inserts, repeated, writes);
+      for (const { address, bytes } of effects.memory) batch.writeMemory(address, bytes);
+      const writes = effects.registers.map(({ name, value }) => batch.writeRegister(name, value));
+      if (newPc === undefined || !this.points.isWatched(newPc)) return this.#goOn(batch, inserts, repeated, writes);
       // The next instruction has a breakpoint too. Some stubs would run past it, so it is handled before the resume.
-      await third.send();
+      await batch.send();
       pc = addr(newPc);
       this.points.check(inserts);
       if (!repeated) tracer.digest();
     } else {
       const watched = watches?.next(point.code, hit.registers);
-      const learn = watched && watches?.request(third);
-      await third.send();
+      const learn = watched && watches?.request(batch);
+      await batch.send();
       learn?.();
       const stepped = await this.#stepper.over(hit, hart, [point.breakpoint], watched);
       if (stepped.interrupted) point.rearrivals.set(onward(hit), hit.stackPointer);
@@ -457,14 +495,11 @@ export class StopEngine {
       await batch.send();
       return undefined;
     }
-    this.#runningSince = performance.now();
+    this.#times.begin();
     const looked = this.points.late.runs();
     const paused = this.#options.beside?.runs();
     const stop = await batch.resume(how).finally(looked).finally(paused);
-    this.#stoppedAt = performance.now();
-    this.#ran += this.#stoppedAt - this.#runningSince;
-    this.#runningSince = undefined;
-    this.#stops++;
+    this.#times.end();
     return stop;
   }
 }

@@ -39,6 +39,14 @@ export interface PlannedPointer {
   readonly through: readonly number[];
 }
 
+/** A number behind a pointer for which an expression is planned: the state of a Future. */
+export interface AssumedNumber {
+  readonly pointer: PlannedPointer;
+  readonly offset: number;
+  readonly size: number;
+  readonly value: bigint;
+}
+
 type Registers = ValuePlace & { readonly kind: 'registers' };
 
 /** Where a value lies that a record can hold. */
@@ -79,16 +87,18 @@ const wordBytes = 8;
 const farthest = 4096;
 
 /**
- * Plans an expression over a function's arguments and the program's statics.
+ * Plans an expression over a function's arguments and the program's statics. `assumed`: a discriminant on the way,
+ * whose value is compared when the plan is used.
  * @throws RsptraceError `EXPRESSION_*` for an expression that makes no sense there
  */
 export function planExpression(
   expression: MemberExpr,
   places: readonly NamedPlace[],
   program: ProgramExpressions | undefined,
+  assumed?: AssumedNumber,
 ): ExpressionPlan {
   verifyRoot(expression, places, program);
-  const plan = new Planning(places);
+  const plan = new Planning(places, assumed);
   if (!program) {
     if (expression.kind !== 'path') throw new RsptraceError('EXPRESSION_TYPE', 'without debug info it has no members');
     return plan.result(plan.own(expression.path));
@@ -135,11 +145,13 @@ const whys = {
 
 class Planning {
   readonly #places: readonly NamedPlace[];
+  readonly #assumed: AssumedNumber | undefined;
   readonly #regions: Region[] = [];
   #why: string | undefined;
 
-  constructor(places: readonly NamedPlace[]) {
+  constructor(places: readonly NamedPlace[], assumed: AssumedNumber | undefined) {
     this.#places = places;
+    this.#assumed = assumed;
   }
 
   own(name: string): Operand | undefined {
@@ -205,9 +217,18 @@ class Planning {
       this.#why ??= pointer ?? whys.static;
       return word(this.#begin(nowhere));
     }
+    if (use === 'discriminant' && this.#assumed && this.#isAssumed(this.#assumed, place, size))
+      return word(this.#assumed.value).subarray(0, size);
     this.#why ??= whys[use];
     if (plausible === undefined) return undefined;
     return Uint8Array.from({ length: size }, (_, i) => Number((plausible >> BigInt(8 * i)) & 0xffn));
+  }
+
+  #isAssumed({ pointer, offset, size }: AssumedNumber, { address }: ObjectPlace, wanted: number): boolean {
+    const at = address === undefined ? undefined : this.#regionAt(address);
+    if (at?.region.kind !== 'object' || at.offset !== offset || size !== wanted) return false;
+    const { register, through } = at.region;
+    return register === pointer.register && through.join() === pointer.through.join();
   }
 }
 
@@ -229,6 +250,11 @@ function behind(pointer: PlannedPointer, offset: number, shape: Shape): Spot {
   const loads = loadsOf(offset, shape.size ?? 0);
   const align = Math.max(1, ...loads.map((load) => load.size));
   return { kind: 'memory', pointer, offset, shape, loads, align };
+}
+
+/** A number behind a pointer. */
+export function numberIn({ pointer, offset, size }: Omit<AssumedNumber, 'value'>): Spot {
+  return behind(pointer, offset, { ...machineWord, size });
 }
 
 /** A part of a value. */

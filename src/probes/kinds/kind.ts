@@ -3,7 +3,7 @@ import type { Addr } from '../../base/addr.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
-import type { FutureSet } from '../../futures/index.js';
+import type { FutureSet, TaskPlaces } from '../../futures/index.js';
 import type { ProbeFact, TableOptions, TallyRow, TraceSink, WatchRef } from '../../trace/index.js';
 import type { Hooked } from '../../unwind/index.js';
 import type { CallKind, EventOutput, InstantKind } from '../calls/call-tracer.js';
@@ -50,7 +50,7 @@ export interface ProbedProgram {
   /** Without it, `never`. */
   readonly wakes?: Wakes | undefined;
   /** Where the program's runtimes put the Futures of their tasks. */
-  readonly headers?: (debug: DebugInfo, futures: FutureSet) => Promise<ReadonlyMap<number, number>>;
+  readonly places?: (debug: DebugInfo, futures: FutureSet) => Promise<TaskPlaces>;
 }
 
 /** The probes of one kind, resolved in a program. Each kind adds what its tracer needs. */
@@ -102,7 +102,7 @@ export interface KindTracer {
   /** Entries that are matched with their returns. */
   readonly calls?: CallKind;
   /** Places where a hit is no call. */
-  readonly instants?: InstantKind;
+  readonly instants?: InstantKind | readonly InstantKind[];
   /** Counts, to which counters in the target add. */
   readonly counts?: {
     /** Adds what the target's counters at an address have counted; an address of another kind is ignored. */

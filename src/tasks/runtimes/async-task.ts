@@ -84,7 +84,7 @@ export const asyncTask: Runtime = {
   },
 };
 
-export function vtableLayout({ debug, note }: Pick<TaskContext, 'debug' | 'note'>): VTableLayout | undefined {
+function vtableLayout({ debug, note }: Pick<TaskContext, 'debug' | 'note'>): VTableLayout | undefined {
   const without = (what: string): void => note(`async-task: ${what}, so its tasks cannot be listed`);
   const [vtable] = debug.typesNamed('async_task::raw::TaskVTable');
   const [layout] = debug.typesNamed('async_task::raw::TaskLayout');
@@ -98,7 +98,7 @@ export function vtableLayout({ debug, note }: Pick<TaskContext, 'debug' | 'note'
   return run && info && future && { run, info, infoSize: sizeOf(layout) ?? 0, future };
 }
 
-function headerLayouts({ debug, note }: TaskContext): Map<string, Layout> {
+function headerLayouts({ debug, note }: Pick<TaskContext, 'debug' | 'note'>): Map<string, Layout> {
   const without = (what: string): void => note(`async-task: ${what}, so its tasks cannot be listed`);
   const found = new Map<string, Layout>();
   for (const header of debug.typesNamed('async_task::header::Header')) {
@@ -112,11 +112,7 @@ function headerLayouts({ debug, note }: TaskContext): Map<string, Layout> {
 }
 
 /** Where the Future lies in a task, as the vtable's own layout says. */
-export async function futureOffset(
-  context: ReadableContext,
-  table: VTableLayout,
-  vtable: Addr,
-): Promise<number | undefined> {
+async function futureOffset(context: ReadableContext, table: VTableLayout, vtable: Addr): Promise<number | undefined> {
   const { elf } = context.debug;
   const read = async (at: Addr, size: number): Promise<Uint8Array | undefined> =>
     elf.bytesAt(at, size) ?? (await context.memory.read(at, size));
@@ -124,6 +120,43 @@ export async function futureOffset(
   const info = pointer && (await read(addr(numberAt(pointer, { offset: 0, size: 8 })), table.infoSize));
   const offset = info && Number(numberAt(info, table.future));
   return offset !== undefined && offset < 1 << 24 ? offset : undefined;
+}
+
+/** A task that was closed, by the state in its header: its Future is dropped when it runs. */
+export const closed = STATE.CLOSED;
+
+/** A kind of task that the program can spawn. */
+interface SpawnedKind {
+  readonly type: Die;
+  readonly header: Layout;
+  /** Of the Future, from the header. */
+  readonly offset: number;
+  /** The function `run`. */
+  readonly die: Die;
+}
+
+/** The kinds of tasks that the program's constants tell of. */
+export async function asyncTasks(context: Pick<TaskContext, 'note'> & ReadableContext): Promise<SpawnedKind[]> {
+  const runs = new Map(functionsOf(context, 'async_task::raw::RawTask::run').map(({ die, address }) => [address, die]));
+  const table = runs.size > 0 ? vtableLayout(context) : undefined;
+  if (!table) return [];
+  const headers = headerLayouts(context);
+  const found: SpawnedKind[] = [];
+  for (const { word, at } of wordsInData(context.debug.elf, new Set<bigint>(runs.keys()))) {
+    const die = runs.get(addr(word));
+    const { F: type, M } = Object.fromEntries(die ? genericsOf(die) : []);
+    const header = M && headers.get(typeName(M));
+    const offset = await futureOffset(context, table, addOffset(at, -table.run.offset));
+    if (die && type && header && offset !== undefined) found.push({ type, header, offset, die });
+  }
+  return found;
+}
+
+/** The function `drop_future` of the tasks that a `run` is for, if it has code of its own. */
+export function dropperOf(context: Pick<TaskContext, 'debug'>, run: Die): Die | undefined {
+  const namesOf = (die: Die): string => [...genericsOf(die).values()].map(typeName).join();
+  const wanted = namesOf(run);
+  return functionsOf(context, 'async_task::raw::RawTask::drop_future').find(({ die }) => namesOf(die) === wanted)?.die;
 }
 
 async function taskAt(

@@ -36,6 +36,8 @@ interface CellLayout {
   readonly state: Part;
   readonly vtable: Part;
   readonly stage: Part;
+  /** What lies around the stage. */
+  readonly holders: readonly Part[];
   readonly owner: Part | undefined;
   readonly id: Part | undefined;
   readonly spawnedAt: Part | undefined;
@@ -109,6 +111,7 @@ function cellLayout(
     name: `${typeName(future)}, ${typeName(scheduler)}`,
     ...{ future, scheduler: schedulerName(scheduler), size, align, header: header.offset, state, vtable },
     stage: { ...stage, offset: core.offset + stage.offset },
+    holders: [{ type: cell, offset: 0, size }, core],
     owner: memberAt(cell, 'header.owner_id', less),
     id: memberAt(cell, 'core.task_id', less),
     // Only with `--cfg tokio_unstable`.

@@ -4,6 +4,7 @@ import type {
   CallBegin,
   CallEnd,
   CallLost,
+  Cancelled,
   DerivedPoll,
   Gap,
   GuestNanos,
@@ -14,6 +15,7 @@ import type {
   PollLost,
   Reset,
   RootRef,
+  Sample,
   StateChange,
   StateRef,
   ThreadRef,
@@ -25,7 +27,7 @@ import type {
   WatchHit,
 } from '../events.js';
 import { isOnTrack, type OpenCall, OpenCalls } from '../open-calls.js';
-import { waitingState, waitText } from '../text.js';
+import { isOfTask, waitingState, waitText } from '../text.js';
 
 /** What is known about a poll besides its begin: the lanes on which it is still open. */
 export interface LanePoll extends OpenCall {
@@ -99,6 +101,10 @@ interface NoteWriter {
   gap(event: Gap): void;
   /** An instant on the hart's lane. `number`: of a wake that causes a poll, from 1. */
   wake(event: Wake, number: number | undefined): void;
+  /** What a hart ran at that moment. */
+  sample?(event: Sample): void;
+  /** An instant on the hart's lane. */
+  cancelled(event: Cancelled): void;
   /** An instant of all harts. */
   reset(event: Reset): void;
 }
@@ -198,6 +204,12 @@ export class Lanes implements TraceSink {
       case 'wake':
         this.#wake(event);
         break;
+      case 'sample':
+        this.#writer.sample?.(event);
+        break;
+      case 'cancelled':
+        this.#cancelled(event);
+        break;
     }
   }
 
@@ -270,6 +282,12 @@ export class Lanes implements TraceSink {
     const number = causes ? ++this.#wakes : undefined;
     if (life && causes) life.wake = number;
     this.#writer.wake?.(event, number);
+  }
+
+  #cancelled(event: Cancelled): void {
+    const life = event.root && this.#lives.get(event.root.address);
+    this.#writer.cancelled?.(event);
+    if (life?.root === event.root && life && isOfTask(event)) this.#endLife(life, event.time, 'dropped');
   }
 
   #callEnd(event: CallEnd | CallLost): void {

@@ -29,6 +29,7 @@ import {
   accessText,
   argumentsText,
   ChainTexts,
+  cancelText,
   doerText,
   engineTexts,
   gapText,
@@ -120,6 +121,9 @@ export class TreeWriter implements TraceSink {
         break;
       case 'wake':
         this.#note(event, wakeText(event));
+        break;
+      case 'cancelled':
+        this.#note(event, cancelText(event));
         break;
       case 'gap':
         this.#openPending();

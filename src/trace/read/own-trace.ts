@@ -4,6 +4,7 @@ import type {
   CallBegin,
   CallEnd,
   CallLost,
+  FunctionRef,
   GuestNanos,
   PlaceRef,
   PollBegin,
@@ -18,9 +19,9 @@ import type {
 } from '../events.js';
 import { EVENT } from '../formats/perfetto/fields.js';
 import { gapReason } from '../text.js';
-import { addressOf, entryOf, Refs, stackOf } from './refs.js';
+import { addressOf, entryOf, type Hidden, Refs, stackOf } from './refs.js';
 import { NOTE } from './sequence.js';
-import type { TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
+import type { PerfSample, TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
 
 /** An open slice; without a begin it is none of a poll or a call. */
 interface Slice {
@@ -33,6 +34,13 @@ interface Slice {
 /** `before`: the one that was at its address before. */
 type Root = { -readonly [K in keyof RootRef]: RootRef[K] } & { hart: number; before: Root | undefined };
 
+type Outcome = Pick<PollEnd, 'result' | 'state' | 'chain'>;
+
+/** What a poll's begin tells. */
+interface Polled extends Pick<PollBegin, 'future' | 'address' | 'state' | 'stack'> {
+  readonly rootAddress: PollBegin['address'];
+}
+
 interface Track {
   readonly open: Slice[];
   /** Where its last event was. */
@@ -43,6 +51,29 @@ interface Track {
 
 const none = addr(0n);
 
+/** The most numbers of tracks that are looked up in an array. */
+const DENSE = 1 << 16;
+
+/** Tracks by their numbers, most of which are small. */
+class Tracks {
+  readonly #dense: (Track | undefined)[] = new Array(DENSE).fill(undefined);
+  readonly #others = new Map<Uuid, Track>();
+
+  get(uuid: Uuid): Track | undefined {
+    return typeof uuid === 'number' && uuid < DENSE ? this.#dense[uuid] : this.#others.get(uuid);
+  }
+
+  set(uuid: Uuid, track: Track): void {
+    if (typeof uuid === 'number' && uuid < DENSE) this.#dense[uuid] = track;
+    else this.#others.set(uuid, track);
+  }
+
+  delete(uuid: Uuid): void {
+    if (typeof uuid === 'number' && uuid < DENSE) this.#dense[uuid] = undefined;
+    else this.#others.delete(uuid);
+  }
+}
+
 /**
  * The events of a trace that rsptrace wrote, from its TrackEvents: what `formats/perfetto/writer.ts` does, backwards.
  * Addresses of links of a chain are not in a trace. The hart of a state's change is that of the task's last poll.
@@ -50,7 +81,7 @@ const none = addr(0n);
 export class OwnTrace {
   readonly #emit: (event: TraceEvent) => void;
   readonly #refs = new Refs();
-  readonly #tracks = new Map<Uuid, Track>();
+  readonly #tracks = new Tracks();
   /** The newest at each address, and each by its key. */
   readonly #rootsAt = new Map<bigint, Root>();
   readonly #roots = new Map<number, Root>();
@@ -120,6 +151,11 @@ export class OwnTrace {
     else if (event.type === EVENT.instant) this.#instant(track, event);
   }
 
+  sample({ time, cpu, stack, count }: PerfSample): void {
+    const frames = stack.map((frame) => this.#refs.frame(frame));
+    this.#emit({ type: 'sample', time: time as GuestNanos, hart: cpu, stack: frames, periodNs: count });
+  }
+
   /** The trace is over. */
   end(): void {
     if (this.#watch) this.#emitWatch(undefined);
@@ -141,32 +177,45 @@ export class OwnTrace {
   }
 
   #callBegin(track: Track, event: TrackEvent, time: GuestNanos): CallBegin {
-    const { name, notes, place } = event;
-    const address = notes[NOTE.address];
-    const where = typeof address === 'bigint' ? address : none;
     const { thread } = track;
-    if (thread !== undefined) track.hart = Number(notes[NOTE.hart] ?? 0);
+    if (thread !== undefined) track.hart = Number(event.notes[NOTE.hart] ?? 0);
+    event.memo ??= this.#functionOf(event);
     return {
       type: 'call-begin',
       time,
       hart: track.hart,
       thread,
-      function: this.#refs.function(name, where, textOf(notes[NOTE.instance]), place),
+      function: event.memo as FunctionRef,
       arguments: event.arguments,
       around: aroundOf(track),
       depth: track.open.length,
     };
   }
 
-  #pollBegin(track: Track, event: TrackEvent, time: GuestNanos): PollBegin {
+  #functionOf(event: TrackEvent): FunctionRef {
     const { name, notes, place } = event;
-    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), place, notes[NOTE.inlined_polls] === true);
-    const address = addressNote(event, NOTE.address);
-    const { hart, thread } = track;
-    const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address));
-    root.hart = hart;
+    return this.#refs.function(name, addressNote(event, NOTE.address), textOf(notes[NOTE.instance]), place);
+  }
+
+  #polledOf(event: TrackEvent): Polled {
+    const { name, notes, place } = event;
     const before = textOf(notes[NOTE.state_before]);
     const stack = textOf(notes[NOTE.stack]);
+    return {
+      future: this.#refs.future(name, textOf(notes[NOTE.instance]), place, hiddenIn(event)),
+      address: addressNote(event, NOTE.address),
+      rootAddress: addressNote(event, NOTE.task_address),
+      state: before === undefined ? undefined : this.#refs.state(before),
+      stack: stack === undefined ? undefined : stackOf(stack),
+    };
+  }
+
+  #pollBegin(track: Track, event: TrackEvent, time: GuestNanos): PollBegin {
+    event.memo ??= this.#polledOf(event);
+    const { future, address, rootAddress, state, stack } = event.memo as Polled;
+    const { hart, thread } = track;
+    const root = this.#rootOf(track, event, rootAddress);
+    root.hart = hart;
     const begin: PollBegin = {
       type: 'poll-begin',
       time,
@@ -175,11 +224,11 @@ export class OwnTrace {
       root,
       future: learnt(root, future, address),
       address,
-      state: before === undefined ? undefined : this.#refs.state(before),
+      state,
       around: aroundOf(track),
       depth: track.open.length,
     };
-    return stack === undefined ? begin : { ...begin, stack: stackOf(stack) };
+    return stack === undefined ? begin : { ...begin, stack };
   }
 
   /** The flow of an outermost poll is its task's key; one inside belongs to the poll around it, if that is alike. */
@@ -255,7 +304,14 @@ export class OwnTrace {
     };
   }
 
-  #outcome({ notes }: TrackEvent): Pick<PollEnd, 'result' | 'state' | 'chain'> {
+  /** Events of one meaning ask for one thing alone, so the memo is that. */
+  #outcome(event: TrackEvent): Outcome {
+    if (event.type !== EVENT.sliceEnd) return this.#outcomeOf(event);
+    event.memo ??= this.#outcomeOf(event);
+    return event.memo as Outcome;
+  }
+
+  #outcomeOf({ notes }: TrackEvent): Outcome {
     const after = textOf(notes[NOTE.state_after]);
     const chain = textOf(notes[NOTE.await_chain]);
     return {
@@ -300,6 +356,9 @@ export class OwnTrace {
         break;
       case 'wake':
         this.#wake(track, event);
+        break;
+      case 'cancelled':
+        this.#cancelled(track, event);
         break;
       case 'reset':
         this.#emit({ type: 'reset', time: event.time as GuestNanos });
@@ -355,8 +414,7 @@ export class OwnTrace {
   #derivedPoll({ root }: Track, event: TrackEvent): void {
     if (root === undefined) return;
     const { notes, name, place } = event;
-    const hidden = notes[NOTE.inlined_polls] === true;
-    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), place, hidden);
+    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), place, hiddenIn(event));
     const { result, state } = this.#outcome(event);
     this.#emit({ type: 'derived-poll', ...this.#ofRoot(root, event, future), result, state });
   }
@@ -411,6 +469,26 @@ export class OwnTrace {
     });
   }
 
+  #cancelled({ hart }: Track, event: TrackEvent): void {
+    const { notes, name, place } = event;
+    const by = textOf(notes[NOTE.by]);
+    const root = this.#rootNamed(textOf(notes[NOTE.task]));
+    const address = addressNote(event, NOTE.address);
+    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), undefined, hiddenIn(event));
+    const before = textOf(notes[NOTE.state_before]);
+    this.#emit({
+      type: 'cancelled',
+      time: event.time as GuestNanos,
+      hart,
+      root,
+      future: root ? learnt(root, future, address) : future,
+      address,
+      state: before === undefined ? undefined : this.#refs.state(before),
+      by: by === 'itself' ? root : this.#rootNamed(by),
+      caller: { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line },
+    });
+  }
+
   /** The newest root at an address: `labkern::work::chain_task @0x80412340`. */
   #rootNamed(text: string | undefined): Root | undefined {
     const at = text?.lastIndexOf(' @') ?? -1;
@@ -447,6 +525,11 @@ function aroundOf({ open }: Track): AnyBegin | undefined {
 function learnt(root: Root, future: PollBegin['future'], address: bigint): PollBegin['future'] {
   if (root.address === address && root.future !== future && root.future.future === future.future) root.future = future;
   return future;
+}
+
+/** What of a Future leaves no mark. */
+function hiddenIn({ notes }: TrackEvent): Hidden {
+  return { polls: notes[NOTE.inlined_polls] === true, drops: notes[NOTE.hides_drops] === true };
 }
 
 function cutName(name: string, began: number): string {

@@ -1,10 +1,16 @@
 import { type Addr, addr } from '../../base/addr.js';
-import type { AwaitLink, FunctionRef, FutureKind, FutureRef, StackEntry, StateRef } from '../events.js';
-import type { Place } from './sequence.js';
+import type { AwaitLink, FunctionRef, FutureKind, FutureRef, SampledFrame, StackEntry, StateRef } from '../events.js';
+import type { InternedFrame, Place } from './sequence.js';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 const unknown: Place = { file: undefined, line: undefined };
+
+/** What of a Future leaves no mark, because the compiler inlined it. */
+export interface Hidden {
+  readonly polls?: boolean;
+  readonly drops?: boolean;
+}
 
 /**
  * Functions, Futures, states and chains by the texts of a trace: one object each, as events have them. A place that is
@@ -15,6 +21,7 @@ export class Refs {
   readonly #futures = new Map<string, Writable<FutureRef>[]>();
   readonly #states = new Map<string, StateRef>();
   readonly #chains = new Map<string, readonly AwaitLink[]>();
+  readonly #frames = new Map<InternedFrame, SampledFrame>();
   #functionCount = 0;
   #futureCount = 0;
 
@@ -30,8 +37,17 @@ export class Refs {
     return made;
   }
 
-  /** `hidden`: some of its polls leave no mark. */
-  future(name: string, instance: string | undefined, place: Place | undefined, hidden = false): FutureRef {
+  frame(interned: InternedFrame): SampledFrame {
+    let frame = this.#frames.get(interned);
+    if (frame === undefined) {
+      frame = { ...interned, instance: interned.name };
+      this.#frames.set(interned, frame);
+    }
+    return frame;
+  }
+
+  /** `hides`: what of it leaves no mark. */
+  future(name: string, instance: string | undefined, place: Place | undefined, hides: Hidden = {}): FutureRef {
     const known = this.#futures.get(name);
     const full = instance ?? name;
     let found = known?.find((one) => one.instance === full);
@@ -44,7 +60,8 @@ export class Refs {
       found.file = place.file;
       found.line = place.line;
     }
-    if (hidden) found.inlined = true;
+    if (hides.polls) found.inlined = true;
+    if (hides.drops) found.hidesDrops = true;
     return found;
   }
 

@@ -3,6 +3,7 @@ import type { ArgumentValue } from '../events.js';
 import {
   DEBUG_ANNOTATION,
   PACKET_DEFAULTS,
+  PERF_SAMPLE,
   PROCESS_DESCRIPTOR,
   SEQ_INCREMENTAL_STATE_CLEARED,
   THREAD_DESCRIPTOR,
@@ -11,7 +12,16 @@ import {
   TRACK_EVENT,
 } from '../formats/perfetto/fields.js';
 import { Fields, I64, LEN, VARINT } from './fields.js';
-import { type NoteName, noteName, noteNames, type Place, readPlaceField, Sequence } from './sequence.js';
+import { Repeats } from './repeats.js';
+import {
+  type InternedFrame,
+  type NoteName,
+  noteName,
+  noteNames,
+  type Place,
+  readPlaceField,
+  Sequence,
+} from './sequence.js';
 
 /** A track's number; a bigint if it is above 2^53. */
 export type Uuid = number | bigint;
@@ -23,12 +33,13 @@ export interface TrackDescriptor {
   readonly rank: number;
   readonly isCounter: boolean;
   readonly isProcess: boolean;
+  readonly isThread: boolean;
   readonly labels: readonly string[];
 }
 
 export type NoteValue = string | Addr | boolean | number | undefined;
 
-/** One TrackEvent. There is one object for all: it is valid until the next event. */
+/** One TrackEvent: valid until the next event. */
 export interface TrackEvent {
   /** TrackEvent.Type. */
   readonly type: number;
@@ -44,9 +55,20 @@ export interface TrackEvent {
   readonly notes: readonly NoteValue[];
   /** All others, `arg_` taken off. */
   readonly arguments: readonly ArgumentValue[];
+  /** What the taker has worked out of it, apart from its time. Events that come again keep it. */
+  memo: unknown;
+}
+
+/** A PerfSample. */
+export interface PerfSample {
+  readonly time: number;
+  readonly cpu: number;
+  readonly stack: readonly InternedFrame[];
+  readonly count: number;
 }
 
 export interface TrackEventTaker {
+  sample(sample: PerfSample): void;
   track(descriptor: TrackDescriptor): void;
   event(event: TrackEvent): void;
 }
@@ -65,6 +87,7 @@ class Current implements TrackEvent {
   notes: NoteValue[] = new Array(noteNames.length).fill(undefined);
   /** A new list for each event that has some: events keep theirs. */
   arguments: readonly ArgumentValue[] = noArguments;
+  memo: unknown;
   /** Which of `notes` are set. */
   readonly noted: number[] = [];
 
@@ -78,11 +101,20 @@ class Current implements TrackEvent {
     for (const id of this.noted) this.notes[id] = undefined;
     this.noted.length = 0;
     this.arguments = noArguments;
+    this.memo = undefined;
+  }
+
+  /** One that stays as it is. */
+  copy(): Current {
+    const copy = Object.assign(new Current(), this);
+    copy.notes = [...this.notes];
+    return copy;
   }
 }
 
 /** Sequences of another clock than the trace's own count from 64. */
 const FIRST_SEQUENCE_CLOCK = 64;
+const TIME_TAG = (TRACE_PACKET.timestamp << 3) | VARINT;
 const noPlace: Place = { file: undefined, line: undefined };
 
 /** Packets decoded: TrackEvents and what belongs to them. Of other packets it is only known how many there are. */
@@ -94,9 +126,21 @@ export class TrackEvents {
   readonly #sequences = new Map<number, Sequence>();
   readonly #addresses = new Addresses();
   readonly #event = new Current();
+  readonly #repeats = new Repeats<Current>();
   /** Packets that have nothing of tracks, or times of a clock of their own. */
   others = 0;
-  #head = { time: 0, clock: 0, sequence: 0, flags: 0, event: 0, eventEnd: 0, track: 0, trackEnd: 0 };
+  #head = {
+    time: 0,
+    clock: 0,
+    sequence: 0,
+    flags: 0,
+    event: 0,
+    eventEnd: 0,
+    track: 0,
+    trackEnd: 0,
+    sample: 0,
+    sampleEnd: 0,
+  };
 
   constructor(taker: TrackEventTaker) {
     this.#taker = taker;
@@ -110,16 +154,47 @@ export class TrackEvents {
       this.#message.use(bytes);
       this.#entry.use(bytes);
     }
+    const tail = bytes[from] === TIME_TAG ? this.#readTime(bytes, from + 1, to) : 0;
+    const known = tail === 0 ? undefined : this.#repeats.find(bytes, tail, to);
+    if (known !== undefined) {
+      known.time = this.#head.time;
+      this.#taker.event(known);
+      return;
+    }
     const interned = this.#readHead(from, to);
     const head = this.#head;
     const sequence = this.#sequenceOf(head.sequence);
-    if ((head.flags & SEQ_INCREMENTAL_STATE_CLEARED) !== 0) sequence.clear();
+    if ((head.flags & SEQ_INCREMENTAL_STATE_CLEARED) !== 0) {
+      sequence.clear();
+      this.#repeats.clear();
+    }
     if (interned) this.#readInterned(sequence, from, to);
     if (head.trackEnd > 0) this.#descriptor(head.track, head.trackEnd);
-    if (head.eventEnd === 0) {
+    if (head.sampleEnd > 0) this.#sample(sequence, head.sample, head.sampleEnd);
+    else if (head.eventEnd === 0) {
       if (head.trackEnd === 0 && !interned) this.others++;
     } else if (head.clock >= FIRST_SEQUENCE_CLOCK) this.others++;
-    else this.#trackEvent(sequence, head.event, head.eventEnd);
+    else {
+      this.#trackEvent(sequence, head.event, head.eventEnd);
+      const isAlone = tail > 0 && !interned && head.trackEnd === 0;
+      if (isAlone && this.#repeats.isWanted()) this.#repeats.keep(bytes, tail, to, this.#event.copy());
+    }
+  }
+
+  /** The time, which comes first in packets of ours. Returns the offset behind it; 0 if it is too long for that. */
+  #readTime(bytes: Uint8Array, from: number, to: number): number {
+    let time = 0;
+    let factor = 1;
+    for (let at = from; at < to && at < from + 7; at++) {
+      const byte = bytes[at] as number;
+      time += (byte & 0x7f) * factor;
+      if (byte < 0x80) {
+        this.#head.time = time;
+        return at + 1;
+      }
+      factor *= 128;
+    }
+    return 0;
   }
 
   /** The fields of the packet itself. Returns whether it has interned data, or defaults. */
@@ -131,6 +206,7 @@ export class TrackEvents {
     head.flags = 0;
     head.eventEnd = 0;
     head.trackEnd = 0;
+    head.sampleEnd = 0;
     let interned = false;
     packet.enter(from, to);
     while (packet.next()) {
@@ -146,6 +222,9 @@ export class TrackEvents {
         } else if (packet.number === TRACE_PACKET.trackDescriptor) {
           head.track = packet.from;
           head.trackEnd = packet.to;
+        } else if (packet.number === TRACE_PACKET.perfSample) {
+          head.sample = packet.from;
+          head.sampleEnd = packet.to;
         } else if (packet.number === TRACE_PACKET.internedData || packet.number === TRACE_PACKET.tracePacketDefaults) {
           interned = true;
         }
@@ -170,7 +249,7 @@ export class TrackEvents {
       if (packet.type !== LEN) continue;
       if (packet.number === TRACE_PACKET.internedData) {
         this.#message.enter(packet.from, packet.to);
-        sequence.intern(this.#message, this.#entry);
+        if (sequence.intern(this.#message, this.#entry)) this.#repeats.clear();
       } else if (packet.number === TRACE_PACKET.tracePacketDefaults) this.#defaults(sequence, packet.from, packet.to);
     }
   }
@@ -180,6 +259,7 @@ export class TrackEvents {
     message.enter(from, to);
     while (message.next()) {
       if (message.number !== PACKET_DEFAULTS.trackEventDefaults || message.type !== LEN) continue;
+      this.#repeats.clear();
       const entry = this.#entry;
       entry.enter(message.from, message.to);
       while (entry.next()) {
@@ -198,6 +278,7 @@ export class TrackEvents {
     let isCounter = false;
     let other: { readonly name: string; readonly labels: readonly string[] } | undefined;
     let isProcess = false;
+    let isThread = false;
     while (message.next()) {
       const { number, type } = message;
       if (type === VARINT) {
@@ -209,6 +290,7 @@ export class TrackEvents {
         else if (number === TRACK_DESCRIPTOR.counter) isCounter = true;
         else if (number === TRACK_DESCRIPTOR.process || number === TRACK_DESCRIPTOR.thread) {
           isProcess = number === TRACK_DESCRIPTOR.process;
+          isThread = !isProcess;
           other = this.#processOrThread(message.from, message.to, isProcess);
         }
       }
@@ -220,6 +302,7 @@ export class TrackEvents {
       rank,
       isCounter,
       isProcess,
+      isThread,
       labels: other?.labels ?? [],
     });
   }
@@ -238,6 +321,20 @@ export class TrackEvents {
       else if (entry.type === VARINT && entry.number === (isProcess ? 1 : THREAD_DESCRIPTOR.tid)) id = entry.low;
     }
     return { name: name ?? `${isProcess ? 'process' : 'thread'} ${id}`, labels };
+  }
+
+  #sample(sequence: Sequence, from: number, to: number): void {
+    const message = this.#message;
+    let [cpu, count] = [0, 0];
+    let stack: readonly InternedFrame[] = [];
+    message.enter(from, to);
+    while (message.next()) {
+      if (message.type !== VARINT) continue;
+      if (message.number === PERF_SAMPLE.cpu) cpu = message.low;
+      else if (message.number === PERF_SAMPLE.timebaseCount) count = message.value();
+      else if (message.number === PERF_SAMPLE.callstackIid) stack = sequence.callstacks.get(message.value());
+    }
+    this.#taker.sample({ time: this.#head.time, cpu, stack, count });
   }
 
   #trackEvent(sequence: Sequence, from: number, to: number): void {

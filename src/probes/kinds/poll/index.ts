@@ -1,11 +1,13 @@
-import { type FutureSet, findFutures } from '../../../futures/index.js';
+import { type FutureSet, type FutureType, findFutures, noTaskPlaces, type TaskPlaces } from '../../../futures/index.js';
 import {
   type Finding,
   Findings,
   findingsText,
   Summary,
+  type SummaryRow,
   summaryJson,
   summaryTable,
+  type TaskRow,
   TaskSummary,
   taskTable,
   tee,
@@ -22,17 +24,20 @@ import { type NameRules, type ProbeSpec, parseNames } from '../names.js';
 import { Backtraces } from './backtraces.js';
 import { recordedCoverage } from './coverage.js';
 import { coverageJson, coverageText } from './coverage-report.js';
+import { type DropFunction, dropFunctions } from './drop-functions.js';
+import { DropTracer, planDrop } from './drops.js';
 import { mayInline } from './inlined-chain.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
 import { planPoll, planSite } from './plan.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
 import { PollTracer } from './tracer.js';
 import { areInlined, type WakeFunction, wakeFunctions } from './wakers.js';
-import { type HeaderOffsets, planWake, TaskBook, WakeTracer } from './wakes.js';
+import { planWake, TaskBook, WakeTracer } from './wakes.js';
 
 const rules: NameRules = { name: 'poll', everything: 'every poll', conditionsIn: 'fn' };
 
-interface FoundPolls extends Found {
+/** The poll probes of a program, and what shows panics and wakes. */
+export interface FoundPolls extends Found {
   readonly futures: FutureSet;
   readonly polls: PollProbes;
   readonly panics: readonly CatchProbe[];
@@ -40,7 +45,10 @@ interface FoundPolls extends Found {
   readonly wakesStop: boolean;
   /** Some wake functions were inlined, so that not every wake is seen. */
   readonly wakesInlined: boolean;
-  readonly headers: HeaderOffsets;
+  readonly places: TaskPlaces;
+  readonly drops: readonly DropFunction[];
+  /** Those that may be dropped unseen when they are a task. */
+  readonly hiddenTasks: ReadonlySet<FutureType>;
 }
 
 /** Entries and returns of the poll functions of Futures. */
@@ -54,33 +62,48 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
   async resolve(program, specs) {
     const debug = neededDebugInfo(program);
     const futures = findFutures(debug);
-    const polls = resolvePolls(debug, futures, program.arch, specs, program.inlined);
+    const places = (await program.places?.(debug, futures)) ?? noTaskPlaces;
+    const { functions, some, tasks: hiddenTasks } = dropFunctions(debug, futures, places);
+    const polls = resolvePolls(debug, futures, program.arch, specs, {
+      inlined: program.inlined,
+      hidesDrops: (future) => some.has(future),
+    });
+    const drops = functions.filter(({ targets }) => targets.some(({ future }) => polls.polled.has(future)));
     const panics = catchProbes(program.elf);
     const catches = panics.map(({ address }) => address);
-    const places = polls.sites.flatMap(({ site }) => [...site.begins, ...site.ends]);
-    const addresses = [...polls.probes, ...places].map(({ address }) => address);
+    const inside = polls.sites.flatMap(({ site }) => [...site.begins, ...site.ends]);
+    const addresses = [...polls.probes, ...inside, ...drops].map(({ address }) => address);
     const { wakes: wanted = 'never' } = program;
     const wakes = wanted === 'never' ? [] : wakeFunctions(debug);
     const wakesInlined = areInlined(debug, wakes);
-    const headers = wakes.length === 0 ? new Map() : await (program.headers?.(debug, futures) ?? new Map());
     const all = [...addresses, ...catches, ...wakes.map(({ address }) => address)];
     const wakesStop = wanted === 'always';
-    return { futures, polls, panics, catches, wakes, wakesStop, wakesInlined, headers, addresses: all };
+    const wakers = { wakes, wakesStop, wakesInlined };
+    return { futures, polls, panics, catches, ...wakers, places, drops, hiddenTasks, addresses: all };
   },
-  plans({ polls, panics, wakes, wakesStop }, { arch, stackDepth }) {
+  plans({ polls, panics, wakes, wakesStop, drops }, { arch, stackDepth }) {
     const plans = polls.probes.map((probe) =>
       planPoll(probe, arch.results, mayInline, probe.isAround ? undefined : stackDepth),
     );
-    const [waker] = arch.arguments as readonly [string];
-    const wakePlans = wakes.map((each) => ({ ...planWake(each, waker), notByStops: !wakesStop }));
-    return [...plans, ...polls.sites.flatMap(planSite), ...panics.map(planCatch), ...wakePlans];
+    const [first] = arch.arguments as readonly [string];
+    const wakePlans = wakes.map((each) => {
+      const plan = planWake(each, first);
+      return wakesStop ? { ...plan, notByStops: undefined } : plan;
+    });
+    const dropPlans = drops.map((each) => planDrop(each, first));
+    return [...plans, ...polls.sites.flatMap(planSite), ...panics.map(planCatch), ...wakePlans, ...dropPlans];
   },
-  tracer({ futures, polls, wakes, headers }, context) {
+  tracer({ futures, polls, wakes, places, drops }, context) {
     const { elf, arch, output, stackDepth: depth, hooked } = context;
     const backtraces = depth ? new Backtraces(elf, arch, neededDebugInfo(context), { depth, hooked }) : undefined;
-    const tasks = new TaskBook(headers);
+    const tasks = new TaskBook(places.offsets);
     const calls = new PollTracer(futures, polls, output, { backtraces, tasks });
-    return { calls, ...(wakes.length > 0 && { instants: new WakeTracer(wakes, tasks, context) }) };
+    const { ref, allows } = polls;
+    const instants = [
+      ...(wakes.length > 0 ? [new WakeTracer(wakes, tasks, context)] : []),
+      ...(drops.length > 0 ? [new DropTracer(drops, { polls: calls, tasks, ref, allows }, context)] : []),
+    ];
+    return { calls, instants };
   },
   report(found, wishes) {
     return found ? pollReport(found, wishes) : nothing;
@@ -99,6 +122,7 @@ const nothing: KindReport = {
 
 function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }: ReportWishes = {}): KindReport {
   const { coverage } = found.polls;
+  const hidden = new Set([...found.hiddenTasks].map(({ instance }) => instance));
   const summary = new Summary();
   const tasks = new TaskSummary();
   const search = wanted ? new Findings({ longPollNs }) : undefined;
@@ -106,22 +130,35 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
     const isTimed = longPollNs !== undefined || outcome.engines.every(({ engine }) => engine !== 'stop');
     return search?.all(tasks.rows(), isTimed, (root) => tasks.numberOf(root)) ?? [];
   };
+  const rows = (outcome: Outcome): readonly SummaryRow[] => {
+    const unseen = unseenDrops(found, outcome);
+    const all = summary.rows();
+    return all.map((row) => (unseen.has(row.instance) ? { ...row, cancelled_at_least: true } : row));
+  };
   return {
     sink: tee([summary, tasks, ...(search ? [search] : [])]),
     json: (outcome) => ({
-      futures: summaryJson(summary.rows()),
+      futures: summaryJson(rows(outcome)),
       tasks: tasks.rows(wakesSeen(found, outcome)),
       tasks_left_out: tasks.leftOut,
       findings: findings(outcome),
       coverage: coverageJson(recordedCoverage(coverage, outcome.engines)),
     }),
     tables(outcome, options) {
-      const table = taskTable(tasks.rows(wakesSeen(found, outcome)), tasks.leftOut, options);
-      const texts = [summaryTable(summary.rows(), options), table, findingsText(findings(outcome))];
+      const hides = ({ instance }: TaskRow): boolean => hidden.has(instance);
+      const table = taskTable(tasks.rows(wakesSeen(found, outcome)), tasks.leftOut, options, hides);
+      const texts = [summaryTable(rows(outcome), options), table, findingsText(findings(outcome))];
       return [...texts.filter((text) => text !== ''), coverageText(recordedCoverage(coverage, outcome.engines))];
     },
     findings: (outcome) => findings(outcome).length,
   };
+}
+
+/** The Futures whose drops were left out. */
+function unseenDrops({ drops }: FoundPolls, { engines }: Outcome): ReadonlySet<string> {
+  const traced = new Set(engines.flatMap(({ engine, address }) => (engine === 'none' ? [] : [address])));
+  const unseen = drops.filter(({ address }) => !traced.has(address));
+  return new Set(unseen.flatMap(({ targets }) => targets.map(({ future }) => future.instance)));
 }
 
 /** How far the recording sees wakes: undefined if it had none of the program's wake functions. */

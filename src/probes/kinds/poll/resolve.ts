@@ -64,8 +64,16 @@ export interface PollProbes {
   isSeenInlined(future: FutureType): boolean;
   /** Every Future by type, for naming what is found in memory. */
   ref(future: FutureType): FutureRef;
+  /** They are selected, or hold what is selected. */
+  readonly polled: ReadonlySet<FutureType>;
   /** True if the probes select this Future, whether or not it has a poll of its own. */
   allows(future: FutureType): boolean;
+}
+
+interface PollResolution {
+  readonly inlined?: InlinedPolls | undefined;
+  /** Whether some drops of a Future leave no mark. */
+  readonly hidesDrops?: (future: FutureType) => boolean;
 }
 
 /**
@@ -78,7 +86,7 @@ export function resolvePolls(
   futures: FutureSet,
   arch: Architecture,
   specs: readonly ProbeSpec[],
-  inlined: InlinedPolls = 'needed',
+  { inlined = 'needed', hidesDrops = () => false }: PollResolution = {},
 ): PollProbes {
   const shapes = new Shapes(debug);
   const list = whiteList(specs);
@@ -88,7 +96,8 @@ export function resolvePolls(
     if (!known) {
       const { future: name, instance, kind, file, line, size } = future;
       const isInlined = coverage.isInlined(future);
-      known = { key: refs.size + 1, future: name, instance, kind, file, line, size, inlined: isInlined };
+      const about = { future: name, instance, kind, file, line, size };
+      known = { key: refs.size + 1, ...about, inlined: isInlined, hidesDrops: hidesDrops(future) };
       refs.set(future, known);
     }
     return known;
@@ -126,6 +135,7 @@ export function resolvePolls(
     coverage: coverage.of([...allowed]),
     isSeenInlined: (future) => future.inlined.length > 0 && allowed.has(future) && !coverage.isInlined(future),
     ref,
+    polled: new Set(polled),
     allows: (future) => allowed.has(future),
   };
 }

@@ -120,6 +120,17 @@ class Roots {
     return root;
   }
 
+  /** A poll of a root has ended. */
+  polled(root: RootRef, result: 'pending' | 'unknown'): void {
+    this.#tasks?.polled(root, result);
+  }
+
+  /** It is no more. */
+  over(root: RootRef): void {
+    this.#ofType.get(root.future)?.delete(root.address);
+    this.#tasks?.polled(root, 'over');
+  }
+
   clear(): void {
     for (const roots of this.#ofType.values()) roots.clear();
     this.#tasks?.forget();
@@ -338,8 +349,10 @@ export class PollTracer implements CallKind {
     const { time } = this.#output;
     const future = probe.ref;
     const address = self;
-    const isOver = result === 'ready' || result === 'panicked';
-    if (isOver && root.address === self && root.future === future) probe.roots.delete(self);
+    if (root.address === self && root.future === future) {
+      if (result === 'ready' || result === 'panicked') this.#roots.over(root);
+      else this.#roots.polled(root, result);
+    }
     if (probe.isAround) return;
     if (state && state !== before) {
       const change = { type: 'state', from: before, to: state, derived: false } as const;
@@ -381,11 +394,16 @@ export class PollTracer implements CallKind {
 
   lost({ payload, depth, thread }: PollCall, hart: number): void {
     const { probe, self, root, told, began } = payload;
-    if (root.address === self) probe.roots.delete(self);
+    if (root.address === self) this.#roots.over(root);
     if (probe.isAround) return;
     const { time } = this.#output;
     const of = { time, hart, thread, root, future: probe.ref, address: self, depth, begin: told, began };
     this.#output.emit({ type: 'poll-lost', ...of });
+  }
+
+  /** A task's Future was dropped: what is polled at its address from now on is another one. */
+  dropped(root: RootRef): void {
+    this.#roots.over(root);
   }
 
   forget(): void {

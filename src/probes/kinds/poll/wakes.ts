@@ -1,30 +1,25 @@
-import type { Architecture } from '../../../arch/index.js';
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import type { DebugInfo } from '../../../dwarf/index.js';
-import type { ElfFile } from '../../../elf/index.js';
-import type { FutureType } from '../../../futures/index.js';
-import type { RootRef, StackEntry } from '../../../trace/index.js';
-import { SourceFrames } from '../../../unwind/index.js';
+import type { FutureType, TaskPlaces } from '../../../futures/index.js';
+import type { RootRef } from '../../../trace/index.js';
 import type { EventOutput, InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
-import { doer } from '../../doer.js';
 import { entryPlan, type ReadPlan } from '../../read-plan.js';
 import type { MemoryRequest } from '../../tracer.js';
+import { Callers, type InstantContext } from './callers.js';
 import { pollAround } from './tracer.js';
 import type { WakeFunction } from './wakers.js';
-
-/** How many bytes behind its task's header a Future lies, by the offset of its type's DIE. */
-export type HeaderOffsets = ReadonlyMap<number, number>;
 
 const WORD = 8;
 
 /** The tasks that were polled, by what wakers point to and by their Futures' addresses: the newest of each. */
 export class TaskBook {
-  readonly #offsets: HeaderOffsets;
+  readonly #offsets: TaskPlaces['offsets'];
   readonly #byHeader = new AddressMap<RootRef>();
   readonly #byFuture = new AddressMap<RootRef>();
+  /** Those that are not over, as far as the last poll of each tells. */
+  readonly #polled = new AddressMap<{ readonly root: RootRef; readonly isPending: boolean }>();
 
-  constructor(offsets: HeaderOffsets) {
+  constructor(offsets: TaskPlaces['offsets']) {
     this.#offsets = offsets;
   }
 
@@ -40,6 +35,17 @@ export class TaskBook {
     this.#byFuture.set(root.address, root);
   }
 
+  /** A poll of it has ended. `over`: it will not be polled again. `unknown`: nothing tells whether it will. */
+  polled(root: RootRef, result: 'pending' | 'unknown' | 'over'): void {
+    if (result !== 'over') this.#polled.set(root.address, { root, isPending: result === 'pending' });
+    else if (this.#polled.get(root.address)?.root === root) this.#polled.delete(root.address);
+  }
+
+  /** The task whose Future lies there and that is not over. `isPending`: its last poll has said that it is not ready. */
+  polledAt(address: Addr): { readonly root: RootRef; readonly isPending: boolean } | undefined {
+    return this.#polled.get(address);
+  }
+
   withHeader(header: Addr): RootRef | undefined {
     return this.#byHeader.get(header);
   }
@@ -51,6 +57,7 @@ export class TaskBook {
   forget(): void {
     this.#byHeader.clear();
     this.#byFuture.clear();
+    this.#polled.clear();
   }
 }
 
@@ -60,24 +67,14 @@ export class WakeTracer implements InstantKind {
   readonly #tasks: TaskBook;
   readonly #output: EventOutput;
   readonly #waker: string;
-  readonly #sources: SourceFrames;
-  readonly #callers = new AddressMap<StackEntry>();
+  readonly #callers: Callers;
 
-  constructor(
-    functions: readonly WakeFunction[],
-    tasks: TaskBook,
-    {
-      elf,
-      arch,
-      debug,
-      output,
-    }: { elf: ElfFile; arch: Architecture; debug: DebugInfo | undefined; output: EventOutput },
-  ) {
+  constructor(functions: readonly WakeFunction[], tasks: TaskBook, context: InstantContext) {
     for (const fn of functions) this.#functions.set(fn.address, fn);
     this.#tasks = tasks;
-    this.#output = output;
-    this.#waker = arch.arguments[0] as string;
-    this.#sources = new SourceFrames(elf, debug);
+    this.#output = context.output;
+    this.#waker = context.arch.arguments[0] as string;
+    this.#callers = new Callers(context);
   }
 
   reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {
@@ -93,7 +90,7 @@ export class WakeTracer implements InstantKind {
     if (!fn || waker === undefined) return undefined;
     const root = this.#taskOf(fn, addr(waker), memory);
     const by = pollAround(around())?.payload.root;
-    const caller = this.#callerAt(returnAddress());
+    const caller = this.#callers.at(returnAddress());
     return () => {
       const { time } = this.#output;
       this.#output.emit({ type: 'wake', time, hart, waker: addr(waker), root, by, caller });
@@ -107,15 +104,6 @@ export class WakeTracer implements InstantKind {
     if (!bytes || bytes.length < box + WORD) return undefined;
     return this.#tasks.withFuture(addr(new DataView(bytes.buffer, bytes.byteOffset + box, WORD).getBigUint64(0, true)));
   }
-
-  #callerAt(returnAddress: Addr | undefined): StackEntry {
-    const known = returnAddress === undefined ? doer([]) : this.#callers.get(returnAddress);
-    if (known || returnAddress === undefined) return known ?? doer([]);
-    const inlined = this.#sources.of({ pc: returnAddress, exact: false });
-    const found = doer(inlined.map(({ function: name, file, line }) => ({ function: name, file, line })));
-    this.#callers.set(returnAddress, found);
-    return found;
-  }
 }
 
 /** Reads what the waker points to: an address, and the task's box behind it. */
@@ -125,5 +113,5 @@ export function planWake({ address, size, name, box }: WakeFunction, waker: stri
       ? []
       : [{ pointer: waker, align: WORD, size: box + WORD, loads: [{ offset: box, size: WORD }] as const }];
   const plan = entryPlan({ address, codeSize: size, name });
-  return { ...plan, entryRegisters: [waker], entryReads: reads, notByStops: true };
+  return { ...plan, entryRegisters: [waker], entryReads: reads, notByStops: 'wakes' };
 }

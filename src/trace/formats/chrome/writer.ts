@@ -23,6 +23,7 @@ import type {
   CallBegin,
   CallEnd,
   CallLost,
+  Cancelled,
   DerivedPoll,
   Gap,
   GuestNanos,
@@ -46,6 +47,7 @@ import {
   accessText,
   argumentsText,
   ChainTexts,
+  cancelText,
   doerText,
   engineTexts,
   gapText,
@@ -208,6 +210,17 @@ export class ChromeWriter implements LaneWriter {
 
   wake(event: Wake): void {
     this.#detail(event.hart + 1, event.time, wakeText(event), {
+      task: event.root && rootText(event.root),
+      by: event.by && rootText(event.by),
+      function: event.caller.function,
+      at: placeText(event.caller),
+    });
+  }
+
+  cancelled(event: Cancelled): void {
+    this.#detail(event.hart + 1, event.time, cancelText(event), {
+      future: event.future.instance,
+      address: hex(event.address),
       task: event.root && rootText(event.root),
       by: event.by && rootText(event.by),
       function: event.caller.function,

@@ -2,6 +2,7 @@ import { hex, lowHalf } from '../../../base/addr.js';
 import type {
   AnyEnd,
   AwaitLink,
+  Cancelled,
   DerivedPoll,
   FutureRef,
   PollBegin,
@@ -129,6 +130,18 @@ export class PollBodies {
   /** The begin of the arrow to the poll that a wake causes. */
   wakeFlow(wake: number): Body {
     return this.#sequence.flowBody(FIRST_WAKE + wake);
+  }
+
+  /** What was dropped, by whom, and where. */
+  cancelled(event: Cancelled): Body {
+    const { root, state, caller, future } = event;
+    const notes = this.#sequence.annotate();
+    noteFuture(notes, event);
+    noteState(notes, 'state_before', state);
+    if (root) notes.text('task', rootText(root));
+    notes.text('by', wakerText(event));
+    if (caller.function !== undefined) notes.text('function', caller.function);
+    return this.#sequence.body({ category: 'cancelled', name: future.future, place: caller });
   }
 
   end(event: PollEnd): Body {
@@ -265,6 +278,7 @@ function noteFuture(notes: Annotations, { address, future }: Pick<PollBegin, 'ad
   notes.pointer('address', address);
   if (future.instance !== future.future) notes.text('instance', future.instance);
   if (future.inlined) notes.bool('inlined_polls', true);
+  if (future.hidesDrops) notes.bool('hides_drops', true);
 }
 
 /** Of an end without a slice: when it began, by which a reader finds the begin. */

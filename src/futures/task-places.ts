@@ -1,0 +1,24 @@
+import type { Die } from '../dwarf/index.js';
+
+/** Where the runtimes of a program have their tasks' Futures. Futures are named by the offset of their type's DIE. */
+export interface TaskPlaces {
+  /** How many bytes behind its task's header a Future lies. Wakers point to headers. */
+  readonly offsets: ReadonlyMap<number, number>;
+  /** Types that hold a task's Future in place, by name: who drops one drops the Future. */
+  readonly holders: ReadonlyMap<string, { readonly future: number; readonly offset: number }>;
+  /** Functions of a runtime that drop a task's Future. Their first argument is the task's header. */
+  readonly enders: readonly TaskEnder[];
+}
+
+/** A function that drops the Future of the task in its first argument. */
+export interface TaskEnder {
+  readonly die: Die;
+  readonly name: string;
+  readonly future: number;
+  /** Of the Future, from the header. */
+  readonly offset: number;
+  /** It drops only where one of these bits is set in the header, when it is called. */
+  readonly when: { readonly offset: number; readonly size: 1 | 2 | 4 | 8; readonly bits: bigint } | undefined;
+}
+
+export const noTaskPlaces: TaskPlaces = { offsets: new Map(), holders: new Map(), enders: [] };

@@ -1,0 +1,37 @@
+import type { Architecture } from '../../../arch/index.js';
+import type { Addr } from '../../../base/addr.js';
+import { AddressMap } from '../../../base/address-map.js';
+import type { DebugInfo } from '../../../dwarf/index.js';
+import type { ElfFile } from '../../../elf/index.js';
+import type { StackEntry } from '../../../trace/index.js';
+import { SourceFrames } from '../../../unwind/index.js';
+import type { EventOutput } from '../../calls/call-tracer.js';
+import { doer } from '../../doer.js';
+
+/** What a tracer of instants is made from. */
+export interface InstantContext {
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  readonly debug: DebugInfo | undefined;
+  readonly output: EventOutput;
+}
+
+/** Who called: among the functions inlined at a return address, the innermost outside of Rust's library. */
+export class Callers {
+  readonly #sources: SourceFrames;
+  readonly #known = new AddressMap<StackEntry>();
+
+  constructor({ elf, debug }: Pick<InstantContext, 'elf' | 'debug'>) {
+    this.#sources = new SourceFrames(elf, debug);
+  }
+
+  /** Without a return address nobody is named. */
+  at(returnAddress: Addr | undefined): StackEntry {
+    const known = returnAddress === undefined ? doer([]) : this.#known.get(returnAddress);
+    if (known || returnAddress === undefined) return known ?? doer([]);
+    const inlined = this.#sources.of({ pc: returnAddress, exact: false });
+    const found = doer(inlined.map(({ function: name, file, line }) => ({ function: name, file, line })));
+    this.#known.set(returnAddress, found);
+    return found;
+  }
+}

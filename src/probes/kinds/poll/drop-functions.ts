@@ -1,0 +1,157 @@
+/*
+ * The functions by which Futures are dropped: `core::ptr::drop_in_place::<F>`, which the compiler makes for every type
+ * that has something to drop (`drop_glue` from Rust 1.97 on), and a runtime's own functions that drop its tasks.
+ */
+import type { Addr } from '../../../base/addr.js';
+import {
+  type DebugInfo,
+  type Die,
+  DieCursor,
+  DW_AT,
+  DW_TAG,
+  rangesOf,
+  through,
+  typeName,
+  type Unit,
+} from '../../../dwarf/index.js';
+import type { FutureSet, FutureType, TaskPlaces } from '../../../futures/index.js';
+
+/** A Future that a function drops. */
+export interface DropTarget {
+  readonly future: FutureType;
+  /** From the address in the function's first argument. */
+  readonly offset: number;
+}
+
+/** A function that drops Futures. */
+export interface DropFunction {
+  readonly address: Addr;
+  readonly size: number;
+  readonly name: string;
+  readonly targets: readonly DropTarget[];
+  /** It drops only if one of these bits is set in the word at the address in its first argument. */
+  readonly when: { readonly offset: number; readonly size: 1 | 2 | 4 | 8; readonly bits: bigint } | undefined;
+  /** It may drop a task, not only what a task holds. */
+  readonly ofTask: boolean;
+}
+
+/** The drops that leave no mark. */
+export interface HiddenDrops {
+  /** Futures of which some are dropped unseen: the function was inlined, or there is none. */
+  readonly some: ReadonlySet<FutureType>;
+  /** Those that may be a task, and be dropped unseen as one. */
+  readonly tasks: ReadonlySet<FutureType>;
+}
+
+export interface DropFunctions extends HiddenDrops {
+  readonly functions: readonly DropFunction[];
+}
+
+const glueNames = ['core::ptr::drop_in_place', 'core::ptr::drop_glue'];
+
+/** The functions that drop Futures, by address. */
+export function dropFunctions(debug: DebugInfo, futures: FutureSet, places: TaskPlaces): DropFunctions {
+  const found = new Found(debug);
+  const byType = new Map(futures.all.map((future) => [future.typeOffset, future]));
+  const mayBeTask = ({ typeOffset, vtables }: FutureType): boolean =>
+    vtables.length > 0 || places.offsets.has(typeOffset);
+  /** What each `drop_in_place` drops, with code or without: others may have copies of it. */
+  const glue = new Map<number, FutureType>();
+  for (const die of glueNames.flatMap((name) => debug.functionsNamed(name))) {
+    debug.attempt(die.unit, () => {
+      const type = droppedBy(die);
+      const own = type && futures.ofType(type);
+      if (own) {
+        glue.set(die.reference(DW_AT.abstract_origin) ?? die.offset, own);
+        const target = { future: own, offset: 0 };
+        found.add(die, { name: `drop of ${own.future}`, target, ofTask: mayBeTask(own), when: undefined });
+      }
+      const held = type && places.holders.get(typeName(type));
+      const future = held && byType.get(held.future);
+      if (!held || !future) return;
+      const target = { future, offset: held.offset };
+      found.add(die, { name: `drop of ${future.future}`, target, ofTask: true, when: undefined });
+    });
+  }
+  for (const { die, name, future: key, offset, when } of places.enders) {
+    const future = byType.get(key);
+    if (future) debug.attempt(die.unit, () => found.add(die, { name, target: { future, offset }, ofTask: true, when }));
+  }
+  const hidden = hiddenDrops(debug, glue, found.dropped);
+  const withGlue = new Set(glue.values());
+  const probed = new Set([...found.dropped.values()].flatMap((each) => [...each]));
+  for (const future of futures.all) {
+    if (withGlue.has(future)) continue;
+    hidden.some.add(future);
+    if (!probed.has(future)) hidden.tasks.add(future);
+  }
+  return { functions: found.functions, ...hidden };
+}
+
+/** The functions found so far, one an address. */
+class Found {
+  readonly #debug: DebugInfo;
+  readonly #functions = new Map<bigint, DropFunction>();
+  /** By the offset of its DIE: what a function drops. */
+  readonly dropped = new Map<number, Set<FutureType>>();
+
+  constructor(debug: DebugInfo) {
+    this.#debug = debug;
+  }
+
+  get functions(): readonly DropFunction[] {
+    return [...this.#functions.values()].sort((a, b) => (a.address < b.address ? -1 : 1));
+  }
+
+  add(
+    die: Die,
+    { name, target, ofTask, when }: Pick<DropFunction, 'name' | 'ofTask' | 'when'> & { readonly target: DropTarget },
+  ): void {
+    const { elf } = this.#debug;
+    const [range] = rangesOf(die);
+    if (!range || !elf.isLoaded(range.low)) return;
+    const address = elf.codes.fromCode(range.low);
+    const known = this.#functions.get(address);
+    const isKnown = known?.targets.some(({ future, offset }) => future === target.future && offset === target.offset);
+    const targets = isKnown ? known?.targets : [...(known?.targets ?? []), target];
+    const size = Number(range.high - range.low);
+    const isOfTask = ofTask || (known?.ofTask ?? false);
+    this.#functions.set(address, { address, size, name, targets: targets ?? [], ofTask: isOfTask, when });
+    const dropped = this.dropped.get(die.offset) ?? new Set();
+    this.dropped.set(die.offset, dropped.add(target.future));
+  }
+}
+
+/** The type that a `drop_in_place` drops. */
+function droppedBy(die: Die): Die | undefined {
+  return through(die, (each) => {
+    for (const child of each.children())
+      if (child.tag === DW_TAG.template_type_parameter) return child.follow(DW_AT.type);
+    return undefined;
+  });
+}
+
+/** The Futures whose function was inlined somewhere, and those where that is no function that drops them too. */
+function hiddenDrops(
+  debug: DebugInfo,
+  copied: ReadonlyMap<number, FutureType>,
+  probed: ReadonlyMap<number, ReadonlySet<FutureType>>,
+): { readonly some: Set<FutureType>; readonly tasks: Set<FutureType> } {
+  const some = new Set<FutureType>();
+  const tasks = new Set<FutureType>();
+  const look = (unit: Unit): void => {
+    const cursor = DieCursor.of(unit);
+    let current = -1;
+    while (cursor.next()) {
+      if (cursor.tag === DW_TAG.subprogram) current = cursor.offset;
+      if (cursor.tag !== DW_TAG.inlined_subroutine) continue;
+      const origin = cursor.reference(DW_AT.abstract_origin);
+      const future = origin === undefined ? undefined : copied.get(origin);
+      if (!future) continue;
+      some.add(future);
+      if (!probed.get(current)?.has(future)) tasks.add(future);
+    }
+  };
+  if (copied.size > 0) for (const unit of debug.units) debug.attempt(unit, () => look(unit));
+  return { some, tasks };
+}

@@ -1,0 +1,187 @@
+import { type Addr, addOffset, addr } from '../../../base/addr.js';
+import { AddressMap } from '../../../base/address-map.js';
+import type { FutureState, FutureType } from '../../../futures/index.js';
+import type { Cancelled, FutureRef, RootRef } from '../../../trace/index.js';
+import type { Call, EventOutput, InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
+import { entryPlan, type PlannedLoad, type ReadPlan } from '../../read-plan.js';
+import type { MemoryRequest } from '../../tracer.js';
+import { Callers, type InstantContext } from './callers.js';
+import type { DropFunction, DropTarget } from './drop-functions.js';
+import { type PollTracer, pollAround } from './tracer.js';
+import type { TaskBook } from './wakes.js';
+
+/** What a tracer of drops knows of Futures. */
+interface KnownFutures {
+  readonly polls: PollTracer;
+  readonly tasks: TaskBook;
+  ref(future: FutureType): FutureRef;
+  /** Whether events are wanted of it. */
+  allows(future: FutureType): boolean;
+}
+
+/** What a hit has read of one Future that may be dropped. */
+interface Dropped {
+  readonly target: DropTarget;
+  readonly self: Addr;
+  readonly state: FutureState | undefined;
+}
+
+/**
+ * Turns hits at functions that drop Futures into events. A Future was dropped before it was ready if it stands at an
+ * await. One written by hand does not show that: it counts only as a task, whose polls have told.
+ */
+export class DropTracer implements InstantKind {
+  readonly #functions = new AddressMap<DropFunction>();
+  readonly #known: KnownFutures;
+  readonly #output: EventOutput;
+  readonly #pointer: string;
+  readonly #callers: Callers;
+  /** The last task that was dropped: what it held is dropped next. */
+  #last: RootRef | undefined;
+
+  constructor(functions: readonly DropFunction[], known: KnownFutures, context: InstantContext) {
+    for (const fn of functions) this.#functions.set(fn.address, fn);
+    this.#known = known;
+    this.#output = context.output;
+    this.#pointer = context.arch.arguments[0] as string;
+    this.#callers = new Callers(context);
+  }
+
+  reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {
+    const fn = this.#functions.get(pc);
+    const pointer = fn && registers.register(this.#pointer);
+    if (!fn || pointer === undefined) return undefined;
+    const length = readLength(fn);
+    return length === 0 ? [] : [{ address: addr(pointer), length }];
+  }
+
+  hit({ pc, hart, registers }: Moment, { around, returnAddress, memory }: InstantSite): (() => void) | undefined {
+    const fn = this.#functions.get(pc);
+    const pointer = fn && registers.register(this.#pointer);
+    if (!fn || pointer === undefined) return undefined;
+    const length = readLength(fn);
+    const bytes = length === 0 ? undefined : memory.at(addr(pointer), length)?.bytes;
+    if (!drops(fn, bytes)) return undefined;
+    const dropped = fn.targets.map((target): Dropped => {
+      return { target, self: addOffset(addr(pointer), target.offset), state: stateIn(target, bytes) };
+    });
+    const open = rootsAround(around());
+    const by = pollAround(around())?.payload.root;
+    const caller = this.#callers.at(returnAddress());
+    return () => {
+      for (const event of this.#events(fn, dropped, open)) {
+        const { time } = this.#output;
+        this.#output.emit({ type: 'cancelled', time, hart, ...event, by, caller });
+      }
+    };
+  }
+
+  /** The task and the Future that end here. One may be both. */
+  #events(
+    fn: DropFunction,
+    dropped: readonly Dropped[],
+    open: ReadonlySet<RootRef>,
+  ): Pick<Cancelled, 'root' | 'future' | 'address' | 'state'>[] {
+    const { polls, tasks, ref, allows } = this.#known;
+    const events: Pick<Cancelled, 'root' | 'future' | 'address' | 'state'>[] = [];
+    const own = dropped.filter(({ target }) => target.offset === 0);
+    for (const { target, self, state } of dropped) {
+      if (state && !isSuspended(state)) continue;
+      const future = ref(target.future);
+      const { root, isPending } = tasks.polledAt(self) ?? {};
+      // Nobody but its own poll may drop a part of a task that stays. A runtime itself knows that it is not ready.
+      if (root && !open.has(root) && (isPending || fn.when)) {
+        const isSame = root.future === future;
+        events.push({ root, future: root.future, address: root.address, state: isSame ? state : undefined });
+        polls.dropped(root);
+        this.#last = root;
+        if (isSame) continue;
+      }
+      // Of several types that share one function nothing tells which one it is.
+      if (!state || fn.when || target.offset > 0 || own.length > 1 || !allows(target.future)) continue;
+      events.push({ root: this.#taskOf(self, open), future, address: self, state });
+    }
+    return events;
+  }
+
+  /** The task that a Future belongs to: one that is being dropped, or the one that drops it in its poll. */
+  #taskOf(self: Addr, open: ReadonlySet<RootRef>): RootRef | undefined {
+    const { address, future } = this.#last ?? {};
+    if (address !== undefined && self >= address && self < address + BigInt(future?.size ?? 0)) return this.#last;
+    const [innermost] = open;
+    return innermost;
+  }
+}
+
+/** What a trampoline reads: where the Futures stand. It drops what is not suspended, so that this costs no record. */
+export function planDrop(fn: DropFunction, pointer: string): ReadPlan {
+  const { address, size, name, targets, ofTask, when } = fn;
+  const loads = targets.flatMap(({ future: { discriminant }, offset }): PlannedLoad[] => {
+    const width = sized(discriminant?.size ?? 0);
+    return width === undefined ? [] : [{ offset: offset + (discriminant?.offset ?? 0), size: width }];
+  });
+  if (when) loads.push({ offset: when.offset, size: when.size });
+  const plan = entryPlan({ address, codeSize: size, name });
+  const reads = loads.length === 0 ? [] : [{ pointer, align: 1, size: readLength(fn), loads }];
+  return {
+    ...plan,
+    entryRegisters: [pointer],
+    entryReads: reads,
+    when: onlySuspended(fn, pointer),
+    notByStops: ofTask ? undefined : 'drops',
+  };
+}
+
+function onlySuspended({ targets: [target, ...others], when }: DropFunction, register: string): ReadPlan['when'] {
+  const { discriminant, states = [] } = target?.future ?? {};
+  const width = discriminant && sized(discriminant.size);
+  const finished = states.filter((state) => !isSuspended(state)).map(({ value }) => value);
+  const suspended = states.filter(isSuspended).map(({ value }) => value);
+  const first = Math.min(...suspended);
+  if (!target || width === undefined || others.length > 0 || when || !finished.every((value) => value < first))
+    return [];
+  if (suspended.length === 0) return [];
+  const behind = { through: [], offset: target.offset + (discriminant?.offset ?? 0) };
+  return [{ register, size: width, signed: false, behind, op: 'ge', value: BigInt(first) }];
+}
+
+function isSuspended({ name }: FutureState): boolean {
+  return name.startsWith('Suspend');
+}
+
+/** Bytes from the address in the first argument. */
+function readLength({ targets, when }: DropFunction): number {
+  const ends = targets.map(({ offset, future: { discriminant } }) =>
+    discriminant ? offset + discriminant.offset + discriminant.size : 0,
+  );
+  return Math.max(0, when ? when.offset + when.size : 0, ...ends);
+}
+
+/** Whether the function drops anything, by what it was called with; false if that was not read. */
+function drops({ when }: DropFunction, bytes: Uint8Array | undefined): boolean {
+  if (!when) return true;
+  return bytes !== undefined && (numberIn(bytes, when.offset, when.size) & when.bits) !== 0n;
+}
+
+function stateIn({ future, offset }: DropTarget, bytes: Uint8Array | undefined): FutureState | undefined {
+  const { discriminant, states } = future;
+  if (!discriminant || bytes === undefined) return undefined;
+  const value = numberIn(bytes, offset + discriminant.offset, discriminant.size);
+  return states.find((state) => BigInt(state.value) === value);
+}
+
+function numberIn(bytes: Uint8Array, offset: number, size: number): bigint {
+  let value = 0n;
+  for (let i = size - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[offset + i] ?? 0);
+  return value;
+}
+
+function rootsAround(call: Call | undefined): Set<RootRef> {
+  const roots = new Set<RootRef>();
+  for (let poll = pollAround(call); poll; poll = pollAround(poll.parent)) roots.add(poll.payload.root);
+  return roots;
+}
+
+function sized(size: number): PlannedLoad['size'] | undefined {
+  return size === 1 || size === 2 || size === 4 || size === 8 ? size : undefined;
+}
