@@ -22,7 +22,10 @@ const lookMs = 50;
 const ownLines =
   /^(?:Process .* created; pid = \d+|Attached; pid = \d+|Listening on port \d+|Remote debugging from .*|Detaching from process \d+|Killing process\(es\): .*|Child (?:exited with status|terminated with signal) .*)\r?\n/gm;
 
-/** A gdbserver that serves one client and then goes; disposing of it ends it, and leaves a process that it was attached to. */
+/**
+ * A gdbserver that serves one client and then goes. Disposing of it ends it, and leaves a process that it was attached
+ * to.
+ */
 export class Gdbserver implements Disposable {
   /** Where it listens. */
   readonly address: string;
@@ -117,7 +120,7 @@ export class Gdbserver implements Disposable {
   }
 }
 
-/** When a process began, in ticks since the machine's boot (proc(5), `starttime`): its number alone may be another's. */
+/** When a process began (proc(5), `starttime`): its number alone may be another's. */
 function startTime(pid: number): string | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');

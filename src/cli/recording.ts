@@ -81,8 +81,8 @@ export interface Prepared {
 }
 
 /**
- * Prepares, then runs `body`. `place`: how far the target has moved the program, where that is known beforehand. If that fails before anything is recorded, no empty
- * trace file is left behind.
+ * Prepares, then runs `body`. If that fails before anything is recorded, no empty trace file is left behind. `place`:
+ * how far the target has moved the program, where that is known beforehand.
  */
 export async function withRecording(
   args: RecordingArguments,
@@ -289,9 +289,7 @@ export async function recordSession(
         isSaid = true;
         status.above(enginesText(chosen, situation));
       },
-      onLeftOut: (probes) => {
-        if (!args.json) status.above(switchedOffText(probes));
-      },
+      onLeftOut: (probes) => (args.json ? undefined : status.above(switchedOffText(probes))),
       onStart: (progress) => {
         status.start(progress);
         silence.start(args.elf, progress);

@@ -75,7 +75,7 @@ export class EarlyStops {
     await this.#options.engine().points.intercept(this.#options.places, () => this.#changed());
   }
 
-  /** The page table has changed. Where it is the last one, trampolines are placed, and what stops gets its breakpoints. */
+  /** The page table has changed. If it is the last one, trampolines are placed, and breakpoints where these cannot be. */
   async #changed(): Promise<void> {
     const { engines, engine, arrive, addresses } = this.#options;
     engines.settle();
