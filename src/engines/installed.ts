@@ -1,5 +1,6 @@
 import type { ProbeCode, ProcessCode } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { changesItsCode, runIntoKernel } from '../facts/index.js';
 import type { StopObserver } from '../probes/index.js';
@@ -83,7 +84,8 @@ export class Installed implements StopObserver {
         nanosPerInstruction === undefined && !changesItsCode(elf) && (await StoppedDrain.gains(session));
       this.#drain = new StoppedDrain(target, session, interrupts, onError);
     } else {
-      this.#drain = new LiveDrain(target, onError);
+      // The end of QEMU is told by the wire.
+      this.#drain = new LiveDrain(target, (thrown) => (isClosed(thrown) ? undefined : onError(thrown)));
     }
     const { waiting } = target;
     logger.info({ probes: target.sites.length, waiting, scratch: this.scratch.source }, 'trampolines are installed');
@@ -191,14 +193,22 @@ export class Installed implements StopObserver {
   /** Reads the last records of a program that has ended. Returns how many are missing. */
   async #readOut(): Promise<number> {
     const target = this.#target;
-    const isShared = this.scratch.shared !== undefined;
+    const { shared } = this.scratch;
+    // First of all, because the memory of a QEMU that ends is there for a moment only.
+    const isRead = shared !== undefined && (await whileThere(async () => target.drainLive()));
     while (target.digest(Number.POSITIVE_INFINITY));
-    target.drainLive();
-    if (isShared && (await target.flush())) target.drainLive();
-    this.#tailLost = !isShared && !this.#exiting;
-    await this.#reportCounts(isShared);
-    const dropped = isShared ? await target.dropped() : 0;
-    return dropped + (await target.finish(isShared));
+    let dropped = 0;
+    const isThere =
+      isRead &&
+      (await whileThere(async () => {
+        target.drainLive();
+        if (await target.flush()) target.drainLive();
+        dropped = await target.dropped();
+        await this.#reportCounts(true);
+      }));
+    this.#tailLost = !isRead && !this.#exiting;
+    if (!isThere) await this.#reportCounts(false);
+    return dropped + (await target.finish(isThere));
   }
 
   /**
@@ -367,6 +377,21 @@ async function cleanForked(
 ): Promise<void> {
   if (await cleanChild(session, child, target.placement, code)) return;
   logger.warn({ child }, 'the child of a fork may still run trampolines');
+}
+
+/** False if the shared memory has ended with its target. */
+async function whileThere(read: () => Promise<void>): Promise<boolean> {
+  try {
+    await read();
+    return true;
+  } catch (thrown) {
+    if (isClosed(thrown)) return false;
+    throw thrown;
+  }
+}
+
+function isClosed(thrown: unknown): boolean {
+  return thrown instanceof RsptraceError && thrown.code === 'SCRATCH_CLOSED';
 }
 
 async function release(unwinder: ProcessUnwinder | undefined, scratch: Scratch): Promise<void> {

@@ -1,4 +1,5 @@
 import { silent } from '../base/logger.js';
+import { isRefusal } from '../base/refusal.js';
 import { watchRef } from '../probes/index.js';
 import { type StopReply, stubOfHandshake } from '../rsp/index.js';
 import type { ClockInfo, RecordingFacts } from '../trace/index.js';
@@ -17,6 +18,8 @@ import { verify } from './verify.js';
 export async function record(options: RecordOptions): Promise<Recording> {
   const started = performance.now();
   const target = await verify(options);
+  const { ram } = target;
+  using _ram = ram && !isRefusal(ram) ? ram : undefined;
   const run = new Run(options, target);
   await run.arm();
   const begun = performance.now();

@@ -250,7 +250,7 @@ export class Run {
 
   #makeEngines(): Engines {
     const { session, logger = silent, scratch = {}, nanosPerInstruction, thresholdNs } = this.#options;
-    const { program, plan, harts, words, settlesAt, isProcess } = this.#target;
+    const { program, plan, harts, words, settlesAt, isProcess, ram } = this.#target;
     const { calls: tracer, kinds } = this.tracers;
     return new Engines({
       ...plan,
@@ -259,6 +259,7 @@ export class Run {
       tracer,
       logger,
       scratch,
+      ram: ram && !isRefusal(ram) ? ram : undefined,
       elf: program.elf,
       // At stops the time is the guest's own.
       nanosPerInstruction: watchesOf(program).length > 0 ? undefined : nanosPerInstruction,

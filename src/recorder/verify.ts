@@ -2,7 +2,7 @@ import { type Addr, addOffset } from '../base/addr.js';
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { type EngineName, type EnginePlanOptions, unavailable } from '../engines/index.js';
-import { insideKernel, pagingIsFinal, verifyArchitecture, verifyCode, verifyPlace } from '../facts/index.js';
+import { GuestRam, insideKernel, type NoGuestRam, pagingIsFinal, verifyArchitecture, verifyCode, verifyPlace } from '../facts/index.js';
 import type { WatchPlace } from '../probes/index.js';
 import { isProcess } from '../rsp/index.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
@@ -34,6 +34,8 @@ export interface Verified {
    * not known.
    */
   readonly settlesAt: Addr | undefined;
+  /** The machine's RAM past the wire, or why it is read by packets; undefined where there is only the wire. */
+  readonly ram: GuestRam | NoGuestRam | undefined;
 }
 
 /**
@@ -81,6 +83,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     until,
     panics,
     settlesAt: await settlingPlace(options, program),
+    ram: await GuestRam.find(session, logger),
   };
 }
 

@@ -16,6 +16,8 @@ export interface Region {
  * because QEMU does not notice changed code.
  */
 export interface SharedMemory {
+  /** It ends with the target: then reads throw `SCRATCH_CLOSED`. */
+  readonly endsWithTarget?: boolean;
   /** Fills `into` with the bytes from `offset` on. */
   read(offset: number, into: Uint8Array): void;
   write(offset: number, bytes: Uint8Array): void;
@@ -41,6 +43,8 @@ export interface Scratch {
   readonly code: Region;
   /** Writable; if the target pages, not executable. It shares no page with `code`. */
   readonly data: Region;
+  /** The physical addresses of the data's pages, if these are known and not one behind the other. */
+  readonly dataPages?: readonly Addr[];
   /** Offsets are from `data.address`. Undefined: only through the stub, at a stop. */
   readonly shared: SharedMemory | undefined;
   /** The data, if the stub has another way to it; offsets as in `shared`. */
