@@ -30,7 +30,7 @@ export class ProvenScratch {
     const scratch = this.#found;
     if (scratch.owned || this.#proved) return this.#shared(scratch, request);
     if (!this.#proof) {
-      const proof = await beginPrivacyProof(scratch, request.session);
+      const proof = await beginPrivacyProof(scratch, request.session, request.ram);
       this.#proof = { scratch, until: performance.now() + proofMs, proof };
     }
     if (performance.now() < this.#proof.until) return undefined;
