@@ -298,7 +298,7 @@ export class Run {
 
   #connect(session: Session, findClock: () => Promise<ClockReader>): Connection {
     const { logger = silent, hardware, program: linked } = this.#options;
-    const { program, harts, code, places } = this.#target;
+    const { program, harts, code, places, ram } = this.#target;
     const { arch, elf } = program;
     const { calls: tracer, spaces, watches: watchEvents } = this.tracers;
     const tell: ConstructorParameters<typeof Watchpoints>[0]['tell'] = (access) => watchEvents.tell(access);
@@ -307,6 +307,8 @@ export class Run {
       session,
       arch,
       tracer,
+      // Another connection may lead to another QEMU.
+      ram: session === this.#options.session && ram && !isRefusal(ram) ? ram : undefined,
       spaces,
       watches,
       logger,
