@@ -49,7 +49,7 @@ import { tableOptions } from './saved-trace.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
-import { enginesText, stopJson, stopReport } from './stop-report.js';
+import { enginesText, ramJson, stopJson, stopReport } from './stop-report.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
@@ -341,6 +341,7 @@ function recordingJson(
     never_loaded: recording.neverLoaded,
     foreign_hits: recording.foreignHits,
     scratch: recording.scratch,
+    ram: ramJson(recording),
     trampolines_stay: recording.trampolinesStay,
     probes: choicesJson(recording.engines),
     guest_ns: recording.guestNs,

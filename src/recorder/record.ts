@@ -26,7 +26,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const ended = await run.toEnd();
   const stoodMs = performance.now() - begun - run.ranMs;
   const { missing, clock } = await leave(run, options);
-  return summarize(run, { ended, missing, clock, stoodMs, hostMs: performance.now() - started });
+  return summarize(run, { ram, ended, missing, clock, stoodMs, hostMs: performance.now() - started });
 }
 
 /** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
@@ -81,7 +81,7 @@ function factsOf(run: Run, missing: number): RecordingFacts {
   };
 }
 
-interface Outcome {
+interface Outcome extends Pick<Recording, 'ram'> {
   readonly ended: StopReply | undefined;
   readonly missing: number;
   readonly clock: ClockInfo;
@@ -89,7 +89,7 @@ interface Outcome {
   readonly hostMs: number;
 }
 
-function summarize(run: Run, { ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
+function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
   const { engines, stopping, tracers, watches, resets } = run;
   const { choices, scratch, tailLost, trampolinesStay, pastWire } = engines;
   const leftOut = new Set(engines.leftOut);
@@ -103,6 +103,7 @@ function summarize(run: Run, { ended, missing, clock, stoodMs, hostMs }: Outcome
     neverLoaded: run.notLoaded,
     engines: choices,
     refusal: engines.refusal,
+    ram,
     stoodMs,
     ranMs: run.ranMs,
     gaps: tracers.counting.gaps,
