@@ -179,7 +179,7 @@ export interface Recorded extends Recording {
   readonly situation: EngineSituation;
 }
 
-interface SessionOptions {
+export interface SessionOptions {
   /** rsptrace has started the target. */
   readonly isLaunched?: boolean;
   /** RAM of a machine that we started. */

@@ -24,9 +24,13 @@ import { TargetEngine } from './inject/target-engine.js';
 import { type ThreadWords, withThreadWords } from './inject/thread-words.js';
 import { remembered } from './inject/word-cache.js';
 import { closeScratch, type Region, type Scratch } from './memory/scratch.js';
+import { unusable } from './memory/source.js';
 import { slackOf } from './memory/text-slack.js';
 import type { ProbeChoices } from './probe-choices.js';
 import type { StopEngine } from './stop/stop-engine.js';
+
+/** How often guard pages of memory that the kernel may take are looked at, in milliseconds. */
+const guardsMs = 50;
 
 export interface InstallRequest {
   readonly options: EnginesOptions;
@@ -47,6 +51,7 @@ export class Installed implements StopObserver {
   readonly #choices: ProbeChoices;
   readonly #placed: Placed;
   #drain: Drain | undefined;
+  #guards: NodeJS.Timeout | undefined;
   #exiting = false;
   #tailLost = false;
   #trampolinesStay = false;
@@ -87,8 +92,32 @@ export class Installed implements StopObserver {
       // The end of QEMU is told by the wire.
       this.#drain = new LiveDrain(target, (thrown) => (isClosed(thrown) ? undefined : onError(thrown)));
     }
+    this.#watchGuards(onError);
     const { waiting } = target;
     logger.info({ probes: target.sites.length, waiting, scratch: this.scratch.source }, 'trampolines are installed');
+  }
+
+  /** Ends the recording if the kernel comes near memory that it was told is not there. */
+  #watchGuards(onError: (thrown: unknown) => void): void {
+    const { scratch } = this;
+    if (!scratch.isWatched || scratch.shared === undefined) return;
+    this.#guards = setInterval(() => {
+      scratch.verifyGuards().then(
+        (touched) => {
+          if (touched === undefined || this.#guards === undefined) return;
+          clearInterval(this.#guards);
+          onError(unusable(`${scratch.source} cannot be used: ${touched}`));
+        },
+        // The target has ended.
+        () => clearInterval(this.#guards),
+      );
+    }, guardsMs);
+  }
+
+  #stopReading(): void {
+    this.#drain?.stop();
+    clearInterval(this.#guards);
+    this.#guards = undefined;
   }
 
   get #target(): TargetEngine {
@@ -160,7 +189,7 @@ export class Installed implements StopObserver {
    * @returns missing records
    */
   async end(sameRam = false): Promise<number> {
-    this.#drain?.stop();
+    this.#stopReading();
     this.#options.session.children.beforeGoing = undefined;
     try {
       return await this.#readOut();
@@ -176,7 +205,7 @@ export class Installed implements StopObserver {
    * @returns missing records (not drained in time, or never committed)
    */
   async leave(): Promise<number> {
-    this.#drain?.stop();
+    this.#stopReading();
     const { session, arch, logger = silent } = this.#options;
     try {
       await retry(session, () => runIntoKernel(session, arch, logger));

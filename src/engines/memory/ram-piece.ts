@@ -50,6 +50,8 @@ export interface RamPieceOptions {
   readonly note: string;
   /** A piece of it that this process can read itself. */
   readonly shared?: (piece: Required<Region>) => SharedMemory | undefined;
+  /** See {@link Scratch.isWatched}. */
+  readonly isWatched?: boolean;
   /** The machine's RAM, if it can be read past the wire. */
   readonly ram?: GuestRam | undefined;
 }
@@ -151,6 +153,7 @@ export class RamPiece {
     return {
       source: `${what} ${hex(this.start)}..${hex(addOffset(this.start, this.size))}${where}${note}`,
       owned,
+      isWatched: this.#options.isWatched ?? false,
       code: piece(PAGE, split - 2 * PAGE),
       data,
       shared: this.#shared(data),
@@ -172,7 +175,7 @@ export class RamPiece {
 
   async #guard(where: string, page: Required<Region>): Promise<GuardPage> {
     const shared = this.#shared(page);
-    const access = await accessTo(this.#session, page);
+    const access = await accessTo(this.#session, page, { ram: this.#options.ram, isData: true });
     return {
       where,
       address: page.address,

@@ -39,6 +39,8 @@ export interface Scratch {
   readonly source: string;
   /** True if it certainly has no other user; otherwise only the user's word or the machine's maps say so. */
   readonly owned: boolean;
+  /** The kernel was told that it is not there, but may know better: its guards are looked at while the target runs. */
+  readonly isWatched?: boolean;
   /** Executable for the target; if the target pages, not writable by it. The client writes it through the stub. */
   readonly code: Region;
   /** Writable; if the target pages, not executable. It shares no page with `code`. */
