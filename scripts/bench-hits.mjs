@@ -206,7 +206,9 @@ for (const name of values.guest) {
   }
   if (values.client.includes('packets') && values.client.includes('rsptrace') && name !== 'gdbserver') {
     for (const what of ['entry', 'entry+exit'])
-      console.log(`  ${what}: past the wire takes ${(wall(`rsptrace ${what}`) / wall(`packets ${what}`)).toFixed(3)}x of by packets`);
+      console.log(
+        `  ${what}: past the wire takes ${(wall(`rsptrace ${what}`) / wall(`packets ${what}`)).toFixed(3)}x of by packets`,
+      );
   }
   for (const what of values.client.length < 3 ? [] : ['entry', 'entry+exit']) {
     const [baseline, least, ours] = ['gdb', 'C', 'rsptrace'].map((who) => wall(`${who} ${what}`));

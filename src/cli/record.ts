@@ -65,10 +65,9 @@ async function fromReset(
     process.stderr.write(textLines([`rsptrace: no RAM is kept from the guest for trampolines: ${found.refused}`]));
     return undefined;
   }
-  const { hidden, resetVector, command, before, told } = found;
-  const [all, less] = [before, told].map((bytes) => bytes / 2 ** 20);
+  const { hidden, resetVector, command, taken } = found;
   process.stderr.write(
-    `rsptrace: the guest is told of ${less} MiB of its ${all} MiB of RAM, the rest holds trampolines and records\n`,
+    `rsptrace: ${taken / 2 ** 20} MiB of the guest's RAM are kept from it, for trampolines and records\n`,
   );
   return { hidden, resetVector, nanosPerInstruction: nanosPerInstruction(command.slice(1)) };
 }

@@ -41,23 +41,27 @@ interface Piece {
   readonly file: number;
   /** Of the piece's first byte in the file. */
   readonly position: number;
+  /** The file's name, for the user. */
+  readonly name: string;
+  /** It can be read when QEMU has ended. */
+  readonly outlives: boolean;
 }
 
 /** RAM of a running machine. Its files are closed with it. */
 export class GuestRam implements Disposable {
-  /** For the user: `/proc/123/mem`. */
-  readonly source: string;
-  /** It can be read when QEMU has ended. */
-  readonly outlives: boolean;
   readonly #pieces: readonly Piece[];
   readonly #word = new BigUint64Array(1);
   readonly #wordBytes = new Uint8Array(this.#word.buffer);
   #open = true;
 
-  constructor(source: string, outlives: boolean, pieces: readonly Piece[]) {
-    this.source = source;
-    this.outlives = outlives;
+  constructor(pieces: readonly Piece[]) {
     this.#pieces = pieces;
+  }
+
+  /** The file of most of it, for the user: `/proc/123/mem`. */
+  get source(): string {
+    const [largest] = this.#pieces.toSorted((a, b) => Number(b.end - b.start - (a.end - a.start)));
+    return largest?.name ?? '';
   }
 
   /**
@@ -101,6 +105,11 @@ export class GuestRam implements Disposable {
     return this.read(physical, this.#wordBytes) ? this.#word[0] : undefined;
   }
 
+  /** Whether RAM can be read when QEMU has ended. */
+  outlives(physical: bigint): boolean {
+    return this.#pieceAt(physical, 1)?.outlives ?? false;
+  }
+
   /** Whether all of it is RAM, in one piece. */
   holds(physical: bigint, length: number): boolean {
     return this.#pieceAt(physical, length) !== undefined;
@@ -140,7 +149,7 @@ async function openRam(session: Session, pid: number): Promise<GuestRam | NoGues
   const wrong = await differs(physical, opened, pieces);
   if (wrong === undefined) return opened;
   opened[Symbol.dispose]();
-  return { refused: `process ${pid} has other bytes at ${hex(wrong)} than the stub gives` };
+  return { refused: `process ${pid}, which answers, has other bytes at ${hex(wrong)} than it gives by packets` };
 }
 
 /** Undefined if this user may not look into the process. */
@@ -159,16 +168,15 @@ async function ofProcess(
   for (const { start, end } of pieces) {
     const host = await hostAddress(session, start, end);
     if (host === undefined) continue;
-    found.push({ start, end, file: memory, position: host });
+    found.push({ start, end, file: memory, position: host, name: `/proc/${pid}/mem`, outlives: false });
   }
   if (found.length === 0) {
     closeSync(memory);
     return { refused: 'QEMU does not say where it has the RAM (gpa2hva)' };
   }
-  const shared = sharedFile(pid, found);
-  if (shared === undefined) return new GuestRam(`/proc/${pid}/mem`, false, found);
-  closeSync(memory);
-  return shared;
+  const readable = inFiles(pid, found);
+  if (!readable.some(({ file }) => file === memory)) closeSync(memory);
+  return new GuestRam(readable);
 }
 
 /** Where QEMU has a piece of RAM; undefined if it does not say, or if the piece is not in one piece there. */
@@ -184,22 +192,20 @@ async function hostAddress(session: Session, start: bigint, end: bigint): Promis
   return last - first === end - start - BigInt(PAGE) && last < 2n ** 53n ? Number(first) : undefined;
 }
 
-/** The same pieces in the one file that QEMU has mapped there, shared; undefined if there is none. */
-function sharedFile(pid: number, pieces: readonly Piece[]): GuestRam | undefined {
+/** The same pieces, those in the files that QEMU has mapped there, shared with others. */
+function inFiles(pid: number, pieces: readonly Piece[]): Piece[] {
   const maps = parseMaps(readFileSync(`/proc/${pid}/maps`, 'latin1'));
-  const mapped = pieces.map(({ position, start, end }) => {
-    const [from, to] = [BigInt(position), BigInt(position) + end - start];
-    return maps.find((each) => each.permissions.endsWith('s') && each.start <= from && to <= each.end);
+  const files = new Map<number, number | undefined>();
+  return pieces.map((piece) => {
+    const [from, to] = [BigInt(piece.position), BigInt(piece.position) + piece.end - piece.start];
+    const mapped = maps.find((each) => each.permissions.endsWith('s') && each.start <= from && to <= each.end);
+    if (mapped === undefined || mapped.inode === 0) return piece;
+    const { inode, offset, start, path: name } = mapped;
+    if (!files.has(inode)) files.set(inode, openInode(pid, inode));
+    const file = files.get(inode);
+    const position = offset + piece.position - Number(start);
+    return file === undefined ? piece : { ...piece, file, position, name, outlives: true };
   });
-  const [first] = mapped;
-  if (first === undefined || first.inode === 0 || !mapped.every((each) => each?.inode === first.inode)) return undefined;
-  const file = openInode(pid, first.inode);
-  if (file === undefined) return undefined;
-  const inFile = pieces.map((piece, index) => {
-    const { start = 0n, offset = 0 } = mapped[index] ?? {};
-    return { ...piece, file, position: offset + piece.position - Number(start) };
-  });
-  return new GuestRam(first.path, true, inFile);
 }
 
 /** A file that a process has open. */
@@ -229,8 +235,8 @@ function ofCommandLine(pid: number, pieces: readonly MemoryPiece[]): GuestRam | 
   const file = openSync(path, 'r+');
   const found = named
     .filter(({ name }) => files.get(name) === path)
-    .map(({ start, end, offset }) => ({ start, end, file, position: offset }));
-  return new GuestRam(path, true, found);
+    .map(({ start, end, offset }) => ({ start, end, file, position: offset, name: path, outlives: true }));
+  return new GuestRam(found);
 }
 
 /** The words of a process's command line; empty if it has ended. */
@@ -243,7 +249,11 @@ export function commandLineOf(pid: number): string[] {
 }
 
 /** Compares both ends of each piece, and what is not zero. Returns a place that differs from what the stub gives. */
-async function differs(physical: TargetMemory, ram: GuestRam, pieces: readonly MemoryPiece[]): Promise<Addr | undefined> {
+async function differs(
+  physical: TargetMemory,
+  ram: GuestRam,
+  pieces: readonly MemoryPiece[],
+): Promise<Addr | undefined> {
   const here = new Uint8Array(COMPARED);
   for (const { start, end } of pieces) {
     if (!ram.holds(start, PAGE)) continue;

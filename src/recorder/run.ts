@@ -233,7 +233,12 @@ export class Run {
     if (this.engines.scratch !== undefined && plan.hart && !isRefusal(plan.hart)) {
       await words.learn(this.session, program.elf, plan.hart.outside, (id) => harts.number(id));
     }
-    if (done) this.#options.onEngines?.({ engines: this.engines.choices, refusal: this.engines.refusal, ram: this.#target.ram });
+    if (done)
+      this.#options.onEngines?.({
+        engines: this.engines.choices,
+        refusal: this.engines.refusal,
+        ram: this.#target.ram,
+      });
     return done;
   }
 

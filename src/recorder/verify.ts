@@ -2,7 +2,15 @@ import { type Addr, addOffset } from '../base/addr.js';
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { type EngineName, type EnginePlanOptions, unavailable } from '../engines/index.js';
-import { GuestRam, insideKernel, type NoGuestRam, pagingIsFinal, verifyArchitecture, verifyCode, verifyPlace } from '../facts/index.js';
+import {
+  GuestRam,
+  insideKernel,
+  type NoGuestRam,
+  pagingIsFinal,
+  verifyArchitecture,
+  verifyCode,
+  verifyPlace,
+} from '../facts/index.js';
 import type { WatchPlace } from '../probes/index.js';
 import { isProcess } from '../rsp/index.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';

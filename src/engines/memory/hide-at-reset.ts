@@ -20,9 +20,8 @@ export interface HiddenAtReset {
   readonly resetVector: ResetVector;
   /** QEMU's command line; empty if QEMU is not on this machine. */
   readonly command: readonly string[];
-  /** Bytes of RAM that the guest would have been told of, and that it is told of now. */
-  readonly before: number;
-  readonly told: number;
+  /** Bytes of RAM that the guest is not told of. */
+  readonly taken: number;
 }
 
 /**
@@ -41,14 +40,13 @@ export async function hideAtReset(
   const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
   const server = session.serverProcess('qemu');
   const command = typeof server === 'number' ? commandLineOf(server) : [];
-  const before = ramOf(tree);
-  const size = Math.min(MOST, alignDown(before / 4, LARGE_PAGE));
-  if (size < LEAST) return { refused: `the guest has only ${before / 2 ** 20} MiB of RAM` };
-  const hide = await hidingOf(arch, tree, command, before);
+  const ram = ramOf(tree);
+  const taken = Math.min(MOST, alignDown(ram / 4, LARGE_PAGE));
+  if (taken < LEAST) return { refused: `the guest has only ${ram / 2 ** 20} MiB of RAM` };
+  const hide = await hidingOf(arch, tree, command, ram);
   if (isRefusal(hide)) return hide;
-  const told = before - size;
-  const hidden = await HiddenMemory.reserve(session, { hide, visible: told, hidden: size });
-  return isRefusal(hidden) ? hidden : { hidden, resetVector, command, before, told };
+  const hidden = await HiddenMemory.reserve(session, { hide, visible: ram - taken, hidden: taken });
+  return isRefusal(hidden) ? hidden : { hidden, resetVector, command, taken };
 }
 
 /** Bytes of the largest piece of RAM. */
@@ -69,7 +67,9 @@ async function hidingOf(
     return hasDeviceTree ? hasDeviceTree(tree) : command.length > 0 && isType(type);
   });
   if (machine === undefined) {
-    return { refused: command.length > 0 ? 'this machine of QEMU is not known' : 'the command line of QEMU is not known' };
+    return {
+      refused: command.length > 0 ? 'this machine of QEMU is not known' : 'the command line of QEMU is not known',
+    };
   }
   return machine.hiding(options, type, ram, 0);
 }

@@ -40,7 +40,7 @@ class SharedRam implements SharedMemory {
   #open = true;
 
   constructor(ram: GuestRam, pieces: readonly PhysicalPiece[]) {
-    this.endsWithTarget = !ram.outlives;
+    this.endsWithTarget = !pieces.every(({ at }) => ram.outlives(at));
     this.#ram = ram;
     this.#pieces = pieces;
   }

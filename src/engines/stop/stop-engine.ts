@@ -13,8 +13,8 @@ import { ProcessEvents } from './process-events.js';
 import type { GuessedReads } from './read-guesses.js';
 import { RunningTimes } from './running-times.js';
 import { type Stepped, Stepper } from './stepping.js';
-import { StopReads } from './stop-reads.js';
 import type { EngineEnd, ResetWatch, StopEngineOptions } from './stop-engine-options.js';
+import { StopReads } from './stop-reads.js';
 import { UnexpectedStops } from './unexpected-stops.js';
 
 export type { EngineEnd } from './stop-engine-options.js';

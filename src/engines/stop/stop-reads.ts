@@ -13,8 +13,9 @@ export interface StopReadsOptions {
 }
 
 /**
- * The memory that a stop reads: out of the machine's RAM where that is at hand, else guessed and read together with
- * the registers. Everything else is read by packets of its own.
+ * The memory that a stop reads. Most of it is guessed and read together with the registers, which costs less than
+ * anything else. What was not guessed is read out of the machine's RAM where that is at hand, which costs less than
+ * another round trip.
  */
 export class StopReads {
   readonly #session: Session;
@@ -31,10 +32,20 @@ export class StopReads {
    * The result is called with the answer.
    */
   ask(batch: Batch, names: readonly string[] | undefined): (registers: RegisterReader) => GuessedReads {
-    const ram = this.#ram;
-    if (ram?.registers.every((name) => this.#isRead(name, names))) return (registers) => ram.at(registers);
     const guessed = this.#guesses.ask(batch);
-    return () => guessed;
+    const ram = this.#ram?.registers.every((name) => this.#isRead(name, names)) ? this.#ram : undefined;
+    return (registers) => {
+      if (ram === undefined) return guessed;
+      let inRam: GuessedReads | undefined;
+      return {
+        find: (request) => {
+          const known = guessed.find(request);
+          if (known !== undefined) return known;
+          inRam ??= ram.at(registers);
+          return inRam.find(request);
+        },
+      };
+    };
   }
 
   /** The memory that this stop finally read. */
