@@ -22,10 +22,13 @@ interface Output {
   readonly scratch?: string;
   readonly ram: { readonly past_wire: boolean; readonly source?: string; readonly why?: string } | null;
   readonly functions: readonly { readonly function: string; readonly calls: number }[];
-  readonly futures: readonly (FutureRow & { readonly at_least: boolean })[];
+  readonly futures: readonly FutureRow[];
 }
 
 const probes = ['-p', 'poll:**', '-p', 'fn:labkern::work::deep0'];
+
+/** Futures of which every poll is seen without stops. */
+const exact = new Set(['chain_task', 'level3', 'leaf_io', 'joiner', 'fib_box', 'producer', 'consumer', 'sleeper']);
 
 async function record(
   t: Test,
@@ -53,9 +56,7 @@ function checkCounts(t: Test, lab: Lab, { functions, futures, missing, tail_lost
   t.equal(missing, 0);
   t.notOk(tailLost);
   t.equal(functions.find((row) => row.function.endsWith('deep0'))?.calls, lab.stats.get('deep_calls')?.calls);
-  const partly = new Set(futures.filter((row) => row.at_least).map((row) => row.future));
-  const exact = compareCounts(lab, futures).filter(({ polls, timing }) => !timing && polls > 0);
-  const whole = exact.filter(({ name }) => ![...partly].some((future) => future.includes(name)));
+  const whole = compareCounts(lab, futures).filter(({ name, timing }) => exact.has(name) && !timing);
   for (const { name, counted, polls } of whole) t.equal(polls, counted, name);
   t.ok(whole.length >= 6, `${whole.length} compared`);
 }

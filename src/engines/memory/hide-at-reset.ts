@@ -24,16 +24,21 @@ export interface HiddenAtReset {
   readonly taken: number;
 }
 
+/** How RAM can be hidden at a reset. */
+export interface PlanAtReset extends Omit<HiddenAtReset, 'hidden'> {
+  readonly visible: number;
+  readonly hide: Hide;
+}
+
 /**
- * Hides RAM from the guest of a QEMU that was started elsewhere with `-S` and has not run an instruction. That RAM is
- * part of what `-m` gives. Undefined for a target that has run, or that is no machine of QEMU. A PC's firmware is run
- * first; then the machine is at the kernel's entry.
+ * Whether RAM can be hidden from the guest of a QEMU that was started elsewhere with `-S` and has not run an
+ * instruction. Changes nothing. Undefined for a target that has run, or that is no machine of QEMU.
  */
-export async function hideAtReset(
+export async function planAtReset(
   session: Session,
   arch: Architecture,
-  logger: Logger,
-): Promise<HiddenAtReset | Refusal | undefined> {
+  logger?: Logger,
+): Promise<PlanAtReset | Refusal | undefined> {
   if (!(await (await session.stub()).neverRan())) return undefined;
   const resetVector = await ResetVector.find(session, arch, logger);
   if (resetVector === undefined) return undefined;
@@ -44,8 +49,22 @@ export async function hideAtReset(
   const taken = Math.min(MOST, alignDown(ram / 4, LARGE_PAGE));
   if (taken < LEAST) return { refused: `the guest has only ${ram / 2 ** 20} MiB of RAM` };
   const hide = await hidingOf(arch, tree, command, ram);
-  if (isRefusal(hide)) return hide;
-  const hidden = await HiddenMemory.reserve(session, { hide, visible: ram - taken, hidden: taken });
+  return isRefusal(hide) ? hide : { hide, visible: ram - taken, taken, resetVector, command };
+}
+
+/**
+ * Hides RAM that is part of what `-m` gives, see {@link planAtReset}. A PC's firmware is run first; then the machine is
+ * at the kernel's entry.
+ */
+export async function hideAtReset(
+  session: Session,
+  arch: Architecture,
+  logger: Logger,
+): Promise<HiddenAtReset | Refusal | undefined> {
+  const plan = await planAtReset(session, arch, logger);
+  if (plan === undefined || isRefusal(plan)) return plan;
+  const { hide, visible, taken, resetVector, command } = plan;
+  const hidden = await HiddenMemory.reserve(session, { hide, visible, hidden: taken });
   return isRefusal(hidden) ? hidden : { hidden, resetVector, command, taken };
 }
 
