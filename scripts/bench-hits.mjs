@@ -5,13 +5,14 @@
 //   Future's bytes before and after, the guest's clock, and the trace file written. The C client reads the same in the same packets.
 // The runs are interleaved, so that load on the machine falls on all; medians over rounds. The first events of a run (--warm) do not count:
 // until V8 has compiled what runs at a hit, that costs several times as much. GDB has nothing to warm up, and is given a few.
+// 'packets' is rsptrace that reads all memory by packets, as it does where the RAM of a QEMU cannot be read past the wire.
 // CPU is the client's own, user and system, with all threads of the process (JIT, garbage collector).
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { StopEngine } from '../dist/engines/index.js';
-import { findClock } from '../dist/facts/index.js';
+import { findClock, GuestRam } from '../dist/facts/index.js';
 import { findFutures } from '../dist/futures/index.js';
 import { parseProbe } from '../dist/probes/index.js';
 import { addressesOf, prepare, record } from '../dist/recorder/index.js';
@@ -27,7 +28,7 @@ const { values } = parseArgs({
     warm: { type: 'string', default: '3000' },
     guest: { type: 'string', multiple: true, default: ['rv-o2-long', 'x86-o2-long', 'gdbserver'] },
     probe: { type: 'string', default: 'poll:labkern::work::leaf_io' },
-    client: { type: 'string', multiple: true, default: ['gdb', 'C', 'rsptrace'] },
+    client: { type: 'string', multiple: true, default: ['gdb', 'C', 'rsptrace', 'packets'] },
   },
 });
 const rounds = Number(values.rounds);
@@ -61,10 +62,13 @@ function meter(done) {
 async function entry({ start, program, address }) {
   const stub = start();
   const session = await connect(stub.address, { waitMs: 5000 });
+  const ram = await GuestRam.find(session);
+  if (ram?.refused) throw new Error(ram.refused);
   const [first, second] = program.arch.arguments;
   const { event, result } = meter(() => engine.stop());
   const engine = new StopEngine({
     session,
+    ram,
     arch: program.arch,
     code: (at, length) => program.elf.bytesAt(at, length),
     hartNumber: () => 0,
@@ -112,6 +116,17 @@ async function exit({ start, program, clock }) {
   stub.stop();
   if (recording.clock.name !== clock.name) throw new Error(`the clock is ${recording.clock.name}, not ${clock.name}`);
   return result;
+}
+
+/** The same without RAM past the wire. */
+async function byPackets(run) {
+  const { find } = GuestRam;
+  GuestRam.find = async () => undefined;
+  try {
+    return await run();
+  } finally {
+    GuestRam.find = find;
+  }
 }
 
 /** What the C client asks for the time, as src/facts/clock.ts does. */
@@ -173,6 +188,8 @@ for (const name of values.guest) {
     'gdb entry+exit': () => gdb({ ...bench, address, mode: 'exit', ...few }),
     'C entry+exit': () => floor({ ...bench, address, mode: 'exit', ...counts }),
     'rsptrace entry+exit': () => exit(bench),
+    'packets entry': () => byPackets(() => entry(bench)),
+    'packets entry+exit': () => byPackets(() => exit(bench)),
   };
   for (const kind of Object.keys(kinds)) if (!values.client.includes(kind.split(' ')[0])) delete kinds[kind];
   const results = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, []]));
@@ -186,6 +203,12 @@ for (const name of values.guest) {
     const cpu =
       list[0].cpu === undefined ? '' : `${figure(median(list.map((each) => each.cpu)))} us of the client's CPU`;
     console.log(`  ${kind.padEnd(20)} ${figure(wall(kind))} us an event   ${range} ${cpu}`);
+  }
+  if (values.client.includes('packets') && values.client.includes('rsptrace') && name !== 'gdbserver') {
+    for (const what of ['entry', 'entry+exit'])
+      console.log(
+        `  ${what}: past the wire takes ${(wall(`rsptrace ${what}`) / wall(`packets ${what}`)).toFixed(3)}x of by packets`,
+      );
   }
   for (const what of values.client.length < 3 ? [] : ['entry', 'entry+exit']) {
     const [baseline, least, ours] = ['gdb', 'C', 'rsptrace'].map((who) => wall(`${who} ${what}`));

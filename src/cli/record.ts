@@ -1,11 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
-import { connect, ResetVector } from '../facts/index.js';
+import { isRefusal } from '../base/refusal.js';
+import { textLines } from '../base/visible.js';
+import { hideAtReset } from '../engines/index.js';
+import { connect, nanosPerInstruction, ResetVector, verifyArchitecture } from '../facts/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
 import type { RecordingArguments } from './options.js';
-import { recordSession, report, withRecording } from './recording.js';
+import { type Prepared, recordSession, report, type SessionOptions, withRecording } from './recording.js';
 import { wireRecorder } from './wire-file.js';
 
 export interface RecordArguments extends RecordingArguments {
@@ -34,11 +37,11 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
     const reconnect = args.reconnect && remote.kind !== 'replay' ? () => openAgain(open) : undefined;
     return await atTarget(open, async ({ session, recordingBegins }) => {
       // A recording of `rsptrace run` is played back to the requests of that command.
-      const resetVector = wasLaunched(remote)
-        ? await ResetVector.find(session, prepared.program.arch, prepared.logger)
-        : undefined;
+      const { arch } = prepared.program;
+      const resetVector = wasLaunched(remote) ? await ResetVector.find(session, arch, prepared.logger) : undefined;
+      const begun = resetVector || reconnect ? undefined : await fromReset(prepared, session);
       recordingBegins();
-      const recording = await recordSession(prepared, session, { reconnect, resetVector });
+      const recording = await recordSession(prepared, session, { reconnect, resetVector, ...begun });
       if (recording.end === 'guest-ended' && recording.stop?.kind === 'gone') {
         process.stderr.write(
           'rsptrace: the stub closed the connection while the guest ran: the guest ended, or its server was ended (this stub does not say which)\n',
@@ -47,6 +50,26 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
       return report(prepared, recording);
     });
   });
+}
+
+/** For a QEMU that stands at its reset: keeps memory for trampolines from the guest, as `rsptrace run` does. */
+async function fromReset(
+  { args, given, program, logger }: Prepared,
+  session: Session,
+): Promise<Pick<SessionOptions, 'hidden' | 'resetVector' | 'nanosPerInstruction'> | undefined> {
+  if (args.engine === 'stop' || given.given !== undefined) return undefined;
+  verifyArchitecture(session, program.arch);
+  const found = await hideAtReset(session, program.arch, logger);
+  if (found === undefined) return undefined;
+  if (isRefusal(found)) {
+    process.stderr.write(textLines([`rsptrace: no RAM is kept from the guest for trampolines: ${found.refused}`]));
+    return undefined;
+  }
+  const { hidden, resetVector, command, taken } = found;
+  process.stderr.write(
+    `rsptrace: ${taken / 2 ** 20} MiB of the guest's RAM are kept from it, for trampolines and records\n`,
+  );
+  return { hidden, resetVector, nanosPerInstruction: nanosPerInstruction(command.slice(1)) };
 }
 
 /** Tries until the stub answers, because it may not have noticed yet that the link is broken. */

@@ -59,7 +59,7 @@ import { tableOptions } from './saved-trace.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
-import { enginesText, secondsText, stopJson, stopReport, switchedOffText } from './stop-report.js';
+import { enginesText, ramJson, secondsText, stopJson, stopReport, switchedOffText } from './stop-report.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
@@ -212,7 +212,7 @@ export interface Recorded extends Recording {
   readonly situation: EngineSituation;
 }
 
-interface SessionOptions {
+export interface SessionOptions {
   /** rsptrace has started the target. */
   readonly isLaunched?: boolean;
   /** RAM of a machine that we started. */
@@ -376,6 +376,7 @@ function recordingJson(
     never_loaded: recording.neverLoaded,
     foreign_hits: recording.foreignHits,
     scratch: recording.scratch,
+    ram: ramJson(recording),
     trampolines_stay: recording.trampolinesStay,
     probes: choicesJson(recording.engines),
     guest_ns: recording.guestNs,

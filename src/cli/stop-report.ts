@@ -1,4 +1,5 @@
 // What stops cost, and what would spare them: said when the engines are known, and at the end.
+import { isRefusal } from '../base/refusal.js';
 import { textLines } from '../base/visible.js';
 import {
   adviceOnStops,
@@ -8,17 +9,19 @@ import {
   reasonLines,
   summarizeEngines,
 } from '../engines/index.js';
+import type { NoGuestRam } from '../facts/index.js';
 import type { EnginesChosen, Recording } from '../recorder/index.js';
 import type { ProbeFact } from '../trace/index.js';
 
 /** For stderr, when recording begins. */
-export function enginesText({ engines, refusal }: EnginesChosen, situation: EngineSituation): string {
+export function enginesText({ engines, refusal, ram }: EnginesChosen, situation: EngineSituation): string {
   const summary = summarizeEngines(engines);
   const advice = adviceOnStops(summary, refusal, situation);
   return textLines([
     `rsptrace: ${engineSentence(summary)}`,
     ...[...reasonLines(summary), ...extraLines(summary)].map((line) => `  ${line}`),
     ...(advice ? [`  To spare most stops: ${advice.text}`] : []),
+    ...(ram && isRefusal(ram) ? [`  ${byPacketsText(ram)}`] : []),
   ]);
 }
 
@@ -28,6 +31,17 @@ export function switchedOffText(probes: readonly ProbeFact[]): string {
   return first
     ? textLines([`rsptrace: ${first.name} is left out from here on: ${first.why}; --engine mixed keeps it`])
     : '';
+}
+
+function byPacketsText({ refused, wayOut }: NoGuestRam): string {
+  return `the guest's RAM is read by packets: ${refused}${wayOut === undefined ? '' : `; ${wayOut}`}`;
+}
+
+/** How the guest's RAM is read, for `--json`. */
+export function ramJson({ ram }: Recording): object | null {
+  if (ram === undefined) return null;
+  if (!isRefusal(ram)) return { past_wire: true, source: ram.source };
+  return { past_wire: false, why: ram.refused, way_out: ram.wayOut ?? null };
 }
 
 /** `3129 stops took 4.8 s, 91 % of the time`, of that from the first resume to the end. */

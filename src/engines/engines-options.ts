@@ -1,6 +1,7 @@
 import type { Addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import type { ElfFile } from '../elf/index.js';
+import type { GuestRam } from '../facts/index.js';
 import type { CallTracer } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
@@ -13,6 +14,8 @@ import type { ScratchSources } from './memory/source.js';
 export interface EnginesOptions extends EnginePlanOptions {
   readonly session: Session;
   readonly scratch: ScratchSources;
+  /** The machine's RAM, if it can be read past the wire. */
+  readonly ram?: GuestRam | undefined;
   readonly elf: ElfFile;
   /** Wait for {@link Engines.settle}, because before that the program's page table is not its last one. */
   readonly settles: boolean;

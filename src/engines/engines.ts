@@ -293,11 +293,11 @@ export class Engines implements StopObserver {
 
   /** Undefined if it is too early. */
   #takeScratch(text: Addr, stops: StopEngine): Promise<Scratch | Refusal | undefined> {
-    const { session, arch, elf, inProcess, scratch } = this.#options;
+    const { session, arch, elf, inProcess, scratch, ram } = this.#options;
     const { plan } = this.#choices;
     const process = inProcess && processMemory(plan);
     const intercept: Intercept = (places, then) => stops.points.intercept(places, then);
-    const target = { session, arch, elf, text, process, intercept, logger: this.#logger };
+    const target = { session, arch, elf, text, ram, process, intercept, logger: this.#logger };
     const taken = this.#memory.take({ ...scratch, ...target, codeSize: codeRoom(plan.sites) });
     return taken.catch((thrown: unknown) => {
       this.#fallBackTo(messageOf(thrown));

@@ -1,5 +1,6 @@
 import type { ProbeCode, ProcessCode } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { changesItsCode, runIntoKernel } from '../facts/index.js';
 import type { StopObserver } from '../probes/index.js';
@@ -23,9 +24,13 @@ import { TargetEngine } from './inject/target-engine.js';
 import { type ThreadWords, withThreadWords } from './inject/thread-words.js';
 import { remembered } from './inject/word-cache.js';
 import { closeScratch, type Region, type Scratch } from './memory/scratch.js';
+import { unusable } from './memory/source.js';
 import { slackOf } from './memory/text-slack.js';
 import type { ProbeChoices } from './probe-choices.js';
 import type { StopEngine } from './stop/stop-engine.js';
+
+/** How often guard pages of memory that the kernel may take are looked at, in milliseconds. */
+const guardsMs = 50;
 
 export interface InstallRequest {
   readonly options: EnginesOptions;
@@ -46,6 +51,7 @@ export class Installed implements StopObserver {
   readonly #choices: ProbeChoices;
   readonly #placed: Placed;
   #drain: Drain | undefined;
+  #guards: NodeJS.Timeout | undefined;
   #exiting = false;
   #tailLost = false;
   #trampolinesStay = false;
@@ -83,10 +89,35 @@ export class Installed implements StopObserver {
         nanosPerInstruction === undefined && !changesItsCode(elf) && (await StoppedDrain.gains(session));
       this.#drain = new StoppedDrain(target, session, interrupts, onError);
     } else {
-      this.#drain = new LiveDrain(target, onError);
+      // The end of QEMU is told by the wire.
+      this.#drain = new LiveDrain(target, (thrown) => (isClosed(thrown) ? undefined : onError(thrown)));
     }
+    this.#watchGuards(onError);
     const { waiting } = target;
     logger.info({ probes: target.sites.length, waiting, scratch: this.scratch.source }, 'trampolines are installed');
+  }
+
+  /** Ends the recording if the kernel comes near memory that it was told is not there. */
+  #watchGuards(onError: (thrown: unknown) => void): void {
+    const { scratch } = this;
+    if (!scratch.isWatched || scratch.shared === undefined) return;
+    this.#guards = setInterval(() => {
+      scratch.verifyGuards().then(
+        (touched) => {
+          if (touched === undefined || this.#guards === undefined) return;
+          clearInterval(this.#guards);
+          onError(unusable(`${scratch.source} cannot be used: ${touched}`));
+        },
+        // The target has ended.
+        () => clearInterval(this.#guards),
+      );
+    }, guardsMs);
+  }
+
+  #stopReading(): void {
+    this.#drain?.stop();
+    clearInterval(this.#guards);
+    this.#guards = undefined;
   }
 
   get #target(): TargetEngine {
@@ -158,7 +189,7 @@ export class Installed implements StopObserver {
    * @returns missing records
    */
   async end(sameRam = false): Promise<number> {
-    this.#drain?.stop();
+    this.#stopReading();
     this.#options.session.children.beforeGoing = undefined;
     try {
       return await this.#readOut();
@@ -174,7 +205,7 @@ export class Installed implements StopObserver {
    * @returns missing records (not drained in time, or never committed)
    */
   async leave(): Promise<number> {
-    this.#drain?.stop();
+    this.#stopReading();
     const { session, arch, logger = silent } = this.#options;
     try {
       await retry(session, () => runIntoKernel(session, arch, logger));
@@ -191,14 +222,22 @@ export class Installed implements StopObserver {
   /** Reads the last records of a program that has ended. Returns how many are missing. */
   async #readOut(): Promise<number> {
     const target = this.#target;
-    const isShared = this.scratch.shared !== undefined;
+    const { shared } = this.scratch;
+    // First of all, because the memory of a QEMU that ends is there for a moment only.
+    const isRead = shared !== undefined && (await whileThere(async () => target.drainLive()));
     while (target.digest(Number.POSITIVE_INFINITY));
-    target.drainLive();
-    if (isShared && (await target.flush())) target.drainLive();
-    this.#tailLost = !isShared && !this.#exiting;
-    await this.#reportCounts(isShared);
-    const dropped = isShared ? await target.dropped() : 0;
-    return dropped + (await target.finish(isShared));
+    let dropped = 0;
+    const isThere =
+      isRead &&
+      (await whileThere(async () => {
+        target.drainLive();
+        if (await target.flush()) target.drainLive();
+        dropped = await target.dropped();
+        await this.#reportCounts(true);
+      }));
+    this.#tailLost = !isRead && !this.#exiting;
+    if (!isThere) await this.#reportCounts(false);
+    return dropped + (await target.finish(isThere));
   }
 
   /**
@@ -367,6 +406,21 @@ async function cleanForked(
 ): Promise<void> {
   if (await cleanChild(session, child, target.placement, code)) return;
   logger.warn({ child }, 'the child of a fork may still run trampolines');
+}
+
+/** False if the shared memory has ended with its target. */
+async function whileThere(read: () => Promise<void>): Promise<boolean> {
+  try {
+    await read();
+    return true;
+  } catch (thrown) {
+    if (isClosed(thrown)) return false;
+    throw thrown;
+  }
+}
+
+function isClosed(thrown: unknown): boolean {
+  return thrown instanceof RsptraceError && thrown.code === 'SCRATCH_CLOSED';
 }
 
 async function release(unwinder: ProcessUnwinder | undefined, scratch: Scratch): Promise<void> {

@@ -13,16 +13,19 @@ export interface MemoryPiece {
   readonly end: bigint;
   readonly kind: string;
   readonly name: string;
+  /** Of its first byte, in the block of that name. */
+  readonly offset: number;
 }
 
-const line = /^\s+([0-9a-f]{16})-([0-9a-f]{16}) \(prio -?\d+, ([^)]+)\): (.+?)(?: @[0-9a-f]{16})?(?: KVM)?$/;
+const line = /^\s+([0-9a-f]{16})-([0-9a-f]{16}) \(prio -?\d+, ([^)]+)\): (.+?)(?: @([0-9a-f]{16}))?(?: KVM)?$/;
 
 /** The pieces of the machine's memory, in the order of their addresses; empty if the text is not QEMU's. */
 export function readMemoryTree(text: string): MemoryPiece[] {
   const views = text.replaceAll('\r', '').split(/^FlatView #\d+$/m);
   const view = views.find((each) => /^ AS "memory", root: system/m.test(each)) ?? '';
   return view.split('\n').flatMap((each) => {
-    const [, first = '', last = '', kind = '', name = ''] = line.exec(each) ?? [];
-    return name === '' ? [] : [{ start: BigInt(`0x${first}`), end: BigInt(`0x${last}`) + 1n, kind, name }];
+    const [, first = '', last = '', kind = '', name = '', at = '0'] = line.exec(each) ?? [];
+    const offset = Number.parseInt(at, 16);
+    return name === '' ? [] : [{ start: BigInt(`0x${first}`), end: BigInt(`0x${last}`) + 1n, kind, name, offset }];
   });
 }

@@ -8,19 +8,24 @@ export interface Mapping {
   readonly end: Addr;
   /** `r-xp`. */
   readonly permissions: string;
+  /** Of its first byte, in the file. */
+  readonly offset: number;
+  /** The file's inode; 0 for anonymous memory. */
+  readonly inode: number;
   /** Empty for anonymous memory. */
   readonly path: string;
 }
 
-const line = /^([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) [0-9a-f]+ [0-9a-f]+:[0-9a-f]+ \d+ *(.*)$/;
+const line = /^([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ (\d+) *(.*)$/;
 
 /** Lines of another form are skipped. */
 export function parseMaps(text: string): Mapping[] {
   const found: Mapping[] = [];
   for (const each of text.split('\n')) {
-    const [, start, end, permissions = '', path = ''] = line.exec(each) ?? [];
+    const [, start, end, permissions = '', at = '', inode, path = ''] = line.exec(each) ?? [];
     if (start === undefined || end === undefined) continue;
-    found.push({ start: addr(BigInt(`0x${start}`)), end: addr(BigInt(`0x${end}`)), permissions, path });
+    const [from, to, offset] = [BigInt(`0x${start}`), BigInt(`0x${end}`), Number.parseInt(at, 16)];
+    found.push({ start: addr(from), end: addr(to), permissions, offset, inode: Number(inode), path });
   }
   return found;
 }

@@ -1,4 +1,5 @@
 import { silent } from '../base/logger.js';
+import { isRefusal } from '../base/refusal.js';
 import { watchRef } from '../probes/index.js';
 import { type StopReply, stubOfHandshake } from '../rsp/index.js';
 import type { ClockInfo, RecordingFacts } from '../trace/index.js';
@@ -17,13 +18,15 @@ import { verify } from './verify.js';
 export async function record(options: RecordOptions): Promise<Recording> {
   const started = performance.now();
   const target = await verify(options);
+  const { ram } = target;
+  using _ram = ram && !isRefusal(ram) ? ram : undefined;
   const run = new Run(options, target);
   await run.arm();
   const begun = performance.now();
   const ended = await run.toEnd();
   const stoodMs = performance.now() - begun - run.ranMs;
   const { missing, clock } = await leave(run, options);
-  return summarize(run, { ended, missing, clock, stoodMs, hostMs: performance.now() - started });
+  return summarize(run, { ram, ended, missing, clock, stoodMs, hostMs: performance.now() - started });
 }
 
 /** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
@@ -79,7 +82,7 @@ function factsOf(run: Run, missing: number): RecordingFacts {
   };
 }
 
-interface Outcome {
+interface Outcome extends Pick<Recording, 'ram'> {
   readonly ended: StopReply | undefined;
   readonly missing: number;
   readonly clock: ClockInfo;
@@ -87,7 +90,7 @@ interface Outcome {
   readonly hostMs: number;
 }
 
-function summarize(run: Run, { ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
+function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
   const { engines, stopping, tracers, watches, resets } = run;
   const { choices, scratch, tailLost, trampolinesStay, pastWire } = engines;
   const leftOut = new Set(engines.leftOut);
@@ -101,6 +104,7 @@ function summarize(run: Run, { ended, missing, clock, stoodMs, hostMs }: Outcome
     neverLoaded: run.notLoaded,
     engines: choices,
     refusal: engines.refusal,
+    ram,
     stoodMs,
     ranMs: run.ranMs,
     standingMs: run.session.stoodMs,

@@ -2,7 +2,7 @@ import type { Addr } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { EngineName, ScratchSources } from '../engines/index.js';
-import type { ClockName, ResetVector } from '../facts/index.js';
+import type { ClockName, GuestRam, NoGuestRam, ResetVector } from '../facts/index.js';
 import type { FunctionOptions, HitObserver } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, OwnTime, ProbeFact, TallyRow, TraceSink, WatchRef } from '../trace/index.js';
@@ -64,7 +64,12 @@ export interface EnginesChosen {
   readonly engines: readonly ProbeFact[];
   /** Why no probe can do without stops in this target. */
   readonly refusal: string | undefined;
+  /** How the RAM of a machine of QEMU is read; undefined for other targets, and if the wire is recorded. */
+  readonly ram: RamPastWire | NoGuestRam | undefined;
 }
+
+/** RAM that is read past the wire. `source`: the file. */
+export type RamPastWire = Pick<GuestRam, 'source'>;
 
 export interface Progress {
   readonly events: number;

@@ -241,7 +241,12 @@ export class Run {
       await words.learn(this.session, program.elf, plan.hart.outside, (id) => harts.number(id));
     }
     if (!done && this.engines.isWaiting) await this.#early.tooEarly();
-    if (done) this.#options.onEngines?.({ engines: this.engines.choices, refusal: this.engines.refusal });
+    if (done)
+      this.#options.onEngines?.({
+        engines: this.engines.choices,
+        refusal: this.engines.refusal,
+        ram: this.#target.ram,
+      });
     return done;
   }
 
@@ -258,7 +263,7 @@ export class Run {
 
   #makeEngines(): Engines {
     const { session, logger = silent, scratch = {}, nanosPerInstruction, thresholdNs } = this.#options;
-    const { program, plan, harts, words, settlesAt, isProcess } = this.#target;
+    const { program, plan, harts, words, settlesAt, isProcess, ram } = this.#target;
     const { calls: tracer, kinds } = this.tracers;
     return new Engines({
       ...plan,
@@ -267,6 +272,7 @@ export class Run {
       tracer,
       logger,
       scratch,
+      ram: ram && !isRefusal(ram) ? ram : undefined,
       elf: program.elf,
       // At stops the time is the guest's own.
       nanosPerInstruction: watchesOf(program).length > 0 ? undefined : nanosPerInstruction,
@@ -338,7 +344,7 @@ export class Run {
 
   #connect(session: Session, findClock: () => Promise<ClockReader>): Connection {
     const { logger = silent, hardware, program: linked } = this.#options;
-    const { program, harts, code, places } = this.#target;
+    const { program, harts, code, places, ram } = this.#target;
     const { arch, elf } = program;
     const { calls: tracer, spaces, watches: watchEvents } = this.tracers;
     const tell: ConstructorParameters<typeof Watchpoints>[0]['tell'] = (access) => watchEvents.tell(access);
@@ -347,6 +353,8 @@ export class Run {
       session,
       arch,
       tracer,
+      // Another connection may lead to another QEMU.
+      ram: session === this.#options.session && ram && !isRefusal(ram) ? ram : undefined,
       spaces,
       watches,
       logger,

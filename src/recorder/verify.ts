@@ -3,7 +3,9 @@ import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { type EngineName, type EnginePlanOptions, unavailable } from '../engines/index.js';
 import {
+  GuestRam,
   insideKernel,
+  type NoGuestRam,
   pagingIsFinal,
   pagingTurnedOnAt,
   verifyArchitecture,
@@ -43,6 +45,8 @@ export interface Verified {
   readonly settlesAt: Addr | undefined;
   /** Where the last page table may come into use: {@link settlesAt}, or behind what turns paging on. */
   readonly pagingAt: readonly Addr[];
+  /** The machine's RAM past the wire, or why it is read by packets; undefined where there is only the wire. */
+  readonly ram: GuestRam | NoGuestRam | undefined;
 }
 
 /**
@@ -93,6 +97,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     panics,
     settlesAt,
     pagingAt,
+    ram: await GuestRam.find(session, logger),
   };
 }
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import type { AddressSpace, CompleteArchitecture, Mapping } from '../../src/arch/index.js';
-import { riscv64, x86_64 } from '../../src/arch/index.js';
+import { riscv64, walkNow, x86_64 } from '../../src/arch/index.js';
 import { type Addr, addOffset, addr } from '../../src/base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../src/base/memory-reader.js';
 import { connect, type Session } from '../../src/rsp/index.js';
@@ -186,12 +186,13 @@ for (const [name, arch, values] of modes) {
               const inside = addOffset(mapping.virtual, wild % BigInt(mapping.size));
               const again = await space.translate(inside);
               if (JSON.stringify(again, show) !== JSON.stringify(mapping, show)) throw new Error('they differ');
+              sameAtOnce(arch, values, entries, inside, mapping);
               if (++count > 50) break;
             }
           } catch (error) {
             if (!/more than 60 page tables/.test(String(error))) throw error;
           }
-          await space.translate(addr(wild));
+          sameAtOnce(arch, values, entries, addr(wild), await space.translate(addr(wild)));
           await space.largePageTable(addr(wild));
         },
       ),
@@ -210,6 +211,28 @@ for (const [name, arch, values] of modes) {
     await t.rejects(all(), { code: 'PAGE_TABLES_TOO_LARGE' });
     t.equal((await space.translate(addr(0x1234)))?.size, arch === riscv64 ? undefined : 4096);
   });
+}
+
+/** Throws if the walk that does not wait finds something else. */
+function sameAtOnce(
+  arch: CompleteArchitecture,
+  values: Record<string, bigint>,
+  entries: Parameters<typeof machine>[0],
+  address: Addr,
+  expected: Mapping | undefined,
+): void {
+  const format = arch.addressSpaces.format(registers(values));
+  if ('refused' in format || format.pages === undefined) throw new Error('these registers page');
+  const word = wordsOf(entries);
+  const found = walkNow(format.pages, address, word);
+  const what = expected && { physical: expected.physical, size: expected.size, user: expected.user };
+  if (JSON.stringify(found, show) !== JSON.stringify(what, show)) throw new Error('the walk at once differs');
+}
+
+/** The same memory as that of `machine`, eight bytes at a time. */
+function wordsOf(entries: Parameters<typeof machine>[0]): (physical: bigint) => bigint | undefined {
+  const words = new Map(entries.map(({ page, index, value }) => [BigInt(page * 4096 + index * 8), value]));
+  return (physical) => (physical < PAGES * 4096 ? (words.get(physical) ?? 0n) : undefined);
 }
 
 function show(_: string, value: unknown): unknown {

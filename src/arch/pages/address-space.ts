@@ -1,5 +1,6 @@
 import type { Addr } from '../../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
+import type { PageFormat } from './page-walk.js';
 
 /**
  * A leaf of a page table: `size` bytes from `virtual` on are mapped to `physical`. Rights are those of the whole path
@@ -58,6 +59,12 @@ export interface AddressSpace {
   tableEntry(physical: Addr): bigint;
 }
 
+/** `pages`: undefined if addresses are physical. `user`: see {@link AddressSpace}. */
+export interface Translation {
+  readonly pages: PageFormat | undefined;
+  readonly user: boolean;
+}
+
 /** How page tables are read: tables of 512 entries of 8 bytes, as `page-walk.ts` walks them. */
 export interface AddressSpaces {
   /** The registers that {@link of} wants, by their target-description names. */
@@ -67,6 +74,8 @@ export interface AddressSpaces {
    * cannot be known: a register is missing, or a paging mode is not supported.
    */
   of(registers: RegisterReader, physical: MemoryReader): AddressSpace | { readonly refused: string };
+  /** How the same address space is translated, for who walks it in memory that needs no waiting. */
+  format(registers: RegisterReader): Translation | { readonly refused: string };
   /** Whether code can turn paging on; `always`: no kernel of this architecture runs without paging. */
   readonly turnedOnBy: 'always' | ((code: Uint8Array) => readonly number[]);
   /** Bits of an entry that the processor may set: accessed and dirty. */

@@ -139,6 +139,30 @@ export class PageWalk {
   }
 }
 
+/**
+ * The leaf for an address, walked at once: `word` reads eight bytes of physical memory. Undefined if the address is
+ * not mapped, or if a table cannot be read.
+ */
+export function walkNow(
+  { levels, root, decode }: PageFormat,
+  address: Addr,
+  word: (physical: bigint) => bigint | undefined,
+): { readonly physical: bigint; readonly size: number; readonly user: boolean } | undefined {
+  if (addr(BigInt.asIntN(12 + 9 * levels, address)) !== address) return undefined;
+  let table = root;
+  let user = true;
+  for (let level = levels - 1; level >= 0; level--) {
+    const index = (address >> BigInt(12 + 9 * level)) & 511n;
+    const raw = word(table + index * 8n);
+    const entry = raw === undefined ? undefined : decode(raw, level, address);
+    if (entry === undefined) return undefined;
+    user &&= entry.rights.user;
+    if (entry.kind === 'leaf') return { physical: entry.physical, size: sizeAt(level), user };
+    table = entry.physical;
+  }
+  return undefined;
+}
+
 /** Bytes that an entry of a level maps. */
 export function sizeAt(level: number): number {
   return 2 ** (12 + 9 * level);

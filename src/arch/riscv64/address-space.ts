@@ -6,8 +6,10 @@
 //
 // Svnapot is read for 64 KiB. Not read: the hypervisor's second stage; MPRV, which no kernel leaves set.
 import { type Addr, addr } from '../../base/addr.js';
-import type { AddressSpaces } from '../pages/address-space.js';
-import { type Entry, everything, identity, PageWalk, sizeAt } from '../pages/page-walk.js';
+import type { RegisterReader } from '../../base/memory-reader.js';
+import type { Refusal } from '../../base/refusal.js';
+import type { AddressSpaces, Translation } from '../pages/address-space.js';
+import { type Entry, everything, identity, type PageFormat, PageWalk, sizeAt } from '../pages/page-walk.js';
 
 const V = 1n;
 const R = 2n;
@@ -23,19 +25,20 @@ const SATP = 0x180;
 const MACHINE = 3n;
 const VIRTUAL = 4n;
 
-const schemes = { 8: ['sv39', 3], 9: ['sv48', 4], 10: ['sv57', 5] } as const;
+/** By satp's mode: Sv39, Sv48, Sv57. */
+const levelsOf = new Map<number, PageFormat['levels']>([
+  [8, 3],
+  [9, 4],
+  [10, 5],
+]);
 
 export const addressSpaces: AddressSpaces = {
   registers: ['satp', 'priv'],
   of(registers, physical) {
-    const privilege = registers.register('priv');
-    if (privilege === undefined) return { refused: "the stub does not say the hart's privilege mode (priv)" };
-    if ((privilege & VIRTUAL) !== 0n) return { refused: 'the hart runs as a guest of a hypervisor' };
-    const satp = registers.register('satp');
-    if (satp === undefined && privilege !== MACHINE) return { refused: 'the stub does not give satp' };
-    const mode = Number((satp ?? 0n) >> 60n);
-    const user = privilege === 0n;
-    if (mode === 0 || privilege === MACHINE) {
+    const found = translation(registers);
+    if ('refused' in found) return found;
+    const { pages, user } = found;
+    if (pages === undefined) {
       return {
         scheme: 'off',
         user,
@@ -47,13 +50,9 @@ export const addressSpaces: AddressSpaces = {
         tableEntry,
       };
     }
-    const known = schemes[mode as keyof typeof schemes];
-    if (known === undefined) return { refused: `satp has the mode ${mode}, which is not known` };
-    const [scheme, levels] = known;
-    const root = ((satp ?? 0n) & ((1n << 44n) - 1n)) << 12n;
-    const walk = new PageWalk({ levels, root, decode }, physical);
+    const walk = new PageWalk(pages, physical);
     return {
-      scheme,
+      scheme: ({ 3: 'sv39', 4: 'sv48', 5: 'sv57' } as const)[pages.levels],
       user,
       translate: (address) => walk.translate(address),
       mappings: (...range) => walk.mappings(...range),
@@ -63,9 +62,24 @@ export const addressSpaces: AddressSpaces = {
       tableEntry,
     };
   },
+  format: translation,
   turnedOnBy: writesSatp,
   hardwareBits: A | D,
 };
+
+function translation(registers: RegisterReader): Translation | Refusal {
+  const privilege = registers.register('priv');
+  if (privilege === undefined) return { refused: "the stub does not say the hart's privilege mode (priv)" };
+  if ((privilege & VIRTUAL) !== 0n) return { refused: 'the hart runs as a guest of a hypervisor' };
+  const satp = registers.register('satp');
+  if (satp === undefined && privilege !== MACHINE) return { refused: 'the stub does not give satp' };
+  const mode = Number((satp ?? 0n) >> 60n);
+  const user = privilege === 0n;
+  if (mode === 0 || privilege === MACHINE) return { pages: undefined, user };
+  const levels = levelsOf.get(mode);
+  if (levels === undefined) return { refused: `satp has the mode ${mode}, which is not known` };
+  return { pages: { levels, root: ((satp ?? 0n) & ((1n << 44n) - 1n)) << 12n, decode }, user };
+}
 
 /**
  * Looks for csrrw/csrrs/csrrc[i] of satp at every two bytes. Data that looks like such an instruction only delays the

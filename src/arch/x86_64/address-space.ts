@@ -6,7 +6,9 @@
 // Refused: 32-bit and PAE paging. Not read: protection keys, shadow stacks; address bits beyond the machine's own are
 // taken as they are.
 import type { Addr } from '../../base/addr.js';
-import type { AddressSpaces } from '../pages/address-space.js';
+import type { RegisterReader } from '../../base/memory-reader.js';
+import type { Refusal } from '../../base/refusal.js';
+import type { AddressSpaces, Translation } from '../pages/address-space.js';
 import { type Entry, everything, identity, PageWalk, sizeAt } from '../pages/page-walk.js';
 
 const P = 1n;
@@ -27,14 +29,13 @@ const NXE = 1n << 11n;
 export const addressSpaces: AddressSpaces = {
   registers: ['cr0', 'cr3', 'cr4', 'efer', 'cs'],
   of(registers, physical) {
-    const [cr0, cr3, cr4, efer, cs] = addressSpaces.registers.map((name) => registers.register(name));
-    if (cr0 === undefined || cr3 === undefined || cr4 === undefined || efer === undefined || cs === undefined) {
-      return { refused: 'the stub does not give the control registers' };
-    }
-    if ((cr0 & PG) === 0n) {
+    const found = translation(registers);
+    if ('refused' in found) return found;
+    const { pages, user } = found;
+    if (pages === undefined) {
       return {
         scheme: 'off',
-        user: false,
+        user,
         translate: async (address) => identity(address),
         mappings: everything,
         largePageTable: async () => undefined,
@@ -43,14 +44,11 @@ export const addressSpaces: AddressSpaces = {
         tableEntry,
       };
     }
-    if ((efer & LMA) === 0n) return { refused: 'the hart runs with 32-bit paging' };
-    const noExecute = (efer & NXE) !== 0n;
-    const five = (cr4 & LA57) !== 0n;
-    const decode = (entry: bigint, level: number): Entry | undefined => decodeWith(entry, level, noExecute);
-    const walk = new PageWalk({ levels: five ? 5 : 4, root: cr3 & ADDRESS, decode }, physical);
+    const noExecute = ((registers.register('efer') ?? 0n) & NXE) !== 0n;
+    const walk = new PageWalk(pages, physical);
     return {
-      scheme: five ? '5-level' : '4-level',
-      user: (cs & 3n) === 3n,
+      scheme: pages.levels === 5 ? '5-level' : '4-level',
+      user,
       translate: (address) => walk.translate(address),
       mappings: (...range) => walk.mappings(...range),
       largePageTable: (address) => walk.largePageTable(address),
@@ -59,9 +57,30 @@ export const addressSpaces: AddressSpaces = {
       tableEntry,
     };
   },
+  format: translation,
   turnedOnBy: 'always',
   hardwareBits: A | D,
 };
+
+function translation(registers: RegisterReader): Translation | Refusal {
+  const [cr0, cr3, cr4, efer, cs] = addressSpaces.registers.map((name) => registers.register(name));
+  if (cr0 === undefined || cr3 === undefined || cr4 === undefined || efer === undefined || cs === undefined) {
+    return { refused: 'the stub does not give the control registers' };
+  }
+  if ((cr0 & PG) === 0n) return { pages: undefined, user: false };
+  if ((efer & LMA) === 0n) return { refused: 'the hart runs with 32-bit paging' };
+  const levels = (cr4 & LA57) !== 0n ? 5 : 4;
+  const decode = (efer & NXE) !== 0n ? decodeNoExecute : decodeExecutable;
+  return { pages: { levels, root: cr3 & ADDRESS, decode }, user: (cs & 3n) === 3n };
+}
+
+function decodeNoExecute(entry: bigint, level: number): Entry | undefined {
+  return decodeWith(entry, level, true);
+}
+
+function decodeExecutable(entry: bigint, level: number): Entry | undefined {
+  return decodeWith(entry, level, false);
+}
 
 function decodeWith(entry: bigint, level: number, noExecute: boolean): Entry | undefined {
   if ((entry & P) === 0n || (!noExecute && (entry & XD) !== 0n)) return undefined;

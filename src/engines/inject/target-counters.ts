@@ -36,9 +36,15 @@ export class TargetCounters {
   async read(): Promise<void> {
     const { address, length } = this.#piece;
     if (length === 0) return;
+    if (!this.readShared()) this.#bytes.set((await this.#session.memory().read(address, length)) ?? []);
+  }
+
+  /** Reads them out of shared memory; false if there is none. */
+  readShared(): boolean {
+    const { address, length } = this.#piece;
     const { shared, data } = this.#scratch;
-    if (shared) shared.read(Number(address - data.address), this.#bytes);
-    else this.#bytes.set((await this.#session.memory().read(address, length)) ?? []);
+    if (length > 0) shared?.read(Number(address - data.address), this.#bytes);
+    return shared !== undefined;
   }
 
   /** By the address of the function. */

@@ -240,6 +240,7 @@ export class TargetEngine {
     if (!shared || room <= 0) return;
     const at = (address: Addr): number => Number(address - data.address);
     shared.read(0, this.#control.bytes);
+    if (shared.endsWithTarget) this.#counters.readShared();
     const pieces = this.#ring.wanted(this.#control.head, room);
     const read = pieces.map(({ address, length }) => {
       const bytes = this.#drained.backlog.open(length);

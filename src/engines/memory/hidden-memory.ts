@@ -1,11 +1,17 @@
 import type { Architecture } from '../../arch/index.js';
-import { type Addr, addr, hex } from '../../base/addr.js';
+import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
+import type { GuestRam } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import type { HiddenRam } from './machines/machine.js';
-import type { HiddenMemoryPlan } from './plan-hidden-memory.js';
+import type { HidingPlan } from './plan-hidden-memory.js';
 import { type PagingFacts, RamPiece } from './ram-piece.js';
+import { accessTo } from './region-access.js';
 import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, type Scratch } from './scratch.js';
+
+/** Bytes that are looked at in one piece past the wire, and in each such piece by packets. */
+const LOOKED_AT = 64 * 2 ** 10;
+const SAMPLE = 64;
 
 /**
  * RAM that the guest was not told about. It exists from the machine's start. A kernel can use it after {@link map}:
@@ -16,14 +22,16 @@ export class HiddenMemory {
   readonly start: Addr;
   readonly size: number;
   readonly #session: Session;
-  readonly #plan: HiddenMemoryPlan;
+  readonly #plan: HidingPlan;
   /** What lies at offset 0 of the file. */
   readonly #fileBase: Addr;
   readonly #first: HiddenRam;
+  /** Our own bytes are in it. */
+  #isMapped = false;
   /** Why it could not be hidden after a reset. */
   #lost: Refusal | undefined;
 
-  private constructor(session: Session, plan: HiddenMemoryPlan, found: HiddenRam) {
+  private constructor(session: Session, plan: HidingPlan, found: HiddenRam) {
     const start = alignUp(Number(found.start), LARGE_PAGE);
     this.start = addr(start);
     this.size = alignDown(Number(found.start) + found.size, LARGE_PAGE) - start;
@@ -37,7 +45,7 @@ export class HiddenMemory {
    * Removes the RAM that the plan has added from what the guest will read. The machine is at its reset vector. A PC
    * runs its firmware first; then it is at the kernel's entry, before the first instruction.
    */
-  static async reserve(session: Session, plan: HiddenMemoryPlan): Promise<HiddenMemory | Refusal> {
+  static async reserve(session: Session, plan: HidingPlan): Promise<HiddenMemory | Refusal> {
     const found = await plan.hide(session, plan.visible, plan.hidden);
     return isRefusal(found) ? found : new HiddenMemory(session, plan, found);
   }
@@ -55,19 +63,44 @@ export class HiddenMemory {
     return this.#lost;
   }
 
-  /** Makes the RAM usable for the kernel, see {@link RamPiece.map}. */
-  async map(arch: Architecture, facts: PagingFacts): Promise<Scratch | MapRefusal> {
+  /**
+   * Makes the RAM usable for the kernel, see {@link RamPiece.map}. Refused if the kernel has used it: RAM of a machine
+   * that was started elsewhere may be known to a kernel that does not ask.
+   */
+  async map(arch: Architecture, facts: PagingFacts, ram?: GuestRam): Promise<Scratch | MapRefusal> {
     if (this.#lost) return { ...this.#lost, later: false };
     const { file, notShared } = this.#plan;
+    const isAdded = file !== undefined || notShared !== undefined;
+    const used = isAdded || this.#isMapped ? undefined : await this.#firstUsed(ram);
+    if (used !== undefined) {
+      const why = `the kernel was told of less RAM than there is, and uses it nevertheless, at ${hex(used)}`;
+      return { refused: why, later: false };
+    }
     const piece = new RamPiece(this.#session, {
       start: this.start,
       size: this.size,
       owned: true,
       what: 'hidden RAM',
-      note: file === undefined ? `; not shared: ${notShared}` : ', shared through a file',
+      note: file ? ', shared through a file' : notShared === undefined ? '' : `; not shared: ${notShared}`,
       shared: ({ physical, size }) => file?.piece(Number(physical - this.#fileBase), size),
+      isWatched: !isAdded,
+      ram,
     });
-    return piece.map(arch, facts);
+    const mapped = await piece.map(arch, facts);
+    this.#isMapped ||= !isRefusal(mapped);
+    return mapped;
+  }
+
+  /** A page that is not all zeros, as QEMU makes them; by packets only the beginning of some is looked at. */
+  async #firstUsed(ram: GuestRam | undefined): Promise<Addr | undefined> {
+    const region = { address: this.start, physical: this.start, size: this.size };
+    const access = await accessTo(this.#session, region, { ram, isData: false });
+    const [step, length] = ram?.holds(this.start, this.size) ? [LOOKED_AT, LOOKED_AT] : [LOOKED_AT, SAMPLE];
+    for (let offset = 0; offset + length <= this.size; offset += step) {
+      const bytes = await access.read(offset, length);
+      if (bytes === undefined || bytes.some((byte) => byte !== 0)) return addOffset(this.start, offset);
+    }
+    return undefined;
   }
 }
 

@@ -64,6 +64,7 @@ export async function mapLinuxPages(
     owned: true,
     code: { address: page(1), size: codePages * PAGE },
     data: { address: page(codePages + 2), size: (rest.length - codePages) * PAGE },
+    dataPages: rest.slice(codePages),
     shared: undefined,
     // The pages around them are not mapped.
     verifyGuards: async () => undefined,

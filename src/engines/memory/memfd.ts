@@ -1,4 +1,5 @@
-import { closeSync, fstatSync, openSync, readlinkSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readlinkSync } from 'node:fs';
+import { readFully, writeFully } from '../../base/file-bytes.js';
 import type { SharedMemory } from './scratch.js';
 
 /**
@@ -33,18 +34,12 @@ class Memfd implements SharedMemory {
 
   read(offset: number, into: Uint8Array): void {
     this.#check(offset, into.length);
-    for (let done = 0; done < into.length; ) {
-      const got = readSync(this.#file, into, done, into.length - done, offset + done);
-      if (got === 0) throw new RangeError('the shared memory has become smaller');
-      done += got;
-    }
+    if (!readFully(this.#file, into, offset)) throw new RangeError('the shared memory has become smaller');
   }
 
   write(offset: number, bytes: Uint8Array): void {
     this.#check(offset, bytes.length);
-    for (let done = 0; done < bytes.length; ) {
-      done += writeSync(this.#file, bytes, done, bytes.length - done, offset + done);
-    }
+    writeFully(this.#file, bytes, offset);
   }
 
   close(): void {

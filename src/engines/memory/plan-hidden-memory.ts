@@ -10,17 +10,21 @@ const HIDDEN = 16 * 2 ** 20;
 const DEFAULT_RAM = 128 * 2 ** 20;
 
 /** A QEMU that is to be started with more RAM than its guest will be told about. */
-export interface HiddenMemoryPlan extends Disposable {
+export interface HiddenMemoryPlan extends HidingPlan, Disposable {
   /** The command with the options that are added. */
   readonly command: readonly string[];
   readonly machine: Machine;
+}
+
+/** RAM that a guest will not be told of. */
+export interface HidingPlan {
   readonly hide: Hide;
   /** Bytes of RAM that the guest may know about, and how many more there are. */
   readonly visible: number;
   readonly hidden: number;
-  /** The file that is the machine's RAM; undefined if there can be none, for the reason in `notShared`. */
-  readonly file: SharedFile | undefined;
-  readonly notShared: string | undefined;
+  /** The file that is the RAM of a machine of ours; undefined if there can be none, for the reason in `notShared`. */
+  readonly file?: SharedFile | undefined;
+  readonly notShared?: string | undefined;
 }
 
 /**
@@ -91,7 +95,7 @@ function plan(command: readonly string[], machine: Machine, hide: Hide, visible:
 }
 
 /** The options of `-M` and `-machine` together; later ones override. */
-function machineOf(options: ReturnType<typeof qemuOptions>): ReadonlyMap<string, string> {
+export function machineOf(options: ReturnType<typeof qemuOptions>): ReadonlyMap<string, string> {
   const machine = new Map<string, string>();
   for (const { name, value } of options) {
     if (name !== 'M' && name !== 'machine') continue;

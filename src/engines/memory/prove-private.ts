@@ -1,4 +1,5 @@
 import { type Addr, addOffset, hex } from '../../base/addr.js';
+import type { GuestRam } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import { accessTo, pattern } from './region-access.js';
 import { PAGE, type Scratch } from './scratch.js';
@@ -17,10 +18,15 @@ export interface PrivacyProof {
 }
 
 /** Writes a pattern to every page of the memory, and remembers the old contents. */
-export async function beginPrivacyProof(scratch: Scratch, session: Session): Promise<PrivacyProof> {
+export async function beginPrivacyProof(
+  scratch: Scratch,
+  session: Session,
+  ram: GuestRam | undefined,
+): Promise<PrivacyProof> {
   const probes: Probe[] = [];
   for (const region of [scratch.code, scratch.data]) {
-    const access = await accessTo(session, region);
+    // Nothing of ours is executed there yet.
+    const access = await accessTo(session, region, { ram, isData: true });
     for (let offset = 0; offset + SAMPLE <= region.size; offset += PAGE) {
       const address = addOffset(region.address, offset);
       const read = (): Promise<Uint8Array | undefined> => access.read(offset, SAMPLE);

@@ -2,6 +2,7 @@ import { isRefusal, type Refusal } from '../../base/refusal.js';
 import { findScratch } from './find-scratch.js';
 import { beginPrivacyProof, type PrivacyProof } from './prove-private.js';
 import type { Scratch } from './scratch.js';
+import { shareThroughRam } from './shared-ram.js';
 import { type Known, type ScratchRequest, unusable } from './source.js';
 
 /** Memory that may have another user is watched for this time, in milliseconds: the target must not write to it. */
@@ -27,9 +28,9 @@ export class ProvenScratch {
       this.#found = found;
     }
     const scratch = this.#found;
-    if (scratch.owned || this.#proved) return scratch;
+    if (scratch.owned || this.#proved) return this.#shared(scratch, request);
     if (!this.#proof) {
-      const proof = await beginPrivacyProof(scratch, request.session);
+      const proof = await beginPrivacyProof(scratch, request.session, request.ram);
       this.#proof = { scratch, until: performance.now() + proofMs, proof };
     }
     if (performance.now() < this.#proof.until) return undefined;
@@ -37,11 +38,17 @@ export class ProvenScratch {
     this.#proof = undefined;
     const wrong = await proof.end();
     this.#proved = wrong === undefined;
-    if (wrong === undefined) return scratch;
+    if (wrong === undefined) return this.#shared(scratch, request);
     await scratch.release();
     const why = `${scratch.source} cannot be used: ${wrong}`;
     if (request.given !== undefined) throw unusable(why);
     return { refused: why };
+  }
+
+  /** The memory, read past the wire if that is possible. */
+  async #shared(scratch: Scratch, { ram, session }: ScratchRequest): Promise<Scratch> {
+    this.#found = ram === undefined ? scratch : await shareThroughRam(scratch, ram, session);
+    return this.#found;
   }
 
   /** Why there is no memory so far: the program's allocator was asked and has not been called since. */

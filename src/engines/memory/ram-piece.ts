@@ -1,6 +1,7 @@
 import type { Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { isRefusal } from '../../base/refusal.js';
+import type { GuestRam } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import { mapBesideText } from './large-page-slots.js';
 import {
@@ -10,6 +11,7 @@ import {
   type GuardPage,
   physicalOf,
   plantGuards,
+  restore,
 } from './region-access.js';
 import {
   alignDown,
@@ -48,6 +50,10 @@ export interface RamPieceOptions {
   readonly note: string;
   /** A piece of it that this process can read itself. */
   readonly shared?: (piece: Required<Region>) => SharedMemory | undefined;
+  /** See {@link Scratch.isWatched}. */
+  readonly isWatched?: boolean;
+  /** The machine's RAM, if it can be read past the wire. */
+  readonly ram?: GuestRam | undefined;
 }
 
 /**
@@ -147,6 +153,7 @@ export class RamPiece {
     return {
       source: `${what} ${hex(this.start)}..${hex(addOffset(this.start, this.size))}${where}${note}`,
       owned,
+      isWatched: this.#options.isWatched ?? false,
       code: piece(PAGE, split - 2 * PAGE),
       data,
       shared: this.#shared(data),
@@ -157,18 +164,18 @@ export class RamPiece {
 
   /** A function that restores the contents, once; undefined if they cannot be read. */
   async #kept(whole: Required<Region>): Promise<(() => Promise<void>) | undefined> {
-    const access = await accessTo(this.#session, whole);
+    const access = await accessTo(this.#session, whole, { ram: this.#options.ram, isData: false });
     let bytes = await access.read(0, whole.size);
     if (bytes === undefined) return undefined;
     return async () => {
-      if (bytes !== undefined) await access.write(0, bytes);
+      if (bytes !== undefined) await restore(access, bytes);
       bytes = undefined;
     };
   }
 
   async #guard(where: string, page: Required<Region>): Promise<GuardPage> {
     const shared = this.#shared(page);
-    const access = await accessTo(this.#session, page);
+    const access = await accessTo(this.#session, page, { ram: this.#options.ram, isData: true });
     return {
       where,
       address: page.address,

@@ -1,6 +1,7 @@
 import type { AddressSpace, Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, hex } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
+import type { GuestRam } from '../../facts/index.js';
 import type { Session, TargetMemory } from '../../rsp/index.js';
 import { PAGE, type Region } from './scratch.js';
 
@@ -14,7 +15,42 @@ export interface RegionAccess {
   write(offset: number, bytes: Uint8Array): Promise<boolean>;
 }
 
-export async function accessTo(session: Session, region: Region): Promise<RegionAccess> {
+/** Ways to a machine's memory past the wire. */
+export interface PastWire {
+  /** Undefined: by packets only. */
+  readonly ram: GuestRam | undefined;
+  /** Nothing there is ever executed. QEMU does not notice that code is written past the wire. */
+  readonly isData: boolean;
+}
+
+export async function accessTo(session: Session, region: Region, past?: PastWire): Promise<RegionAccess> {
+  const packets = await packetsTo(session, region);
+  const { physical } = region;
+  const ram = physical !== undefined && past?.ram?.holds(physical, region.size) ? past.ram : undefined;
+  if (physical === undefined || ram === undefined) return packets;
+  const write = (offset: number, bytes: Uint8Array): boolean => ram.write(addOffset(physical, offset), bytes);
+  return {
+    read: async (offset, length) => {
+      const bytes = new Uint8Array(length);
+      return ram.read(addOffset(physical, offset), bytes) ? bytes : packets.read(offset, length);
+    },
+    write: async (offset, bytes) => (past?.isData && write(offset, bytes)) || packets.write(offset, bytes),
+  };
+}
+
+/** Bytes that {@link restore} compares at once. */
+const restoredAtOnce = 16 * PAGE;
+
+/** Writes back what has changed of a region. */
+export async function restore(access: RegionAccess, before: Uint8Array): Promise<void> {
+  for (let offset = 0; offset < before.length; offset += restoredAtOnce) {
+    const bytes = before.subarray(offset, offset + restoredAtOnce);
+    const now = await access.read(offset, bytes.length);
+    if (now === undefined || Buffer.compare(now, bytes) !== 0) await access.write(offset, bytes);
+  }
+}
+
+async function packetsTo(session: Session, region: Region): Promise<RegionAccess> {
   const physical = region.physical === undefined ? undefined : await session.physicalMemory();
   const base = physical === undefined || region.physical === undefined ? region.address : region.physical;
   const memory: TargetMemory = physical ?? session.memory();

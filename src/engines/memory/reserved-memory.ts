@@ -3,6 +3,7 @@ import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
 import type { ElfFile } from '../../elf/index.js';
+import type { GuestRam } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import {
   accessTo,
@@ -12,6 +13,7 @@ import {
   physicalOf,
   plantGuards,
   type RegionAccess,
+  restore,
 } from './region-access.js';
 import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, PAGE, type Region, type Scratch } from './scratch.js';
 
@@ -74,6 +76,7 @@ export interface GivenOptions {
   readonly slack: Region | undefined;
   /** Bytes of code that there may be. */
   readonly codeSize?: number | undefined;
+  readonly ram?: GuestRam | undefined;
 }
 
 /**
@@ -90,7 +93,7 @@ export async function reservedScratch(
   session: Session,
   arch: Architecture,
   given: ReservedMemory,
-  { pages, slack, codeSize = 0 }: GivenOptions,
+  { pages, slack, codeSize = 0, ram }: GivenOptions,
 ): Promise<Scratch | MapRefusal> {
   const start = -Number(given.address & BigInt(PAGE - 1)) & (PAGE - 1);
   const size = alignDown(given.size - start, PAGE);
@@ -111,9 +114,9 @@ export async function reservedScratch(
   const parts = await split(paged, whole, slack, codeSize);
   if (isRefusal(parts)) return no(`cannot be used: ${parts.refused}`);
 
-  const saved: { access: RegionAccess; bytes: Uint8Array }[] = [];
-  for (const region of new Set([whole, parts.code === slack ? slack : whole])) {
-    const access = await accessTo(session, region);
+  const saved: { readonly access: RegionAccess; readonly bytes: Uint8Array }[] = [];
+  for (const region of [parts.code, behind(whole, parts.code)]) {
+    const access = await accessTo(session, region, { ram, isData: region !== parts.code });
     const bytes = await access.read(0, region.size);
     if (bytes === undefined) return no('cannot be read');
     saved.push({ access, bytes });
@@ -122,7 +125,7 @@ export async function reservedScratch(
   const release = async (): Promise<void> => {
     if (!ours) return;
     ours = false;
-    for (const { access, bytes } of saved) await access.write(0, bytes);
+    for (const { access, bytes } of saved) await restore(access, bytes);
   };
   const guards = await plantGuards(await Promise.all(parts.guards.map((page) => guardPage(session, page))));
   if (isRefusal(guards)) {
@@ -137,6 +140,17 @@ export async function reservedScratch(
     shared: undefined,
     verifyGuards: guards,
     release,
+  };
+}
+
+/** What is not code: the code is at the beginning, or elsewhere. */
+function behind(whole: Region, { address, size }: Region): Region {
+  if (address !== whole.address) return whole;
+  const { physical } = whole;
+  return {
+    address: addOffset(address, size),
+    size: whole.size - size,
+    ...(physical === undefined ? {} : { physical: addOffset(physical, size) }),
   };
 }
 

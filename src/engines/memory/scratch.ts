@@ -16,6 +16,8 @@ export interface Region {
  * because QEMU does not notice changed code.
  */
 export interface SharedMemory {
+  /** It ends with the target: then reads throw `SCRATCH_CLOSED`. */
+  readonly endsWithTarget?: boolean;
   /** Fills `into` with the bytes from `offset` on. */
   read(offset: number, into: Uint8Array): void;
   write(offset: number, bytes: Uint8Array): void;
@@ -37,10 +39,14 @@ export interface Scratch {
   readonly source: string;
   /** True if it certainly has no other user; otherwise only the user's word or the machine's maps say so. */
   readonly owned: boolean;
+  /** The kernel was told that it is not there, but may know better: its guards are looked at while the target runs. */
+  readonly isWatched?: boolean;
   /** Executable for the target; if the target pages, not writable by it. The client writes it through the stub. */
   readonly code: Region;
   /** Writable; if the target pages, not executable. It shares no page with `code`. */
   readonly data: Region;
+  /** The physical addresses of the data's pages, if these are known and not one behind the other. */
+  readonly dataPages?: readonly Addr[];
   /** Offsets are from `data.address`. Undefined: only through the stub, at a stop. */
   readonly shared: SharedMemory | undefined;
   /** The data, if the stub has another way to it; offsets as in `shared`. */

@@ -1,6 +1,7 @@
-import { closeSync, ftruncateSync, openSync, readSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, RsptraceError } from '../../base/errors.js';
+import { readFully, writeFully } from '../../base/file-bytes.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { SharedMemory } from './scratch.js';
 
@@ -59,17 +60,13 @@ export class SharedFile implements Disposable {
     return {
       read: (at, into) => {
         check(at, into.length);
-        for (let done = 0; done < into.length; ) {
-          const got = readSync(this.#fd, into, done, into.length - done, offset + at + done);
-          if (got === 0) throw new RsptraceError('SCRATCH_CLOSED', 'The shared memory has been cut off');
-          done += got;
+        if (!readFully(this.#fd, into, offset + at)) {
+          throw new RsptraceError('SCRATCH_CLOSED', 'The shared memory has been cut off');
         }
       },
       write: (at, bytes) => {
         check(at, bytes.length);
-        for (let done = 0; done < bytes.length; ) {
-          done += writeSync(this.#fd, bytes, done, bytes.length - done, offset + at + done);
-        }
+        writeFully(this.#fd, bytes, offset + at);
       },
       close: () => {
         open = false;

@@ -4,6 +4,7 @@ import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { ElfFile } from '../../elf/index.js';
+import type { GuestRam } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import type { GuestAllocator, Intercept } from './guest-allocator.js';
 import type { HiddenMemory } from './hidden-memory.js';
@@ -43,6 +44,8 @@ export interface ScratchRequest extends ScratchSources {
   readonly elf: ElfFile;
   /** An address of the program's code that trampolines must be near. */
   readonly text: Addr;
+  /** The machine's RAM, if it can be read past the wire. */
+  readonly ram?: GuestRam | undefined;
   /** Bytes of code that there may be, if the memory can be divided freely. */
   readonly codeSize?: number | undefined;
   /** Bytes wanted of a process of Linux, if the target is one. */

@@ -1,7 +1,7 @@
 import { type Addr, addr } from '../../base/addr.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
 import type { ElfFile } from '../../elf/index.js';
-import type { FdtRange } from '../../facts/index.js';
+import type { FdtRange, GuestRam } from '../../facts/index.js';
 import { readMemoryTree } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import { deviceTree, readTree } from './hide-in-device-tree.js';
@@ -23,7 +23,7 @@ const MOST = LEAST;
  * Only for machines with a device tree. PCs list all their RAM in e820, except for what the firmware keeps for
  * itself.
  */
-export async function unlistedRam(session: Session, elf: ElfFile): Promise<RamPiece | Refusal> {
+export async function unlistedRam(session: Session, elf: ElfFile, pastWire?: GuestRam): Promise<RamPiece | Refusal> {
   const none = (why: string): Refusal => ({ refused: `no RAM is known that the guest is not told of: ${why}` });
   if ((await session.stub()).name !== 'qemu-system') return none('the stub is not that of a machine of QEMU');
   const physical = await session.physicalMemory();
@@ -63,6 +63,7 @@ export async function unlistedRam(session: Session, elf: ElfFile): Promise<RamPi
     owned: false,
     what: 'RAM that the device tree does not tell of',
     note: '',
+    ram: pastWire,
   });
 }
 

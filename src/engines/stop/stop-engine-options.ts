@@ -1,5 +1,5 @@
 import type { Addr } from '../../base/addr.js';
-import type { ClockReader, SpaceNumbers } from '../../facts/index.js';
+import type { ClockReader, GuestRam, SpaceNumbers } from '../../facts/index.js';
 import type { StopObserver, Tracer } from '../../probes/index.js';
 import type { StopReply } from '../../rsp/index.js';
 import type { StopPointsOptions } from './breakpoints.js';
@@ -18,6 +18,8 @@ export interface ResetWatch {
 
 export interface StopEngineOptions extends StopPointsOptions {
   readonly tracer: Tracer;
+  /** The machine's RAM, if it can be read past the wire. */
+  readonly ram?: GuestRam | undefined;
   /** Numbers of address spaces, for hits' `space`. */
   readonly spaces?: SpaceNumbers | undefined;
   /** Called once, at the first hit. */

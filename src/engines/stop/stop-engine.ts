@@ -10,10 +10,11 @@ import type { Batch, Reply, Resume, Session, SignalStop, StopReply } from '../..
 import { Breakpoints, codeBytes, type Planted, type Point } from './breakpoints.js';
 import { type Found, HitChecks } from './hit-checks.js';
 import { ProcessEvents } from './process-events.js';
-import { type GuessedReads, ReadGuesses } from './read-guesses.js';
+import type { GuessedReads } from './read-guesses.js';
 import { RunningTimes } from './running-times.js';
 import { type Stepped, Stepper } from './stepping.js';
 import type { EngineEnd, ResetWatch, StopEngineOptions } from './stop-engine-options.js';
+import { StopReads } from './stop-reads.js';
 import { UnexpectedStops } from './unexpected-stops.js';
 
 export type { EngineEnd } from './stop-engine-options.js';
@@ -57,7 +58,7 @@ export class StopEngine {
   readonly #stepper: Stepper;
   readonly #events: ProcessEvents;
   readonly #strangers: UnexpectedStops;
-  readonly #guesses = new ReadGuesses();
+  readonly #reads: StopReads;
   /** Undefined for a process, which has one address space. */
   readonly #checks: HitChecks | undefined;
   #clock: ClockReader | undefined;
@@ -74,6 +75,7 @@ export class StopEngine {
     this.points = new Breakpoints(options);
     this.#stepper = new Stepper(options.session, options.arch, options.watches);
     this.#checks = HitChecks.for(options);
+    this.#reads = new StopReads(options);
     const onExec = async (): Promise<readonly Addr[]> => {
       this.#arrived = false;
       return (await options.onExec?.()) ?? [];
@@ -238,15 +240,17 @@ export class StopEngine {
   /** Registers, the clock and what this stop will probably read, in one write. */
   async #look(hart: string | undefined): Promise<Look> {
     const first = this.#session.batch(hart);
-    const registers = first.readRegisters(this.#checks?.ask());
+    const names = this.#checks?.ask();
+    const registers = first.readRegisters(names);
     // The clock is not chosen at a reset vector, because the machine has no useful clock there.
     if (!this.#options.resets) this.#clock ??= await this.#options.findClock();
     const time = this.#clock?.request(first);
-    const guessed = this.#guesses.ask(first);
+    const asking = this.#reads.ask(first, names);
     const hasCome = this.points.late.ask(first);
     await first.send();
     if (hasCome()) await this.points.plantLate();
     const { value } = registers;
+    const guessed = asking(value);
     const pc = value.register(this.#arch.pc);
     const stackPointer = value.register(this.#arch.sp);
     return { registers: value, time, guessed, pc: pc === undefined ? undefined : addr(pc), stackPointer };
@@ -291,7 +295,7 @@ export class StopEngine {
     hart: string | undefined,
   ): Promise<StopReply | undefined | 'again'> {
     this.#strangers.expected();
-    this.#guesses.learn(pc, [{ address: pc, length: codeBytes }]);
+    this.#reads.learn(pc, [{ address: pc, length: codeBytes }]);
     const stackPointer = registers.register(this.#arch.sp) ?? 0n;
     const watched = this.#options.watches?.next(code, registers);
     const stepped = await this.#stepper.over({ pc, stackPointer }, hart, [breakpoint], watched);
@@ -358,7 +362,7 @@ export class StopEngine {
     const more = repeated ? [] : await this.#readMore(hit, hart, guessed, answers);
     const changed = code !== undefined && this.points.changed(point, hit.pc, code.value);
     const again = [...(loads ? [load] : []), ...(wantsCode ? [here] : [])];
-    this.#guesses.learn(hit.pc, [...requests, ...more, ...again]);
+    this.#reads.learn(hit.pc, [...requests, ...more, ...again]);
     const reaction = repeated ? { watch: [], unwatch: [] } : tracer.react(hit, answers);
 
     if (!repeated) await tracer.standing?.(hit, this.#session.memory(hart));

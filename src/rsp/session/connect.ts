@@ -56,7 +56,7 @@ export async function connect(address: string | RemoteAddress, options: ConnectO
       },
       'connected',
     );
-    const session = new Session(control, greeting, logger);
+    const session = new Session(control, greeting, logger, transport.peer);
     // A recording's process may be gone, and its number another's.
     if (remote.kind !== 'replay') await session.findLocalProcess();
     if (options.recordWire === undefined) session.readFilesHere();

@@ -1,6 +1,7 @@
 import { hex } from '../../base/addr.js';
 import { messageOf, RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
+import type { Refusal } from '../../base/refusal.js';
 import { hexToBytes } from '../wire/hex.js';
 import { retry } from '../wire/retry.js';
 import { Batch, type BatchContext, raw } from './batch.js';
@@ -47,8 +48,16 @@ export class Session implements AsyncDisposable {
   #leaving: Promise<void> | undefined;
   #hasPhysicalMemory: boolean | undefined;
   #stub: Promise<Stub> | undefined;
+  readonly #peer: ((name: string) => number | Refusal) | undefined;
 
-  constructor(control: RunControl, greeting: Greeting, logger: Logger) {
+  /** `peer`: finds the process at the other end of the connection. */
+  constructor(
+    control: RunControl,
+    greeting: Greeting,
+    logger: Logger,
+    peer?: ((name: string) => number | Refusal) | undefined,
+  ) {
+    this.#peer = peer;
     this.attached = greeting.attached;
     this.#ask = Object.assign((packet: string) => this.#answer(packet), { timeoutMs: control.link.timeoutMs });
     this.#logger = logger;
@@ -147,6 +156,14 @@ export class Session implements AsyncDisposable {
   /** The process, if a gdbserver of this machine traces it. */
   get localProcess(): number | undefined {
     return this.#signals.localProcess;
+  }
+
+  /**
+   * The process of this machine that answers, or why it is not known. Undefined if the wire is recorded or played
+   * back: what passes beside it cannot be. `name`: what its name probably has.
+   */
+  serverProcess(name: string): number | Refusal | undefined {
+    return this.#peer?.(name);
   }
 
   /**

@@ -3,7 +3,9 @@ import { statSync, writeSync } from 'node:fs';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, RsptraceError } from '../../base/errors.js';
+import type { Refusal } from '../../base/refusal.js';
 import { formatRemote, type RemoteAddress } from './address.js';
+import { peerProcess } from './peer-process.js';
 
 /** An address that a socket can be opened to. */
 export type SocketAddress = Exclude<RemoteAddress, { readonly kind: 'replay' }>;
@@ -12,6 +14,8 @@ export type SocketAddress = Exclude<RemoteAddress, { readonly kind: 'replay' }>;
 export interface Transport {
   /** The address, for messages. */
   readonly name: string;
+  /** The process of this machine at the other end, or why it is not known; undefined for what is no socket. */
+  readonly peer?: (name: string) => number | Refusal;
   /** Sends bytes; true when the buffer may be reused at once. */
   write(bytes: Uint8Array): boolean;
   /** Ends it; nothing is reported any more. */
@@ -83,8 +87,10 @@ function openOnce(address: SocketAddress, events: TransportEvents, timeoutMs: nu
     socket.on('connect', () => {
       clearTimeout(timer);
       state = 'open';
+      const { localPort } = socket;
       resolve({
         name: formatRemote(address),
+        peer: (name) => peerProcess(address, localPort, name),
         write: (bytes) => {
           if (state !== 'open') return true;
           const sent = writeNow(socket, bytes);

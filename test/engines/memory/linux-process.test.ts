@@ -350,8 +350,8 @@ t.test('maps and auxiliary vectors that are damaged', (t) => {
       '7f00-8000 r-xp 0 0:0 1 /a b\nnonsense\n8000-9000 rw-s 00000000 00:01 12                  /memfd:x (deleted)\n',
     ),
     [
-      { start: 0x7f00n, end: 0x8000n, permissions: 'r-xp', path: '/a b' },
-      { start: 0x8000n, end: 0x9000n, permissions: 'rw-s', path: '/memfd:x (deleted)' },
+      { start: 0x7f00n, end: 0x8000n, permissions: 'r-xp', offset: 0, inode: 1, path: '/a b' },
+      { start: 0x8000n, end: 0x9000n, permissions: 'rw-s', offset: 0, inode: 12, path: '/memfd:x (deleted)' },
     ],
   );
   fc.assert(

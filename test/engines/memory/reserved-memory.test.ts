@@ -29,7 +29,7 @@ const MIB = 2 ** 20;
 
 /** The proof, with the target running for so long in between. */
 async function provePrivate(scratch: Scratch, session: Session, home?: Addr): Promise<string | undefined> {
-  const proof = await beginPrivacyProof(scratch, session);
+  const proof = await beginPrivacyProof(scratch, session, undefined);
   const timer = setTimeout(() => void session.interrupt().catch(() => {}), 100);
   let stop = await session.resume();
   clearTimeout(timer);

@@ -6,9 +6,9 @@ import { slackOf } from '../text-slack.js';
 export const reservedSection: ScratchSource = {
   name: 'a section that the program reserves',
   async find(request) {
-    const { session, arch, elf, pages, codeSize } = request;
+    const { session, arch, elf, pages, codeSize, ram } = request;
     const section = sectionMemory(elf);
     if (section === undefined) return { none: undefined };
-    return reservedScratch(session, arch, section, { pages, slack: await slackOf(request), codeSize });
+    return reservedScratch(session, arch, section, { pages, slack: await slackOf(request), codeSize, ram });
   },
 };

@@ -5,9 +5,9 @@ import { unlistedRam } from '../unlisted-ram.js';
 /** RAM of a machine that somebody else started, if the map that its guest gets leaves some out. */
 export const unlisted: ScratchSource = {
   name: 'RAM that the guest is not told of',
-  async find({ session, arch, elf, text, pages, process, known, logger }) {
+  async find({ session, arch, elf, text, pages, process, known, logger, ram }) {
     if (process !== undefined) return { none: undefined };
-    known.unlisted ??= await unlistedRam(session, elf);
+    known.unlisted ??= await unlistedRam(session, elf, ram);
     if (!isRefusal(known.unlisted)) return known.unlisted.map(arch, { text, pages });
     // Most machines have none, so the user is not told.
     logger?.trace({ why: known.unlisted.refused }, 'no RAM is left out of the maps');

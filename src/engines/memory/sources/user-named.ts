@@ -8,12 +8,12 @@ import { slackOf } from '../text-slack.js';
 export const userNamed: ScratchSource = {
   name: 'what the user named',
   async find(request) {
-    const { session, arch, elf, given, pages, codeSize } = request;
+    const { session, arch, elf, given, pages, codeSize, ram } = request;
     if (given === undefined) return { none: undefined };
     const constant = given.owned ? undefined : constantIn(elf, given);
     if (constant !== undefined) throw unusable(`${given.name} cannot be used: the program's ${constant} lies there`);
     const slack = await slackOf(request);
-    const scratch = await reservedScratch(session, arch, given, { pages, slack, codeSize });
+    const scratch = await reservedScratch(session, arch, given, { pages, slack, codeSize, ram });
     if (isRefusal(scratch) && !scratch.later) throw unusable(scratch.refused);
     return scratch;
   },

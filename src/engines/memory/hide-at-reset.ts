@@ -1,0 +1,94 @@
+import type { Architecture } from '../../arch/index.js';
+import type { Logger } from '../../base/logger.js';
+import { isRefusal, type Refusal } from '../../base/refusal.js';
+import { commandLineOf, type MemoryPiece, qemuOptions, ResetVector, readMemoryTree } from '../../facts/index.js';
+import type { Session } from '../../rsp/index.js';
+import { HiddenMemory } from './hidden-memory.js';
+import { machines } from './machines/index.js';
+import type { Hide } from './machines/machine.js';
+import { machineOf } from './plan-hidden-memory.js';
+import { alignDown, LARGE_PAGE } from './scratch.js';
+
+/** What is taken from a guest's RAM: at most so many bytes, and at most a quarter. */
+const MOST = 16 * 2 ** 20;
+/** A page for the device tree, and one for code, and one for data. */
+const LEAST = 3 * LARGE_PAGE;
+
+/** A machine that stands at its reset, with RAM that its guest will not be told of. */
+export interface HiddenAtReset {
+  readonly hidden: HiddenMemory;
+  readonly resetVector: ResetVector;
+  /** QEMU's command line; empty if QEMU is not on this machine. */
+  readonly command: readonly string[];
+  /** Bytes of RAM that the guest is not told of. */
+  readonly taken: number;
+}
+
+/** How RAM can be hidden at a reset. */
+export interface PlanAtReset extends Omit<HiddenAtReset, 'hidden'> {
+  readonly visible: number;
+  readonly hide: Hide;
+}
+
+/**
+ * Whether RAM can be hidden from the guest of a QEMU that was started elsewhere with `-S` and has not run an
+ * instruction. Changes nothing. Undefined for a target that has run, or that is no machine of QEMU.
+ */
+export async function planAtReset(
+  session: Session,
+  arch: Architecture,
+  logger?: Logger,
+): Promise<PlanAtReset | Refusal | undefined> {
+  if (!(await (await session.stub()).neverRan())) return undefined;
+  const resetVector = await ResetVector.find(session, arch, logger);
+  if (resetVector === undefined) return undefined;
+  const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
+  const server = session.serverProcess('qemu');
+  const command = typeof server === 'number' ? commandLineOf(server) : [];
+  const ram = ramOf(tree);
+  const taken = Math.min(MOST, alignDown(ram / 4, LARGE_PAGE));
+  if (taken < LEAST) return { refused: `the guest has only ${ram / 2 ** 20} MiB of RAM` };
+  const hide = await hidingOf(arch, tree, command, ram);
+  return isRefusal(hide) ? hide : { hide, visible: ram - taken, taken, resetVector, command };
+}
+
+/**
+ * Hides RAM that is part of what `-m` gives, see {@link planAtReset}. A PC's firmware is run first; then the machine is
+ * at the kernel's entry.
+ */
+export async function hideAtReset(
+  session: Session,
+  arch: Architecture,
+  logger: Logger,
+): Promise<HiddenAtReset | Refusal | undefined> {
+  const plan = await planAtReset(session, arch, logger);
+  if (plan === undefined || isRefusal(plan)) return plan;
+  const { hide, visible, taken, resetVector, command } = plan;
+  const hidden = await HiddenMemory.reserve(session, { hide, visible, hidden: taken });
+  return isRefusal(hidden) ? hidden : { hidden, resetVector, command, taken };
+}
+
+/** Bytes of the largest piece of RAM. */
+function ramOf(tree: readonly MemoryPiece[]): number {
+  return Math.max(0, ...tree.filter(({ kind }) => kind === 'ram').map(({ start, end }) => Number(end - start)));
+}
+
+async function hidingOf(
+  arch: Architecture,
+  tree: readonly MemoryPiece[],
+  command: readonly string[],
+  ram: number,
+): Promise<Hide | Refusal> {
+  const options = qemuOptions(command.slice(1));
+  const type = machineOf(options).get('type');
+  const machine = machines.find(({ emulates, isType, hasDeviceTree }) => {
+    if (emulates !== arch.name) return false;
+    return hasDeviceTree ? hasDeviceTree(tree) : command.length > 0 && isType(type);
+  });
+  if (machine === undefined) {
+    return {
+      refused: command.length > 0 ? 'this machine of QEMU is not known' : 'the command line of QEMU is not known',
+    };
+  }
+  return machine.hiding(options, type, ram, 0);
+}
