@@ -33,6 +33,7 @@ import { createLogger } from './logging.js';
 import { warn } from './open-output.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
+import { type AskedArguments, recordsRequest } from './records-file.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
@@ -92,7 +93,7 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
 }
 
 /** Reads the ELF, and finds the probes in it. */
-function preparedProgram(args: RecordingArguments, plugins: LoadedPlugins, logger: Logger): Promise<Program> {
+export function preparedProgram(args: AskedArguments, plugins: LoadedPlugins, logger: Logger): Promise<Program> {
   const known = [...kinds, ...plugins.kinds];
   const specs = args.probe.map((text) => parseProbe(text, known));
   return prepare(
@@ -135,20 +136,20 @@ function foundOf(program: Program, kind: ProbeKind): Found | undefined {
   return program.kinds.find((each) => each.kind === kind)?.found;
 }
 
-function planWishes(args: RecordingArguments, program: Program): EnginePlanWishes {
+function planWishes(args: AskedArguments, program: Program): EnginePlanWishes {
   return { wanted: args.engine, stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
 }
 
-function inlinedOf({ engine, exact }: RecordingArguments): InlinedPolls {
+function inlinedOf({ engine, exact }: AskedArguments): InlinedPolls {
   if (engine === 'target') return 'none';
   return exact ? 'all' : 'needed';
 }
 
-function wakesOf({ engine, wakes }: RecordingArguments): Wakes {
+function wakesOf({ engine, wakes }: AskedArguments): Wakes {
   return engine === 'stop' && wakes === 'auto' ? 'never' : wakes;
 }
 
-function untilOf({ until }: RecordingArguments, program: Program): Addr | undefined {
+export function untilOf({ until }: AskedArguments, program: Program): Addr | undefined {
   return until === undefined ? undefined : functionNamed(program.elf, until);
 }
 
@@ -205,6 +206,7 @@ export async function recordSession(
       signal: stopper.signal,
       nanosPerInstruction,
       resetVector,
+      log: recordsRequest(args),
       ...(prepared.until === undefined ? {} : { until: prepared.until }),
       functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
       ...(args.threshold === undefined ? {} : { thresholdNs: args.threshold }),

@@ -3,6 +3,7 @@ import {
   convertOptions,
   diffOptions,
   graphOptions,
+  recoverOptions,
   replayOptions,
   reportOptions,
   savedTraceOptions,
@@ -27,6 +28,12 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
   ),
   convert: command('<trace>', 'a saved trace in another format: -o OUT', convertOptions, async (args) =>
     (await import('./convert.js')).convert(args),
+  ),
+  recover: command(
+    '<trace>',
+    'the whole trace of a recording that was killed before it had understood all records',
+    recoverOptions,
+    async (args) => (await import('./recover.js')).recover(args),
   ),
   diff: command(
     '<trace> <other>',

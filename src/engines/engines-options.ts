@@ -5,9 +5,11 @@ import type { CallTracer } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
 import type { EnginePlanOptions } from './engine-choice.js';
 import type { TraceTime } from './inject/process-clock.js';
+import type { RawLog } from './inject/raw-log.js';
 import type { RecordCounter } from './inject/record-dispatcher.js';
 import type { Scratch } from './memory/scratch.js';
 import type { ScratchSources } from './memory/source.js';
+import type { InstalledFacts } from './recovered-records.js';
 
 export interface EnginesOptions extends EnginePlanOptions {
   readonly session: Session;
@@ -31,5 +33,15 @@ export interface EnginesOptions extends EnginePlanOptions {
     readonly threadNumber: (id: string) => number;
     readonly traceTime: TraceTime;
   };
+  /** Keeps records, and what is needed to understand them; asked for when trampolines are installed. */
+  readonly log?: (() => InstallationLog | undefined) | undefined;
   readonly logger?: Logger;
+}
+
+/** Where an installation's records wait, and what they need to be understood without this process. */
+export interface InstallationLog {
+  readonly raw: RawLog;
+  installed(facts: InstalledFacts): void;
+  /** From now on this is what ticks mean: `zero` and so many nanoseconds a tick. */
+  clock(zero: number, nanosPerTick: number): void;
 }

@@ -1,12 +1,12 @@
 import type { ProbeCode, ProcessCode } from '../arch/index.js';
-import { type Addr, addOffset } from '../base/addr.js';
+import { type Addr, addOffset, hex } from '../base/addr.js';
 import { type Logger, silent } from '../base/logger.js';
 import { changesItsCode, runIntoKernel } from '../facts/index.js';
 import type { StopObserver } from '../probes/index.js';
 import { retry } from '../rsp/index.js';
 import type { HookFrame } from '../unwind/index.js';
 import { unavailable } from './engine-choice.js';
-import type { EnginesOptions } from './engines-options.js';
+import type { EnginesOptions, InstallationLog } from './engines-options.js';
 import { briefCalls } from './inject/brief-calls.js';
 import { clearSlack } from './inject/clear-slack.js';
 import type { Drain } from './inject/drain.js';
@@ -25,6 +25,7 @@ import { remembered } from './inject/word-cache.js';
 import { closeScratch, type Region, type Scratch } from './memory/scratch.js';
 import { slackOf } from './memory/text-slack.js';
 import type { ProbeChoices } from './probe-choices.js';
+import { siteFacts } from './recovered-records.js';
 import type { StopEngine } from './stop/stop-engine.js';
 
 export interface InstallRequest {
@@ -131,6 +132,8 @@ export class Installed implements StopObserver {
   }
 
   runs(): () => void {
+    const { counter } = this.#placed;
+    if (counter?.now) tellClock(this.#options.log?.(), counter, counter.now());
     return this.#drain?.runs() ?? (() => {});
   }
 
@@ -152,8 +155,18 @@ export class Installed implements StopObserver {
     if (sites.length > 0) logger.info({ probes: sites.length, waiting: target.waiting }, 'more functions are patched');
   }
 
+  /** Drained records that were not digested yet. */
+  get undigested(): number {
+    return this.#target.undigested;
+  }
+
+  /** See {@link TargetEngine.digest}. */
+  digest(budgetMs: number): boolean {
+    return this.#target.digest(budgetMs);
+  }
+
   /**
-   * The program has ended: reads its last records.
+   * The program has ended: reads its last records, which wait for {@link digest}.
    * @param sameRam RAM stays as it is, except for what is loaded
    * @returns missing records
    */
@@ -170,7 +183,8 @@ export class Installed implements StopObserver {
   }
 
   /**
-   * The recording ends, the target is stopped: reads what is left and removes the patches.
+   * The recording ends, the target is stopped: reads what is left, which waits for {@link digest}, and removes the
+   * patches.
    * @returns missing records (not drained in time, or never committed)
    */
   async leave(): Promise<number> {
@@ -192,9 +206,8 @@ export class Installed implements StopObserver {
   async #readOut(): Promise<number> {
     const target = this.#target;
     const isShared = this.scratch.shared !== undefined;
-    while (target.digest(Number.POSITIVE_INFINITY));
-    target.drainLive();
-    if (isShared && (await target.flush())) target.drainLive();
+    while (target.drainLive());
+    if (isShared && (await target.flush())) while (target.drainLive());
     this.#tailLost = !isShared && !this.#exiting;
     await this.#reportCounts(isShared);
     const dropped = isShared ? await target.dropped() : 0;
@@ -252,6 +265,7 @@ export class Installed implements StopObserver {
 interface Placed {
   readonly target: TargetEngine;
   readonly time: TrampolineOverhead | undefined;
+  readonly counter: RecordCounter | undefined;
   readonly unwinder: ProcessUnwinder | undefined;
   /** Behind the program's text. */
   readonly slack: Region | undefined;
@@ -283,6 +297,7 @@ async function patchFunctions(
   const times = sites.some(({ counters }) => counters === 0) ? await recordTime(request) : undefined;
   const slack = await slackOf({ session, arch, elf });
   const target = new TargetEngine(engineOptions(request, { times, slack, reserved }));
+  tellInstalled(request, times);
   for (const [index, why] of target.refused) choices.refuse(index, why);
   times?.own?.learn(code, target.placement);
   if (process) {
@@ -295,7 +310,27 @@ async function patchFunctions(
   const [first] = sites;
   if (target.sites.length + target.waiting === 0) throw unavailable(first && choices.why(first.index));
   if (process) session.children.beforeGoing = (child) => cleanForked(options, child, target, process, logger);
-  return { target, time: times?.own, unwinder: placed.unwinder, slack };
+  return { target, time: times?.own, counter: times?.counter, unwinder: placed.unwinder, slack };
+}
+
+/** What is needed to understand the records once this process is gone. */
+function tellInstalled({ options, choices, threads }: InstallRequest, times: Times | undefined): void {
+  const log = options.log?.();
+  const { sites, slotShift } = choices.plan;
+  log?.installed({
+    slotShift,
+    loadBias: hex(options.elf.loadBias),
+    harts: options.harts,
+    threads: threads && { offset: threads.offset, free: threads.free, process: threads.process },
+    hasOwnTime: times?.own !== undefined,
+    sites: sites.map(siteFacts),
+  });
+  if (times && !times.counter.now) tellClock(log, times.counter, 0);
+}
+
+/** `ticks`: of about now, because the clock of a process is linear only while that runs. */
+function tellClock(log: InstallationLog | undefined, { time, nanosPerTick }: RecordCounter, ticks: number): void {
+  log?.clock(time(ticks) - ticks * nanosPerTick, nanosPerTick);
 }
 
 interface Prepared {
@@ -332,6 +367,7 @@ function engineOptions(
     // Only the client knows which calls would be brief without trampolines.
     brief: times && isOneHart && !times.own ? briefCalls(thresholdNs, times.counter) : undefined,
     chained: changesItsCode(elf),
+    log: options.log?.()?.raw,
     ...(logger ? { logger } : {}),
   };
 }

@@ -1,4 +1,5 @@
 export { functionNamed } from './function-named.js';
+export { KilledRecording, type Recovered } from './killed-recording.js';
 export {
   addressesOf,
   type EnginePlanWishes,
@@ -11,3 +12,4 @@ export {
 } from './program.js';
 export { record } from './record.js';
 export type { EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';
+export type { LogRequest } from './recording-log.js';

@@ -26,6 +26,9 @@ export async function record(options: RecordOptions): Promise<Recording> {
   return summarize(run, { ended, missing, clock, stoodMs, hostMs: performance.now() - started });
 }
 
+/** How long records are digested between two looks at signals and timers, in milliseconds. */
+const digestMs = 20;
+
 /** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
 async function leave(
   run: Run,
@@ -44,6 +47,7 @@ async function leave(
   // The target runs on before the trace is ended, because some formats write most of it then.
   await detach(run.session, logger, stays);
   try {
+    while (engines.digest(digestMs)) await new Promise(setImmediate);
     tracers.calls.finish();
   } catch (thrown) {
     stopping.fail(thrown);
@@ -56,6 +60,7 @@ async function leave(
   } catch (thrown) {
     stopping.fail(thrown);
   }
+  run.log?.remove();
   if (run.notLoaded.length > 0)
     logger.warn({ probes: run.notLoaded }, 'their code was never loaded: these probes were not planted');
   return { missing, clock };

@@ -37,7 +37,8 @@ export async function processScale(
   const atEnd = start >= began && end <= ended ? end : ended;
   const endTicks = Number(last.ticks);
   const time = (ticks: number): number => Math.round(traceTime(atEnd + (ticks - endTicks) * msPerTick));
-  return { time, nanosPerTick: msPerTick * 1e6 };
+  const now = (): number => endTicks + (performance.now() - atEnd) / msPerTick;
+  return { time, nanosPerTick: msPerTick * 1e6, now };
 }
 
 /** A moment of this machine's monotonic clock, as `performance.now` counts. */
