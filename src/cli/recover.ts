@@ -10,7 +10,7 @@ import { createLogger } from './logging.js';
 import { warn } from './open-output.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { preparedProgram, untilOf } from './recording.js';
-import { askedOf, recordsFile } from './records-file.js';
+import { type AskedArguments, askedOf, recordsFile } from './records-file.js';
 import type { RecoverArguments } from './saved-trace-options.js';
 
 /** `rsptrace recover TRACE`: makes of a killed recording the trace that it would have been. Gives the exit status. */
@@ -20,8 +20,14 @@ export async function recover(args: RecoverArguments): Promise<number> {
   const lock = lockOf(args.trace);
   try {
     const plugins = await loadPlugins(args.plugin);
+    const asked = askedOf(killed.asked);
+    if (asked.plugins !== args.plugin.length) {
+      throw new RsptraceError('RECORDS_MISMATCH', `it was recorded with ${plural(asked.plugins, 'plug-in')}`, {
+        hint: 'give the same files with --plugin',
+      });
+    }
     const out = outputOf(args, plugins);
-    const recovered = await write(killed, args, plugins, out.sink);
+    const recovered = await write(killed, asked, { args, plugins, sink: out.sink });
     out.finish();
     if (args.output === undefined) rmSync(records);
     tell(args, recovered, plugins);
@@ -34,36 +40,26 @@ export async function recover(args: RecoverArguments): Promise<number> {
 
 async function write(
   killed: KilledRecording,
-  args: RecoverArguments,
-  plugins: LoadedPlugins,
-  sink: TraceSink,
+  asked: AskedArguments,
+  { args, plugins, sink }: { args: RecoverArguments; plugins: LoadedPlugins; sink: TraceSink },
 ): Promise<Recovered> {
   try {
-    const asked = askedOf(killed.asked);
-    if (asked.plugins !== args.plugin.length) {
-      throw new RsptraceError('RECORDS_MISMATCH', `it was recorded with ${plural(asked.plugins, 'plug-in')}`, {
-        hint: 'give the same files with --plugin',
-      });
-    }
     const logger = createLogger(args.log);
     const program = await preparedProgram(asked, plugins, logger);
     const depth = asked['max-depth'];
+    const until = untilOf(asked, program);
     return await killed.recover({
       ...{ program, sink, logger, engine: asked.engine },
       functions: { values: asked.args, ...(depth === undefined ? {} : { maxDepth: depth }) },
       ...(asked.threshold === undefined ? {} : { thresholdNs: asked.threshold }),
       ...(asked.bt === undefined ? {} : { stackDepth: asked.bt }),
-      ...optional('until', untilOf(asked, program)),
+      ...(until === undefined ? {} : { until }),
     });
   } catch (error) {
     sink.end();
     if (args.output === undefined) rmSync(newFile(args.trace), { force: true });
     throw error;
   }
-}
-
-function optional<K extends string, V>(name: K, value: V | undefined): Partial<Record<K, V>> {
-  return value === undefined ? {} : ({ [name]: value } as Record<K, V>);
 }
 
 /** A recording that still runs has its trace locked. */

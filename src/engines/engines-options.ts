@@ -38,10 +38,17 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly logger?: Logger;
 }
 
+/** What the ticks of records mean from now on, in nanoseconds. */
+export interface CounterScale {
+  /** One moment in both. */
+  readonly ticks: number;
+  readonly nanos: number;
+  readonly nanosPerTick: number;
+}
+
 /** Where an installation's records wait, and what they need to be understood without this process. */
 export interface InstallationLog {
   readonly raw: RawLog;
   installed(facts: InstalledFacts): void;
-  /** From now on this is what ticks mean: `zero` and so many nanoseconds a tick. */
-  clock(zero: number, nanosPerTick: number): void;
+  clock(scale: CounterScale): void;
 }

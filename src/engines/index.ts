@@ -10,7 +10,7 @@ export {
   summarizeEngines,
 } from './engine-summary.js';
 export { Engines } from './engines.js';
-export type { InstallationLog } from './engines-options.js';
+export type { CounterScale, InstallationLog } from './engines-options.js';
 export { isMark } from './inject/code-allocator.js';
 export { counterScale } from './inject/counter-rate.js';
 export { type Leftovers, removeLeftovers } from './inject/leftovers.js';

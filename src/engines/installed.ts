@@ -133,7 +133,7 @@ export class Installed implements StopObserver {
 
   runs(): () => void {
     const { counter } = this.#placed;
-    if (counter?.now) tellClock(this.#options.log?.(), counter, counter.now());
+    if (counter?.stands) tellClock(this.#options.log?.(), counter);
     return this.#drain?.runs() ?? (() => {});
   }
 
@@ -325,12 +325,11 @@ function tellInstalled({ options, choices, threads }: InstallRequest, times: Tim
     hasOwnTime: times?.own !== undefined,
     sites: sites.map(siteFacts),
   });
-  if (times && !times.counter.now) tellClock(log, times.counter, 0);
+  if (times && !times.counter.stands) tellClock(log, times.counter);
 }
 
-/** `ticks`: of about now, because the clock of a process is linear only while that runs. */
-function tellClock(log: InstallationLog | undefined, { time, nanosPerTick }: RecordCounter, ticks: number): void {
-  log?.clock(time(ticks) - ticks * nanosPerTick, nanosPerTick);
+function tellClock(log: InstallationLog | undefined, { origin, nanosPerTick }: RecordCounter): void {
+  log?.clock({ ...origin(), nanosPerTick });
 }
 
 interface Prepared {

@@ -3,6 +3,7 @@ import { addOffset, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import {
+  type CounterScale,
   type EnginePlanOptions,
   type InstalledFacts,
   LogReader,
@@ -113,7 +114,7 @@ export class KilledRecording {
         this.#reader.slot = 2 ** told.slotShift;
         return undefined;
       case 'clock':
-        recovery.clock(told.zero, told.nanosPerTick);
+        recovery.scale = told;
         return undefined;
       case 'stop':
         return recovery.stop(told) ? undefined : 'a stop was recorded that this program does not have';
@@ -130,7 +131,7 @@ class Recovery {
   readonly #words: HartWords;
   readonly #tracers: Tracers;
   #dispatcher: RecordDispatcher | undefined;
-  #scale = { zero: 0, nanosPerTick: 1 };
+  scale: CounterScale = { ticks: 0, nanos: 0, nanosPerTick: 1 };
   #records = 0;
   readonly notes: string[] = [];
 
@@ -150,10 +151,6 @@ class Recovery {
     this.#words.hints = new Map(words.map(([word, hart]) => [BigInt(word), hart]));
   }
 
-  clock(zero: number, nanosPerTick: number): void {
-    this.#scale = { zero, nanosPerTick };
-  }
-
   /** False if these are other probes than the program's. */
   async installed(facts: InstalledFacts): Promise<boolean> {
     const { logger = silent, engine, functions, stackDepth, until } = this.#options;
@@ -165,7 +162,10 @@ class Recovery {
       plan: { ...plan, ...target(program, facts) },
       facts,
       tracer: this.#tracers.calls,
-      time: (ticks) => Math.round(this.#scale.zero + ticks * this.#scale.nanosPerTick),
+      time: (ticks) => {
+        const { ticks: from, nanos, nanosPerTick } = this.scale;
+        return Math.round(nanos + (ticks - from) * nanosPerTick);
+      },
       hartNumber: (word) => this.#words.number(word),
       threadNumber: (id) => this.#harts.number(id),
     });

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { hex } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import { type InstallationLog, type InstalledFacts, RawLog } from '../engines/index.js';
+import { type CounterScale, type InstallationLog, type InstalledFacts, RawLog } from '../engines/index.js';
 import type { Hit, MemoryRequest, Reaction, Tracer } from '../probes/index.js';
 import type { TraceInfo } from '../trace/index.js';
 import type { KnownHart, Told } from './told.js';
@@ -48,8 +48,8 @@ export class RecordingLog implements InstallationLog {
     this.tell({ type: 'installed', ...facts });
   }
 
-  clock(zero: number, nanosPerTick: number): void {
-    this.tell({ type: 'clock', zero, nanosPerTick });
+  clock(scale: CounterScale): void {
+    this.tell({ type: 'clock', ...scale });
   }
 
   tell(what: Told): void {

@@ -1,4 +1,4 @@
-import type { InstalledFacts } from '../engines/index.js';
+import type { CounterScale, InstalledFacts } from '../engines/index.js';
 import type { TraceInfo } from '../trace/index.js';
 
 /** A hart as the stub names it. */
@@ -20,7 +20,7 @@ export type Told =
   | { readonly type: 'hart'; readonly id: string }
   | { readonly type: 'words'; readonly words: readonly (readonly [word: string, hart: number])[] }
   | ({ readonly type: 'installed' } & InstalledFacts)
-  | { readonly type: 'clock'; readonly zero: number; readonly nanosPerTick: number }
+  | ({ readonly type: 'clock' } & CounterScale)
   | ToldStop
   /** The machine was reset, or another program runs: what comes then is not understood without this process. */
   | { readonly type: 'left' };
@@ -87,7 +87,7 @@ const shapes: Readonly<Record<Told['type'], Shape>> = {
     ...{ slotShift, loadBias: word, harts: whole, hasOwnTime: flag, sites: list(site) },
     'threads?': shaped({ offset: whole, 'free?': whole, 'process?': text }),
   },
-  clock: { zero: number, nanosPerTick: (value) => number(value) && (value as number) > 0 },
+  clock: { ticks: number, nanos: number, nanosPerTick: (value) => number(value) && (value as number) > 0 },
   stop: {
     ...{ hart: whole, pc: word, sp: word, 'space?': whole, time: number, registers: table(word) },
     memory: list((bytes) => bytes === null || (typeof bytes === 'string' && /^([0-9a-f]{2})*$/.test(bytes))),

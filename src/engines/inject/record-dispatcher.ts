@@ -13,8 +13,10 @@ export interface RecordCounter {
   readonly time: TimeScale;
   /** While the target runs. */
   readonly nanosPerTick: number;
-  /** For a clock that stands while the target does: the ticks of this moment, about. */
-  readonly now?: (() => number) | undefined;
+  /** A moment from which that holds: for a clock that stands while the target does, one of the present run. */
+  readonly origin: () => { readonly ticks: number; readonly nanos: number };
+  /** The origin changes whenever the target has stood. */
+  readonly stands?: boolean;
 }
 /** The same for the record of a probe's entry or exit. */
 export type RecordTime = (ticks: number, id: number, record: RecordReader) => number;
