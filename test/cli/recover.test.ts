@@ -81,7 +81,8 @@ t.test(`killed at ${kills} random moments`, async (t) => {
     const probes = ['-p', 'fn:labkern::work::deep*', '-p', 'poll:labkern::work::leaf_io'];
     const words = ['run', '--engine', 'target', '-o', trace, ...probes, elf, '--', ...qemuArgv('rv-o2-long')];
     const running = start(process.execPath, [main, ...words]);
-    while (!existsSync(`${trace}.records`) && !running.over()) await sleep(5);
+    const records = `${trace}.records`;
+    while (!(existsSync(records) && statSync(records).size > 100_000) && !running.over()) await sleep(5);
     await sleep(random(1500));
     running.process.kill('SIGKILL');
     const { signal } = await running.ended;
@@ -89,8 +90,8 @@ t.test(`killed at ${kills} random moments`, async (t) => {
     const before = existsSync(trace) ? statSync(trace).size : 0;
     const { status, stdout, stderr } = await rsptrace('recover', trace, '--json').ended;
     t.equal(status, 0, stderr);
-    const { records, events } = JSON.parse(stdout) as { records: number; events: number };
-    t.ok(events > 0 && records > 0, `${events} events of ${records} records`);
+    const recovered = JSON.parse(stdout) as { records: number; events: number };
+    t.ok(recovered.events > 0 && recovered.records > 0, `${recovered.events} events of ${recovered.records} records`);
     t.ok(statSync(trace).size >= before, 'the trace has not become shorter');
     const report = JSON.parse((await rsptrace('report', trace, '--by', 'fn', '--json').ended).stdout) as Report;
     const calls = new Map(report.fn.map(({ name, calls }) => [name, calls]));

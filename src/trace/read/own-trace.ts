@@ -1,9 +1,11 @@
-import { addr } from '../../base/addr.js';
+import { type Addr, addr } from '../../base/addr.js';
 import type {
   AnyBegin,
   CallBegin,
   CallEnd,
   CallLost,
+  FunctionRef,
+  FutureRef,
   GuestNanos,
   PlaceRef,
   PollBegin,
@@ -39,6 +41,15 @@ interface Track {
   readonly root: Root | undefined;
 }
 
+/** What a poll's first begin tells, and its name stands for from then on. */
+interface Polled {
+  readonly future: FutureRef;
+  readonly address: Addr;
+  /** The Future of its task. */
+  readonly task: string | undefined;
+  readonly taskAddress: bigint;
+}
+
 const none = addr(0n);
 
 /**
@@ -56,6 +67,9 @@ export class OwnTrace {
   /** Calls and polls whose slices were ended while they went on. */
   readonly #cut = new Map<string, AnyBegin[]>();
   readonly #places = new Map<string, PlaceRef>();
+  /** By the numbers of their names: what the first call or poll of each told. */
+  readonly #functions: (FunctionRef | undefined)[] = [];
+  readonly #polled: (Polled | undefined)[] = [];
   readonly #watches = new Map<string, WatchRef>();
   /** Its value as a number comes in the next packet. */
   #watch: WatchHit | undefined;
@@ -138,10 +152,18 @@ export class OwnTrace {
     if (begin !== undefined) this.#emit(begin);
   }
 
-  #callBegin(track: Track, event: TrackEvent, time: GuestNanos): CallBegin {
-    const { name, notes, place } = event;
+  #function({ name, nameIid, notes, place }: TrackEvent): FunctionRef {
     const address = notes[NOTE.address];
+    const known = address === undefined ? this.#functions[nameIid] : undefined;
+    if (known !== undefined) return known;
     const where = typeof address === 'bigint' ? address : none;
+    const found = this.#refs.function(name, where, textOf(notes[NOTE.instance]), place);
+    if (nameIid > 0) this.#functions[nameIid] = found;
+    return found;
+  }
+
+  #callBegin(track: Track, event: TrackEvent, time: GuestNanos): CallBegin {
+    const { notes } = event;
     const { thread } = track;
     if (thread !== undefined) track.hart = Number(notes[NOTE.hart] ?? 0);
     return {
@@ -149,7 +171,7 @@ export class OwnTrace {
       time,
       hart: track.hart,
       thread,
-      function: this.#refs.function(name, where, textOf(notes[NOTE.instance]), place),
+      function: this.#function(event),
       arguments: event.arguments,
       around: aroundOf(track),
       depth: track.open.length,
@@ -157,11 +179,10 @@ export class OwnTrace {
   }
 
   #pollBegin(track: Track, event: TrackEvent, time: GuestNanos): PollBegin {
-    const { name, notes, place } = event;
-    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), place, notes[NOTE.inlined_polls] === true);
-    const address = addressNote(event, NOTE.address);
+    const { notes } = event;
+    const { future, address, task, taskAddress } = this.#polledBy(event);
     const { hart, thread } = track;
-    const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address));
+    const root = this.#rootOf(track, event, taskAddress, task);
     root.hart = hart;
     const before = textOf(notes[NOTE.state_before]);
     const stack = textOf(notes[NOTE.stack]);
@@ -180,8 +201,22 @@ export class OwnTrace {
     return stack === undefined ? begin : { ...begin, stack: stackOf(stack) };
   }
 
+  #polledBy(event: TrackEvent): Polled {
+    const { name, nameIid, notes, place } = event;
+    const known = notes[NOTE.address] === undefined ? this.#polled[nameIid] : undefined;
+    if (known !== undefined) return known;
+    const found: Polled = {
+      future: this.#refs.future(name, textOf(notes[NOTE.instance]), place, notes[NOTE.inlined_polls] === true),
+      address: addressNote(event, NOTE.address),
+      task: textOf(notes[NOTE.task]),
+      taskAddress: addressNote(event, NOTE.task_address),
+    };
+    if (nameIid > 0) this.#polled[nameIid] = found;
+    return found;
+  }
+
   /** The flow of an outermost poll is its task's key; one inside belongs to the poll around it, if that is alike. */
-  #rootOf(track: Track, { flow, notes }: TrackEvent, address: bigint): Root {
+  #rootOf(track: Track, { flow }: TrackEvent, address: bigint, task = ''): Root {
     if (flow !== undefined) {
       const known = this.#roots.get(flow);
       if (known !== undefined) return known;
@@ -192,7 +227,6 @@ export class OwnTrace {
     }
     const known = this.#rootsAt.get(address);
     if (known !== undefined) return known;
-    const task = textOf(notes[NOTE.task]) ?? '';
     const key = flow ?? this.#roots.size;
     const root: Root = {
       key,
@@ -326,7 +360,7 @@ export class OwnTrace {
       return;
     }
     const future = this.#refs.future(name, instance, undefined);
-    const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address));
+    const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address), textOf(notes[NOTE.task]));
     const whose = { root, future, address };
     if (isLost) this.#emit({ type: 'poll-lost', ...common, ...whose });
     else this.#emit({ type: 'poll-end', ...common, ...whose, ...this.#outcome(event), wasLost });

@@ -62,6 +62,10 @@ export class Sequence {
   readonly places = new Table<Place>('source location');
   /** The track of events that name none. */
   track: number | bigint = 0;
+  /** The clock of packets that name none. */
+  clock = 0;
+  /** Clocks of this sequence alone, whose timestamps are distances from the one before: by their numbers. */
+  readonly clocks = new Map<number, { time: number; readonly unit: number }>();
 
   clear(): void {
     this.categories.clear();

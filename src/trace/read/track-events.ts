@@ -1,6 +1,9 @@
 import { type Addr, addr } from '../../base/addr.js';
 import type { ArgumentValue } from '../events.js';
 import {
+  CLOCK,
+  CLOCK_ID,
+  CLOCK_SNAPSHOT,
   DEBUG_ANNOTATION,
   PACKET_DEFAULTS,
   PROCESS_DESCRIPTOR,
@@ -36,6 +39,8 @@ export interface TrackEvent {
   readonly track: Uuid;
   readonly category: string;
   readonly name: string;
+  /** The number of its name, 0 if that is written in place. */
+  readonly nameIid: number;
   readonly place: Place | undefined;
   /** The first of its flows. */
   readonly flow: number | undefined;
@@ -59,6 +64,7 @@ class Current implements TrackEvent {
   track: Uuid = 0;
   category = '';
   name = '';
+  nameIid = 0;
   place: Place | undefined;
   flow: number | undefined;
   counter: number | undefined;
@@ -72,6 +78,7 @@ class Current implements TrackEvent {
     this.type = 0;
     this.category = '';
     this.name = '';
+    this.nameIid = 0;
     this.place = undefined;
     this.flow = undefined;
     this.counter = undefined;
@@ -81,8 +88,6 @@ class Current implements TrackEvent {
   }
 }
 
-/** Sequences of another clock than the trace's own count from 64. */
-const FIRST_SEQUENCE_CLOCK = 64;
 const noPlace: Place = { file: undefined, line: undefined };
 
 /** Packets decoded: TrackEvents and what belongs to them. Of other packets it is only known how many there are. */
@@ -96,7 +101,7 @@ export class TrackEvents {
   readonly #event = new Current();
   /** Packets that have nothing of tracks, or times of a clock of their own. */
   others = 0;
-  #head = { time: 0, clock: 0, sequence: 0, flags: 0, event: 0, eventEnd: 0, track: 0, trackEnd: 0 };
+  #head = { time: 0, hasTime: false, clock: 0, sequence: 0, flags: 0, event: 0, eventEnd: 0, track: 0, trackEnd: 0 };
 
   constructor(taker: TrackEventTaker) {
     this.#taker = taker;
@@ -116,16 +121,30 @@ export class TrackEvents {
     if ((head.flags & SEQ_INCREMENTAL_STATE_CLEARED) !== 0) sequence.clear();
     if (interned) this.#readInterned(sequence, from, to);
     if (head.trackEnd > 0) this.#descriptor(head.track, head.trackEnd);
+    const isKnown = this.#isOnTraceClock(sequence);
     if (head.eventEnd === 0) {
       if (head.trackEnd === 0 && !interned) this.others++;
-    } else if (head.clock >= FIRST_SEQUENCE_CLOCK) this.others++;
+    } else if (!isKnown) this.others++;
     else this.#trackEvent(sequence, head.event, head.eventEnd);
+  }
+
+  /** Turns the packet's timestamp into the trace's time, if that is possible. */
+  #isOnTraceClock(sequence: Sequence): boolean {
+    const head = this.#head;
+    const id = head.clock === 0 ? sequence.clock : head.clock;
+    if (id < CLOCK_ID.firstOfSequence) return true;
+    const clock = sequence.clocks.get(id);
+    if (clock === undefined) return false;
+    if (head.hasTime) clock.time += head.time * clock.unit;
+    head.time = clock.time;
+    return true;
   }
 
   /** The fields of the packet itself. Returns whether it has interned data, or defaults. */
   #readHead(from: number, to: number): boolean {
     const packet = this.#packet;
     const head = this.#head;
+    head.hasTime = false;
     head.clock = 0;
     head.sequence = 0;
     head.flags = 0;
@@ -135,8 +154,10 @@ export class TrackEvents {
     packet.enter(from, to);
     while (packet.next()) {
       if (packet.type === VARINT) {
-        if (packet.number === TRACE_PACKET.timestamp) head.time = packet.value();
-        else if (packet.number === TRACE_PACKET.trustedPacketSequenceId) head.sequence = packet.low;
+        if (packet.number === TRACE_PACKET.timestamp) {
+          head.time = packet.value();
+          head.hasTime = true;
+        } else if (packet.number === TRACE_PACKET.trustedPacketSequenceId) head.sequence = packet.low;
         else if (packet.number === TRACE_PACKET.sequenceFlags) head.flags = packet.low;
         else if (packet.number === TRACE_PACKET.timestampClockId) head.clock = packet.low;
       } else if (packet.type === LEN) {
@@ -146,7 +167,11 @@ export class TrackEvents {
         } else if (packet.number === TRACE_PACKET.trackDescriptor) {
           head.track = packet.from;
           head.trackEnd = packet.to;
-        } else if (packet.number === TRACE_PACKET.internedData || packet.number === TRACE_PACKET.tracePacketDefaults) {
+        } else if (
+          packet.number === TRACE_PACKET.internedData ||
+          packet.number === TRACE_PACKET.tracePacketDefaults ||
+          packet.number === TRACE_PACKET.clockSnapshot
+        ) {
           interned = true;
         }
       }
@@ -172,13 +197,38 @@ export class TrackEvents {
         this.#message.enter(packet.from, packet.to);
         sequence.intern(this.#message, this.#entry);
       } else if (packet.number === TRACE_PACKET.tracePacketDefaults) this.#defaults(sequence, packet.from, packet.to);
+      else if (packet.number === TRACE_PACKET.clockSnapshot) this.#clocks(sequence, packet.from, packet.to);
     }
+  }
+
+  /** Clocks of the sequence, by what BOOTTIME shows at the same moment. */
+  #clocks(sequence: Sequence, from: number, to: number): void {
+    const message = this.#message;
+    const entry = this.#entry;
+    let boottime = 0;
+    const units = new Map<number, number>();
+    message.enter(from, to);
+    while (message.next()) {
+      if (message.number !== CLOCK_SNAPSHOT.clocks || message.type !== LEN) continue;
+      let [id, time, isIncremental, unit] = [0, 0, false, 1];
+      entry.enter(message.from, message.to);
+      while (entry.next()) {
+        if (entry.number === CLOCK.clockId) id = entry.low;
+        else if (entry.number === CLOCK.timestamp) time = entry.value();
+        else if (entry.number === CLOCK.isIncremental) isIncremental = entry.low !== 0;
+        else if (entry.number === CLOCK.unitMultiplierNs) unit = entry.value();
+      }
+      if (id === CLOCK_ID.boottime) boottime = time;
+      else if (id >= CLOCK_ID.firstOfSequence && isIncremental) units.set(id, unit);
+    }
+    for (const [id, unit] of units) sequence.clocks.set(id, { time: boottime, unit });
   }
 
   #defaults(sequence: Sequence, from: number, to: number): void {
     const message = this.#message;
     message.enter(from, to);
     while (message.next()) {
+      if (message.number === PACKET_DEFAULTS.timestampClockId && message.type === VARINT) sequence.clock = message.low;
       if (message.number !== PACKET_DEFAULTS.trackEventDefaults || message.type !== LEN) continue;
       const entry = this.#entry;
       entry.enter(message.from, message.to);
@@ -256,7 +306,8 @@ export class TrackEvents {
           event.track = message.key();
           break;
         case TRACK_EVENT.nameIid:
-          event.name = sequence.names.get(message.value());
+          event.nameIid = message.value();
+          event.name = sequence.names.get(event.nameIid);
           break;
         case TRACK_EVENT.categoryIids:
           if (message.type === VARINT) event.category = sequence.categories.get(message.value());

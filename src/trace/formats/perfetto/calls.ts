@@ -12,6 +12,9 @@ interface ArgumentName {
 /** One function: the begins of its calls are equal, except for the values of their arguments. */
 interface Kept {
   readonly function: FunctionRef;
+  /** Of the first call; undefined once that is written. */
+  first: Body | undefined;
+  /** Of the others: the name alone tells which function it is. */
   readonly begin: Body;
   /** By their place among those that are written. */
   readonly arguments: ArgumentName[];
@@ -32,7 +35,11 @@ export class CallBodies {
 
   /** What all calls of the function have in common. */
   begin(event: CallBegin): Body {
-    return this.#of(event.function).begin;
+    const kept = this.#of(event.function);
+    const { first } = kept;
+    if (first === undefined) return kept.begin;
+    kept.first = undefined;
+    return first;
   }
 
   /** What this call has in addition; valid until the next call. Undefined if there is nothing. */
@@ -80,11 +87,15 @@ export class CallBodies {
     const known = this.#kept[fn.key];
     if (known?.function === fn) return known;
     const { name, instance, address } = fn;
+    const own = this.#sequence.ownName(name);
+    const title = { category: 'call', name, place: fn, iid: own === 0 ? undefined : own };
+    this.#sequence.annotate();
+    const short = this.#sequence.body(title);
     const notes = this.#sequence.annotate();
     notes.pointer('address', address);
     if (instance !== name) notes.text('instance', instance);
-    const begin = this.#sequence.body({ category: 'call', name, place: fn });
-    const kept: Kept = { function: fn, begin, arguments: [] };
+    const first = this.#sequence.body(title);
+    const kept: Kept = { function: fn, first, begin: own === 0 ? first : short, arguments: [] };
     this.#kept[fn.key] = kept;
     return kept;
   }

@@ -49,6 +49,8 @@ interface Kept {
   readonly root: RootRef;
   readonly future: FutureRef;
   readonly address: bigint;
+  /** The name that stands for all of this, once a begin has told what it is; 0: each begin tells it. */
+  name: number | undefined;
   readonly begins: Begin[];
   readonly ends: End[];
   readonly changes: Change[];
@@ -84,18 +86,25 @@ export class PollBodies {
   }
 
   begin(event: PollBegin): Body {
-    const { begins } = this.#of(event);
+    const kept = this.#of(event);
+    const { begins } = kept;
     const { state, stack } = event;
     if (!stack) for (const known of begins) if (known.state === state) return known.body;
     const { future, root } = event;
+    const isFirst = kept.name === undefined;
+    kept.name ??= this.#sequence.ownName(future.future);
     const notes = this.#sequence.annotate();
-    noteFuture(notes, event);
+    const tellsAll = isFirst || kept.name === 0;
+    if (tellsAll) noteFuture(notes, event);
     noteState(notes, 'state_before', state);
     if (stack) notes.text('stack', stackText(stack));
-    notes.text('task', root.future.future);
-    notes.pointer('task_address', root.address);
-    const body = this.#sequence.body({ category: 'poll', name: future.future, place: future });
-    if (!stack) keep(begins, { state, body });
+    if (tellsAll) {
+      notes.text('task', root.future.future);
+      notes.pointer('task_address', root.address);
+    }
+    const iid = kept.name === 0 ? undefined : kept.name;
+    const body = this.#sequence.body({ category: 'poll', name: future.future, place: future, iid });
+    if (!stack && !(isFirst && iid !== undefined)) keep(begins, { state, body });
     return body;
   }
 
@@ -235,7 +244,10 @@ export class PollBodies {
     const slot = Math.imul(hash, 0x9e37_79b1) >>> (32 - keptShift);
     const known = this.#kept[slot];
     if (known && isAlike(known.root, root) && known.future === future && known.address === address) return known;
-    const kept = { root, future, address, begins: [], ends: [], changes: [], derived: [] };
+    const kept: Kept = {
+      ...{ root, future, address, name: undefined },
+      ...{ begins: [], ends: [], changes: [], derived: [] },
+    };
     this.#kept[slot] = kept;
     return kept;
   }
