@@ -275,6 +275,8 @@ function recordingJson({ args, reports }: Prepared, recording: Recorded, guest: 
     guest_ns: recording.guestNs,
     ...ownTimeJson(recording.ownTime),
     host_ms: Math.round(recording.hostMs),
+    ran_ms: Math.round(recording.ranMs),
+    digested_ms: Math.round(recording.digestedMs),
     gaps: recording.gaps,
     ...merged(reports.map((each) => each.json(recording))),
     ...(error ? { error: errorJson(error) } : {}),

@@ -33,6 +33,7 @@ type State =
 /** The results of programs whose trampolines are gone. */
 interface Past {
   readonly records: number;
+  readonly digestedMs: number;
   readonly missing: number;
   /** One program has ended with records in a ring that only a stop could read. */
   readonly tailLost: boolean;
@@ -58,6 +59,7 @@ export class Engines implements StopObserver {
   #state: State;
   #past: Past = {
     records: 0,
+    digestedMs: 0,
     missing: 0,
     tailLost: false,
     trampolinesStay: false,
@@ -190,6 +192,7 @@ export class Engines implements StopObserver {
     if (!installed) return [];
     this.#remember(installed, await installed.end(sameRam));
     while (installed.digest(Number.POSITIVE_INFINITY));
+    this.#past = { ...this.#past, digestedMs: this.#past.digestedMs + installed.digestedMs };
     return installed.addresses;
   }
 
@@ -217,6 +220,11 @@ export class Engines implements StopObserver {
     return this.#known?.digest(budgetMs) ?? false;
   }
 
+  /** How long records were digested, in milliseconds. */
+  get digestedMs(): number {
+    return this.#past.digestedMs + (this.#known?.digestedMs ?? 0);
+  }
+
   /** Drained records that were not digested yet. */
   get undigested(): number {
     return this.#known?.undigested ?? 0;
@@ -235,6 +243,7 @@ export class Engines implements StopObserver {
     const past = this.#past;
     this.#past = {
       records: past.records + records,
+      digestedMs: past.digestedMs,
       missing: past.missing + missing,
       tailLost: past.tailLost || tailLost,
       trampolinesStay,

@@ -155,6 +155,10 @@ export class Installed implements StopObserver {
     if (sites.length > 0) logger.info({ probes: sites.length, waiting: target.waiting }, 'more functions are patched');
   }
 
+  get digestedMs(): number {
+    return this.#target.digestedMs;
+  }
+
   /** Drained records that were not digested yet. */
   get undigested(): number {
     return this.#target.undigested;

@@ -107,6 +107,7 @@ function summarize(run: Run, { ended, missing, clock, stoodMs, hostMs }: Outcome
     refusal: engines.refusal,
     stoodMs,
     ranMs: run.ranMs,
+    digestedMs: engines.digestedMs,
     gaps: tracers.counting.gaps,
     tallies: tallies.filter((row) => !leftOut.has(row.function.address)),
     watches: watches.all.map(watchRef),

@@ -88,6 +88,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly hostMs: number;
   /** How long the target stood while it was recorded, in milliseconds: at stops, and where memory was read. */
   readonly stoodMs: number;
+  /** How long records were turned into events, in milliseconds. */
+  readonly digestedMs: number;
   /** How long it ran, in milliseconds of the host. */
   readonly ranMs: number;
   /** Where the link was broken, in guest nanoseconds. */

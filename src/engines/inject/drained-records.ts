@@ -12,6 +12,8 @@ export class DrainedRecords {
   readonly #slot: number;
   readonly #logger: Logger;
   #enough = false;
+  /** How long records were digested, in milliseconds. */
+  digestedMs = 0;
 
   /** `slot`: bytes of one record's slot. */
   constructor(dispatcher: RecordDispatcher, queue: RecordQueue, slot: number, logger: Logger) {
@@ -45,7 +47,15 @@ export class DrainedRecords {
    * @returns true while there is more
    */
   digest(budgetMs: number): boolean {
-    const end = performance.now() + budgetMs;
+    const began = performance.now();
+    try {
+      return this.#digest(began + budgetMs);
+    } finally {
+      this.digestedMs += performance.now() - began;
+    }
+  }
+
+  #digest(end: number): boolean {
     // Asked once for all drained records, so that a record costs nothing more when nobody logs.
     const isTraced = !this.#enough && this.#logger.isLevelEnabled('trace');
     for (let run = this.queue.first; run; run = this.queue.first) {

@@ -322,6 +322,11 @@ export class TargetEngine {
     return false;
   }
 
+  /** How long records were digested, in milliseconds. */
+  get digestedMs(): number {
+    return this.#drained.digestedMs;
+  }
+
   /** Drained records that were not digested yet. */
   get undigested(): number {
     return this.#drained.queue.bytes / 2 ** this.#options.slotShift;

@@ -70,6 +70,8 @@ export class OwnTrace {
   /** By the numbers of their names: what the first call or poll of each told. */
   readonly #functions: (FunctionRef | undefined)[] = [];
   readonly #polled: (Polled | undefined)[] = [];
+  /** By the numbers of their names: the annotations of the first instant of each. */
+  readonly #told: (TrackEvent['notes'] | undefined)[] = [];
   readonly #watches = new Map<string, WatchRef>();
   /** Its value as a number comes in the next packet. */
   #watch: WatchHit | undefined;
@@ -308,7 +310,21 @@ export class OwnTrace {
     return begin;
   }
 
-  #instant(track: Track, event: TrackEvent): void {
+  /** With what the first instant of this name told, if this one tells nothing of it. */
+  #whole(event: TrackEvent): TrackEvent {
+    const { nameIid, notes } = event;
+    if (nameIid === 0) return event;
+    const known = this.#told[nameIid];
+    if (notes[NOTE.address] === undefined && notes[NOTE.waker] === undefined)
+      return known === undefined ? event : { ...event, notes: known };
+    this.#told[nameIid] ??= [...notes];
+    return event;
+  }
+
+  #instant(track: Track, instant: TrackEvent): void {
+    const { category } = instant;
+    const isNamed = category === 'state' || category === 'derived' || category === 'wake';
+    const event = isNamed ? this.#whole(instant) : instant;
     switch (event.category) {
       case 'call':
       case 'poll':

@@ -87,15 +87,11 @@ export class CallBodies {
     const known = this.#kept[fn.key];
     if (known?.function === fn) return known;
     const { name, instance, address } = fn;
-    const own = this.#sequence.ownName(name);
-    const title = { category: 'call', name, place: fn, iid: own === 0 ? undefined : own };
-    this.#sequence.annotate();
-    const short = this.#sequence.body(title);
     const notes = this.#sequence.annotate();
     notes.pointer('address', address);
     if (instance !== name) notes.text('instance', instance);
-    const first = this.#sequence.body(title);
-    const kept: Kept = { function: fn, first, begin: own === 0 ? first : short, arguments: [] };
+    const { first, later } = this.#sequence.named({ category: 'call', name, place: fn });
+    const kept: Kept = { function: fn, first, begin: later, arguments: [] };
     this.#kept[fn.key] = kept;
     return kept;
   }

@@ -160,6 +160,21 @@ export class PerfettoSequence {
     return this.#interned.ownName(text);
   }
 
+  /**
+   * The annotations gathered since {@link annotate}, and a name that stands for all of them from then on: `first` is for
+   * the next event, `later` for those that follow. Both are alike if there are too many such names.
+   */
+  named(name: EventName): { readonly first: Body; readonly later: Body } {
+    const iid = this.#interned.ownName(name.name);
+    if (iid === 0) {
+      const body = this.body(name);
+      return { first: body, later: body };
+    }
+    const first = this.body({ ...name, iid });
+    this.annotate();
+    return { first, later: this.body({ ...name, iid }) };
+  }
+
   /** The name of an annotation as the field that gives it, for {@link ValueNotes}; it belongs into the next event. */
   nameField(name: string): Uint8Array {
     const field = new ProtoBuffer(64);

@@ -9,6 +9,7 @@ import type {
   PollLost,
   PollResult,
   RootRef,
+  StackEntry,
   StateChange,
   StateRef,
   Wake,
@@ -35,6 +36,9 @@ interface Change {
   readonly from: StateRef | undefined;
   readonly to: StateRef | undefined;
   readonly derived: boolean;
+  readonly body: Body;
+}
+interface KeptWake extends Pick<Wake, 'root' | 'waker' | 'by' | 'caller'> {
   readonly body: Body;
 }
 interface Derived {
@@ -66,6 +70,8 @@ const FIRST_WAKE = 2 ** 40;
 const keptShift = 12;
 /** Begins, ends, ... that are kept for one Future; a full list is emptied. */
 const waysKept = 16;
+/** Wakes that are kept, one per hash: a power of two. */
+const wakesKept = 1024;
 /** The number of tasks whose flows are kept, a power of two. */
 const flowsKept = 1024;
 
@@ -78,6 +84,7 @@ export class PollBodies {
   readonly #chains = new ChainTexts();
   readonly #kept: (Kept | undefined)[] = new Array(1 << keptShift).fill(undefined);
   readonly #flows: ({ readonly key: number; readonly body: Body } | undefined)[] = new Array(flowsKept).fill(undefined);
+  readonly #wakes: (KeptWake | undefined)[] = new Array(wakesKept).fill(undefined);
   #ended: { readonly lost: Body; readonly cut: Body } | undefined;
   readonly #lives = new Map<LifeEnd, Body>();
 
@@ -125,14 +132,20 @@ export class PollBodies {
 
   /** What was woken, by whom, and where. */
   wake(event: Wake): Body {
-    const { root, waker, caller } = event;
+    const { root, waker, by, caller } = event;
+    const slot = (Math.imul(lowHalf(waker), 0x9e37_79b1) >>> 16) & (wakesKept - 1);
+    const known = this.#wakes[slot];
+    const isSame = known?.root === root && known?.waker === waker && known.by === by;
+    if (isSame && isSamePlace(known.caller, caller)) return known.body;
     const notes = this.#sequence.annotate();
     if (root) notes.text('task', rootText(root));
     notes.pointer('waker', waker);
     notes.text('by', wakerText(event));
     if (caller.function !== undefined) notes.text('function', caller.function);
     const name = `wake ${root?.future.future ?? hex(waker)}`;
-    return this.#sequence.body({ category: 'wake', name, place: caller });
+    const { first, later } = this.#sequence.named({ category: 'wake', name, place: caller });
+    this.#wakes[slot] = { root, waker, by, caller, body: later };
+    return first;
   }
 
   /** The begin of the arrow to the poll that a wake causes. */
@@ -166,9 +179,9 @@ export class PollBodies {
     noteState(notes, 'state_after', to);
     notes.bool('derived', derived);
     const name = `${event.future.future}: ${to?.name ?? 'unknown state'}`;
-    const body = this.#sequence.body({ category: derived ? 'derived' : 'state', name, place: to });
-    keep(changes, { from, to, derived, body });
-    return body;
+    const { first, later } = this.#sequence.named({ category: derived ? 'derived' : 'state', name, place: to });
+    keep(changes, { from, to, derived, body: later });
+    return first;
   }
 
   derived(event: DerivedPoll): Body {
@@ -180,9 +193,9 @@ export class PollBodies {
     notes.text('result', result);
     noteState(notes, 'state_after', state);
     notes.bool('derived', true);
-    const body = this.#sequence.body({ category: 'derived', name: future.future, place: future });
-    keep(derived, { state, result, body });
-    return body;
+    const { first, later } = this.#sequence.named({ category: 'derived', name: future.future, place: future });
+    keep(derived, { state, result, body: later });
+    return first;
   }
 
   /** The end of a task. */
@@ -255,6 +268,10 @@ export class PollBodies {
 
 function isAlike(one: RootRef, other: RootRef): boolean {
   return one === other || (one.future === other.future && one.address === other.address);
+}
+
+function isSamePlace(one: StackEntry, other: StackEntry): boolean {
+  return one === other || (one.function === other.function && one.file === other.file && one.line === other.line);
 }
 
 /** Equal in everything that is written about them; the places of their links are not. */
