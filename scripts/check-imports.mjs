@@ -21,7 +21,9 @@ const floors = {
   engines: 8,
   recorder: 9,
   doctor: 9,
+  check: 9,
   api: 10,
+  profile: 10,
   cli: 11,
   'index.ts': 11,
 };

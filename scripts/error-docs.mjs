@@ -26,6 +26,7 @@ const groups = [
   ['EXPRESSION', 'Expressions'],
   ['SCRATCH', 'Memory in the target for the engine without stops'],
   ['TRACE', 'The trace file'],
+  ['BUDGET', 'Budgets'],
   ['OUTPUT', 'Other files that are written'],
   ['CORE', 'Dumps'],
   ['FUTURES', 'Lists of Futures'],

@@ -1,3 +1,4 @@
+export { type DeterministicCommand, deterministicCommand, PULSE_US } from './deterministic.js';
 export { endingSignals } from './ending-signals.js';
 export type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
 export { type LaunchOptions, launch } from './launch.js';

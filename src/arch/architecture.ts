@@ -57,6 +57,8 @@ export interface Identity {
 
 /** The optional members of an architecture, see {@link Architecture}. */
 export interface Capabilities {
+  /** How QEMU starts a kernel if nobody says it; `-kernel FILE` follows. */
+  readonly kernelCommand?: readonly string[];
   readonly registerDefaults?: RegisterDefaults;
   /** What unwinding needs. */
   readonly frames?: FrameModel;

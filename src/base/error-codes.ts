@@ -23,6 +23,22 @@ export const errorCodes = {
     means: "The kernel's section `.BTF`, which describes its types, cannot be read.",
     remedy: 'Take a kernel file that was not cut off, or one without BTF.',
   },
+  BUDGET_CANNOT_WRITE: {
+    means: 'The budget file cannot be written by `--update`.',
+    remedy: 'Name a file that can be written with `--budget`.',
+  },
+  BUDGET_INVALID: {
+    means: 'A budget file holds something that no budget file has: the error names the place, and what comes near.',
+    remedy: 'Compare it with docs/budget.schema.json, which editors understand too.',
+  },
+  BUDGET_UNREADABLE: {
+    means: 'A budget file cannot be opened, or is no JSON.',
+    remedy: 'Look at the path; `rsptrace check TRACE --budget FILE --update` writes one from a trace.',
+  },
+  CHECK_CANNOT_WRITE: {
+    means: 'The report of a check cannot be written to the file of `--junit` or `--markdown`.',
+    remedy: 'Name a file that can be written.',
+  },
   CLOCK_UNAVAILABLE: {
     means: 'The clock that `--clock` names cannot be read on this target.',
     remedy: 'Take `--clock auto`, or one of those that the error lists.',
@@ -201,6 +217,10 @@ export const errorCodes = {
     means: 'Nothing of the memory that the program writes to is in the target or the dump.',
     remedy: 'Look whether the ELF runs there, and whether `--base` is right.',
   },
+  OPEN_CANNOT_SERVE: {
+    means: '`rsptrace open` cannot listen at its port on this machine.',
+    remedy: 'End what listens there, or take another with `--port`.',
+  },
   OUTPUT_CANNOT_WRITE: {
     means: 'The output file cannot be written.',
     remedy: 'Name a file in a directory that you may write to.',
@@ -377,6 +397,15 @@ export const errorCodes = {
   RUN_NOT_FOUND: {
     means: 'The program to run is not installed, or cannot be started.',
     remedy: 'Install it; the error names the Debian package of a QEMU.',
+  },
+  RUN_NO_ELF: {
+    means: '`rsptrace run` was not told which ELF runs, and QEMU has no `-kernel`.',
+    remedy:
+      'Name the ELF: `rsptrace run kernel.elf -- qemu-system-riscv64 ...`, or have `-kernel kernel.elf` behind `--`.',
+  },
+  RUN_NOT_DETERMINISTIC: {
+    means: "`--deterministic` was asked for a QEMU that runs on the host's processor, which counts no instructions.",
+    remedy: 'Leave `-enable-kvm` and `-accel kvm` out, or `--deterministic`.',
   },
   RUN_NO_COMMAND: {
     means: '`rsptrace run` was given no command.',

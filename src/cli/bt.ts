@@ -1,21 +1,19 @@
-import { type HartBacktrace, stacksAt } from '../api/index.js';
+import { stacksAt } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
-import { type Addr, hex } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
-import { jsonLine, textLines } from '../base/visible.js';
+import { jsonLine } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import type { OtherCode } from '../engines/index.js';
-import { architectureFor, connect, type Libraries, loadedElf, verifyArchitecture } from '../facts/index.js';
+import { architectureFor, connect, loadedElf, verifyArchitecture } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
-import { type EndReason, type Frame, type SourceFrame, SourceFrames } from '../unwind/index.js';
-import { formatValue, valueJson } from '../values/index.js';
+import { SourceFrames } from '../unwind/index.js';
 import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
+import { stacksJson, stacksText } from './stacks-report.js';
 import { wireRecorder } from './wire-file.js';
 
 export interface BacktraceArguments extends CommonArguments {
@@ -69,121 +67,15 @@ async function printStacks(
   const sources = new SourceFrames(elf, debug);
   if (await (await session.stub()).neverRan()) session.close();
   else await session.detach();
+  const { loaded, missing } = libraries;
+  const notes = missing.map(({ name, why }) => `not read: ${name}: ${why}\n`);
   process.stdout.write(
-    args.json ? jsonLine(asJson(args, found, sources, libraries)) : asText(found, sources, libraries),
+    args.json
+      ? jsonLine({
+          ...{ version: 1, program: args.elf, libraries: loaded.map(({ path }) => path), missing_libraries: missing },
+          harts: stacksJson(found, sources),
+        })
+      : [stacksText(found, sources), ...notes].join('\n'),
   );
   return ExitCode.recorded;
 }
-
-function asJson(
-  args: BacktraceArguments,
-  harts: readonly HartBacktrace[],
-  sources: SourceFrames,
-  libraries: Libraries,
-): object {
-  return {
-    version: 1,
-    program: args.elf,
-    libraries: libraries.loaded.map(({ path }) => path),
-    missing_libraries: libraries.missing,
-    harts: harts.map(({ hart, stack, firmware, other, variables }) => ({
-      id: hart.id,
-      name: hart.name ?? null,
-      pc: pcText(firmware ?? other?.pc ?? stack.frames[0]?.pc),
-      firmware: firmware !== undefined,
-      other_code: other !== undefined,
-      privilege: other?.privilege ?? null,
-      frames: stack.frames.flatMap((frame) =>
-        sources.of(frame).map((source, index, all) => ({
-          level: frame.level,
-          pc: hex(frame.pc),
-          cfa: frame.cfa === undefined ? null : hex(frame.cfa),
-          function: source.function ?? null,
-          library: frame.image?.isLibrary ? frame.image.elf.path : null,
-          file: source.file ?? null,
-          line: source.line ?? null,
-          inlined: source.inlined,
-          interrupted: isInterrupted(frame, firmware),
-          unwinder: frame.unwinder ?? null,
-          confidence: frame.confidence,
-          // Locals of the whole frame, including inlined functions, are shown with the frame's own function.
-          ...(variables.has(frame) && index === all.length - 1
-            ? { locals: variables.get(frame)?.map(({ name, value }) => ({ name, value: valueJson(value) })) }
-            : {}),
-        })),
-      ),
-      end: {
-        reason: stack.end.reason,
-        complete: stack.end.complete,
-        ...(stack.end.pc === undefined ? {} : { pc: hex(stack.end.pc) }),
-      },
-    })),
-  };
-}
-
-/** It did not call what runs above it. */
-function isInterrupted({ exact, level }: Frame, firmware: Addr | undefined): boolean {
-  return exact && (level > 0 || firmware !== undefined);
-}
-
-function pcText(pc: Addr | undefined): string | null {
-  return pc === undefined ? null : hex(pc);
-}
-
-function asText(harts: readonly HartBacktrace[], sources: SourceFrames, { missing }: Libraries): string {
-  const notes = missing.map(({ name, why }) => `not read: ${name}: ${why}\n`);
-  return [...harts.map((each) => hartText(each, sources)), ...notes].join('\n');
-}
-
-function hartText({ hart, stack, firmware, other, variables }: HartBacktrace, sources: SourceFrames): string {
-  const lines = [`hart ${hart.id}${hart.name === undefined ? '' : `  ${hart.name}`}`];
-  if (firmware !== undefined)
-    lines.push(`  in firmware (machine mode) at ${hex(firmware)}${stack.frames.length > 0 ? ', below it:' : ''}`);
-  if (other !== undefined) lines.push(`  ${otherText(other)}`);
-  for (const frame of stack.frames) {
-    sources.of(frame).forEach((source, index) => {
-      lines.push(frameText(frame, source, index === 0, isInterrupted(frame, firmware)));
-    });
-    for (const { name, value } of variables.get(frame) ?? []) lines.push(`        ${name} = ${formatValue(value)}`);
-  }
-  const { reason, pc, complete } = stack.end;
-  lines.push(
-    `  ${complete ? 'end' : 'the stack ends early'}: ${endings[reason]}${pc === undefined ? '' : ` (${hex(pc)})`}`,
-  );
-  return textLines(lines);
-}
-
-function otherText({ pc, privilege }: OtherCode): string {
-  const mode = privilege === undefined ? '' : ` in ${privilege === 'kernel' ? 'supervisor' : privilege} mode`;
-  return `at ${hex(pc)}${mode}, in another program's code: this ELF is not what runs there`;
-}
-
-/** `#3  0x80203abc labkern::exec::run at src/exec.rs:88  [cfi]`; inlined functions have no pc of their own. */
-function frameText(frame: Frame, source: SourceFrame, first: boolean, interrupted: boolean): string {
-  const number = first ? `#${frame.level}` : '';
-  const library = first && frame.image?.isLibrary ? ` from ${frame.image.elf.path}` : '';
-  const where = source.file === undefined ? library : ` at ${source.file}:${source.line ?? '?'}`;
-  const notes = [
-    ...(source.inlined ? ['inlined'] : [frame.unwinder ?? '']),
-    ...(source.inlined || frame.confidence === 'sure' ? [] : [frame.confidence]),
-    ...(!source.inlined && interrupted ? ['interrupted'] : []),
-  ].filter((note) => note !== '');
-  const note = notes.length === 0 ? '' : `  [${notes.join(', ')}]`;
-  const pc = first ? hex(frame.pc) : ''.padEnd(hex(frame.pc).length);
-  return `  ${number.padEnd(4)}${pc} ${source.function ?? '??'}${where}${note}`;
-}
-
-const endings: Readonly<Record<EndReason, string>> = {
-  entry: "the program's entry point",
-  'zero-return-address': 'the return address is zero',
-  'undefined-return-address': 'call frame information says that nobody called',
-  'own-stack': 'this code has set up its own stack',
-  'return-address-not-kept': 'this function never returns, and has not kept who called it',
-  'outside-code': 'the next pc is in no code that is known',
-  'other-code': 'of another program nothing is known (give its ELF, or stop the hart in this one)',
-  firmware: 'the firmware has interrupted nothing, or its caller cannot be found from here',
-  'no-unwinder': 'no unwinder that may be used here can tell this frame',
-  'unreadable-stack': 'the stack cannot be read',
-  loop: 'the next frame would not be further out',
-  depth: 'as many frames as were asked for (--depth)',
-};

@@ -6,8 +6,10 @@ import { type Command, command } from './command.js';
 import { doctorOptions } from './doctor-options.js';
 import { ExitCode } from './failure.js';
 import { futuresOptions } from './futures-options.js';
+import { guestOptions } from './guest-options.js';
 import { noTexts } from './option-texts.js';
 import { commonOptions, debugFileOptions, last, reconnectOption, recordingOptions, remoteOption } from './options.js';
+import { profileOptions } from './profile-options.js';
 import { savedTraceCommands } from './saved-trace-commands.js';
 import { recordsBesideStdout } from './standard-streams.js';
 import { tasksOptions } from './tasks-options.js';
@@ -35,11 +37,12 @@ const commands: Readonly<Record<string, Command>> = {
     },
   ),
   run: command(
-    '<elf>',
+    '[elf]',
     'start QEMU frozen, record every poll, pass its console through',
     (args, texts) =>
-      elfOption(recordingOptions(args, texts), withDebugInfo)
-        .usage('rsptrace run [options] <elf> -- qemu-system-... [its arguments]')
+      guestOptions(recordingOptions(args, texts))
+        .positional('elf', { type: 'string', describe: `${withDebugInfo}. Default: what -kernel names` })
+        .usage('rsptrace run [options] [elf] -- qemu-system-... [its arguments]')
         .option('console', {
           coerce: last<string>,
           type: 'string',
@@ -54,6 +57,15 @@ const commands: Readonly<Record<string, Command>> = {
     async (args) => {
       recordsBesideStdout();
       return (await import('./run.js')).recordRun(args);
+    },
+  ),
+  profile: command(
+    '<elf>',
+    'what the target spends its time with, by samples of every stack',
+    (args, texts) => elfOption(profileOptions(args, texts)),
+    async (args) => {
+      recordsBesideStdout();
+      return (await import('./profile.js')).profileTarget(args);
     },
   ),
   bt: command(
@@ -76,9 +88,12 @@ const commands: Readonly<Record<string, Command>> = {
   ),
   tasks: command(
     '<elf>',
-    'every task and the tree of what it awaits, in a stopped target or a dump',
+    'every task and the tree of what it awaits: in a target, a dump, or a saved trace',
     tasksOptions,
-    async (args) => (await import('./tasks.js')).showTasks(args),
+    async (args) =>
+      args.at === undefined
+        ? (await import('./tasks.js')).showTasks(args)
+        : (await import('./tasks-at.js')).tasksAt({ ...args, trace: args.elf, at: args.at }),
   ),
   types: command(
     '<elf> <type>',
@@ -140,7 +155,7 @@ async function withHelp(words: readonly string[], width: number): Promise<Argv> 
       'start QEMU and trace it',
     )
     .epilogue(
-      'Exit status: 0 recorded; 1 failed before recording; 2 wrong usage; 3 cut short by an error, what was recorded is kept; 4 a limit of --fail-on or --findings error is broken',
+      'Exit status: 0 recorded; 1 failed before recording; 2 wrong usage; 3 cut short by an error, what was recorded is kept; 4 a budget, or a limit of --fail-on or --findings error, is broken; 5 the guest failed',
     )
     .wrap(width);
   for (const [name, each] of Object.entries(commands)) each.declare(parser, name, listTexts, () => {});

@@ -1,10 +1,21 @@
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { compileGlob } from '../probes/index.js';
-import { changeOf, type DiffRow, deltaOf, diffRows, reportBy, type TraceRead, tee, timeText } from '../trace/index.js';
+import {
+  type Chosen,
+  changeOf,
+  type DiffRow,
+  deltaOf,
+  diffRows,
+  reportBy,
+  type TraceRead,
+  type TraceSink,
+  tee,
+  timeText,
+} from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, noMatch, readSaved, tableOptions } from './saved-trace.js';
-import type { DiffArguments, FailOn } from './saved-trace-options.js';
+import { headJson, noMatch, once, readChosen, tableOptions } from './saved-trace.js';
+import type { DiffArguments, DiffSortKey, FailOn } from './saved-trace-options.js';
 
 /** One kind of rows. */
 interface Part {
@@ -50,8 +61,13 @@ export async function diff(args: DiffArguments): Promise<number> {
 }
 
 async function rowsOf(path: string, args: DiffArguments) {
-  const [future, fn] = [reportBy('future'), reportBy('fn')];
-  const read = await readSaved(path, tee([future, fn]), args);
+  let [future, fn] = [reportBy('future'), reportBy('fn')];
+  const into = (chosen: Chosen | undefined): TraceSink => {
+    const each = once(chosen);
+    [future, fn] = [reportBy('future', each()), reportBy('fn', each())];
+    return tee([future, fn]);
+  };
+  const read = await readChosen(path, into, args);
   return { read, future: future.rows(), fn: fn.rows() };
 }
 
@@ -79,9 +95,18 @@ function brokenBy(limit: FailOn, parts: readonly Part[]): Broken[] {
   return wanted.filter((row) => (row.percent ?? 0) > limit.percent).map((row) => ({ limit, row }));
 }
 
-function select(rows: readonly DiffRow[], { filter, top }: DiffArguments): DiffRow[] {
-  const matches = filter === undefined ? undefined : compileGlob(filter);
-  return rows.filter(({ name }) => matches?.(name) ?? true).slice(0, top);
+const sortValues: Readonly<Record<Exclude<DiffSortKey, 'name'>, (row: DiffRow) => number>> = {
+  delta: (row) => Math.abs(deltaOf(row)),
+  percent: ({ percent }) => percent ?? Number.POSITIVE_INFINITY,
+  before: ({ before }) => before?.total ?? -1,
+  after: ({ after }) => after?.total ?? -1,
+};
+
+function select(rows: readonly DiffRow[], { sort, top }: DiffArguments): DiffRow[] {
+  const byName = (a: DiffRow, b: DiffRow): number => (a.name < b.name ? -1 : 1);
+  if (sort === 'name') return [...rows].sort(byName).slice(0, top);
+  const value = sortValues[sort];
+  return [...rows].sort((a, b) => Math.sign(value(b) - value(a)) || byName(a, b)).slice(0, top);
 }
 
 function rowJson(row: DiffRow): object {

@@ -7,8 +7,10 @@ export const ExitCode = {
   usage: 2,
   /** An error cut the recording short; what was recorded is kept. */
   cutShort: 3,
-  /** A limit that the user set is broken: `--fail-on`, `--findings error`. */
+  /** A limit that the user set is broken: a budget, `--fail-on`, `--findings error`. */
   limitBroken: 4,
+  /** The guest failed: it panicked, ended with another status than success, or said what it must not say. */
+  guestFailed: 5,
 } as const;
 
 /**
@@ -24,6 +26,8 @@ const usageCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'RSP_BAD_ADDRESS',
   'RUN_HAS_STUB',
   'RUN_NO_COMMAND',
+  'RUN_NO_ELF',
+  'RUN_NOT_DETERMINISTIC',
   'SCRATCH_SYNTAX',
   'TRACE_UNKNOWN_FORMAT',
 ]);

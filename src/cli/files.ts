@@ -18,6 +18,11 @@ export interface FileArguments {
   readonly 'record-wire'?: string | undefined;
   readonly console?: string | undefined;
   readonly svg?: string | undefined;
+  readonly budget?: string | undefined;
+  /** The budget is written. */
+  readonly update?: boolean | undefined;
+  readonly junit?: string | undefined;
+  readonly markdown?: string | undefined;
   /** Of the QEMU that is started. */
   readonly command?: readonly string[] | undefined;
 }
@@ -72,6 +77,9 @@ function outputsOf(args: FileArguments): Output[] {
     ...named('--record-wire', args['record-wire']),
     ...named('--console', args.console),
     ...named('--svg', args.svg),
+    ...named('--junit', args.junit),
+    ...named('--markdown', args.markdown),
+    ...(args.update ? named('--budget', args.budget) : []),
   ];
 }
 
@@ -84,6 +92,7 @@ function inputsOf(args: FileArguments, found: readonly string[]): NamedFile[] {
     ...found.flatMap((path) => named('the debug file', path)),
     ...named('--remote', remoteFile(args.remote)),
     ...named('--core', args.core),
+    ...(args.update ? [] : named('--budget', args.budget)),
     ...named('the trace', args.trace),
     ...(args.plugin ?? []).flatMap((path) => named('--plugin', path)),
     ...(args.command ?? []).flatMap(filesInWord).flatMap((path) => named("QEMU's file", path)),

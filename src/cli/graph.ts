@@ -1,9 +1,9 @@
 import { jsonLine, textLines } from '../base/visible.js';
 import { compileGlob } from '../probes/index.js';
-import { CallTree, onlyNamed, placeText, type TreeNode, timeText, totals } from '../trace/index.js';
+import { CallTree, chosenByName, Inside, placeText, type TreeNode, timeText, totals } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, noMatch, readSaved } from './saved-trace.js';
-import type { GraphArguments } from './saved-trace-options.js';
+import { headJson, noMatch, readChosen } from './saved-trace.js';
+import type { GraphArguments, GraphSortKey } from './saved-trace-options.js';
 
 /** `rsptrace graph TRACE [FN]`: all calls merged by their stacks, as a tree. Gives the exit status. */
 export async function graph(args: GraphArguments): Promise<number> {
@@ -15,24 +15,39 @@ export async function graph(args: GraphArguments): Promise<number> {
     names.add(name);
     return matches?.(name) ?? true;
   };
-  const read = await readSaved(args.trace, matches ? onlyNamed(tree, collecting) : tree, args);
+  const begun = matches
+    ? new Inside(tree, chosenByName({ kind: undefined, matches: collecting, holds: undefined }))
+    : tree;
+  const read = await readChosen(args.trace, (chosen) => (chosen ? new Inside(begun, chosen) : begun), args);
   if (fn !== undefined && tree.root.children.size === 0) throw noMatch('FN', fn, [...names]);
-  const times = totals(tree);
+  const shown: Shown = { times: totals(tree), sort: args.sort, top: args.top };
   if (args.json)
-    process.stdout.write(jsonLine({ ...headJson(args.trace, read), graph: childrenJson(tree.root, times) }));
-  else process.stdout.write(textLines([...lines(tree, times, args.depth ?? Number.POSITIVE_INFINITY)]));
+    process.stdout.write(jsonLine({ ...headJson(args.trace, read), graph: childrenJson(tree.root, shown) }));
+  else process.stdout.write(textLines([...lines(tree, shown, args.depth ?? Number.POSITIVE_INFINITY)]));
   return ExitCode.recorded;
 }
 
-type Times = ReadonlyMap<TreeNode, number>;
+interface Shown {
+  readonly times: ReadonlyMap<TreeNode, number>;
+  readonly sort: GraphSortKey;
+  /** Of the callees of each. */
+  readonly top: number | undefined;
+}
 
-/** With the most time first. */
-function sorted(node: TreeNode, times: Times): TreeNode[] {
-  return [...node.children.values()].sort((a, b) => (times.get(b) ?? 0) - (times.get(a) ?? 0) || b.calls - a.calls);
+function sorted(node: TreeNode, { times, sort, top }: Shown): TreeNode[] {
+  const total = (each: TreeNode): number => times.get(each) ?? 0;
+  const name = (each: TreeNode): string => each.frame?.name ?? '';
+  const value = { total, self: (each: TreeNode) => each.self, calls: (each: TreeNode) => each.calls, name: () => 0 };
+  const by = value[sort];
+  const children = [...node.children.values()];
+  return children
+    .sort((a, b) => by(b) - by(a) || (sort === 'name' ? 0 : total(b) - total(a)) || (name(a) < name(b) ? -1 : 1))
+    .slice(0, top);
 }
 
 /** In the manner of `uftrace graph`: a branch where a function calls several, a straight line where it calls one. */
-function* lines(tree: CallTree, times: Times, deepest: number): Generator<string> {
+function* lines(tree: CallTree, shown: Shown, deepest: number): Generator<string> {
+  const { times } = shown;
   const all = [...tree.root.children.values()].reduce((sum, node) => sum + (times.get(node) ?? 0), 0);
   yield `${'# TOTAL'.padStart(11)}${'SELF'.padStart(11)}  FUNCTION`;
   yield `${timeText(all).padStart(11)}${''.padStart(11)}  ${tree.info?.program ?? ''}`;
@@ -45,7 +60,7 @@ function* lines(tree: CallTree, times: Times, deepest: number): Generator<string
   }
   const waiting: Waiting[] = [];
   const put = (node: TreeNode, indent: string, depth: number): void => {
-    const children = sorted(node, times);
+    const children = sorted(node, shown);
     const isBranch = children.length > 1;
     for (const [i, child] of children.entries()) {
       waiting.splice(waiting.length - i, 0, {
@@ -68,13 +83,13 @@ function* lines(tree: CallTree, times: Times, deepest: number): Generator<string
   }
 }
 
-function childrenJson(node: TreeNode, times: Times): object[] {
-  return sorted(node, times).map((child) => ({
+function childrenJson(node: TreeNode, shown: Shown): object[] {
+  return sorted(node, shown).map((child) => ({
     name: child.frame?.name,
     place: child.frame && (placeText(child.frame) ?? null),
     calls: child.calls,
-    total_ns: times.get(child) ?? 0,
+    total_ns: shown.times.get(child) ?? 0,
     self_ns: child.self,
-    calls_to: childrenJson(child, times),
+    calls_to: childrenJson(child, shown),
   }));
 }

@@ -1,15 +1,15 @@
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { type ProbeFact, type TraceEvent, type TraceRead, type TraceSink, timeText } from '../trace/index.js';
+import { Inside, type ProbeFact, type TraceEvent, type TraceRead, type TraceSink, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, readSaved } from './saved-trace.js';
-import type { SavedTraceArguments } from './saved-trace-options.js';
+import { headJson, readChosen } from './saved-trace.js';
+import type { InfoArguments } from './saved-trace-options.js';
 
 /** `rsptrace info TRACE`: what was recorded, how, and what is missing. Gives the exit status. */
-export async function info(args: SavedTraceArguments): Promise<number> {
+export async function info(args: InfoArguments): Promise<number> {
   const tally = new EventTally();
-  const read = await readSaved(args.trace, tally);
+  const read = await readChosen(args.trace, (chosen) => (chosen ? new Inside(tally, chosen) : tally), args);
   process.stdout.write(args.json ? jsonLine(json(args.trace, read, tally)) : text(args.trace, read, tally));
   return ExitCode.recorded;
 }
@@ -119,6 +119,8 @@ function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
     tally.count('gap') > 0 && `${tally.count('gap')} gaps of ${timeText(tally.unseen)} where the link was broken`,
     recording && recording.missing > 0 && `${recording.missing} records that could not be read`,
     recording?.tailLost && "records that were in the guest's memory when it ended",
+    recording?.leftOut &&
+      `${recording.leftOut} events before its first one, which the flight recorder left out (--last)`,
     recording && recording.foreignHits > 0 && `${recording.foreignHits} times other code came to a probe's address`,
     recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
     cut && `its end is cut off at byte ${cut.at}`,

@@ -3,6 +3,8 @@ import type { DebugFileOptions } from '../elf/index.js';
 import { type EngineName, engineNames } from '../engines/index.js';
 import { type ClockName, clockNames } from '../facts/index.js';
 import type { Wakes } from '../probes/index.js';
+import type { Newest } from '../trace/index.js';
+import { budgetOption, type CheckReportArguments, checkReportOptions } from './check-report-options.js';
 import { defaultTrace } from './files.js';
 import type { OptionTexts } from './option-texts.js';
 
@@ -23,11 +25,13 @@ export interface DebugFileArguments {
 }
 
 /** What every recording command takes. */
-export interface RecordingArguments extends CommonArguments {
+export interface RecordingArguments extends CommonArguments, CheckReportArguments {
+  readonly budget: string | undefined;
   readonly elf: string;
   readonly probe: readonly string[];
   readonly plugin: readonly string[];
   readonly output: string;
+  readonly last: Newest | undefined;
   readonly duration: number | undefined;
   readonly 'max-events': number | undefined;
   readonly until: string | undefined;
@@ -104,7 +108,8 @@ export function commonOptions<T>(args: Argv<T>) {
 }
 
 export function recordingOptions<T>(args: Argv<T>, texts: OptionTexts) {
-  return engineOptions(clockOptions(callOptions(endOptions(traceOptions(commonOptions(args), texts)))));
+  const all = engineOptions(clockOptions(callOptions(endOptions(traceOptions(commonOptions(args), texts)))));
+  return checkReportOptions(all).option('budget', budgetOption);
 }
 
 function traceOptions<T>(args: Argv<T>, { probes, formats }: OptionTexts) {
@@ -137,9 +142,31 @@ export function pluginOption<T>(args: Argv<T>) {
   });
 }
 
+/** `50ms`, `64M`: how much a flight recorder keeps. */
+function newest(given: string | readonly string[] | undefined): Newest | undefined {
+  const text = last(given);
+  if (text === undefined) return undefined;
+  const [, number, unit] = /^(\d+(?:\.\d+)?)([KMG])$/.exec(text.trim()) ?? [];
+  const bytes = Number(number) * ({ K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }[unit ?? ''] ?? 0);
+  if (number !== undefined && bytes >= 2 ** 10) return { nanos: undefined, bytes };
+  if (!/^\d+(\.\d+)?(ns|us|ms|s)$/.test(text.trim())) {
+    throw new Error(`--last takes a length of guest time or a size of memory: 50ms, 64M, not '${text}'`);
+  }
+  return { nanos: nanoseconds(text), bytes: NEWEST_BYTES };
+}
+
+/** What a flight recorder of a time keeps at most. */
+const NEWEST_BYTES = 256 * 2 ** 20;
+
 /** What ends a recording. */
 function endOptions<T>(args: Argv<T>) {
   return args
+    .option('last', {
+      type: 'string',
+      requiresArg: true,
+      coerce: newest,
+      describe: 'Keep only the newest events in memory, and write them at the end: 50ms of guest time, 64M of memory',
+    })
     .option('duration', {
       alias: 'd',
       type: 'string',

@@ -4,6 +4,7 @@ import type { Addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
+import { type Checked, Checker, checkedJson, checkedText, isBroken, readBudget, type Verdict } from '../check/index.js';
 import { type EngineSituation, engineChoices, planEngines, type ScratchSources } from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
 import {
@@ -25,15 +26,27 @@ import {
   record,
 } from '../recorder/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { formatOf, formats, openTrace, ownTimeText, type TraceSink, tee, timeText } from '../trace/index.js';
+import {
+  formatOf,
+  formats,
+  NewestEvents,
+  openTrace,
+  ownTimeText,
+  type TraceSink,
+  tee,
+  timeText,
+} from '../trace/index.js';
+import { brokenParts, reportChecked } from './check-report.js';
 import { choicesJson, choiceTable, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
 import { createLogger } from './logging.js';
 import { warn } from './open-output.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
+import type { PanicLook } from './panic-report.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { type AskedArguments, recordsRequest } from './records-file.js';
+import { tableOptions } from './saved-trace.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
@@ -51,6 +64,10 @@ export interface Prepared {
   readonly until: Addr | undefined;
   /** One a kind of probe. */
   readonly reports: readonly KindReport[];
+  /** The budgets of --budget. */
+  readonly checker: Checker | undefined;
+  /** The flight recorder of --last. */
+  readonly newest: NewestEvents | undefined;
   readonly sink: TraceSink;
 }
 
@@ -79,7 +96,10 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
   const given = givenScratchOf(args, program.elf);
   const until = untilOf(args, program);
   const wishes = { findings: args.findings !== 'off', longPollNs: args['long-poll'] };
+  const checker = args.budget === undefined ? undefined : new Checker(readBudget(args.budget));
   const reports = program.known.map((kind) => kind.report(foundOf(program, kind), wishes));
+  const output = openOutputTrace(args, plugins);
+  const newest = args.last && new NewestEvents(output, args.last);
   return {
     args,
     plugins,
@@ -88,7 +108,9 @@ async function prepareRecording(args: RecordingArguments): Promise<Prepared> {
     given,
     until,
     reports,
-    sink: tee([openOutputTrace(args, plugins), ...reports.flatMap(({ sink }) => sink ?? [])]),
+    checker,
+    newest,
+    sink: tee([newest ?? output, ...(checker ? [checker] : []), ...reports.flatMap(({ sink }) => sink ?? [])]),
   };
 }
 
@@ -167,6 +189,10 @@ interface SessionOptions {
   readonly reconnect?: (() => Promise<Session>) | undefined;
   /** See `RecordOptions`. */
   readonly nanosPerInstruction?: number | undefined;
+  /** See `RecordOptions`. */
+  readonly panics?: readonly Addr[] | undefined;
+  /** Ends the recording when it is aborted. */
+  readonly ending?: AbortSignal | undefined;
   /** Called with the signal that ends the recording. */
   readonly onSignal?: (signal: NodeJS.Signals) => void;
 }
@@ -175,7 +201,16 @@ interface SessionOptions {
 export async function recordSession(
   prepared: Prepared,
   session: Session,
-  { isLaunched = false, hidden, resetVector, reconnect, nanosPerInstruction, onSignal: told }: SessionOptions = {},
+  {
+    isLaunched = false,
+    hidden,
+    resetVector,
+    reconnect,
+    nanosPerInstruction,
+    panics,
+    ending,
+    onSignal: told,
+  }: SessionOptions = {},
 ): Promise<Recorded> {
   const { args, logger, program, sink } = prepared;
   const stopper = new AbortController();
@@ -184,6 +219,8 @@ export async function recordSession(
     stopper.abort();
   };
   for (const signal of endingSignals) process.once(signal, onSignal);
+  const onEnding = (): void => stopper.abort();
+  ending?.addEventListener('abort', onEnding);
   const status = new StatusLine(process.stderr, !args.json);
   const situation = {
     isMachineOfQemu: (await session.stub()).name === 'qemu-system',
@@ -208,6 +245,7 @@ export async function recordSession(
       resetVector,
       log: recordsRequest(args),
       ...(prepared.until === undefined ? {} : { until: prepared.until }),
+      ...(panics === undefined ? {} : { panics }),
       functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
       ...(args.threshold === undefined ? {} : { thresholdNs: args.threshold }),
       ...(reconnect === undefined ? {} : { reconnect }),
@@ -229,6 +267,7 @@ export async function recordSession(
     status.stop();
     silence.stop();
     for (const signal of endingSignals) process.off(signal, onSignal);
+    ending?.removeEventListener('abort', onEnding);
   }
 }
 
@@ -236,21 +275,54 @@ export async function recordSession(
 export function report(prepared: Prepared, recording: Recorded, guest?: Guest): number {
   const { args, reports } = prepared;
   const { error } = recording;
-  if (args.json) process.stdout.write(jsonLine(recordingJson(prepared, recording, guest)));
+  const checked = checkedOf(prepared, guest);
+  if (args.json) process.stdout.write(jsonLine(recordingJson(prepared, recording, guest, checked)));
   else tellTables(prepared, recording);
   tellLimits(args, recording, guest);
+  tellChecked(args, checked, guest);
+  if (error) {
+    process.stderr.write(errorText(error));
+    return ExitCode.cutShort;
+  }
+  const broken = brokenParts(checked);
+  if (broken.guest) return (guest?.isStatusOurs && guest.status) || ExitCode.guestFailed;
   const isFound = args.findings === 'error' && reports.some((each) => (each.findings?.(recording) ?? 0) > 0);
-  if (!error) return isFound ? ExitCode.limitBroken : ExitCode.recorded;
-  process.stderr.write(errorText(error));
-  return ExitCode.cutShort;
+  return isFound || broken.budget ? ExitCode.limitBroken : ExitCode.recorded;
+}
+
+/** What budgets say of the trace, and limits of the guest. */
+function checkedOf({ args, program, checker }: Prepared, guest: Guest | undefined): Checked {
+  const verdicts = [...(guest?.verdicts ?? []), ...(checker?.verdicts() ?? [])];
+  const { output: trace, budget, strict: isStrict } = args;
+  return { program: basename(program.elf.path), trace, budget, verdicts, isStrict };
+}
+
+/** A guest that only ended as it should needs no words. */
+function tellChecked(args: RecordingArguments, checked: Checked, guest: Guest | undefined): void {
+  const stream = args.json ? process.stderr : process.stdout;
+  if (guest?.panic && !args.json) stream.write(`\n${guest.panic.text}`);
+  const isAsked = checked.verdicts.length > 1 || isBroken(checked);
+  if (isAsked && !args.json) stream.write(`\n${checkedText(checked, tableOptions())}`);
+  if (isAsked || args.junit !== undefined || args.markdown !== undefined) reportChecked(checked, args, stream);
 }
 
 /** A machine that rsptrace has started, and how it ended. */
 interface Guest {
   readonly exit: string;
+  /** Null if it was ended, or a signal ended it. */
+  readonly status: number | null;
+  /** Its status is to be that of rsptrace, where it fails. */
+  readonly isStatusOurs: boolean;
+  readonly verdicts: readonly Verdict[];
+  readonly panic: PanicLook | undefined;
 }
 
-function recordingJson({ args, reports }: Prepared, recording: Recorded, guest: Guest | undefined): object {
+function recordingJson(
+  { args, reports, newest }: Prepared,
+  recording: Recorded,
+  guest: Guest | undefined,
+  checked: Checked,
+): object {
   const { error } = recording;
   const { name, resolutionNs, guest: guestClock } = recording.clock;
   return {
@@ -261,6 +333,7 @@ function recordingJson({ args, reports }: Prepared, recording: Recorded, guest: 
     end: recording.end,
     guest_exit: guest?.exit ?? stopText(recording),
     events: recording.events,
+    ...(newest ? { left_out: newest.leftOut } : {}),
     stops: recording.stops,
     engines: stopJson(recording, recording.situation),
     records: recording.records,
@@ -279,21 +352,20 @@ function recordingJson({ args, reports }: Prepared, recording: Recorded, guest: 
     digested_ms: Math.round(recording.digestedMs),
     gaps: recording.gaps,
     ...merged(reports.map((each) => each.json(recording))),
+    ...(checked.verdicts.length > 0 ? { check: checkedJson(checked) } : {}),
+    ...(guest?.panic ? { panic: guest.panic.json } : {}),
     ...(error ? { error: errorJson(error) } : {}),
   };
 }
 
-function tellTables({ args, plugins, program, reports }: Prepared, recording: Recorded): void {
-  const { isTTY, columns } = process.stdout;
-  const color = isTTY === true && process.stdout.hasColors();
-  const options = { color, width: columns ?? 200 };
-  const tables = reports.flatMap((each) => each.tables(recording, options));
+function tellTables({ args, plugins, program, reports, newest }: Prepared, recording: Recorded): void {
+  const tables = reports.flatMap((each) => each.tables(recording, tableOptions()));
   process.stdout.write(tables.join('\n'));
   process.stdout.write(
     `\n${textLines([
       closingLine(recording),
       ...stopReport(recording, recording.situation),
-      `trace: ${args.output} (${whatToDo(args.output, recording, program, plugins)})`,
+      `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
     ])}`,
   );
 }
@@ -326,6 +398,8 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
   }
 }
 
+const endTexts: Partial<Record<Recording['end'], string>> = { failed: 'an error', panicked: 'a panic' };
+
 function closingLine(recording: Recording): string {
   const { events, stops, missing, guestNs, hostMs, clock, end, gaps } = recording;
   const unseen = gaps.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
@@ -334,7 +408,7 @@ function closingLine(recording: Recording): string {
   const clockNote = clock.guest
     ? `clock ${clock.name}`
     : `clock ${clock.name}: the host's, the guest's cannot be read here`;
-  const why = end === 'guest-ended' ? '' : `; ended by ${end === 'failed' ? 'an error' : end.replace('-', ' ')}`;
+  const why = end === 'guest-ended' ? '' : `; ended by ${endTexts[end] ?? end.replace('-', ' ')}`;
   const own = recording.ownTime && events > 0 ? ` (${ownTimeText(recording.ownTime)})` : '';
   const times = `${(guestNs / 1e6).toFixed(3)} ms of guest time${own} in ${(hostMs / 1e3).toFixed(1)} s`;
   const resetNote = recording.resets > 0 ? `; ${plural(recording.resets, 'reset')}` : '';
@@ -345,6 +419,13 @@ function closingLine(recording: Recording): string {
   const left = out === 1 ? '1 probe is left out, since it' : `${out} probes are left out, since they`;
   const outNote = out > 0 ? `; ${left} would stop the target (--dry-run says why)` : '';
   return `${plural(events, 'event')}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${why}`;
+}
+
+/** What a flight recorder has kept. */
+function newestText(newest: NewestEvents | undefined, { events }: Recording): string {
+  if (newest === undefined) return '';
+  const why = newest.isCutByMemory ? ', fewer than asked for: they take too much memory' : '';
+  return `, the newest ${events - newest.leftOut} of ${plural(events, 'event')}${why}`;
 }
 
 /** With the trace. */

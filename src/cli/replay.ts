@@ -1,7 +1,6 @@
-import { compileGlob } from '../probes/index.js';
-import { type Lines, onlyNamed, type TraceSink, TreeWriter, writeJsonLines } from '../trace/index.js';
+import { Inside, type Lines, type TraceSink, TreeWriter, writeJsonLines } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { readSaved } from './saved-trace.js';
+import { readChosen } from './saved-trace.js';
 import type { ReplayArguments } from './saved-trace-options.js';
 
 /** `rsptrace replay TRACE`: what happened, as it happened. Gives the exit status. */
@@ -9,8 +8,7 @@ export async function replay(args: ReplayArguments): Promise<number> {
   const isColored = process.stdout.isTTY === true && process.stdout.hasColors();
   const out = new Output(isColored && !args.json);
   const sink: TraceSink = args.json ? writeJsonLines(out) : new TreeWriter(out);
-  const shown = args.filter === undefined ? sink : onlyNamed(sink, compileGlob(args.filter));
-  await readSaved(args.trace, shown, args);
+  await readChosen(args.trace, (chosen) => (chosen ? new Inside(sink, chosen) : sink), args);
   return ExitCode.recorded;
 }
 

@@ -5,17 +5,19 @@ import {
   Arcs,
   arcJson,
   arcTable,
+  type Chosen,
   type Grouping,
-  type ReportRow,
+  type Report,
   reportBy,
   reportTable,
   rowJson,
   sortArcs,
   sortRows,
+  type TraceSink,
   tee,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, noMatch, readSaved, tableOptions } from './saved-trace.js';
+import { headJson, noMatch, once, readChosen, tableOptions } from './saved-trace.js';
 import type { ReportArguments } from './saved-trace-options.js';
 
 /** `rsptrace report TRACE`: where the time of a saved trace went. Gives the exit status. */
@@ -24,17 +26,17 @@ export async function report(args: ReportArguments): Promise<number> {
   if (args.callees !== undefined) return reportArcs(args, '--callees', args.callees);
   // Without --by: what there is.
   const wanted: readonly Grouping[] = args.by === undefined ? ['future', 'fn'] : [args.by];
-  const reports = wanted.map((by) => ({ by, report: reportBy(by) }));
-  const read = await readSaved(args.trace, tee(reports.map((each) => each.report)), args);
-  const found = reports.map(({ by, report: one }) => ({ by, rows: one.rows() }));
-  const shown = found.map(({ by, rows }) => ({ by, rows: select(rows, args) }));
-  if (args.filter !== undefined && shown.every(({ rows }) => rows.length === 0)) {
-    throw noMatch(
-      '--filter',
-      args.filter,
-      found.flatMap(({ rows }) => rows.map(({ name }) => name)),
-    );
-  }
+  let reports: { readonly by: Grouping; readonly report: Report }[] = [];
+  const into = (chosen: Chosen | undefined): TraceSink => {
+    const each = once(chosen);
+    reports = wanted.map((by) => ({ by, report: reportBy(by, each()) }));
+    return tee(reports.map(({ report: one }) => one));
+  };
+  const read = await readChosen(args.trace, into, args);
+  const shown = reports.map(({ by, report: one }) => ({
+    by,
+    rows: sortRows(one.rows(), args.sort).slice(0, args.top),
+  }));
   if (args.json) {
     const groups = shown.map(({ by, rows }) => [by, rows.map(rowJson)]);
     process.stdout.write(jsonLine({ ...headJson(args.trace, read), ...Object.fromEntries(groups) }));
@@ -55,15 +57,13 @@ const titles: Readonly<Record<Grouping, string>> = {
   await: 'await',
 };
 
-function select(rows: readonly ReportRow[], { filter, sort, top }: ReportArguments): ReportRow[] {
-  const matches = filter === undefined ? undefined : compileGlob(filter);
-  const wanted = matches ? rows.filter(({ name, instance }) => matches(name) || (instance && matches(instance))) : rows;
-  return sortRows(wanted, sort).slice(0, top);
-}
-
 async function reportArcs(args: ReportArguments, option: '--callers' | '--callees', glob: string): Promise<number> {
-  const arcs = new Arcs();
-  const read = await readSaved(args.trace, arcs, args);
+  let arcs = new Arcs();
+  const into = (chosen: Chosen | undefined): Arcs => {
+    arcs = new Arcs(chosen);
+    return arcs;
+  };
+  const read = await readChosen(args.trace, into, args);
   const matches = compileGlob(glob);
   const isWanted = (name: string | undefined): boolean =>
     name !== undefined && (matches(name) || matches(name.replace(/^poll /, '')));

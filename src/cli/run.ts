@@ -1,13 +1,26 @@
-import { type Qemu, startMachine } from '../api/index.js';
+import {
+  type DeterministicCommand,
+  deterministicCommand,
+  type Machine,
+  type Qemu,
+  startMachine,
+} from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
+import { textLines } from '../base/visible.js';
+import { GuestWatch } from '../check/index.js';
 import { nanosPerInstruction } from '../facts/index.js';
-import type { Recording } from '../recorder/index.js';
+import { panicFunctions, type Recording } from '../recorder/index.js';
+import { onEvents, TaskSummary, tee } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
+import type { GuestArguments } from './guest-options.js';
 import type { RecordingArguments } from './options.js';
-import { recordSession, report, withRecording } from './recording.js';
+import { lookAtPanic, type PanicLook } from './panic-report.js';
+import { type Prepared, type Recorded, recordSession, report, withRecording } from './recording.js';
+import { runTarget } from './runner.js';
 import { wireRecorder } from './wire-file.js';
 
-export interface RunArguments extends RecordingArguments {
+export interface RunArguments extends Omit<RecordingArguments, 'elf'>, GuestArguments {
+  readonly elf: string | undefined;
   readonly command: readonly string[];
   readonly console: string | undefined;
   readonly 'keep-running': boolean;
@@ -17,49 +30,102 @@ const newline = 10;
 
 /** How long a QEMU that was asked to end may take, in milliseconds. */
 const endMs = 3000;
+/** How long a guest that has panicked may take to say so and to end by itself. */
+const panicMs = 5000;
 
 /**
  * `rsptrace run kernel.elf -- qemu-system-...`: starts QEMU, records from its first instruction. Gives the exit
  * status.
  */
-export function recordRun(args: RunArguments): Promise<number> {
+export function recordRun(given: RunArguments): Promise<number> {
+  const target = runTarget(given.elf, given.command);
+  const { command, notes } = given.deterministic
+    ? deterministicCommand(target.command)
+    : ({ command: target.command, notes: [] } satisfies Omit<DeterministicCommand, 'added'>);
+  const args = { ...given, elf: target.elf, command };
   return withRecording(args, async (prepared) => {
-    using wire = wireRecorder(args, prepared.logger, true);
-    using kept = new ConsoleFile(args.console);
-    const shown = args.json ? process.stderr : process.stdout;
-    let inLine = false;
-    const onConsole = (text: Uint8Array): void => {
-      shown.write(text);
-      kept.write(text);
-      inLine = text.length > 0 ? text.at(-1) !== newline : inLine;
-    };
-    const { elf, arch } = prepared.program;
-    await using machine = await startMachine({
-      ...{ command: args.command, elf, arch, logger: prepared.logger, wire, onConsole },
-      ...{ timeoutMs: args.timeout, onlyStops: args.engine === 'stop', outlives: args['keep-running'] },
-    });
-    const { qemu, session, hidden, resetVector } = machine;
-    let signalled: NodeJS.Signals | undefined;
-    const recording = await recordSession(prepared, session, {
-      isLaunched: true,
-      hidden,
-      resetVector,
-      nanosPerInstruction: nanosPerInstruction(args.command),
-      onSignal: (name) => {
-        signalled = name;
-      },
-    });
-    // After a SIGTERM or SIGHUP no user is there who could end it by a second one.
-    const runsOn = args['keep-running'] || (recording.end === 'interrupted' && signalled === 'SIGINT');
-    const endedByUs = await finish(qemu, recording, runsOn);
-    const { signal, text } = await qemu.ended;
-    // Messages of rsptrace begin a line of their own.
-    if (inLine) shown.write('\n');
-    const exit = { exit: text };
-    if (recording.end !== 'guest-ended' || signal === null || endedByUs) return report(prepared, recording, exit);
-    const error = new RsptraceError('RUN_KILLED', `${args.command[0]} was ended by ${signal} while it was traced`);
-    return report(prepared, { ...recording, end: 'failed', error }, exit);
+    if (target.isOurs) process.stderr.write(textLines([`rsptrace: starts ${target.command.join(' ')}`]));
+    process.stderr.write(textLines(notes.map((note) => `rsptrace: not every run will be the same: ${note}`)));
+    return runGuest(args, prepared);
   });
+}
+
+async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepared): Promise<number> {
+  using wire = wireRecorder(args, prepared.logger, true);
+  using kept = new ConsoleFile(args.console);
+  const ending = new AbortController();
+  using watch = new GuestWatch(limitsOf(args), () => ending.abort());
+  const shown = args.json ? process.stderr : process.stdout;
+  let inLine = false;
+  const onConsole = (text: Uint8Array): void => {
+    shown.write(text);
+    kept.write(text);
+    watch.console(text);
+    inLine = text.length > 0 ? text.at(-1) !== newline : inLine;
+  };
+  const { elf, arch } = prepared.program;
+  await using machine = await startMachine({
+    ...{ command: args.command, elf, arch, logger: prepared.logger, wire, onConsole },
+    ...{ timeoutMs: args.timeout, onlyStops: args.engine === 'stop', outlives: args['keep-running'] },
+  });
+  let signalled: NodeJS.Signals | undefined;
+  watch.begin();
+  const tasks = new TaskSummary();
+  const timed = onEvents((event) => watch.time(event.type === 'gap' ? event.to : event.time));
+  const recording = await recordSession({ ...prepared, sink: tee([prepared.sink, timed, tasks]) }, machine.session, {
+    isLaunched: true,
+    ...{ hidden: machine.hidden, resetVector: machine.resetVector },
+    nanosPerInstruction: nanosPerInstruction(args.command),
+    panics: args['on-panic'] === 'report' ? panicFunctions(elf) : [],
+    ending: ending.signal,
+    onSignal: (name) => {
+      signalled = name;
+    },
+  });
+  const panic = recording.end === 'panicked' ? await leavePanic(machine, prepared, tasks) : undefined;
+  // After a SIGTERM or SIGHUP no user is there who could end it by a second one.
+  const runsOn = args['keep-running'] || (recording.end === 'interrupted' && signalled === 'SIGINT');
+  const endedByUs = await finish(machine.qemu, recording, runsOn);
+  const exit = await machine.qemu.ended;
+  // Messages of rsptrace begin a line of their own.
+  if (inLine) shown.write('\n');
+  const verdicts = [...watch.verdicts(endedByUs ? undefined : exit), ...(panic ? [panic.verdict] : [])];
+  return report(prepared, killed(recording, exit.signal, endedByUs, args), {
+    ...{ exit: exit.text, status: endedByUs ? null : exit.status, isStatusOurs: args['guest-status'], verdicts, panic },
+  });
+}
+
+/** A QEMU that a signal ended while it was traced is an error. */
+function killed(recording: Recorded, signal: string | null, endedByUs: boolean, { command }: RunArguments): Recorded {
+  if (recording.end !== 'guest-ended' || signal === null || endedByUs) return recording;
+  const error = new RsptraceError('RUN_KILLED', `${command[0]} was ended by ${signal} while it was traced`);
+  return { ...recording, end: 'failed', error };
+}
+
+function limitsOf(args: RunArguments): ConstructorParameters<typeof GuestWatch>[0] {
+  const hasDebugExit = args.command.some((word) => /^isa-debug-exit\b/.test(word));
+  return {
+    expected: args['console-expect'],
+    failing: args['console-fail'],
+    until: args['console-until'],
+    hostMs: args['time-limit'],
+    guestNs: args['guest-time-limit'],
+    success: args['success-status'].length > 0 ? args['success-status'] : hasDebugExit ? [0, 1] : [0],
+  };
+}
+
+/** The guest stands in its panic: looks at it, and lets it go on, so that it says what it has to say. */
+async function leavePanic({ session }: Machine, { program, logger }: Prepared, tasks: TaskSummary): Promise<PanicLook> {
+  try {
+    return await lookAtPanic(
+      session,
+      program,
+      tasks.rows().filter(({ state }) => state === 'running'),
+      logger,
+    );
+  } finally {
+    await session.detach();
+  }
 }
 
 /**
@@ -83,9 +149,19 @@ async function finish(qemu: Qemu, recording: Recording, runsOn: boolean): Promis
     process.off('SIGTERM', end);
     return endedByUs;
   }
-  if (recording.end !== 'guest-ended') kill('SIGTERM');
+  if (recording.end === 'panicked') await endsWithin(qemu, panicMs);
+  if (recording.end !== 'guest-ended' && qemu.running) kill('SIGTERM');
   const killer = setTimeout(kill, endMs, 'SIGKILL');
   await qemu.ended;
   clearTimeout(killer);
   return endedByUs;
+}
+
+async function endsWithin(qemu: Qemu, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([qemu.ended, late]);
+  clearTimeout(timer);
 }

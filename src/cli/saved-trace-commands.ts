@@ -1,12 +1,15 @@
+import { checkOptions } from './check-options.js';
 import { type Command, command } from './command.js';
 import {
   convertOptions,
   diffOptions,
   graphOptions,
+  infoOptions,
+  mergeOptions,
+  openOptions,
   recoverOptions,
   replayOptions,
   reportOptions,
-  savedTraceOptions,
 } from './saved-trace-options.js';
 
 /** The commands that ask a saved trace. */
@@ -17,7 +20,7 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
     reportOptions,
     async (args) => (await import('./report.js')).report(args),
   ),
-  info: command('<trace>', 'what a saved trace holds: target, clock, probes, losses', savedTraceOptions, async (args) =>
+  info: command('<trace>', 'what a saved trace holds: target, clock, probes, losses', infoOptions, async (args) =>
     (await import('./info.js')).info(args),
   ),
   replay: command('<trace>', 'what happened in a saved trace, call by call, indented', replayOptions, async (args) =>
@@ -35,10 +38,22 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
     recoverOptions,
     async (args) => (await import('./recover.js')).recover(args),
   ),
+  check: command(
+    '<trace>',
+    'whether a saved trace keeps the budgets of a file; --update writes them',
+    checkOptions,
+    async (args) => (await import('./check.js')).check(args),
+  ),
   diff: command(
     '<trace> <other>',
     'what is slower, faster, new and gone between two saved traces',
     diffOptions,
     async (args) => (await import('./diff.js')).diff(args),
+  ),
+  merge: command('<trace> <others..>', 'several traces on one timeline: -o OUT', mergeOptions, async (args) =>
+    (await import('./merge.js')).merge(args),
+  ),
+  open: command('<trace>', 'serves a saved trace to ui.perfetto.dev, and opens that', openOptions, async (args) =>
+    (await import('./open.js')).open(args),
   ),
 };

@@ -4,6 +4,7 @@ import { compileGlob } from '../probes/index.js';
 import { groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
 import type { OptionTexts } from './option-texts.js';
 import { count, last, logOption, pluginOption } from './options.js';
+import { parseFilter, type TraceFilter } from './trace-filter.js';
 
 /** What every command takes that asks a saved trace. */
 export interface SavedTraceArguments {
@@ -16,22 +17,31 @@ export interface WindowArguments {
   readonly to: Moment | undefined;
 }
 
-export interface ReportArguments extends SavedTraceArguments, WindowArguments {
+/** Which part of a trace is asked. */
+export interface SelectionArguments extends WindowArguments {
+  readonly filter: TraceFilter | undefined;
+}
+
+export interface ReportArguments extends SavedTraceArguments, SelectionArguments {
   readonly by: (typeof groupings)[number] | undefined;
   readonly callers: string | undefined;
   readonly callees: string | undefined;
   readonly sort: SortKey;
   readonly top: number | undefined;
-  readonly filter: string | undefined;
 }
 
-export interface ReplayArguments extends SavedTraceArguments, WindowArguments {
-  readonly filter: string | undefined;
-}
+export interface InfoArguments extends SavedTraceArguments, SelectionArguments {}
 
-export interface GraphArguments extends SavedTraceArguments, WindowArguments {
+export interface ReplayArguments extends SavedTraceArguments, SelectionArguments {}
+
+export const graphSortKeys = ['total', 'self', 'calls', 'name'] as const;
+export type GraphSortKey = (typeof graphSortKeys)[number];
+
+export interface GraphArguments extends SavedTraceArguments, SelectionArguments {
   readonly fn: string | undefined;
   readonly depth: number | undefined;
+  readonly sort: GraphSortKey;
+  readonly top: number | undefined;
 }
 
 /** `+5% fn:boot`: the total of what matches may grow by so much. */
@@ -42,10 +52,13 @@ export interface FailOn {
   readonly glob: string;
 }
 
-export interface DiffArguments extends SavedTraceArguments, WindowArguments {
+export const diffSortKeys = ['delta', 'percent', 'before', 'after', 'name'] as const;
+export type DiffSortKey = (typeof diffSortKeys)[number];
+
+export interface DiffArguments extends SavedTraceArguments, SelectionArguments {
   readonly other: string;
+  readonly sort: DiffSortKey;
   readonly top: number | undefined;
-  readonly filter: string | undefined;
   readonly 'fail-on': readonly FailOn[];
 }
 
@@ -63,11 +76,31 @@ export interface ConvertArguments extends ReplayArguments {
   readonly plugin: readonly string[];
 }
 
+export interface MergeArguments extends SavedTraceArguments {
+  readonly others: readonly string[];
+  readonly output: string;
+  readonly format: string | undefined;
+  readonly force: boolean;
+  readonly plugin: readonly string[];
+  readonly offset: readonly number[];
+  readonly align: readonly Moment[];
+}
+
+export interface OpenArguments {
+  readonly trace: string;
+  readonly browser: boolean;
+  readonly port: number;
+}
+
 const text = { type: 'string', requiresArg: true, coerce: last<string> } as const;
 
 export function savedTraceOptions<T>(args: Argv<T>) {
   return args
-    .positional('trace', { type: 'string', demandOption: true, describe: 'A .pftrace or .pftrace.gz' })
+    .positional('trace', {
+      type: 'string',
+      demandOption: true,
+      describe: 'A .pftrace or .pftrace.gz; of others the slices',
+    })
     .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout' });
 }
 
@@ -87,41 +120,72 @@ export function windowOptions<T>(args: Argv<T>) {
     });
 }
 
+/** `--filter`. */
+export function filter(given: string | readonly string[] | undefined): TraceFilter | undefined {
+  return given === undefined ? undefined : parseFilter(last(given));
+}
+
+/** Which part: the same for every command. */
+export function selectionOptions<T>(args: Argv<T>) {
+  return windowOptions(args).option('filter', {
+    type: 'string',
+    requiresArg: true,
+    coerce: filter,
+    describe: "Only these calls and polls: 'net::**', 'fn:net::* if duration > 1ms'",
+  });
+}
+
 export function reportOptions<T>(args: Argv<T>) {
-  return windowOptions(savedTraceOptions(args))
+  return selectionOptions(savedTraceOptions(args))
     .option('by', { choices: groupings, coerce: last<(typeof groupings)[number]>, describe: 'A row each of these' })
     .option('callers', { ...text, describe: 'Who calls this function: counts and times of every arc' })
     .option('callees', { ...text, describe: 'What this function calls' })
     .option('sort', { choices: sortKeys, default: 'total' as const, coerce: last<SortKey>, describe: 'The most first' })
     .option('top', { ...text, coerce: count('--top'), describe: 'Only so many rows' })
-    .option('filter', { ...text, describe: "Only rows whose name matches: level3, 'net::**'" })
-    .check(({ by, callers, callees }) => {
+    .check(({ by, callers, callees, filter }) => {
       if ([by, callers, callees].filter((one) => one !== undefined).length > 1) {
-        throw new RsptraceError('USAGE', '--by, --callers and --callees do not go together', {
-          hint: "try 'rsptrace report --help'",
-        });
+        throw notTogether('--by, --callers and --callees do not go together');
       }
+      if (by === 'await' && filter?.condition) throw notTogether('--by await takes a --filter without a condition');
       return true;
     });
 }
 
-const inside = "Only these with all that happens inside them: level3, 'net::**'";
+function notTogether(message: string): RsptraceError {
+  return new RsptraceError('USAGE', message, { hint: 'try --help' });
+}
+
+export function infoOptions<T>(args: Argv<T>) {
+  return selectionOptions(savedTraceOptions(args));
+}
 
 export function replayOptions<T>(args: Argv<T>) {
-  return windowOptions(savedTraceOptions(args)).option('filter', { ...text, describe: inside });
+  return selectionOptions(savedTraceOptions(args));
 }
 
 export function graphOptions<T>(args: Argv<T>) {
-  return windowOptions(savedTraceOptions(args))
+  return selectionOptions(savedTraceOptions(args))
     .positional('fn', { type: 'string', describe: "Begin at these functions: level3, 'net::**'" })
-    .option('depth', { ...text, alias: 'D', coerce: count('--depth'), describe: 'Only so many levels' });
+    .option('depth', { ...text, alias: 'D', coerce: count('--depth'), describe: 'Only so many levels' })
+    .option('sort', {
+      choices: graphSortKeys,
+      default: 'total' as const,
+      coerce: last<GraphSortKey>,
+      describe: 'The most first',
+    })
+    .option('top', { ...text, coerce: count('--top'), describe: 'Only so many callees of each' });
 }
 
 export function diffOptions<T>(args: Argv<T>) {
-  return windowOptions(savedTraceOptions(args))
+  return selectionOptions(savedTraceOptions(args))
     .positional('other', { type: 'string', demandOption: true, describe: 'The trace to compare with it' })
+    .option('sort', {
+      choices: diffSortKeys,
+      default: 'delta' as const,
+      coerce: last<DiffSortKey>,
+      describe: 'The most first',
+    })
     .option('top', { ...text, coerce: count('--top'), describe: 'Only so many rows' })
-    .option('filter', { ...text, describe: "Only rows whose name matches: level3, 'net::**'" })
     .option('fail-on', {
       type: 'string',
       array: true,
@@ -149,8 +213,13 @@ export function recoverOptions<T>(args: Argv<T>) {
     .option('log', logOption);
 }
 
-export function convertOptions<T>(args: Argv<T>, { extensions }: OptionTexts) {
-  return pluginOption(windowOptions(savedTraceOptions(args)))
+export function convertOptions<T>(args: Argv<T>, texts: OptionTexts) {
+  return outputOptions(selectionOptions(savedTraceOptions(args)), texts);
+}
+
+/** Where a trace is written to. */
+function outputOptions<T>(args: Argv<T>, { extensions }: OptionTexts) {
+  return pluginOption(args)
     .option('output', {
       ...text,
       alias: 'o',
@@ -158,8 +227,62 @@ export function convertOptions<T>(args: Argv<T>, { extensions }: OptionTexts) {
       describe: `The file or folder to write. Its extension chooses the format: ${extensions}`,
     })
     .option('format', { ...text, describe: 'The format, whatever the extension: folded, pftrace' })
-    .option('filter', { ...text, describe: inside })
     .option('force', { type: 'boolean', default: false, describe: 'Overwrite a file that is no trace, too' });
+}
+
+export function mergeOptions<T>(args: Argv<T>, texts: OptionTexts) {
+  return outputOptions(savedTraceOptions(args), texts)
+    .positional('others', {
+      type: 'string',
+      array: true,
+      demandOption: true,
+      describe: 'The traces to put beside it: of rsptrace, of Perfetto, of Chrome (.json), of uftrace (a folder)',
+    })
+    .option('offset', {
+      type: 'string',
+      array: true,
+      nargs: 1,
+      default: [] as readonly number[],
+      coerce: (given: readonly string[]) => given.map(offsetOf),
+      describe: 'How much later than the first trace each of the others began: 1.5ms, -20us; one for each',
+    })
+    .option('align', {
+      type: 'string',
+      array: true,
+      nargs: 1,
+      default: [] as readonly Moment[],
+      coerce: (given: readonly string[]) => given.map((one) => moment('--align')(one) as Moment),
+      describe: 'What happened at the same moment in all: fn:GLOB, or a time of each; one for all, or one for each',
+    })
+    .check(({ others, offset, align }) => {
+      const traces = (others as readonly string[]).length + 1;
+      if (offset.length > 0 && align.length > 0) throw notTogether('--offset and --align do not go together');
+      if (offset.length > 0 && offset.length !== traces - 1) {
+        throw notTogether(`--offset is needed ${traces - 1} times, for each trace but the first`);
+      }
+      if (align.length > 1 && align.length !== traces) {
+        throw notTogether(`--align is needed once, or ${traces} times: once for each trace`);
+      }
+      return true;
+    });
+}
+
+function offsetOf(words: string): number {
+  const [, sign, number, unit] = /^([-+]?)(\d+(?:\.\d+)?)(ns|us|ms|s|m)$/.exec(words.trim()) ?? [];
+  if (number === undefined) throw new Error(`--offset takes a length of time: 1.5ms, -20us, not '${words}'`);
+  return Math.round(Number(number) * units[unit as keyof typeof units]) * (sign === '-' ? -1 : 1);
+}
+
+export function openOptions<T>(args: Argv<T>) {
+  return args
+    .positional('trace', { type: 'string', demandOption: true, describe: 'A .pftrace, .pftrace.gz or .json' })
+    .option('browser', { type: 'boolean', default: true, describe: 'Open a browser; --no-browser prints the address' })
+    .option('port', {
+      ...text,
+      default: '9001',
+      coerce: (given: string) => count('--port')(given) as number,
+      describe: 'Where it is served: ui.perfetto.dev may fetch from 9001 alone',
+    });
 }
 
 const units = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9 } as const;

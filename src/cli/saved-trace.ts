@@ -2,11 +2,53 @@ import { RsptraceError } from '../base/errors.js';
 import { plural } from '../base/plural.js';
 import { textLines } from '../base/visible.js';
 import { nearest } from '../probes/index.js';
-import { readTrace, type TableOptions, type TraceRead, type TraceSink, Window } from '../trace/index.js';
-import type { WindowArguments } from './saved-trace-options.js';
+import {
+  type AnyBegin,
+  Choosing,
+  type Chosen,
+  chosenByName,
+  readTrace,
+  type TableOptions,
+  type TraceRead,
+  type TraceSink,
+  Window,
+} from '../trace/index.js';
+import type { SelectionArguments, WindowArguments } from './saved-trace-options.js';
+import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
 
 /** Reads a trace into a sink, and says on stderr what of it is missing or was not understood. */
 export async function readSaved(path: string, sink: TraceSink, window?: WindowArguments): Promise<TraceRead> {
+  const read = await readWindow(path, sink, window);
+  for (const note of notesOn(path, read)) process.stderr.write(textLines([`rsptrace: ${note}`]));
+  return read;
+}
+
+/**
+ * The same for what `--filter` chooses: `into` makes the sink. Conditions are decided when a call has ended, so with
+ * them the trace is read twice. Throws `TRACE_NO_MATCH` if nothing is chosen.
+ */
+export async function readChosen(
+  path: string,
+  into: (chosen: Chosen | undefined) => TraceSink,
+  args: SelectionArguments,
+): Promise<TraceRead> {
+  const { filter } = args;
+  if (filter === undefined) return await readSaved(path, into(undefined), args);
+  const counting = new CountingChoice(await chosenBy(path, filter, args), filter);
+  const read = await readSaved(path, into(counting), args);
+  if (counting.count === 0) throw nothingChosen(path, filter, counting.names);
+  return read;
+}
+
+async function chosenBy(path: string, filter: TraceFilter, args: SelectionArguments): Promise<Chosen> {
+  const selection = selectionOf(filter);
+  if (selection.holds === undefined) return chosenByName(selection);
+  const choosing = new Choosing(selection);
+  await readWindow(path, choosing, args);
+  return choosing.chosen();
+}
+
+async function readWindow(path: string, sink: TraceSink, window: WindowArguments | undefined): Promise<TraceRead> {
   const { from, to } = window ?? {};
   const inside = from === undefined && to === undefined ? undefined : new Window(sink, from, to);
   const read = await readTrace(path, inside ?? sink);
@@ -15,11 +57,61 @@ export async function readSaved(path: string, sink: TraceSink, window?: WindowAr
       hint: 'take an earlier time, or a function that was traced: rsptrace report lists them',
     });
   }
-  for (const note of notesOn(path, read)) process.stderr.write(textLines([`rsptrace: ${note}`]));
   return read;
 }
 
-function notesOn(path: string, { cut, isOwn, otherPackets, events }: TraceRead): string[] {
+/** Counts what is chosen, and keeps the names that were to choose from. */
+class CountingChoice implements Chosen {
+  readonly #chosen: Chosen;
+  readonly #filter: TraceFilter;
+  readonly names = new Set<string>();
+  count = 0;
+
+  constructor(chosen: Chosen, filter: TraceFilter) {
+    this.#chosen = chosen;
+    this.#filter = filter;
+  }
+
+  readonly begin: Chosen['begin'] = (begin) => {
+    const isChosen = this.#chosen.begin(begin);
+    if (isChosen) this.count++;
+    else if (this.count === 0) this.names.add(begin.type === 'call-begin' ? begin.function.name : begin.future.future);
+    return isChosen;
+  };
+
+  readonly note: Chosen['note'] = (name) => {
+    const isChosen = this.#chosen.note(name) && this.#filter.condition === undefined;
+    if (isChosen) this.count++;
+    return isChosen;
+  };
+}
+
+/** Several reports ask about the same begin: what is chosen is asked once for each. */
+export function once(chosen: Chosen | undefined): () => Chosen | undefined {
+  let [last, isChosen]: [AnyBegin | undefined, boolean] = [undefined, false];
+  const begin: Chosen['begin'] = (asked) => {
+    if (asked !== last) [last, isChosen] = [asked, chosen?.begin(asked) ?? true];
+    return isChosen;
+  };
+  return () => chosen && { begin, note: chosen.note };
+}
+
+function nothingChosen(
+  path: string,
+  { text, matches, unseen }: TraceFilter,
+  names: ReadonlySet<string>,
+): RsptraceError {
+  const named = [...names].filter((name) => matches(name));
+  if (named.length === 0) return noMatch('--filter', text.replace(/\s+if\s.*$/s, ''), [...names]);
+  const [field] = unseen;
+  const why = field === undefined ? 'its condition never held' : `nothing that it names has '${field}'`;
+  return new RsptraceError('TRACE_NO_MATCH', `nothing in ${path} matches --filter '${text}': ${why}`, {
+    hint: `it names ${named.slice(0, 3).join(', ')}; a condition compares ${filterFields.join(', ')}, or an argument`,
+  });
+}
+
+/** What of a trace is missing or was not understood. */
+export function notesOn(path: string, { cut, isOwn, otherPackets, events }: TraceRead): string[] {
   const notes: string[] = [];
   if (cut) {
     const torn = cut.bytes === 0 ? '' : `, and ${plural(cut.bytes, 'byte')} of another packet are left out`;
@@ -42,7 +134,7 @@ export function noMatch(option: string, glob: string, names: readonly string[]):
 
 export function tableOptions(): TableOptions {
   const { isTTY, columns } = process.stdout;
-  return { color: isTTY === true && process.stdout.hasColors(), width: columns ?? 200 };
+  return { color: isTTY === true && process.stdout.hasColors(), width: columns ?? (isTTY ? 80 : 200) };
 }
 
 /** The head of every JSON object about a trace. */

@@ -1,12 +1,20 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import type { OptionTexts } from './option-texts.js';
-import { commonOptions, last, optionalRemote, pluginOption } from './options.js';
+import { commonOptions, count, last, optionalRemote, pluginOption } from './options.js';
+import { filter, moment } from './saved-trace-options.js';
+
+const taskSortKeys = ['waiting', 'polls', 'name'] as const;
+export type TaskSortKey = (typeof taskSortKeys)[number];
 
 /** What `rsptrace tasks` takes. */
 export function tasksOptions<T>(args: Argv<T>, texts: OptionTexts) {
   return pluginOption(optionalRemote(commonOptions(args)))
-    .positional('elf', { type: 'string', demandOption: true, describe: 'The ELF that runs there, with debug info' })
+    .positional('elf', {
+      type: 'string',
+      demandOption: true,
+      describe: 'The ELF that runs there, with debug info; with --at a saved trace',
+    })
     .option('core', {
       type: 'string',
       requiresArg: true,
@@ -34,7 +42,31 @@ export function tasksOptions<T>(args: Argv<T>, texts: OptionTexts) {
     })
     .option('blocked', { type: 'boolean', default: false, describe: 'Show who waits for whom, and who for each other' })
     .option('locals', { type: 'boolean', default: false, describe: 'Show what each Future keeps in its state' })
-    .check(({ remote, core, base }) => {
+    .option('at', {
+      type: 'string',
+      requiresArg: true,
+      coerce: moment('--at'),
+      describe: 'Of a saved trace: at this time of it (1.2s), or when this function is entered (fn:GLOB)',
+    })
+    .option('filter', {
+      type: 'string',
+      requiresArg: true,
+      coerce: filter,
+      describe: "With --at: only these tasks: 'net::**', 'net::* if waiting > 1ms'",
+    })
+    .option('sort', {
+      choices: taskSortKeys,
+      coerce: last<TaskSortKey>,
+      describe: 'With --at: the most first; without it as they were first polled',
+    })
+    .option('top', { type: 'string', requiresArg: true, coerce: count('--top'), describe: 'With --at: only so many' })
+    .check(({ at, filter, sort, top, remote, core, base }) => {
+      if (at !== undefined) {
+        if (remote !== undefined || core !== undefined)
+          throw usage('--at is for a saved trace, without --remote and --core');
+        return true;
+      }
+      if ([filter, sort, top].some((one) => one !== undefined)) throw usage('--filter, --sort and --top go with --at');
       if ((remote === undefined) === (core === undefined)) throw usage('give either --remote or --core');
       if (base !== undefined && core === undefined) throw usage('--base goes with --core');
       return true;

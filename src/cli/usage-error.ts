@@ -6,7 +6,7 @@ const sentences: readonly [RegExp, (found: RegExpExecArray) => string][] = [
   [
     /^Not enough non-option arguments: got (\d+), need at least (\d+)/,
     ([, got, needed]) =>
-      `an argument is missing: ${['kernel.elf', 'the type'].slice(Number(got), Number(needed)).join(' and ')}`,
+      `an argument is missing: ${['kernel.elf', 'the type, or the other trace'].slice(Number(got), Number(needed)).join(' and ')}`,
   ],
   [/^Missing required arguments?: remote/, () => 'where is the stub? --remote is missing'],
   [
@@ -17,7 +17,10 @@ const sentences: readonly [RegExp, (found: RegExpExecArray) => string][] = [
         .map((word) => `'${word}'`)
         .join(', ')}`,
   ],
-  [/^Not enough arguments following: (\S+)/, ([, name = '']) => `a value is missing behind ${dashed(name)}`],
+  [
+    /^Not enough arguments following: (\S+)/,
+    ([, name = '']) => `a value is missing behind ${dashed(name)}: one with a dash needs a =, ${dashed(name)}=-5ms`,
+  ],
   [
     /^Arguments (\S+) and (\S+) are mutually exclusive/,
     ([, one = '', other = '']) => `${dashed(one)} and ${dashed(other)} do not go together`,

@@ -1,4 +1,5 @@
-export { functionNamed } from './function-named.js';
+export { functionNamed, panicFunctions } from './function-named.js';
+export { HartNumbers, hartName } from './harts.js';
 export { KilledRecording, type Recovered } from './killed-recording.js';
 export {
   addressesOf,

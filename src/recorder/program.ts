@@ -142,6 +142,7 @@ export interface EnginePlanWishes {
   readonly values?: boolean | undefined;
   /** Where the recording ends. */
   readonly until?: Addr | undefined;
+  readonly panics?: readonly Addr[] | undefined;
 }
 
 /**
@@ -152,9 +153,10 @@ export interface EnginePlanWishes {
  * watched, `STACKS_UNAVAILABLE` if stacks are asked for and no poll is traced
  */
 export function enginePlan(program: Program, options: EnginePlanWishes = {}): EnginePlanOptions {
-  const { wanted = 'auto', stackDepth, values = true, until } = options;
-  const key = [wanted, stackDepth, values, until].join();
-  const plan = program.planned.get(key) ?? planAll(program, wanted, stackDepth, values, until);
+  const { wanted = 'auto', stackDepth, values = true, until, panics = [] } = options;
+  const ends = [...(until === undefined ? [] : [until]), ...panics];
+  const key = [wanted, stackDepth, values, ...ends].join();
+  const plan = program.planned.get(key) ?? planAll(program, wanted, stackDepth, values, ends);
   program.planned.set(key, plan);
   return plan;
 }
@@ -164,7 +166,7 @@ function planAll(
   wanted: EngineName,
   stackDepth: number | undefined,
   values: boolean,
-  until: Addr | undefined,
+  ends: readonly Addr[],
 ): EnginePlanOptions {
   const { arch, elf, debug, kinds: found } = program;
   const [watch] = watchesOf(program).flatMap(({ planned }) => planned);
@@ -185,7 +187,9 @@ function planAll(
   const options: EnginePlanOptions = {
     arch,
     wanted,
-    plans: plans.map((plan) => (plan.address === until ? { ...plan, needsStop: 'the recording ends there' } : plan)),
+    plans: plans.map((plan) =>
+      ends.includes(plan.address) ? { ...plan, needsStop: 'the recording ends there' } : plan,
+    ),
     bytesAt: (address, length) => elf.bytesAt(address, length),
     facts: changesItsCode(elf) ? undefined : codeFacts(elf, arch, debug),
     harts: 1,

@@ -45,7 +45,7 @@ async function leave(
     stopping.fail(thrown);
   }
   // The target runs on before the trace is ended, because some formats write most of it then.
-  await detach(run.session, logger, stays);
+  await detach(run.session, logger, stays || stopping.reason === 'panicked');
   try {
     while (engines.digest(digestMs)) await new Promise(setImmediate);
     tracers.calls.finish();

@@ -22,6 +22,8 @@ export interface RecordOptions {
   readonly maxEvents?: number;
   /** Stop when the program reaches this address of its ELF. */
   readonly until?: Addr;
+  /** Stop where the program panics, at these addresses of its ELF: the target stands then, and the session stays open. */
+  readonly panics?: readonly Addr[];
   /** Stop when this is aborted. */
   readonly signal?: AbortSignal;
   readonly hardware?: boolean;
@@ -79,7 +81,7 @@ export interface Progress {
 }
 
 export interface Recording extends Progress, EnginesChosen {
-  readonly end: 'guest-ended' | 'until' | 'duration' | 'max-events' | 'interrupted' | 'failed';
+  readonly end: 'guest-ended' | 'until' | 'panicked' | 'duration' | 'max-events' | 'interrupted' | 'failed';
   readonly clock: ClockInfo;
   /** How the guest ended, if the stub reported it. */
   readonly stop: StopReply | undefined;

@@ -154,7 +154,12 @@ export class Run {
   begin(clock: ClockInfo): void {
     const { elf, arch } = this.#target.program;
     const { harts, program } = this.#target;
-    const info = { program: basename(elf.path), buildId: elf.buildId, arch: arch.name, clock, harts: harts.all() };
+    const { nanosPerInstruction } = this.#options;
+    const counts = clock.guest && nanosPerInstruction !== undefined;
+    const info = {
+      ...{ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, harts: harts.all() },
+      clock: counts ? { ...clock, nanosPerInstruction } : clock,
+    };
     this.tracers.sink.begin(info);
     if (!this.log) return;
     this.log.begin(info, harts.known(), watchesOf(program).length > 0);
@@ -213,11 +218,12 @@ export class Run {
 
   /** Inserts everything that a target gets before its first instruction. */
   async #insert(): Promise<void> {
-    const { program, until, settlesAt } = this.#target;
+    const { program, until, panics, settlesAt } = this.#target;
     const leftOut = new Set<Addr>(this.engines.withoutStops);
     await this.engine.arm(addressesOf(program).filter((address) => !leftOut.has(address)));
     await this.watches.arm();
-    if (until !== undefined) await this.engine.pauseInProgram(until, () => this.stopping.stop('until'));
+    if (until !== undefined) await this.engine.pauseInProgram([until], () => this.stopping.stop('until'));
+    if (panics.length > 0) await this.engine.pauseInProgram(panics, () => this.stopping.stop('panicked'));
     if (settlesAt !== undefined) await this.engine.pause(settlesAt, () => this.engines.settle());
   }
 

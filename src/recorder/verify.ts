@@ -28,6 +28,7 @@ export interface Verified {
   readonly places: readonly WatchPlace[];
   /** The recording ends there. */
   readonly until: Addr | undefined;
+  readonly panics: readonly Addr[];
   /**
    * The address where the kernel's page table is its last one; undefined if it is that already, or if the address is
    * not known.
@@ -45,9 +46,10 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const program = await loadedProgram(options.program, session, logger);
   const { arch, elf } = program;
   const until = options.until && addOffset(options.until, elf.loadBias);
+  const panics = (options.panics ?? []).map((address) => addOffset(address, elf.loadBias));
   // A second connection would not know what was written over the first.
   const wanted: EngineName | undefined = options.reconnect ? 'stop' : options.engine;
-  const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until });
+  const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until, panics });
   const code = codeToVerify(program);
   await verifyPlace(session, arch, elf);
   const { absent, elsewhere } = await verifyCode(session, elf, code);
@@ -77,6 +79,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     words: new HartWords(count),
     places: places.flat(),
     until,
+    panics,
     settlesAt: await settlingPlace(options, program),
   };
 }

@@ -15,6 +15,8 @@ export interface ClockInfo {
   readonly resolutionNs: number;
   /** True if it stands still while the guest is stopped: the guest's own clock, not the host's. */
   readonly guest: boolean;
+  /** It counts instructions, as under QEMU's -icount, and each takes so long. */
+  readonly nanosPerInstruction?: number | undefined;
 }
 
 export type FutureKind = 'async_fn' | 'async_block' | 'async_closure' | 'impl';
@@ -272,6 +274,26 @@ export interface Wake {
   readonly caller: StackEntry;
 }
 
+/** A function of sampled stacks; one object a function, so identity is a key. */
+export interface SampledFrame {
+  readonly name: string;
+  readonly instance: string;
+  readonly address: Addr | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+}
+
+/** What a hart ran when a sampling profile stopped it. */
+export interface Sample {
+  readonly type: 'sample';
+  readonly time: GuestNanos;
+  readonly hart: number;
+  /** The innermost first, with those that are inlined. Frames without a function name their kind: `[firmware]`. */
+  readonly stack: readonly SampledFrame[];
+  /** What a sample stands for: the sampling period, in nanoseconds. */
+  readonly periodNs: number;
+}
+
 /** The link to the stub was broken: events in between are missing. Open polls are emitted as lost. */
 export interface Gap {
   readonly type: 'gap';
@@ -296,6 +318,7 @@ export type TraceEvent =
   | WatchHit
   | PlaceHit
   | Wake
+  | Sample
   | Gap
   | Reset;
 
@@ -342,6 +365,8 @@ export interface RecordingFacts {
   readonly neverLoaded: readonly string[];
   /** The guest ended with records that were not read. */
   readonly tailLost: boolean;
+  /** A flight recorder's trace: events before its first one that it does not have. */
+  readonly leftOut?: number | undefined;
 }
 
 /** The guest nanoseconds of overhead that durations leave out: the least and the most for one event, and the total. */

@@ -230,14 +230,15 @@ export function findingsText(findings: readonly Finding[]): string {
   const lines = findings.slice(0, mostShown).map((finding) => {
     const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
     const where = place === undefined ? '' : ` at ${place}`;
-    return `  task ${finding.task}, ${finding.future}${where}: ${whatText(finding)}`;
+    return `  task ${finding.task}, ${finding.future}${where}: ${findingText(finding)}`;
   });
   const more = findings.length - lines.length;
   if (more > 0) lines.push(`  ... and ${more} more: --json has them`);
   return textLines([plural(findings.length, 'finding'), ...lines]);
 }
 
-function whatText({ kind, count, worst, times_ns: [first = 0] }: Finding): string {
+/** What a finding says, without whose it is. */
+export function findingText({ kind, count, worst, times_ns: [first = 0] }: Finding): string {
   const since = `first at ${timeText(first)}`;
   const number = worst ?? 0;
   switch (kind) {

@@ -1,3 +1,4 @@
+export { CallTimes } from './call-times.js';
 export type {
   AnyBegin,
   AnyEnd,
@@ -26,6 +27,8 @@ export type {
   RecordingFacts,
   Reset,
   RootRef,
+  Sample,
+  SampledFrame,
   StackEntry,
   StateChange,
   StateRef,
@@ -39,21 +42,24 @@ export type {
   WatchHit,
   WatchRef,
 } from './events.js';
-export { type Finding, type FindingKind, Findings, findingsText } from './findings.js';
+export { type Finding, type FindingKind, Findings, findingsText, findingText } from './findings.js';
 export type { Extension, Format } from './formats/format.js';
 export { formatOf, formats } from './formats/index.js';
 export { writeJsonLines } from './formats/json-lines.js';
 export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { type Lines, TreeWriter } from './formats/tree.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
+export { type Merged, type MergeInput, mergeTraces } from './merge/merge.js';
+export { type Newest, NewestEvents } from './newest-events.js';
+export { onEvents } from './on-events.js';
 export { openTrace, type TraceOptions } from './open-trace.js';
 export { OutputFile, type OutputOptions } from './output-file.js';
-export { readTrace, type TraceRead } from './read/read-trace.js';
+export { readParts, readTrace, type TraceRead } from './read/read-trace.js';
 export { type Arc, Arcs, type Node } from './report/arcs.js';
 export { CallTree, type Frame, type TreeNode, totals } from './report/call-tree.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
 export { Durations } from './report/durations.js';
-export { onlyNamed } from './report/only-named.js';
+export { memberText } from './report/member-text.js';
 export { type Grouping, groupings, type Report, type ReportRow, reportBy } from './report/report.js';
 export {
   arcJson,
@@ -65,6 +71,9 @@ export {
   sortKeys,
   sortRows,
 } from './report/report-table.js';
+export { type SampleRow, sampleRows, sampleTable } from './report/sample-rows.js';
+export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './report/selection.js';
+export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';
 export { type Moment, Window } from './report/window.js';
 export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';

@@ -19,6 +19,7 @@ export const riscv64: CompleteArchitecture = {
   name: 'riscv64',
   elfMachine: 243,
   gdbNames: ['riscv:rv64', 'riscv64'],
+  kernelCommand: ['qemu-system-riscv64', '-M', 'virt', '-nographic'],
   pc: 'pc',
   sp: 'sp',
   generalRegisters,

@@ -17,6 +17,7 @@ export const x86_64: CompleteArchitecture = {
   name: 'x86_64',
   elfMachine: 62,
   gdbNames: ['i386:x86-64', 'x86_64', 'x86-64'],
+  kernelCommand: ['qemu-system-x86_64', '-nographic', '-no-reboot', '-device', 'isa-debug-exit,iobase=0xf4,iosize=4'],
   pc: 'rip',
   sp: 'rsp',
   generalRegisters,

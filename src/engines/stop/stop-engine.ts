@@ -110,8 +110,8 @@ export class StopEngine {
   }
 
   /** The same in the program's own code; deferred until the code is loaded. */
-  pauseInProgram(address: Addr, then: () => void): Promise<void> {
-    return this.points.arm([address], then);
+  pauseInProgram(addresses: readonly Addr[], then: () => void): Promise<void> {
+    return this.points.arm(addresses, then);
   }
 
   /** Removes breakpoints, all in one write. */

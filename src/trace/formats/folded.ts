@@ -1,6 +1,7 @@
 // Folded stacks, as Brendan Gregg's flamegraph.pl reads them and `stackcollapse-*.pl` write them: a line a stack,
 // outermost first, `;` between frames, a blank and a number at the end: nanoseconds inside the innermost frame, without
-// what it called. A `;` in a name becomes `:`.
+// what it called. A `;` in a name becomes `:`. Of a profile the number is that of its samples, as bcc's `profile -f`
+// prints it.
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
 import { CallTree, stackOf } from '../report/call-tree.js';
@@ -14,13 +15,15 @@ export const folded: Format = {
   about: 'a line a stack with its own time, for flamegraph.pl, inferno and speedscope',
   use: 'give it to flamegraph.pl or inferno-flamegraph, or open it in speedscope.app',
   isAppended: false,
+  holdsSamples: true,
   recognizes: (head) => /^[^\n;]+(?:;[^\n;]+)* \d+\n/.test(startOf(head)),
   open: (file) => {
     const tree = new CallTree();
     return new WrittenAtEnd(tree, file, () => {
       for (const node of tree.nodes()) {
         const frames = stackOf(node).map(({ name }) => visible(name).replaceAll(';', ':'));
-        if (node.self > 0) file.textRecord(`${frames.join(';')} ${node.self}\n`);
+        const value = tree.samples > 0 ? node.samples : node.self;
+        if (value > 0) file.textRecord(`${frames.join(';')} ${value}\n`);
       }
     });
   },

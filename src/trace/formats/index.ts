@@ -2,10 +2,13 @@ import type { FileHead } from '../../base/file-head.js';
 import { callgrind } from './callgrind.js';
 import { chrome } from './chrome/chrome.js';
 import { csv } from './csv.js';
+import { firefox } from './firefox.js';
 import { flameGraph } from './flame-graph.js';
 import { folded } from './folded.js';
 import type { Format } from './format.js';
+import { ftrace } from './ftrace.js';
 import { jsonLines } from './json-lines.js';
+import { parquet } from './parquet.js';
 import { perfetto } from './perfetto/perfetto.js';
 import { pprof } from './pprof.js';
 import { speedscope } from './speedscope/speedscope.js';
@@ -17,7 +20,9 @@ export const formats: readonly Format[] = [
   perfetto,
   chrome,
   speedscope,
+  firefox,
   tree,
+  ftrace,
   uftrace,
   folded,
   flameGraph,
@@ -25,6 +30,7 @@ export const formats: readonly Format[] = [
   pprof,
   jsonLines,
   csv,
+  parquet,
 ];
 
 /** The format that a file's name asks for: the longest extension wins, then the first in the list. */

@@ -14,6 +14,7 @@ import type {
   PollLost,
   Reset,
   RootRef,
+  Sample,
   StateChange,
   StateRef,
   ThreadRef,
@@ -99,6 +100,8 @@ interface NoteWriter {
   gap(event: Gap): void;
   /** An instant on the hart's lane. `number`: of a wake that causes a poll, from 1. */
   wake(event: Wake, number: number | undefined): void;
+  /** What a hart ran at that moment. */
+  sample?(event: Sample): void;
   /** An instant of all harts. */
   reset(event: Reset): void;
 }
@@ -197,6 +200,9 @@ export class Lanes implements TraceSink {
         break;
       case 'wake':
         this.#wake(event);
+        break;
+      case 'sample':
+        this.#writer.sample?.(event);
         break;
     }
   }

@@ -1,6 +1,6 @@
 /*
  * pprof's profile (github.com/google/pprof, proto/profile.proto); a `.pb.gz` is packed with gzip. This part: two values
- * a stack, calls and nanoseconds; a location a function with one line, at its declaration; no mappings, since names are
+ * a stack, calls (of a profile samples) and nanoseconds; a location a function with one line, at its declaration; no mappings, since names are
  * known.
  */
 import { highHalf, lowHalf } from '../../base/addr.js';
@@ -34,6 +34,7 @@ export const pprof: Format = {
   about: 'stacks with calls and times, for go tool pprof',
   use: 'go tool pprof -top, or -http=:8080 for its web pages',
   isAppended: false,
+  holdsSamples: true,
   recognizes: isProfile,
   open: (file) => {
     const tree = new CallTree();
@@ -60,7 +61,7 @@ function profile(tree: CallTree): Uint8Array {
     out.close(mark);
   };
   for (const [type, unit] of [
-    ['calls', 'count'],
+    [tree.samples > 0 ? 'samples' : 'calls', 'count'],
     ['time', 'nanoseconds'],
   ] as const) {
     message(PROFILE.sampleType, [
@@ -78,7 +79,7 @@ function profile(tree: CallTree): Uint8Array {
       }
       out.uint(SAMPLE.locationId, id);
     }
-    out.uint(SAMPLE.value, node.calls);
+    out.uint(SAMPLE.value, tree.samples > 0 ? node.samples : node.calls);
     out.uint(SAMPLE.value, node.self);
     out.close(sample);
   }

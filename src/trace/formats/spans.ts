@@ -5,7 +5,7 @@ import { accessText, argumentsText, ChainTexts, gapText, resetText, rootText, st
 
 /** What formats of rows have a row for: a call or poll when it ends, anything else when it happens. */
 export interface Span {
-  readonly type: 'call' | 'poll' | 'derived' | 'state' | 'watch' | 'wake' | 'gap' | 'reset' | string;
+  readonly type: 'call' | 'poll' | 'derived' | 'state' | 'watch' | 'wake' | 'sample' | 'gap' | 'reset' | string;
   /** When it began, and how long it took; undefined for an instant. */
   readonly time_ns: number;
   readonly duration_ns: number | undefined;
@@ -169,6 +169,13 @@ export class Spans implements TraceSink {
         const name = root?.future.future ?? hex(waker);
         const about = { name, address: hex(waker), file, line, task: root && rootText(root), detail: wakerText(event) };
         return { ...empty, ...about, type: 'wake', time_ns: time, hart };
+      }
+      case 'sample': {
+        const { time, hart, stack } = event;
+        const [frame] = stack;
+        const detail = stack.map(({ name }) => name).join(' < ');
+        const about = { name: frame?.name ?? '', instance: frame?.instance, file: frame?.file, line: frame?.line };
+        return { ...empty, ...about, type: 'sample', time_ns: time, hart, detail };
       }
       case 'gap':
         return { ...empty, type: 'gap', time_ns: event.from, duration_ns: event.to - event.from, name: gapText };

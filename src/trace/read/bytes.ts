@@ -23,7 +23,7 @@ export async function openBytes(path: string): Promise<TraceBytes> {
 
 async function isGzip(path: string): Promise<boolean> {
   await using file = await open(path, 'r');
-  if ((await file.stat()).isDirectory()) throw new Error('it is a folder');
+  if ((await file.stat()).isDirectory()) throw new Error('it is a folder, and none of uftrace');
   const { buffer, bytesRead } = await file.read(Buffer.alloc(2), 0, 2, 0);
   return bytesRead === 2 && buffer[0] === 0x1f && buffer[1] === 0x8b;
 }

@@ -1,5 +1,5 @@
 import { addr } from '../../base/addr.js';
-import type { CallBegin, GuestNanos, HartInfo, PlaceRef, TraceEvent } from '../events.js';
+import type { CallBegin, GuestNanos, HartInfo, PlaceRef, TraceEvent, TraceInfo, TraceSink } from '../events.js';
 import { EVENT } from '../formats/perfetto/fields.js';
 import { Refs } from './refs.js';
 import type { TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
@@ -12,6 +12,59 @@ interface Track {
 }
 
 const none = addr(0n);
+
+/** What is said of a trace that another program wrote. */
+export function foreignInfo(program: string): TraceInfo {
+  const clock = { name: 'trace', resolutionNs: 1, guest: false };
+  return { program, buildId: undefined, arch: 'unknown', clock, harts: [] };
+}
+
+/** A slice's begin or end, or an instant, of a format that is not Perfetto's. */
+export interface ForeignEvent {
+  /** See `EVENT`. */
+  readonly type: number;
+  /** Nanoseconds of any clock: the first event is at 0. */
+  readonly time: number;
+  readonly track: number;
+  readonly name: string;
+  readonly category: string;
+  readonly arguments: TrackEvent['arguments'];
+}
+
+/** Gives a sink what a trace of another format holds, and counts it. */
+export class ForeignStory {
+  readonly #sink: TraceSink;
+  readonly #trace: ForeignTrace;
+  readonly info: TraceInfo;
+  events = 0;
+
+  constructor(program: string, sink: TraceSink) {
+    this.#sink = sink;
+    this.info = foreignInfo(program);
+    this.#trace = new ForeignTrace(
+      (event) => {
+        this.events++;
+        sink.event(event);
+      },
+      (hart) => sink.hart(hart),
+    );
+    sink.begin(this.info);
+  }
+
+  track(uuid: number, name: string): void {
+    const none = { isCounter: false, isProcess: false, isThread: false, labels: [] };
+    this.#trace.track({ uuid, parent: undefined, name, rank: 0, ...none });
+  }
+
+  event(event: ForeignEvent): void {
+    const none = { nameIid: 0, place: undefined, flow: undefined, counter: undefined, memo: undefined };
+    this.#trace.event({ ...event, ...none, notes: [] });
+  }
+
+  end(): void {
+    this.#sink.end();
+  }
+}
 
 /**
  * The events of a trace that another program wrote, from its TrackEvents. A slice is a call of a function of that

@@ -1,11 +1,10 @@
-import { type Addr, addr } from '../../base/addr.js';
+import { addr } from '../../base/addr.js';
 import type {
   AnyBegin,
   CallBegin,
   CallEnd,
   CallLost,
   FunctionRef,
-  FutureRef,
   GuestNanos,
   PlaceRef,
   PollBegin,
@@ -21,7 +20,7 @@ import type {
 import { EVENT } from '../formats/perfetto/fields.js';
 import { addressOf, entryOf, Refs, stackOf } from './refs.js';
 import { NOTE } from './sequence.js';
-import type { TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
+import type { PerfSample, TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
 
 /** An open slice; without a begin it is none of a poll or a call. */
 interface Slice {
@@ -33,6 +32,18 @@ interface Slice {
 /** `before`: the one that was at its address before. */
 type Root = { -readonly [K in keyof RootRef]: RootRef[K] } & { hart: number; before: Root | undefined };
 
+type Outcome = Pick<PollEnd, 'result' | 'state' | 'chain'>;
+
+/** What a poll's begin tells. */
+interface Polled extends PolledPlace, Pick<PollBegin, 'state' | 'stack'> {}
+
+/** What the first begin of a name tells, and the name stands for from then on. */
+interface PolledPlace extends Pick<PollBegin, 'future' | 'address'> {
+  readonly rootAddress: PollBegin['address'];
+  /** The Future of its task. */
+  readonly task: string | undefined;
+}
+
 interface Track {
   readonly open: Slice[];
   /** Where its last event was. */
@@ -41,16 +52,30 @@ interface Track {
   readonly root: Root | undefined;
 }
 
-/** What a poll's first begin tells, and its name stands for from then on. */
-interface Polled {
-  readonly future: FutureRef;
-  readonly address: Addr;
-  /** The Future of its task. */
-  readonly task: string | undefined;
-  readonly taskAddress: bigint;
-}
-
 const none = addr(0n);
+
+/** The most numbers of tracks that are looked up in an array. */
+const DENSE = 1 << 16;
+
+/** Tracks by their numbers, most of which are small. */
+class Tracks {
+  readonly #dense: (Track | undefined)[] = new Array(DENSE).fill(undefined);
+  readonly #others = new Map<Uuid, Track>();
+
+  get(uuid: Uuid): Track | undefined {
+    return typeof uuid === 'number' && uuid < DENSE ? this.#dense[uuid] : this.#others.get(uuid);
+  }
+
+  set(uuid: Uuid, track: Track): void {
+    if (typeof uuid === 'number' && uuid < DENSE) this.#dense[uuid] = track;
+    else this.#others.set(uuid, track);
+  }
+
+  delete(uuid: Uuid): void {
+    if (typeof uuid === 'number' && uuid < DENSE) this.#dense[uuid] = undefined;
+    else this.#others.delete(uuid);
+  }
+}
 
 /**
  * The events of a trace that rsptrace wrote, from its TrackEvents: what `formats/perfetto/writer.ts` does, backwards.
@@ -59,7 +84,7 @@ const none = addr(0n);
 export class OwnTrace {
   readonly #emit: (event: TraceEvent) => void;
   readonly #refs = new Refs();
-  readonly #tracks = new Map<Uuid, Track>();
+  readonly #tracks = new Tracks();
   /** The newest at each address, and each by its key. */
   readonly #rootsAt = new Map<bigint, Root>();
   readonly #roots = new Map<number, Root>();
@@ -67,10 +92,9 @@ export class OwnTrace {
   /** Calls and polls whose slices were ended while they went on. */
   readonly #cut = new Map<string, AnyBegin[]>();
   readonly #places = new Map<string, PlaceRef>();
-  /** By the numbers of their names: what the first call or poll of each told. */
+  /** By the numbers of their names: what the first call, poll or instant of each told. */
   readonly #functions: (FunctionRef | undefined)[] = [];
-  readonly #polled: (Polled | undefined)[] = [];
-  /** By the numbers of their names: the annotations of the first instant of each. */
+  readonly #polled: (PolledPlace | undefined)[] = [];
   readonly #told: (TrackEvent['notes'] | undefined)[] = [];
   readonly #watches = new Map<string, WatchRef>();
   /** Its value as a number comes in the next packet. */
@@ -134,6 +158,11 @@ export class OwnTrace {
     else if (event.type === EVENT.instant) this.#instant(track, event);
   }
 
+  sample({ time, cpu, stack, count }: PerfSample): void {
+    const frames = stack.map((frame) => this.#refs.frame(frame));
+    this.#emit({ type: 'sample', time: time as GuestNanos, hart: cpu, stack: frames, periodNs: count });
+  }
+
   /** The trace is over. */
   end(): void {
     if (this.#watch) this.#emitWatch(undefined);
@@ -154,40 +183,63 @@ export class OwnTrace {
     if (begin !== undefined) this.#emit(begin);
   }
 
-  #function({ name, nameIid, notes, place }: TrackEvent): FunctionRef {
-    const address = notes[NOTE.address];
-    const known = address === undefined ? this.#functions[nameIid] : undefined;
-    if (known !== undefined) return known;
-    const where = typeof address === 'bigint' ? address : none;
-    const found = this.#refs.function(name, where, textOf(notes[NOTE.instance]), place);
-    if (nameIid > 0) this.#functions[nameIid] = found;
-    return found;
-  }
-
   #callBegin(track: Track, event: TrackEvent, time: GuestNanos): CallBegin {
-    const { notes } = event;
     const { thread } = track;
-    if (thread !== undefined) track.hart = Number(notes[NOTE.hart] ?? 0);
+    if (thread !== undefined) track.hart = Number(event.notes[NOTE.hart] ?? 0);
+    event.memo ??= this.#functionOf(event);
     return {
       type: 'call-begin',
       time,
       hart: track.hart,
       thread,
-      function: this.#function(event),
+      function: event.memo as FunctionRef,
       arguments: event.arguments,
       around: aroundOf(track),
       depth: track.open.length,
     };
   }
 
-  #pollBegin(track: Track, event: TrackEvent, time: GuestNanos): PollBegin {
+  #functionOf(event: TrackEvent): FunctionRef {
+    const { name, nameIid, notes, place } = event;
+    const known = notes[NOTE.address] === undefined ? this.#functions[nameIid] : undefined;
+    if (known !== undefined) return known;
+    const address = addressNote(event, NOTE.address);
+    const found = this.#refs.function(name, address, textOf(notes[NOTE.instance]), place);
+    if (nameIid > 0) this.#functions[nameIid] = found;
+    return found;
+  }
+
+  #polledPlace(event: TrackEvent): PolledPlace {
+    const { name, nameIid, notes, place } = event;
+    const known = notes[NOTE.address] === undefined ? this.#polled[nameIid] : undefined;
+    if (known !== undefined) return known;
+    const found: PolledPlace = {
+      future: this.#refs.future(name, textOf(notes[NOTE.instance]), place, notes[NOTE.inlined_polls] === true),
+      address: addressNote(event, NOTE.address),
+      rootAddress: addressNote(event, NOTE.task_address),
+      task: textOf(notes[NOTE.task]),
+    };
+    if (nameIid > 0) this.#polled[nameIid] = found;
+    return found;
+  }
+
+  #polledOf(event: TrackEvent): Polled {
     const { notes } = event;
-    const { future, address, task, taskAddress } = this.#polledBy(event);
-    const { hart, thread } = track;
-    const root = this.#rootOf(track, event, taskAddress, task);
-    root.hart = hart;
     const before = textOf(notes[NOTE.state_before]);
     const stack = textOf(notes[NOTE.stack]);
+    return {
+      ...this.#polledPlace(event),
+      state: before === undefined ? undefined : this.#refs.state(before),
+      stack: stack === undefined ? undefined : stackOf(stack),
+    };
+  }
+
+  #pollBegin(track: Track, event: TrackEvent, time: GuestNanos): PollBegin {
+    event.memo ??= this.#polledOf(event);
+    const { future, address, rootAddress, task, state, stack } = event.memo as Polled;
+    const { hart, thread } = track;
+    const root = this.#rootOf(track, event, rootAddress, task);
+    root.hart = hart;
     const begin: PollBegin = {
       type: 'poll-begin',
       time,
@@ -196,25 +248,11 @@ export class OwnTrace {
       root,
       future: learnt(root, future, address),
       address,
-      state: before === undefined ? undefined : this.#refs.state(before),
+      state,
       around: aroundOf(track),
       depth: track.open.length,
     };
-    return stack === undefined ? begin : { ...begin, stack: stackOf(stack) };
-  }
-
-  #polledBy(event: TrackEvent): Polled {
-    const { name, nameIid, notes, place } = event;
-    const known = notes[NOTE.address] === undefined ? this.#polled[nameIid] : undefined;
-    if (known !== undefined) return known;
-    const found: Polled = {
-      future: this.#refs.future(name, textOf(notes[NOTE.instance]), place, notes[NOTE.inlined_polls] === true),
-      address: addressNote(event, NOTE.address),
-      task: textOf(notes[NOTE.task]),
-      taskAddress: addressNote(event, NOTE.task_address),
-    };
-    if (nameIid > 0) this.#polled[nameIid] = found;
-    return found;
+    return stack === undefined ? begin : { ...begin, stack };
   }
 
   /** The flow of an outermost poll is its task's key; one inside belongs to the poll around it, if that is alike. */
@@ -284,7 +322,14 @@ export class OwnTrace {
     };
   }
 
-  #outcome({ notes }: TrackEvent): Pick<PollEnd, 'result' | 'state' | 'chain'> {
+  /** Events of one meaning ask for one thing alone, so the memo is that. */
+  #outcome(event: TrackEvent): Outcome {
+    if (event.type !== EVENT.sliceEnd) return this.#outcomeOf(event);
+    event.memo ??= this.#outcomeOf(event);
+    return event.memo as Outcome;
+  }
+
+  #outcomeOf({ notes }: TrackEvent): Outcome {
     const after = textOf(notes[NOTE.state_after]);
     const chain = textOf(notes[NOTE.await_chain]);
     return {

@@ -12,6 +12,8 @@ export class Packets {
   #rest: Uint8Array = new Uint8Array(0);
   /** Where in the file the rest begins. */
   #at = 0;
+  /** Of the packet whose head was read last. */
+  #length = 0;
 
   /** `take`: gets each packet; its bytes are valid until it returns. */
   constructor(take: (bytes: Uint8Array, from: number, to: number) => void) {
@@ -30,31 +32,58 @@ export class Packets {
 
   /** Throws {@link Damage}, and what `take` throws; {@link offset} is then where the packet begins. */
   feed(chunk: Uint8Array): void {
-    const bytes = this.#rest.length === 0 ? chunk : joined(this.#rest, chunk);
-    let at = 0;
-    const base = this.#at;
-    while (at < bytes.length) {
+    const behind = this.#rest.length === 0 ? 0 : this.#finish(chunk);
+    if (behind < 0) return;
+    const base = this.#at - behind;
+    let at = behind;
+    while (at < chunk.length) {
       this.#at = base + at;
-      if (bytes[at] !== TAG) throw new Damage('no packet begins here');
-      let length = 0;
-      let from = at + 1;
-      let byte = 0x80;
-      for (let i = 0; byte >= 0x80 && from < bytes.length; i++) {
-        if (i === MOST_LENGTH_BYTES) throw new Damage('a packet has no plausible length');
-        byte = bytes[from++] as number;
-        length |= (byte & 0x7f) << (7 * i);
-      }
-      if (byte >= 0x80) break;
-      if (length > LONGEST) throw new Damage('a packet has no plausible length');
-      const to = from + length;
-      if (to > bytes.length) break;
-      this.#take(bytes, from, to);
+      const from = this.#head(chunk, at);
+      const to = from + this.#length;
+      if (from === 0 || to > chunk.length) break;
+      this.#take(chunk, from, to);
       at = to;
     }
     this.#at = base + at;
-    this.#rest = bytes.slice(at);
+    this.#rest = chunk.slice(at);
+  }
+
+  /** Takes the packet that has begun in the chunk before. Returns the offset behind it; -1 if it does not end here. */
+  #finish(chunk: Uint8Array): number {
+    const rest = this.#rest;
+    const start = joined(rest, chunk.subarray(0, 1 + MOST_LENGTH_BYTES));
+    const from = this.#head(start, 0);
+    const to = from + this.#length;
+    if (from === 0 || to > rest.length + chunk.length) {
+      this.#rest = joined(rest, chunk);
+      return -1;
+    }
+    const behind = to - rest.length;
+    this.#take(joined(rest, chunk.subarray(0, behind)), from, to);
+    this.#at += to;
+    this.#rest = none;
+    return behind;
+  }
+
+  /** Reads what is before a packet. Returns the offset behind it; 0 if it does not end here. */
+  #head(bytes: Uint8Array, at: number): number {
+    if (bytes[at] !== TAG) throw new Damage('no packet begins here');
+    let length = 0;
+    let from = at + 1;
+    let byte = 0x80;
+    for (let i = 0; byte >= 0x80 && from < bytes.length; i++) {
+      if (i === MOST_LENGTH_BYTES) throw new Damage('a packet has no plausible length');
+      byte = bytes[from++] as number;
+      length |= (byte & 0x7f) << (7 * i);
+    }
+    if (byte >= 0x80) return 0;
+    if (length > LONGEST) throw new Damage('a packet has no plausible length');
+    this.#length = length;
+    return from;
   }
 }
+
+const none = new Uint8Array(0);
 
 function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(one.length + other.length);

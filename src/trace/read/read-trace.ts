@@ -1,16 +1,25 @@
 import { RsptraceError } from '../../base/errors.js';
-import { headOf } from '../../base/file-head.js';
+import { headOf, unpackedStart } from '../../base/file-head.js';
 import type { HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events.js';
+import { chrome } from '../formats/chrome/chrome.js';
 import { formats } from '../formats/index.js';
 import { isPerfetto } from '../formats/perfetto/recognize.js';
 import { TRACE_VERSION } from '../formats/perfetto/writer.js';
 import { openBytes } from './bytes.js';
+import { readChrome } from './chrome-trace.js';
 import { Damage } from './fields.js';
-import { ForeignTrace } from './foreign-trace.js';
+import { ForeignTrace, foreignInfo } from './foreign-trace.js';
 import { OwnTrace } from './own-trace.js';
 import { Packets } from './packets.js';
 import { FactsReader, headingOf, infoOf } from './trace-facts.js';
-import { type TrackDescriptor, type TrackEvent, TrackEvents, type TrackEventTaker } from './track-events.js';
+import {
+  type PerfSample,
+  type TrackDescriptor,
+  type TrackEvent,
+  TrackEvents,
+  type TrackEventTaker,
+} from './track-events.js';
+import { isUftraceFolder, readUftrace } from './uftrace-trace.js';
 
 /** What is known about a trace when it has been read. */
 export interface TraceRead {
@@ -28,18 +37,39 @@ export interface TraceRead {
 
 /**
  * Reads a Perfetto trace (`.pftrace`, `.pftrace.gz`) of any length, and gives its events to a sink as they were
- * recorded, from `begin` to `end`. An end that is cut off is no error: see {@link TraceRead.cut}.
+ * recorded, from `begin` to `end`. An end that is cut off is no error: see {@link TraceRead.cut}. Of Chrome's trace
+ * events (`.json`) and of a directory of uftrace it reads the slices.
  *
  * Throws `TRACE_UNREADABLE`, `TRACE_FOREIGN` for what is no such trace, `TRACE_NEWER`, and `TRACE_DAMAGED`; then the
  * sink has had the events before the damage, and no `end`. What the sink throws is thrown.
  */
 export async function readTrace(path: string, sink: TraceSink): Promise<TraceRead> {
+  const parts = readParts(path, sink);
+  for (;;) {
+    const { done, value } = await parts.next();
+    if (done) return value;
+  }
+}
+
+/** The same part by part: what is asked for the next part decides when the sink gets more. */
+export async function* readParts(path: string, sink: TraceSink): AsyncGenerator<void, TraceRead> {
+  if (isUftraceFolder(path)) return yield* readUftrace(path, sink);
   const bytes = await openBytes(path);
+  if (isChromeFile(path)) {
+    try {
+      return yield* readChrome(path, bytes, sink);
+    } catch (error) {
+      throw error instanceof Damage ? damaged(path, undefined, error.message) : error;
+    }
+  }
   const story = new Story(path, sink);
   const decoder = new TrackEvents(story);
   const packets = new Packets((chunk, from, to) => decoder.packet(chunk, from, to));
   try {
-    for await (const chunk of bytes) packets.feed(chunk);
+    for await (const chunk of bytes) {
+      packets.feed(chunk);
+      yield;
+    }
   } catch (error) {
     if (!(error instanceof Damage)) throw error;
     throw packets.offset === 0 ? foreign(path) : damaged(path, packets.offset, error.message);
@@ -93,6 +123,11 @@ class Story implements TrackEventTaker {
     else if (event.name === 'recording') this.#facts.recording(event);
   }
 
+  /** Of other programs' samples nothing tells the clock and the threads, so they are left out. */
+  sample(sample: PerfSample): void {
+    this.#own?.sample(sample);
+  }
+
   end(): Pick<TraceRead, 'info' | 'facts' | 'events' | 'isOwn'> {
     this.#own?.end();
     if (this.#info === undefined) throw foreign(this.#path);
@@ -119,8 +154,8 @@ class Story implements TrackEventTaker {
   }
 
   #ownTrack(own: OwnTrace, descriptor: TrackDescriptor, newHart: (hart: HartInfo) => void): void {
-    const { uuid, name, rank, isCounter, isProcess } = descriptor;
-    if (isProcess || isCounter || name === 'tasks') own.other(uuid);
+    const { uuid, name, rank, isCounter, isProcess, isThread } = descriptor;
+    if (isProcess || isThread || isCounter || name === 'tasks') own.other(uuid);
     else if (name === 'gaps') own.gapsTrack(uuid);
     else if (typeof uuid === 'number' && uuid % 2 === 1) own.root(descriptor);
     else if (rank >= FIRST_THREAD_RANK) own.thread(uuid, rank - FIRST_THREAD_RANK, name);
@@ -135,10 +170,14 @@ class Story implements TrackEventTaker {
     this.#foreign = new ForeignTrace(this.#emit, (hart) => this.#sink.hart(hart));
     for (const descriptor of this.#early) this.#foreign.track(descriptor);
     this.#early = [];
-    const clock = { name: 'trace', resolutionNs: 1, guest: false };
-    this.#info = { program, buildId: undefined, arch: 'unknown', clock, harts: [] };
+    this.#info = foreignInfo(program);
     this.#sink.begin(this.#info);
   }
+}
+
+function isChromeFile(path: string): boolean {
+  const head = headOf(path);
+  return head !== undefined && chrome.recognizes({ ...head, bytes: unpackedStart(head.bytes) });
 }
 
 function foreign(path: string): RsptraceError {
@@ -146,13 +185,15 @@ function foreign(path: string): RsptraceError {
   const looks = head && formats.find((format) => !isPerfetto(head) && format.recognizes(head));
   const like = looks ? `, but of the format ${looks.name}` : '';
   return new RsptraceError('TRACE_FOREIGN', `${path} is no Perfetto trace with tracks${like}`, {
-    hint: 'only .pftrace and .pftrace.gz are read back: record into one, and convert it to other formats',
+    hint: "only .pftrace and .pftrace.gz, Chrome's .json and directories of uftrace are read: record into a .pftrace",
   });
 }
 
-function damaged(path: string, offset: number, why: string): RsptraceError {
-  return new RsptraceError('TRACE_DAMAGED', `${path} is damaged at byte ${offset}: ${why}`, {
-    hint: `\`head -c ${offset}\` of it, unpacked, can be read`,
+/** `offset`: up to where it can be read, if it can be cut there. */
+function damaged(path: string, offset: number | undefined, why: string): RsptraceError {
+  const where = offset === undefined ? '' : ` at byte ${offset}`;
+  return new RsptraceError('TRACE_DAMAGED', `${path} is damaged${where}: ${why}`, {
+    hint: offset === undefined ? 'write it again' : `\`head -c ${offset}\` of it, unpacked, can be read`,
   });
 }
 

@@ -1,6 +1,6 @@
 import { type Addr, addr } from '../../base/addr.js';
-import type { AwaitLink, FunctionRef, FutureKind, FutureRef, StackEntry, StateRef } from '../events.js';
-import type { Place } from './sequence.js';
+import type { AwaitLink, FunctionRef, FutureKind, FutureRef, SampledFrame, StackEntry, StateRef } from '../events.js';
+import type { InternedFrame, Place } from './sequence.js';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -15,6 +15,7 @@ export class Refs {
   readonly #futures = new Map<string, Writable<FutureRef>[]>();
   readonly #states = new Map<string, StateRef>();
   readonly #chains = new Map<string, readonly AwaitLink[]>();
+  readonly #frames = new Map<InternedFrame, SampledFrame>();
   #functionCount = 0;
   #futureCount = 0;
 
@@ -28,6 +29,15 @@ export class Refs {
     if (known === undefined) this.#functions.set(name, [made]);
     else known.push(made);
     return made;
+  }
+
+  frame(interned: InternedFrame): SampledFrame {
+    let frame = this.#frames.get(interned);
+    if (frame === undefined) {
+      frame = { ...interned, instance: interned.name };
+      this.#frames.set(interned, frame);
+    }
+    return frame;
   }
 
   /** `hidden`: some of its polls leave no mark. */

@@ -1,9 +1,16 @@
-import { INTERNED_DATA, SOURCE_LOCATION } from '../formats/perfetto/fields.js';
+import { type Addr, addr } from '../../base/addr.js';
+import { CALLSTACK, FRAME, INTERNED_DATA, SOURCE_LOCATION } from '../formats/perfetto/fields.js';
 import { Damage, type Fields, LEN, VARINT } from './fields.js';
 
 export interface Place {
   readonly file: string | undefined;
   readonly line: number | undefined;
+}
+
+/** A frame of a call stack; one object an iid, so identity is a key. */
+export interface InternedFrame extends Place {
+  readonly name: string;
+  readonly address: Addr | undefined;
 }
 
 /** The name of an annotation, and its number among those that rsptrace writes: see {@link noteNames}. */
@@ -52,6 +59,13 @@ export function noteName(text: string): NoteName {
   return { argument: text.replace(/^arg_/, ''), id: (NOTE as Readonly<Record<string, number>>)[text] ?? -1 };
 }
 
+export interface SequenceClock {
+  /** Where it is, in the trace's nanoseconds. */
+  time: number;
+  /** Nanoseconds a tick. */
+  readonly unit: number;
+}
+
 /** What one sequence of packets has interned, until it clears that. Texts that are asked for in vain are damage. */
 export class Sequence {
   /** By iid. */
@@ -60,12 +74,18 @@ export class Sequence {
   readonly noteNames = new Table<NoteName>('annotation name');
   readonly values = new Table<string>('annotation value');
   readonly places = new Table<Place>('source location');
+  readonly functionNames = new Table<string>('function name');
+  readonly sourcePaths = new Table<string>('source path');
+  readonly frames = new Table<InternedFrame>('frame');
+  /** The innermost frame first. */
+  readonly callstacks = new Table<readonly InternedFrame[]>('call stack');
   /** The track of events that name none. */
   track: number | bigint = 0;
   /** The clock of packets that name none. */
   clock = 0;
   /** Clocks of this sequence alone, whose timestamps are distances from the one before: by their numbers. */
-  readonly clocks = new Map<number, { time: number; readonly unit: number }>();
+  readonly clocks = new Map<number, SequenceClock>();
+  #hasChanged = false;
 
   clear(): void {
     this.categories.clear();
@@ -73,10 +93,15 @@ export class Sequence {
     this.noteNames.clear();
     this.values.clear();
     this.places.clear();
+    this.functionNames.clear();
+    this.sourcePaths.clear();
+    this.frames.clear();
+    this.callstacks.clear();
   }
 
-  /** Takes a message `InternedData`, which `fields` has been put into. */
-  intern(fields: Fields, entry: Fields): void {
+  /** Takes a message `InternedData`, which `fields` has been put into. True if an iid means something else now. */
+  intern(fields: Fields, entry: Fields): boolean {
+    this.#hasChanged = false;
     while (fields.next()) {
       const { number, type } = fields;
       if (type !== LEN) continue;
@@ -92,19 +117,37 @@ export class Sequence {
           break;
         case INTERNED_DATA.debugAnnotationNames: {
           const { iid, text } = readEntry(fields, entry);
-          this.noteNames.set(iid, noteName(text));
+          this.#set(this.noteNames, iid, noteName(text));
           break;
         }
         case INTERNED_DATA.sourceLocations:
           this.#place(fields, entry);
           break;
+        case INTERNED_DATA.functionNames:
+          this.#text(fields, entry, this.functionNames);
+          break;
+        case INTERNED_DATA.sourcePaths:
+          this.#text(fields, entry, this.sourcePaths);
+          break;
+        case INTERNED_DATA.frames:
+          this.#frame(fields, entry);
+          break;
+        case INTERNED_DATA.callstacks:
+          this.#callstack(fields, entry);
+          break;
       }
     }
+    return this.#hasChanged;
+  }
+
+  #set<T>(table: Table<T>, iid: number, value: T): void {
+    if (table.has(iid)) this.#hasChanged = true;
+    table.set(iid, value);
   }
 
   #text(fields: Fields, entry: Fields, table: Table<string>): void {
     const { iid, text } = readEntry(fields, entry);
-    table.set(iid, text);
+    this.#set(table, iid, text);
   }
 
   #place(fields: Fields, entry: Fields): void {
@@ -115,11 +158,43 @@ export class Sequence {
       if (entry.number === SOURCE_LOCATION.iid && entry.type === VARINT) iid = entry.value();
       else readPlaceField(entry, place);
     }
-    this.places.set(iid, place);
+    this.#set(this.places, iid, place);
+  }
+
+  #frame(fields: Fields, entry: Fields): void {
+    let [iid, name, path] = [0, 0, 0];
+    let line: number | undefined;
+    let address: Addr | undefined;
+    entry.enter(fields.from, fields.to);
+    while (entry.next()) {
+      if (entry.type !== VARINT) continue;
+      if (entry.number === FRAME.iid) iid = entry.value();
+      else if (entry.number === FRAME.functionNameId) name = entry.value();
+      else if (entry.number === FRAME.sourcePathIid) path = entry.value();
+      else if (entry.number === FRAME.lineNumber) line = entry.value();
+      else if (entry.number === FRAME.relPc) address = addr(entry.wide());
+    }
+    const file = path === 0 ? undefined : this.sourcePaths.get(path);
+    // The writer's own number, where there is no address.
+    if (address === BigInt(iid)) address = undefined;
+    this.frames.set(iid, { name: this.functionNames.get(name), address, file, line });
+  }
+
+  #callstack(fields: Fields, entry: Fields): void {
+    let iid = 0;
+    const frames: InternedFrame[] = [];
+    entry.enter(fields.from, fields.to);
+    while (entry.next()) {
+      if (entry.type !== VARINT) continue;
+      if (entry.number === CALLSTACK.iid) iid = entry.value();
+      else if (entry.number === CALLSTACK.frameIds) frames.push(this.frames.get(entry.value()));
+    }
+    this.callstacks.set(iid, frames.reverse());
   }
 }
 
 /** One field of a SourceLocation. */
+
 export function readPlaceField(entry: Fields, place: { file: string | undefined; line: number | undefined }): void {
   if (entry.number === SOURCE_LOCATION.fileName && entry.type === LEN) place.file = entry.text();
   else if (entry.number === SOURCE_LOCATION.lineNumber && entry.type === VARINT) place.line = entry.value();
@@ -159,6 +234,10 @@ class Table<T> {
   set(iid: number, value: T): void {
     if (iid <= this.#dense.length && iid < DENSE) this.#dense[iid] = value;
     else this.#others.set(iid, value);
+  }
+
+  has(iid: number): boolean {
+    return (iid < this.#dense.length ? this.#dense[iid] !== undefined : false) || this.#others.has(iid);
   }
 
   get(iid: number): T {

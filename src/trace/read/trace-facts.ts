@@ -10,6 +10,7 @@ export interface Heading extends Omit<TraceInfo, 'harts'> {
 
 export function headingOf({ arguments: values }: TrackEvent): Heading {
   const note = (name: string): string | undefined => values.find((one) => one.name === name)?.value;
+  const perInstruction = note('ns_per_instruction');
   return {
     version: Number(note('version') ?? 1),
     program: note('program') ?? '',
@@ -19,6 +20,7 @@ export function headingOf({ arguments: values }: TrackEvent): Heading {
       name: note('clock') ?? '',
       resolutionNs: Number(note('clock_resolution_ns') ?? 1),
       guest: note('guest_clock') === 'true',
+      ...(perInstruction === undefined ? {} : { nanosPerInstruction: Number(perInstruction) }),
     },
   };
 }
@@ -50,6 +52,7 @@ export class FactsReader {
       foreignHits: number('foreign_hits'),
       neverLoaded: (note('never_loaded') ?? '').split(', ').filter((text) => text !== ''),
       tailLost: note('tail_lost') === 'true',
+      ...(note('left_out') === undefined ? {} : { leftOut: number('left_out') }),
     };
     const { probes = [], ownTime } = this.facts ?? {};
     const total = note('own_time_total_ns');

@@ -6,6 +6,7 @@ import {
   CLOCK_SNAPSHOT,
   DEBUG_ANNOTATION,
   PACKET_DEFAULTS,
+  PERF_SAMPLE,
   PROCESS_DESCRIPTOR,
   SEQ_INCREMENTAL_STATE_CLEARED,
   THREAD_DESCRIPTOR,
@@ -14,7 +15,17 @@ import {
   TRACK_EVENT,
 } from '../formats/perfetto/fields.js';
 import { Fields, I64, LEN, VARINT } from './fields.js';
-import { type NoteName, noteName, noteNames, type Place, readPlaceField, Sequence } from './sequence.js';
+import { Repeats } from './repeats.js';
+import {
+  type InternedFrame,
+  type NoteName,
+  noteName,
+  noteNames,
+  type Place,
+  readPlaceField,
+  Sequence,
+  type SequenceClock,
+} from './sequence.js';
 
 /** A track's number; a bigint if it is above 2^53. */
 export type Uuid = number | bigint;
@@ -26,12 +37,13 @@ export interface TrackDescriptor {
   readonly rank: number;
   readonly isCounter: boolean;
   readonly isProcess: boolean;
+  readonly isThread: boolean;
   readonly labels: readonly string[];
 }
 
 export type NoteValue = string | Addr | boolean | number | undefined;
 
-/** One TrackEvent. There is one object for all: it is valid until the next event. */
+/** One TrackEvent: valid until the next event. */
 export interface TrackEvent {
   /** TrackEvent.Type. */
   readonly type: number;
@@ -49,9 +61,20 @@ export interface TrackEvent {
   readonly notes: readonly NoteValue[];
   /** All others, `arg_` taken off. */
   readonly arguments: readonly ArgumentValue[];
+  /** What the taker has worked out of it, apart from its time. Events that come again keep it. */
+  memo: unknown;
+}
+
+/** A PerfSample. */
+export interface PerfSample {
+  readonly time: number;
+  readonly cpu: number;
+  readonly stack: readonly InternedFrame[];
+  readonly count: number;
 }
 
 export interface TrackEventTaker {
+  sample(sample: PerfSample): void;
   track(descriptor: TrackDescriptor): void;
   event(event: TrackEvent): void;
 }
@@ -65,12 +88,15 @@ class Current implements TrackEvent {
   category = '';
   name = '';
   nameIid = 0;
+  /** The clock that its time is counted on, if it is one of its sequence. */
+  clock: SequenceClock | undefined;
   place: Place | undefined;
   flow: number | undefined;
   counter: number | undefined;
   notes: NoteValue[] = new Array(noteNames.length).fill(undefined);
   /** A new list for each event that has some: events keep theirs. */
   arguments: readonly ArgumentValue[] = noArguments;
+  memo: unknown;
   /** Which of `notes` are set. */
   readonly noted: number[] = [];
 
@@ -79,15 +105,25 @@ class Current implements TrackEvent {
     this.category = '';
     this.name = '';
     this.nameIid = 0;
+    this.clock = undefined;
     this.place = undefined;
     this.flow = undefined;
     this.counter = undefined;
     for (const id of this.noted) this.notes[id] = undefined;
     this.noted.length = 0;
     this.arguments = noArguments;
+    this.memo = undefined;
+  }
+
+  /** One that stays as it is. */
+  copy(): Current {
+    const copy = Object.assign(new Current(), this);
+    copy.notes = [...this.notes];
+    return copy;
   }
 }
 
+const TIME_TAG = (TRACE_PACKET.timestamp << 3) | VARINT;
 const noPlace: Place = { file: undefined, line: undefined };
 
 /** Packets decoded: TrackEvents and what belongs to them. Of other packets it is only known how many there are. */
@@ -99,9 +135,22 @@ export class TrackEvents {
   readonly #sequences = new Map<number, Sequence>();
   readonly #addresses = new Addresses();
   readonly #event = new Current();
+  readonly #repeats = new Repeats<Current>();
   /** Packets that have nothing of tracks, or times of a clock of their own. */
   others = 0;
-  #head = { time: 0, hasTime: false, clock: 0, sequence: 0, flags: 0, event: 0, eventEnd: 0, track: 0, trackEnd: 0 };
+  #head = {
+    time: 0,
+    hasTime: false,
+    clock: 0,
+    sequence: 0,
+    flags: 0,
+    event: 0,
+    eventEnd: 0,
+    track: 0,
+    trackEnd: 0,
+    sample: 0,
+    sampleEnd: 0,
+  };
 
   constructor(taker: TrackEventTaker) {
     this.#taker = taker;
@@ -115,29 +164,53 @@ export class TrackEvents {
       this.#message.use(bytes);
       this.#entry.use(bytes);
     }
+    const tail = bytes[from] === TIME_TAG ? this.#readTime(bytes, from + 1, to) : 0;
+    const known = tail === 0 ? undefined : this.#repeats.find(bytes, tail, to);
+    if (known !== undefined) {
+      known.time = timeOn(known.clock, this.#head.time);
+      this.#taker.event(known);
+      return;
+    }
     const interned = this.#readHead(from, to);
     const head = this.#head;
     const sequence = this.#sequenceOf(head.sequence);
-    if ((head.flags & SEQ_INCREMENTAL_STATE_CLEARED) !== 0) sequence.clear();
+    if ((head.flags & SEQ_INCREMENTAL_STATE_CLEARED) !== 0) {
+      sequence.clear();
+      this.#repeats.clear();
+    }
     if (interned) this.#readInterned(sequence, from, to);
     if (head.trackEnd > 0) this.#descriptor(head.track, head.trackEnd);
-    const isKnown = this.#isOnTraceClock(sequence);
-    if (head.eventEnd === 0) {
+    const id = head.clock === 0 ? sequence.clock : head.clock;
+    const clock = sequence.clocks.get(id);
+    const isKnown = clock !== undefined || id < CLOCK_ID.firstOfSequence;
+    if (clock !== undefined) head.time = timeOn(clock, head.hasTime ? head.time : 0);
+    if (head.sampleEnd > 0) this.#sample(sequence, head.sample, head.sampleEnd);
+    else if (head.eventEnd === 0) {
       if (head.trackEnd === 0 && !interned) this.others++;
     } else if (!isKnown) this.others++;
-    else this.#trackEvent(sequence, head.event, head.eventEnd);
+    else {
+      this.#event.clear();
+      this.#event.clock = clock;
+      this.#trackEvent(sequence, head.event, head.eventEnd);
+      const isAlone = tail > 0 && !interned && head.trackEnd === 0;
+      if (isAlone && this.#repeats.isWanted()) this.#repeats.keep(bytes, tail, to, this.#event.copy());
+    }
   }
 
-  /** Turns the packet's timestamp into the trace's time, if that is possible. */
-  #isOnTraceClock(sequence: Sequence): boolean {
-    const head = this.#head;
-    const id = head.clock === 0 ? sequence.clock : head.clock;
-    if (id < CLOCK_ID.firstOfSequence) return true;
-    const clock = sequence.clocks.get(id);
-    if (clock === undefined) return false;
-    if (head.hasTime) clock.time += head.time * clock.unit;
-    head.time = clock.time;
-    return true;
+  /** The time, which comes first in packets of ours. Returns the offset behind it; 0 if it is too long for that. */
+  #readTime(bytes: Uint8Array, from: number, to: number): number {
+    let time = 0;
+    let factor = 1;
+    for (let at = from; at < to && at < from + 7; at++) {
+      const byte = bytes[at] as number;
+      time += (byte & 0x7f) * factor;
+      if (byte < 0x80) {
+        this.#head.time = time;
+        return at + 1;
+      }
+      factor *= 128;
+    }
+    return 0;
   }
 
   /** The fields of the packet itself. Returns whether it has interned data, or defaults. */
@@ -150,6 +223,7 @@ export class TrackEvents {
     head.flags = 0;
     head.eventEnd = 0;
     head.trackEnd = 0;
+    head.sampleEnd = 0;
     let interned = false;
     packet.enter(from, to);
     while (packet.next()) {
@@ -167,6 +241,9 @@ export class TrackEvents {
         } else if (packet.number === TRACE_PACKET.trackDescriptor) {
           head.track = packet.from;
           head.trackEnd = packet.to;
+        } else if (packet.number === TRACE_PACKET.perfSample) {
+          head.sample = packet.from;
+          head.sampleEnd = packet.to;
         } else if (
           packet.number === TRACE_PACKET.internedData ||
           packet.number === TRACE_PACKET.tracePacketDefaults ||
@@ -195,7 +272,7 @@ export class TrackEvents {
       if (packet.type !== LEN) continue;
       if (packet.number === TRACE_PACKET.internedData) {
         this.#message.enter(packet.from, packet.to);
-        sequence.intern(this.#message, this.#entry);
+        if (sequence.intern(this.#message, this.#entry)) this.#repeats.clear();
       } else if (packet.number === TRACE_PACKET.tracePacketDefaults) this.#defaults(sequence, packet.from, packet.to);
       else if (packet.number === TRACE_PACKET.clockSnapshot) this.#clocks(sequence, packet.from, packet.to);
     }
@@ -207,6 +284,7 @@ export class TrackEvents {
     const entry = this.#entry;
     let boottime = 0;
     const units = new Map<number, number>();
+    this.#repeats.clear();
     message.enter(from, to);
     while (message.next()) {
       if (message.number !== CLOCK_SNAPSHOT.clocks || message.type !== LEN) continue;
@@ -230,6 +308,7 @@ export class TrackEvents {
     while (message.next()) {
       if (message.number === PACKET_DEFAULTS.timestampClockId && message.type === VARINT) sequence.clock = message.low;
       if (message.number !== PACKET_DEFAULTS.trackEventDefaults || message.type !== LEN) continue;
+      this.#repeats.clear();
       const entry = this.#entry;
       entry.enter(message.from, message.to);
       while (entry.next()) {
@@ -248,6 +327,7 @@ export class TrackEvents {
     let isCounter = false;
     let other: { readonly name: string; readonly labels: readonly string[] } | undefined;
     let isProcess = false;
+    let isThread = false;
     while (message.next()) {
       const { number, type } = message;
       if (type === VARINT) {
@@ -259,6 +339,7 @@ export class TrackEvents {
         else if (number === TRACK_DESCRIPTOR.counter) isCounter = true;
         else if (number === TRACK_DESCRIPTOR.process || number === TRACK_DESCRIPTOR.thread) {
           isProcess = number === TRACK_DESCRIPTOR.process;
+          isThread = !isProcess;
           other = this.#processOrThread(message.from, message.to, isProcess);
         }
       }
@@ -270,6 +351,7 @@ export class TrackEvents {
       rank,
       isCounter,
       isProcess,
+      isThread,
       labels: other?.labels ?? [],
     });
   }
@@ -290,10 +372,23 @@ export class TrackEvents {
     return { name: name ?? `${isProcess ? 'process' : 'thread'} ${id}`, labels };
   }
 
+  #sample(sequence: Sequence, from: number, to: number): void {
+    const message = this.#message;
+    let [cpu, count] = [0, 0];
+    let stack: readonly InternedFrame[] = [];
+    message.enter(from, to);
+    while (message.next()) {
+      if (message.type !== VARINT) continue;
+      if (message.number === PERF_SAMPLE.cpu) cpu = message.low;
+      else if (message.number === PERF_SAMPLE.timebaseCount) count = message.value();
+      else if (message.number === PERF_SAMPLE.callstackIid) stack = sequence.callstacks.get(message.value());
+    }
+    this.#taker.sample({ time: this.#head.time, cpu, stack, count });
+  }
+
   #trackEvent(sequence: Sequence, from: number, to: number): void {
     const message = this.#message;
     const event = this.#event;
-    event.clear();
     event.time = this.#head.time;
     event.track = sequence.track;
     message.enter(from, to);
@@ -390,6 +485,13 @@ export class TrackEvents {
     if (event.arguments === noArguments) event.arguments = [argument];
     else (event.arguments as ArgumentValue[]).push(argument);
   }
+}
+
+/** The time of a packet with this timestamp, which the clock counts on from. */
+function timeOn(clock: SequenceClock | undefined, timestamp: number): number {
+  if (clock === undefined) return timestamp;
+  clock.time += timestamp * clock.unit;
+  return clock.time;
 }
 
 function valueText(value: NonNullable<NoteValue>): string {

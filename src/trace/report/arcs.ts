@@ -1,6 +1,7 @@
 import { CallTimes } from '../call-times.js';
 import type { AnyBegin, FunctionRef, FutureRef, TraceEvent, TraceInfo, TraceSink } from '../events.js';
 import { Durations } from './durations.js';
+import type { Chosen } from './selection.js';
 
 /** A function, or a Future that is polled. */
 export interface Node {
@@ -25,11 +26,18 @@ export interface Arc {
 
 /** Who calls what: counts and times of every arc, and of every function and Future. */
 export class Arcs implements TraceSink {
+  readonly #chosen: Chosen | undefined;
+  readonly #others = new WeakSet<AnyBegin>();
   readonly #times = new CallTimes();
   readonly #nodes = new Map<FunctionRef | FutureRef, Node>();
   readonly #arcs = new Map<Node | undefined, Map<Node, Arc>>();
 
   info: TraceInfo | undefined;
+
+  /** `chosen`: of these calls and polls alone. */
+  constructor(chosen?: Chosen) {
+    this.#chosen = chosen;
+  }
 
   begin(info: TraceInfo): void {
     this.info = info;
@@ -46,13 +54,17 @@ export class Arcs implements TraceSink {
       case 'call-begin':
       case 'poll-begin':
         this.#times.begin(event);
+        if (this.#chosen?.begin(event) === false) {
+          this.#others.add(event);
+          break;
+        }
         this.#arcOf(event).calls++;
         this.#node(event).calls++;
         break;
       case 'call-end':
       case 'poll-end': {
         const spent = this.#times.returned(event);
-        if (!spent || !event.begin) break;
+        if (!spent || !event.begin || this.#others.has(event.begin)) break;
         const arc = this.#arcOf(event.begin);
         arc.total += spent.time;
         arc.durations.add(spent.time);

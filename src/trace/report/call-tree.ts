@@ -1,6 +1,15 @@
 import type { Addr } from '../../base/addr.js';
 import { CallTimes } from '../call-times.js';
-import type { AnyBegin, FunctionRef, FutureRef, TraceEvent, TraceInfo, TraceSink } from '../events.js';
+import type {
+  AnyBegin,
+  FunctionRef,
+  FutureRef,
+  Sample,
+  SampledFrame,
+  TraceEvent,
+  TraceInfo,
+  TraceSink,
+} from '../events.js';
 import { type OpenCall, OpenCalls } from '../open-calls.js';
 
 /** A function, or a Future that is polled, as formats of stacks name it. */
@@ -14,13 +23,18 @@ export interface Frame {
   readonly line: number | undefined;
 }
 
-/** All calls with the same stack. Times are nanoseconds. */
+/** What a node stands for: its identity is the key among the children of one node. */
+type What = FunctionRef | FutureRef | SampledFrame;
+
+/** All calls, or samples, with the same stack. Times are nanoseconds. */
 export interface TreeNode {
   /** Undefined for the root alone. */
   readonly frame: Frame | undefined;
   readonly parent: TreeNode | undefined;
-  readonly children: Map<FunctionRef | FutureRef, TreeNode>;
+  readonly children: Map<What, TreeNode>;
   calls: number;
+  /** Those of a profile that were taken here, not in what was called. */
+  samples: number;
   /** Without what was called. */
   self: number;
   /** Of the calls that returned. */
@@ -37,9 +51,11 @@ export class CallTree implements TraceSink {
   info: TraceInfo | undefined;
   /** From the first event to the last. */
   span = 0;
+  /** Of a profile. */
+  samples = 0;
   readonly #times = new CallTimes();
   readonly #open = new OpenCalls<Open>();
-  readonly #frames = new Map<FunctionRef | FutureRef, Frame>();
+  readonly #frames = new Map<What, Frame>();
   #first: number | undefined;
 
   begin(info: TraceInfo): void {
@@ -74,6 +90,9 @@ export class CallTree implements TraceSink {
         this.#times.lost(event);
         this.#open.end(event);
         break;
+      case 'sample':
+        this.#sample(event);
+        break;
     }
   }
 
@@ -90,16 +109,31 @@ export class CallTree implements TraceSink {
     this.#times.begin(begin);
     const parent = this.#open.of(begin.around)?.node ?? this.root;
     const what = begin.type === 'call-begin' ? begin.function : begin.future;
+    const node = this.#child(parent, what);
+    node.calls++;
+    this.#open.begin({ begin, node });
+  }
+
+  #sample({ time, stack, periodNs }: Sample): void {
+    this.#first ??= time;
+    this.span = Math.max(this.span, time - this.#first);
+    this.samples++;
+    const node = stack.reduceRight((parent, frame) => this.#child(parent, frame), this.root);
+    node.samples++;
+    node.self += periodNs;
+    node.time += periodNs;
+  }
+
+  #child(parent: TreeNode, what: What): TreeNode {
     let node = parent.children.get(what);
     if (node === undefined) {
       node = nodeOf(this.#frame(what), parent);
       parent.children.set(what, node);
     }
-    node.calls++;
-    this.#open.begin({ begin, node });
+    return node;
   }
 
-  #frame(what: FunctionRef | FutureRef): Frame {
+  #frame(what: What): Frame {
     let frame = this.#frames.get(what);
     if (frame === undefined) {
       frame = frameOf(what);
@@ -109,7 +143,7 @@ export class CallTree implements TraceSink {
   }
 }
 
-export function frameOf(what: FunctionRef | FutureRef): Frame {
+export function frameOf(what: What): Frame {
   const { instance, file, line } = what;
   if ('future' in what) return { name: `poll ${what.future}`, instance, address: undefined, file, line };
   return { name: what.name, instance, address: what.address, file, line };
@@ -134,5 +168,5 @@ export function totals(tree: CallTree): Map<TreeNode, number> {
 }
 
 function nodeOf(frame: Frame | undefined, parent: TreeNode | undefined): TreeNode {
-  return { frame, parent, children: new Map(), calls: 0, self: 0, time: 0 };
+  return { frame, parent, children: new Map(), calls: 0, samples: 0, self: 0, time: 0 };
 }

@@ -15,6 +15,7 @@ import type {
 import { Lanes } from '../formats/lanes.js';
 import { rootText } from '../text.js';
 import { Durations } from './durations.js';
+import type { Chosen } from './selection.js';
 
 /** What a report has a row for. */
 export const groupings = ['fn', 'future', 'task', 'hart', 'await'] as const;
@@ -65,10 +66,10 @@ export interface Report extends TraceSink {
   rows(): ReportRow[];
 }
 
-/** A report of events, which it takes as a sink. */
-export function reportBy(grouping: Grouping): Report {
-  if (grouping === 'await') return awaitReport();
-  return new CallReport(subjectOf[grouping]);
+/** A report of events, which it takes as a sink. `chosen`: of these alone. */
+export function reportBy(grouping: Grouping, chosen?: Chosen): Report {
+  if (grouping === 'await') return awaitReport(chosen);
+  return new CallReport(subjectOf[grouping], chosen);
 }
 
 const subjectOf: Readonly<Record<Exclude<Grouping, 'await'>, (begin: AnyBegin) => Subject | undefined>> = {
@@ -123,11 +124,15 @@ class Rows {
 
 class CallReport implements Report {
   readonly #subject: (begin: AnyBegin) => Subject | undefined;
+  readonly #chosen: Chosen | undefined;
+  /** Calls that are open and not wanted. */
+  readonly #others = new WeakSet<AnyBegin>();
   readonly #times = new CallTimes();
   readonly #rows = new Rows();
 
-  constructor(subject: (begin: AnyBegin) => Subject | undefined) {
+  constructor(subject: (begin: AnyBegin) => Subject | undefined, chosen: Chosen | undefined) {
     this.#subject = subject;
+    this.#chosen = chosen;
   }
 
   begin(): void {}
@@ -143,6 +148,10 @@ class CallReport implements Report {
       case 'call-begin':
       case 'poll-begin': {
         this.#times.begin(event);
+        if (this.#chosen?.begin(event) === false) {
+          this.#others.add(event);
+          break;
+        }
         const subject = this.#subject(event);
         if (subject?.counts) this.#rows.of(subject).calls++;
         break;
@@ -164,7 +173,7 @@ class CallReport implements Report {
 
   #returned(event: CallEnd | PollEnd): void {
     const spent = this.#times.returned(event);
-    if (!spent) return;
+    if (!spent || !this.#isWanted(event)) return;
     const subject = this.#subject(event.begin ?? beginOf(event));
     if (!subject) return;
     const row = this.#rows.of(subject);
@@ -176,9 +185,14 @@ class CallReport implements Report {
   }
 
   #lost(event: CallLost | PollLost): void {
-    if (!this.#times.lost(event)) return;
+    if (!this.#times.lost(event) || !this.#isWanted(event)) return;
     const subject = this.#subject(event.begin ?? beginOf(event));
     if (subject?.counts) this.#rows.of(subject).lost++;
+  }
+
+  #isWanted({ begin }: CallEnd | CallLost | PollEnd | PollLost): boolean {
+    if (this.#chosen === undefined) return true;
+    return begin !== undefined && !this.#others.has(begin);
   }
 }
 
@@ -189,7 +203,7 @@ function beginOf(event: CallEnd | CallLost | PollEnd | PollLost): AnyBegin {
 }
 
 /** Waits: from a task's poll that is pending to its next one, by the innermost await with a known place. */
-function awaitReport(): Report {
+function awaitReport(chosen: Chosen | undefined): Report {
   const rows = new Rows();
   const since = new Map<RootRef, { readonly row: Row; readonly time: number }>();
   const ignored = (): void => {};
@@ -207,6 +221,7 @@ function awaitReport(): Report {
     callLost: ignored,
     callCut: ignored,
     waitBegin: ({ root, time }, name, at) => {
+      if (chosen?.note(root.future.future) === false && !chosen.note(name.replace(/^waiting at /, ''))) return;
       const row = rows.of({
         key: name,
         counts: true,

@@ -34,8 +34,8 @@ export class Window implements TraceSink {
   }
 
   event(event: TraceEvent): void {
-    if (this.#state === 'before' && isReached(event, this.#from)) this.#state = 'inside';
-    else if (this.#state === 'inside' && isReached(event, this.#to)) this.#state = 'after';
+    if (this.#state === 'before' && reached(event, this.#from)) this.#state = 'inside';
+    else if (this.#state === 'inside' && reached(event, this.#to)) this.#state = 'after';
     // An end of what began outside finds nothing that is open.
     if (this.#state === 'inside' || (this.#state === 'after' && 'began' in event)) this.#sink.event(event);
   }
@@ -49,9 +49,14 @@ export class Window implements TraceSink {
   }
 }
 
-function isReached(event: TraceEvent, moment: Moment | undefined): boolean {
-  if (moment === undefined) return false;
+function reached(event: TraceEvent, moment: Moment | undefined): boolean {
+  return moment !== undefined && momentReached(event, moment);
+}
+
+/** Whether a moment has come with an event. */
+export function momentReached(event: TraceEvent, moment: Moment): boolean {
   if (typeof moment === 'number') return (event.type === 'gap' ? event.to : event.time) >= moment;
   if (event.type === 'call-begin') return moment(event.function.name);
+  if (event.type === 'place') return moment(event.place.name);
   return event.type === 'poll-begin' && moment(event.future.future);
 }

@@ -326,10 +326,10 @@ t.test("another format, no file, a folder, a newer trace, another program's trac
       return `${(error as RsptraceError).code} ${(error as RsptraceError).message.replace(folder, '')}`;
     }
   };
-  write('one.json', oneTask);
+  write('one.jsonl', oneTask);
   write('one.txt', oneTask);
   writeFileSync(join(folder, 'empty.pftrace'), '');
-  t.match(await code('one.json'), /^TRACE_FOREIGN .*but of the format Chrome Trace Events$/);
+  t.match(await code('one.jsonl'), /^TRACE_FOREIGN .*but of the format JSON lines$/);
   t.match(await code('one.txt'), /^TRACE_FOREIGN .*but of the format call tree$/);
   t.match(await code('empty.pftrace'), /^TRACE_FOREIGN /);
   t.match(await code('missing.pftrace'), /^TRACE_UNREADABLE .*ENOENT/);

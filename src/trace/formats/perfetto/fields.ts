@@ -12,6 +12,7 @@ export const TRACE_PACKET = {
   timestampClockId: 58,
   tracePacketDefaults: 59,
   trackDescriptor: 60,
+  perfSample: 66,
   firstPacketOnSequence: 87,
 };
 export const SEQ_INCREMENTAL_STATE_CLEARED = 1;
@@ -41,6 +42,12 @@ export const INTERNED_DATA = {
   eventNames: 2,
   debugAnnotationNames: 3,
   sourceLocations: 4,
+  functionNames: 5,
+  frames: 6,
+  callstacks: 7,
+  mappingPaths: 17,
+  sourcePaths: 18,
+  mappings: 19,
   debugAnnotationStringValues: 29,
 };
 /** TracePacketDefaults. */
@@ -51,6 +58,12 @@ export const CLOCK = { clockId: 1, timestamp: 2, isIncremental: 3, unitMultiplie
 /** BuiltinClock's BOOTTIME, which readers take as the trace's own time; clocks of a sequence count from 64. */
 export const CLOCK_ID = { boottime: 6, firstOfSequence: 64 };
 export const SOURCE_LOCATION = { iid: 1, fileName: 2, lineNumber: 4 };
+/** InternedString, and the messages of profiling/profile_common.proto and profile_packet.proto. */
+export const INTERNED_STRING = { iid: 1, str: 2 };
+export const MAPPING = { iid: 1, pathStringIds: 7 };
+export const FRAME = { iid: 1, functionNameId: 2, mappingId: 3, relPc: 4, sourcePathIid: 5, lineNumber: 6 };
+export const CALLSTACK = { iid: 1, frameIds: 2 };
+export const PERF_SAMPLE = { cpu: 1, pid: 2, tid: 3, callstackIid: 4, cpuMode: 5, timebaseCount: 6 };
 export const DEBUG_ANNOTATION = {
   nameIid: 1,
   boolValue: 2,

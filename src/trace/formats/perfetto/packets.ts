@@ -67,6 +67,14 @@ export class PerfettoSequence {
     this.#close(mark);
   }
 
+  /** A packet of another kind; `fill` writes its fields, `intern` before that what they refer to. */
+  packet(time: number, intern: (fresh: ProtoBuffer) => void, fill: (packet: ProtoBuffer) => void): void {
+    intern(this.#interned.fresh);
+    const mark = this.#open(time);
+    fill(this.#packet);
+    this.#close(mark);
+  }
+
   /** Forgets the annotations gathered so far; those that follow go into the next {@link body}. */
   annotate(): Annotations {
     this.#annotations.fields.clear();

@@ -8,13 +8,14 @@
  *     tasks
  *       work::task @0x80412340      `waiting at FILE:LINE` from poll to poll; instants: states, derived polls, its end
  *     labkern::exec::POLLS          a counter a watched place that is a number; accesses are instants on the hart
+ *     (thread of a hart)            the samples of a profile: ./samples.ts
  *     gaps                          a slice where the link was broken; only where there is one
  *
  * A flow leads through all polls of a task that stand in no other poll of it, and its waits between them. Another leads
  * from a wake, an instant on its hart, to the poll that it causes.
  *
  * Track uuids: 1 the process, 2 `tasks`, odd from 3 roots, even from 4 harts, even from FIRST_THREAD threads;
- * GAPS_TRACK, and watched places in even numbers down from there. Nothing of the host is written.
+ * odd from FIRST_SAMPLED harts in a profile; GAPS_TRACK, and watched places in even numbers down from there. Nothing of the host is written.
  */
 import type {
   CallBegin,
@@ -32,6 +33,7 @@ import type {
   RecordingFacts,
   Reset,
   RootRef,
+  Sample,
   StateChange,
   StateRef,
   ThreadRef,
@@ -50,6 +52,7 @@ import { CallBodies } from './calls.js';
 import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from './fields.js';
 import { PerfettoSequence } from './packets.js';
 import { PollBodies } from './polls.js';
+import { SamplePackets } from './samples.js';
 
 /** Of the layout of tracks, names and annotations, which src/trace/read reads back. */
 export const TRACE_VERSION = 2;
@@ -64,6 +67,9 @@ const FIRST_THREAD = 0x10_0000;
 /** No hart or thread has so high a number. */
 const GAPS_TRACK = 0x7fff_fffe;
 
+/** Of the threads that stand for harts in a profile: below watched places, and odd, as no hart's is. */
+const FIRST_SAMPLED = 0x7000_0001;
+
 const watchTrack = (watch: WatchRef): number => GAPS_TRACK - 2 - 2 * watch.key;
 const hartTrack = (hart: number): number => 4 + 2 * hart;
 /** The track of a call. */
@@ -77,6 +83,7 @@ export class PerfettoWriter implements LaneWriter {
   readonly #sequence: PerfettoSequence;
   readonly #bodies: PollBodies;
   readonly #calls: CallBodies;
+  readonly #samples: SamplePackets;
   #hasGaps = false;
   /** Until it is written. */
   #info: TraceInfo | undefined;
@@ -89,6 +96,7 @@ export class PerfettoWriter implements LaneWriter {
     this.#sequence = new PerfettoSequence(out);
     this.#bodies = new PollBodies(this.#sequence);
     this.#calls = new CallBodies(this.#sequence);
+    this.#samples = new SamplePackets(this.#sequence, PROCESS_TRACK, (hart) => FIRST_SAMPLED + 2 * hart);
   }
 
   begin(info: TraceInfo): void {
@@ -114,6 +122,7 @@ export class PerfettoWriter implements LaneWriter {
       track.uint(TRACK_DESCRIPTOR.childOrdering, CHILD_ORDERING.chronological);
     });
     this.#info = info;
+    this.#samples.begin(info);
   }
 
   /** All events go through here: facts about the whole trace are written where it begins. */
@@ -134,11 +143,13 @@ export class PerfettoWriter implements LaneWriter {
     notes.text('clock', clock.name);
     notes.text('clock_resolution_ns', String(clock.resolutionNs));
     notes.bool('guest_clock', clock.guest);
+    if (clock.nanosPerInstruction !== undefined) notes.text('ns_per_instruction', String(clock.nanosPerInstruction));
     const body = this.#sequence.body({ category: 'trace', name: 'rsptrace' });
     this.#sequence.event(EVENT.instant, PROCESS_TRACK, time, body);
   }
 
   hart(hart: HartInfo): void {
+    this.#samples.hart(hart);
     this.#sequence.descriptor((track) => {
       track.uint(TRACK_DESCRIPTOR.uuid, hartTrack(hart.number));
       track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
@@ -275,6 +286,11 @@ export class PerfettoWriter implements LaneWriter {
     this.#event(EVENT.instant, hartTrack(event.hart), event.time, body, flow);
   }
 
+  sample(event: Sample): void {
+    if (this.#info) this.#tellInfo(this.#info, event.time);
+    this.#samples.write(event);
+  }
+
   gap(event: Gap): void {
     if (!this.#hasGaps) {
       this.#hasGaps = true;
@@ -314,7 +330,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   #tellRecording(recording: RecordingFacts, ownTime: OwnTime | undefined): void {
-    const { end, stub, neverLoaded, tailLost } = recording;
+    const { end, stub, neverLoaded, tailLost, leftOut } = recording;
     const notes = this.#sequence.annotate();
     notes.text('end', end);
     if (stub !== undefined) notes.text('stub', stub);
@@ -325,6 +341,7 @@ export class PerfettoWriter implements LaneWriter {
     notes.text('foreign_hits', String(recording.foreignHits));
     if (neverLoaded.length > 0) notes.text('never_loaded', neverLoaded.join(', '));
     notes.bool('tail_lost', tailLost);
+    if (leftOut !== undefined) notes.text('left_out', String(leftOut));
     if (ownTime) notes.text('own_time_total_ns', String(ownTime.totalNs));
     const body = this.#sequence.body({ category: 'trace', name: 'recording' });
     this.#event(EVENT.instant, PROCESS_TRACK, this.#first, body);

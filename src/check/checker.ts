@@ -1,0 +1,85 @@
+import type { TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../trace/index.js';
+import type { BudgetFile } from './budget-file.js';
+import type { Json, JsonObject } from './json.js';
+import type { Ending, HeadRoom, Verdict } from './section.js';
+import { selectorsOf } from './selector.js';
+
+/** Checks the budgets of a file against a trace, whose events it takes as a sink: while it is recorded, or later. */
+export class Checker implements TraceSink {
+  readonly budget: BudgetFile;
+  #info: TraceInfo | undefined;
+  #facts: TraceFacts | undefined;
+  #now = 0;
+  readonly #seen = new Set<string>();
+  /** Things whose names are in `#seen`. */
+  readonly #known = new Set<object>();
+
+  constructor(budget: BudgetFile) {
+    this.budget = budget;
+  }
+
+  begin(info: TraceInfo): void {
+    this.#info = info;
+  }
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(facts?: TraceFacts): void {
+    this.#facts = facts;
+  }
+
+  event(event: TraceEvent): void {
+    this.#now = event.type === 'gap' ? event.to : event.time;
+    this.#learn(event);
+    for (const { section } of this.budget.sections) section.event(event);
+  }
+
+  /** A verdict a limit, in the order of the file. Call it when the trace is over. */
+  verdicts(): Verdict[] {
+    const end = this.#ending();
+    return [...lossesOf(end), ...this.budget.sections.flatMap(({ section }) => section.verdicts(end))];
+  }
+
+  /** The budget file with limits of this trace, and head room. */
+  updated(headRoom: HeadRoom): JsonObject {
+    const end = this.#ending();
+    const json: Record<string, Json> = { ...this.budget.head };
+    for (const { kind, section } of this.budget.sections) {
+      const value = section.updated(end, headRoom);
+      if (value !== undefined) json[kind.key] = value;
+    }
+    return json;
+  }
+
+  #ending(): Ending {
+    const clock = { name: 'none', resolutionNs: 1, guest: false };
+    const info = this.#info ?? { program: '', buildId: undefined, arch: '', clock, harts: [] };
+    return { info, facts: this.#facts, now: this.#now, seen: this.#seen };
+  }
+
+  #learn(event: TraceEvent): void {
+    const thing = 'function' in event ? event.function : 'future' in event ? event.future : undefined;
+    if (thing !== undefined && this.#known.has(thing)) return;
+    const selector = selectorsOf(event);
+    if (selector === undefined) return;
+    this.#seen.add(selector);
+    if (thing !== undefined) this.#known.add(thing);
+  }
+}
+
+/** What the trace does not have, so that budgets may be kept only because it is missing. */
+function lossesOf({ facts }: Ending): Verdict[] {
+  const { missing = 0, tailLost = false, leftOut = 0 } = facts?.recording ?? {};
+  const why = [
+    ...(facts === undefined ? ['its end is missing'] : []),
+    ...(missing > 0 ? [`${missing} records are missing`] : []),
+    ...(leftOut > 0 ? [`${leftOut} earlier events were left out by --last`] : []),
+    ...(tailLost ? ['its last records were not read'] : []),
+  ];
+  if (why.length === 0) return [];
+  return [
+    { section: 'trace', subject: 'whole', state: 'unseen', limit: 'nothing is missing', measured: why.join(', ') },
+  ];
+}

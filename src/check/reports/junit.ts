@@ -1,0 +1,36 @@
+// JUnit XML as CI servers read it (the schema of Jenkins' xunit plugin, and of testmoapp/junitxml): a suite a budget
+// file, a case a limit, `skipped` for what could not be checked.
+import { type Checked, countOf } from '../checked.js';
+import type { Verdict } from '../section.js';
+
+export function junitXml(checked: Checked): string {
+  const { program, budget, verdicts, isStrict } = checked;
+  const unseen = countOf(checked, 'unseen');
+  const failures = countOf(checked, 'broken') + (isStrict ? unseen : 0);
+  const counts = `tests="${verdicts.length}" failures="${failures}" errors="0" skipped="${isStrict ? 0 : unseen}"`;
+  const name = escaped(`rsptrace ${program}${budget === undefined ? '' : ` ${budget}`}`);
+  const cases = verdicts.map((verdict) => caseXml(verdict, isStrict)).join('');
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<testsuites ${counts}>
+  <testsuite name="${name}" ${counts}>
+${cases}  </testsuite>
+</testsuites>
+`;
+}
+
+function caseXml({ section, subject, state, limit, measured, place }: Verdict, isStrict: boolean): string {
+  const file = place?.file === undefined ? '' : ` file="${escaped(place.file)}"`;
+  const line = place?.line === undefined ? '' : ` line="${place.line}"`;
+  const head = `    <testcase classname="${escaped(section)}" name="${escaped(subject)}"${file}${line}`;
+  if (state === 'kept') return `${head}/>\n`;
+  const text = escaped(`${measured}; wanted: ${limit}`);
+  if (state === 'unseen' && !isStrict) return `${head}><skipped message="${text}"/></testcase>\n`;
+  return `${head}><failure message="${text}">${text}</failure></testcase>\n`;
+}
+
+/** XML's special characters, and none of those that XML 1.0 cannot hold. */
+function escaped(text: string): string {
+  return text
+    .replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '?')
+    .replace(/[&<>"'\t\n\r]/g, (c) => `&#${c.charCodeAt(0)};`);
+}

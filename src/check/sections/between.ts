@@ -1,0 +1,114 @@
+import { type TraceEvent, timeText } from '../../trace/index.js';
+import { below, countAt, invalid, listAt, objectAt } from '../json.js';
+import { roomy, roomyTime, timeAt } from '../limits.js';
+import type { Ending, Place, SectionKind, Verdict } from '../section.js';
+import { placeOf, type Selector, selectorAt } from '../selector.js';
+
+const keys = ['from', 'to', 'max', 'max_instructions'] as const;
+
+/** From each `from` to the next `to`; the longest counts. */
+class Stretch {
+  readonly from: Selector;
+  readonly to: Selector;
+  readonly max: number | undefined;
+  readonly maxInstructions: number | undefined;
+  #since: { readonly time: number; readonly place: Place | undefined } | undefined;
+  longest: { readonly took: number; readonly begun: number; readonly place: Place | undefined } | undefined;
+
+  constructor(from: Selector, to: Selector, max: number | undefined, maxInstructions: number | undefined) {
+    this.from = from;
+    this.to = to;
+    this.max = max;
+    this.maxInstructions = maxInstructions;
+  }
+
+  event(event: TraceEvent): void {
+    if (event.type === 'gap') return;
+    const { time } = event;
+    if (this.#since && this.to.matches(event)) {
+      const took = time - this.#since.time;
+      if (took >= (this.longest?.took ?? 0)) this.longest = { took, begun: this.#since.time, place: this.#since.place };
+      this.#since = undefined;
+    }
+    if (this.#since === undefined && this.from.matches(event)) this.#since = { time, place: placeOf(event) };
+  }
+}
+
+/** `"between": [{ "from": "fn:find_devices", "to": "fn:mount_root", "max": "3ms" }]` */
+export const between: SectionKind = {
+  key: 'between',
+  proposed: ({ once }) =>
+    once.length < 2 ? undefined : [{ from: `fn:${once[0]}`, to: `fn:${once.at(-1)}`, max: '0ns' }],
+  parse(value, at) {
+    const stretches = listAt(value, at).map((each, i) => {
+      const path = below(at, i);
+      const { from, to, max, max_instructions: instructions } = objectAt(each, path, keys);
+      if (from === undefined || to === undefined) throw invalid(path, 'needs both from and to');
+      if (max === undefined && instructions === undefined) throw invalid(path, 'has neither max nor max_instructions');
+      return new Stretch(
+        selectorAt(from, below(path, 'from')),
+        selectorAt(to, below(path, 'to')),
+        max === undefined ? undefined : timeAt(max, below(path, 'max')),
+        instructions === undefined ? undefined : countAt(instructions, below(path, 'max_instructions')),
+      );
+    });
+    return {
+      event: (event) => {
+        for (const stretch of stretches) stretch.event(event);
+      },
+      verdicts: (end) => stretches.flatMap((stretch) => verdicts(stretch, end)),
+      updated: ({ info }, headRoom) =>
+        stretches.flatMap(({ from, to, max, maxInstructions, longest }) => {
+          if (longest === undefined) return [];
+          const counted = instructionsOf(longest.took, info.clock.nanosPerInstruction);
+          const limits = {
+            ...(max === undefined ? {} : { max: roomyTime(longest.took, headRoom, info.clock) }),
+            ...(maxInstructions === undefined || counted === undefined
+              ? {}
+              : { max_instructions: roomy(counted, headRoom) }),
+          };
+          return Object.keys(limits).length === 0 ? [] : [{ from: from.text, to: to.text, ...limits }];
+        }),
+    };
+  },
+};
+
+function instructionsOf(nanos: number, nanosPerInstruction: number | undefined): number | undefined {
+  return nanosPerInstruction === undefined ? undefined : Math.round(nanos / nanosPerInstruction);
+}
+
+function verdicts(stretch: Stretch, end: Ending): Verdict[] {
+  const { from, to, max, maxInstructions, longest } = stretch;
+  const subject = `${from.text} to ${to.text}`;
+  const head = { section: 'between', subject, place: longest?.place };
+  const missing = [from, to].find((each) => !each.isProbed(end));
+  const absent = missing ? `${missing.text}: ${missing.missing(end)}` : 'never came';
+  const found: Verdict[] = [];
+  if (max !== undefined) {
+    const limit = `at most ${timeText(max)}`;
+    if (longest === undefined) found.push({ ...head, state: 'unseen', limit, measured: absent, bound: max });
+    else {
+      const { took, begun } = longest;
+      const measured = `${timeText(took)}, from ${timeText(begun)} on`;
+      found.push({ ...head, state: took <= max ? 'kept' : 'broken', limit, measured, bound: max, value: took });
+    }
+  }
+  if (maxInstructions !== undefined) {
+    const limit = `at most ${maxInstructions} instructions`;
+    const counted = longest && instructionsOf(longest.took, end.info.clock.nanosPerInstruction);
+    const why = longest ? "the trace's clock counts no instructions: record with --deterministic" : absent;
+    if (counted === undefined) found.push({ ...head, state: 'unseen', limit, measured: why, bound: maxInstructions });
+    else {
+      const state = counted <= maxInstructions ? 'kept' : 'broken';
+      found.push({
+        ...head,
+        state,
+        limit,
+        measured: `${counted} instructions`,
+        bound: maxInstructions,
+        value: counted,
+      });
+    }
+  }
+  return found;
+}

@@ -1,0 +1,115 @@
+import { type AnyBegin, CallTimes, Durations, type TraceEvent, timeText } from '../../trace/index.js';
+import { below, invalid, objectAt } from '../json.js';
+import { roomyTime, timeAt } from '../limits.js';
+import type { Ending, Place, SectionKind, Verdict } from '../section.js';
+import { placeOf, type Selector, selectorAt } from '../selector.js';
+
+const measures = ['max', 'p99', 'avg', 'total'] as const;
+type Measure = (typeof measures)[number];
+
+/** The calls, or polls, that one budget is about. */
+class Timed {
+  readonly selector: Selector;
+  readonly limits: ReadonlyMap<Measure, number>;
+  readonly durations = new Durations();
+  total = 0;
+  /** When the longest one began, and where. */
+  begun = 0;
+  place: Place | undefined;
+
+  constructor(selector: Selector, limits: ReadonlyMap<Measure, number>) {
+    this.selector = selector;
+    this.limits = limits;
+  }
+
+  add(begin: AnyBegin, time: number, total: number): void {
+    if (time >= this.durations.max) {
+      this.begun = begin.time;
+      this.place = placeOf(begin);
+    }
+    this.durations.add(time);
+    this.total += total;
+  }
+
+  of(measure: Measure): number {
+    const { count, max, sum } = this.durations;
+    if (measure === 'max') return max;
+    if (measure === 'avg') return count === 0 ? 0 : Math.round(sum / count);
+    return measure === 'total' ? this.total : this.durations.percentile(0.99);
+  }
+}
+
+/** `"times": { "poll:worker": { "max": "100us", "p99": "50us" }, "fn:mount_root": { "total": "5ms" } }` */
+export const times: SectionKind = {
+  key: 'times',
+  proposed: ({ tasks, functions }) => {
+    const polls = tasks.map((name) => [`poll:${name}`, { max: '0ns', p99: '0ns' }] as const);
+    const calls = functions.map((name) => [`fn:${name}`, { max: '0ns' }] as const);
+    return polls.length + calls.length === 0 ? undefined : Object.fromEntries([...polls, ...calls]);
+  },
+  parse(value, at) {
+    const timed = Object.entries(objectAt(value, at)).map(([text, given]) => {
+      const path = below(at, text);
+      const limits = Object.entries(objectAt(given, path, measures));
+      if (limits.length === 0) throw invalid(path, `has none of ${measures.join(', ')}`);
+      const parsed = limits.map(([key, limit]) => [key as Measure, timeAt(limit, below(path, key))] as const);
+      return new Timed(selectorAt(text, path, ['fn', 'poll']), new Map(parsed));
+    });
+    const spent = new CallTimes();
+    return {
+      event: (event) => follow(event, timed, spent),
+      verdicts: (end) =>
+        timed.flatMap((each) => [...each.limits].map(([measure, limit]) => verdict(each, measure, limit, end))),
+      updated: ({ info }, headRoom) =>
+        Object.fromEntries(
+          timed
+            .filter(({ durations }) => durations.count > 0)
+            .map((each) => {
+              const limits = [...each.limits.keys()].map((key) => [key, roomyTime(each.of(key), headRoom, info.clock)]);
+              return [each.selector.text, Object.fromEntries(limits)];
+            }),
+        ),
+    };
+  },
+};
+
+function follow(event: TraceEvent, timed: readonly Timed[], spent: CallTimes): void {
+  switch (event.type) {
+    case 'call-begin':
+    case 'poll-begin':
+      spent.begin(event);
+      break;
+    case 'call-end':
+    case 'poll-end': {
+      const took = spent.returned(event);
+      const { begin } = event;
+      if (!took || !begin) return;
+      for (const each of timed) if (each.selector.matches(begin)) each.add(begin, took.time, took.total);
+      break;
+    }
+    case 'call-lost':
+      spent.lost(event);
+      break;
+    case 'poll-lost': {
+      // A poll that blocks for ever has no end: so long it took at least.
+      const { begin, time, began } = event;
+      if (!spent.lost(event) || !begin) return;
+      for (const each of timed) if (each.selector.matches(begin)) each.add(begin, time - began, time - began);
+      break;
+    }
+  }
+}
+
+function verdict(timed: Timed, measure: Measure, limit: number, end: Ending): Verdict {
+  const { selector, durations, begun, place } = timed;
+  const value = timed.of(measure);
+  const isSeen = durations.count > 0;
+  const when = measure === 'max' ? `, at ${timeText(begun)}` : '';
+  return {
+    ...{ section: 'times', subject: `${selector.text} ${measure}` },
+    state: !isSeen ? 'unseen' : value <= limit ? 'kept' : 'broken',
+    limit: `at most ${timeText(limit)}`,
+    measured: isSeen ? `${timeText(value)}${when}` : selector.isProbed(end) ? 'never came' : selector.missing(end),
+    ...{ bound: limit, value: isSeen ? value : undefined, place },
+  };
+}

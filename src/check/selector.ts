@@ -1,0 +1,122 @@
+// What a budget names, spelt as probes are: `fn:init_done`, `poll:net::**`, `ready:checker`.
+import { nearestWords } from '../base/nearest.js';
+import { compileGlob, nearest } from '../probes/index.js';
+import type { FunctionRef, FutureRef, TraceEvent } from '../trace/index.js';
+import { invalid, type Json, textAt } from './json.js';
+import type { Ending, Place } from './section.js';
+
+/** What a word of a selector takes out of an event: what it names, and the names that a glob is compared with. */
+interface Named {
+  /** Known by identity, so that a glob meets each name once. */
+  readonly key: object;
+  readonly names: readonly (string | undefined)[];
+  readonly place: Place;
+}
+
+const word = {
+  fn: (event) => (event.type === 'call-begin' ? ofFunction(event.function) : undefined),
+  return: (event) => (event.type === 'call-end' ? ofFunction(event.function) : undefined),
+  poll: (event) => (event.type === 'poll-begin' ? ofFuture(event.future) : undefined),
+  ready: (event) => (event.type === 'poll-end' && event.result === 'ready' ? ofFuture(event.future) : undefined),
+  wake: (event) => (event.type === 'wake' && event.root ? ofFuture(event.root.future) : undefined),
+  watch: (event) =>
+    event.type === 'watch' ? { key: event.watch, names: [event.watch.name], place: event.by } : undefined,
+  line: (event) =>
+    event.type === 'place' ? { key: event.place, names: [event.place.name], place: event.place.by } : undefined,
+  reset: (event) => (event.type === 'reset' ? { key: resets, names: ['reset'], place: noPlace } : undefined),
+} as const satisfies Readonly<Record<string, (event: TraceEvent) => Named | undefined>>;
+
+type Word = keyof typeof word;
+
+const noPlace: Place = { file: undefined, line: undefined };
+const resets = {};
+const words = Object.keys(word) as readonly Word[];
+
+function ofFunction(fn: FunctionRef): Named {
+  return { key: fn, names: [fn.name, fn.instance], place: fn };
+}
+
+function ofFuture(future: FutureRef): Named {
+  return { key: future, names: [future.future, future.instance], place: future };
+}
+
+/** What matches a budget's word and glob. */
+export class Selector {
+  readonly text: string;
+  readonly #word: Word;
+  readonly #glob: string;
+  readonly #matches: (name: string) => boolean;
+  readonly #known = new Map<object, boolean>();
+
+  constructor(text: string, kind: Word, glob: string) {
+    this.text = text;
+    this.#word = kind;
+    this.#glob = glob;
+    this.#matches = compileGlob(glob);
+  }
+
+  matches(event: TraceEvent): boolean {
+    const named = word[this.#word](event);
+    if (named === undefined) return false;
+    let matches = this.#known.get(named.key);
+    if (matches === undefined) {
+      matches = named.names.some((name) => name !== undefined && this.#matches(name));
+      this.#known.set(named.key, matches);
+    }
+    return matches;
+  }
+
+  /** Whether the recording could have seen it: an event or a probe has such a name. */
+  isProbed({ seen, facts }: Ending): boolean {
+    if (this.#word === 'reset') return true;
+    return [...seen].map(nameOf).some(this.#matches) || (facts?.probes ?? []).some(({ name }) => this.#matches(name));
+  }
+
+  /** Why nothing matches: `nothing in the trace has this name; nearest: ...`. */
+  missing({ seen, facts }: Ending): string {
+    const names = [...[...seen].map(nameOf), ...(facts?.probes ?? []).map(({ name }) => name)];
+    const near = nearest(this.#glob, names);
+    return `nothing in the trace has this name${near.length > 0 ? `; nearest: ${near.join(', ')}` : ''}`;
+  }
+}
+
+function nameOf(selector: string): string {
+  return selector.slice(selector.indexOf(':') + 1);
+}
+
+/** Reads `fn:GLOB`. Throws `BUDGET_INVALID`. `allowed`: the words that make sense there. */
+export function selectorAt(value: Json, at: string, allowed: readonly Word[] = words): Selector {
+  const text = textAt(value, at);
+  const [, kind = '', glob = ''] = /^(\w+)(?::(.+))?$/s.exec(text.trim()) ?? [];
+  const known = allowed.find((each) => each === kind);
+  if (known === undefined) {
+    const near = nearestWords(kind, allowed);
+    const hint = near.length > 0 ? `did you mean ${near[0]}:?` : 'write fn:init_done or poll:net::**';
+    throw invalid(
+      at,
+      `names '${text}', which begins with none of ${allowed.map((each) => `${each}:`).join(', ')}`,
+      hint,
+    );
+  }
+  if (known === 'reset') return new Selector('reset', 'reset', 'reset');
+  if (glob === '') throw invalid(at, `names nothing behind '${kind}:'`, `'${kind}:**' is everything of that kind`);
+  return new Selector(text, known, glob);
+}
+
+/** The names of an event as selectors, for {@link Ending.seen}. */
+export function selectorsOf(event: TraceEvent): string | undefined {
+  if (event.type === 'call-begin') return `fn:${event.function.name}`;
+  if (event.type === 'poll-begin') return `poll:${event.future.future}`;
+  if (event.type === 'place') return `line:${event.place.name}`;
+  return event.type === 'watch' ? `watch:${event.watch.name}` : undefined;
+}
+
+/** Where an event is in the source. */
+export function placeOf(event: TraceEvent): Place | undefined {
+  if (event.type === 'poll-begin' && event.state?.file !== undefined) return event.state;
+  for (const take of Object.values(word)) {
+    const named = take(event);
+    if (named) return named.place;
+  }
+  return undefined;
+}

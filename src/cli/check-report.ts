@@ -1,0 +1,41 @@
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { messageOf, RsptraceError } from '../base/errors.js';
+import { type Checked, checkedMarkdown, githubAnnotations, isBroken, junitXml } from '../check/index.js';
+import type { CheckReportArguments } from './check-report-options.js';
+
+/** Writes the reports that options ask for. Throws `CHECK_CANNOT_WRITE`. `stream`: for annotations. */
+export function reportChecked(
+  checked: Checked,
+  { junit, markdown, github }: CheckReportArguments,
+  stream: NodeJS.WritableStream,
+): void {
+  const { GITHUB_WORKSPACE: workspace = process.cwd(), GITHUB_STEP_SUMMARY: summary } = process.env;
+  if (github) stream.write(githubAnnotations(checked, workspace));
+  if (junit !== undefined) writing('--junit', junit, () => writeFileSync(junit, junitXml(checked)));
+  if (markdown !== undefined) writing('--markdown', markdown, () => writeFileSync(markdown, checkedMarkdown(checked)));
+  // The page of a step is one file for all of its commands.
+  else if (github && summary)
+    writing('GITHUB_STEP_SUMMARY', summary, () => appendFileSync(summary, checkedMarkdown(checked)));
+}
+
+/** Whether a part of it is broken: the guest's own failures are told apart from budgets. */
+export function brokenParts(checked: Checked): { readonly guest: boolean; readonly budget: boolean } {
+  const of = (isGuest: boolean): boolean =>
+    isBroken({ ...checked, verdicts: checked.verdicts.filter(({ section }) => (section === 'guest') === isGuest) });
+  return { guest: of(true), budget: of(false) };
+}
+
+function writing(option: string, path: string, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    throw new RsptraceError(
+      'CHECK_CANNOT_WRITE',
+      `the report of ${option} cannot be written to ${path}: ${messageOf(error)}`,
+      {
+        hint: 'name a file that can be written',
+        cause: error,
+      },
+    );
+  }
+}

@@ -1,0 +1,105 @@
+import { copyTarget, type FoundTasks, stacksAt, tasksIn, taskView } from '../api/index.js';
+import { hex } from '../base/addr.js';
+import { messageOf } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import { textLines } from '../base/visible.js';
+import { panicVerdict, type Verdict } from '../check/index.js';
+import { findFutures } from '../futures/index.js';
+import { loadedProgram, type Program } from '../recorder/index.js';
+import type { Session } from '../rsp/index.js';
+import type { AwaitNode } from '../tasks/index.js';
+import type { TaskRow } from '../trace/index.js';
+import { type SourceFrame, SourceFrames } from '../unwind/index.js';
+import { stacksJson, stacksText } from './stacks-report.js';
+import { tasksJson, tasksText } from './tasks-report.js';
+
+/** A guest that stands in its panic: where it came to that, and in which task. */
+export interface PanicLook {
+  readonly text: string;
+  readonly json: object;
+  readonly verdict: Verdict;
+}
+
+/** Functions between a panic and who has panicked. */
+const machinery =
+  /(^|::)(rust_begin_unwind|rust_panic|panicking::|panic_(fmt|display|str|const|nounwind|bounds_check|handler))|^core::(result|option|slice|str|cell)::|\bpanic$/;
+
+/**
+ * Looks at a guest that stands where panics lead to. What cannot be read is said in the text. `traced`: the tasks that
+ * the trace saw being polled then, because a stack may end before their polls.
+ */
+export async function lookAtPanic(
+  session: Session,
+  linked: Program,
+  traced: readonly TaskRow[],
+  logger: Logger,
+): Promise<PanicLook> {
+  const { elf, arch, debug } = await loadedProgram(linked, session, logger);
+  const sources = new SourceFrames(elf, debug);
+  const { harts } = await stacksAt(session, { elf, arch, debug, logger });
+  const frames = harts.flatMap(({ stack }) => stack.frames.flatMap((frame) => sources.of(frame)));
+  const guilty = frames.find(isGuilty);
+  const verdict = panicVerdict({ ...guilty, function: guilty?.function ?? 'an unknown function' });
+  const head = `the guest panicked ${verdict.measured}${guilty?.file === undefined ? '' : ` at ${guilty.file}:${guilty.line ?? '?'}`}\n\n`;
+  const tasks = await tasksThere(session, { elf, arch, debug }, traced, logger);
+  return {
+    text: [`${head}${stacksText(harts, sources)}`, tasks.text].join('\n'),
+    json: {
+      ...{ function: guilty?.function ?? null, file: guilty?.file ?? null, line: guilty?.line ?? null },
+      ...{ harts: stacksJson(harts, sources), polled: traced.map(polledJson), tasks: tasks.json },
+    },
+    verdict,
+  };
+}
+
+function isGuilty({ function: name }: SourceFrame): boolean {
+  return name !== undefined && !machinery.test(name);
+}
+
+/** The tasks that are being polled, each with the tree of what it awaits. */
+async function tasksThere(
+  session: Session,
+  { elf, arch, debug }: Pick<Program, 'elf' | 'arch' | 'debug'>,
+  traced: readonly TaskRow[],
+  logger: Logger,
+): Promise<{ readonly text: string; readonly json: object | null }> {
+  if (debug === undefined) return { text: '', json: null };
+  try {
+    const program = { elf, debug, futures: findFutures(debug) };
+    const copy = await copyTarget(session, { elf, debug }, { arch, logger });
+    const found = await tasksIn(program, await taskView(program, copy));
+    const addresses = new Set(traced.map(({ address }) => address));
+    const polled = found.tasks.filter((task) => isPolled(task, found) || addresses.has(hex(task.address)));
+    const shown = {
+      elf: elf.path,
+      found: { ...found, tasks: polled, others: [] },
+      fields: undefined,
+      stoodMs: undefined,
+      mayHaveHeap: false,
+    };
+    const { tasks: json } = JSON.parse(await tasksJson(shown)) as { readonly tasks: object };
+    return { text: polled.length === 0 ? tracedText(traced) : `in this task:\n\n${await tasksText(shown)}`, json };
+  } catch (thrown) {
+    return { text: `its tasks cannot be read: ${messageOf(thrown)}\n`, json: null };
+  }
+}
+
+/** As the trace saw it. */
+function polledJson({ future, address, await: last }: TaskRow): object {
+  return { future, address, await: last };
+}
+
+/** Tasks whose Futures are not found in memory. */
+function tracedText(traced: readonly TaskRow[]): string {
+  if (traced.length === 0) return 'no task was being polled\n';
+  return textLines(
+    traced.map(({ future, address, await: last }) => {
+      const waited = last ? `, it has waited at ${last.file}:${last.line ?? '?'}` : '';
+      return `in the task ${future} @${address}${waited}`;
+    }),
+  );
+}
+
+function isPolled(node: AwaitNode, found: FoundTasks): boolean {
+  return found.isRunning(node) || node.awaits.some((inner) => isPolled(inner, found));
+}

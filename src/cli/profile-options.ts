@@ -1,0 +1,131 @@
+import type { Argv } from 'yargs';
+import { RsptraceError } from '../base/errors.js';
+import type { OptionTexts } from './option-texts.js';
+import { type CommonArguments, commonOptions, count, last, seconds } from './options.js';
+
+export interface ProfileArguments extends CommonArguments {
+  readonly elf: string;
+  readonly remote: string | undefined;
+  /** Samples a second. */
+  readonly frequency: number | undefined;
+  /** Milliseconds. */
+  readonly period: number | undefined;
+  readonly duration: number | undefined;
+  readonly samples: number | undefined;
+  readonly kernel: boolean;
+  readonly user: boolean;
+  readonly idle: boolean;
+  readonly async: boolean;
+  readonly by: 'hart' | 'process' | undefined;
+  readonly depth: number;
+  readonly top: number;
+  readonly output: string | undefined;
+  readonly command: readonly string[];
+}
+
+const groups = ['hart', 'process'] as const;
+/** What perf and bcc's `profile` take: not a round number, so that it is in step with no timer. */
+const usualHz = 99;
+
+/** What `rsptrace profile` takes. */
+export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
+  return commonOptions(args)
+    .usage('rsptrace profile [options] <elf> [-- qemu-system-... [its arguments]]')
+    .option('remote', {
+      alias: 'r',
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: 'The stub: :1234, host:1234, the path of a unix socket; not with a QEMU behind --',
+    })
+    .option('frequency', {
+      alias: 'F',
+      type: 'string',
+      requiresArg: true,
+      coerce: hertz,
+      conflicts: 'period',
+      describe: `Samples a second and hart; ${usualHz} if neither this nor --period is given`,
+    })
+    .option('period', {
+      type: 'string',
+      requiresArg: true,
+      coerce: seconds,
+      describe: 'Time between samples, instead: 1ms',
+    })
+    .option('duration', {
+      alias: 'd',
+      type: 'string',
+      requiresArg: true,
+      coerce: seconds,
+      describe: 'How long the target is to run, the stops apart: 10s. Until Ctrl-C or its end if left out',
+    })
+    .option('samples', {
+      alias: 'n',
+      type: 'string',
+      requiresArg: true,
+      coerce: count('--samples'),
+      describe: 'End when there are so many',
+    })
+    .option('kernel', { alias: 'K', type: 'boolean', default: false, describe: 'Only what runs in the kernel' })
+    .option('user', { alias: 'U', type: 'boolean', default: false, describe: 'Only what runs in programs' })
+    .option('idle', {
+      type: 'boolean',
+      default: false,
+      describe: 'Samples of harts that wait for an interrupt, and of threads that wait in a system call, too',
+    })
+    .option('async', {
+      type: 'boolean',
+      default: false,
+      describe: "Stacks of polls: what the running task awaits, without the executor's frames",
+    })
+    .option('by', { choices: groups, coerce: last<(typeof groups)[number]>, describe: 'The outermost frame of stacks' })
+    .option('depth', {
+      type: 'string',
+      requiresArg: true,
+      default: '127',
+      coerce: (text: string) => count('--depth')(text) as number,
+      describe: 'The most frames of a stack',
+    })
+    .option('top', {
+      type: 'string',
+      requiresArg: true,
+      default: '30',
+      coerce: (text: string) => count('--top')(text) as number,
+      describe: 'The most functions in the table',
+    })
+    .option('output', {
+      alias: 'o',
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: `Samples as a file. Its extension chooses the format: ${formats}`,
+    })
+    .check(({ kernel, user, remote, '--': behind }) => {
+      if (kernel && user) throw usage('-K and -U leave nothing to sample', 'leave both out to sample all');
+      const command = (behind as readonly string[] | undefined) ?? [];
+      if (remote === undefined && command.length === 0) {
+        throw usage('nothing tells what to sample', 'give --remote ADDR, or a QEMU to start behind --');
+      }
+      if (remote !== undefined && command.length > 0) {
+        throw usage('--remote and a command behind -- do not go together', 'leave one of them out');
+      }
+      return true;
+    });
+}
+
+/** The time between samples, in milliseconds. */
+export function periodOf({ frequency, period }: ProfileArguments): number {
+  return period ?? 1000 / (frequency ?? usualHz);
+}
+
+function hertz(given: string | readonly string[] | undefined): number | undefined {
+  const text = last(given);
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (value >= 0.01 && value <= 10_000) return value;
+  throw usage(`-F takes samples a second, from 0.01 to 10000, not '${text}'`, 'try -F 99');
+}
+
+function usage(what: string, hint: string): RsptraceError {
+  return new RsptraceError('USAGE', what, { hint });
+}

@@ -1,0 +1,220 @@
+import { endingSignals, startMachine } from '../api/index.js';
+import type { Architecture } from '../arch/index.js';
+import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import { plural } from '../base/plural.js';
+import { jsonLine, textLines } from '../base/visible.js';
+import { DebugInfo } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
+import { architectureFor, connect, loadedElf, verifyArchitecture } from '../facts/index.js';
+import { type ProfileFacts, profile } from '../profile/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
+import {
+  CallTree,
+  formatOf,
+  formats,
+  openTrace,
+  sampleRows,
+  sampleTable,
+  type TraceFacts,
+  type TraceSink,
+  tee,
+} from '../trace/index.js';
+import { atTarget } from './at-target.js';
+import { showConsole } from './console-output.js';
+import { ExitCode } from './failure.js';
+import { createLogger } from './logging.js';
+import { openElf } from './open-elf.js';
+import { warn } from './open-output.js';
+import { debugFilesOf } from './options.js';
+import { type ProfileArguments, periodOf } from './profile-options.js';
+import { tableOptions } from './saved-trace.js';
+import { wireRecorder } from './wire-file.js';
+
+/** What is read before the target is touched. */
+interface Prepared {
+  readonly args: ProfileArguments;
+  readonly linked: ElfFile;
+  readonly arch: Architecture;
+  readonly known: DebugInfo | undefined;
+  readonly tree: CallTree;
+  readonly sink: TraceSink;
+  readonly logger: Logger;
+}
+
+/** Without --duration: longer than anybody waits, in milliseconds. */
+const forever = 2 ** 31 - 1;
+
+/** `rsptrace profile`: what the target spends its time with, by samples of its stacks. Gives the exit status. */
+export async function profileTarget(args: ProfileArguments): Promise<number> {
+  const logger = createLogger(args.log);
+  const linked = await openElf(args, logger);
+  const arch = architectureFor(linked);
+  await arch.prepare();
+  const known = debugOf(linked, logger);
+  if (args.async && known === undefined) throw noDebugInfo(args.elf);
+  const tree = new CallTree();
+  const sink = tee([tree, ...(args.output === undefined ? [] : [openSamples(args.output, args.force)])]);
+  const prepared = { args, linked, arch, known, tree, sink, logger };
+  try {
+    return args.command.length > 0 ? await ofMachine(prepared) : await ofStub(prepared);
+  } finally {
+    sink.end();
+  }
+}
+
+async function ofStub(prepared: Prepared): Promise<number> {
+  const { args, arch, logger } = prepared;
+  using wire = wireRecorder(args, logger);
+  const open = (): Promise<Session> =>
+    connect(args.remote as string, {
+      logger,
+      timeoutMs: args.timeout,
+      expectedArchitecture: arch.name,
+      onConsole: showConsole,
+      recordWire: wire,
+    });
+  return await atTarget(open, async ({ session, recordingBegins }) => {
+    verifyArchitecture(session, arch);
+    if (isProcess(session.features)) {
+      await session.findLocalProcess();
+      if (!(await session.isInterruptible())) throw notInterruptible();
+    }
+    recordingBegins();
+    return await sampled(prepared, session, await loadedElf(session, prepared.linked), true);
+  });
+}
+
+async function ofMachine(prepared: Prepared): Promise<number> {
+  const { args, arch, linked, logger } = prepared;
+  using wire = wireRecorder(args, logger, true);
+  const shown = args.json ? process.stderr : process.stdout;
+  await using machine = await startMachine({
+    ...{ command: args.command, elf: linked, arch, logger, wire },
+    ...{ timeoutMs: args.timeout, onlyStops: true, outlives: false },
+    onConsole: (text) => void shown.write(text),
+  });
+  return await sampled(prepared, machine.session, linked, false);
+}
+
+/** `isLeft`: the target goes on when this is over. */
+async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLeft: boolean): Promise<number> {
+  const { args, arch, linked, known, sink, tree, logger } = prepared;
+  const stopper = new AbortController();
+  const onSignal = (): void => stopper.abort();
+  for (const signal of endingSignals) process.once(signal, onSignal);
+  let facts: ProfileFacts;
+  try {
+    facts = await profile({
+      ...{ session, elf, arch, logger, sink, signal: stopper.signal },
+      debug: elf === linked ? known : debugOf(elf, logger),
+      debugDirs: debugFilesOf(args).debugDirs ?? [],
+      periodMs: periodOf(args),
+      durationMs: args.duration ?? forever,
+      mostSamples: args.samples ?? Number.POSITIVE_INFINITY,
+      want: {
+        depth: args.depth,
+        mode: args.kernel ? 'kernel' : args.user ? 'user' : 'all',
+        idle: args.idle,
+        awaited: args.async,
+        by: args.by,
+      },
+    });
+    if (isLeft && facts.end !== 'target-ended') await session.detach();
+  } finally {
+    for (const signal of endingSignals) process.off(signal, onSignal);
+  }
+  const stub = (await session.stub()).name;
+  sink.end(traceFacts(facts, stub));
+  report(args, facts, tree);
+  return ExitCode.recorded;
+}
+
+function report(args: ProfileArguments, facts: ProfileFacts, tree: CallTree): void {
+  const rows = sampleRows(tree);
+  if (args.json) {
+    process.stdout.write(jsonLine(asJson(args, facts, rows)));
+    return;
+  }
+  process.stdout.write(sampleTable(rows.slice(0, args.top), facts.samples, tableOptions()));
+  process.stderr.write(textLines(notesOn(args, facts, rows.length)));
+}
+
+function asJson(args: ProfileArguments, facts: ProfileFacts, rows: ReturnType<typeof sampleRows>): object {
+  return {
+    version: 1,
+    program: args.elf,
+    end: facts.end,
+    samples: facts.samples,
+    looks: facts.looks,
+    idle: facts.idle,
+    other_mode: facts.otherMode,
+    incomplete: facts.incomplete,
+    period_ms: periodOf(args),
+    ran_ms: Math.round(facts.ranMs),
+    stood_ms: Math.round(facts.stoodMs),
+    clock: facts.clock.name,
+    missing_libraries: facts.missingLibraries,
+    output: args.output ?? null,
+    functions: rows.map(({ name, file, self, total }) => ({ function: name, file: file ?? null, self, total })),
+  };
+}
+
+function notesOn({ top, output, idle, kernel }: ProfileArguments, facts: ProfileFacts, rows: number): string[] {
+  const { samples, looks, ranMs, stoodMs, incomplete, missingLibraries } = facts;
+  const stood = ((100 * stoodMs) / Math.max(1, ranMs + stoodMs)).toFixed(0);
+  const notes = [
+    `${plural(samples, 'sample')} in ${plural(looks, 'stop')}; the target ran ${(ranMs / 1000).toFixed(1)} s and stood ${(stoodMs / 1000).toFixed(1)} s (${stood} %)`,
+  ];
+  if (facts.end === 'target-ended') notes.push('the target has ended');
+  if (rows > top) notes.push(`${rows - top} more functions: --top ${rows} shows them`);
+  if (facts.idle > 0 && !idle) notes.push(`${plural(facts.idle, 'idle hart')} left out: --idle samples them`);
+  if (facts.otherMode > 0) {
+    const [what, way] = kernel ? ['in programs', '-K'] : ['in the kernel or firmware', '-U'];
+    notes.push(`${plural(facts.otherMode, 'sample')} ${what} left out by ${way}`);
+  }
+  if (incomplete > 0) {
+    const share = ((100 * incomplete) / Math.max(1, samples)).toFixed(0);
+    notes.push(`${plural(incomplete, 'stack')} (${share} %) end early, so totals of outer functions are too low`);
+  }
+  for (const { name, why } of missingLibraries) notes.push(`not read: ${name}: ${why}`);
+  if (output !== undefined) notes.push(`${output}: ${formatOf(output)?.use ?? ''}`);
+  return notes.map((note) => `rsptrace: ${note}`);
+}
+
+function traceFacts({ end, samples, looks }: ProfileFacts, stub: string): TraceFacts {
+  const none = { records: 0, missing: 0, foreignHits: 0, neverLoaded: [], tailLost: false };
+  return { probes: [], recording: { end, stub, events: samples, stops: looks, ...none } };
+}
+
+/** The file of -o, in a format that has a place for samples. */
+function openSamples(path: string, force: boolean): TraceSink {
+  const format = formatOf(path);
+  if (format && !format.holdsSamples) {
+    const fit = formats.filter(({ holdsSamples }) => holdsSamples).flatMap(({ extensions }) => extensions);
+    throw new RsptraceError('USAGE', `${format.name} has no place for samples`, {
+      hint: `name a file that ends with ${fit.join(', ')}`,
+    });
+  }
+  return openTrace(path, { lock: warn, onlyTraces: !force });
+}
+
+function debugOf(elf: ElfFile, logger: Logger): DebugInfo | undefined {
+  return elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
+}
+
+function noDebugInfo(path: string): RsptraceError {
+  return new RsptraceError('DWARF_MISSING', `${path} has no debug info, so nothing tells its Futures`, {
+    hint: 'leave --async out, or build with debug = 2',
+  });
+}
+
+function notInterruptible(): RsptraceError {
+  return new RsptraceError(
+    'RSP_BAD_STATE',
+    'this gdbserver cannot stop its process, because it leads no process group',
+    {
+      hint: 'start the program by gdbserver itself, or with setsid',
+    },
+  );
+}

@@ -1,0 +1,137 @@
+import { hex } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { plural } from '../base/plural.js';
+import { jsonLine, textLines } from '../base/visible.js';
+import { type AwaitAt, type Moment, rootText, stateText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
+import { ExitCode } from './failure.js';
+import { headJson, noMatch, readSaved } from './saved-trace.js';
+import type { TaskSortKey } from './tasks-options.js';
+import type { TraceFilter } from './trace-filter.js';
+
+export interface TasksAtArguments {
+  readonly trace: string;
+  readonly at: Moment;
+  readonly filter: TraceFilter | undefined;
+  readonly sort: TaskSortKey | undefined;
+  readonly top: number | undefined;
+  readonly json: boolean;
+}
+
+/** `rsptrace tasks TRACE --at TIME`: every task and what it awaited at that moment. Gives the exit status. */
+export async function tasksAt(args: TasksAtArguments): Promise<number> {
+  const { trace, at } = args;
+  const found = new TasksAt(at);
+  const read = await readSaved(trace, found);
+  if (!found.isReached && typeof at !== 'number') {
+    throw new RsptraceError('TRACE_NO_MATCH', `${trace} has nothing that --at asks for`, {
+      hint: 'take a time, or a function that was traced: rsptrace report lists them',
+    });
+  }
+  if (!found.isReached) process.stderr.write(`rsptrace: ${trace} ends before: its end is shown\n`);
+  const shown = select(found, args);
+  if (args.json) {
+    const tasks = shown.map((task) => taskJson(task, found.time));
+    process.stdout.write(jsonLine({ ...headJson(trace, read), at_ns: found.time, ended: found.ended, tasks }));
+  } else {
+    const lines = shown.flatMap((task) => taskLines(task, found.time));
+    const ended = found.ended > 0 ? `; ${found.ended} had ended` : '';
+    process.stdout.write(textLines([...lines, `${plural(shown.length, 'task')} at ${timeText(found.time)}${ended}`]));
+  }
+  return ExitCode.recorded;
+}
+
+function select(found: TasksAt, { filter, sort, top }: TasksAtArguments): TaskAt[] {
+  const all = found.tasks();
+  const field = (task: TaskAt, name: string) => taskField(task, name, found.time);
+  const isWanted = (task: TaskAt): boolean =>
+    filter === undefined ||
+    (filter.kind !== 'fn' && filter.matches(task.root.future.future) && (filter.condition?.(task, field) ?? true));
+  const wanted = all.filter(isWanted);
+  if (filter !== undefined && wanted.length === 0) {
+    throw noMatch(
+      '--filter',
+      filter.text,
+      all.map(({ root }) => root.future.future),
+    );
+  }
+  if (sort === 'waiting') wanted.sort((a, b) => a.since - b.since);
+  else if (sort === 'polls') wanted.sort((a, b) => b.polls - a.polls);
+  else if (sort === 'name') wanted.sort((a, b) => (rootText(a.root) < rootText(b.root) ? -1 : 1));
+  return wanted.slice(0, top);
+}
+
+/** What a condition may compare of a task. */
+function taskField(task: TaskAt, name: string, at: number): number | string | undefined {
+  switch (name) {
+    case 'waiting':
+    case 'duration':
+      return at - task.since;
+    case 'state':
+    case 'polls':
+    case 'hart':
+      return task[name];
+    case 'awaits':
+      return innermost(task.tree)?.name;
+  }
+  return undefined;
+}
+
+function innermost(tree: readonly AwaitAt[]): AwaitAt | undefined {
+  const last = tree.at(-1);
+  return last && (innermost(last.awaits) ?? last);
+}
+
+function taskLines(task: TaskAt, at: number): string[] {
+  const { root, state, since, hart, polls, woken } = task;
+  const [only, ...more] = task.tree;
+  const isOwn = more.length === 0 && only?.address === root.address && only.name === root.future.future;
+  const [awaited, place] = isOwn && only ? [only.awaits, placeOf(only)] : [task.tree, ''];
+  const what = state === 'running' ? `polled on hart ${hart} for` : state === 'waiting' ? 'waits for' : 'not known for';
+  const wake = woken === undefined ? '' : `, woken ${timeText(at - woken.time)} ago`;
+  const facts = `[${what} ${timeText(at - since)}, ${plural(polls, 'poll')}${wake}]`;
+  return [`${root.future.future}${place}  @${hex(root.address)}  ${facts}`, ...branches(awaited, '')];
+}
+
+function branches(nodes: readonly AwaitAt[], lead: string): string[] {
+  return nodes.flatMap((node, index) => {
+    const isLast = index === nodes.length - 1;
+    const address = node.address === undefined ? '' : `  @${hex(node.address)}`;
+    const line = `${lead}${isLast ? '└─ ' : '├─ '}${node.name}${placeOf(node)}${address}${node.isOpen ? '  (being polled)' : ''}`;
+    return [line, ...branches(node.awaits, `${lead}${isLast ? '   ' : '│  '}`)];
+  });
+}
+
+/** `  Suspend0 at src/work.rs:12`; links of a chain have a place alone. */
+function placeOf({ state }: AwaitAt): string {
+  return state === undefined ? '' : `  ${stateText(state).trim()}`;
+}
+
+function taskJson(task: TaskAt, at: number): object {
+  const { root, state, since, hart, polls, first, woken, tree } = task;
+  return {
+    future: root.future.future,
+    instance: root.future.instance,
+    address: hex(root.address),
+    state,
+    since_ns: since,
+    for_ns: at - since,
+    hart,
+    polls,
+    first_poll_ns: first,
+    woken_ns: woken?.time ?? null,
+    awaits: tree.map(awaitJson),
+  };
+}
+
+function awaitJson({ name, instance, address, state, isOpen, awaits }: AwaitAt): object {
+  return {
+    future: name,
+    instance,
+    address: address === undefined ? null : hex(address),
+    state: state?.name || null,
+    file: state?.file ?? null,
+    line: state?.line ?? null,
+    ...(isOpen ? { running: true } : {}),
+    awaits: awaits.map(awaitJson),
+  };
+}

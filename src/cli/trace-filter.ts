@@ -1,0 +1,186 @@
+// What `--filter` takes: `[fn:|poll:]GLOB [if CONDITION]`, for calls and polls of a saved trace.
+//
+//   condition  := all { '||' all }
+//   all        := comparison { '&&' comparison }
+//   comparison := NAME { '.' MEMBER } ('==' | '!=' | '<' | '<=' | '>' | '>=') literal
+//   literal    := time | number | 'true' | 'false' | WORD | "'" TEXT "'" | '"' TEXT '"'
+//
+// NAME is one of `fields`, or an argument. With == and != a text may be a glob.
+import { RsptraceError } from '../base/errors.js';
+import { compileGlob } from '../probes/index.js';
+import { type AnyBegin, type AnyEnd, memberText, rootText, type Selection, stateText } from '../trace/index.js';
+
+type Value = number | bigint | string | undefined;
+
+/** What is compared: of a call, of a task. */
+export type FieldOf<T> = (thing: T, name: string) => Value;
+
+/** A condition, for anything that has fields. */
+export type Condition = <T>(thing: T, field: FieldOf<T>) => boolean;
+
+/** `--filter`, parsed. */
+export interface TraceFilter {
+  readonly text: string;
+  readonly kind: 'fn' | 'poll' | undefined;
+  readonly matches: (name: string) => boolean;
+  readonly condition: Condition | undefined;
+  /** Names of a condition that nothing had yet. */
+  readonly unseen: Set<string>;
+}
+
+const operators = ['==', '!=', '<=', '>=', '<', '>'] as const;
+type Operator = (typeof operators)[number];
+
+const comparison = /^([\p{L}_][\p{L}\p{N}_]*(?:\.[\p{L}\p{N}_]+)*)\s*(==|!=|<=|>=|<|>)\s*(.+)$/su;
+const units: Readonly<Record<string, number>> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9 };
+
+/** The names that are no arguments. */
+const fields = ['duration', 'time', 'hart', 'depth', 'result', 'state', 'task', 'awaits'] as const;
+
+/** Parses a filter; throws `USAGE`. */
+export function parseFilter(text: string): TraceFilter {
+  const [, kind, glob = '', words] = /^(?:(fn|poll):)?(.*?)(?:\s+if\s+(.*))?$/s.exec(text.trim()) ?? [];
+  if (glob === '') throw noFilter(text, 'it has no name');
+  const unseen = new Set<string>();
+  const condition = words === undefined ? undefined : parseCondition(words, text, unseen);
+  return { text, kind: kind as TraceFilter['kind'], matches: compileGlob(glob), condition, unseen };
+}
+
+/** The same as a trace's reader takes it. */
+export function selectionOf({ kind, matches, condition }: TraceFilter): Selection {
+  const holds = condition && ((begin: AnyBegin, end: AnyEnd | undefined) => condition({ begin, end }, callField));
+  return { kind, matches, holds };
+}
+
+function parseCondition(words: string, text: string, unseen: Set<string>): Condition {
+  const lists = splitOutside(words, '||').map((list) =>
+    splitOutside(list, '&&').map((part) => parseComparison(part.trim(), text, unseen)),
+  );
+  return (thing, field) => lists.some((list) => list.every((one) => one(thing, field)));
+}
+
+function parseComparison(part: string, text: string, unseen: Set<string>): Condition {
+  const [, path, operator, literal] = comparison.exec(part) ?? [];
+  if (path === undefined || literal === undefined) throw noFilter(text, `'${part}' is no comparison`);
+  const holds = parseLiteral(literal.trim(), operator as Operator, text);
+  const [name = '', ...members] = path.split('.');
+  unseen.add(name);
+  return (thing, field) => {
+    let value = field(thing, name);
+    if (value === undefined) return false;
+    unseen.delete(name);
+    for (const member of members) value = typeof value === 'string' ? memberText(value, member) : undefined;
+    return value !== undefined && holds(value);
+  };
+}
+
+function parseLiteral(literal: string, operator: Operator, text: string): (value: NonNullable<Value>) => boolean {
+  const [, number, unit] = /^(-?\d[\d_]*(?:\.\d+)?)(ns|us|ms|s|m)$/.exec(literal) ?? [];
+  const scale = unit === undefined ? undefined : units[unit];
+  if (number !== undefined && scale !== undefined) {
+    const wanted = Math.round(Number(number.replaceAll('_', '')) * scale);
+    return (value) => compares(numberOf(value), operator, wanted);
+  }
+  const plain = numberOf(literal);
+  if (plain !== undefined) return (value) => compares(numberOf(value), operator, plain);
+  if (operator !== '==' && operator !== '!=') throw noFilter(text, `'${literal}' is no number and no time`);
+  const [, one, other] = /^(?:'(.*)'|"(.*)")$/s.exec(literal) ?? [];
+  const wanted = one ?? other ?? literal;
+  const matches = compileGlob(wanted);
+  const isIn = operator === '==';
+  return (value) => (isText(String(value), wanted) || matches(String(value))) === isIn;
+}
+
+/** The text itself, in quotes or not, or the variant that an enum is in: `Some` for `Some(3)`. */
+function isText(value: string, wanted: string): boolean {
+  if (value === wanted || value === `"${wanted}"` || value === `'${wanted}'`) return true;
+  const [, variant] = /^(?:[\w:]*::)?(\w+)\s*[({]/.exec(value) ?? [];
+  return variant === wanted;
+}
+
+function numberOf(value: NonNullable<Value>): number | bigint | undefined {
+  if (typeof value !== 'string') return value;
+  const digits = value.replaceAll('_', '');
+  if (/^-?\d+$|^0(?:x[\da-f]+|b[01]+|o[0-7]+)$/i.test(digits)) {
+    const wide = digits.startsWith('-') ? -BigInt(digits.slice(1)) : BigInt(digits.toLowerCase());
+    return wide;
+  }
+  return /^-?\d+\.\d+(?:e[-+]?\d+)?$/i.test(digits) ? Number(digits) : undefined;
+}
+
+function compares(value: number | bigint | undefined, operator: Operator, wanted: number | bigint): boolean {
+  if (value === undefined) return false;
+  switch (operator) {
+    case '==':
+      // A bigint and a number of the same value are equal.
+      return !(value < wanted || value > wanted);
+    case '!=':
+      return value < wanted || value > wanted;
+    case '<':
+      return value < wanted;
+    case '<=':
+      return value <= wanted;
+    case '>':
+      return value > wanted;
+    case '>=':
+      return value >= wanted;
+  }
+}
+
+interface Call {
+  readonly begin: AnyBegin;
+  readonly end: AnyEnd | undefined;
+}
+
+/** A field of a call or poll; of another name, an argument. */
+function callField({ begin, end }: Call, name: string): Value {
+  const argument = begin.type === 'call-begin' ? begin.arguments.find((each) => each.name === name) : undefined;
+  if (argument) return argument.value;
+  const isLost = end?.type === 'call-lost' || end?.type === 'poll-lost';
+  switch (name as (typeof fields)[number]) {
+    case 'duration':
+      return end === undefined || isLost ? undefined : end.time - begin.time;
+    case 'time':
+      return begin.time;
+    case 'hart':
+      return begin.hart;
+    case 'depth':
+      return begin.depth;
+    case 'result':
+      if (end === undefined) return 'open';
+      return end.type === 'call-end' || end.type === 'poll-end' ? end.result : 'lost';
+    case 'state':
+      return begin.type === 'poll-begin' && begin.state ? stateText(begin.state) : undefined;
+    case 'task':
+      return begin.type === 'poll-begin' ? rootText(begin.root).replace(/ @\w+$/, '') : undefined;
+    case 'awaits':
+      return end?.type === 'poll-end' ? end.chain.at(-1)?.typeName : undefined;
+  }
+}
+
+/** Parts between separators that stand in no quotes. */
+function splitOutside(text: string, separator: string): string[] {
+  const parts = [''];
+  let quote = '';
+  for (let at = 0; at < text.length; at++) {
+    const letter = text[at] as string;
+    if (quote !== '') quote = letter === quote ? '' : quote;
+    else if (letter === "'" || letter === '"') quote = letter;
+    else if (text.startsWith(separator, at)) {
+      parts.push('');
+      at += separator.length - 1;
+      continue;
+    }
+    parts[parts.length - 1] += letter;
+  }
+  return parts;
+}
+
+function noFilter(text: string, why: string): RsptraceError {
+  return new RsptraceError('USAGE', `--filter '${text}': ${why}`, {
+    hint: `write 'net::*', 'fn:net::* if duration > 1ms', 'poll:** if result == pending && hart == 1'; names: ${fields.join(', ')}, and arguments`,
+  });
+}
+
+/** What a condition may compare besides arguments. */
+export const filterFields: readonly string[] = fields;

@@ -1,0 +1,64 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { programSignal, type Resume, type Session, type StopReply } from '../rsp/index.js';
+
+export interface SamplingOptions {
+  readonly session: Session;
+  /** Between two looks, of the time that the target runs, in milliseconds. */
+  readonly periodMs: number;
+  /** How long the target is to run, in milliseconds. */
+  readonly durationMs: number;
+  /** Ends the sampling. */
+  readonly signal: AbortSignal;
+  /** Called at each look, the target standing. False: that was enough. */
+  readonly look: () => Promise<boolean>;
+}
+
+export interface Sampled {
+  readonly end: 'duration' | 'samples' | 'interrupted' | 'target-ended';
+  /** How long the target ran, and how long it stood, by the host's clock in milliseconds. */
+  readonly ranMs: number;
+  readonly stoodMs: number;
+}
+
+/** A period is between these parts of the one that was asked for, so that it runs in step with nothing in the target. */
+const LEAST = 0.5;
+const MOST = 1.5;
+
+/** Stops a target again and again, and looks at it. It stands when this returns, if it has not ended. */
+export async function sampling({ session, periodMs, durationMs, signal, look }: SamplingOptions): Promise<Sampled> {
+  const began = performance.now();
+  let ranMs = 0;
+  const result = (end: Sampled['end']): Sampled => ({ end, ranMs, stoodMs: performance.now() - began - ranMs });
+  let resume: Resume = { kind: 'continue' };
+  while (ranMs < durationMs && !signal.aborted) {
+    const period = Math.min(periodMs * (LEAST + (MOST - LEAST) * Math.random()), durationMs - ranMs);
+    const since = performance.now();
+    const stopped = session.resume(resume);
+    const early = await Promise.race([stopped, sleep(period, signal)]);
+    const stop = early ?? (await session.interrupt());
+    ranMs += performance.now() - since;
+    if (hasEnded(stop)) return result('target-ended');
+    resume = await goesOn(session, stop);
+    if (early === undefined && !(await look())) return result('samples');
+  }
+  return result(signal.aborted ? 'interrupted' : 'duration');
+}
+
+/** Resolves with nothing, early when the signal comes. */
+async function sleep(ms: number, signal: AbortSignal): Promise<undefined> {
+  await delay(ms, undefined, { signal }).catch(() => {});
+  return undefined;
+}
+
+function hasEnded({ kind }: StopReply): boolean {
+  return kind === 'exited' || kind === 'terminated' || kind === 'gone' || kind === 'no-resumed';
+}
+
+/** Stops that are not ours: signals are handed on, children let go. */
+async function goesOn(session: Session, stop: StopReply): Promise<Resume> {
+  if (stop.kind !== 'signal') return { kind: 'continue' };
+  await session.children.letGoAt(stop);
+  const signal = programSignal(stop);
+  // lldb-server interrupts with SIGSTOP (19 on Linux, 17 for gdb).
+  return signal === undefined || signal === 17 || signal === 19 ? { kind: 'continue' } : { kind: 'continue', signal };
+}

@@ -1,0 +1,305 @@
+/*
+ * Firefox Profiler's processed profile (github.com/firefox-devtools/profiler: docs-developer/processed-profile-format.md,
+ * src/types/profile.js), version 47. This part: a thread a hart, or a stack; its samples are spans of time in which the
+ * stack was one and the same, with milliseconds as weights (`tracing-ms`). Times in which nothing was traced have none.
+ *
+ * The tables of a thread are columns, so samples go to a spool, and the end writes the file. In memory are the
+ * different stacks, and 1 KiB a track.
+ */
+import { startOf } from '../../base/file-head.js';
+import { visible, visibleJson } from '../../base/visible.js';
+import type { AnyBegin, FunctionRef, FutureRef, HartInfo, ThreadRef, TraceInfo } from '../events.js';
+import type { OutputFile } from '../output-file.js';
+import { threadText } from '../text.js';
+import type { Format } from './format.js';
+import { Lanes, type LaneWriter } from './lanes.js';
+import { Spool, type SpoolList } from './speedscope/spool.js';
+
+const VERSION = 47;
+
+/** Firefox Profiler's JSON. */
+export const firefox: Format = {
+  name: 'Firefox Profiler',
+  extensions: ['.firefox.json'],
+  about: 'stacks over time, call tree and flame graph, for profiler.firefox.com',
+  use: 'open it in profiler.firefox.com',
+  isAppended: false,
+  recognizes: (head) => /"preprocessedProfileVersion":\d+/.test(startOf(head)),
+  open: (file) => new Lanes(new FirefoxWriter(file)),
+};
+
+interface Node {
+  readonly index: number;
+  readonly prefix: Node | undefined;
+  readonly frame: number;
+  readonly children: Map<number, Node>;
+}
+
+/** A hart or a thread. */
+interface Track {
+  readonly name: string;
+  readonly tid: number;
+  /** A stack, or -1 for none; and since when. */
+  readonly samples: SpoolList;
+  readonly roots: Map<number, Node>;
+  readonly stacks: Node[];
+  /** The stacks around each other, innermost last. */
+  readonly open: Node[];
+  last: number;
+  count: number;
+}
+
+class FirefoxWriter implements LaneWriter {
+  readonly #out: OutputFile;
+  readonly #spool: Spool;
+  readonly #tracks = new Map<number, Track>();
+  readonly #frames = new Map<FunctionRef | FutureRef, number>();
+  readonly #whats: (FunctionRef | FutureRef)[] = [];
+  #info: TraceInfo | undefined;
+  #isEnded = false;
+
+  constructor(out: OutputFile) {
+    this.#out = out;
+    this.#spool = new Spool(out.path);
+  }
+
+  begin(info: TraceInfo): void {
+    this.#info = info;
+  }
+
+  hart({ number, name }: HartInfo): void {
+    this.#add(number, number + 1, name);
+  }
+
+  thread(thread: ThreadRef): void {
+    this.#add(-1 - thread.key, 100_001 + thread.key, threadText(thread));
+  }
+
+  pollBegin(event: AnyBegin): void {
+    this.#enter(event);
+  }
+
+  pollEnd(begin: AnyBegin, { time }: { readonly time: number }): void {
+    this.#leave(begin, time);
+  }
+
+  pollLost(begin: AnyBegin, time: number, lanes: 'hart' | 'root' | 'both'): void {
+    if (lanes !== 'root') this.#leave(begin, time);
+  }
+
+  callBegin(event: AnyBegin): void {
+    this.#enter(event);
+  }
+
+  callEnd(begin: AnyBegin, { time }: { readonly time: number }): void {
+    this.#leave(begin, time);
+  }
+
+  callLost(begin: AnyBegin, time: number): void {
+    this.#leave(begin, time);
+  }
+
+  callCut(begin: AnyBegin, time: number): void {
+    this.#leave(begin, time);
+  }
+
+  flush(): void {
+    // Only the whole file is readable: the end writes it.
+  }
+
+  end(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    try {
+      if (this.#info) this.#write(this.#info);
+    } finally {
+      this.#spool.close();
+      this.#out.close();
+    }
+  }
+
+  #add(key: number, tid: number, name: string): void {
+    if (this.#tracks.has(key)) return;
+    const samples = this.#spool.list();
+    this.#tracks.set(key, { name, tid, samples, roots: new Map(), stacks: [], open: [], last: -1, count: 0 });
+  }
+
+  #trackOf({ hart, thread }: AnyBegin): Track {
+    return this.#tracks.get(thread ? -1 - thread.key : hart) as Track;
+  }
+
+  #enter(begin: AnyBegin): void {
+    const track = this.#trackOf(begin);
+    const prefix = track.open.at(-1);
+    const frame = this.#frameOf(begin.type === 'call-begin' ? begin.function : begin.future);
+    const children = prefix?.children ?? track.roots;
+    let node = children.get(frame);
+    if (node === undefined) {
+      node = { index: track.stacks.length, prefix, frame, children: new Map() };
+      children.set(frame, node);
+      track.stacks.push(node);
+    }
+    track.open.push(node);
+    this.#sample(track, begin.time);
+  }
+
+  #leave(begin: AnyBegin, time: number): void {
+    const track = this.#trackOf(begin);
+    track.open.pop();
+    this.#sample(track, time);
+  }
+
+  /** From now on the stack is this one. */
+  #sample(track: Track, time: number): void {
+    track.last = Math.max(track.last, time);
+    track.samples.push(track.open.at(-1)?.index ?? -1, track.last);
+  }
+
+  #frameOf(what: FunctionRef | FutureRef): number {
+    let frame = this.#frames.get(what);
+    if (frame === undefined) {
+      frame = this.#whats.push(what) - 1;
+      this.#frames.set(what, frame);
+    }
+    return frame;
+  }
+
+  #write(info: TraceInfo): void {
+    const out = this.#out;
+    const used = [...this.#tracks.values()].filter(({ samples }) => !samples.isEmpty);
+    out.textRecord(
+      `{"meta":${jsonOf(metaOf(info))},\n"libs":[],"pages":[],"counters":[],"profilerOverhead":[],"threads":[`,
+    );
+    const tables = jsonParts(this.#whats);
+    for (const [index, track] of used.entries()) {
+      out.textRecord(index === 0 ? '\n{' : ',\n{');
+      this.#writeThread(track, info.program, tables);
+    }
+    out.textRecord('\n]}\n');
+  }
+
+  #writeThread(track: Track, program: string, tables: readonly string[]): void {
+    const out = this.#out;
+    const about = {
+      name: visible(track.name),
+      isMainThread: false,
+      processName: visible(program),
+      processType: 'default',
+      pid: '1',
+      tid: track.tid,
+      processStartupTime: 0,
+      processShutdownTime: null,
+      registerTime: 0,
+      unregisterTime: null,
+      pausedRanges: [],
+    };
+    out.textRecord(`${jsonOf(about).slice(1, -1)},\n`);
+    for (const table of tables) out.textRecord(`${table},\n`);
+    this.#column('"stackTable":{"frame":[', track.stacks, ({ frame }) => frame);
+    this.#column('],"prefix":[', track.stacks, ({ prefix }) => prefix?.index ?? null);
+    this.#column('],"category":[', track.stacks, () => 0);
+    this.#column('],"subcategory":[', track.stacks, () => 0);
+    out.textRecord(`],"length":${track.stacks.length}},\n`);
+    this.#samples(track);
+  }
+
+  #samples(track: Track): void {
+    const out = this.#out;
+    out.textRecord('"samples":{"weightType":"tracing-ms","stack":[');
+    const length = eachSpan(track, (stack, _from, _to, mark) => out.textRecord(`${mark}${stack}`));
+    out.textRecord('],"time":[');
+    eachSpan(track, (_stack, from, _to, mark) => out.textRecord(`${mark}${from / 1e6}`));
+    out.textRecord('],"weight":[');
+    eachSpan(track, (_stack, from, to, mark) => out.textRecord(`${mark}${(to - from) / 1e6}`));
+    out.textRecord(`],"length":${length}}}`);
+  }
+
+  #column<T>(head: string, rows: readonly T[], cell: (row: T) => number | null): void {
+    this.#out.textRecord(head);
+    for (const [index, row] of rows.entries()) this.#out.textRecord(`${index === 0 ? '' : ','}${cell(row)}`);
+  }
+}
+
+/** Each span of time with one stack; spans of no time and of no stack are left out. Returns how many there are. */
+function eachSpan(
+  { samples }: Track,
+  visit: (stack: number, from: number, to: number, mark: '' | ',') => void,
+): number {
+  let [stack, from, count] = [-1, 0, 0];
+  samples.forEach((next, time) => {
+    if (stack >= 0 && time > from) visit(stack, from, time, count++ === 0 ? '' : ',');
+    [stack, from] = [next, time];
+  });
+  return count;
+}
+
+function metaOf({ program, arch, clock }: TraceInfo): object {
+  return {
+    interval: 1,
+    startTime: 0,
+    processType: 0,
+    product: visible(program),
+    abi: arch,
+    misc: `${clock.guest ? 'guest clock' : 'clock'} ${clock.name}`,
+    stackwalk: 1,
+    debug: false,
+    version: 29,
+    preprocessedProfileVersion: VERSION,
+    symbolicationNotSupported: true,
+    usesOnlyOneStackType: true,
+    doesNotUseFrameImplementation: true,
+    sourceCodeIsNotOnSearchfox: true,
+    importedFrom: 'rsptrace',
+    categories: [{ name: 'Other', color: 'grey', subcategories: ['Other'] }],
+    markerSchema: [],
+  };
+}
+
+/** The tables that all threads share: each has a copy. A frame and its function have the same number. */
+function jsonParts(whats: readonly (FunctionRef | FutureRef)[]): string[] {
+  const texts = new Map<string, number>();
+  const text = (value: string): number => {
+    const known = texts.get(value) ?? texts.size;
+    texts.set(value, known);
+    return known;
+  };
+  const name = whats.map((what) => text(visible('future' in what ? `poll ${what.instance}` : what.name)));
+  const fileName = whats.map(({ file }) => (file === undefined ? null : text(visible(file))));
+  const line = whats.map((what) => what.line ?? null);
+  const { length } = whats;
+  const all = <T>(value: T): T[] => new Array<T>(length).fill(value);
+  const frameTable = {
+    address: all(-1),
+    inlineDepth: all(0),
+    category: all(0),
+    subcategory: all(0),
+    func: whats.map((_, index) => index),
+    nativeSymbol: all(null),
+    innerWindowID: all(null),
+    implementation: all(null),
+    line,
+    column: all(null),
+    length,
+  };
+  const funcTable = {
+    isJS: all(false),
+    relevantForJS: all(false),
+    name,
+    resource: all(-1),
+    fileName,
+    lineNumber: line,
+    columnNumber: all(null),
+    length,
+  };
+  const empty = {
+    resourceTable: { lib: [], name: [], host: [], type: [], length: 0 },
+    nativeSymbols: { libIndex: [], address: [], name: [], functionSize: [], length: 0 },
+    markers: { data: [], name: [], startTime: [], endTime: [], phase: [], category: [], length: 0 },
+  };
+  const tables = { frameTable, funcTable, stringArray: [...texts.keys()], ...empty };
+  return Object.entries(tables).map(([key, table]) => `"${key}":${jsonOf(table)}`);
+}
+
+function jsonOf(value: object): string {
+  return visibleJson(JSON.stringify(value));
+}

@@ -1,0 +1,155 @@
+/*
+ * Apache Parquet (parquet.apache.org/docs/file-format): a row a call, a poll or an instant, in the columns of ./spans.ts.
+ * What is not known is null. Texts have a dictionary a row group. What is known of the whole trace is in the file's
+ * key-value metadata: `rsptrace.program`, `.build_id`, `.arch`, `.clock`.
+ */
+import type { SchemaElement } from 'hyparquet';
+import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js';
+import { ParquetWriter } from 'hyparquet-writer/src/parquet-writer.js';
+import { startOf } from '../../base/file-head.js';
+import { visible } from '../../base/visible.js';
+import type { TraceInfo, TraceSink } from '../events.js';
+import type { OutputFile } from '../output-file.js';
+import type { Format } from './format.js';
+import { type Span, Spans, spanColumns } from './spans.js';
+
+const MAGIC = 'PAR1';
+/** Rows that are kept in memory and written together. */
+const GROUP = 65_536;
+
+/** Apache Parquet. */
+export const parquet: Format = {
+  name: 'Parquet',
+  extensions: ['.parquet'],
+  about: 'a row a call, poll or instant in columns, for DuckDB, Spark and Trino',
+  use: 'ask it with DuckDB: select name, sum(duration_ns) from FILE group by all',
+  isAppended: false,
+  recognizes: (head) => startOf(head).startsWith(MAGIC),
+  open: openParquet,
+};
+
+const numbers: Partial<Record<(typeof spanColumns)[number], 'INT32' | 'INT64'>> = {
+  time_ns: 'INT64',
+  duration_ns: 'INT64',
+  hart: 'INT32',
+  thread: 'INT32',
+  depth: 'INT32',
+  line: 'INT32',
+};
+
+type ColumnName = (typeof spanColumns)[number];
+type Columns = Record<ColumnName, unknown[]>;
+
+function openParquet(file: OutputFile): TraceSink {
+  let rows: Rows | undefined;
+  const spans = new Spans(
+    (span) => rows?.add(span),
+    () => {
+      // Only the whole file is readable.
+    },
+    () => {
+      try {
+        rows?.end();
+      } finally {
+        file.close();
+      }
+    },
+  );
+  const begin = (info: TraceInfo): void => {
+    rows = new Rows(file, info);
+  };
+  return Object.assign(spans, { begin });
+}
+
+class Rows {
+  readonly #file: OutputFile;
+  readonly #bytes = new ByteWriter(1 << 20);
+  readonly #writer: ParquetWriter;
+  #columns = emptyColumns();
+  #count = 0;
+  #hasFailed = false;
+
+  constructor(file: OutputFile, { program, buildId, arch, clock }: TraceInfo) {
+    this.#file = file;
+    const about = { program, build_id: buildId ?? '', arch, clock: clock.name };
+    this.#writer = new ParquetWriter({
+      writer: this.#bytes,
+      schema: [{ name: 'root', num_children: spanColumns.length }, ...spanColumns.map(elementOf)],
+      createdBy: 'rsptrace',
+      kvMetadata: Object.entries(about).map(([key, value]) => ({ key: `rsptrace.${key}`, value: visible(value) })),
+    });
+  }
+
+  add(span: Span): void {
+    const columns = this.#columns;
+    const at = this.#count++;
+    columns.type[at] = span.type;
+    columns.time_ns[at] = BigInt(span.time_ns);
+    columns.duration_ns[at] = span.duration_ns === undefined ? undefined : BigInt(span.duration_ns);
+    columns.hart[at] = span.hart;
+    columns.thread[at] = span.thread;
+    columns.depth[at] = span.depth;
+    columns.name[at] = span.name;
+    columns.instance[at] = span.instance;
+    columns.address[at] = span.address;
+    columns.file[at] = span.file;
+    columns.line[at] = span.line;
+    columns.task[at] = span.task;
+    columns.result[at] = span.result;
+    columns.detail[at] = span.detail;
+    if (this.#count === GROUP) this.#writeGroup();
+  }
+
+  end(): void {
+    this.#writeGroup();
+    if (this.#hasFailed) return;
+    this.#writer.finish();
+    this.#writeBytes();
+  }
+
+  #writeGroup(): void {
+    if (this.#count === 0 || this.#hasFailed) return;
+    const columns = this.#columns;
+    const data = spanColumns.map((name) => ({ name, data: name in numbers ? columns[name] : shown(columns[name]) }));
+    this.#writer.write({ columnData: data, rowGroupSize: GROUP });
+    this.#columns = emptyColumns();
+    this.#count = 0;
+    this.#writeBytes();
+  }
+
+  /** What the library has made so far goes to the file. */
+  #writeBytes(): void {
+    const bytes = this.#bytes.getBytes();
+    this.#bytes.index = 0;
+    try {
+      this.#file.record(bytes, bytes.length);
+    } catch (error) {
+      this.#hasFailed = true;
+      throw error;
+    }
+  }
+}
+
+function elementOf(name: ColumnName): SchemaElement {
+  const repetition_type = name === 'type' || name === 'time_ns' || name === 'name' ? 'REQUIRED' : 'OPTIONAL';
+  const type = numbers[name];
+  if (type !== undefined) return { name, type, repetition_type };
+  return { name, type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type };
+}
+
+function emptyColumns(): Columns {
+  return Object.fromEntries(spanColumns.map((name) => [name, []])) as unknown as Columns;
+}
+
+/** Texts without control characters; each is looked at once. */
+function shown(texts: readonly unknown[]): unknown[] {
+  const known = new Map<unknown, unknown>([[undefined, undefined]]);
+  return texts.map((text) => {
+    let found = known.get(text);
+    if (found === undefined && text !== undefined) {
+      found = visible(String(text));
+      known.set(text, found);
+    }
+    return found;
+  });
+}

@@ -1,0 +1,147 @@
+import type { AnyBegin, HartInfo, PollEnd, RootRef, TraceEvent, TraceFacts, TraceInfo, TraceSink } from './events.js';
+
+/** How much a {@link NewestEvents} keeps. */
+export interface Newest {
+  /** Only events of so many last nanoseconds; undefined for no limit but memory. */
+  readonly nanos: number | undefined;
+  /** Of memory, about. */
+  readonly bytes: number;
+}
+
+/** The last poll of a task that waits: what it waits for is in its end. */
+interface Waiting {
+  readonly begin: AnyBegin;
+  readonly end: PollEnd;
+}
+
+/**
+ * A flight recorder: keeps the newest events in memory, and gives them to another sink when the recording ends. What
+ * began earlier and is open in that time is kept, with its own time. So is the last poll of each task that waits.
+ */
+export class NewestEvents implements TraceSink {
+  readonly #sink: TraceSink;
+  readonly #newest: Newest;
+  #info: TraceInfo | undefined;
+  readonly #harts: HartInfo[] = [];
+  /** From `#first` on, the oldest first. */
+  #events: TraceEvent[] = [];
+  #first = 0;
+  #bytes = 0;
+  /** Begins that are older and still open, the oldest first. */
+  readonly #open = new Set<AnyBegin>();
+  readonly #waiting = new Map<RootRef, Waiting>();
+  #leftOut = 0;
+  #cutByMemory = false;
+
+  constructor(sink: TraceSink, newest: Newest) {
+    this.#sink = sink;
+    this.#newest = newest;
+  }
+
+  /** Events that were left out. */
+  get leftOut(): number {
+    return this.#leftOut;
+  }
+
+  /** Memory was the limit: fewer events were kept than the time asked for. */
+  get isCutByMemory(): boolean {
+    return this.#cutByMemory && this.#newest.nanos !== undefined;
+  }
+
+  begin(info: TraceInfo): void {
+    this.#info = info;
+  }
+
+  hart(hart: HartInfo): void {
+    this.#harts.push(hart);
+  }
+
+  /** Nothing is written before the end. */
+  flush(): void {}
+
+  event(event: TraceEvent): void {
+    this.#events.push(event);
+    this.#bytes += bytesOf(event);
+    const { nanos = Number.POSITIVE_INFINITY, bytes } = this.#newest;
+    const since = timeOf(event) - nanos;
+    for (let oldest = this.#events[this.#first]; oldest; oldest = this.#events[this.#first]) {
+      const isFull = this.#bytes > bytes;
+      if (!isFull && timeOf(oldest) >= since) break;
+      if (isFull) this.#cutByMemory = true;
+      this.#leaveOut(oldest);
+    }
+    if (this.#first > 1024 && this.#first > this.#events.length / 2) {
+      this.#events = this.#events.slice(this.#first);
+      this.#first = 0;
+    }
+  }
+
+  /** Writes what is kept, and ends the sink. */
+  end(facts?: TraceFacts): void {
+    if (this.#info) {
+      this.#sink.begin(this.#info);
+      for (const hart of this.#harts) this.#sink.hart(hart);
+      for (const event of this.#earlier()) this.#sink.event(event);
+      for (const event of this.#events.slice(this.#first)) this.#sink.event(event);
+    }
+    this.#info = undefined;
+    this.#events = [];
+    const recording = facts?.recording;
+    this.#sink.end(recording ? { ...facts, recording: { ...recording, leftOut: this.#leftOut } } : facts);
+  }
+
+  #leaveOut(event: TraceEvent): void {
+    this.#first++;
+    this.#bytes -= bytesOf(event);
+    this.#leftOut++;
+    if (event.type === 'poll-begin' || event.type === 'call-begin') {
+      this.#open.add(event);
+      return;
+    }
+    if (!('began' in event)) return;
+    const { begin } = event;
+    if (begin) this.#open.delete(begin);
+    if (event.type === 'poll-lost') this.#waiting.delete(event.root);
+    if (event.type !== 'poll-end' || event.address !== event.root.address || event.future !== event.root.future) return;
+    if (begin && event.result === 'pending') this.#waiting.set(event.root, { begin, end: event });
+    else this.#waiting.delete(event.root);
+  }
+
+  /** What is older and kept all the same, in the order of time. */
+  #earlier(): TraceEvent[] {
+    const earlier: TraceEvent[] = [...this.#open];
+    const polled = new Set<RootRef>();
+    for (let i = this.#first; i < this.#events.length; i++) {
+      const event = this.#events[i] as TraceEvent;
+      if (event.type === 'poll-begin' || event.type === 'poll-end') polled.add(event.root);
+    }
+    for (const [root, { begin, end }] of this.#waiting) if (!polled.has(root)) earlier.push(begin, end);
+    this.#leftOut -= earlier.length;
+    return earlier.sort((a, b) => timeOf(a) - timeOf(b));
+  }
+}
+
+function timeOf(event: TraceEvent): number {
+  return event.type === 'gap' ? event.to : event.time;
+}
+
+/** What an event takes in memory, about: measured with V8's heap statistics. */
+const EVENT_BYTES = 250;
+const VALUE_BYTES = 90;
+
+function bytesOf(event: TraceEvent): number {
+  switch (event.type) {
+    case 'call-begin':
+      return EVENT_BYTES + VALUE_BYTES * event.arguments.length;
+    case 'call-end':
+      return EVENT_BYTES + (event.result === undefined ? 0 : VALUE_BYTES);
+    case 'poll-begin':
+      return EVENT_BYTES + VALUE_BYTES * (event.stack?.length ?? 0);
+    case 'poll-end':
+      return EVENT_BYTES + VALUE_BYTES * event.chain.length;
+    case 'watch':
+      return EVENT_BYTES + VALUE_BYTES * (2 + event.inlined.length);
+    default:
+      return EVENT_BYTES;
+  }
+}

@@ -1,0 +1,48 @@
+import { type TableOptions, textTable } from '../text-table.js';
+import type { CallTree, Frame, TreeNode } from './call-tree.js';
+
+/** A function in a profile. */
+export interface SampleRow {
+  readonly name: string;
+  readonly file: string | undefined;
+  /** Samples taken in it, and in it or in what it called; recursion counts once. */
+  self: number;
+  total: number;
+}
+
+/** A row a function, the one with the most samples of its own first. */
+export function sampleRows(tree: CallTree): SampleRow[] {
+  const rows = new Map<string, SampleRow>();
+  for (const node of tree.nodes()) {
+    if (node.samples === 0) continue;
+    const counted = new Set<SampleRow>();
+    for (let at: TreeNode | undefined = node; at?.frame; at = at.parent) {
+      const row = rowOf(rows, at.frame);
+      if (at === node) row.self += node.samples;
+      if (!counted.has(row)) row.total += node.samples;
+      counted.add(row);
+    }
+  }
+  return [...rows.values()].sort((a, b) => b.self - a.self || b.total - a.total || (a.name < b.name ? -1 : 1));
+}
+
+function rowOf(rows: Map<string, SampleRow>, { name, file }: Frame): SampleRow {
+  let row = rows.get(name);
+  if (row === undefined) {
+    row = { name, file, self: 0, total: 0 };
+    rows.set(name, row);
+  }
+  return row;
+}
+
+/** A line a function: its share of all samples, and that of what it calls. */
+export function sampleTable(rows: readonly SampleRow[], samples: number, options: TableOptions): string {
+  const share = (count: number): string => `${((100 * count) / Math.max(1, samples)).toFixed(1)}%`;
+  const lines = rows.map(({ name, file, self, total }) => ({
+    numbers: [share(self), share(total), String(self)],
+    name,
+    file: file ?? null,
+    line: null,
+  }));
+  return textTable(['self', 'total', 'samples'], 'function', lines, { ...options, places: 'file' });
+}

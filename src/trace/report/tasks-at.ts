@@ -1,0 +1,294 @@
+import type { Addr } from '../../base/addr.js';
+import type {
+  AwaitLink,
+  DerivedPoll,
+  FutureRef,
+  PollBegin,
+  PollEnd,
+  PollLost,
+  RootRef,
+  StateChange,
+  StateRef,
+  TraceEvent,
+  TraceSink,
+  Wake,
+} from '../events.js';
+import { type Moment, momentReached } from './window.js';
+
+/** A Future within a task, and what it awaits. */
+export interface AwaitAt {
+  readonly name: string;
+  readonly instance: string;
+  readonly address: Addr | undefined;
+  readonly state: StateRef | undefined;
+  /** It is being polled. */
+  readonly isOpen: boolean;
+  readonly awaits: readonly AwaitAt[];
+}
+
+/** A task at a moment. Times are nanoseconds of the trace. */
+export interface TaskAt {
+  readonly root: RootRef;
+  /** `unknown`: its last poll's end was not seen, or not understood. */
+  readonly state: 'running' | 'waiting' | 'unknown';
+  /** The beginning of its present poll, or the end of its last one. */
+  readonly since: number;
+  /** Where it is polled, or was. */
+  readonly hart: number;
+  readonly polls: number;
+  readonly first: number;
+  /** Since its last poll began. */
+  readonly woken: Wake | undefined;
+  /** The task's own Future; several if only what it holds was traced. */
+  readonly tree: readonly AwaitAt[];
+}
+
+/** Futures by type and address. */
+type Nodes = Map<string, Node>;
+
+interface Node {
+  readonly future: FutureRef;
+  readonly address: Addr;
+  state: StateRef | undefined;
+  chain: readonly AwaitLink[];
+  isOpen: boolean;
+  /** The number of its last poll. */
+  polled: number;
+  readonly inside: Nodes;
+}
+
+interface Open {
+  readonly begin: PollBegin;
+  readonly node: Node;
+  readonly around: Nodes;
+  readonly number: number;
+}
+
+interface Task {
+  readonly root: RootRef;
+  readonly first: number;
+  readonly nodes: Nodes;
+  readonly open: Open[];
+  state: TaskAt['state'];
+  since: number;
+  hart: number;
+  polls: number;
+  woken: Wake | undefined;
+}
+
+const noChain: readonly AwaitLink[] = [];
+
+/** Every task and what it awaits at a moment. What comes later is not looked at. */
+export class TasksAt implements TraceSink {
+  readonly #at: Moment;
+  /** By the root's key; those that have ended are forgotten. */
+  readonly #tasks = new Map<number, Task>();
+  readonly #newest = new Map<Addr, Task>();
+  #number = 0;
+  #isOver = false;
+  #time = 0;
+  /** Tasks that had ended. */
+  ended = 0;
+
+  constructor(at: Moment) {
+    this.#at = at;
+  }
+
+  begin(): void {}
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(): void {}
+
+  /** The moment has come, and did not lie behind the trace's end. */
+  get isReached(): boolean {
+    return this.#isOver;
+  }
+
+  /** The moment: that of `at`, or of what happened then. */
+  get time(): number {
+    return typeof this.#at === 'number' ? this.#at : this.#time;
+  }
+
+  event(event: TraceEvent): void {
+    if (this.#isOver) return;
+    const time = event.type === 'gap' ? event.to : event.time;
+    const isNumber = typeof this.#at === 'number';
+    this.#isOver = isNumber ? time > (this.#at as number) : momentReached(event, this.#at);
+    if (isNumber && this.#isOver) return;
+    this.#time = time;
+    this.#take(event);
+  }
+
+  /** In the order of their first polls. */
+  tasks(): TaskAt[] {
+    return [...this.#tasks.values()].map(({ root, state, since, hart, polls, first, woken, nodes }) => {
+      return { root, state, since, hart, polls, first, woken, tree: treeOf(nodes) };
+    });
+  }
+
+  #take(event: TraceEvent): void {
+    if (event.type === 'poll-begin') this.#begins(event);
+    else if (event.type === 'poll-end') this.#ends(event);
+    else if (event.type === 'poll-lost') this.#loses(event);
+    else if (event.type === 'wake') this.#wakes(event);
+    else if (event.type === 'derived-poll' || event.type === 'state') this.#derives(event);
+    else if (event.type === 'reset') {
+      this.#tasks.clear();
+      this.#newest.clear();
+    }
+  }
+
+  #begins(begin: PollBegin): void {
+    const task = this.#taskOf(begin);
+    if (task.open.length === 0) {
+      task.polls++;
+      task.state = 'running';
+      task.since = begin.time;
+      task.hart = begin.hart;
+      task.woken = undefined;
+    }
+    const around = task.open.at(-1)?.node.inside ?? task.nodes;
+    const key = `${begin.future.key} ${begin.address}`;
+    const number = ++this.#number;
+    const { future, address, state } = begin;
+    const node = around.get(key) ?? {
+      future,
+      address,
+      state,
+      chain: noChain,
+      isOpen: true,
+      polled: 0,
+      inside: new Map(),
+    };
+    around.set(key, node);
+    node.isOpen = true;
+    node.polled = number;
+    node.state = state;
+    task.open.push({ begin, node, around, number });
+  }
+
+  #ends(end: PollEnd): void {
+    const closed = this.#close(end);
+    if (closed === undefined) return;
+    const { task, open } = closed;
+    const { node, around, begin, number } = open;
+    node.isOpen = false;
+    if (end.result === 'ready' || end.result === 'panicked') {
+      around.delete(`${node.future.key} ${node.address}`);
+      if (isRoot(begin, task.root)) this.#over(task);
+    } else {
+      node.state = end.state;
+      node.chain = end.chain;
+      forgetOthers(node, end.state === begin.state ? 0 : number);
+    }
+    if (task.open.length > 0) return;
+    task.state = end.result === 'unknown' ? 'unknown' : 'waiting';
+    task.since = end.time;
+  }
+
+  #loses(lost: PollLost): void {
+    const closed = this.#close(lost);
+    if (closed === undefined) return;
+    closed.open.node.isOpen = false;
+    if (closed.task.open.length > 0) return;
+    closed.task.state = 'unknown';
+    closed.task.since = lost.time;
+  }
+
+  #wakes(wake: Wake): void {
+    const task = wake.root && this.#tasks.get(wake.root.key);
+    if (task) task.woken ??= wake;
+  }
+
+  /** A poll that was inlined, or what it changed. */
+  #derives(event: DerivedPoll | StateChange): void {
+    const task = this.#tasks.get(event.root.key);
+    if (task === undefined) return;
+    const state = event.type === 'state' ? event.to : event.state;
+    const isReady =
+      event.type === 'state'
+        ? finalStates.has(state?.name ?? '')
+        : event.result === 'ready' || event.result === 'panicked';
+    const found = find(task.nodes, `${event.future.key} ${event.address}`);
+    if (found === undefined || found.node.isOpen) return;
+    if (isReady) found.around.delete(found.key);
+    else found.node.state = state ?? found.node.state;
+  }
+
+  /** What ends, and not what is open inside it. */
+  #close({ root, begin }: PollEnd | PollLost): { readonly task: Task; readonly open: Open } | undefined {
+    const task = this.#tasks.get(root.key);
+    const at = task?.open.findLastIndex((open) => open.begin === begin) ?? -1;
+    const open = task?.open[at];
+    if (task === undefined || open === undefined) return undefined;
+    task.open.length = at;
+    return { task, open };
+  }
+
+  #taskOf({ root, time, hart }: PollBegin): Task {
+    const known = this.#tasks.get(root.key);
+    if (known) return known;
+    // What lies where another task lay has its memory: that one was dropped.
+    const before = this.#newest.get(root.address);
+    if (before && before.open.length === 0) this.#over(before);
+    const state = 'running';
+    const nodes: Nodes = new Map();
+    const task: Task = { root, first: time, nodes, open: [], state, since: time, hart, polls: 0, woken: undefined };
+    this.#tasks.set(root.key, task);
+    this.#newest.set(root.address, task);
+    return task;
+  }
+
+  #over({ root }: Task): void {
+    if (this.#tasks.delete(root.key)) this.ended++;
+  }
+}
+
+const finalStates = new Set(['Returned', 'Panicked']);
+
+function find(
+  around: Nodes,
+  key: string,
+): { readonly node: Node; readonly around: Nodes; readonly key: string } | undefined {
+  const node = around.get(key);
+  if (node) return { node, around, key };
+  for (const { inside } of around.values()) {
+    const found = find(inside, key);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+/** Of what it holds, what was not polled since: an async fn awaits one Future, and at another await other ones. */
+function forgetOthers({ future, inside }: Node, since: number): void {
+  const last = Math.max(...[...inside.values()].map(({ polled }) => polled));
+  const least = future.kind === 'impl' ? since : Math.max(since, last);
+  for (const [key, { polled }] of inside) if (polled < least) inside.delete(key);
+}
+
+function isRoot({ future, address }: PollBegin, root: RootRef): boolean {
+  return address === root.address && future.key === root.future.key;
+}
+
+function treeOf(nodes: Nodes): AwaitAt[] {
+  return [...nodes.values()].map(({ future, address, state, chain, isOpen, inside }) => ({
+    name: future.future,
+    instance: future.instance,
+    address,
+    state,
+    isOpen,
+    // Of Futures that were not traced the chain tells.
+    awaits: inside.size > 0 ? treeOf(inside) : isOpen ? [] : chainOf(chain),
+  }));
+}
+
+/** One within the other. */
+function chainOf([link, ...rest]: readonly AwaitLink[]): AwaitAt[] {
+  if (link === undefined) return [];
+  const { future, typeName, address, state } = link;
+  const [name, instance] = [future?.future ?? typeName, future?.instance ?? typeName];
+  return [{ name, instance, address, state, isOpen: false, awaits: chainOf(rest) }];
+}

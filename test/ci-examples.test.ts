@@ -1,0 +1,96 @@
+// The steps of examples/ci as they stand, in a folder laid out as a kernel's repository. What installs or builds is left out.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import t, { type Test } from 'tap';
+import { parse } from 'tap-yaml';
+import { elfPath } from './qemu/guests/guests.js';
+import { main, scratchFolder } from './support/command.js';
+
+const examples = join(import.meta.dirname, '../examples/ci');
+const kernels = {
+  'target/riscv64gc-unknown-none-elf/release/kernel': 'rv-faulty',
+  'target/x86_64-unknown-none/release/kernel': 'x86-faulty',
+} as const;
+
+/** A repository with both kernels, and `rsptrace` where programs are looked for. */
+function repository(t: Test): { readonly folder: string; readonly env: NodeJS.ProcessEnv } {
+  const folder = scratchFolder(t);
+  for (const [path, guest] of Object.entries(kernels)) {
+    mkdirSync(join(folder, dirname(path)), { recursive: true });
+    copyFileSync(elfPath(guest), join(folder, path));
+  }
+  for (const each of ['ci', 'bin']) mkdirSync(join(folder, each));
+  copyFileSync(join(examples, 'boot.json'), join(folder, 'ci/boot.json'));
+  writeFileSync(join(folder, 'bin/rsptrace'), `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`);
+  chmodSync(join(folder, 'bin/rsptrace'), 0o755);
+  return { folder, env: { ...process.env, PATH: `${join(folder, 'bin')}:${process.env.PATH}` } };
+}
+
+function run(
+  t: Test,
+  { folder, env }: ReturnType<typeof repository>,
+  step: string,
+  more: NodeJS.ProcessEnv = {},
+): string {
+  const { status, stdout, stderr } = spawnSync('bash', ['-e', '-c', step], {
+    cwd: folder,
+    env: { ...env, ...more },
+    encoding: 'utf8',
+    timeout: 300_000,
+  });
+  t.equal(status, 0, `${step}\n${stdout.slice(-900)}${stderr.slice(-900)}`);
+  return stdout;
+}
+
+const isSetUp = (step: string): boolean => /^(sudo |apt-get|npm install|cargo build)/.test(step.trim());
+const read = (name: string): string => readFileSync(join(examples, name), 'utf8');
+
+t.test('the GitHub workflow: annotations, a page, JUnit', async (t) => {
+  const { jobs } = parse(read('github.yml')) as { jobs: { boot: { steps: readonly { run?: string }[] } } };
+  const steps = jobs.boot.steps.flatMap(({ run: step }) => (step === undefined || isSetUp(step) ? [] : [step]));
+  t.equal(steps.length, 2);
+  const place = repository(t);
+  const page = join(place.folder, 'page.md');
+  const begun = performance.now();
+  for (const step of steps)
+    run(t, place, step, { GITHUB_ACTIONS: 'true', GITHUB_STEP_SUMMARY: page, GITHUB_WORKSPACE: place.folder });
+  t.comment(`two checked boots in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
+  t.equal(readFileSync(page, 'utf8').match(/^### rsptrace: kernel: \d+ kept, 0 broken/gm)?.length, 2);
+  for (const name of ['riscv64.xml', 'x86_64.xml', 'riscv64.pftrace.gz', 'x86_64.pftrace.gz'])
+    t.ok(existsSync(join(place.folder, name)), name);
+});
+
+t.test('the GitLab job', async (t) => {
+  const { boot } = parse(read('gitlab.yml')) as {
+    boot: { before_script: readonly string[]; script: readonly string[] };
+  };
+  t.ok(boot.before_script.every(isSetUp));
+  const place = repository(t);
+  for (const step of boot.script) run(t, place, step);
+  t.ok(existsSync(join(place.folder, 'riscv64.xml')));
+});
+
+t.test('the justfile', async (t) => {
+  const place = repository(t);
+  const steps = read('justfile')
+    .split('\n')
+    .filter((line) => line.startsWith('    '));
+  t.equal(steps.length, 3);
+  for (const step of steps) run(t, place, step.trim());
+  t.match(JSON.parse(readFileSync(join(place.folder, 'ci/boot.json'), 'utf8')).times, { 'poll:**': { max: /us$/ } });
+});
+
+t.test("cargo's runners", async (t) => {
+  const place = repository(t);
+  const runners = [...read('config.toml').matchAll(/\[target\.(.*)\]\nrunner = "(.*)"/g)];
+  t.equal(runners.length, 2);
+  for (const [, target, runner] of runners) run(t, place, `${runner} target/${target}/release/kernel`);
+});
+
+t.teardown(() => {
+  const left = execFileSync('ps', ['-eo', 'args='], { encoding: 'utf8' })
+    .split('\n')
+    .filter((line) => line.includes('/release/kernel') && line.startsWith('qemu'));
+  if (left.length > 0) throw new Error(`QEMU is left running: ${left[0]}`);
+});

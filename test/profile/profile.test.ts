@@ -1,0 +1,143 @@
+// Profiles of programs that spend known shares of their time in known functions.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { elfPath, qemuArgv } from '../qemu/guests/guests.js';
+import { rsptrace, scratchFolder } from '../support/command.js';
+import { gdbserver } from '../support/native.js';
+import { children, protoc } from '../trace/decode-perfetto.js';
+
+const folder = scratchFolder(t);
+const source = (name: string): string => join(import.meta.dirname, name);
+const built = (name: string): string => join(folder, name);
+/** As the sources say. */
+const shares = { burn_half: 0.5, burn_third: 0.3, burn_fifth: 0.2 } as const;
+
+const riscv = built('shares-riscv64.elf');
+execFileSync('riscv64-linux-gnu-as', ['-march=rv64gc', source('shares-riscv64.S'), '-o', `${riscv}.o`]);
+execFileSync('riscv64-linux-gnu-ld', ['-Ttext=0x80000000', `${riscv}.o`, '-o', riscv]);
+const x86 = built('shares-x86_64.elf');
+execFileSync('gcc', ['-c', source('shares-x86_64.S'), '-o', `${x86}.o`]);
+execFileSync('ld', ['-Ttext=0x100000', `${x86}.o`, '-o', x86]);
+const native = built('shares');
+execFileSync('gcc', ['-O1', '-g', '-pthread', source('shares.c'), '-o', native]);
+
+interface Profile {
+  readonly samples: number;
+  readonly looks: number;
+  readonly idle: number;
+  readonly other_mode: number;
+  readonly incomplete: number;
+  readonly end: string;
+  readonly functions: readonly { readonly function: string; readonly self: number; readonly total: number }[];
+}
+
+async function profile(...words: readonly string[]): Promise<Profile> {
+  const ran = await rsptrace('profile', '--json', ...words).ended;
+  if (ran.status !== 0) throw new Error(ran.stderr);
+  return JSON.parse(ran.stdout) as Profile;
+}
+
+/** Within three points, and four standard deviations of so few samples. */
+function sharesAreRight(
+  t: Pick<typeof import('tap').default, 'ok'>,
+  { samples, functions }: Profile,
+  count: 'self' | 'total',
+): void {
+  t.ok(samples >= 100, `${samples} samples`);
+  for (const [name, share] of Object.entries(shares)) {
+    const measured = (functions.find((row) => row.function === name)?.[count] ?? 0) / samples;
+    const tolerance = 0.03 + 4 * Math.sqrt((share * (1 - share)) / samples);
+    t.ok(Math.abs(measured - share) <= tolerance, `${name}: ${measured} for ${share}`);
+  }
+}
+
+const virt = ['qemu-system-riscv64', '-M', 'virt', '-bios', 'none', '-nographic', '-kernel', riscv];
+for (const harts of [1, 4]) {
+  t.test(`riscv64, ${harts} harts`, async (t) => {
+    const found = await profile('-F', '400', '-n', '400', riscv, '--', ...virt, '-smp', `${harts}`);
+    sharesAreRight(t, found, 'self');
+    t.equal(found.samples + found.idle, found.looks * harts, 'each hart is looked at in each stop');
+    t.equal(found.functions.find((row) => row.function === '_start')?.self ?? 0, 0);
+  });
+}
+
+t.test('x86_64', async (t) => {
+  const qemu = ['qemu-system-x86_64', '-nographic', '-display', 'none', '-kernel', x86];
+  const found = await profile('-F', '400', '-n', '500', x86, '--', ...qemu);
+  const burnt = found.functions.filter((row) => row.function in shares);
+  const samples = burnt.reduce((sum, { self }) => sum + self, 0);
+  sharesAreRight(t, { ...found, samples }, 'self');
+});
+
+t.test('a native program: four threads that compute, and one that waits', async (t) => {
+  const { address: remote } = await gdbserver(t, native);
+  const found = await profile('-F', '100', '-n', '300', '--remote', remote, native);
+  sharesAreRight(t, found, 'total');
+  t.ok(found.idle > 0.9 * found.looks, `main waits: ${found.idle} of ${found.looks}`);
+  t.ok(found.samples <= 4 * found.looks);
+  t.ok(found.incomplete < 0.1 * found.samples, `libraries that were loaded later are known: ${found.incomplete}`);
+});
+
+t.test('its files hold the same samples', async (t) => {
+  const trace = built('p.pftrace');
+  const found = await profile('-F', '200', '-n', '60', '-o', trace, '--by', 'hart', riscv, '--', ...virt, '-smp', '2');
+  const packets = children(protoc(readFileSync(trace)), 'packet');
+  const perf = packets.flatMap((packet) => children(packet, 'perf_sample'));
+  t.equal(perf.length, found.samples);
+  t.same(new Set(perf.flatMap(({ cpu }) => cpu ?? ['0'])), new Set(['0', '1']));
+  const folded = built('p.folded');
+  t.equal((await rsptrace('convert', trace, '-o', folded).ended).status, 0);
+  const lines = readFileSync(folded, 'utf8').trimEnd().split('\n');
+  t.equal(
+    lines.reduce((sum, line) => sum + Number(/ (\d+)$/.exec(line)?.[1]), 0),
+    found.samples,
+  );
+  t.ok(lines.every((line) => line.startsWith('hart ')));
+  const half = found.functions.find((row) => row.function === 'burn_half')?.self;
+  t.equal(
+    lines.filter((line) => line.includes('burn_half')).reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0),
+    half,
+  );
+  const again = built('again.pftrace');
+  t.equal((await rsptrace('convert', trace, '-o', again).ended).status, 0);
+  t.same(readFileSync(again), readFileSync(trace), 'read and written again: the same bytes');
+});
+
+t.test('by what is awaited', async (t) => {
+  const elf = elfPath('rv-o2-long');
+  const found = built('async.folded');
+  await profile('-F', '300', '-n', '80', '--async', '-o', found, elf, '--', ...qemuArgv('rv-o2-long'));
+  const lines = readFileSync(found, 'utf8').trimEnd().split('\n');
+  const outermost = lines.map((line) => line.split(/;| \d+$/)[0] ?? '');
+  t.ok(outermost.some((name) => name.startsWith('poll labkern::work::')));
+  t.ok(
+    outermost.every((name) => /^poll labkern::|^\[outside of polls\]/.test(name)),
+    outermost.join(),
+  );
+  t.notMatch(lines.join('\n'), /exec::run/);
+});
+
+t.test('-K and -U', async (t) => {
+  const kernel = await profile('-F', '50', '-d', '1s', '-U', riscv, '--', ...virt);
+  t.equal(kernel.samples, 0, 'machine mode is no program');
+  t.equal(kernel.other_mode + kernel.idle, kernel.looks);
+});
+
+t.test('wrong command lines', async (t) => {
+  for (const [words, message] of [
+    [['-F', '0', '-r', ':1', riscv], /-F takes samples a second, from 0.01 to 10000, not '0' \[USAGE\]/],
+    [[riscv], /nothing tells what to sample \[USAGE\]\n {2}give --remote ADDR, or a QEMU to start behind --/],
+    [['-K', '-U', '-r', ':1', riscv], /-K and -U leave nothing to sample/],
+    [
+      ['-r', ':1', '-o', built('x.json'), riscv],
+      /Chrome.* has no place for samples \[USAGE\]\n {2}name a file that ends with \.pftrace/,
+    ],
+    [['-r', ':1', '--period', 'soon', riscv], /'soon' is not a length of time/],
+  ] as const) {
+    const ran = await rsptrace('profile', ...words).ended;
+    t.equal(ran.status, 2, words.join(' '));
+    t.match(ran.stderr, message);
+  }
+});
