@@ -1,8 +1,8 @@
 import { closeSync, constants, ftruncateSync, openSync, readSync, unlinkSync, writevSync } from 'node:fs';
 
 /**
- * The file of a recording's inputs, in the order in which they came: what it was told, and its records as they lay in
- * the ring. It is decoded behind the target's back, and once more by `rsptrace recover` if the recording was killed.
+ * The file of a recording's inputs, in their order: what it was told, and its records as they lay in the ring.
+ * It is decoded behind the target's back, and once more by `rsptrace recover` if the recording was killed.
  *
  *      magic | frame | frame | ...
  *      frame: u32 kind, u32 length, `length` bytes     all little-endian

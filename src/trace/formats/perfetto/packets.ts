@@ -2,9 +2,9 @@
  * Perfetto trace files (github.com/google/perfetto, protos/perfetto/trace: trace.proto, trace_packet.proto,
  * track_event/{track_event,track_descriptor,debug_annotation,source_location}.proto, interned_data/interned_data.proto;
  * guide: docs/reference/synthetic-track-event.md). A file is `Trace`: packets (field 1) one after the other. This part:
- * TrackEvents on one sequence, with interned strings, that never drops its incremental state: so no packet says that it
- * needs it, which would be two bytes each. Timestamps are differences on a clock of the sequence (clock_snapshot.proto,
- * `is_incremental`), whose zero is that of BOOTTIME, which readers take as the trace's own time.
+ * TrackEvents on one sequence, with interned strings, that never drops its incremental state.
+ * Packets do not say that they need it, which would be two bytes each. Timestamps are differences on a clock of the
+ * sequence (clock_snapshot.proto, `is_incremental`), whose zero is that of BOOTTIME, which readers take as the trace's own time.
  */
 
 import type { OutputFile } from '../../output-file.js';
@@ -169,7 +169,7 @@ export class PerfettoSequence {
   }
 
   /**
-   * The annotations gathered since {@link annotate}, and a name that stands for all of them from then on: `first` is for
+   * The annotations gathered since {@link annotate}, and a name that stands for all of them. `first` is for
    * the next event, `later` for those that follow. Both are alike if there are too many such names.
    */
   named(name: EventName): { readonly first: Body; readonly later: Body } {
