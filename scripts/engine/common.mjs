@@ -1,5 +1,6 @@
 // What the parts of `scripts/bench engine` share: the guests, rsptrace as people run it, what it is compared with, and how figures are printed.
 import { spawnSync } from 'node:child_process';
+import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseProbe } from '../../dist/probes/index.js';
 import { prepare } from '../../dist/recorder/index.js';
@@ -25,8 +26,13 @@ export function rsptrace(command, ...args) {
   const { ms, stdout, stderr } = timed(process.execPath, [main, ...command, '--json', '-o', trace, ...args]);
   const said = stdout.trim() === '' ? undefined : JSON.parse(stdout);
   if (said === undefined || said.error) throw new Error(said?.error?.message ?? stderr.slice(-500));
-  return { ...said, ms };
+  return { ...said, ms, bytes: statSync(trace).size };
 }
+
+/** Records a second that became events and trace, in millions. */
+export const decodeRate = ({ records, digested_ms: ms }) => records / ms / 1e3;
+
+export const bytesAnEvent = ({ bytes, events }) => `${(bytes / events).toFixed(1)} bytes of trace an event`;
 
 /** One of the repository's guests, and where a probe of it lies. */
 export async function labGuest(name, probe) {

@@ -290,6 +290,18 @@ export const errorCodes = {
     means: 'No hart runs the program or has it in its address space.',
     remedy: 'Look again, or stop the machine where the program runs.',
   },
+  RECORDS_DAMAGED: {
+    means: 'The file of records beside a trace, which a killed recording has left, cannot be understood.',
+    remedy: 'Use the trace itself, which has what was understood before the recording was killed.',
+  },
+  RECORDS_MISMATCH: {
+    means: 'The records of a killed recording are of another program, or of other probes, than those that are given.',
+    remedy: 'Recover with the ELF, the plug-ins and the version of rsptrace that recorded.',
+  },
+  RECORDS_MISSING: {
+    means: 'There is no file of records beside the trace.',
+    remedy: 'Nothing is to be recovered: the recording ended in good order, or each of its events was a stop.',
+  },
   RING_LOST: {
     means: "The ring in the target's memory can no longer be reached.",
     remedy: 'The target unmapped or overwrote it: reserve memory with `--scratch`, or take `--engine stop`.',

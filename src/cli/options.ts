@@ -10,6 +10,14 @@ import type { OptionTexts } from './option-texts.js';
 
 const logLevels = ['silent', 'error', 'warn', 'info', 'debug', 'trace'] as const;
 
+export const logOption = {
+  choices: logLevels,
+  requiresArg: true,
+  coerce: last<(typeof logLevels)[number]>,
+  default: 'warn' as const,
+  describe: 'Log to stderr as JSON lines; trace shows every packet and every record of the ring',
+} as const;
+
 /** What every command that reads an ELF takes. */
 export interface DebugFileArguments {
   readonly 'debug-file': string | undefined;
@@ -98,13 +106,7 @@ export function commonOptions<T>(args: Argv<T>) {
       describe: 'Overwrite files of other kinds, too: -o one that is no trace',
     })
     .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout instead of the table' })
-    .option('log', {
-      choices: logLevels,
-      requiresArg: true,
-      coerce: last<(typeof logLevels)[number]>,
-      default: 'warn' as const,
-      describe: 'Log to stderr as JSON lines; trace shows every packet and every record of the ring',
-    });
+    .option('log', logOption);
 }
 
 export function recordingOptions<T>(args: Argv<T>, texts: OptionTexts) {

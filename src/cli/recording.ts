@@ -55,6 +55,7 @@ import { debugFilesOf, type RecordingArguments } from './options.js';
 import type { PanicLook } from './panic-report.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { ReadingLine } from './reading-line.js';
+import { type AskedArguments, recordsRequest } from './records-file.js';
 import { tableOptions } from './saved-trace.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
@@ -130,8 +131,8 @@ async function prepareRecording(args: RecordingArguments, place: PlaceOptions['p
 }
 
 /** Reads the ELF, and finds the probes in it. */
-function preparedProgram(
-  args: RecordingArguments,
+export function preparedProgram(
+  args: AskedArguments,
   plugins: LoadedPlugins,
   logger: Logger,
   place?: PlaceOptions['place'],
@@ -185,25 +186,25 @@ function foundOf(program: Program, kind: ProbeKind): Found | undefined {
   return program.kinds.find((each) => each.kind === kind)?.found;
 }
 
-function planWishes(args: RecordingArguments, program: Program): EnginePlanWishes {
+function planWishes(args: AskedArguments, program: Program): EnginePlanWishes {
   return { wanted: engineOf(args), stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
 }
 
 /** Who asks for stops at inlined polls takes them all. */
-function engineOf({ engine, exact }: RecordingArguments): EngineName {
+function engineOf({ engine, exact }: AskedArguments): EngineName {
   return engine === 'auto' && exact ? 'mixed' : engine;
 }
 
-function inlinedOf({ engine, exact }: RecordingArguments): InlinedPolls {
+function inlinedOf({ engine, exact }: AskedArguments): InlinedPolls {
   if (engine === 'target') return 'none';
   return exact ? 'all' : 'needed';
 }
 
-function wakesOf({ engine, wakes }: RecordingArguments): Wakes {
+function wakesOf({ engine, wakes }: AskedArguments): Wakes {
   return engine === 'stop' && wakes === 'auto' ? 'never' : wakes;
 }
 
-function untilOf({ until }: RecordingArguments, program: Program): Addr | undefined {
+export function untilOf({ until }: AskedArguments, program: Program): Addr | undefined {
   return until === undefined ? undefined : functionNamed(program.elf, until);
 }
 
@@ -276,6 +277,7 @@ export async function recordSession(
       signal: stopper.signal,
       nanosPerInstruction,
       resetVector,
+      log: recordsRequest(args),
       ...(prepared.until === undefined ? {} : { until: prepared.until }),
       ...(panics === undefined ? {} : { panics }),
       functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
@@ -383,6 +385,8 @@ function recordingJson(
     ...ownTimeJson(recording.ownTime),
     host_ms: Math.round(recording.hostMs),
     standing_ms: Math.round(recording.standingMs),
+    ran_ms: Math.round(recording.ranMs),
+    digested_ms: Math.round(recording.digestedMs),
     gaps: recording.gaps,
     ...merged(reports.map((each) => each.json(recording))),
     ...(checked.verdicts.length > 0 ? { check: checkedJson(checked) } : {}),

@@ -7,6 +7,7 @@ import {
   infoOptions,
   mergeOptions,
   openOptions,
+  recoverOptions,
   replayOptions,
   reportOptions,
 } from './saved-trace-options.js';
@@ -30,6 +31,12 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
   ),
   convert: command('<trace>', 'a saved trace in another format: -o OUT', convertOptions, async (args) =>
     (await import('./convert.js')).convert(args),
+  ),
+  recover: command(
+    '<trace>',
+    'the whole trace of a recording that was killed before it had understood all records',
+    recoverOptions,
+    async (args) => (await import('./recover.js')).recover(args),
   ),
   check: command(
     '<trace>',

@@ -3,7 +3,7 @@ import { RsptraceError } from '../base/errors.js';
 import { compileGlob } from '../probes/index.js';
 import { groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
 import type { OptionTexts } from './option-texts.js';
-import { count, last, pluginOption } from './options.js';
+import { count, last, logOption, pluginOption } from './options.js';
 import { parseFilter, type TraceFilter } from './trace-filter.js';
 
 /** What every command takes that asks a saved trace. */
@@ -60,6 +60,13 @@ export interface DiffArguments extends SavedTraceArguments, SelectionArguments {
   readonly sort: DiffSortKey;
   readonly top: number | undefined;
   readonly 'fail-on': readonly FailOn[];
+}
+
+export interface RecoverArguments extends SavedTraceArguments {
+  readonly output: string | undefined;
+  readonly force: boolean;
+  readonly plugin: readonly string[];
+  readonly log: string;
 }
 
 export interface ConvertArguments extends ReplayArguments {
@@ -195,6 +202,15 @@ function failOn(words: string): FailOn {
     throw new Error(`--fail-on takes a growth and a name: '+5% fn:boot', '+10% poll:net::**', not '${words}'`);
   }
   return { text: words, percent: Number(number), kind: kind === 'poll' ? 'poll' : 'fn', glob };
+}
+
+export function recoverOptions<T>(args: Argv<T>) {
+  return pluginOption(args)
+    .positional('trace', { type: 'string', demandOption: true, describe: 'The trace that was being recorded' })
+    .option('output', { ...text, alias: 'o', describe: 'Another file than this trace, of the format of its extension' })
+    .option('force', { type: 'boolean', default: false, describe: 'Overwrite a file that is no trace, too' })
+    .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout' })
+    .option('log', logOption);
 }
 
 export function convertOptions<T>(args: Argv<T>, texts: OptionTexts) {

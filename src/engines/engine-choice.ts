@@ -61,6 +61,13 @@ export function planEngines(options: EnginePlanOptions): SitePlan {
   return planSites(plans, looks, process ? processSources(probeCode) : sourcesFor(arch, probeCode, hart));
 }
 
+/** Where records have their words from; undefined if there are no trampolines for this target. */
+export function recordSources({ arch, hart, process = false }: EnginePlanOptions): RecordSources | undefined {
+  const { probeCode } = arch;
+  if (!probeCode || (hart && isRefusal(hart))) return undefined;
+  return process ? processSources(probeCode) : sourcesFor(arch, probeCode, hart);
+}
+
 export function engineChoices(
   { plans, wanted }: Pick<EnginePlanOptions, 'plans' | 'wanted'>,
   refused: ReadonlyMap<number, string>,

@@ -7,9 +7,11 @@ import type { Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { EnginePlanOptions } from './engine-choice.js';
 import type { TraceTime } from './inject/process-clock.js';
+import type { RawLog } from './inject/raw-log.js';
 import type { RecordCounter } from './inject/record-dispatcher.js';
 import type { Scratch } from './memory/scratch.js';
 import type { ScratchSources } from './memory/source.js';
+import type { InstalledFacts } from './recovered-records.js';
 
 export interface EnginesOptions extends EnginePlanOptions {
   readonly session: Session;
@@ -37,5 +39,22 @@ export interface EnginesOptions extends EnginePlanOptions {
     readonly threadNumber: (id: string) => number;
     readonly traceTime: TraceTime;
   };
+  /** Keeps records, and what is needed to understand them; asked for when trampolines are installed. */
+  readonly log?: (() => InstallationLog | undefined) | undefined;
   readonly logger?: Logger;
+}
+
+/** What the ticks of records mean from now on, in nanoseconds. */
+export interface CounterScale {
+  /** One moment in both. */
+  readonly ticks: number;
+  readonly nanos: number;
+  readonly nanosPerTick: number;
+}
+
+/** Where an installation's records wait, and what they need to be understood without this process. */
+export interface InstallationLog {
+  readonly raw: RawLog;
+  installed(facts: InstalledFacts): void;
+  clock(scale: CounterScale): void;
 }

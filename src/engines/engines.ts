@@ -28,11 +28,13 @@ type State =
   /** Waiting for the first hit. `settled`: the program's page table is its last one. */
   | { readonly kind: 'waiting'; readonly settled: boolean }
   | { readonly kind: 'installed'; readonly installed: Installed; readonly stops: StopEngine }
-  | { readonly kind: 'left' };
+  /** `behind`: its records are not all digested. */
+  | { readonly kind: 'left'; readonly behind: Installed | undefined };
 
 /** The results of programs whose trampolines are gone. */
 interface Past {
   readonly records: number;
+  readonly digestedMs: number;
   readonly missing: number;
   /** One program has ended with records in a ring that only a stop could read. */
   readonly tailLost: boolean;
@@ -59,6 +61,7 @@ export class Engines implements StopObserver {
   #state: State;
   #past: Past = {
     records: 0,
+    digestedMs: 0,
     missing: 0,
     tailLost: false,
     trampolinesStay: false,
@@ -85,7 +88,7 @@ export class Engines implements StopObserver {
 
   /** Enough events: drained records that are not yet digested are dropped. */
   enough(): void {
-    this.#installed?.enough();
+    this.#known?.enough();
   }
 
   /** The present choices: before the first hit the plan, after it the result. */
@@ -213,11 +216,13 @@ export class Engines implements StopObserver {
     this.#memory.forget();
     if (!installed) return [];
     this.#remember(installed, await installed.end(sameRam));
+    while (installed.digest(Number.POSITIVE_INFINITY));
+    this.#past = { ...this.#past, digestedMs: this.#past.digestedMs + installed.digestedMs };
     return installed.addresses;
   }
 
   /**
-   * The recording ends: reads what is left. If the target is still stopped, removes the patches.
+   * The recording ends: reads what is left, for {@link digest}. If the target is still stopped, removes the patches.
    * @returns the number of missing records: not drained in time, or never committed by their writer
    */
   async leave(standing: boolean): Promise<{ readonly missing: number }> {
@@ -228,18 +233,42 @@ export class Engines implements StopObserver {
     if (installed) {
       this.#remember(installed, await (standing ? installed.leave() : installed.end()));
     }
-    this.#state = { kind: 'left' };
+    this.#state = { kind: 'left', behind: installed };
     return { missing: this.#past.missing };
+  }
+
+  /**
+   * Digests drained records for about this many milliseconds.
+   * @returns true while there is more
+   */
+  digest(budgetMs: number): boolean {
+    return this.#known?.digest(budgetMs) ?? false;
+  }
+
+  /** How long records were digested, in milliseconds. */
+  get digestedMs(): number {
+    return this.#past.digestedMs + (this.#known?.digestedMs ?? 0);
+  }
+
+  /** Drained records that were not digested yet. */
+  get undigested(): number {
+    return this.#known?.undigested ?? 0;
   }
 
   get #installed(): Installed | undefined {
     return this.#state.kind === 'installed' ? this.#state.installed : undefined;
   }
 
+  /** The same, or what was it until the recording ended. */
+  get #known(): Installed | undefined {
+    return this.#state.kind === 'left' ? this.#state.behind : this.#installed;
+  }
+
   #remember({ records, scratch, time, tailLost, trampolinesStay }: Installed, missing: number): void {
     const past = this.#past;
     this.#past = {
       records: past.records + records,
+      digestedMs: past.digestedMs,
       missing: past.missing + missing,
       tailLost: past.tailLost || tailLost,
       trampolinesStay,

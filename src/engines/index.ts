@@ -11,11 +11,13 @@ export {
   summarizeEngines,
 } from './engine-summary.js';
 export { Engines } from './engines.js';
+export type { CounterScale, InstallationLog } from './engines-options.js';
 export { isMark } from './inject/code-allocator.js';
 export { counterScale } from './inject/counter-rate.js';
 export { type Leftovers, removeLeftovers } from './inject/leftovers.js';
 export { processCode, processMemory, whyProcessStops } from './inject/process-memory.js';
-export type { RecordCounter } from './inject/record-dispatcher.js';
+export { LogReader, RawLog, type ReadAt, rawLogMagic } from './inject/raw-log.js';
+export type { RecordCounter, RecordDispatcher } from './inject/record-dispatcher.js';
 export { codeRoom, type Patch, type SitePlan, type Trampoline } from './inject/sites.js';
 export { layOutTrampolines } from './inject/trampoline-layout.js';
 export { findScratch } from './memory/find-scratch.js';
@@ -42,6 +44,7 @@ export { SystemCalls } from './memory/system-calls.js';
 export { slackOf, textSlack } from './memory/text-slack.js';
 export { unlistedRam } from './memory/unlisted-ram.js';
 export { tooOften } from './probe-choices.js';
+export { type InstalledFacts, recoveredRecords } from './recovered-records.js';
 export { type HartStack, hartStack, isSeen, type OtherCode } from './stop/hart-stack.js';
 export { StopEngine } from './stop/stop-engine.js';
 export type { EngineEnd, ResetWatch } from './stop/stop-engine-options.js';

@@ -1,5 +1,5 @@
 import type { ProbeCode, ProcessCode } from '../arch/index.js';
-import { type Addr, addOffset } from '../base/addr.js';
+import { type Addr, addOffset, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { changesItsCode, runIntoKernel } from '../facts/index.js';
@@ -7,7 +7,7 @@ import type { StopObserver } from '../probes/index.js';
 import { retry } from '../rsp/index.js';
 import type { HookFrame } from '../unwind/index.js';
 import { unavailable } from './engine-choice.js';
-import type { EnginesOptions } from './engines-options.js';
+import type { EnginesOptions, InstallationLog } from './engines-options.js';
 import { briefCalls } from './inject/brief-calls.js';
 import { clearSlack } from './inject/clear-slack.js';
 import type { Drain } from './inject/drain.js';
@@ -27,6 +27,7 @@ import { closeScratch, type Region, type Scratch } from './memory/scratch.js';
 import { unusable } from './memory/source.js';
 import { slackOf } from './memory/text-slack.js';
 import type { ProbeChoices } from './probe-choices.js';
+import { siteFacts } from './recovered-records.js';
 import type { StopEngine } from './stop/stop-engine.js';
 
 /** How often guard pages of memory that the kernel may take are looked at, in milliseconds. */
@@ -162,6 +163,8 @@ export class Installed implements StopObserver {
   }
 
   runs(): () => void {
+    const { counter } = this.#placed;
+    if (counter?.stands) tellClock(this.#options.log?.(), counter);
     return this.#drain?.runs() ?? (() => {});
   }
 
@@ -183,8 +186,22 @@ export class Installed implements StopObserver {
     if (sites.length > 0) logger.info({ probes: sites.length, waiting: target.waiting }, 'more functions are patched');
   }
 
+  get digestedMs(): number {
+    return this.#target.digestedMs;
+  }
+
+  /** Drained records that were not digested yet. */
+  get undigested(): number {
+    return this.#target.undigested;
+  }
+
+  /** See {@link TargetEngine.digest}. */
+  digest(budgetMs: number): boolean {
+    return this.#target.digest(budgetMs);
+  }
+
   /**
-   * The program has ended: reads its last records.
+   * The program has ended: reads its last records, which wait for {@link digest}.
    * @param sameRam RAM stays as it is, except for what is loaded
    * @returns missing records
    */
@@ -201,7 +218,8 @@ export class Installed implements StopObserver {
   }
 
   /**
-   * The recording ends, the target is stopped: reads what is left and removes the patches.
+   * The recording ends, the target is stopped: reads what is left, which waits for {@link digest}, and removes the
+   * patches.
    * @returns missing records (not drained in time, or never committed)
    */
   async leave(): Promise<number> {
@@ -224,14 +242,16 @@ export class Installed implements StopObserver {
     const target = this.#target;
     const { shared } = this.scratch;
     // First of all, because the memory of a QEMU that ends is there for a moment only.
-    const isRead = shared !== undefined && (await whileThere(async () => target.drainLive()));
-    while (target.digest(Number.POSITIVE_INFINITY));
+    const isRead =
+      shared !== undefined &&
+      (await whileThere(async () => {
+        while (target.drainLive());
+      }));
     let dropped = 0;
     const isThere =
       isRead &&
       (await whileThere(async () => {
-        target.drainLive();
-        if (await target.flush()) target.drainLive();
+        if (await target.flush()) while (target.drainLive());
         dropped = await target.dropped();
         await this.#reportCounts(true);
       }));
@@ -291,6 +311,7 @@ export class Installed implements StopObserver {
 interface Placed {
   readonly target: TargetEngine;
   readonly time: TrampolineOverhead | undefined;
+  readonly counter: RecordCounter | undefined;
   readonly unwinder: ProcessUnwinder | undefined;
   /** Behind the program's text. */
   readonly slack: Region | undefined;
@@ -322,6 +343,7 @@ async function patchFunctions(
   const times = sites.some(({ counters }) => counters === 0) ? await recordTime(request) : undefined;
   const slack = await slackOf({ session, arch, elf });
   const target = new TargetEngine(engineOptions(request, { times, slack, reserved }));
+  tellInstalled(request, times);
   for (const [index, why] of target.refused) choices.refuse(index, why);
   times?.own?.learn(code, target.placement);
   if (process) {
@@ -334,7 +356,26 @@ async function patchFunctions(
   const [first] = sites;
   if (target.sites.length + target.waiting === 0) throw unavailable(first && choices.why(first.index));
   if (process) session.children.beforeGoing = (child) => cleanForked(options, child, target, process, logger);
-  return { target, time: times?.own, unwinder: placed.unwinder, slack };
+  return { target, time: times?.own, counter: times?.counter, unwinder: placed.unwinder, slack };
+}
+
+/** What is needed to understand the records once this process is gone. */
+function tellInstalled({ options, choices, threads }: InstallRequest, times: Times | undefined): void {
+  const log = options.log?.();
+  const { sites, slotShift } = choices.plan;
+  log?.installed({
+    slotShift,
+    loadBias: hex(options.elf.loadBias),
+    harts: options.harts,
+    threads: threads && { offset: threads.offset, free: threads.free, process: threads.process },
+    hasOwnTime: times?.own !== undefined,
+    sites: sites.map(siteFacts),
+  });
+  if (times && !times.counter.stands) tellClock(log, times.counter);
+}
+
+function tellClock(log: InstallationLog | undefined, { origin, nanosPerTick }: RecordCounter): void {
+  log?.clock({ ...origin(), nanosPerTick });
 }
 
 interface Prepared {
@@ -371,6 +412,7 @@ function engineOptions(
     // Only the client knows which calls would be brief without trampolines.
     brief: times && isOneHart && !times.own ? briefCalls(thresholdNs, times.counter) : undefined,
     chained: changesItsCode(elf),
+    log: options.log?.()?.raw,
     ...(logger ? { logger } : {}),
   };
 }

@@ -7,7 +7,7 @@ import type { HartInfo } from '../trace/index.js';
 export class HartNumbers {
   readonly #numbers = new Map<string, number>();
   readonly #infos: HartInfo[] = [];
-  onNew: (hart: HartInfo) => void = () => {};
+  onNew: (hart: HartInfo, id: string) => void = () => {};
 
   constructor(known: readonly { readonly id: string; readonly name: string }[]) {
     for (const { id, name } of known) this.#add(id, name);
@@ -17,12 +17,17 @@ export class HartNumbers {
     return [...this.#infos];
   }
 
+  /** By the stub's names, in the order of their numbers. */
+  known(): readonly { readonly id: string; readonly name: string }[] {
+    return [...this.#numbers].map(([id, number]) => ({ id, name: this.#infos[number]?.name ?? '' }));
+  }
+
   number(id: string | undefined): number {
     if (id === undefined) return 0;
     const known = this.#numbers.get(id);
     if (known !== undefined) return known;
     const added = this.#add(id, `hart ${id}`);
-    this.onNew(added);
+    this.onNew(added, id);
     return added.number;
   }
 
@@ -74,6 +79,16 @@ export class HartWords {
       if (word === undefined || hart === undefined || words.indexOf(word) !== words.lastIndexOf(word)) continue;
       this.#hints.set(word, hart);
     }
+  }
+
+  /** What {@link learn} has learnt. */
+  get hints(): ReadonlyMap<bigint, number> {
+    return this.#hints;
+  }
+
+  /** The same, learnt in another process. */
+  set hints(hints: ReadonlyMap<bigint, number>) {
+    this.#hints = new Map(hints);
   }
 
   /** The target begins anew: words may belong to other harts. */

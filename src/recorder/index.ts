@@ -1,5 +1,6 @@
 export { functionNamed, panicFunctions } from './function-named.js';
 export { HartNumbers, hartName } from './harts.js';
+export { KilledRecording, type Recovered } from './killed-recording.js';
 export {
   addressesOf,
   type EnginePlanWishes,
@@ -13,3 +14,4 @@ export {
 } from './program.js';
 export { record } from './record.js';
 export type { EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';
+export type { LogRequest } from './recording-log.js';

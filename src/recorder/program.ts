@@ -103,6 +103,12 @@ export async function loadedProgram(program: Program, session: Session, logger: 
   return understand(elf, program.specs, program.known, logger, program);
 }
 
+/** The same, where it is known how far the program was moved. */
+export async function programAt(program: Program, bias: bigint, logger: Logger): Promise<Program> {
+  if (bias === program.elf.loadBias) return program;
+  return understand(program.elf.loadedAt(bias), program.specs, program.known, logger, program);
+}
+
 /**
  * Addresses at which the target's code is compared with the ELF's: those of the probes, or the program's entry if
  * only data is watched.

@@ -29,6 +29,9 @@ export async function record(options: RecordOptions): Promise<Recording> {
   return summarize(run, { ram, ended, missing, clock, stoodMs, hostMs: performance.now() - started });
 }
 
+/** How long records are digested between two looks at signals and timers, in milliseconds. */
+const digestMs = 20;
+
 /** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
 async function leave(
   run: Run,
@@ -48,6 +51,7 @@ async function leave(
   // The target runs on before the trace is ended, because some formats write most of it then.
   await detach(run.session, logger, stays || stopping.reason === 'panicked');
   try {
+    while (engines.digest(digestMs)) await new Promise(setImmediate);
     tracers.calls.finish();
   } catch (thrown) {
     stopping.fail(thrown);
@@ -60,6 +64,7 @@ async function leave(
   } catch (thrown) {
     stopping.fail(thrown);
   }
+  run.log?.remove();
   if (run.notLoaded.length > 0)
     logger.warn({ probes: run.notLoaded }, 'their code was never loaded: these probes were not planted');
   return { missing, clock };
@@ -108,6 +113,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     stoodMs,
     ranMs: run.ranMs,
     standingMs: run.session.stoodMs,
+    digestedMs: engines.digestedMs,
     gaps: tracers.counting.gaps,
     tallies: tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)),
     watches: watches.all.map(watchRef),

@@ -7,6 +7,7 @@ import type { FunctionOptions, HitObserver } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, OwnTime, ProbeFact, TallyRow, TraceSink, WatchRef } from '../trace/index.js';
 import type { Program } from './program.js';
+import type { LogRequest } from './recording-log.js';
 
 export interface RecordOptions {
   readonly session: Session;
@@ -48,6 +49,8 @@ export interface RecordOptions {
   readonly reconnect?: () => Promise<Session>;
   /** Sees every hit once its events are in the sink. */
   readonly observer?: HitObserver;
+  /** Keep what was not understood yet in a file, for {@link recover} if this process is killed. */
+  readonly log?: LogRequest | undefined;
   /** The target stands when the recording has ended, and the session stays open. */
   readonly stays?: boolean;
   readonly logger?: Logger;
@@ -76,6 +79,8 @@ export interface Progress {
   readonly stops: number;
   /** Events that were read out of the target's memory, without a stop. */
   readonly records: number;
+  /** Those that wait for being understood. */
+  readonly undigested: number;
   /** Stops and records so far: whether the program was seen to run. */
   readonly hits: number;
   /** None of the probed code was in the target's memory when the recording began. */
@@ -96,6 +101,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly stoodMs: number;
   /** How long it stood from the connection to when it was left, in milliseconds. */
   readonly standingMs: number;
+  /** How long records were turned into events, in milliseconds. */
+  readonly digestedMs: number;
   /** How long it ran, in milliseconds of the host. */
   readonly ranMs: number;
   /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */

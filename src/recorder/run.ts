@@ -11,6 +11,7 @@ import { gapUntilNow, isLinkError } from './broken-link.js';
 import { EarlyStops } from './early-stops.js';
 import { addressesOf, isLoadedAlike, watchesOf } from './program.js';
 import type { Progress, RecordOptions } from './recording.js';
+import { LoggedTracer, RecordingLog } from './recording-log.js';
 import { Resets } from './resets.js';
 import { StopConditions } from './stop-conditions.js';
 import { TraceClock } from './trace-clock.js';
@@ -37,6 +38,8 @@ export class Run {
   readonly stopping: StopConditions;
   readonly resets: Resets | undefined;
   readonly #early: EarlyStops;
+  /** Undefined if nothing is recorded without stops, or if nobody wants it. */
+  readonly log: RecordingLog | undefined;
   readonly #options: RecordOptions;
   readonly #target: Verified;
   readonly #clock: TraceClock;
@@ -54,6 +57,8 @@ export class Run {
     this.stopping = new StopConditions(options, () => this.#interrupt(logger));
     this.engines = this.#makeEngines();
     this.#early = this.#makeEarlyStops();
+    const isLogged = options.log && this.engines.choices.some(({ engine }) => engine === 'target');
+    this.log = isLogged ? new RecordingLog(options.log, logger) : undefined;
     this.resets = this.#makeResets(logger);
     this.#connection = this.#connect(options.session, () => this.#firstClock());
   }
@@ -78,6 +83,7 @@ export class Run {
       events: counting.count,
       stops,
       records,
+      undigested: this.engines.undigested,
       hits: stops + records + counting.count,
       codeAbsent: this.#target.isAbsent,
       guestNs: counting.span,
@@ -155,13 +161,21 @@ export class Run {
   /** The trace begins. */
   begin(clock: ClockInfo): void {
     const { elf, arch } = this.#target.program;
-    const harts = this.#target.harts.all();
+    const { harts, program } = this.#target;
     const { nanosPerInstruction } = this.#options;
     const counts = clock.guest && nanosPerInstruction !== undefined;
-    this.tracers.sink.begin({
-      ...{ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, harts },
+    const info = {
+      ...{ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, harts: harts.all() },
       clock: counts ? { ...clock, nanosPerInstruction } : clock,
-    });
+    };
+    this.tracers.sink.begin(info);
+    if (!this.log) return;
+    this.log.begin(info, harts.known(), watchesOf(program).length > 0);
+    const { onNew } = harts;
+    harts.onNew = (hart, id) => {
+      onNew(hart, id);
+      this.log?.tell({ type: 'hart', id });
+    };
   }
 
   /** Runs, and connects again whenever the link breaks, if events have come since it last did. */
@@ -187,6 +201,7 @@ export class Run {
     const { logger = silent } = this.#options;
     const { program, code } = this.#target;
     this.tracers.calls.finish();
+    this.log?.tell({ type: 'left' });
     await detach(this.session, logger);
     this.#earlier.stops += this.engine.stops;
     this.#earlier.foreignHits += this.engine.foreignHits;
@@ -223,6 +238,7 @@ export class Run {
   async #bootEnded(time: number | undefined): Promise<void> {
     const { calls, output } = this.tracers;
     await this.engines.restart(true);
+    this.log?.tell({ type: 'left' });
     calls.abandon();
     this.engine.points.forget();
     this.#target.words.forget();
@@ -239,7 +255,9 @@ export class Run {
     // Before the first record is digested: the target is stopped.
     if (this.engines.scratch !== undefined && plan.hart && !isRefusal(plan.hart)) {
       await words.learn(this.session, program.elf, plan.hart.outside, (id) => harts.number(id));
+      this.log?.tell({ type: 'words', words: [...words.hints].map(([word, hart]) => [hex(word), hart]) });
     }
+    if (this.engines.refusal !== undefined) this.log?.remove();
     if (!done && this.engines.isWaiting) await this.#early.tooEarly();
     if (done)
       this.#options.onEngines?.({
@@ -280,6 +298,7 @@ export class Run {
       counter: ({ code }) => this.#clock.counter(session, code.address),
       hartNumber: (word) => words.number(word),
       leftOut: this.#options.onLeftOut,
+      log: () => this.log?.opened,
       counted: (address, counts) => {
         for (const kind of kinds) kind.counts?.add(address, counts);
       },
@@ -352,7 +371,7 @@ export class Run {
     const engine = new StopEngine({
       session,
       arch,
-      tracer,
+      tracer: this.log ? new LoggedTracer(tracer, this.log) : tracer,
       // Another connection may lead to another QEMU.
       ram: session === this.#options.session && ram && !isRefusal(ram) ? ram : undefined,
       spaces,
@@ -366,7 +385,11 @@ export class Run {
       resets: this.resets,
       onFirstHit: (inUserMode) => this.#firstHit(inUserMode),
       beside: this.engines,
-      onExec: () => this.engines.restart(),
+      onExec: async () => {
+        const addresses = await this.engines.restart();
+        this.log?.tell({ type: 'left' });
+        return addresses;
+      },
       findClock,
     });
     return { session, engine, watches };

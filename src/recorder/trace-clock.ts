@@ -66,6 +66,7 @@ export class TraceClock {
     }
     const nanosPerTick = 1e9 / timebaseHz;
     const ahead = steady?.ahead ?? 0;
-    return { time: (ticks) => Math.round(ticks * nanosPerTick) + ahead, nanosPerTick };
+    const origin = { ticks: 0, nanos: ahead };
+    return { time: (ticks) => Math.round(ticks * nanosPerTick) + ahead, nanosPerTick, origin: () => origin };
   }
 }

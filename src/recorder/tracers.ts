@@ -22,7 +22,11 @@ export interface Tracers {
 }
 
 /** Second phase. `hooked` gives the original of a return address that a trampoline has replaced. */
-export function buildTracers(options: RecordOptions, { program, harts }: Verified, hooked: Hooked): Tracers {
+export function buildTracers(
+  options: Pick<RecordOptions, 'sink' | 'thresholdNs' | 'functions' | 'stackDepth' | 'observer'>,
+  { program, harts }: Pick<Verified, 'program' | 'harts'>,
+  hooked: Hooked,
+): Tracers {
   const { arch, elf, debug } = program;
   const counting = new CountingSink(options.sink, harts);
   const sink = options.thresholdNs ? new Threshold(counting, options.thresholdNs) : counting;

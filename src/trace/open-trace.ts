@@ -12,6 +12,8 @@ export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs'> {
   readonly formats?: readonly Format[] | undefined;
   /** This one, whatever the extension. */
   readonly as?: Format | undefined;
+  /** Packed if a file of this name would be. */
+  readonly packedAs?: string | undefined;
 }
 
 /**
@@ -56,7 +58,7 @@ export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
     keepAs,
     replaces,
     isAppended: format.isAppended,
-    isPacked: isPacked(path),
+    isPacked: isPacked(options.packedAs ?? path),
   });
   try {
     return open(file);

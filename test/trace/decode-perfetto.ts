@@ -102,7 +102,8 @@ export interface Track {
 
 /**
  * Does what a trace processor does with packets, in file order, and refuses what it would drop: an iid or a track that no
- * packet up to this one has told of, an end on a track with nothing open, a packet before the sequence's state is cleared.
+ * packet up to this one has told of, an end on a track with nothing open, a packet before the sequence's state is cleared, a
+ * clock of which no snapshot tells. Of a packet with a snapshot it takes the defaults, and nothing else.
  */
 export function readPerfetto(packets: readonly Message[]): {
   slices: Slice[];
@@ -119,10 +120,35 @@ export function readPerfetto(packets: readonly Message[]): {
     if (found === undefined) throw new Error(`${table} has no ${iid}`);
     return found;
   };
+  const clocks = new Map<string, number>();
+  let [defaultClock, defaultTrack] = ['6', '0'];
+  /** On the trace's clock: `is_incremental` ones count on from their last packet. */
+  const timeOf = (packet: Message): number => {
+    const clock = scalar(packet, 'timestamp_clock_id') ?? defaultClock;
+    const time = Number(scalar(packet, 'timestamp'));
+    if (clock === '6') return time;
+    const before = clocks.get(clock);
+    if (before === undefined) throw new Error(`no snapshot tells of clock ${clock}`);
+    clocks.set(clock, before + time);
+    return before + time;
+  };
   packets.forEach((packet, index) => {
-    const flags = Number(scalar(packet, 'sequence_flags'));
-    if (flags !== (index === 0 ? 1 : 2)) throw new Error(`packet ${index} has sequence_flags ${flags}`);
+    const flags = scalar(packet, 'sequence_flags');
+    if (flags !== (index === 0 ? '1' : undefined)) throw new Error(`packet ${index} has sequence_flags ${flags}`);
     if (scalar(packet, 'trusted_packet_sequence_id') !== '1') throw new Error(`packet ${index} is of no sequence`);
+    for (const defaults of children(packet, 'trace_packet_defaults')) {
+      defaultClock = scalar(defaults, 'timestamp_clock_id') ?? defaultClock;
+      for (const events of children(defaults, 'track_event_defaults'))
+        defaultTrack = scalar(events, 'track_uuid') ?? defaultTrack;
+    }
+    for (const snapshot of children(packet, 'clock_snapshot')) {
+      const listed = children(snapshot, 'clocks');
+      const boottime = listed.find((clock) => scalar(clock, 'clock_id') === '6');
+      for (const clock of listed.filter((clock) => scalar(clock, 'is_incremental') === 'true'))
+        clocks.set(scalar(clock, 'clock_id') ?? '', Number(boottime && scalar(boottime, 'timestamp')));
+      if (packet.track_event || packet.track_descriptor || packet.interned_data)
+        throw new Error(`packet ${index} has more than its clocks`);
+    }
     for (const interned of children(packet, 'interned_data')) {
       for (const table of Object.keys(interned)) {
         const entries = tables.get(table) ?? new Map<string, Message>();
@@ -142,9 +168,9 @@ export function readPerfetto(packets: readonly Message[]): {
       tracks.set(uuid, { uuid, name: scalar(descriptor, 'name') ?? '', parent, descriptor });
     }
     for (const event of children(packet, 'track_event')) {
-      const time = Number(scalar(packet, 'timestamp'));
+      const time = timeOf(packet);
       if (!Number.isSafeInteger(time)) throw new Error(`packet ${index} has no timestamp`);
-      const track = scalar(event, 'track_uuid') ?? '0';
+      const track = scalar(event, 'track_uuid') ?? defaultTrack;
       if (!tracks.has(track)) throw new Error(`no track ${track}`);
       const stack = open.get(track) ?? [];
       open.set(track, stack);

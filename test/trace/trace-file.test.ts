@@ -116,7 +116,7 @@ t.test(`${many} events: memory stays, and at every moment the file ends where a 
   const ends = packetEnds(readFileSync(path));
   // Each poll: a track, a begin, an end, a wait's begin; and that wait's end and the task's, for all but the last task
   // of each of 64 places.
-  t.equal(ends.length, 5 + (many / 2) * 6 - 2 * 64);
+  t.equal(ends.length, 6 + (many / 2) * 6 - 2 * 64);
   t.ok(sizes.length === many / 10_000 && sizes.every((size) => size === 0 || ends.includes(size)));
 });
 

@@ -1,5 +1,7 @@
 /** Smaller pieces get a buffer of their own, which their reader may keep. */
-const leastShared = 64 << 10;
+export const leastShared = 64 << 10;
+/** Bytes of records that may wait in the client's memory; beyond that the guest waits. */
+const mostBytes = 64 << 20;
 /** The most memory that is kept for reuse. */
 const mostSpareBytes = 32 << 20;
 
@@ -10,11 +12,31 @@ export interface Run {
   readonly end: number;
 }
 
+/** Records that were drained but not yet digested, in order. */
+export interface RecordQueue {
+  /** Bytes of them. */
+  readonly bytes: number;
+  /** How many bytes may be drained now. */
+  readonly room: number;
+  readonly first: Run | undefined;
+  /**
+   * Memory to read a piece into, valid until {@link settle}. Call {@link close} once the records in it were
+   * {@link add}ed. What is shorter than {@link leastShared} stays valid.
+   */
+  open(length: number): Uint8Array;
+  close(bytes: Uint8Array): void;
+  add(view: DataView, start: number, end: number): void;
+  /** The target may use the memory again that the records were drained from. */
+  settle(): void;
+  /** The first so many bytes of the first run were digested. */
+  advance(run: Run, bytes: number): void;
+}
+
 /**
- * Records that were drained but not yet digested. The ring is emptied first, so that the target need not wait for the
+ * Records that wait in memory. The ring is emptied first, so that the target need not wait for the
  * client. Large pieces share reused buffers, because fresh memory for each costs page faults and garbage collection.
  */
-export class Backlog {
+export class Backlog implements RecordQueue {
   readonly #runs: Run[] = [];
   #next = 0;
   #bytes = 0;
@@ -23,16 +45,18 @@ export class Backlog {
   readonly #spare: ArrayBuffer[] = [];
   #spareBytes = 0;
 
-  /** Bytes of records that are not yet digested. */
   get bytes(): number {
     return this.#bytes;
+  }
+
+  get room(): number {
+    return mostBytes - this.#bytes;
   }
 
   get first(): Run | undefined {
     return this.#runs[this.#next];
   }
 
-  /** Memory to read a piece into. Call {@link close} once the records in it were {@link add}ed. */
   open(length: number): Uint8Array {
     if (length < leastShared) return new Uint8Array(length);
     // An exact size: a small piece in a large buffer would keep all of that buffer alive.
@@ -57,7 +81,8 @@ export class Backlog {
     this.#bytes += end - start;
   }
 
-  /** The first so many bytes of the first run were digested. */
+  settle(): void {}
+
   advance(run: Run, bytes: number): void {
     run.start += bytes;
     this.#bytes -= bytes;

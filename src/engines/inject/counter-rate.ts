@@ -50,7 +50,9 @@ export async function counterScale(
   if (!found || found.elapsed <= 0 || found.reference <= 0) throw unknown('the measurement was interrupted');
   const nanosPerTick = ((found.reference / found.elapsed) * 1e9) / calibration.referenceHz;
   const base = time();
-  return { time: (ticks) => Math.round(base + (ticks - found.counter) * nanosPerTick), nanosPerTick };
+  const { counter } = found;
+  const scale = (ticks: number): number => Math.round(base + (ticks - counter) * nanosPerTick);
+  return { time: scale, nanosPerTick, origin: () => ({ ticks: counter, nanos: base }) };
 }
 
 async function registersOf(session: Session): Promise<RegisterBlock> {

@@ -1,5 +1,5 @@
 import type { Logger } from '../../base/logger.js';
-import { Backlog } from './backlog.js';
+import type { RecordQueue } from './backlog.js';
 import type { RecordDispatcher } from './record-dispatcher.js';
 
 /** Records between two reads of the clock. */
@@ -7,22 +7,28 @@ const digestedAtOnce = 256;
 
 /** Records that were read out of the ring, on their way to the tracer. */
 export class DrainedRecords {
-  readonly backlog = new Backlog();
+  readonly queue: RecordQueue;
   readonly #dispatcher: RecordDispatcher;
   readonly #slot: number;
   readonly #logger: Logger;
   #enough = false;
+  /** How long records were digested, in milliseconds. */
+  digestedMs = 0;
 
   /** `slot`: bytes of one record's slot. */
-  constructor(dispatcher: RecordDispatcher, slot: number, logger: Logger) {
+  constructor(dispatcher: RecordDispatcher, queue: RecordQueue, slot: number, logger: Logger) {
+    this.queue = queue;
     this.#dispatcher = dispatcher;
     this.#slot = slot;
     this.#logger = logger;
   }
 
-  readonly add = (view: DataView, start: number, end: number): void => this.backlog.add(view, start, end);
+  readonly add = (view: DataView, start: number, end: number): void => {
+    for (let at = start; at < end; at += this.#slot) this.#dispatcher.count(view, at);
+    this.queue.add(view, start, end);
+  };
 
-  /** Calls whose return was not seen yet. */
+  /** Calls whose return was not drained yet. */
   get openCalls(): number {
     return this.#dispatcher.open;
   }
@@ -41,18 +47,23 @@ export class DrainedRecords {
    * @returns true while there is more
    */
   digest(budgetMs: number): boolean {
-    const end = performance.now() + budgetMs;
+    const began = performance.now();
+    try {
+      return this.#digest(began + budgetMs);
+    } finally {
+      this.digestedMs += performance.now() - began;
+    }
+  }
+
+  #digest(end: number): boolean {
     // Asked once for all drained records, so that a record costs nothing more when nobody logs.
     const isTraced = !this.#enough && this.#logger.isLevelEnabled('trace');
-    for (let run = this.backlog.first; run; run = this.backlog.first) {
+    for (let run = this.queue.first; run; run = this.queue.first) {
       const { view, start } = run;
       const stop = Math.min(run.end, start + digestedAtOnce * this.#slot);
       if (isTraced) this.#trace(view, start, stop);
-      for (let at = start; at < stop; at += this.#slot) {
-        if (this.#enough) this.#dispatcher.count(view, at);
-        else this.#dispatcher.tell(view, at);
-      }
-      this.backlog.advance(run, stop - start);
+      if (!this.#enough) for (let at = start; at < stop; at += this.#slot) this.#dispatcher.tell(view, at);
+      this.queue.advance(run, stop - start);
       if (performance.now() > end) return true;
     }
     return false;

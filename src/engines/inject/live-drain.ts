@@ -5,6 +5,8 @@ import type { TargetEngine } from './target-engine.js';
 const idleMs = 1;
 /** How long records are digested between two reads of the ring, in milliseconds. */
 const digestMs = 2;
+/** A ring that fills by this share between two reads is read, and nothing else is done. */
+const busy = 0.25;
 
 /** Polls the ring in shared memory while the target runs. */
 export class LiveDrain implements Drain {
@@ -29,7 +31,7 @@ export class LiveDrain implements Drain {
   }
 
   async stopped(tells: boolean): Promise<void> {
-    await this.#target.drainStopped({ all: tells, pending: tells });
+    await this.#target.drainStopped({ all: tells, pending: tells, later: !tells });
   }
 
   stop(): void {
@@ -40,8 +42,7 @@ export class LiveDrain implements Drain {
   #look(): void {
     let more = false;
     try {
-      this.#target.drainLive();
-      more = this.#target.digest(digestMs);
+      more = this.#target.drainLive() || this.#target.filled > busy || this.#target.digest(digestMs);
     } catch (thrown) {
       this.#onError(thrown);
       return;

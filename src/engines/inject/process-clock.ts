@@ -37,7 +37,11 @@ export async function processScale(
   const atEnd = start >= began && end <= ended ? end : ended;
   const endTicks = Number(last.ticks);
   const time = (ticks: number): number => Math.round(traceTime(atEnd + (ticks - endTicks) * msPerTick));
-  return { time, nanosPerTick: msPerTick * 1e6 };
+  const origin = (): ReturnType<RecordCounter['origin']> => {
+    const ticks = endTicks + (performance.now() - atEnd) / msPerTick;
+    return { ticks, nanos: time(ticks) };
+  };
+  return { time, nanosPerTick: msPerTick * 1e6, origin, stands: true };
 }
 
 /** A moment of this machine's monotonic clock, as `performance.now` counts. */

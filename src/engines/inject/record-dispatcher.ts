@@ -13,6 +13,10 @@ export interface RecordCounter {
   readonly time: TimeScale;
   /** While the target runs. */
   readonly nanosPerTick: number;
+  /** A moment from which that holds: for a clock that stands while the target does, one of the present run. */
+  readonly origin: () => { readonly ticks: number; readonly nanos: number };
+  /** The origin changes whenever the target has stood. */
+  readonly stands?: boolean;
 }
 /** The same for the record of a probe's entry or exit. */
 export type RecordTime = (ticks: number, id: number, record: RecordReader) => number;
@@ -70,7 +74,7 @@ export class RecordDispatcher {
   readonly #outers = new AddressMap<OuterReadings>();
   /** How far a return raises the stack pointer. */
   readonly #stackedBytes: number;
-  /** Calls whose entry was emitted and whose exit was not. */
+  /** Calls whose entry was counted and whose exit was not. */
   open = 0;
 
   /** `sites`: those that have trampolines. */
@@ -84,7 +88,7 @@ export class RecordDispatcher {
     this.#stackedBytes = Number(options.arch.stackPointerAfterReturn(0n));
   }
 
-  /** Only counts that a call began or ended: the record at this offset is not wanted. */
+  /** Counts that a call began or ended. */
   count(view: DataView, offset: number): void {
     const id = view.getUint32(offset + recordOffset.id, true);
     if (this.#carriers[id >>> 1]?.hooks) this.open += (id & 1) === 1 ? -1 : 1;
@@ -124,11 +128,9 @@ export class RecordDispatcher {
       time: time(record.count(recordOffset.time), id, record),
     };
     if (isExit) {
-      if (carrier.hooks) this.open--;
       tracer.returned(moment, record.stackPointer, record);
       return;
     }
-    if (carrier.hooks) this.open++;
     if (carrier.outer) {
       const self = record.register(carrier.outer.pointer);
       if (self !== undefined && this.#outers.get(self) !== carrier.outer.readings) {

@@ -105,6 +105,16 @@ export class RingReader {
     return this.#segments.capacity;
   }
 
+  /** The first claim that was not read. */
+  get next(): number {
+    return this.#next;
+  }
+
+  /** Claims were made that are not read yet. */
+  get hasMore(): boolean {
+    return this.#next < Math.min(this.#head, this.#segments.limit);
+  }
+
   /** See {@link RingSegments.control}. */
   control(spins: number, looks: number): Write {
     return this.#segments.control(spins, looks);

@@ -70,6 +70,17 @@ export function planSites(
   return { sites, refused, slotShift: Math.ceil(Math.log2(longest)) };
 }
 
+/** The records of every plan, whether its code can be patched or not. */
+export function planFormats(plans: readonly ReadPlan[], sources: RecordSources): readonly Site[] {
+  const room = outerRoom(plans);
+  const look: PatchableCode = { code: new Uint8Array(0), ways: [], ends: undefined };
+  return plans.map((plan, index) => {
+    const entry = entryFormat(plan, 2 * index, sources, room);
+    const exit = exitFormat(plan, 2 * index + 1, sources);
+    return { plan, index, ...look, entry, exit, counters: 0 };
+  });
+}
+
 function planSite(
   plan: ReadPlan,
   look: PatchableCode,

@@ -6,12 +6,15 @@ import type { CallTracer } from '../../probes/index.js';
 import { type Batch, type Reply, retry, type Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
 import type { Region, Scratch } from '../memory/scratch.js';
+import { Backlog } from './backlog.js';
 import type { BriefCalls } from './brief-calls.js';
 import { ControlWords } from './control-words.js';
 import { DrainedRecords } from './drained-records.js';
 import { interruptedInside } from './interrupted.js';
 import { runForMoment } from './leave-patches.js';
+import { LoggedRecords } from './logged-records.js';
 import { Patches } from './patches.js';
+import type { RawLog } from './raw-log.js';
 import { RecordDispatcher, type RecordTime } from './record-dispatcher.js';
 import { slotReader } from './record-format.js';
 import { type Piece, RingReader, unattended, type Write } from './ring.js';
@@ -57,6 +60,8 @@ export interface TargetEngineOptions {
   readonly brief?: BriefCalls | undefined;
   /** The program's functions keep frame pointers. */
   readonly chained?: boolean;
+  /** Where drained records wait; without it, in memory. */
+  readonly log?: RawLog | undefined;
   readonly logger?: Logger;
 }
 
@@ -70,8 +75,6 @@ const vainStops = 1000;
  * target ends.
  */
 const mostAtStops = 4 << 20;
-/** Bytes of records that may wait in the client's memory; beyond that the guest waits. */
-const mostBacklogBytes = 256 << 20;
 /**
  * When a recording ends, its open calls may take twice this time to end, in milliseconds. The target runs for times
  * that double.
@@ -84,7 +87,7 @@ export interface StoppedRead {
   readonly all?: boolean;
   /** Also emit the call that pends. */
   readonly pending?: boolean;
-  /** {@link TargetEngine.digest} is called for what is read. */
+  /** What is read waits for {@link TargetEngine.digest}. */
   readonly later?: boolean;
   /**
    * Writes for the target go out together with its resume. If the ring cannot be read at this stop, another stop is
@@ -108,6 +111,8 @@ export class TargetEngine {
   readonly #control: ControlWords;
   readonly #counters: TargetCounters;
   readonly #drained: DrainedRecords;
+  /** The guest's time when it ended, once that is known. */
+  #passed: number | undefined;
   /** The stub's answers to the writes that went with the last resume. */
   #told: readonly Reply<boolean>[] = [];
 
@@ -128,7 +133,9 @@ export class TargetEngine {
     this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
     this.#ring = new RingReader(layout.ring, slotReader(options.isOneHart));
     const sites = placed.patches.map(({ site }) => site);
-    this.#drained = new DrainedRecords(new RecordDispatcher(options, sites), 2 ** slotShift, this.#logger);
+    const slot = 2 ** slotShift;
+    const queue = options.log ? new LoggedRecords(options.log, slot, this.#logger) : new Backlog();
+    this.#drained = new DrainedRecords(new RecordDispatcher(options, sites), queue, slot, this.#logger);
   }
 
   /** By index: why sites that could be patched have no trampoline after all. */
@@ -232,24 +239,30 @@ export class TargetEngine {
     this.#control.looks = looks;
   }
 
-  /** Reads the ring out of shared memory while the target runs; `all`: see {@link RingReader.accept}. */
-  drainLive(all = false): void {
+  /**
+   * Reads the ring out of shared memory while the target runs; `all`: see {@link RingReader.accept}.
+   * @returns true if there is more
+   */
+  drainLive(all = false): boolean {
     const { shared, data } = this.#options.scratch;
-    // Segment by segment, so that the guest gets room soon: a writer that waits for long gives us up.
-    const room = mostBacklogBytes - this.#drained.backlog.bytes;
-    if (!shared || room <= 0) return;
+    const { queue } = this.#drained;
+    // A part at a time, so that the guest gets room soon: a writer that waits for long gives us up.
+    const { room } = queue;
+    if (!shared || room <= 0) return false;
+    const { next } = this.#ring;
     const at = (address: Addr): number => Number(address - data.address);
     shared.read(0, this.#control.bytes);
     if (shared.endsWithTarget) this.#counters.readShared();
     const pieces = this.#ring.wanted(this.#control.head, room);
     const read = pieces.map(({ address, length }) => {
-      const bytes = this.#drained.backlog.open(length);
+      const bytes = queue.open(length);
       shared.read(at(address), bytes);
       return bytes;
     });
     const writes = this.#accept(read, all);
-    for (const bytes of read) this.#drained.backlog.close(bytes);
+    for (const bytes of read) queue.close(bytes);
     for (const { address, bytes } of writes) shared.write(at(address), bytes);
+    return this.#ring.next > next && this.#ring.hasMore;
   }
 
   /** Reads the ring while the target is stopped. */
@@ -274,12 +287,13 @@ export class TargetEngine {
   }
 
   async #drainStopped({ all = false, later = false, resume }: StoppedRead): Promise<void> {
-    if (this.#options.scratch.shared) {
-      this.#drained.digestAll();
-      this.drainLive(all);
-      return this.#drained.digestAll();
-    }
     const { session, scratch } = this.#options;
+    if (scratch.shared) {
+      while (this.drainLive(all));
+      // The time in a process depends on how long it ran before its last stops.
+      if (!later || scratch.calls) this.#drained.digestAll();
+      return;
+    }
     const read = await readRing({ session, scratch, memory: this.#memory }, (head) => {
       this.#control.bytes.set(head);
       return this.#ring.wanted(this.#control.head);
@@ -293,7 +307,7 @@ export class TargetEngine {
     // If the digesting throws, nobody waits for this promise.
     if (written !== true) written.catch(() => {});
     // While the stub works on the writes.
-    if (!later || this.#drained.backlog.bytes > mostBacklogBytes) this.#drained.digestAll();
+    if (!later || this.#drained.queue.room <= 0) this.#drained.digestAll();
     if (!(await written)) throw lostRing(this.#control.address);
     await this.#counters.read();
   }
@@ -303,7 +317,20 @@ export class TargetEngine {
    * @returns true while there is more
    */
   digest(budgetMs: number): boolean {
-    return this.#drained.digest(budgetMs);
+    if (this.#drained.digest(budgetMs)) return true;
+    if (this.#passed !== undefined) this.#options.tracer.passed(this.#passed);
+    this.#passed = undefined;
+    return false;
+  }
+
+  /** How long records were digested, in milliseconds. */
+  get digestedMs(): number {
+    return this.#drained.digestedMs;
+  }
+
+  /** Drained records that were not digested yet. */
+  get undigested(): number {
+    return this.#drained.queue.bytes / 2 ** this.#options.slotShift;
   }
 
   /** The rest of the drained records is not wanted. */
@@ -312,16 +339,17 @@ export class TargetEngine {
   }
 
   /**
-   * The last records are in: emits all that are still held. Returns how many slots were claimed and never committed.
+   * The last records were drained: those that are still held follow. They all wait for {@link digest}. Returns how many
+   * slots were claimed and never committed.
    */
   async finish(reachable: boolean): Promise<number> {
     const missing = this.#ring.finish(this.#drained.add);
-    this.#drained.digestAll();
-    const { brief, tracer } = this.#options;
+    this.#drained.queue.settle();
+    const { brief } = this.#options;
     // Open calls lasted until the end.
     const ended =
       brief && reachable && !this.#drained.isEnough ? await controlWord(this.#options, controlBlock.ended) : 0;
-    if (brief && ended > 0) tracer.passed(brief.time(ended));
+    if (brief && ended > 0) this.#passed = brief.time(ended);
     return missing;
   }
 
@@ -351,7 +379,7 @@ export class TargetEngine {
 
   /** At a stop: reads what is left, and removes the patches even if the reading failed. */
   async leave(): Promise<void> {
-    const read = (): Promise<void> => this.drainStopped({ pending: true });
+    const read = (): Promise<void> => this.drainStopped({ pending: true, later: true });
     await retry(this.#options.session, read).finally(() => this.remove());
   }
 
@@ -373,10 +401,10 @@ export class TargetEngine {
         return false;
       }
       // Makes room for the last records, and lets their writers wait for it.
-      await this.#drainStopped({ all: true });
+      await this.#drainStopped({ all: true, later: true });
       await runForMoment(session, moment);
       if (session.state.kind !== 'idle') return false;
-      await this.#drainStopped({ all: true });
+      await this.#drainStopped({ all: true, later: true });
     }
     return true;
   }
@@ -421,7 +449,10 @@ export class TargetEngine {
 
   /** The writes for the target. */
   #accept(read: readonly Uint8Array[], all: boolean): readonly Write[] {
-    return [...this.#ring.accept(read, this.#drained.add, all), ...this.#control.answer()];
+    const writes = this.#ring.accept(read, this.#drained.add, all);
+    // What has left the ring is safe before the target may overwrite it.
+    this.#drained.queue.settle();
+    return [...writes, ...this.#control.answer()];
   }
 }
 

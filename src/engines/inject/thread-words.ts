@@ -9,6 +9,8 @@ export interface ThreadWords {
   readonly offset: number;
   /** Offset from fs's base to two unused words in each thread's block; undefined if none are known. */
   readonly free: number | undefined;
+  /** The process, in hex; undefined if the word is not the thread's number. */
+  readonly process: string | undefined;
   /**
    * Turns a record's word into the stub's name for the thread, `pPID.TID`. If only the block's address is known and
    * matches no thread, rsptrace makes a name of its own.
@@ -59,10 +61,17 @@ export async function findThreadWords(session: Session): Promise<ThreadWords | R
     const isZero = ({ bytes }: { readonly bytes: DataView }): boolean =>
       bytes.getBigUint64(glibc.free) === 0n && bytes.getBigUint64(glibc.free + 8) === 0n;
     const free = offset === glibc.threadNumber && threads.every(isZero) ? glibc.free : undefined;
-    return { offset, free, id: (word) => `p${process}.${BigInt.asUintN(32, word).toString(16)}` };
+    return { offset, free, process, id: (word) => threadId(process, word) };
   }
   const known = new Map(threads.map(({ id, block }) => [block as bigint, id]));
-  return { offset: 0, free: undefined, id: (word) => known.get(word) ?? `with block ${word.toString(16)}` };
+  return { offset: 0, free: undefined, process: undefined, id: (word) => known.get(word) ?? threadId(undefined, word) };
+}
+
+/** The stub's name for a thread of a process; without that, a name of ours. */
+export function threadId(process: string | undefined, word: bigint): string {
+  return process === undefined
+    ? `with block ${word.toString(16)}`
+    : `p${process}.${BigInt.asUintN(32, word).toString(16)}`;
 }
 
 /** `pPID.TID`, in hex. */

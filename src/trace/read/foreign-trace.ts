@@ -57,7 +57,8 @@ export class ForeignStory {
   }
 
   event(event: ForeignEvent): void {
-    this.#trace.event({ ...event, place: undefined, flow: undefined, counter: undefined, notes: [], memo: undefined });
+    const none = { nameIid: 0, place: undefined, flow: undefined, counter: undefined, memo: undefined };
+    this.#trace.event({ ...event, ...none, notes: [] });
   }
 
   end(): void {

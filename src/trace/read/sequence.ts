@@ -60,6 +60,13 @@ export function noteName(text: string): NoteName {
   return { argument: text.replace(/^arg_/, ''), id: (NOTE as Readonly<Record<string, number>>)[text] ?? -1 };
 }
 
+export interface SequenceClock {
+  /** Where it is, in the trace's nanoseconds. */
+  time: number;
+  /** Nanoseconds a tick. */
+  readonly unit: number;
+}
+
 /** What one sequence of packets has interned, until it clears that. Texts that are asked for in vain are damage. */
 export class Sequence {
   /** By iid. */
@@ -75,6 +82,10 @@ export class Sequence {
   readonly callstacks = new Table<readonly InternedFrame[]>('call stack');
   /** The track of events that name none. */
   track: number | bigint = 0;
+  /** The clock of packets that name none. */
+  clock = 0;
+  /** Clocks of this sequence alone, whose timestamps are distances from the one before: by their numbers. */
+  readonly clocks = new Map<number, SequenceClock>();
   #hasChanged = false;
 
   clear(): void {

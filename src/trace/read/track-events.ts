@@ -1,6 +1,9 @@
 import { type Addr, addr } from '../../base/addr.js';
 import type { ArgumentValue } from '../events.js';
 import {
+  CLOCK,
+  CLOCK_ID,
+  CLOCK_SNAPSHOT,
   DEBUG_ANNOTATION,
   PACKET_DEFAULTS,
   PERF_SAMPLE,
@@ -21,6 +24,7 @@ import {
   type Place,
   readPlaceField,
   Sequence,
+  type SequenceClock,
 } from './sequence.js';
 
 /** A track's number; a bigint if it is above 2^53. */
@@ -47,6 +51,8 @@ export interface TrackEvent {
   readonly track: Uuid;
   readonly category: string;
   readonly name: string;
+  /** The number of its name, 0 if that is written in place. */
+  readonly nameIid: number;
   readonly place: Place | undefined;
   /** The first of its flows. */
   readonly flow: number | undefined;
@@ -81,6 +87,9 @@ class Current implements TrackEvent {
   track: Uuid = 0;
   category = '';
   name = '';
+  nameIid = 0;
+  /** The clock that its time is counted on, if it is one of its sequence. */
+  clock: SequenceClock | undefined;
   place: Place | undefined;
   flow: number | undefined;
   counter: number | undefined;
@@ -95,6 +104,8 @@ class Current implements TrackEvent {
     this.type = 0;
     this.category = '';
     this.name = '';
+    this.nameIid = 0;
+    this.clock = undefined;
     this.place = undefined;
     this.flow = undefined;
     this.counter = undefined;
@@ -112,8 +123,6 @@ class Current implements TrackEvent {
   }
 }
 
-/** Sequences of another clock than the trace's own count from 64. */
-const FIRST_SEQUENCE_CLOCK = 64;
 const TIME_TAG = (TRACE_PACKET.timestamp << 3) | VARINT;
 const noPlace: Place = { file: undefined, line: undefined };
 
@@ -131,6 +140,7 @@ export class TrackEvents {
   others = 0;
   #head = {
     time: 0,
+    hasTime: false,
     clock: 0,
     sequence: 0,
     flags: 0,
@@ -157,7 +167,7 @@ export class TrackEvents {
     const tail = bytes[from] === TIME_TAG ? this.#readTime(bytes, from + 1, to) : 0;
     const known = tail === 0 ? undefined : this.#repeats.find(bytes, tail, to);
     if (known !== undefined) {
-      known.time = this.#head.time;
+      known.time = timeOn(known.clock, this.#head.time);
       this.#taker.event(known);
       return;
     }
@@ -170,11 +180,17 @@ export class TrackEvents {
     }
     if (interned) this.#readInterned(sequence, from, to);
     if (head.trackEnd > 0) this.#descriptor(head.track, head.trackEnd);
+    const id = head.clock === 0 ? sequence.clock : head.clock;
+    const clock = sequence.clocks.get(id);
+    const isKnown = clock !== undefined || id < CLOCK_ID.firstOfSequence;
+    if (clock !== undefined) head.time = timeOn(clock, head.hasTime ? head.time : 0);
     if (head.sampleEnd > 0) this.#sample(sequence, head.sample, head.sampleEnd);
     else if (head.eventEnd === 0) {
       if (head.trackEnd === 0 && !interned) this.others++;
-    } else if (head.clock >= FIRST_SEQUENCE_CLOCK) this.others++;
+    } else if (!isKnown) this.others++;
     else {
+      this.#event.clear();
+      this.#event.clock = clock;
       this.#trackEvent(sequence, head.event, head.eventEnd);
       const isAlone = tail > 0 && !interned && head.trackEnd === 0;
       if (isAlone && this.#repeats.isWanted()) this.#repeats.keep(bytes, tail, to, this.#event.copy());
@@ -201,6 +217,7 @@ export class TrackEvents {
   #readHead(from: number, to: number): boolean {
     const packet = this.#packet;
     const head = this.#head;
+    head.hasTime = false;
     head.clock = 0;
     head.sequence = 0;
     head.flags = 0;
@@ -211,8 +228,10 @@ export class TrackEvents {
     packet.enter(from, to);
     while (packet.next()) {
       if (packet.type === VARINT) {
-        if (packet.number === TRACE_PACKET.timestamp) head.time = packet.value();
-        else if (packet.number === TRACE_PACKET.trustedPacketSequenceId) head.sequence = packet.low;
+        if (packet.number === TRACE_PACKET.timestamp) {
+          head.time = packet.value();
+          head.hasTime = true;
+        } else if (packet.number === TRACE_PACKET.trustedPacketSequenceId) head.sequence = packet.low;
         else if (packet.number === TRACE_PACKET.sequenceFlags) head.flags = packet.low;
         else if (packet.number === TRACE_PACKET.timestampClockId) head.clock = packet.low;
       } else if (packet.type === LEN) {
@@ -225,7 +244,11 @@ export class TrackEvents {
         } else if (packet.number === TRACE_PACKET.perfSample) {
           head.sample = packet.from;
           head.sampleEnd = packet.to;
-        } else if (packet.number === TRACE_PACKET.internedData || packet.number === TRACE_PACKET.tracePacketDefaults) {
+        } else if (
+          packet.number === TRACE_PACKET.internedData ||
+          packet.number === TRACE_PACKET.tracePacketDefaults ||
+          packet.number === TRACE_PACKET.clockSnapshot
+        ) {
           interned = true;
         }
       }
@@ -251,13 +274,39 @@ export class TrackEvents {
         this.#message.enter(packet.from, packet.to);
         if (sequence.intern(this.#message, this.#entry)) this.#repeats.clear();
       } else if (packet.number === TRACE_PACKET.tracePacketDefaults) this.#defaults(sequence, packet.from, packet.to);
+      else if (packet.number === TRACE_PACKET.clockSnapshot) this.#clocks(sequence, packet.from, packet.to);
     }
+  }
+
+  /** Clocks of the sequence, by what BOOTTIME shows at the same moment. */
+  #clocks(sequence: Sequence, from: number, to: number): void {
+    const message = this.#message;
+    const entry = this.#entry;
+    let boottime = 0;
+    const units = new Map<number, number>();
+    this.#repeats.clear();
+    message.enter(from, to);
+    while (message.next()) {
+      if (message.number !== CLOCK_SNAPSHOT.clocks || message.type !== LEN) continue;
+      let [id, time, isIncremental, unit] = [0, 0, false, 1];
+      entry.enter(message.from, message.to);
+      while (entry.next()) {
+        if (entry.number === CLOCK.clockId) id = entry.low;
+        else if (entry.number === CLOCK.timestamp) time = entry.value();
+        else if (entry.number === CLOCK.isIncremental) isIncremental = entry.low !== 0;
+        else if (entry.number === CLOCK.unitMultiplierNs) unit = entry.value();
+      }
+      if (id === CLOCK_ID.boottime) boottime = time;
+      else if (id >= CLOCK_ID.firstOfSequence && isIncremental) units.set(id, unit);
+    }
+    for (const [id, unit] of units) sequence.clocks.set(id, { time: boottime, unit });
   }
 
   #defaults(sequence: Sequence, from: number, to: number): void {
     const message = this.#message;
     message.enter(from, to);
     while (message.next()) {
+      if (message.number === PACKET_DEFAULTS.timestampClockId && message.type === VARINT) sequence.clock = message.low;
       if (message.number !== PACKET_DEFAULTS.trackEventDefaults || message.type !== LEN) continue;
       this.#repeats.clear();
       const entry = this.#entry;
@@ -340,7 +389,6 @@ export class TrackEvents {
   #trackEvent(sequence: Sequence, from: number, to: number): void {
     const message = this.#message;
     const event = this.#event;
-    event.clear();
     event.time = this.#head.time;
     event.track = sequence.track;
     message.enter(from, to);
@@ -353,7 +401,8 @@ export class TrackEvents {
           event.track = message.key();
           break;
         case TRACK_EVENT.nameIid:
-          event.name = sequence.names.get(message.value());
+          event.nameIid = message.value();
+          event.name = sequence.names.get(event.nameIid);
           break;
         case TRACK_EVENT.categoryIids:
           if (message.type === VARINT) event.category = sequence.categories.get(message.value());
@@ -436,6 +485,13 @@ export class TrackEvents {
     if (event.arguments === noArguments) event.arguments = [argument];
     else (event.arguments as ArgumentValue[]).push(argument);
   }
+}
+
+/** The time of a packet with this timestamp, which the clock counts on from. */
+function timeOn(clock: SequenceClock | undefined, timestamp: number): number {
+  if (clock === undefined) return timestamp;
+  clock.time += timestamp * clock.unit;
+  return clock.time;
 }
 
 function valueText(value: NonNullable<NoteValue>): string {

@@ -337,11 +337,11 @@ t.test("another format, no file, a folder, a newer trace, another program's trac
   const newer = Buffer.from(write('newer.pftrace', oneTask));
   const at = newer.indexOf('version');
   t.ok(at > 0);
-  // The value `1` of `version`, interned behind the names.
-  const value = newer.indexOf(Buffer.from([0x12, 1, 0x31]), at);
+  // The value `2` of `version`, interned behind the names.
+  const value = newer.indexOf(Buffer.from([0x12, 1, 0x32]), at);
   newer[value + 2] = 0x39;
   writeFileSync(join(folder, 'newer.pftrace'), newer);
-  t.match(await code('newer.pftrace'), /^TRACE_NEWER .*its layout is 9, and 1 is/);
+  t.match(await code('newer.pftrace'), /^TRACE_NEWER .*its layout is 9, and 2 is/);
   // As another tool writes: names in place, no interning, a thread's track, a 64-bit uuid, a category by name.
   const text = `
     packet { trusted_packet_sequence_id: 7 track_descriptor {

@@ -1,13 +1,10 @@
-import { DEBUG_ANNOTATION, type EventType, SEQ_NEEDS_INCREMENTAL_STATE, TRACE_PACKET, TRACK_EVENT } from './fields.js';
+import { DEBUG_ANNOTATION, type EventType, TRACE_PACKET, TRACK_EVENT } from './fields.js';
 import { LEN, type ProtoBuffer, putVarint, varintLength } from './protobuf.js';
 
-/** What goes with every packet but the first: `trusted_packet_sequence_id: 1, sequence_flags: 2`. */
-const SEQUENCE = Uint8Array.of(
-  TRACE_PACKET.trustedPacketSequenceId << 3,
-  1,
-  TRACE_PACKET.sequenceFlags << 3,
-  SEQ_NEEDS_INCREMENTAL_STATE,
-);
+/** What goes with every packet: `trusted_packet_sequence_id: 1`. */
+const SEQUENCE = Uint8Array.of(TRACE_PACKET.trustedPacketSequenceId << 3, 1);
+/** The track of events that name none: the defaults of the sequence have it. */
+export const DEFAULT_TRACK = 4;
 const littleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 /** Bytes of a packet before its {@link Tail} at most: tags, a length of 5 bytes, the time; and of its last word. */
 export const BEFORE_TAIL = 24;
@@ -70,10 +67,15 @@ export function tailOf(type: EventType, track: number, body: Body): Tail | undef
 
 function makeTail(type: EventType, track: number, body: Body): Tail {
   const bytes = new Uint8Array(BEFORE_BODY + body.length);
-  const at = putTail(bytes, 0, type, track, 3 + varintLength(track) + body.length);
+  const at = putTail(bytes, 0, type, track, headLength(track) + body.length);
   bytes.set(bytesOf(body), at);
   const length = at + body.length;
   return { words: inWords(bytes, length), length };
+}
+
+/** Bytes of an event before its body: its type, and its track if that is not the default one. */
+export function headLength(track: number): number {
+  return track === DEFAULT_TRACK ? 2 : 3 + varintLength(track);
 }
 
 /** What comes between a packet's time and the fields of its event's body. */
@@ -86,12 +88,11 @@ export function putTail(
 ): number {
   bytes[offset] = SEQUENCE[0] as number;
   bytes[offset + 1] = SEQUENCE[1] as number;
-  bytes[offset + 2] = SEQUENCE[2] as number;
-  bytes[offset + 3] = SEQUENCE[3] as number;
-  bytes[offset + 4] = (TRACE_PACKET.trackEvent << 3) | LEN;
-  const at = putVarint(bytes, offset + 5, eventLength);
+  bytes[offset + 2] = (TRACE_PACKET.trackEvent << 3) | LEN;
+  const at = putVarint(bytes, offset + 3, eventLength);
   bytes[at] = TRACK_EVENT.type << 3;
   bytes[at + 1] = type;
+  if (track === DEFAULT_TRACK) return at + 2;
   bytes[at + 2] = TRACK_EVENT.trackUuid << 3;
   return putVarint(bytes, at + 3, track);
 }

@@ -3,6 +3,7 @@
 export const PACKET = 1;
 
 export const TRACE_PACKET = {
+  clockSnapshot: 6,
   timestamp: 8,
   trustedPacketSequenceId: 10,
   trackEvent: 11,
@@ -50,7 +51,12 @@ export const INTERNED_DATA = {
   debugAnnotationStringValues: 29,
 };
 /** TracePacketDefaults. */
-export const PACKET_DEFAULTS = { trackEventDefaults: 11 };
+export const PACKET_DEFAULTS = { trackEventDefaults: 11, timestampClockId: 58 };
+export const CLOCK_SNAPSHOT = { clocks: 1 };
+/** ClockSnapshot.Clock. */
+export const CLOCK = { clockId: 1, timestamp: 2, isIncremental: 3, unitMultiplierNs: 4 };
+/** BuiltinClock's BOOTTIME, which readers take as the trace's own time; clocks of a sequence count from 64. */
+export const CLOCK_ID = { boottime: 6, firstOfSequence: 64 };
 export const SOURCE_LOCATION = { iid: 1, fileName: 2, lineNumber: 4 };
 /** InternedString, and the messages of profiling/profile_common.proto and profile_packet.proto. */
 export const INTERNED_STRING = { iid: 1, str: 2 };

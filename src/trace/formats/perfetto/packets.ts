@@ -2,18 +2,34 @@
  * Perfetto trace files (github.com/google/perfetto, protos/perfetto/trace: trace.proto, trace_packet.proto,
  * track_event/{track_event,track_descriptor,debug_annotation,source_location}.proto, interned_data/interned_data.proto;
  * guide: docs/reference/synthetic-track-event.md). A file is `Trace`: packets (field 1) one after the other. This part:
- * TrackEvents on one sequence, with interned strings, that never drops its incremental state. No clock snapshot:
- * timestamps are on the default clock (BOOTTIME), which readers take as the trace's own time.
+ * TrackEvents on one sequence, with interned strings, that never drops its incremental state.
+ * Packets do not say that they need it, which would be two bytes each. Timestamps are differences on a clock of the
+ * sequence (clock_snapshot.proto, `is_incremental`), whose zero is that of BOOTTIME, which readers take as the trace's own time.
  */
 
 import type { OutputFile } from '../../output-file.js';
 import { Annotations, putName } from './annotations.js';
-import { BEFORE_BODY, BEFORE_TAIL, type Body, bytesOf, copyWords, kept, noBody, putTail, tailOf } from './body.js';
 import {
+  BEFORE_BODY,
+  BEFORE_TAIL,
+  type Body,
+  bytesOf,
+  copyWords,
+  DEFAULT_TRACK,
+  headLength,
+  kept,
+  noBody,
+  putTail,
+  tailOf,
+} from './body.js';
+import {
+  CLOCK,
+  CLOCK_ID,
+  CLOCK_SNAPSHOT,
   type EventType,
   PACKET,
+  PACKET_DEFAULTS,
   SEQ_INCREMENTAL_STATE_CLEARED,
-  SEQ_NEEDS_INCREMENTAL_STATE,
   TRACE_PACKET,
   TRACK_EVENT,
 } from './fields.js';
@@ -24,6 +40,8 @@ export interface EventName {
   readonly category: string;
   readonly name: string;
   readonly place?: Place | undefined;
+  /** What {@link PerfettoSequence.ownName} has given for this name. */
+  readonly iid?: number | undefined;
 }
 
 /** One writer sequence of a Perfetto trace: each call appends one whole packet to the file. */
@@ -32,10 +50,8 @@ export class PerfettoSequence {
   readonly #packet = new ProtoBuffer();
   readonly #interned = new Interned();
   readonly #annotations = new Annotations(this.#interned);
-  /** The time of the last event, and its field: several packets in a row have the same. */
-  #time = -1;
-  readonly #timeField = new Uint8Array(16);
-  #timeLength = 0;
+  /** The time of the last event: the next one is written as its distance from it. */
+  #time = 0;
   #isFirst = true;
 
   constructor(out: OutputFile) {
@@ -82,23 +98,25 @@ export class PerfettoSequence {
    * without another is written faster.
    */
   event(type: EventType, track: number, time: number, body: Body = noBody, more: Body = noBody): void {
-    if (time !== this.#time) this.#setTime(time);
+    const passed = time - this.#time;
     const out = this.#out;
     const length = body.length + more.length;
-    const begin =
-      this.#interned.fresh.length > 0 || this.#isFirst ? undefined : out.reserve(BEFORE_TAIL + BEFORE_BODY + length);
+    const isPlain = passed >= 0 && this.#interned.fresh.length === 0 && !this.#isFirst;
+    const begin = isPlain ? out.reserve(BEFORE_TAIL + BEFORE_BODY + length) : undefined;
     if (begin === undefined) {
       this.#eventInParts(type, track, time, body, more);
       return;
     }
+    this.#time = time;
     const tail = more.length > 0 ? undefined : tailOf(type, track, body);
-    const eventLength = 3 + varintLength(track) + length;
-    const tailLength = tail?.length ?? 5 + varintLength(eventLength) + eventLength;
+    const eventLength = headLength(track) + length;
+    const tailLength = tail?.length ?? 3 + varintLength(eventLength) + eventLength;
     const bytes = out.buffer;
     let at = begin;
     bytes[at++] = (PACKET << 3) | LEN;
-    at = putVarint(bytes, at, this.#timeLength + tailLength);
-    for (let i = 0; i < this.#timeLength; i++) bytes[at++] = this.#timeField[i] as number;
+    at = putVarint(bytes, at, 1 + varintLength(passed) + tailLength);
+    bytes[at++] = TRACE_PACKET.timestamp << 3;
+    at = putVarint(bytes, at, passed);
     if (tail !== undefined) {
       copyWords(tail.words, tailLength, out.view, at);
       out.commit(at + tailLength);
@@ -111,20 +129,13 @@ export class PerfettoSequence {
     out.commit(at + more.length);
   }
 
-  #setTime(time: number): void {
-    if (!(time >= 0)) throw new RangeError(`${time} is no time`);
-    this.#time = time;
-    this.#timeField[0] = TRACE_PACKET.timestamp << 3;
-    this.#timeLength = putVarint(this.#timeField, 1, time);
-  }
-
   /** With interned data, or longer than the file's buffer. */
   #eventInParts(type: EventType, track: number, time: number, body: Body, more: Body): void {
     const mark = this.#open(time);
     const packet = this.#packet;
     const message = packet.open(TRACE_PACKET.trackEvent);
     packet.uint(TRACK_EVENT.type, type);
-    packet.uint(TRACK_EVENT.trackUuid, track);
+    if (track !== DEFAULT_TRACK) packet.uint(TRACK_EVENT.trackUuid, track);
     packet.raw(bytesOf(body));
     packet.raw(bytesOf(more));
     packet.close(message);
@@ -152,6 +163,26 @@ export class PerfettoSequence {
     return kept(packet);
   }
 
+  /** See {@link Interned.ownName}. Whatever comes with its first event need not come with the next ones. */
+  ownName(text: string): number {
+    return this.#interned.ownName(text);
+  }
+
+  /**
+   * The annotations gathered since {@link annotate}, and a name that stands for all of them. `first` is for
+   * the next event, `later` for those that follow. Both are alike if there are too many such names.
+   */
+  named(name: EventName): { readonly first: Body; readonly later: Body } {
+    const iid = this.#interned.ownName(name.name);
+    if (iid === 0) {
+      const body = this.body(name);
+      return { first: body, later: body };
+    }
+    const first = this.body({ ...name, iid });
+    this.annotate();
+    return { first, later: this.body({ ...name, iid }) };
+  }
+
   /** The name of an annotation as the field that gives it, for {@link ValueNotes}; it belongs into the next event. */
   nameField(name: string): Uint8Array {
     const field = new ProtoBuffer(64);
@@ -159,10 +190,9 @@ export class PerfettoSequence {
     return field.bytes.slice(0, field.length);
   }
 
-  #name({ category, name, place }: EventName): void {
+  #name({ category, name, place, iid = this.#interned.name(name) }: EventName): void {
     const packet = this.#packet;
     packet.uint(TRACK_EVENT.categoryIids, this.#interned.category(category));
-    const iid = this.#interned.name(name);
     if (iid === 0) packet.text(TRACK_EVENT.name, name);
     else packet.uint(TRACK_EVENT.nameIid, iid);
     if (place?.file !== undefined) this.#place(place.file, place.line);
@@ -181,19 +211,53 @@ export class PerfettoSequence {
   }
 
   #open(time: number | undefined): number {
+    if (this.#isFirst) this.#begin();
     const packet = this.#packet;
     packet.clear();
     const mark = packet.open(PACKET);
-    if (time !== undefined) packet.uint(TRACE_PACKET.timestamp, time);
+    if (time !== undefined) this.#putTime(time);
     packet.uint(TRACE_PACKET.trustedPacketSequenceId, 1);
-    if (this.#isFirst) {
-      packet.bool(TRACE_PACKET.firstPacketOnSequence, true);
-      packet.uint(TRACE_PACKET.sequenceFlags, SEQ_INCREMENTAL_STATE_CLEARED);
-      this.#isFirst = false;
-    } else {
-      packet.uint(TRACE_PACKET.sequenceFlags, SEQ_NEEDS_INCREMENTAL_STATE);
-    }
     return mark;
+  }
+
+  #putTime(time: number): void {
+    const packet = this.#packet;
+    if (time >= this.#time) {
+      packet.uint(TRACE_PACKET.timestamp, time - this.#time);
+      this.#time = time;
+    } else {
+      // A clock of differences never goes back.
+      packet.uint(TRACE_PACKET.timestamp, time);
+      packet.uint(TRACE_PACKET.timestampClockId, CLOCK_ID.boottime);
+    }
+  }
+
+  /** The first packet of the sequence. It has nothing else, because readers take no event from one with clocks. */
+  #begin(): void {
+    this.#isFirst = false;
+    const packet = this.#packet;
+    packet.clear();
+    const mark = packet.open(PACKET);
+    packet.uint(TRACE_PACKET.trustedPacketSequenceId, 1);
+    packet.bool(TRACE_PACKET.firstPacketOnSequence, true);
+    packet.uint(TRACE_PACKET.sequenceFlags, SEQ_INCREMENTAL_STATE_CLEARED);
+    const defaults = packet.open(TRACE_PACKET.tracePacketDefaults);
+    packet.uint(PACKET_DEFAULTS.timestampClockId, CLOCK_ID.firstOfSequence);
+    const events = packet.open(PACKET_DEFAULTS.trackEventDefaults);
+    packet.uint(TRACK_EVENT.trackUuid, DEFAULT_TRACK);
+    packet.close(events);
+    packet.close(defaults);
+    const clocks = packet.open(TRACE_PACKET.clockSnapshot);
+    for (const id of [CLOCK_ID.boottime, CLOCK_ID.firstOfSequence]) {
+      const clock = packet.open(CLOCK_SNAPSHOT.clocks);
+      packet.uint(CLOCK.clockId, id);
+      packet.uint(CLOCK.timestamp, 0);
+      if (id !== CLOCK_ID.boottime) packet.bool(CLOCK.isIncremental, true);
+      packet.close(clock);
+    }
+    packet.close(clocks);
+    packet.close(mark);
+    this.#out.record(packet.bytes, packet.length);
   }
 
   /** What was interned for this packet goes with it: a reader takes a packet's interned data before its event. */

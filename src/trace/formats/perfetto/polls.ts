@@ -10,6 +10,7 @@ import type {
   PollLost,
   PollResult,
   RootRef,
+  StackEntry,
   StateChange,
   StateRef,
   Wake,
@@ -38,6 +39,9 @@ interface Change {
   readonly derived: boolean;
   readonly body: Body;
 }
+interface KeptWake extends Pick<Wake, 'root' | 'waker' | 'by' | 'caller'> {
+  readonly body: Body;
+}
 interface Derived {
   readonly state: StateRef | undefined;
   readonly result: PollResult;
@@ -50,6 +54,8 @@ interface Kept {
   readonly root: RootRef;
   readonly future: FutureRef;
   readonly address: bigint;
+  /** The name that stands for all of this, once a begin has told what it is; 0: each begin tells it. */
+  name: number | undefined;
   readonly begins: Begin[];
   readonly ends: End[];
   readonly changes: Change[];
@@ -65,6 +71,8 @@ const FIRST_WAKE = 2 ** 40;
 const keptShift = 12;
 /** Begins, ends, ... that are kept for one Future; a full list is emptied. */
 const waysKept = 16;
+/** Wakes that are kept, one per hash: a power of two. */
+const wakesKept = 1024;
 /** The number of tasks whose flows are kept, a power of two. */
 const flowsKept = 1024;
 
@@ -77,6 +85,7 @@ export class PollBodies {
   readonly #chains = new ChainTexts();
   readonly #kept: (Kept | undefined)[] = new Array(1 << keptShift).fill(undefined);
   readonly #flows: ({ readonly key: number; readonly body: Body } | undefined)[] = new Array(flowsKept).fill(undefined);
+  readonly #wakes: (KeptWake | undefined)[] = new Array(wakesKept).fill(undefined);
   #ended: { readonly lost: Body; readonly cut: Body } | undefined;
   readonly #lives = new Map<LifeEnd, Body>();
 
@@ -85,18 +94,25 @@ export class PollBodies {
   }
 
   begin(event: PollBegin): Body {
-    const { begins } = this.#of(event);
+    const kept = this.#of(event);
+    const { begins } = kept;
     const { state, stack } = event;
     if (!stack) for (const known of begins) if (known.state === state) return known.body;
     const { future, root } = event;
+    const isFirst = kept.name === undefined;
+    kept.name ??= this.#sequence.ownName(future.future);
     const notes = this.#sequence.annotate();
-    noteFuture(notes, event);
+    const tellsAll = isFirst || kept.name === 0;
+    if (tellsAll) noteFuture(notes, event);
     noteState(notes, 'state_before', state);
     if (stack) notes.text('stack', stackText(stack));
-    notes.text('task', root.future.future);
-    notes.pointer('task_address', root.address);
-    const body = this.#sequence.body({ category: 'poll', name: future.future, place: future });
-    if (!stack) keep(begins, { state, body });
+    if (tellsAll) {
+      notes.text('task', root.future.future);
+      notes.pointer('task_address', root.address);
+    }
+    const iid = kept.name === 0 ? undefined : kept.name;
+    const body = this.#sequence.body({ category: 'poll', name: future.future, place: future, iid });
+    if (!stack && !(isFirst && iid !== undefined)) keep(begins, { state, body });
     return body;
   }
 
@@ -117,14 +133,20 @@ export class PollBodies {
 
   /** What was woken, by whom, and where. */
   wake(event: Wake): Body {
-    const { root, waker, caller } = event;
+    const { root, waker, by, caller } = event;
+    const slot = (Math.imul(lowHalf(waker), 0x9e37_79b1) >>> 16) & (wakesKept - 1);
+    const known = this.#wakes[slot];
+    const isSame = known?.root === root && known?.waker === waker && known.by === by;
+    if (isSame && isSamePlace(known.caller, caller)) return known.body;
     const notes = this.#sequence.annotate();
     if (root) notes.text('task', rootText(root));
     notes.pointer('waker', waker);
     notes.text('by', wakerText(event));
     if (caller.function !== undefined) notes.text('function', caller.function);
     const name = `wake ${root?.future.future ?? hex(waker)}`;
-    return this.#sequence.body({ category: 'wake', name, place: caller });
+    const { first, later } = this.#sequence.named({ category: 'wake', name, place: caller });
+    this.#wakes[slot] = { root, waker, by, caller, body: later };
+    return first;
   }
 
   /** The begin of the arrow to the poll that a wake causes. */
@@ -170,9 +192,9 @@ export class PollBodies {
     noteState(notes, 'state_after', to);
     notes.bool('derived', derived);
     const name = `${event.future.future}: ${to?.name ?? 'unknown state'}`;
-    const body = this.#sequence.body({ category: derived ? 'derived' : 'state', name, place: to });
-    keep(changes, { from, to, derived, body });
-    return body;
+    const { first, later } = this.#sequence.named({ category: derived ? 'derived' : 'state', name, place: to });
+    keep(changes, { from, to, derived, body: later });
+    return first;
   }
 
   derived(event: DerivedPoll): Body {
@@ -184,9 +206,9 @@ export class PollBodies {
     notes.text('result', result);
     noteState(notes, 'state_after', state);
     notes.bool('derived', true);
-    const body = this.#sequence.body({ category: 'derived', name: future.future, place: future });
-    keep(derived, { state, result, body });
-    return body;
+    const { first, later } = this.#sequence.named({ category: 'derived', name: future.future, place: future });
+    keep(derived, { state, result, body: later });
+    return first;
   }
 
   /** The end of a task. */
@@ -248,7 +270,10 @@ export class PollBodies {
     const slot = Math.imul(hash, 0x9e37_79b1) >>> (32 - keptShift);
     const known = this.#kept[slot];
     if (known && isAlike(known.root, root) && known.future === future && known.address === address) return known;
-    const kept = { root, future, address, begins: [], ends: [], changes: [], derived: [] };
+    const kept: Kept = {
+      ...{ root, future, address, name: undefined },
+      ...{ begins: [], ends: [], changes: [], derived: [] },
+    };
     this.#kept[slot] = kept;
     return kept;
   }
@@ -256,6 +281,10 @@ export class PollBodies {
 
 function isAlike(one: RootRef, other: RootRef): boolean {
   return one === other || (one.future === other.future && one.address === other.address);
+}
+
+function isSamePlace(one: StackEntry, other: StackEntry): boolean {
+  return one === other || (one.function === other.function && one.file === other.file && one.line === other.line);
 }
 
 /** Equal in everything that is written about them; the places of their links are not. */

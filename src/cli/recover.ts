@@ -1,0 +1,101 @@
+import { closeSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { RsptraceError } from '../base/errors.js';
+import { openLocked } from '../base/locked-file.js';
+import { plural } from '../base/plural.js';
+import { jsonLine, textLines } from '../base/visible.js';
+import { KilledRecording, type Recovered } from '../recorder/index.js';
+import { formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
+import { ExitCode } from './failure.js';
+import { createLogger } from './logging.js';
+import { warn } from './open-output.js';
+import { type LoadedPlugins, loadPlugins } from './plugins.js';
+import { preparedProgram, untilOf } from './recording.js';
+import { type AskedArguments, askedOf, recordsFile } from './records-file.js';
+import type { RecoverArguments } from './saved-trace-options.js';
+
+/** `rsptrace recover TRACE`: makes of a killed recording the trace that it would have been. Gives the exit status. */
+export async function recover(args: RecoverArguments): Promise<number> {
+  const records = recordsFile(args.trace);
+  const killed = new KilledRecording(records);
+  const lock = lockOf(args.trace);
+  try {
+    const plugins = await loadPlugins(args.plugin);
+    const asked = askedOf(killed.asked);
+    if (asked.plugins !== args.plugin.length) {
+      throw new RsptraceError('RECORDS_MISMATCH', `it was recorded with ${plural(asked.plugins, 'plug-in')}`, {
+        hint: 'give the same files with --plugin',
+      });
+    }
+    const out = outputOf(args, plugins);
+    const recovered = await write(killed, asked, { args, plugins, sink: out.sink });
+    out.finish();
+    if (args.output === undefined) rmSync(records);
+    tell(args, recovered, plugins);
+    return ExitCode.recorded;
+  } finally {
+    killed.close();
+    if (lock !== undefined) closeSync(lock);
+  }
+}
+
+async function write(
+  killed: KilledRecording,
+  asked: AskedArguments,
+  { args, plugins, sink }: { args: RecoverArguments; plugins: LoadedPlugins; sink: TraceSink },
+): Promise<Recovered> {
+  try {
+    const logger = createLogger(args.log);
+    const program = await preparedProgram(asked, plugins, logger);
+    const depth = asked['max-depth'];
+    const until = untilOf(asked, program);
+    return await killed.recover({
+      ...{ program, sink, logger, engine: asked.engine },
+      functions: { values: asked.args, ...(depth === undefined ? {} : { maxDepth: depth }) },
+      ...(asked.threshold === undefined ? {} : { thresholdNs: asked.threshold }),
+      ...(asked.bt === undefined ? {} : { stackDepth: asked.bt }),
+      ...(until === undefined ? {} : { until }),
+    });
+  } catch (error) {
+    sink.end();
+    if (args.output === undefined) rmSync(newFile(args.trace), { force: true });
+    throw error;
+  }
+}
+
+/** A recording that still runs has its trace locked. */
+function lockOf(trace: string): number | undefined {
+  return existsSync(trace) && statSync(trace).isFile() ? openLocked(trace, warn).fd : undefined;
+}
+
+/** Without -o the old trace is replaced when the new one is whole. */
+function outputOf(
+  { trace, output, force }: RecoverArguments,
+  { formats: more }: LoadedPlugins,
+): { readonly sink: TraceSink; readonly finish: () => void } {
+  const options = { lock: warn, onlyTraces: !force, formats: more };
+  if (output !== undefined) return { sink: openTrace(output, options), finish: () => {} };
+  const as = formatOf(trace, [...more, ...formats]);
+  if (as?.openFolder) {
+    throw new RsptraceError('USAGE', `${trace} is a folder, which is not replaced`, {
+      hint: 'name another one with -o',
+    });
+  }
+  const path = newFile(trace);
+  return { sink: openTrace(path, { ...options, as, packedAs: trace }), finish: () => renameSync(path, trace) };
+}
+
+/** Where the new trace is until it is whole. */
+function newFile(trace: string): string {
+  return `${trace}.recovered`;
+}
+
+function tell(args: RecoverArguments, { events, records, notes }: Recovered, plugins: LoadedPlugins): void {
+  const output = args.output ?? args.trace;
+  if (args.json) {
+    process.stdout.write(jsonLine({ version: 1, trace: output, events, records, notes }));
+    return;
+  }
+  const use = formatOf(output, [...plugins.formats, ...formats])?.use ?? '';
+  process.stdout.write(textLines([`${plural(events, 'event')} of ${plural(records, 'record')} in ${output} (${use})`]));
+  process.stderr.write(notes.map((note) => `rsptrace: ${note}\n`).join(''));
+}

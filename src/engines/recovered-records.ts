@@ -1,0 +1,76 @@
+import type { Architecture } from '../arch/index.js';
+import { addr, hex } from '../base/addr.js';
+import type { CallTracer } from '../probes/index.js';
+import { type EnginePlanOptions, recordSources } from './engine-choice.js';
+import { RecordDispatcher } from './inject/record-dispatcher.js';
+import { planFormats, type Site } from './inject/sites.js';
+import { threadId, withThreadWords } from './inject/thread-words.js';
+import { remembered } from './inject/word-cache.js';
+
+/** What the records of an installation need to be understood: plain data, which a file can keep. */
+export interface InstalledFacts {
+  /** log2 of the bytes of a record's slot. */
+  readonly slotShift: number;
+  /** How far the program was loaded from its own addresses. */
+  readonly loadBias: string;
+  readonly harts: number;
+  /** A process of Linux: how its threads are told apart. */
+  readonly threads?:
+    | { readonly offset: number; readonly free?: number | undefined; readonly process?: string | undefined }
+    | undefined;
+  /** The trampolines' own time was subtracted. */
+  readonly hasOwnTime: boolean;
+  readonly sites: readonly SiteFacts[];
+}
+
+/** A probe by its index in the plan, its address, and the bytes of its two records. */
+export interface SiteFacts {
+  readonly index: number;
+  readonly address: string;
+  readonly entry: number;
+  readonly exit: number;
+}
+
+export function siteFacts({ index, plan, entry, exit }: Site): SiteFacts {
+  return { index, address: hex(plan.address), entry: entry.size, exit: exit.size };
+}
+
+export interface RecoveredOptions {
+  readonly plan: EnginePlanOptions;
+  readonly facts: InstalledFacts;
+  readonly tracer: CallTracer;
+  readonly time: (ticks: number) => number;
+  /** The number of the hart that a record names. */
+  readonly hartNumber: (word: bigint) => number;
+  /** The number of a thread by the stub's name for it. */
+  readonly threadNumber: (id: string) => number;
+}
+
+/** Understands the records of an installation that is gone. Undefined if they are not of this program and plan. */
+export function recoveredRecords(options: RecoveredOptions): RecordDispatcher | undefined {
+  const { plan, facts, tracer, time } = options;
+  const sites = sitesOf(plan, facts);
+  if (sites === undefined) return undefined;
+  const { threads } = facts;
+  const hartNumber = threads
+    ? remembered((word) => options.threadNumber(threadId(threads.process, word)))
+    : options.hartNumber;
+  const arch: Architecture = plan.arch;
+  return new RecordDispatcher({ arch, tracer, time, hartNumber }, sites);
+}
+
+function sitesOf(plan: EnginePlanOptions, { sites: wanted, threads, slotShift }: InstalledFacts): Site[] | undefined {
+  const sources = recordSources(plan);
+  if (sources === undefined) return undefined;
+  const all = planFormats(plan.plans, sources);
+  const found = wanted.map(({ index, address, entry, exit }) => {
+    const site = all[index];
+    const isSame = site?.plan.address === addr(BigInt(address)) && site.entry.size === entry && site.exit.size === exit;
+    return isSame && Math.max(entry, exit) <= 2 ** slotShift ? site : undefined;
+  });
+  if (found.some((site) => site === undefined)) return undefined;
+  const sites = found.filter((site) => site !== undefined);
+  if (!threads) return sites;
+  const { offset, free, process } = threads;
+  return withThreadWords(sites, { offset, free, process, id: (word) => threadId(process, word) });
+}

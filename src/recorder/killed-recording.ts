@@ -1,0 +1,250 @@
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { addOffset, addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import {
+  type CounterScale,
+  type EnginePlanOptions,
+  type InstalledFacts,
+  LogReader,
+  type RecordDispatcher,
+  rawLogMagic,
+  recoveredRecords,
+} from '../engines/index.js';
+import { hartSource } from '../facts/index.js';
+import type { Hit } from '../probes/index.js';
+import type { TraceInfo } from '../trace/index.js';
+import { HartNumbers, HartWords } from './harts.js';
+import { enginePlan, type Program, programAt } from './program.js';
+import type { RecordOptions } from './recording.js';
+import { type KnownHart, type ToldStop, toldFrom } from './told.js';
+import { buildTracers, type Tracers } from './tracers.js';
+
+/** What a recording that was killed has left, given back as a trace. */
+export interface Recovered {
+  readonly events: number;
+  readonly records: number;
+  /** What the trace does not have, in sentences. */
+  readonly notes: readonly string[];
+}
+
+export type RecoverOptions = Pick<
+  RecordOptions,
+  'sink' | 'engine' | 'functions' | 'stackDepth' | 'thresholdNs' | 'until'
+> & {
+  readonly program: Program;
+  readonly logger?: Logger;
+};
+
+/** The inputs of a recording, in the file beside its trace. */
+export class KilledRecording {
+  readonly asked: object;
+  readonly info: TraceInfo;
+  readonly #path: string;
+  readonly #fd: number;
+  readonly #size: number;
+  readonly #reader: LogReader;
+  readonly #harts: readonly KnownHart[];
+  readonly #watches: boolean;
+
+  /** @throws RsptraceError `RECORDS_MISSING`, `RECORDS_DAMAGED` */
+  constructor(path: string) {
+    this.#path = path;
+    this.#fd = opened(path);
+    this.#size = fstatSync(this.#fd).size;
+    const read = (into: Uint8Array, length: number, at: number): number => readSync(this.#fd, into, 0, length, at);
+    const magic = new Uint8Array(rawLogMagic.length);
+    read(magic, magic.length, 0);
+    if (Buffer.compare(magic, rawLogMagic) !== 0)
+      throw damaged(path, 'it does not begin as such a file of this version');
+    this.#reader = new LogReader(read);
+    const part = this.#reader.next(this.#size);
+    const told = part?.kind === 'told' ? toldFrom(part.text) : undefined;
+    if (told?.type !== 'begin') throw damaged(path, 'it does not say what was recorded');
+    this.asked = told.asked;
+    this.info = told.info;
+    this.#harts = told.harts;
+    this.#watches = told.watches;
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+
+  /**
+   * Gives the sink every event of the recording, from its begin. `program` and the other options are those of the
+   * recording.
+   * @throws RsptraceError `RECORDS_MISMATCH` if the program is another one, `RECORDS_DAMAGED`
+   */
+  async recover(options: RecoverOptions): Promise<Recovered> {
+    const { elf } = options.program;
+    if (elf.buildId !== this.info.buildId) throw mismatch(`${elf.path} is not the program that was recorded`);
+    const recovery = new Recovery(options, this.#harts, this.info);
+    const notes = this.#watches ? ['accesses of watched places are not in these records'] : [];
+    let last: string | undefined;
+    for (;;) {
+      const part = this.#reader.next(this.#size);
+      if (part === undefined) break;
+      if (part.kind === 'damaged') {
+        last = `the records are damaged at offset ${part.at}: ${part.why}`;
+        break;
+      }
+      if (part.kind === 'records') recovery.records(part.view, part.start, part.end, this.#reader.slot);
+      else last = await this.#told(part.text, recovery);
+      if (last !== undefined) break;
+    }
+    return { ...recovery.end(), notes: [...notes, ...recovery.notes, ...(last === undefined ? [] : [last])] };
+  }
+
+  /** Returns why the rest cannot be understood, if it cannot. */
+  async #told(text: string, recovery: Recovery): Promise<string | undefined> {
+    const told = toldFrom(text);
+    if (told === undefined) throw damaged(this.#path, 'it tells something that is not known');
+    switch (told.type) {
+      case 'begin':
+        throw damaged(this.#path, 'it begins twice');
+      case 'hart':
+        recovery.hart(told.id);
+        return undefined;
+      case 'words':
+        recovery.words(told.words);
+        return undefined;
+      case 'installed':
+        if (!(await recovery.installed(told))) throw mismatch('the probes are not those that were recorded');
+        this.#reader.slot = 2 ** told.slotShift;
+        return undefined;
+      case 'clock':
+        recovery.scale = told;
+        return undefined;
+      case 'stop':
+        return recovery.stop(told) ? undefined : 'a stop was recorded that this program does not have';
+      case 'left':
+        return 'the target began anew: what was recorded then is left out';
+    }
+  }
+}
+
+/** Feeds the inputs of a recording to tracers of their own. */
+class Recovery {
+  readonly #options: RecoverOptions;
+  readonly #harts: HartNumbers;
+  readonly #words: HartWords;
+  readonly #tracers: Tracers;
+  #dispatcher: RecordDispatcher | undefined;
+  scale: CounterScale = { ticks: 0, nanos: 0, nanosPerTick: 1 };
+  #records = 0;
+  readonly notes: string[] = [];
+
+  constructor(options: RecoverOptions, harts: readonly KnownHart[], info: TraceInfo) {
+    this.#options = options;
+    this.#harts = new HartNumbers(harts);
+    this.#words = new HartWords(harts.length);
+    this.#tracers = buildTracers(options, { program: options.program, harts: this.#harts }, () => undefined);
+    this.#tracers.sink.begin(info);
+  }
+
+  hart(id: string): void {
+    this.#harts.number(id);
+  }
+
+  words(words: readonly (readonly [word: string, hart: number])[]): void {
+    this.#words.hints = new Map(words.map(([word, hart]) => [BigInt(word), hart]));
+  }
+
+  /** False if these are other probes than the program's. */
+  async installed(facts: InstalledFacts): Promise<boolean> {
+    const { logger = silent, engine, functions, stackDepth, until } = this.#options;
+    const program = await programAt(this.#options.program, BigInt(facts.loadBias), logger);
+    const end = until && addOffset(until, program.elf.loadBias);
+    const plan = enginePlan(program, { wanted: engine, stackDepth, values: functions?.values, until: end });
+    if (facts.hasOwnTime) this.notes.push('the time that trampolines took is in the durations');
+    this.#dispatcher = recoveredRecords({
+      plan: { ...plan, ...target(program, facts) },
+      facts,
+      tracer: this.#tracers.calls,
+      time: (ticks) => {
+        const { ticks: from, nanos, nanosPerTick } = this.scale;
+        return Math.round(nanos + (ticks - from) * nanosPerTick);
+      },
+      hartNumber: (word) => this.#words.number(word),
+      threadNumber: (id) => this.#harts.number(id),
+    });
+    return this.#dispatcher !== undefined;
+  }
+
+  records(view: DataView, start: number, end: number, slot: number): void {
+    if (this.#dispatcher) for (let at = start; at < end; at += slot) this.#dispatcher.tell(view, at);
+    this.#records += (end - start) / slot;
+  }
+
+  /** False if the tracers ask for other memory than they did. */
+  stop(told: ToldStop): boolean {
+    const { calls } = this.#tracers;
+    const hit: Hit = {
+      hart: told.hart,
+      pc: addr(BigInt(told.pc)),
+      stackPointer: BigInt(told.sp),
+      space: told.space,
+      time: told.time,
+      registers: {
+        register: (name) => (Object.hasOwn(told.registers, name) ? BigInt(told.registers[name] ?? 0) : undefined),
+      },
+    };
+    const memory = told.memory.map((bytes) =>
+      bytes === null ? undefined : Uint8Array.from(Buffer.from(bytes, 'hex')),
+    );
+    let asked = calls.wants(hit).length;
+    for (let more = 1; more > 0 && asked <= memory.length; asked += more) {
+      more = calls.wantsMore(hit, memory.slice(0, asked)).length;
+    }
+    if (asked !== memory.length) return false;
+    calls.react(hit, memory);
+    calls.digest();
+    return true;
+  }
+
+  end(): Omit<Recovered, 'notes'> {
+    const { calls, counting, sink } = this.#tracers;
+    calls.finish();
+    const { count: events } = counting;
+    const recording = {
+      ...{ end: 'killed', stub: undefined, events, stops: 0, records: this.#records, missing: 0 },
+      ...{ foreignHits: 0, neverLoaded: [], tailLost: true },
+    };
+    sink.end({ probes: [], recording });
+    return { events, records: this.#records };
+  }
+}
+
+/** What was known of the target. */
+function target(
+  { arch, elf, debug }: Program,
+  { harts, threads }: InstalledFacts,
+): Pick<EnginePlanOptions, 'harts' | 'hart' | 'process'> {
+  const process = threads !== undefined;
+  const several = harts > 1 && !process;
+  return { harts, process, hart: several ? hartSource(arch, elf, debug, harts) : undefined };
+}
+
+function opened(path: string): number {
+  try {
+    return openSync(path, 'r');
+  } catch (cause) {
+    throw new RsptraceError('RECORDS_MISSING', `there are no records in ${path}`, {
+      hint: 'only a recording without stops that was killed leaves them; the trace has all that was understood',
+      cause,
+    });
+  }
+}
+
+function damaged(path: string, why: string): RsptraceError {
+  return new RsptraceError('RECORDS_DAMAGED', `${path} cannot be understood: ${why}`, {
+    hint: 'the trace itself has what was understood before the recording was killed',
+  });
+}
+
+function mismatch(why: string): RsptraceError {
+  return new RsptraceError('RECORDS_MISMATCH', why, {
+    hint: 'give back the files as they were when the recording was killed, and the same version of rsptrace',
+  });
+}

@@ -1,0 +1,143 @@
+import { existsSync } from 'node:fs';
+import { hex } from '../base/addr.js';
+import type { Logger } from '../base/logger.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+import { type CounterScale, type InstallationLog, type InstalledFacts, RawLog } from '../engines/index.js';
+import type { Hit, MemoryRequest, Reaction, Tracer } from '../probes/index.js';
+import type { TraceInfo } from '../trace/index.js';
+import type { KnownHart, Told } from './told.js';
+
+/** What was asked for, in the words of who asked: it is kept, and given back when the trace is recovered. */
+export interface LogRequest {
+  /** The file beside the trace. */
+  readonly path: string;
+  readonly asked: object;
+}
+
+/** Writes the inputs of a recording beside its trace, until all of them are events in the trace. */
+export class RecordingLog implements InstallationLog {
+  readonly #request: LogRequest;
+  readonly #logger: Logger;
+  #raw: RawLog | undefined;
+
+  constructor(request: LogRequest, logger: Logger) {
+    this.#request = request;
+    this.#logger = logger;
+  }
+
+  /** Undefined before {@link begin}, after {@link remove}, and if the file cannot be written. */
+  get opened(): InstallationLog | undefined {
+    return this.#raw && this;
+  }
+
+  get raw(): RawLog {
+    if (!this.#raw) throw new TypeError('the log is not open');
+    return this.#raw;
+  }
+
+  begin(info: TraceInfo, harts: readonly KnownHart[], watches: boolean): void {
+    const { path, asked } = this.#request;
+    if (existsSync(path)) this.#logger.warn({ path }, 'replaces the records of a recording that was killed');
+    this.#try(() => {
+      this.#raw = new RawLog(path);
+    });
+    this.tell({ type: 'begin', asked, info, harts, watches });
+  }
+
+  installed(facts: InstalledFacts): void {
+    this.tell({ type: 'installed', ...facts });
+  }
+
+  clock(scale: CounterScale): void {
+    this.tell({ type: 'clock', ...scale });
+  }
+
+  tell(what: Told): void {
+    this.#try(() => this.#raw?.tell(what));
+  }
+
+  /** All is in the trace. */
+  remove(): void {
+    this.#try(() => this.#raw?.remove());
+    this.#raw = undefined;
+  }
+
+  #try(work: () => void): void {
+    try {
+      work();
+    } catch (thrown) {
+      const { path } = this.#request;
+      this.#logger.warn({ error: String(thrown), path }, 'the records of a recording that is killed will be lost');
+    }
+  }
+}
+
+/** Keeps what a tracer was given at stops. */
+export class LoggedTracer implements Tracer {
+  readonly #tracer: Tracer;
+  readonly #log: RecordingLog;
+  #registers: NotedRegisters | undefined;
+
+  constructor(tracer: Tracer, log: RecordingLog) {
+    this.#tracer = tracer;
+    this.#log = log;
+  }
+
+  wants(hit: Hit): readonly MemoryRequest[] {
+    this.#registers = new NotedRegisters(hit.registers);
+    return this.#tracer.wants({ ...hit, registers: this.#registers });
+  }
+
+  wantsMore(hit: Hit, memory: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[] {
+    return this.#tracer.wantsMore?.(this.#noted(hit), memory) ?? [];
+  }
+
+  react(hit: Hit, memory: readonly (Uint8Array | undefined)[]): Reaction {
+    const noted = this.#noted(hit);
+    const reaction = this.#tracer.react(noted, memory);
+    const { hart, space, time } = hit;
+    this.#log.tell({
+      ...{ type: 'stop', hart, pc: hex(hit.pc), sp: hex(hit.stackPointer), space, time },
+      registers: this.#registers?.texts() ?? {},
+      memory: memory.map((bytes) => (bytes ? Buffer.from(bytes).toString('hex') : null)),
+    });
+    return reaction;
+  }
+
+  digest(): void {
+    this.#tracer.digest();
+  }
+
+  standing(...args: Parameters<NonNullable<Tracer['standing']>>): Promise<void> | undefined {
+    return this.#tracer.standing?.(...args);
+  }
+
+  abandon(): void {
+    this.#tracer.abandon();
+  }
+
+  #noted(hit: Hit): Hit {
+    this.#registers ??= new NotedRegisters(hit.registers);
+    return { ...hit, registers: this.#registers };
+  }
+}
+
+/** Notes which registers are asked for. */
+class NotedRegisters implements RegisterReader {
+  readonly #registers: RegisterReader;
+  readonly #noted = new Map<string, bigint>();
+
+  constructor(registers: RegisterReader) {
+    this.#registers = registers;
+  }
+
+  register(name: string): bigint | undefined {
+    const value = this.#registers.register(name);
+    if (value !== undefined) this.#noted.set(name, value);
+    return value;
+  }
+
+  texts(): Record<string, string> {
+    return Object.fromEntries([...this.#noted].map(([name, value]) => [name, `0x${value.toString(16)}`]));
+  }
+}

@@ -1,0 +1,114 @@
+import type { CounterScale, InstalledFacts } from '../engines/index.js';
+import type { TraceInfo } from '../trace/index.js';
+
+/** A hart as the stub names it. */
+export interface KnownHart {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Everything that a {@link RawLog} is told beside records. */
+export type Told =
+  | {
+      readonly type: 'begin';
+      readonly asked: object;
+      readonly info: TraceInfo;
+      readonly harts: readonly KnownHart[];
+      /** Accesses of watched places are not among the records. */
+      readonly watches: boolean;
+    }
+  | { readonly type: 'hart'; readonly id: string }
+  | { readonly type: 'words'; readonly words: readonly (readonly [word: string, hart: number])[] }
+  | ({ readonly type: 'installed' } & InstalledFacts)
+  | ({ readonly type: 'clock' } & CounterScale)
+  | ToldStop
+  /** The machine was reset, or another program runs: what comes then is not understood without this process. */
+  | { readonly type: 'left' };
+
+/** A stop at a probe: all that was read of the target there. */
+export interface ToldStop {
+  readonly type: 'stop';
+  readonly hart: number;
+  readonly pc: string;
+  readonly sp: string;
+  readonly space?: number | undefined;
+  readonly time: number;
+  readonly registers: Readonly<Record<string, string>>;
+  /** The memory that was asked for, in hex, null where none is. */
+  readonly memory: readonly (string | null)[];
+}
+
+/** What a type of {@link Told} must have, by the names of JSON. A name that ends in `?` may be missing. */
+type Shape = Readonly<Record<string, Check>>;
+type Check = (value: unknown) => boolean;
+
+const number: Check = (value) => typeof value === 'number' && Number.isFinite(value);
+const whole: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const text: Check = (value) => typeof value === 'string';
+const flag: Check = (value) => typeof value === 'boolean';
+/** A number as text: below 2^64, hexadecimal. */
+const word: Check = (value) => typeof value === 'string' && /^0x[0-9a-f]{1,16}$/.test(value);
+const list =
+  (each: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(each);
+const shaped =
+  (shape: Shape): Check =>
+  (value) =>
+    isObject(value) &&
+    Object.entries(shape).every(([name, check]) => {
+      const key = name.replace('?', '');
+      return key in value ? check(value[key]) : key !== name;
+    });
+const table =
+  (each: Check): Check =>
+  (value) =>
+    isObject(value) && Object.values(value).every(each);
+
+const hart = shaped({ id: text, name: text });
+const site = shaped({ index: whole, address: word, entry: whole, exit: whole });
+/** Slots of 64 to 256 bytes. */
+const slotShift: Check = (value) => value === 6 || value === 7 || value === 8;
+
+const shapes: Readonly<Record<Told['type'], Shape>> = {
+  begin: {
+    asked: isObject,
+    harts: list(hart),
+    watches: flag,
+    info: shaped({
+      ...{ program: text, 'buildId?': text, arch: text },
+      clock: shaped({ name: text, resolutionNs: number, guest: flag }),
+      harts: list(shaped({ number: whole, name: text })),
+    }),
+  },
+  hart: { id: text },
+  words: { words: list((pair) => Array.isArray(pair) && pair.length === 2 && word(pair[0]) && whole(pair[1])) },
+  installed: {
+    ...{ slotShift, loadBias: word, harts: whole, hasOwnTime: flag, sites: list(site) },
+    'threads?': shaped({ offset: whole, 'free?': whole, 'process?': text }),
+  },
+  clock: { ticks: number, nanos: number, nanosPerTick: (value) => number(value) && (value as number) > 0 },
+  stop: {
+    ...{ hart: whole, pc: word, sp: word, 'space?': whole, time: number, registers: table(word) },
+    memory: list((bytes) => bytes === null || (typeof bytes === 'string' && /^([0-9a-f]{2})*$/.test(bytes))),
+  },
+  left: {},
+};
+
+/** What a text tells; undefined if it tells nothing that is known. */
+export function toldFrom(json: string): Told | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value)) return undefined;
+  const { type } = value;
+  const isKnown = typeof type === 'string' && Object.hasOwn(shapes, type);
+  return isKnown && shaped(shapes[type as Told['type']])(value) ? (value as unknown as Told) : undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

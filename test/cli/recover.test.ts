@@ -1,0 +1,144 @@
+// `rsptrace recover`: the trace of a recording that was killed, out of the records beside it.
+import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { RsptraceError } from '../../src/base/errors.js';
+import { parseProbe } from '../../src/probes/index.js';
+import { KilledRecording, prepare } from '../../src/recorder/index.js';
+import { elfPath, parseLab, qemuArgv } from '../qemu/guests/guests.js';
+import { main, rsptrace, scratchFolder, start } from '../support/command.js';
+import { long } from '../support/long.js';
+import { randomOf } from '../support/mutations.js';
+
+/** A line for each event. When the trace is whole, the records beside it are still there, and are copied. */
+const story = `
+import { copyFileSync, existsSync } from 'node:fs';
+const name = (event) => event.function?.name ?? event.future?.instance ?? event.waker ?? '';
+const line = (event) =>
+  [event.type, event.time, event.hart, name(event), event.address, event.depth, event.result, event.state?.name,
+    event.arguments?.map((one) => one.name + '=' + one.value), event.root?.key, event.began].join(' ') + '\\n';
+export default {
+  formats: [{
+    name: 'story', extensions: ['.story'], about: 'events', use: 'read it', isAppended: true,
+    recognizes: ({ bytes }) => bytes.length > 0,
+    open: (file) => ({
+      begin: (info) => file.textRecord(info.program + ' ' + info.clock.name + '\\n'),
+      event: (event) => file.textRecord(line(event)),
+      hart: (hart) => file.textRecord(hart.number + ' is ' + hart.name + '\\n'),
+      flush: () => file.flush(),
+      end: () => {
+        file.close();
+        const records = file.path + '.records';
+        if (existsSync(records)) copyFileSync(records, file.path + '.kept');
+      },
+    }),
+  }],
+};
+`;
+
+/** Records a guest to its end; a copy of its records lies where those of a killed one would. */
+async function recorded(t: Test, name: string, ...options: string[]) {
+  const folder = scratchFolder(t);
+  const [plugin, trace, again] = [join(folder, 'story.mjs'), join(folder, 'a.story'), join(folder, 'b.story')];
+  writeFileSync(plugin, story);
+  const words = ['--plugin', plugin, '--json', '--engine', 'target', '-o', trace, ...options, elfPath(name)];
+  const ran = await rsptrace('run', ...words, '--', ...qemuArgv(name)).ended;
+  t.equal(ran.status, 0, ran.stderr.slice(-300));
+  t.notOk(existsSync(`${trace}.records`), 'a recording that ended keeps no records');
+  copyFileSync(`${trace}.kept`, `${again}.records`);
+  return { plugin, trace, again, said: JSON.parse(ran.stdout) as { records: number; events: number } };
+}
+
+for (const [name, ...probes] of [
+  ['rv-o2', '-p', 'poll:**', '-p', 'fn:**'],
+  ['x86-o2', '-p', 'poll:**', '-p', 'fn:**'],
+  ['rv-sched', '-p', 'fn:**', '--no-args'],
+] as const) {
+  t.test(`${name}: out of the records alone come the same events`, async (t) => {
+    const { plugin, trace, again, said } = await recorded(t, name, ...probes);
+    const { status, stdout, stderr } = await rsptrace('recover', again, '--plugin', plugin, '--json').ended;
+    t.equal(status, 0, stderr);
+    const { records, events } = JSON.parse(stdout) as { records: number; events: number };
+    t.equal(records, said.records);
+    t.equal(events, said.events);
+    const lines = readFileSync(trace, 'utf8').split('\n');
+    t.same(readFileSync(again, 'utf8').split('\n').slice(0, 2000), lines.slice(0, 2000));
+    t.ok(readFileSync(again).equals(readFileSync(trace)), `${lines.length} lines`);
+    t.notOk(existsSync(`${again}.records`), 'they are not needed any more');
+  });
+}
+
+const kills = long ? 50 : 3;
+
+t.test(`killed at ${kills} random moments`, async (t) => {
+  const random = randomOf(20_261_123);
+  const elf = elfPath('rv-o2-long');
+  const untraced = parseLab((await start('qemu-system-riscv64', qemuArgv('rv-o2-long').slice(1)).ended).stdout);
+  for (let i = 0; i < kills; i++) {
+    const folder = scratchFolder(t);
+    const trace = join(folder, 'out.pftrace');
+    const probes = ['-p', 'fn:labkern::work::deep*', '-p', 'poll:labkern::work::leaf_io'];
+    const words = ['run', '--engine', 'target', '-o', trace, ...probes, elf, '--', ...qemuArgv('rv-o2-long')];
+    const running = start(process.execPath, [main, ...words]);
+    const records = `${trace}.records`;
+    while (!(existsSync(records) && statSync(records).size > 100_000) && !running.over()) await sleep(5);
+    await sleep(random(1500));
+    running.process.kill('SIGKILL');
+    const { signal } = await running.ended;
+    if (signal === null) continue;
+    const before = existsSync(trace) ? statSync(trace).size : 0;
+    const { status, stdout, stderr } = await rsptrace('recover', trace, '--json').ended;
+    t.equal(status, 0, stderr);
+    const recovered = JSON.parse(stdout) as { records: number; events: number };
+    t.ok(recovered.events > 0 && recovered.records > 0, `${recovered.events} events of ${recovered.records} records`);
+    t.ok(statSync(trace).size >= before, 'the trace has not become shorter');
+    const report = JSON.parse((await rsptrace('report', trace, '--by', 'fn', '--json').ended).stdout) as Report;
+    const calls = new Map(report.fn.map(({ name, calls }) => [name, calls]));
+    const [outermost = 0, innermost = 0] = ['deep7', 'deep0'].map((one) => calls.get(`labkern::work::${one}`) ?? 0);
+    const counted = untraced.stats.get('deep_calls')?.calls ?? 0;
+    t.ok(outermost <= counted, `${outermost} calls of ${counted}`);
+    t.ok(Math.abs(outermost - innermost) <= 1, `${innermost} of its innermost: nothing in between is missing`);
+  }
+});
+
+interface Report {
+  readonly fn: readonly { readonly name: string; readonly calls: number }[];
+}
+
+t.test('damaged records are refused, or read as far as they can be', async (t) => {
+  const { again, plugin } = await recorded(t, 'rv-o2', '-p', 'fn:labkern::**');
+  const bytes = readFileSync(`${again}.records`);
+  const elf = elfPath('rv-o2');
+  const random = randomOf(7);
+  const program = await prepare(elf, [parseProbe('fn:labkern::**')]);
+  const sink = { begin() {}, event() {}, hart() {}, flush() {}, end() {} };
+  let refused = 0;
+  const rounds = long ? 3000 : 200;
+  for (let i = 0; i < rounds; i++) {
+    const damaged = Uint8Array.from(bytes);
+    // Most of what is told stands at the begin.
+    const reach = i % 2 === 0 ? 6000 : bytes.length;
+    for (let n = 0; n <= random(4); n++) damaged[random(Math.min(reach, bytes.length))] = random(256);
+    writeFileSync(again, damaged.subarray(0, i % 5 === 0 ? random(bytes.length) : undefined));
+    try {
+      const killed = new KilledRecording(again);
+      try {
+        await killed.recover({ program, sink, engine: 'target' });
+      } finally {
+        killed.close();
+      }
+    } catch (error) {
+      refused++;
+      if (!(error instanceof RsptraceError)) throw error;
+    }
+  }
+  t.ok(refused > 0 && refused < rounds, `${refused} of ${rounds} were refused`);
+  const wrong = await rsptrace('recover', join(scratchFolder(t), 'none.pftrace')).ended;
+  t.equal(wrong.status, 1);
+  t.match(wrong.stderr, /RECORDS_MISSING/);
+  const without = await rsptrace('recover', again).ended;
+  t.match(without.stderr, /RECORDS_MISMATCH|1 plug-in/);
+  t.ok(existsSync(`${again}.records`), 'what cannot be recovered is kept');
+  t.ok(plugin);
+});
