@@ -2,7 +2,7 @@ import { type Architecture, controlBlock, type HartSource, type ProbeCode } from
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
-import type { CodeFacts, ReadPlan } from '../probes/index.js';
+import { type CodeFacts, codeOf, type ReadPlan } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { EngineName } from './engine-names.js';
 import { lookAtCode, type PatchVerdict } from './inject/patchable-code.js';
@@ -38,7 +38,11 @@ export function lookAtPlans({
   facts,
 }: Pick<EnginePlanOptions, 'arch' | 'wanted' | 'plans' | 'bytesAt' | 'facts'>): readonly PatchVerdict[] | undefined {
   if (wanted === 'stop' || !probeCode) return undefined;
-  return lookAtCode(plans, (plan) => bytesAt(plan.address, plan.codeSize), probeCode, facts);
+  const codeAt = (plan: ReadPlan): Uint8Array | undefined => {
+    const { address, length } = codeOf(plan);
+    return bytesAt(address, length);
+  };
+  return lookAtCode(plans, codeAt, probeCode, facts);
 }
 
 /**

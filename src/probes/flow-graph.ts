@@ -27,9 +27,12 @@ export class FlowGraph {
   readonly before: readonly (readonly number[])[];
   /** It ends here: it returns, or jumps to another function. */
   readonly leaves: ReadonlySet<number>;
+  /** Jumps through a register of which no table says where they lead. They are taken to leave. */
+  readonly untabled: readonly number[];
   readonly #reached: ReadonlySet<number>;
 
   private constructor(steps: readonly FlowStep[], next: readonly (readonly number[])[], leaves: ReadonlySet<number>) {
+    this.untabled = [...leaves].filter((node) => steps[node]?.kind === 'indirect');
     this.steps = steps;
     this.next = next;
     this.leaves = leaves;

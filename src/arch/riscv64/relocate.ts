@@ -1,6 +1,6 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import type { Displaced, PatchKind } from '../inject/probe-code.js';
+import type { Displaced, DisplacedInside, PatchKind } from '../inject/probe-code.js';
 import { Assembler, addi, branch, jalr, opposite, T0 } from './assembler.js';
 import { decode, type Instruction } from './decode.js';
 import { textOf } from './disassembly.js';
@@ -48,6 +48,37 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
   return new Taken(kind, start, first, moves, hookRefusal(body, targets));
 }
 
+/** See `ProbeCode.displaceInside`. */
+export function displaceInside(
+  code: Uint8Array,
+  start: Addr,
+  place: number,
+  kind: PatchKind,
+): DisplacedInside | Refusal {
+  if (kind === 'far') return { refused: 'a jump far away destroys t0, which may be in use inside a function' };
+  const taken = decodeAll(code);
+  const last = taken.at(-1);
+  if (last === undefined || last.offset + last.instruction.length < code.length)
+    return { refused: 'its code is not known' };
+  if (code.length < patchLengths[kind]) return { refused: `${code.length} bytes are shorter than the jump` };
+  const moves: Move[] = [];
+  for (const placed of taken) {
+    const at = addOffset(start, placed.offset);
+    const { instruction, offset } = placed;
+    const text = (): string => textOf(instruction, at);
+    if (offset < place && leaves(instruction)) return { refused: `${text()} cannot be carried out elsewhere` };
+    const move = movesStack(instruction) ?? moveOf(placed, at, kind, code, code.length);
+    if (typeof move === 'string') return { refused: `${text()} ${move}` };
+    moves.push(move);
+  }
+  const head = taken.filter(({ offset }) => offset < place).length;
+  return new TakenInside(start, taken, moves, head);
+}
+
+function leaves({ form }: Instruction): boolean {
+  return form === 'branch' || form === 'jump' || form === 'jump-register';
+}
+
 /** A class, because thousands are made: an object with functions of its own costs several times as much. */
 class Taken implements Displaced {
   readonly kind: PatchKind;
@@ -82,6 +113,26 @@ class Taken implements Displaced {
     const assembler = new Assembler(at);
     for (const move of this.#moves) move(assembler);
     jump(assembler, this.kind, addOffset(this.start, this.length));
+    return assembler.finish();
+  }
+}
+
+class TakenInside extends Taken implements DisplacedInside {
+  readonly #head: readonly Move[];
+
+  /** The first `head` ones come before the place. */
+  constructor(start: Addr, taken: readonly Placed[], moves: readonly Move[], head: number) {
+    super('near', start, taken, moves.slice(head), undefined);
+    this.#head = moves.slice(0, head);
+  }
+
+  get textBefore(): string[] {
+    return this.text.slice(0, this.#head.length);
+  }
+
+  before(at: Addr): Uint8Array {
+    const assembler = new Assembler(at);
+    for (const move of this.#head) move(assembler);
     return assembler.finish();
   }
 }

@@ -1,5 +1,5 @@
 import type { Architecture } from '../../arch/index.js';
-import { hex } from '../../base/addr.js';
+import { addOffset, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import { CoalescedReads, retry, type Session } from '../../rsp/index.js';
@@ -34,9 +34,9 @@ export class Patches {
     return sitesOf(this.#planted);
   }
 
-  /** Where functions' exits are patched. */
+  /** Where functions are patched behind their entries. */
   get ends(): readonly Piece[] {
-    return piecesOf(this.#planted.filter(({ isEnd }) => isEnd));
+    return piecesOf(this.#planted.filter(({ part }) => part !== 'entry'));
   }
 
   /**
@@ -65,8 +65,8 @@ export class Patches {
     const inside = await interruptedInside(this.#session, this.#arch, pieces, this.#chained);
     const reads = new CoalescedReads(this.#session);
     const blocked = new Set<Site>();
-    for (const [i, { site, address, isEnd }] of this.#waiting.entries())
-      if (inside.has(address) || (isEnd && holdsStop(pieces[i] as Piece))) blocked.add(site);
+    for (const patch of this.#waiting)
+      if (inside.has(patch.address) || partsWithoutProbe(patch).some(holdsStop)) blocked.add(patch.site);
     const free = this.#waiting
       .filter(({ site }) => !blocked.has(site))
       .map((patch) => ({ patch, now: reads.readMemory(patch.address, patch.original.length) }));
@@ -94,9 +94,9 @@ export class Patches {
   }
 
   #trace(inserted: readonly Patch[], blocked: ReadonlySet<Site>, changed: ReadonlySet<Site>): void {
-    for (const { site, address, isEnd, bytes, original } of inserted) {
+    for (const { site, address, part, bytes, original } of inserted) {
       const bytesNow = { bytes: bytesToHex(bytes), instead_of: bytesToHex(original) };
-      this.#logger.trace({ probe: site.plan.name, address: hex(address), isEnd, ...bytesNow }, 'patch inserted');
+      this.#logger.trace({ probe: site.plan.name, address: hex(address), part, ...bytesNow }, 'patch inserted');
     }
     for (const { plan } of blocked) this.#logger.trace({ probe: plan.name }, 'patch waits: its bytes are interrupted');
     for (const { plan } of changed) this.#logger.trace({ probe: plan.name }, 'no patch: the code there has changed');
@@ -139,6 +139,22 @@ export class Patches {
 
 function bytesToHex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex');
+}
+
+/** The bytes of a patch in which a breakpoint cannot be that of its own probe. */
+function partsWithoutProbe({ part, address, bytes, site }: Patch): Piece[] {
+  const before = part === 'inside' ? Math.min(Number(site.plan.address - address), bytes.length) : 0;
+  switch (part) {
+    case 'entry':
+      return [];
+    case 'exit':
+      return [{ address, length: bytes.length }];
+    case 'inside':
+      return [
+        { address, length: before },
+        { address: addOffset(address, before + 1), length: Math.max(0, bytes.length - before - 1) },
+      ];
+  }
 }
 
 function sitesOf(patches: readonly Patch[]): Site[] {

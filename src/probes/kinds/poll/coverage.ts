@@ -1,6 +1,7 @@
 import type { Architecture } from '../../../arch/index.js';
 import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../futures/index.js';
+import type { CodePiece } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';
 import { type InlinedSite, InlinedSites, mostLevels, type NoSite } from './inlined-sites.js';
 
@@ -76,6 +77,11 @@ export class Coverage {
 
   get copies(): readonly InlinedCopy[] {
     return this.#used;
+  }
+
+  /** What a patch may replace around each place of the copies, by address; or why it may not. */
+  get windows(): ReadonlyMap<bigint, CodePiece | string> {
+    return this.#sites.windows(this.#used.map(({ site, copy: { host } }) => ({ site, host })));
   }
 
   /** Some of its polls may be in other functions' code, without being seen there. */

@@ -23,7 +23,7 @@ import { Backtraces } from './backtraces.js';
 import { coverageJson, coverageText } from './coverage-report.js';
 import { mayInline } from './inlined-chain.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
-import { planPoll, planSite } from './plan.js';
+import { planPoll, planSites } from './plan.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
 import { PollTracer } from './tracer.js';
 import { areInlined, type WakeFunction, wakeFunctions } from './wakers.js';
@@ -72,7 +72,12 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     );
     const [waker] = arch.arguments as readonly [string];
     const wakePlans = wakes.map((each) => ({ ...planWake(each, waker), notByStops: !wakesStop }));
-    return [...plans, ...polls.sites.flatMap(planSite), ...panics.map(planCatch), ...wakePlans];
+    return [
+      ...plans,
+      ...planSites(polls.sites, { windows: polls.windows, stackDepth }),
+      ...panics.map(planCatch),
+      ...wakePlans,
+    ];
   },
   tracer({ futures, polls, wakes, headers }, context) {
     const { elf, arch, output, stackDepth: depth, hooked } = context;
