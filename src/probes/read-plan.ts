@@ -27,12 +27,18 @@ export interface PlannedReads {
 /** A place inside a function, not its entry: its hits begin and end no call. */
 export interface InnerPlace {
   /** Whole instructions around it that a patch may replace: control enters them at the first one only. */
-  readonly window: CodePiece;
+  readonly window: PatchWindow;
   /** Pointers that other places noted. Reads name them as {@link noteName} does. */
   readonly taken: readonly FrameNote[];
   readonly noted: InnerTrampoline['noted'];
   /** Places with a number in common are either all served without stops, or none is. */
   readonly groups: readonly number[];
+}
+
+/** Instructions that a patch may replace. */
+export interface PatchWindow extends CodePiece {
+  /** See `InnerPatch`. */
+  readonly free: string | undefined;
 }
 
 export interface CodePiece {

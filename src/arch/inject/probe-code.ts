@@ -345,6 +345,8 @@ export interface Displaced {
   readonly length: number;
   /** Bytes that the jump overwrites. */
   readonly patchLength: number;
+  /** The register that a far patch destroys, if it is not the usual one. */
+  readonly through?: string | undefined;
   /** The instructions as text, for `--dry-run`. */
   readonly text: readonly string[];
   /**
@@ -357,6 +359,13 @@ export interface Displaced {
    * RangeError if a target of it is out of reach.
    */
   relocate(at: Addr): Uint8Array;
+}
+
+/** A patch inside a function. */
+export interface InnerPatch {
+  readonly kind: PatchKind;
+  /** A register whose value is needed neither at its start nor behind it, and that it does not use. */
+  readonly free: string | undefined;
 }
 
 /** Instructions out of the middle of a function. */
@@ -494,7 +503,7 @@ export interface ProbeCode {
    * `place` is the offset of the one that is probed. Refused, in words for the user, if they do not fit the patch or
    * one cannot be run elsewhere.
    */
-  displaceInside(code: Uint8Array, start: Addr, place: number, kind: PatchKind): DisplacedInside | Refusal;
+  displaceInside(code: Uint8Array, start: Addr, place: number, how: InnerPatch): DisplacedInside | Refusal;
   /**
    * Whether a jump or branch of this function's code leads to its first instruction. If so, reaching that instruction
    * is not always a call.

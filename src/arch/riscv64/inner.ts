@@ -40,7 +40,8 @@ export function inner(trampoline: InnerTrampoline): Uint8Array {
   const assembler = new Assembler(at);
   const { saved, size } = slots(false);
   const depth = size + hookFrameSize(taken.length, false);
-  const frame: TrampolineFrame = { saved, frame: size, kept: taken.length, depth, lost: undefined };
+  const lost = displaced.through === undefined ? undefined : registerNamed(displaced.through);
+  const frame: TrampolineFrame = { saved, frame: size, kept: taken.length, depth, lost };
   const dropped = assembler.label();
   const used = [T0, T1, T2, T3];
   if (via !== 'patch') endHop(assembler);

@@ -1,6 +1,6 @@
 import { type Addr, addOffset, hex } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import type { Displaced, DisplacedInside, PatchKind } from '../inject/probe-code.js';
+import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../inject/probe-code.js';
 import { Assembler } from './assembler.js';
 import { decode, type Flow, type Instruction } from './decode.js';
 import { conditions } from './flags.js';
@@ -63,7 +63,7 @@ export function displaceInside(
   code: Uint8Array,
   start: Addr,
   place: number,
-  kind: PatchKind,
+  { kind }: InnerPatch,
 ): DisplacedInside | Refusal {
   if (kind !== 'near') return { refused: 'the only patch for x86_64 is a jmp rel32' };
   const taken = [...instructions(code, start)];

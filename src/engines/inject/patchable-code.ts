@@ -84,12 +84,14 @@ function look(
   return typeof ends === 'string' ? ends : { code: bytes, ways, ends };
 }
 
-function lookInside({ address }: ReadPlan, { window }: InnerPlace, bytes: Uint8Array, code: ProbeCode): PatchVerdict {
+function lookInside({ address, entryRegisters }: ReadPlan, { window }: InnerPlace, bytes: Uint8Array, code: ProbeCode): PatchVerdict {
   const ways: DisplacedInside[] = [];
   let why = 'no patch is known for this architecture';
   for (const { kind } of code.patches) {
-    const displaced = code.displaceInside(bytes, window.address, Number(address - window.address), kind);
-    if ('refused' in displaced) why = ways.length === 0 && kind === 'near' ? displaced.refused : why;
+    // What is read must not be destroyed.
+    const free = entryRegisters.includes(window.free ?? '') ? undefined : window.free;
+    const displaced = code.displaceInside(bytes, window.address, Number(address - window.address), { kind, free });
+    if ('refused' in displaced) why = kind === 'near' ? displaced.refused : why;
     else ways.push(displaced);
   }
   return ways.length === 0 ? why : { code: bytes, ways, ends: undefined, inside: ways };

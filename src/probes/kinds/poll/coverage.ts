@@ -1,7 +1,7 @@
 import type { Architecture } from '../../../arch/index.js';
 import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../futures/index.js';
-import type { CodePiece } from '../../read-plan.js';
+import type { PatchWindow } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';
 import { type InlinedSite, InlinedSites, mostLevels, type NoSite } from './inlined-sites.js';
 
@@ -80,7 +80,7 @@ export class Coverage {
   }
 
   /** What a patch may replace around each place of the copies, by address; or why it may not. */
-  get windows(): ReadonlyMap<bigint, CodePiece | string> {
+  get windows(): ReadonlyMap<bigint, PatchWindow | string> {
     return this.#sites.windows(this.#used.map(({ site, copy: { host } }) => ({ site, host })));
   }
 

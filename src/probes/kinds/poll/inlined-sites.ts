@@ -6,7 +6,7 @@ import type { FutureSet, FutureType, InlinedPoll } from '../../../futures/index.
 import type { FlowGraph } from '../../flow-graph.js';
 import { type FramePlace, FunctionGraphs } from '../../function-graphs.js';
 import { InnerWindows } from '../../inner-windows.js';
-import type { CodePiece } from '../../read-plan.js';
+import type { PatchWindow } from '../../read-plan.js';
 import { inlinedBlock, straightFrom } from './inlined-block.js';
 import { type SelfPlace, selfPlace } from './self-place.js';
 
@@ -133,7 +133,7 @@ export class InlinedSites {
   /** A window for each place of these sites, by address; or why there is none. */
   windows(
     sites: readonly { readonly site: InlinedSite; readonly host: Die }[],
-  ): ReadonlyMap<bigint, CodePiece | string> {
+  ): ReadonlyMap<bigint, PatchWindow | string> {
     const places = sites.flatMap(({ site, host }) => {
       const graph = this.#graphs.of(host);
       if (!graph) return [];

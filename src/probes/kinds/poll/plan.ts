@@ -193,7 +193,7 @@ const mostBlocks = 2 ** 15;
 
 /** It cannot be patched: nothing is replaced. */
 function noPlace(address: Addr, block: number): InnerPlace {
-  return { window: { address, length: 0 }, taken: [], noted: [], groups: [block] };
+  return { window: { address, length: 0, free: undefined }, taken: [], noted: [], groups: [block] };
 }
 
 function distinct(guards: readonly Guard[]): Guard[] {

@@ -8,7 +8,7 @@ import { Shapes } from '../../../values/index.js';
 import { placeResult, rustConvention } from '../../argument-places.js';
 import { nearest } from '../../glob.js';
 import { isLibraryFile, languageCrates } from '../../library-crates.js';
-import type { CodePiece } from '../../read-plan.js';
+import type { PatchWindow } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
 import { Coverage, type SeenFuture } from './coverage.js';
@@ -60,7 +60,7 @@ export interface PollProbes {
   /** Places inside functions where polls were inlined. */
   readonly sites: readonly InlinedProbe[];
   /** What a patch may replace around each of their places, by address; or why it may not. */
-  readonly windows: ReadonlyMap<bigint, CodePiece | string>;
+  readonly windows: ReadonlyMap<bigint, PatchWindow | string>;
   /** How each of the selected Futures is seen. */
   readonly coverage: readonly SeenFuture[];
   /** All places are probed where a Future's poll was inlined, and there are some. */
