@@ -140,8 +140,9 @@ function planWishes(args: RecordingArguments, program: Program): EnginePlanWishe
 }
 
 function inlinedOf({ engine, exact }: RecordingArguments): InlinedPolls {
-  if (engine === 'target') return 'none';
-  return exact ? 'all' : 'needed';
+  if (engine === 'target') return 'patched';
+  if (exact) return 'all';
+  return engine === 'stop' ? 'needed' : 'auto';
 }
 
 function wakesOf({ engine, wakes }: RecordingArguments): Wakes {

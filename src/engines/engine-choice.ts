@@ -57,12 +57,17 @@ export function planEngines(options: EnginePlanOptions): SitePlan {
     slotShift: 0,
   });
   if (wanted === 'stop') return none('--engine stop');
-  if (!probeCode) return none(`trampolines for ${arch.name} are not known`);
-  const missing = process ? missingForProcess(arch) : missingForMachine(arch);
-  if (missing !== undefined) return none(missing);
+  const missing = whyNoTrampolines(arch, process);
+  if (!probeCode || missing !== undefined) return none(missing ?? '');
   if (hart && isRefusal(hart)) return none(hart.refused);
   const looks = options.looks ?? lookAtPlans(options) ?? [];
   return planSites(plans, looks, process ? processSources(probeCode) : sourcesFor(arch, probeCode, hart));
+}
+
+/** Why an architecture has none, for a process or a machine. */
+export function whyNoTrampolines(arch: Architecture, process: boolean): string | undefined {
+  if (!arch.probeCode) return `trampolines for ${arch.name} are not known`;
+  return process ? missingForProcess(arch) : missingForMachine(arch);
 }
 
 export function engineChoices(

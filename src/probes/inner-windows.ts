@@ -117,7 +117,11 @@ function freeBetween(
   temporaries: readonly string[],
 ): string | undefined {
   let used = (graph.next[last] ?? []).reduce((mask, to) => mask | graph.neededAt(to), graph.neededAt(first));
-  for (let node: number | undefined = first; node !== undefined; node = node === last ? undefined : goesOn(graph, node)) {
+  for (
+    let node: number | undefined = first;
+    node !== undefined;
+    node = node === last ? undefined : goesOn(graph, node)
+  ) {
     const { needs = 0, overwrites = 0, kind } = graph.steps[node] ?? { kind: 'next' };
     used |= needs | (kind === 'call' ? 0 : overwrites);
   }

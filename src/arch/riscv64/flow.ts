@@ -1,7 +1,7 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { CodeFlow, FlowStep } from '../code-flow.js';
-import type { Instruction } from './decode.js';
 import { T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
+import type { Instruction } from './decode.js';
 import { integerName, RA, SP } from './registers.js';
 import { decoded, reads, writes } from './relocate.js';
 

@@ -22,8 +22,7 @@ export function patchTarget(code: Uint8Array, start: Addr): Addr | undefined {
   if (first === undefined || first.compressed) return undefined;
   if (first.form === 'jump') return first.rd === 0 ? addOffset(start, first.imm) : undefined;
   const second = decode(code, 4);
-  if (first.op !== 'auipc' || second?.form !== 'jump-register' || second.compressed)
-    return undefined;
+  if (first.op !== 'auipc' || second?.form !== 'jump-register' || second.compressed) return undefined;
   return second.rd === 0 && second.rs1 === first.rd ? addOffset(start, first.imm + second.imm) : undefined;
 }
 

@@ -4,7 +4,7 @@ import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../injec
 import { Assembler, addi, branch, jalr, opposite, T0 } from './assembler.js';
 import { decode, type Instruction } from './decode.js';
 import { textOf } from './disassembly.js';
-import { integerNumber, integerName, RA, SP } from './registers.js';
+import { integerName, integerNumber, RA, SP } from './registers.js';
 
 /**
  * Takes the first instructions out of a function, so that they can be run elsewhere. Of RISC-V instructions only

@@ -84,7 +84,12 @@ function look(
   return typeof ends === 'string' ? ends : { code: bytes, ways, ends };
 }
 
-function lookInside({ address, entryRegisters }: ReadPlan, { window }: InnerPlace, bytes: Uint8Array, code: ProbeCode): PatchVerdict {
+function lookInside(
+  { address, entryRegisters }: ReadPlan,
+  { window }: InnerPlace,
+  bytes: Uint8Array,
+  code: ProbeCode,
+): PatchVerdict {
   const ways: DisplacedInside[] = [];
   let why = 'no patch is known for this architecture';
   for (const { kind } of code.patches) {

@@ -26,10 +26,15 @@ export interface InlinedCopy {
   readonly level: number;
 }
 
-/** A copy that is seen at its place. */
-interface Used extends InlinedCopy {
+/** A copy whose begins and ends are known. */
+interface Placed {
+  readonly future: FutureType;
   readonly copy: InlinedPoll;
+  readonly site: InlinedSite;
 }
+
+/** A copy that is seen at its place. */
+type Used = InlinedCopy & Placed;
 
 /** A copy that is not seen at its place, and why. */
 interface Unused {
@@ -72,7 +77,9 @@ export class Coverage {
     );
     // Of copies inside each other, the outer one's DIE comes first.
     copies.sort((a, b) => a.copy.die.offset - b.copy.die.offset);
-    for (const { future, copy } of copies) this.#add(future, copy);
+    const placed = copies.flatMap((each) => this.#placed(each));
+    const isPatchable = this.#patchable(placed);
+    for (const each of placed) this.#decide(each, isPatchable(each));
   }
 
   get copies(): readonly InlinedCopy[] {
@@ -81,7 +88,7 @@ export class Coverage {
 
   /** What a patch may replace around each place of the copies, by address; or why it may not. */
   get windows(): ReadonlyMap<bigint, PatchWindow | string> {
-    return this.#sites.windows(this.#used.map(({ site, copy: { host } }) => ({ site, host })));
+    return this.#windowsOf(this.#used);
   }
 
   /** Some of its polls may be in other functions' code, without being seen there. */
@@ -102,28 +109,47 @@ export class Coverage {
     return inlined.some((other) => other.host.offset === copy.host.offset && !this.#sites.isMerged(other));
   }
 
-  #add(future: FutureType, copy: InlinedPoll): void {
+  /** Where a copy begins and ends, if that is known and of use. */
+  #placed({ future, copy }: { readonly future: FutureType; readonly copy: InlinedPoll }): Placed[] {
     if (this.#inlined === 'none') {
       this.#unused.set(copy, { reason: noStops, isSpared: true });
-      return;
-    }
-    if (this.#inlined === 'needed' && this.#isDerived(future, copy)) {
-      this.#unused.set(copy, { reason: spared, isSpared: true });
-      return;
+      return [];
     }
     const site = this.#sites.isMerged(copy)
       ? { reason: 'the compiler merged its code with that of other calls' }
       : this.#sites.find(future, copy);
-    if (!isSite(site)) {
-      this.#unused.set(copy, { reason: site.reason, isSpared: false });
-      return;
-    }
+    if (isSite(site)) return [{ future, copy, site }];
+    this.#unused.set(copy, { reason: site.reason, isSpared: false });
+    return [];
+  }
+
+  /** Whether patches can serve all places of a copy, if that matters. */
+  #patchable(placed: readonly Placed[]): (one: Placed) => boolean {
+    if (this.#inlined !== 'auto' && this.#inlined !== 'patched') return () => false;
+    const windows = this.#windowsOf(placed);
+    return ({ site }) =>
+      [...site.begins, ...site.ends].every(({ address }) => typeof windows.get(address) === 'object');
+  }
+
+  #decide({ future, copy, site }: Placed, isPatchable: boolean): void {
     const level = this.#used.filter((outer) => lies(copy, outer.copy)).length;
-    if (level > mostLevels) this.#unused.set(copy, { reason: 'too many polls lie around it', isSpared: false });
+    const refused = isPatchable ? undefined : this.#whyNoStop(future, copy);
+    if (refused !== undefined) this.#unused.set(copy, { reason: refused, isSpared: true });
+    else if (level > mostLevels) this.#unused.set(copy, { reason: 'too many polls lie around it', isSpared: false });
     else {
       this.#used.push({ future, copy, site, into: copy.into, level });
       this.#places.add(copy);
     }
+  }
+
+  #whyNoStop(future: FutureType, copy: InlinedPoll): string | undefined {
+    if (this.#inlined === 'all') return undefined;
+    if (this.#inlined === 'patched') return noStops;
+    return this.#isDerived(future, copy) ? spared : undefined;
+  }
+
+  #windowsOf(copies: readonly Placed[]): ReadonlyMap<bigint, PatchWindow | string> {
+    return this.#sites.windows(copies.map(({ site, copy: { host } }) => ({ site, host })));
   }
 
   /** Whether polls of a copy leave marks in a Future around it whose own polls are seen. */
@@ -171,7 +197,9 @@ export class Coverage {
   }
 
   #helpBySpared(): string {
-    return this.#inlined === 'none' ? '--engine auto may stop there' : '--exact stops at each poll';
+    return this.#inlined === 'none' || this.#inlined === 'patched'
+      ? '--engine auto may stop there'
+      : '--exact stops at each poll';
   }
 
   /** Another Future with the same poll function. */
@@ -229,5 +257,5 @@ export function howSeen(
   selected: readonly FutureType[],
 ): SeenFuture[] {
   const sites = new InlinedSites(debug, futures, arch);
-  return new Coverage(sites, futures, { polled: futures.all, inlined: 'needed' }).of(selected);
+  return new Coverage(sites, futures, { polled: futures.all, inlined: 'auto' }).of(selected);
 }

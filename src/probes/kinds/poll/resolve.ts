@@ -81,7 +81,7 @@ export function resolvePolls(
   futures: FutureSet,
   arch: Architecture,
   specs: readonly ProbeSpec[],
-  inlined: InlinedPolls = 'needed',
+  inlined: InlinedPolls = 'auto',
 ): PollProbes {
   const shapes = new Shapes(debug);
   const list = whiteList(specs);
