@@ -538,7 +538,8 @@ export interface ProbeCode {
   entry(trampoline: EntryTrampoline): Uint8Array;
   exit(trampoline: ExitTrampoline): Uint8Array;
   end(trampoline: EndTrampoline): Uint8Array;
-  inner(trampoline: InnerTrampoline): Uint8Array;
+  /** `place`: the offset in the code at which everything is as it is at the place that is probed. */
+  inner(trampoline: InnerTrampoline): { readonly code: Uint8Array; readonly place: number };
   /**
    * What a full ring jumps to. If the ring is read at stops, a breakpoint is inserted at `breakpoint`, whose
    * instruction does nothing. It is reached when `looks` polls found no room, and then again, because one drain may

@@ -1,5 +1,5 @@
 import { addOffset } from '../../base/addr.js';
-import type { FrameNote, FrameNotes, InnerTrampoline, RegisterPlace } from '../inject/probe-code.js';
+import type { FrameNote, FrameNotes, InnerTrampoline, ProbeCode, RegisterPlace } from '../inject/probe-code.js';
 import {
   Assembler,
   add,
@@ -33,7 +33,7 @@ import {
 } from './trampoline-frame.js';
 
 /** A trampoline inside a function. Its taken words lie where a hooked call's kept words would be. */
-export function inner(trampoline: InnerTrampoline): Uint8Array {
+export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner']> {
   const { at, ring, fields, displaced, notes, taken, noted, via } = trampoline;
   const record = { ring, fields, outerCopy: undefined };
   checkRecord(record);
@@ -46,6 +46,7 @@ export function inner(trampoline: InnerTrampoline): Uint8Array {
   const used = [T0, T1, T2, T3];
   if (via !== 'patch') endHop(assembler);
   assembler.raw(displaced.before(assembler.here));
+  const place = Number(assembler.here - at);
   moveStack(assembler, -depth);
   save(assembler, frame, used);
   for (const [index, note] of taken.entries()) {
@@ -65,7 +66,7 @@ export function inner(trampoline: InnerTrampoline): Uint8Array {
     assembler.jumpFar(addOffset(via.hop, HOP_BACK), T0);
   }
   claimRarely(assembler, ring, labels, dropped);
-  return assembler.finish();
+  return { code: assembler.finish(), place };
 }
 
 /** Clobbers t3 if the offset is large. */

@@ -1,4 +1,4 @@
-import type { FrameNote, FrameNotes, InnerTrampoline, RegisterPlace } from '../inject/probe-code.js';
+import type { FrameNote, FrameNotes, InnerTrampoline, ProbeCode, RegisterPlace } from '../inject/probe-code.js';
 import { Assembler, Label } from './assembler.js';
 import { claimRarely, toPush, writeRecord } from './record.js';
 import { R10, R11, RAX, RSP } from './registers.js';
@@ -12,11 +12,12 @@ const redZone = 128;
  *
  *     pushed registers | flags | taken words | red zone of the function
  */
-export function inner(trampoline: InnerTrampoline): Uint8Array {
+export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner']> {
   const { at, ring, fields, displaced, notes, taken, noted, via } = trampoline;
   if (via !== 'patch') throw new RangeError('No patch for x86_64 needs a hop');
   const code = new Assembler(at);
   code.raw(displaced.before(code.here));
+  const place = Number(code.here - at);
   const contents = { ring, fields, outerCopy: undefined };
   const pushed = toPush(contents);
   const frame = redZone + 8 * taken.length;
@@ -40,7 +41,7 @@ export function inner(trampoline: InnerTrampoline): Uint8Array {
   code.raw(displaced.relocate(code.here));
   claimRarely(code, ring, labels);
   code.jump(done);
-  return code.finish();
+  return { code: code.finish(), place };
 }
 
 /** Into rax. */

@@ -85,7 +85,7 @@ function look(
 }
 
 function lookInside(
-  { address, entryRegisters }: ReadPlan,
+  { address, entryRegisters, scratchIsFree }: ReadPlan,
   { window }: InnerPlace,
   bytes: Uint8Array,
   code: ProbeCode,
@@ -94,7 +94,8 @@ function lookInside(
   let why = 'no patch is known for this architecture';
   for (const { kind } of code.patches) {
     // What is read must not be destroyed.
-    const free = entryRegisters.includes(window.free ?? '') ? undefined : window.free;
+    const isFree = scratchIsFree && !entryRegisters.includes(window.free ?? '');
+    const free = isFree ? window.free : undefined;
     const displaced = code.displaceInside(bytes, window.address, Number(address - window.address), { kind, free });
     if ('refused' in displaced) why = kind === 'near' ? displaced.refused : why;
     else ways.push(displaced);

@@ -1,10 +1,10 @@
 import type { Architecture } from '../../arch/index.js';
-import { addOffset, hex } from '../../base/addr.js';
+import { type Addr, addOffset, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import { CoalescedReads, retry, type Session } from '../../rsp/index.js';
 import { interruptedInside } from './interrupted.js';
-import { leavePatches, runOutOfPatches } from './leave-patches.js';
+import { leavePatches, redirect, runOutOfPatches } from './leave-patches.js';
 import type { Piece } from './ring.js';
 import type { Patch, Site } from './sites.js';
 import { writeChecked } from './transfers.js';
@@ -61,7 +61,7 @@ export class Patches {
    */
   async plant(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
     const pieces = piecesOf(this.#waiting);
-    await leavePatches(this.#session, this.#arch, pieces);
+    await leavePatches(this.#session, this.#arch, pieces, placesOf(this.#waiting));
     const inside = await interruptedInside(this.#session, this.#arch, pieces, this.#chained);
     const reads = new CoalescedReads(this.#session);
     const blocked = new Set<Site>();
@@ -89,6 +89,7 @@ export class Patches {
         hint: 'is it in ROM or flash? --engine stop uses breakpoints instead',
       });
     }
+    await redirect(this.#session, this.#arch, placesOf(patches));
     if (this.#logger.isLevelEnabled('trace')) this.#trace(patches, blocked, changed);
     return sitesOf(patches);
   }
@@ -155,6 +156,15 @@ function partsWithoutProbe({ part, address, bytes, site }: Patch): Piece[] {
         { address: addOffset(address, before + 1), length: Math.max(0, bytes.length - before - 1) },
       ];
   }
+}
+
+/** Places behind the beginnings of their patches: where a hart there goes on. */
+function placesOf(patches: readonly Patch[]): ReadonlyMap<bigint, Addr> {
+  return new Map(
+    patches.flatMap(({ site: { plan }, address, goesOn }) =>
+      goesOn === undefined || address === plan.address ? [] : [[plan.address, goesOn] as const],
+    ),
+  );
 }
 
 function sitesOf(patches: readonly Patch[]): Site[] {

@@ -101,6 +101,8 @@ export interface Patch {
   readonly address: Addr;
   /** At the function's start, at one of its exits, or elsewhere inside. */
   readonly part: 'entry' | 'exit' | 'inside';
+  /** Where a hart goes on that is at the probe's own address, if the patch begins before it. */
+  readonly goesOn?: Addr;
   readonly bytes: Uint8Array;
   readonly original: Uint8Array;
 }
@@ -381,7 +383,7 @@ function placeInner({
   const start = addOffset(take.next, markBytes);
   const via = hopAt === undefined ? 'patch' : ({ hop: hopAt } as const);
   const { fields } = site.entry;
-  const bytes = code.inner({ at: start, ring: geometry, fields, displaced, notes, taken, noted, via });
+  const { code: bytes, place } = code.inner({ at: start, ring: geometry, fields, displaced, notes, taken, noted, via });
   const markAt = take(markBytes + bytes.length);
   if (markAt === undefined) return 'the scratch memory for code is full';
   const entry = { address: start, bytes };
@@ -390,6 +392,7 @@ function placeInner({
     site,
     address: displaced.start,
     part: 'inside',
+    goesOn: addOffset(start, place),
     bytes: code.patch(displaced, hopAt ?? start),
     original: site.code.subarray(0, displaced.patchLength),
   };
