@@ -139,10 +139,11 @@ function planWishes(args: RecordingArguments, program: Program): EnginePlanWishe
   return { wanted: args.engine, stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
 }
 
-function inlinedOf({ engine, exact }: RecordingArguments): InlinedPolls {
+function inlinedOf({ engine, exact, bt }: RecordingArguments): InlinedPolls {
   if (engine === 'target') return 'patched';
   if (exact) return 'all';
-  return engine === 'stop' ? 'needed' : 'auto';
+  // With stacks every hit stops.
+  return engine === 'stop' || bt !== undefined ? 'needed' : 'auto';
 }
 
 function wakesOf({ engine, wakes }: RecordingArguments): Wakes {

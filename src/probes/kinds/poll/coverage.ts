@@ -79,7 +79,14 @@ export class Coverage {
     copies.sort((a, b) => a.copy.die.offset - b.copy.die.offset);
     const placed = copies.flatMap((each) => this.#placed(each));
     const isPatchable = this.#patchable(placed);
-    for (const each of placed) this.#decide(each, isPatchable(each));
+    // What is seen at only some of its places would be counted twice, because all of them are derived.
+    const partly = new Set(copies.map(({ future }) => future));
+    for (const future of partly) {
+      const own = placed.filter((each) => each.future === future);
+      const all = copies.filter((each) => each.future === future);
+      if (own.length === all.length && own.every(isPatchable)) partly.delete(future);
+    }
+    for (const each of placed) this.#decide(each, isPatchable(each), partly.has(each.future));
   }
 
   get copies(): readonly InlinedCopy[] {
@@ -131,9 +138,9 @@ export class Coverage {
       [...site.begins, ...site.ends].every(({ address }) => typeof windows.get(address) === 'object');
   }
 
-  #decide({ future, copy, site }: Placed, isPatchable: boolean): void {
+  #decide({ future, copy, site }: Placed, isPatchable: boolean, isPartly: boolean): void {
     const level = this.#used.filter((outer) => lies(copy, outer.copy)).length;
-    const refused = isPatchable ? undefined : this.#whyNoStop(future, copy);
+    const refused = isPatchable && !isPartly ? undefined : this.#whyUnused(future, copy, isPatchable);
     if (refused !== undefined) this.#unused.set(copy, { reason: refused, isSpared: true });
     else if (level > mostLevels) this.#unused.set(copy, { reason: 'too many polls lie around it', isSpared: false });
     else {
@@ -142,9 +149,9 @@ export class Coverage {
     }
   }
 
-  #whyNoStop(future: FutureType, copy: InlinedPoll): string | undefined {
+  #whyUnused(future: FutureType, copy: InlinedPoll, isPatchable: boolean): string | undefined {
     if (this.#inlined === 'all') return undefined;
-    if (this.#inlined === 'patched') return noStops;
+    if (this.#inlined === 'patched' && !isPatchable) return noStops;
     return this.#isDerived(future, copy) ? spared : undefined;
   }
 
