@@ -19,7 +19,7 @@ const native = ['debug', 'release', 'lto', 'size'].flatMap((profile) =>
     return { name: [program, ...args].join(' '), profile, elf, run: () => underGdbserver(elf, args) };
   }),
 );
-const profiles = { o0: 'debug', o3: 'release', lto: 'lto', os: 'size' };
+const profiles = { o0: 'debug', o3: 'release' };
 const guests = ['rv-embassy', 'rv-asynctask'].flatMap((name) =>
   Object.entries(profiles).map(([suffix, profile]) => {
     const elf = join(root, 'test/qemu/guests/elf', `${name}-${suffix}.elf`);
