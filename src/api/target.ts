@@ -164,7 +164,7 @@ export class Target implements AsyncDisposable {
     const specs = this.#asked.map(({ spec }) => spec);
     const address = until === undefined ? undefined : functionNamed(this.elf, until);
     const program = await understand(this.elf, specs, known, logger, {
-      inlined: engine === 'target' ? 'none' : 'needed',
+      inlined: engine === 'target' ? 'patched' : engine === 'stop' ? 'needed' : 'auto',
     });
     const plan = enginePlan(await loadedProgram(program, this.session, logger), { wanted: engine });
     this.#learn(ears, engineChoices(plan, planEngines(plan).refused));

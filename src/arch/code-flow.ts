@@ -2,6 +2,8 @@ import type { Addr } from '../base/addr.js';
 
 /** Where control goes inside a function. */
 export interface CodeFlow {
+  /** Registers that calls do not preserve and that pass no arguments, if a far jump goes through such a register. */
+  readonly temporaries?: readonly string[];
   /** Its instructions in the order of memory. They end where bytes are no instruction. */
   steps(code: Uint8Array, start: Addr): readonly FlowStep[];
 }
@@ -18,4 +20,8 @@ export interface FlowStep {
   readonly target: Addr | undefined;
   /** An address that it computes: maybe that of a jump table. Of a call through memory, where the word lies. */
   readonly names: Addr | undefined;
+  /** The temporaries whose values it needs: a bit each. */
+  readonly needs?: number;
+  /** Those that it overwrites, or that have no value behind it. */
+  readonly overwrites?: number;
 }

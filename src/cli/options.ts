@@ -240,7 +240,7 @@ function engineOptions<T>(args: Argv<T>) {
     .option('exact', {
       type: 'boolean',
       default: false,
-      describe: 'Stop at every poll that was inlined, too, instead of deriving it from the Future around',
+      describe: 'See every poll that was inlined, with a stop where nothing else does, instead of deriving it',
     })
     .option('findings', {
       choices: ['show', 'error', 'off'] as const,

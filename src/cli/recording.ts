@@ -195,9 +195,11 @@ function engineOf({ engine, exact }: AskedArguments): EngineName {
   return engine === 'auto' && exact ? 'mixed' : engine;
 }
 
-function inlinedOf({ engine, exact }: AskedArguments): InlinedPolls {
-  if (engine === 'target') return 'none';
-  return exact ? 'all' : 'needed';
+function inlinedOf({ engine, exact, bt }: AskedArguments): InlinedPolls {
+  if (engine === 'target') return 'patched';
+  if (exact) return 'all';
+  // With stacks every hit stops.
+  return engine === 'stop' || bt !== undefined ? 'needed' : 'auto';
 }
 
 function wakesOf({ engine, wakes }: AskedArguments): Wakes {

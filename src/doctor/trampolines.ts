@@ -120,7 +120,7 @@ export function examineTrampolines(subject: TrampolineSubject, scratch: ShownScr
     return {
       ...none,
       patch: { kind: displaced.kind, length: displaced.patchLength, hop: hop !== undefined },
-      displaced: code.disassemble(site.code.subarray(0, displaced.length), address),
+      displaced: code.disassemble(site.code.subarray(0, displaced.length), displaced.start),
       parts: partsOf(trampoline, patches, code.disassemble),
     };
   });
@@ -139,14 +139,14 @@ function partsOf(
   return [
     ...shown(
       'patch',
-      patches.filter(({ isEnd }) => !isEnd),
+      patches.filter(({ part }) => part !== 'exit'),
     ),
     ...shown('hop', [hop]),
     ...shown('entry', [entry]),
     ...shown('exit', [exit]),
     ...shown(
       'patch at end',
-      patches.filter(({ isEnd }) => isEnd),
+      patches.filter(({ part }) => part === 'exit'),
     ),
     ...shown('end', code),
   ];

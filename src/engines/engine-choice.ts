@@ -2,7 +2,7 @@ import { type Architecture, controlBlock, type HartSource, type ProbeCode } from
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
-import type { CodeFacts, ReadPlan } from '../probes/index.js';
+import { type CodeFacts, codeOf, type ReadPlan } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { EngineName } from './engine-names.js';
 import { lookAtCode, type PatchVerdict } from './inject/patchable-code.js';
@@ -38,7 +38,11 @@ export function lookAtPlans({
   facts,
 }: Pick<EnginePlanOptions, 'arch' | 'wanted' | 'plans' | 'bytesAt' | 'facts'>): readonly PatchVerdict[] | undefined {
   if (wanted === 'stop' || !probeCode) return undefined;
-  return lookAtCode(plans, (plan) => bytesAt(plan.address, plan.codeSize), probeCode, facts);
+  const codeAt = (plan: ReadPlan): Uint8Array | undefined => {
+    const { address, length } = codeOf(plan);
+    return bytesAt(address, length);
+  };
+  return lookAtCode(plans, codeAt, probeCode, facts);
 }
 
 /**
@@ -53,9 +57,8 @@ export function planEngines(options: EnginePlanOptions): SitePlan {
     slotShift: 0,
   });
   if (wanted === 'stop') return none('--engine stop');
-  if (!probeCode) return none(`trampolines for ${arch.name} are not known`);
-  const missing = process ? missingForProcess(arch) : missingForMachine(arch);
-  if (missing !== undefined) return none(missing);
+  const missing = whyNoTrampolines(arch, process);
+  if (!probeCode || missing !== undefined) return none(missing ?? '');
   if (hart && isRefusal(hart)) return none(hart.refused);
   const looks = options.looks ?? lookAtPlans(options) ?? [];
   return planSites(plans, looks, process ? processSources(probeCode) : sourcesFor(arch, probeCode, hart));
@@ -66,6 +69,12 @@ export function recordSources({ arch, hart, process = false }: EnginePlanOptions
   const { probeCode } = arch;
   if (!probeCode || (hart && isRefusal(hart))) return undefined;
   return process ? processSources(probeCode) : sourcesFor(arch, probeCode, hart);
+}
+
+/** Why an architecture has none, for a process or a machine. */
+export function whyNoTrampolines(arch: Architecture, process: boolean): string | undefined {
+  if (!arch.probeCode) return `trampolines for ${arch.name} are not known`;
+  return process ? missingForProcess(arch) : missingForMachine(arch);
 }
 
 export function engineChoices(

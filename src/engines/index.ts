@@ -1,4 +1,11 @@
-export { type EnginePlanOptions, engineChoices, lookAtPlans, planEngines, unavailable } from './engine-choice.js';
+export {
+  type EnginePlanOptions,
+  engineChoices,
+  lookAtPlans,
+  planEngines,
+  unavailable,
+  whyNoTrampolines,
+} from './engine-choice.js';
 export { type EngineName, engineNames } from './engine-names.js';
 export {
   adviceOnStops,

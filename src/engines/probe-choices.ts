@@ -1,5 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import type { ReadPlan } from '../probes/index.js';
+import { codeOf, type ReadPlan } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { engineChoices, planEngines, unavailable } from './engine-choice.js';
@@ -107,9 +107,11 @@ export class ProbeChoices {
   /** Plans with the code that stands in the target now. */
   async planAnew(session: Session): Promise<void> {
     const batch = session.batch();
-    const reads = this.#options.plans.map((plan) => ({ plan, reply: batch.readMemory(plan.address, plan.codeSize) }));
+    const reads = this.#options.plans.map(codeOf).map(({ address, length }) => {
+      return { address, reply: batch.readMemory(address, length) };
+    });
     await batch.send();
-    const code = new Map(reads.map(({ plan, reply }) => [plan.address, reply.value]));
+    const code = new Map(reads.map(({ address, reply }) => [address, reply.value]));
     const bytesAt = (address: Addr, length: number): Uint8Array | undefined => code.get(address)?.subarray(0, length);
     this.#plan = planEngines({ ...this.#options, bytesAt, looks: undefined });
     for (const [index, why] of this.#plan.refused) this.#why.set(index, why);

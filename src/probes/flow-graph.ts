@@ -27,9 +27,13 @@ export class FlowGraph {
   readonly before: readonly (readonly number[])[];
   /** It ends here: it returns, or jumps to another function. */
   readonly leaves: ReadonlySet<number>;
+  /** Jumps through a register of which no table says where they lead. They are taken to leave. */
+  readonly untabled: readonly number[];
   readonly #reached: ReadonlySet<number>;
+  #needed: Uint32Array | undefined;
 
   private constructor(steps: readonly FlowStep[], next: readonly (readonly number[])[], leaves: ReadonlySet<number>) {
+    this.untabled = [...leaves].filter((node) => steps[node]?.kind === 'indirect');
     this.steps = steps;
     this.next = next;
     this.leaves = leaves;
@@ -68,6 +72,27 @@ export class FlowGraph {
     leaves: ReadonlySet<number>,
   ): FlowGraph {
     return new FlowGraph(steps, next, leaves);
+  }
+
+  /** The temporaries whose values may be needed from this instruction on: a bit each. */
+  neededAt(node: number): number {
+    this.#needed ??= this.#findNeeded();
+    return this.#needed[node] ?? 0;
+  }
+
+  /** Backwards from what needs a value to where it is overwritten. */
+  #findNeeded(): Uint32Array {
+    const needed = new Uint32Array(this.steps.length);
+    const open = this.steps.map((_, node) => node);
+    for (let node = open.pop(); node !== undefined; node = open.pop()) {
+      const { needs = 0, overwrites = 0 } = this.steps[node] as FlowStep;
+      const behind = (this.next[node] ?? []).reduce((mask, to) => mask | (needed[to] ?? 0), 0);
+      const now = needs | (behind & ~overwrites);
+      if (now === needed[node]) continue;
+      needed[node] = now;
+      for (const from of this.before[node] ?? []) open.push(from);
+    }
+    return needed;
   }
 
   isReached(node: number): boolean {

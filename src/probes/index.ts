@@ -44,7 +44,16 @@ export { WatchEvents, watchRef } from './kinds/watch/events.js';
 export { overlaps, type PlannedWatch, resolveWatches, type WatchPlace } from './kinds/watch/resolve.js';
 export type { WatchSpec } from './kinds/watch/spec.js';
 export { type Access, accessOf, type Watchpoint } from './kinds/watch/watchpoint.js';
-export { mergePlans, type PlannedLoad, type PlannedReads, type ReadPlan, stackIsRead } from './read-plan.js';
+export {
+  codeOf,
+  type InnerPlace,
+  mergePlans,
+  noteName,
+  type PlannedLoad,
+  type PlannedReads,
+  type ReadPlan,
+  stackIsRead,
+} from './read-plan.js';
 export { type HitMemory, Reading } from './reading.js';
 export {
   type ExcludedFunction,

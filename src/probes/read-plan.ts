@@ -1,4 +1,4 @@
-import type { Condition, IntegerIn } from '../arch/index.js';
+import type { Condition, FrameNote, InnerTrampoline, IntegerIn } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 
 /** Bytes at a pointer. */
@@ -16,10 +16,44 @@ export interface PlannedReads {
    * in is read too, by reads of its own.
    */
   readonly through?: readonly number[];
+  /** The object begins so many bytes behind what is pointed to; 0 unless given. */
+  readonly from?: number;
   readonly align: number;
-  /** Bytes of what it points to. */
+  /** Bytes of the object. */
   readonly size: number;
   readonly loads: readonly PlannedLoad[];
+}
+
+/** A place inside a function, not its entry: its hits begin and end no call. */
+export interface InnerPlace {
+  /** Whole instructions around it that a patch may replace: control enters them at the first one only. */
+  readonly window: PatchWindow;
+  /** Pointers that other places noted. Reads name them as {@link noteName} does. */
+  readonly taken: readonly FrameNote[];
+  readonly noted: InnerTrampoline['noted'];
+  /** Places with a number in common are either all served without stops, or none is. */
+  readonly groups: readonly number[];
+}
+
+/** Instructions that a patch may replace. */
+export interface PatchWindow extends CodePiece {
+  /** See `InnerPatch`. */
+  readonly free: string | undefined;
+}
+
+export interface CodePiece {
+  readonly address: Addr;
+  readonly length: number;
+}
+
+/** Stands for a register in reads behind a noted pointer. */
+export function noteName({ of }: FrameNote): string {
+  return `noted:${of}`;
+}
+
+/** The code that an engine without stops analyses. */
+export function codeOf({ inside, address, codeSize }: Pick<ReadPlan, 'inside' | 'address' | 'codeSize'>): CodePiece {
+  return inside?.window ?? { address, length: codeSize };
 }
 
 /**
@@ -64,6 +98,8 @@ export interface ReadPlan {
   readonly count: { readonly by: IntegerIn | undefined } | undefined;
   /** Calls shorter than the threshold are dropped, if there is a threshold. */
   readonly hasThreshold: boolean;
+  /** Undefined for a function's entry. */
+  readonly inside?: InnerPlace | undefined;
   /** It is left out rather than have the target stop for it: what it is for, as `wakes`. */
   readonly notByStops?: string | undefined;
 }
@@ -104,8 +140,10 @@ export function mergePlans(plans: readonly ReadPlan[]): ReadPlan[] {
 
 function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
   const union = (one: readonly string[], other: readonly string[]): string[] => [...new Set([...one, ...other])];
+  const isMixed = (a.inside === undefined) !== (b.inside === undefined);
   return {
     ...a,
+    inside: a.inside && b.inside && insideOfBoth(a.inside, b.inside),
     codeSize: Math.max(a.codeSize, b.codeSize),
     entryRegisters: union(a.entryRegisters, b.entryRegisters),
     entryReads: [...a.entryReads, ...b.entryReads],
@@ -117,7 +155,7 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     outer: a.outer ?? b.outer,
     readsOuter: a.readsOuter || b.readsOuter,
     scratchIsFree: a.scratchIsFree && b.scratchIsFree,
-    needsStop: a.needsStop ?? b.needsStop,
+    needsStop: a.needsStop ?? b.needsStop ?? (isMixed ? "it is a function's entry and a place inside one" : undefined),
     stopIsAsked: (a.stopIsAsked ?? false) || (b.stopIsAsked ?? false),
     partly: a.partly ?? b.partly,
     returnStays: a.returnStays ?? b.returnStays,
@@ -128,4 +166,10 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     hasThreshold: a.hasThreshold && b.hasThreshold,
     notByStops: a.notByStops && b.notByStops,
   };
+}
+
+function insideOfBoth(a: InnerPlace, b: InnerPlace): InnerPlace {
+  const { window } = a;
+  const taken = [...a.taken, ...b.taken];
+  return { window, taken, noted: [...a.noted, ...b.noted], groups: [...new Set([...a.groups, ...b.groups])] };
 }

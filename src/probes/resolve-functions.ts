@@ -264,7 +264,8 @@ function typeOf(die: Die): Die | undefined {
   return through(die, (at) => at.follow(DW_AT.type));
 }
 
-function producerOf(die: Die): FunctionProbe['producer'] {
+/** The compiler of a function. */
+export function producerOf(die: Die): FunctionProbe['producer'] {
   const text = die.unit.root.string(DW_AT.producer) ?? '';
   // rustc's names LLVM and itself: `clang LLVM (rustc version 1.96.0)`.
   if (text.includes('rustc')) return 'rustc';

@@ -4,7 +4,7 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { DebugInfo } from '../dwarf/index.js';
 import { type DebugFileOptions, ElfFile } from '../elf/index.js';
-import { type EngineName, type EnginePlanOptions, lookAtPlans } from '../engines/index.js';
+import { type EngineName, type EnginePlanOptions, lookAtPlans, whyNoTrampolines } from '../engines/index.js';
 import { architectureFor, changesItsCode, hartSource, loadedElf, verifyCode } from '../facts/index.js';
 import {
   type AnyProbe,
@@ -98,9 +98,16 @@ export async function understand(
  */
 export async function loadedProgram(program: Program, session: Session, logger: Logger): Promise<Program> {
   const elf = await loadedElf(session, program.elf);
-  if (elf === program.elf) return program;
-  logger.info({ bias: hex(elf.loadBias) }, 'the program is position-independent');
-  return understand(elf, program.specs, program.known, logger, program);
+  const inlined = inlinedIn(program, session);
+  if (elf === program.elf && inlined === program.inlined) return program;
+  if (elf !== program.elf) logger.info({ bias: hex(elf.loadBias) }, 'the program is position-independent');
+  return understand(elf, program.specs, program.known, logger, { ...program, inlined });
+}
+
+/** Where no probe can do without stops, they are spared. */
+function inlinedIn({ inlined, arch }: Program, session: Session): PollOptions['inlined'] {
+  const why = whyNoTrampolines(arch, isProcess(session.features));
+  return (inlined ?? 'auto') === 'auto' && why !== undefined ? 'needed' : inlined;
 }
 
 /** The same, where it is known how far the program was moved. */

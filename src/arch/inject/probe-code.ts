@@ -286,6 +286,51 @@ export interface EndTrampoline extends Trampoline {
   readonly hopped: boolean;
 }
 
+/** A register's value and a number. */
+export interface RegisterPlace {
+  readonly register: string;
+  readonly offset: number;
+}
+
+/**
+ * Pointers that code notes where a block begins, and takes where it ends. Each is known by the number of its block and
+ * by the frame of the function around it, so threads, recursion and interrupts do not mix them up. An entry is two
+ * words, and an entry of another frame is overwritten:
+ *
+ *     key   frame ^ number << 48 ^ pointer       0: nothing is noted
+ *     pointer
+ *
+ * A torn entry fits no frame, because both words are checked together.
+ */
+export interface FrameNotes {
+  readonly at: Addr;
+  /** log2 of the number of entries: at most 7. */
+  readonly countShift: number;
+}
+
+/** A block's number, below 2^15, and the frame of its function: the same value wherever it begins and ends. */
+export interface FrameNote {
+  readonly of: number;
+  readonly frame: RegisterPlace;
+}
+
+/** Bytes of an entry of {@link FrameNotes}. */
+export const frameNoteBytes = 16;
+
+/**
+ * Runs the displaced instructions of a place inside a function, and writes a record between them. Nothing of the
+ * program's state changes, flags included, and the stack below the stack pointer is not touched (a red zone).
+ */
+export interface InnerTrampoline extends Trampoline {
+  readonly displaced: DisplacedInside;
+  readonly notes: FrameNotes;
+  /** Pointers that are taken first. They are the record's `kept` words; 0 if nothing was noted. */
+  readonly taken: readonly FrameNote[];
+  /** Pointers that are noted last. */
+  readonly noted: readonly (FrameNote & { readonly pointer: RegisterPlace })[];
+  readonly via: EntryTrampoline['via'];
+}
+
 /**
  * How far the patch can jump, and its cost for the function. `near` keeps every register; `far` destroys a scratch
  * register at the entry.
@@ -300,6 +345,8 @@ export interface Displaced {
   readonly length: number;
   /** Bytes that the jump overwrites. */
   readonly patchLength: number;
+  /** The register that a far patch destroys, if it is not the usual one. */
+  readonly through?: string | undefined;
   /** The instructions as text, for `--dry-run`. */
   readonly text: readonly string[];
   /**
@@ -312,6 +359,21 @@ export interface Displaced {
    * RangeError if a target of it is out of reach.
    */
   relocate(at: Addr): Uint8Array;
+}
+
+/** A patch inside a function. */
+export interface InnerPatch {
+  readonly kind: PatchKind;
+  /** A register whose value is needed neither at its start nor behind it, and that it does not use. */
+  readonly free: string | undefined;
+}
+
+/** Instructions out of the middle of a function. */
+export interface DisplacedInside extends Displaced {
+  /** Those before the place that is probed, as code at `at`; {@link relocate} has the others. */
+  before(at: Addr): Uint8Array;
+  /** These as text. */
+  readonly textBefore: readonly string[];
 }
 
 /** One of the instructions by which a function is left, and what a jump in its place displaces. */
@@ -437,6 +499,12 @@ export interface ProbeCode {
    */
   displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal;
   /**
+   * Takes all of these instructions out of the middle of a function, where control enters at the first one only.
+   * `place` is the offset of the one that is probed. Refused, in words for the user, if they do not fit the patch or
+   * one cannot be run elsewhere.
+   */
+  displaceInside(code: Uint8Array, start: Addr, place: number, how: InnerPatch): DisplacedInside | Refusal;
+  /**
    * Whether a jump or branch of this function's code leads to its first instruction. If so, reaching that instruction
    * is not always a call.
    */
@@ -470,6 +538,8 @@ export interface ProbeCode {
   entry(trampoline: EntryTrampoline): Uint8Array;
   exit(trampoline: ExitTrampoline): Uint8Array;
   end(trampoline: EndTrampoline): Uint8Array;
+  /** `place`: the offset in the code at which everything is as it is at the place that is probed. */
+  inner(trampoline: InnerTrampoline): { readonly code: Uint8Array; readonly place: number };
   /**
    * What a full ring jumps to. If the ring is read at stops, a breakpoint is inserted at `breakpoint`, whose
    * instruction does nothing. It is reached when `looks` polls found no room, and then again, because one drain may

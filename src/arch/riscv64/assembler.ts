@@ -50,6 +50,7 @@ interface Operation {
 }
 
 const ADD: Operation = { opcode: 0x33, f3: 0, f7: 0 };
+const XOR: Operation = { opcode: 0x33, f3: 4, f7: 0 };
 const SUB: Operation = { opcode: 0x33, f3: 0, f7: 0x20 };
 const AMOADD_D: Operation = { opcode: 0x2f, f3: 3, f7: 0 };
 const LR_D: Operation = { opcode: 0x2f, f3: 3, f7: 2 << 2 };
@@ -66,6 +67,7 @@ function formatU(opcode: number, rd: number, imm20: number): number {
 
 export const addi = (rd: number, rs1: number, imm: number): number => formatI(0x13, 0, rd, rs1, imm);
 export const andi = (rd: number, rs1: number, imm: number): number => formatI(0x13, 7, rd, rs1, imm);
+export const xori = (rd: number, rs1: number, imm: number): number => formatI(0x13, 4, rd, rs1, imm);
 export const addiw = (rd: number, rs1: number, imm: number): number => formatI(0x1b, 0, rd, rs1, imm);
 export const slli = (rd: number, rs1: number, by: number): number =>
   formatI(0x13, 1, rd, rs1, unsigned(by, 6, 'Shift'));
@@ -74,6 +76,7 @@ export const srli = (rd: number, rs1: number, by: number): number =>
 export const srai = (rd: number, rs1: number, by: number): number =>
   formatI(0x13, 5, rd, rs1, unsigned(by, 6, 'Shift') | 0x400);
 export const add = (rd: number, rs1: number, rs2: number): number => formatR(ADD, rd, rs1, rs2);
+export const xor = (rd: number, rs1: number, rs2: number): number => formatR(XOR, rd, rs1, rs2);
 export const sub = (rd: number, rs1: number, rs2: number): number => formatR(SUB, rd, rs1, rs2);
 export const lui = (rd: number, imm20: number): number => formatU(0x37, rd, imm20);
 export const auipc = (rd: number, imm20: number): number => formatU(0x17, rd, imm20);

@@ -84,7 +84,7 @@ function movesOf(
       return { refused: `${text} stands before ${where}` };
     if (kind === 'far' && reads(instruction, T0))
       return { refused: `${text} needs the register that the jump destroys` };
-    const move = moveOf(placed, addOffset(start, offset), kind, code, room);
+    const move = moveOf(placed, addOffset(start, offset), { kind, through: T0 }, code, room);
     if (typeof move === 'string') return { refused: `${text} ${move}` };
     moves.push(move);
   }

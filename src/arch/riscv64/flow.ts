@@ -1,11 +1,17 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { CodeFlow, FlowStep } from '../code-flow.js';
+import { T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
 import type { Instruction } from './decode.js';
-import { RA, SP } from './registers.js';
-import { decoded } from './relocate.js';
+import { integerName, RA, SP } from './registers.js';
+import { decoded, reads, writes } from './relocate.js';
+
+/** t0 to t6. */
+const temporaries = [T0, T1, T2, T3, T4, T5, T6];
+const every = 2 ** temporaries.length - 1;
 
 /** See {@link CodeFlow}. */
 export const codeFlow: CodeFlow = {
+  temporaries: temporaries.map(integerName),
   steps(code, start) {
     const { body, targets } = decoded(code);
     const direct = new Map(targets.map(({ from, to }) => [from, addOffset(start, to)]));
@@ -15,10 +21,24 @@ export const codeFlow: CodeFlow = {
       const address = addOffset(start, offset);
       const target = direct.get(offset);
       const names = named(instruction, address, upper);
-      return { address, length: instruction.length, kind: kindOf(instruction, target), target, names };
+      const kind = kindOf(instruction, target);
+      return { address, length: instruction.length, kind, target, names, ...usesOf(instruction, kind) };
     });
   },
 };
+
+function usesOf(
+  instruction: Instruction,
+  kind: FlowStep['kind'],
+): { readonly needs: number; readonly overwrites: number } {
+  const set = (is: (register: number) => boolean): number =>
+    temporaries.reduce((mask, register, bit) => mask | (is(register) ? 1 << bit : 0), 0);
+  const needs = set((register) => reads(instruction, register));
+  // What is not decoded may do anything. Calls of routines that save registers are linked in t0.
+  const isOdd = instruction.form === 'unknown' || (kind === 'call' && !('rd' in instruction && instruction.rd === RA));
+  if (isOdd) return { needs: every, overwrites: 0 };
+  return { needs, overwrites: kind === 'call' ? every : set((register) => writes(instruction, register)) };
+}
 
 function kindOf(instruction: Instruction, target: Addr | undefined): FlowStep['kind'] {
   switch (instruction.form) {

@@ -2,13 +2,19 @@ import { type Addr, addOffset } from '../../base/addr.js';
 import type { Displaced, FunctionExit, Hop } from '../inject/probe-code.js';
 import { Assembler, cAddiSp, cLdsp0, cSdsp0, T0 } from './assembler.js';
 import { decode } from './decode.js';
+import { registerNamed } from './trampoline-frame.js';
 
 /** The jump that replaces a function's start, or one of its exits. */
 export function patch(displaced: Displaced | FunctionExit, to: Addr): Uint8Array {
   const assembler = new Assembler(displaced.start);
   if (displaced.kind === 'near') assembler.jumpNear(to);
-  else assembler.jumpFar(to, T0);
+  else assembler.jumpFar(to, throughOf(displaced));
   return assembler.finish();
+}
+
+function throughOf(displaced: Displaced | FunctionExit): number {
+  const name = 'through' in displaced ? displaced.through : undefined;
+  return name === undefined ? T0 : registerNamed(name);
 }
 
 export function patchTarget(code: Uint8Array, start: Addr): Addr | undefined {
@@ -16,9 +22,8 @@ export function patchTarget(code: Uint8Array, start: Addr): Addr | undefined {
   if (first === undefined || first.compressed) return undefined;
   if (first.form === 'jump') return first.rd === 0 ? addOffset(start, first.imm) : undefined;
   const second = decode(code, 4);
-  if (first.op !== 'auipc' || first.rd !== T0 || second?.form !== 'jump-register' || second.compressed)
-    return undefined;
-  return second.rd === 0 && second.rs1 === T0 ? addOffset(start, first.imm + second.imm) : undefined;
+  if (first.op !== 'auipc' || second?.form !== 'jump-register' || second.compressed) return undefined;
+  return second.rd === 0 && second.rs1 === first.rd ? addOffset(start, first.imm + second.imm) : undefined;
 }
 
 /** Bytes of stack that a hop takes: t0 at the lowest. */

@@ -1,10 +1,10 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import type { Displaced, PatchKind } from '../inject/probe-code.js';
+import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../inject/probe-code.js';
 import { Assembler, addi, branch, jalr, opposite, T0 } from './assembler.js';
 import { decode, type Instruction } from './decode.js';
 import { textOf } from './disassembly.js';
-import { RA, SP } from './registers.js';
+import { integerName, integerNumber, RA, SP } from './registers.js';
 
 /**
  * Takes the first instructions out of a function, so that they can be run elsewhere. Of RISC-V instructions only
@@ -41,11 +41,54 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
   for (const placed of first) {
     const { instruction, offset } = placed;
     const at = addOffset(start, offset);
-    const move = movesStack(instruction) ?? moveOf(placed, at, kind, code, length);
+    const move = movesStack(instruction) ?? moveOf(placed, at, { kind, through: T0 }, code, length);
     if (typeof move === 'string') return { refused: `${textOf(instruction, at)} ${move}` };
     moves.push(move);
   }
-  return new Taken(kind, start, first, moves, hookRefusal(body, targets));
+  const how = { kind, through: T0 };
+  return new Taken({ how, start, first, moves, hookRefused: hookRefusal(body, targets) });
+}
+
+/** See `ProbeCode.displaceInside`. */
+export function displaceInside(
+  code: Uint8Array,
+  start: Addr,
+  place: number,
+  { kind, free }: InnerPatch,
+): DisplacedInside | Refusal {
+  const through = free === undefined ? undefined : integerNumber(free);
+  if (kind === 'far' && through === undefined) return { refused: 'no register is free for a jump far away' };
+  const how = { kind, through: through ?? T0 };
+  const taken = decodeAll(code);
+  const last = taken.at(-1);
+  if (last === undefined || last.offset + last.instruction.length < code.length)
+    return { refused: 'its code is not known' };
+  if (code.length < patchLengths[kind]) return { refused: `${code.length} bytes are shorter than the jump` };
+  const moves: Move[] = [];
+  for (const placed of taken) {
+    const at = addOffset(start, placed.offset);
+    const { instruction, offset } = placed;
+    const text = (): string => textOf(instruction, at);
+    if (offset < place && leaves(instruction)) return { refused: `${text()} cannot be carried out elsewhere` };
+    const move = movesStack(instruction) ?? moveOf(placed, at, how, code, code.length);
+    if (typeof move === 'string') return { refused: `${text()} ${move}` };
+    moves.push(move);
+  }
+  const head = taken.filter(({ offset }) => offset < place).length;
+  return new TakenInside({ how, start, first: taken, moves, hookRefused: undefined }, head);
+}
+
+function leaves({ form }: Instruction): boolean {
+  return form === 'branch' || form === 'jump' || form === 'jump-register';
+}
+
+interface Instructions {
+  readonly how: JumpKind;
+  readonly start: Addr;
+  readonly first: readonly Placed[];
+  /** Of these or the last of them. */
+  readonly moves: readonly Move[];
+  readonly hookRefused: string | undefined;
 }
 
 /** A class, because thousands are made: an object with functions of its own costs several times as much. */
@@ -55,17 +98,16 @@ class Taken implements Displaced {
   readonly length: number;
   readonly patchLength: number;
   readonly hookRefused: string | undefined;
+  readonly through: string | undefined;
+  readonly #how: JumpKind;
   readonly #first: readonly Placed[];
   readonly #moves: readonly Move[];
 
-  constructor(
-    kind: PatchKind,
-    start: Addr,
-    first: readonly Placed[],
-    moves: readonly Move[],
-    hookRefused: string | undefined,
-  ) {
+  constructor({ how, start, first, moves, hookRefused }: Instructions) {
+    const { kind, through } = how;
     this.kind = kind;
+    this.through = kind === 'far' ? integerName(through) : undefined;
+    this.#how = how;
     this.start = start;
     this.length = first.reduce((bytes, { instruction }) => bytes + instruction.length, 0);
     this.patchLength = patchLengths[kind];
@@ -81,7 +123,28 @@ class Taken implements Displaced {
   relocate(at: Addr): Uint8Array {
     const assembler = new Assembler(at);
     for (const move of this.#moves) move(assembler);
-    jump(assembler, this.kind, addOffset(this.start, this.length));
+    jump(assembler, this.#how, addOffset(this.start, this.length));
+    return assembler.finish();
+  }
+}
+
+class TakenInside extends Taken implements DisplacedInside {
+  readonly #head: readonly Move[];
+
+  /** The first `head` ones come before the place. */
+  constructor(instructions: Instructions, head: number) {
+    const { moves } = instructions;
+    super({ ...instructions, moves: moves.slice(head) });
+    this.#head = moves.slice(0, head);
+  }
+
+  get textBefore(): string[] {
+    return this.text.slice(0, this.#head.length);
+  }
+
+  before(at: Addr): Uint8Array {
+    const assembler = new Assembler(at);
+    for (const move of this.#head) move(assembler);
     return assembler.finish();
   }
 }
@@ -93,10 +156,16 @@ export function loopsToStart(code: Uint8Array): boolean {
 
 const isLoop = ({ to, link }: Target): boolean => to === 0 && !link;
 
+/** How moved code jumps. A far jump destroys this register, as the patch did. */
+export interface JumpKind {
+  readonly kind: PatchKind;
+  readonly through: number;
+}
+
 /** A jump that costs no more than the patch did. */
-function jump(assembler: Assembler, kind: PatchKind, to: Addr): void {
+function jump(assembler: Assembler, { kind, through }: JumpKind, to: Addr): void {
   if (kind === 'near') assembler.jumpNear(to);
-  else assembler.jumpFar(to, T0);
+  else assembler.jumpFar(to, through);
 }
 
 export interface Decoded {
@@ -218,7 +287,7 @@ export function reads(instruction: Instruction, register: number): boolean {
 }
 
 /** Floating-point arithmetic is not decoded. It may read and write the integer registers of those numbers. */
-function writes(instruction: Instruction, register: number): boolean {
+export function writes(instruction: Instruction, register: number): boolean {
   if (instruction.form === 'unknown') return ((instruction.bits >> 7) & 31) === register;
   return instruction.form !== 'float-load' && 'rd' in instruction && instruction.rd === register;
 }
@@ -233,7 +302,7 @@ function movesStack(instruction: Instruction): string | undefined {
 }
 
 /** How an instruction is run elsewhere, or the end of a sentence that says why it cannot be. */
-export function moveOf(placed: Placed, at: Addr, kind: PatchKind, code: Uint8Array, displaced: number): Move | string {
+export function moveOf(placed: Placed, at: Addr, how: JumpKind, code: Uint8Array, displaced: number): Move | string {
   const { instruction, offset } = placed;
   const next = addOffset(at, instruction.length);
   const end = offset + instruction.length;
@@ -246,24 +315,24 @@ export function moveOf(placed: Placed, at: Addr, kind: PatchKind, code: Uint8Arr
     case 'jump': {
       const { rd } = instruction;
       const target = addOffset(at, instruction.imm);
-      if (rd === 0) return (assembler) => jump(assembler, kind, target);
+      if (rd === 0) return (assembler) => jump(assembler, how, target);
       if (end < displaced) return 'returns into the bytes that the jump overwrites';
       return (assembler) => {
         assembler.loadAddress(rd, next);
-        jump(assembler, kind, target);
+        jump(assembler, how, target);
       };
     }
     case 'jump-register': {
       if (instruction.rd === 0) break;
       if (end < displaced) return 'returns into the bytes that the jump overwrites';
-      return linkedJump(instruction, next, kind);
+      return linkedJump(instruction, next, how);
     }
     case 'branch': {
       const { op, rs1, rs2 } = instruction;
       const target = addOffset(at, instruction.imm);
       return (assembler) => {
-        assembler.emit(branch(opposite(op), rs1, rs2, 4 + patchLengths[kind]));
-        jump(assembler, kind, target);
+        assembler.emit(branch(opposite(op), rs1, rs2, 4 + patchLengths[how.kind]));
+        jump(assembler, how, target);
       };
     }
     case 'atomic':
@@ -282,13 +351,13 @@ export function moveOf(placed: Placed, at: Addr, kind: PatchKind, code: Uint8Arr
 }
 
 /**
- * A call through a register returns to its original return address. If that register is also the link, t0 is used
- * instead.
+ * A call through a register returns to its original return address. If that register is also the link, another one
+ * is used instead.
  */
 function linkedJump(
   instruction: Instruction & { form: 'jump-register' },
   returnAddress: Addr,
-  kind: PatchKind,
+  { kind, through }: JumpKind,
 ): Move | string {
   const { rd, rs1, imm } = instruction;
   if (rd !== rs1)
@@ -298,8 +367,8 @@ function linkedJump(
     };
   if (kind === 'near') return 'needs a register for its target, and none is free';
   return (assembler) => {
-    assembler.emit(addi(T0, rs1, imm));
+    assembler.emit(addi(through, rs1, imm));
     assembler.loadAddress(rd, returnAddress);
-    assembler.emit(jalr(0, T0, 0));
+    assembler.emit(jalr(0, through, 0));
   };
 }

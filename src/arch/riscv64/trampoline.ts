@@ -17,11 +17,12 @@ import { check } from './condition.js';
 import { countUp } from './count.js';
 import { disassemble } from './disassembly.js';
 import { ends } from './exits.js';
+import { inner } from './inner.js';
 import { endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
 import { flush, pend, vanish } from './pending.js';
 import { checkRecord, claim, claimRarely, fillRecord, LINK, outerCopySteps } from './record-code.js';
 import { RA, SP } from './registers.js';
-import { displace, loopsToStart, patchLengths } from './relocate.js';
+import { displace, displaceInside, loopsToStart, patchLengths } from './relocate.js';
 import { step } from './step.js';
 import {
   hookFrameSize,
@@ -277,6 +278,7 @@ export const probeCode: ProbeCode = {
     { kind: 'far', bytes: patchLengths.far, reach: 2 ** 31 - LONGEST },
   ],
   displace,
+  displaceInside,
   loopsToStart,
   ends,
   patch,
@@ -286,6 +288,7 @@ export const probeCode: ProbeCode = {
   entry,
   exit,
   end,
+  inner,
   wait,
   flush,
   spinsPerSecond: 500_000,

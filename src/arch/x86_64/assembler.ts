@@ -249,6 +249,16 @@ export class Assembler {
     this.#code.byte(0x90);
   }
 
+  /** pushfq. */
+  pushFlags(): void {
+    this.#code.byte(0x9c);
+  }
+
+  /** popfq. */
+  popFlags(): void {
+    this.#code.byte(0x9d);
+  }
+
   callTo(register: number): void {
     this.#emit({ size: 4, opcode: [0xff], reg: 2, extended: true, rm: register });
   }

@@ -1,6 +1,6 @@
 import { type Addr, addOffset, hex } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import type { Displaced, PatchKind } from '../inject/probe-code.js';
+import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../inject/probe-code.js';
 import { Assembler } from './assembler.js';
 import { decode, type Flow, type Instruction } from './decode.js';
 import { conditions } from './flags.js';
@@ -55,7 +55,43 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
   }
   const writers = writersOf(taken, addOffset(start, length));
   if ('refused' in writers) return writers;
-  return new Taken(start, length, taken, writers);
+  return new Taken({ start, length, taken, writers });
+}
+
+/** See `ProbeCode.displaceInside`. The decoder must be loaded (`prepare`). */
+export function displaceInside(
+  code: Uint8Array,
+  start: Addr,
+  place: number,
+  { kind }: InnerPatch,
+): DisplacedInside | Refusal {
+  if (kind !== 'near') return { refused: 'the only patch for x86_64 is a jmp rel32' };
+  const taken = [...instructions(code, start)];
+  const unknown = taken.find(({ instruction }) => instruction.op === 'unknown');
+  if (unknown !== undefined) return { refused: `${describe(unknown)} is no known instruction` };
+  if (code.length < patchBytes) return { refused: `${code.length} bytes are shorter than the jump` };
+  const before = taken.filter(({ offset }) => offset < place);
+  const leaving = before.find(({ instruction }) => instruction.flow !== 'next') ?? taken.slice(0, -1).find(calls);
+  if (leaving !== undefined) return { refused: `${describe(leaving)} cannot be carried out elsewhere` };
+  const head = before.map((each) => writerOf(each, undefined));
+  const tail = writersOf(taken.slice(before.length), addOffset(start, code.length));
+  if ('refused' in tail) return tail;
+  const immovable = head.indexOf(undefined);
+  if (immovable >= 0) return { refused: `${describe(before[immovable] as Place)} cannot be carried out elsewhere` };
+  const written = head.flatMap((write) => write ?? []);
+  return new TakenInside({ start, length: code.length, taken, writers: tail }, written);
+}
+
+function calls({ instruction: { flow } }: Place): boolean {
+  return flow === 'call';
+}
+
+interface Places {
+  readonly start: Addr;
+  readonly length: number;
+  readonly taken: readonly Place[];
+  /** Of these or the last of them, and the jump back. */
+  readonly writers: readonly Writer[];
 }
 
 /** A class, because thousands are made: an object with functions of its own costs several times as much. */
@@ -67,7 +103,7 @@ class Taken implements Displaced {
   readonly #taken: readonly Place[];
   readonly #writers: readonly Writer[];
 
-  constructor(start: Addr, length: number, taken: readonly Place[], writers: readonly Writer[]) {
+  constructor({ start, length, taken, writers }: Places) {
     this.start = start;
     this.length = length;
     this.#taken = taken;
@@ -81,6 +117,25 @@ class Taken implements Displaced {
   relocate(at: Addr): Uint8Array {
     const code = new Assembler(at);
     for (const write of this.#writers) write(code);
+    return code.finish();
+  }
+}
+
+class TakenInside extends Taken implements DisplacedInside {
+  readonly #head: readonly Writer[];
+
+  constructor(places: Places, head: readonly Writer[]) {
+    super(places);
+    this.#head = head;
+  }
+
+  get textBefore(): string[] {
+    return this.text.slice(0, this.#head.length);
+  }
+
+  before(at: Addr): Uint8Array {
+    const code = new Assembler(at);
+    for (const write of this.#head) write(code);
     return code.finish();
   }
 }

@@ -22,11 +22,12 @@ import { countUp } from './count.js';
 import { disassemble } from './disassembly.js';
 import { ends } from './exits.js';
 import { controlWord, outerWords } from './fields.js';
+import { inner } from './inner.js';
 import { flush, pend, type Rarely, vanish } from './pending.js';
 import { jumpBytes, linuxProcess } from './process.js';
 import { type Contents, claimRarely, outerCopySteps, toPush, writeRecord } from './record.js';
 import { R10, R11, RAX, RSP } from './registers.js';
-import { displace, loopsToStart, patchBytes } from './relocate.js';
+import { displace, displaceInside, loopsToStart, patchBytes } from './relocate.js';
 import { fetch, general, type Stack } from './stack.js';
 import { step } from './step.js';
 
@@ -229,6 +230,7 @@ function hartSource({ count }: HartsOfGuest): HartSource | Refusal {
 export const probeCode: ProbeCode = {
   patches: [{ kind: 'near', bytes: patchBytes, reach: 2 ** 31 - patchBytes }],
   displace,
+  displaceInside,
   loopsToStart,
   ends,
   patch,
@@ -237,6 +239,7 @@ export const probeCode: ProbeCode = {
   entry,
   exit,
   end,
+  inner,
   wait,
   flush,
   // `pause` ends QEMU's translation block: 130-250 ns per poll.

@@ -94,7 +94,7 @@ export function placeEnds({
     if (hop && hopAt !== undefined) writes.push({ address: hopAt, bytes: hop.head(hopAt, at) });
     const from = Number(end.start - site.plan.address);
     const original = site.code.slice(from, from + end.patchLength);
-    patches.push({ site, address: end.start, isEnd: true, bytes: code.patch(end, hopAt ?? at), original });
+    patches.push({ site, address: end.start, part: 'exit', bytes: code.patch(end, hopAt ?? at), original });
   }
   return { writes, patches };
 }

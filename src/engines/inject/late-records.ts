@@ -8,8 +8,8 @@ export type OnRecords = (view: DataView, start: number, end: number) => void;
 export interface SlotReader {
   /** Equal for all records of one hart. */
   hart(view: DataView, offset: number): number;
-  /** True where a call begins, false where one ends. */
-  begins(view: DataView, offset: number): boolean;
+  /** 1 where a call begins, -1 where one ends, 0 inside. */
+  opens(view: DataView, offset: number): 1 | 0 | -1;
 }
 
 /** A slot that was passed by, because it was not committed yet. */
@@ -95,7 +95,8 @@ export class LateRecords<T extends PassedBy> {
   /** Counts a record for the slots claimed before it. Returns true if the turn of a late record has come. */
   #count(view: DataView, at: number, claim: number): boolean {
     const hart = this.#slots.hart(view, at);
-    const change = this.#slots.begins(view, at) ? 1 : -1;
+    const change = this.#slots.opens(view, at);
+    if (change === 0) return false;
     for (const { claim: before, depths } of this.#passedBy)
       if (before < claim) depths.set(hart, (depths.get(hart) ?? 0) + change);
     let due = false;

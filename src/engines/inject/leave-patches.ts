@@ -1,5 +1,5 @@
 import type { Architecture } from '../../arch/index.js';
-import { hex } from '../../base/addr.js';
+import { type Addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { ANY_HART, programSignal, type Session } from '../../rsp/index.js';
 import { interruptedInside } from './interrupted.js';
@@ -9,12 +9,18 @@ import type { Piece } from './ring.js';
 const mostSteps = 64;
 
 /**
- * Steps every hart out of these bytes. At their first instruction it may stay, and then runs the new code.
+ * Steps every hart out of these bytes. At their first instruction it may stay, and then runs the new code; so it may
+ * at one of `places`.
  * @throws RsptraceError `PATCH_REFUSED` for a hart that does not leave
  */
-export async function leavePatches(session: Session, arch: Architecture, patches: readonly Piece[]): Promise<void> {
+export async function leavePatches(
+  session: Session,
+  arch: Architecture,
+  patches: readonly Piece[],
+  places: ReadonlyMap<bigint, Addr> = new Map(),
+): Promise<void> {
   const inside = (pc: bigint): boolean =>
-    patches.some(({ address, length }) => pc > address && pc < address + BigInt(length));
+    !places.has(pc) && patches.some(({ address, length }) => pc > address && pc < address + BigInt(length));
   for (const { id } of await session.harts()) {
     let signal: number | undefined;
     for (let steps = 0; ; steps++) {
@@ -36,6 +42,21 @@ export async function leavePatches(session: Session, arch: Architecture, patches
       // A signal came instead: the step that forwards it to the process enters its handler.
       signal = programSignal(stop);
     }
+  }
+}
+
+/** Harts at these places go on where each one leads. */
+export async function redirect(session: Session, arch: Architecture, places: ReadonlyMap<bigint, Addr>): Promise<void> {
+  if (places.size === 0) return;
+  for (const { id } of await session.harts()) {
+    const batch = session.batch(id);
+    const pc = batch.readRegister(arch.pc);
+    await batch.send();
+    const to = pc.value === undefined ? undefined : places.get(pc.value);
+    if (to === undefined) continue;
+    const write = session.batch(id);
+    write.writeRegister(arch.pc, to);
+    await write.send();
   }
 }
 

@@ -55,18 +55,21 @@ export class TrampolineOverhead {
   learn(code: ProbeCode, placement: Placement): void {
     const costs: (Cost | undefined)[] = [];
     const path = paths(code, placement);
-    for (const { site, isEnd, address, bytes } of placement.patches) {
+    for (const { site, part, address, bytes } of placement.patches) {
+      const isEnd = part === 'exit';
       const { index, plan, entry, ways } = site;
       const begin = isEnd ? undefined : path(address, true);
       const displaced = ways.find(({ patchLength }) => patchLength === bytes.length);
       if (begin?.untilTime !== undefined && displaced) {
-        const after = begin.steps - begin.untilTime - displaced.text.length;
+        // Instructions of the function that are run before its record is written.
+        const own = site.inside?.find(({ kind }) => kind === displaced.kind)?.textBefore.length ?? 0;
+        const after = begin.steps - begin.untilTime - (displaced.text.length - own);
         const outerAt = entry.outerCopy && entry.outerAt;
         const { outer } = plan;
         costs[2 * index] = {
           site,
           begins: true,
-          before: begin.untilTime,
+          before: begin.untilTime - own,
           after,
           outerAt,
           lists: outer ? listed(outer) : 0,

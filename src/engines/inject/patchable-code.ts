@@ -1,15 +1,18 @@
-import type { Displaced, FunctionExit, ProbeCode } from '../../arch/index.js';
+import type { Displaced, DisplacedInside, FunctionExit, ProbeCode } from '../../arch/index.js';
 import type { Addr } from '../../base/addr.js';
-import type { CodeFacts, ReadPlan } from '../../probes/index.js';
+import type { CodeFacts, InnerPlace, ReadPlan } from '../../probes/index.js';
 import { planExits } from './exit-patches.js';
 
 /** How a function's code can be patched. */
 export interface PatchableCode {
+  /** The function, or the window around a place inside. */
   readonly code: Uint8Array;
   /** Ways to patch its entry, the preferred one first. */
   readonly ways: readonly Displaced[];
   /** Ways to patch all its exits, if its return cannot be hooked. */
   readonly ends: readonly (readonly FunctionExit[])[] | undefined;
+  /** Ways to patch a place inside a function; then there are no others. */
+  readonly inside?: readonly DisplacedInside[];
 }
 
 /** Or why it cannot be patched. */
@@ -63,6 +66,7 @@ function look(
 ): PatchVerdict {
   if (plan.needsStop !== undefined) return plan.needsStop;
   if (!bytes) return 'its code is not in the ELF';
+  if (plan.inside) return lookInside(plan, plan.inside, bytes, code);
   const ways: Displaced[] = [];
   let why = 'no patch is known for this architecture';
   for (const { kind } of code.patches) {
@@ -78,4 +82,23 @@ function look(
   if (plan.returnStays !== undefined && stopsIn(plan.address, plan.codeSize)) return stopInside;
   const ends = planExits(plan, bytes, ways, code, facts);
   return typeof ends === 'string' ? ends : { code: bytes, ways, ends };
+}
+
+function lookInside(
+  { address, entryRegisters, scratchIsFree }: ReadPlan,
+  { window }: InnerPlace,
+  bytes: Uint8Array,
+  code: ProbeCode,
+): PatchVerdict {
+  const ways: DisplacedInside[] = [];
+  let why = 'no patch is known for this architecture';
+  for (const { kind } of code.patches) {
+    // What is read must not be destroyed.
+    const isFree = scratchIsFree && !entryRegisters.includes(window.free ?? '');
+    const free = isFree ? window.free : undefined;
+    const displaced = code.displaceInside(bytes, window.address, Number(address - window.address), { kind, free });
+    if ('refused' in displaced) why = kind === 'near' ? displaced.refused : why;
+    else ways.push(displaced);
+  }
+  return ways.length === 0 ? why : { code: bytes, ways, ends: undefined, inside: ways };
 }

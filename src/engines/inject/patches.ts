@@ -1,10 +1,10 @@
 import type { Architecture } from '../../arch/index.js';
-import { hex } from '../../base/addr.js';
+import { type Addr, addOffset, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import { CoalescedReads, retry, type Session } from '../../rsp/index.js';
 import { interruptedInside } from './interrupted.js';
-import { leavePatches, runOutOfPatches } from './leave-patches.js';
+import { leavePatches, redirect, runOutOfPatches } from './leave-patches.js';
 import type { Piece } from './ring.js';
 import type { Patch, Site } from './sites.js';
 import { writeChecked } from './transfers.js';
@@ -34,9 +34,9 @@ export class Patches {
     return sitesOf(this.#planted);
   }
 
-  /** Where functions' exits are patched. */
+  /** Where functions are patched behind their entries. */
   get ends(): readonly Piece[] {
-    return piecesOf(this.#planted.filter(({ isEnd }) => isEnd));
+    return piecesOf(this.#planted.filter(({ part }) => part !== 'entry'));
   }
 
   /**
@@ -61,12 +61,12 @@ export class Patches {
    */
   async plant(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
     const pieces = piecesOf(this.#waiting);
-    await leavePatches(this.#session, this.#arch, pieces);
+    await leavePatches(this.#session, this.#arch, pieces, placesOf(this.#waiting));
     const inside = await interruptedInside(this.#session, this.#arch, pieces, this.#chained);
     const reads = new CoalescedReads(this.#session);
     const blocked = new Set<Site>();
-    for (const [i, { site, address, isEnd }] of this.#waiting.entries())
-      if (inside.has(address) || (isEnd && holdsStop(pieces[i] as Piece))) blocked.add(site);
+    for (const patch of this.#waiting)
+      if (inside.has(patch.address) || partsWithoutProbe(patch).some(holdsStop)) blocked.add(patch.site);
     const free = this.#waiting
       .filter(({ site }) => !blocked.has(site))
       .map((patch) => ({ patch, now: reads.readMemory(patch.address, patch.original.length) }));
@@ -89,14 +89,15 @@ export class Patches {
         hint: 'is it in ROM or flash? --engine stop uses breakpoints instead',
       });
     }
+    await redirect(this.#session, this.#arch, placesOf(patches));
     if (this.#logger.isLevelEnabled('trace')) this.#trace(patches, blocked, changed);
     return sitesOf(patches);
   }
 
   #trace(inserted: readonly Patch[], blocked: ReadonlySet<Site>, changed: ReadonlySet<Site>): void {
-    for (const { site, address, isEnd, bytes, original } of inserted) {
+    for (const { site, address, part, bytes, original } of inserted) {
       const bytesNow = { bytes: bytesToHex(bytes), instead_of: bytesToHex(original) };
-      this.#logger.trace({ probe: site.plan.name, address: hex(address), isEnd, ...bytesNow }, 'patch inserted');
+      this.#logger.trace({ probe: site.plan.name, address: hex(address), part, ...bytesNow }, 'patch inserted');
     }
     for (const { plan } of blocked) this.#logger.trace({ probe: plan.name }, 'patch waits: its bytes are interrupted');
     for (const { plan } of changed) this.#logger.trace({ probe: plan.name }, 'no patch: the code there has changed');
@@ -139,6 +140,31 @@ export class Patches {
 
 function bytesToHex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex');
+}
+
+/** The bytes of a patch in which a breakpoint cannot be that of its own probe. */
+function partsWithoutProbe({ part, address, bytes, site }: Patch): Piece[] {
+  const before = part === 'inside' ? Math.min(Number(site.plan.address - address), bytes.length) : 0;
+  switch (part) {
+    case 'entry':
+      return [];
+    case 'exit':
+      return [{ address, length: bytes.length }];
+    case 'inside':
+      return [
+        { address, length: before },
+        { address: addOffset(address, before + 1), length: Math.max(0, bytes.length - before - 1) },
+      ];
+  }
+}
+
+/** Places behind the beginnings of their patches: where a hart there goes on. */
+function placesOf(patches: readonly Patch[]): ReadonlyMap<bigint, Addr> {
+  return new Map(
+    patches.flatMap(({ site: { plan }, address, goesOn }) =>
+      goesOn === undefined || address === plan.address ? [] : [[plan.address, goesOn] as const],
+    ),
+  );
 }
 
 function sitesOf(patches: readonly Patch[]): Site[] {

@@ -32,7 +32,7 @@ export interface RecordDispatcherOptions {
 /** A record as a log shows it. */
 export interface RecordText {
   readonly probe: string;
-  readonly at: 'entry' | 'return';
+  readonly at: 'entry' | 'return' | 'inside';
   readonly hart: number;
   /** Ticks of the target's counter. */
   readonly ticks: number;
@@ -45,6 +45,8 @@ export interface RecordText {
 interface Carrier {
   readonly name: string;
   readonly address: Addr;
+  /** It is no function's entry. */
+  readonly isInside: boolean;
   /** Its calls return through a trampoline. */
   readonly hooks: boolean;
   readonly entry: RecordReader;
@@ -53,10 +55,11 @@ interface Carrier {
 }
 
 function carrierOf({ plan, ends, entry, exit }: Site, words: WordCache, outers: Outers): Carrier {
-  const { name, address, outer, seesReturn } = plan;
+  const { name, address, inside, outer, seesReturn } = plan;
   return {
     name,
     address,
+    isInside: inside !== undefined,
     // Among patched exits only the tail jumps are hooked.
     hooks: seesReturn && (ends?.some((way) => way.some(({ tail }) => tail !== undefined)) ?? true),
     entry: new RecordReader(entry, words, outers),
@@ -64,6 +67,8 @@ function carrierOf({ plan, ends, entry, exit }: Site, words: WordCache, outers: 
     outer: outer && { pointer: outer.pointer, readings: new OuterReadings(outer.loads) },
   };
 }
+
+const noAddress = 0n as Addr;
 
 /** Gives each record's content to a tracer, as if the target had stopped there. */
 export class RecordDispatcher {
@@ -103,7 +108,7 @@ export class RecordDispatcher {
     const record = (isExit ? carrier.exit : carrier.entry).turn(view, offset);
     return {
       probe: carrier.name,
-      at: isExit ? 'return' : 'entry',
+      at: isExit ? 'return' : carrier.isInside ? 'inside' : 'entry',
       hart: this.#options.hartNumber(record.hart),
       ticks: record.count(recordOffset.time),
       sp: hex(record.word(recordOffset.stackPointer)),
@@ -120,13 +125,17 @@ export class RecordDispatcher {
     if (!carrier) return;
     const record = (isExit ? carrier.exit : carrier.entry).turn(view, offset);
     const { tracer, time, hartNumber } = this.#options;
-    const { returnAddress } = record;
+    const returnAddress = carrier.isInside ? noAddress : record.returnAddress;
     const moment: Moment = {
       hart: hartNumber(record.hart),
       pc: isExit ? returnAddress : carrier.address,
       registers: record,
       time: time(record.count(recordOffset.time), id, record),
     };
+    if (carrier.isInside) {
+      tracer.reached(moment, record);
+      return;
+    }
     if (isExit) {
       tracer.returned(moment, record.stackPointer, record);
       return;

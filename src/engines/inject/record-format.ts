@@ -1,8 +1,15 @@
-import type { FieldSource, OuterCopy, RecordField } from '../../arch/index.js';
-import { type Addr, hex } from '../../base/addr.js';
+import type { FieldSource, LoadBase, OuterCopy, RecordField } from '../../arch/index.js';
+import { type Addr, addOffset, hex } from '../../base/addr.js';
 import type { AddressMap } from '../../base/address-map.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import { type HitMemory, type PlannedLoad, type PlannedReads, Reading, type ReadPlan } from '../../probes/index.js';
+import {
+  type HitMemory,
+  noteName,
+  type PlannedLoad,
+  type PlannedReads,
+  Reading,
+  type ReadPlan,
+} from '../../probes/index.js';
 import type { SlotReader } from './late-records.js';
 import { type PlacedLoad, RecordReadings } from './record-readings.js';
 import type { WordCache } from './word-cache.js';
@@ -32,6 +39,8 @@ export interface RecordFormat {
 /** Memory behind one pointer: where the record has the pointer, and where it has each load. */
 interface BlockFormat {
   readonly pointerAt: number;
+  /** Bytes from the pointer's target to the object. */
+  readonly from: number;
   readonly align: number;
   readonly size: number;
   readonly loads: readonly PlacedLoad[];
@@ -39,14 +48,17 @@ interface BlockFormat {
 
 export const recordOffset = { id: 8, small: 12, time: 16, stackPointer: 24, returnAddress: 32, hart: 40 } as const;
 
-/** With one hart only, records need not name it. */
-export function slotReader(isOneHart: boolean): SlotReader {
+/** With one hart only, records need not name it. `inside`: ids of records that begin and end no call. */
+export function slotReader(isOneHart: boolean, inside: ReadonlySet<number> = new Set()): SlotReader {
   return {
     hart(view, offset) {
       const at = offset + recordOffset.hart;
       return isOneHart ? 0 : view.getUint32(at, true) ^ view.getUint32(at + 4, true);
     },
-    begins: (view, offset) => (view.getUint32(offset + recordOffset.id, true) & 1) === 0,
+    opens(view, offset) {
+      const id = view.getUint32(offset + recordOffset.id, true);
+      return inside.has(id) ? 0 : (id & 1) === 0 ? 1 : -1;
+    },
   };
 }
 
@@ -75,11 +87,18 @@ function copiedOffsets(outer: PlannedReads): number[] {
 
 /** The record of a probe's entry, with `room` bytes for the copy of an outer Future. */
 export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, room: number): RecordFormat {
-  const words = plan.entryRegisters.map((name) => ({ name, from: { kind: 'register', name } as FieldSource }));
-  const base = (pointer: string) => ({ kind: 'register', name: pointer }) as const;
+  const taken = (plan.inside?.taken ?? []).map(noteName);
+  const words = [
+    ...plan.entryRegisters.map((name) => ({ name, from: { kind: 'register', name } as FieldSource })),
+    ...taken.map((name, index) => ({ name, from: { kind: 'kept', index } as FieldSource })),
+  ];
+  const base = (pointer: string): LoadBase => {
+    const index = taken.indexOf(pointer);
+    return index < 0 ? { kind: 'register', name: pointer } : { kind: 'kept', index };
+  };
   const content = { words, reads: plan.entryReads, base, room: plan.readsOuter ? room : 0 };
-  const entry = format(id, sources, content);
-  if (sources.returnRegister === undefined) return entry;
+  const entry = format(id, sources, content, plan.inside === undefined);
+  if (plan.inside || sources.returnRegister === undefined) return entry;
   const registers = new Map(entry.registers).set(sources.returnRegister, recordOffset.returnAddress);
   return { ...entry, registers };
 }
@@ -106,19 +125,24 @@ interface RecordContent {
   readonly words: readonly { readonly name: string; readonly from: FieldSource }[];
   readonly reads: readonly PlannedReads[];
   /** Where a trampoline finds the pointer of reads. */
-  readonly base: (pointer: string) => (FieldSource & { readonly kind: 'load' })['base'];
+  readonly base: (pointer: string) => LoadBase;
   /** Bytes for the copy of an outer Future. */
   readonly room: number;
 }
 
-function format(id: number, sources: RecordSources, { words, reads, base, room }: RecordContent): RecordFormat {
+function format(
+  id: number,
+  sources: RecordSources,
+  { words, reads, base, room }: RecordContent,
+  isCall = true,
+): RecordFormat {
   const o = recordOffset;
   const fields: RecordField[] = [
     { at: o.id, size: 4, from: { kind: 'constant', value: BigInt(id) } },
     { at: o.time, size: 8, from: sources.time },
     { at: o.stackPointer, size: 8, from: { kind: 'stack-pointer' } },
-    { at: o.returnAddress, size: 8, from: { kind: 'return-address' } },
   ];
+  if (isCall) fields.push({ at: o.returnAddress, size: 8, from: { kind: 'return-address' } });
   if (sources.hart) fields.push({ at: o.hart, size: 8, from: sources.hart });
   let at = sources.hart ? o.hart + 8 : o.hart;
   const registers = new Map<string, number>();
@@ -143,19 +167,21 @@ function format(id: number, sources: RecordSources, { words, reads, base, room }
     return placed;
   };
   for (const width of [8, 4, 2, 1] as const) {
-    for (const { pointer, through, loads, placed, align } of wantedBlocks) {
+    for (const { pointer, through, from: start, loads, placed, align: aligned } of wantedBlocks) {
+      const align = alignBefore(start, aligned);
       for (const load of loads) {
         if (load.size !== width) continue;
         const one = { ...load, at: place(width) };
         placed.push(one);
-        const from = { kind: 'load', base: { ...base(pointer), through }, offset: load.offset, align } as const;
+        const offset = start + load.offset;
+        const from = { kind: 'load', base: { ...base(pointer), through }, offset, align } as const;
         fields.push({ at: one.at, size: width, from });
       }
     }
   }
   const blocks = wantedBlocks.map((block): BlockFormat => {
-    const { align, size, placed: loads } = block;
-    return { pointerAt: pointerTo(block, registers, wantedBlocks), align, size, loads };
+    const { align, size, from, placed: loads } = block;
+    return { pointerAt: pointerTo(block, registers, wantedBlocks), from, align, size, loads };
   });
   const self = outer?.kind === 'outer' ? reads[0]?.pointer : undefined;
   const outerCopy = outer && { at, room, self };
@@ -163,13 +189,20 @@ function format(id: number, sources: RecordSources, { words, reads, base, room }
   return { fields, outerCopy, size: at, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
 }
 
-type Block = PlannedReads & { readonly through: readonly number[] };
+/** The alignment of a pointer, if it is aligned so many bytes further. */
+function alignBefore(from: number, align: number): number {
+  return from === 0 ? align : Math.min(align, from & -from);
+}
+
+type Block = PlannedReads & { readonly through: readonly number[]; readonly from: number };
 type PlacedBlock = Block & { readonly placed: readonly PlacedLoad[] };
 
 /** Where the record has the pointer to a block: in a register's word, or in the block before. */
 function pointerTo(block: Block, registers: ReadonlyMap<string, number>, blocks: readonly PlacedBlock[]): number {
   const { pointer, through } = block;
-  const outer = blocks.find((each) => each.pointer === pointer && isSame(each.through, through.slice(0, -1)));
+  const outer = blocks.find(
+    (each) => each.pointer === pointer && each.from === 0 && isSame(each.through, through.slice(0, -1)),
+  );
   const inOuter = outer?.placed.find((load) => load.offset === through.at(-1) && load.size === 8)?.at;
   const at = through.length === 0 ? registers.get(pointer) : inOuter;
   if (at === undefined) throw new RangeError(`The record does not have the pointer at ${pointer} ${through}`);
@@ -179,10 +212,12 @@ function pointerTo(block: Block, registers: ReadonlyMap<string, number>, blocks:
 /** What is read behind one pointer is one block, whoever wants it. */
 function byPointer(reads: readonly PlannedReads[]): Block[] {
   const blocks: Block[] = [];
-  for (const { through = [], ...read } of reads) {
-    const index = blocks.findIndex((each) => each.pointer === read.pointer && isSame(each.through, through));
+  for (const { through = [], from = 0, ...read } of reads) {
+    const index = blocks.findIndex(
+      (each) => each.pointer === read.pointer && each.from === from && isSame(each.through, through),
+    );
     const known = blocks[index];
-    if (!known) blocks.push({ ...read, through });
+    if (!known) blocks.push({ ...read, through, from });
     else {
       const isNew = ({ offset, size }: PlannedLoad): boolean =>
         !known.loads.some((each) => each.offset === offset && each.size === size);
@@ -296,9 +331,11 @@ export class RecordReader implements RegisterReader, HitMemory {
     const { blocks, outerAt, outerCopy } = this.#format;
     let found: Reading | undefined;
     for (let i = 0; i < blocks.length; i++) {
-      const { pointerAt, align, loads } = blocks[i] as BlockFormat;
-      if (this.word(pointerAt) !== address) continue;
-      if (address === 0n || this.#view.getUint32(this.#offset + pointerAt, true) % align !== 0) continue;
+      const { pointerAt, from, align, loads } = blocks[i] as BlockFormat;
+      const pointer = this.word(pointerAt);
+      if (from === 0 ? pointer !== address : addOffset(pointer as Addr, from) !== address) continue;
+      const low = this.#view.getUint32(this.#offset + pointerAt, true);
+      if (pointer === 0n || low % alignBefore(from, align) !== 0) continue;
       if (found === undefined) found = this.#readings[i]?.read(this.#view, this.#offset, length);
       else found = this.#withLoads(found, loads);
     }

@@ -2,15 +2,17 @@ import {
   bucketCount,
   controlBlock,
   type Displaced,
+  type FrameNotes,
   type Hop,
   type ProbeCode,
   type RingGeometry,
 } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { ReadPlan } from '../../probes/index.js';
+import { codeOf, type InnerPlace, type ReadPlan } from '../../probes/index.js';
 import type { HookFrame } from '../../unwind/index.js';
-import { alignment, allocator, mark, markBytes, within } from './code-allocator.js';
+import { type Allocator, alignment, allocator, mark, markBytes, within } from './code-allocator.js';
 import { chooseExits, placeEnds } from './exit-patches.js';
+import { refuseUntilAgreed } from './inner-places.js';
 import type { PatchableCode, PatchVerdict } from './patchable-code.js';
 import {
   entryFormat,
@@ -58,14 +60,18 @@ export function planSites(
   const refused = new Map<number, string>();
   let longest = 1 << leastSlotShift;
   const room = outerRoom(plans);
+  const able: Site[] = [];
   for (const [index, plan] of plans.entries()) {
     const look = looks[index] ?? 'its code is not in the ELF';
     const site = typeof look === 'string' ? look : planSite(plan, look, index, sources, room);
     if (typeof site === 'string') refused.set(index, site);
-    else {
-      sites.push(site);
-      longest = Math.max(longest, site.entry.size, site.exit.size);
-    }
+    else able[index] = site;
+  }
+  refuseUntilAgreed(plans, (index) => bytesReplaced(able[index]), refused);
+  for (const site of able) {
+    if (!site || refused.has(site.index)) continue;
+    sites.push(site);
+    longest = Math.max(longest, site.entry.size, site.exit.size);
   }
   return { sites, refused, slotShift: Math.ceil(Math.log2(longest)) };
 }
@@ -79,6 +85,11 @@ export function planFormats(plans: readonly ReadPlan[], sources: RecordSources):
     const exit = exitFormat(plan, 2 * index + 1, sources);
     return { plan, index, ...look, entry, exit, counters: 0 };
   });
+}
+
+/** Bytes that are run elsewhere. */
+function bytesReplaced(site: PatchableCode | undefined): number {
+  return Math.max(0, ...(site?.ways ?? []).map(({ length }) => length));
 }
 
 function planSite(
@@ -99,8 +110,10 @@ function planSite(
 export interface Patch {
   readonly site: Site;
   readonly address: Addr;
-  /** At one of the function's exits, not at its start. */
-  readonly isEnd: boolean;
+  /** At the function's start, at one of its exits, or elsewhere inside. */
+  readonly part: 'entry' | 'exit' | 'inside';
+  /** Where a hart goes on that is at the probe's own address, if the patch begins before it. */
+  readonly goesOn?: Addr;
   readonly bytes: Uint8Array;
   readonly original: Uint8Array;
 }
@@ -142,6 +155,8 @@ export interface Placement {
   readonly refused: ReadonlyMap<number, string>;
   /** By index: a site's counters, as offsets from the place of the first counter. */
   readonly counters: ReadonlyMap<number, number>;
+  /** Where pointers are noted. */
+  readonly notes: FrameNotes;
 }
 
 export interface PlaceOptions {
@@ -153,6 +168,8 @@ export interface PlaceOptions {
   readonly lists: Piece;
   /** Where the counters of sites without records are. */
   readonly counters: Piece;
+  /** Where places inside functions note pointers. */
+  readonly notes: FrameNotes;
   readonly nests: boolean;
   /**
    * Calls that last less than this number of ticks, and in which nothing is recorded, are dropped. Their entries pend
@@ -202,6 +219,25 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
       continue;
     }
     const { displaced, hop } = way;
+    if (plan.inside) {
+      const placed = placeInner({
+        site,
+        inside: plan.inside,
+        way,
+        code,
+        geometry,
+        notes: options.notes,
+        take,
+        takeHop,
+      });
+      if (typeof placed === 'string') refused.set(index, placed);
+      else {
+        writes.push(...placed.writes);
+        patches.push(placed.patch);
+        trampolines.push(placed.trampoline);
+      }
+      continue;
+    }
     const ends = site.ends && chooseExits(site.ends, code, room.code, nearRoom);
     if (site.ends && !ends) {
       refused.set(index, 'the trampolines are out of reach of a jump from its ends');
@@ -268,17 +304,31 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
     writes.push(entry);
     trampolines.push({ site, displaced, hop: hopCode || undefined, entry, exit, ends: placed?.writes ?? [] });
     const original = site.code.subarray(0, displaced.patchLength);
-    patches.push({ site, address: plan.address, isEnd: false, bytes: code.patch(displaced, hopAt ?? start), original });
+    patches.push({
+      site,
+      address: plan.address,
+      part: 'entry',
+      bytes: code.patch(displaced, hopAt ?? start),
+      original,
+    });
     if (placed) {
       writes.push(...placed.writes);
       patches.push(...placed.patches);
     }
   }
   const ranges = [room.code, ...room.near.slice(0, 1)];
+  const all = sites.map(({ plan }) => plan);
+  const [indices, lost] = [sites.map(({ index }) => index), new Map<number, string>()];
+  for (const [at, index] of indices.entries()) {
+    const why = refused.get(index);
+    if (why !== undefined) lost.set(at, why);
+  }
+  refuseUntilAgreed(all, (at) => bytesReplaced(sites[at]), lost);
+  for (const [at, why] of lost) refused.set(indices[at] ?? -1, why);
   return {
     code: writes,
-    patches,
-    trampolines,
+    patches: patches.filter(({ site }) => !refused.has(site.index)),
+    trampolines: trampolines.filter(({ site }) => !refused.has(site.index)),
     ranges,
     breakpoint: wait.breakpoint,
     geometry,
@@ -287,6 +337,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
     refused,
     lists,
     counters,
+    notes: options.notes,
   };
 }
 
@@ -306,14 +357,67 @@ function withPending(
   return { ...geometry, pending };
 }
 
+/** A patch, and the jump in between if it leads to one. */
+interface Way {
+  readonly displaced: Displaced;
+  readonly hop: Hop | undefined;
+}
+
+interface InnerToPlace {
+  readonly site: Site;
+  readonly inside: InnerPlace;
+  readonly way: Way;
+  readonly code: ProbeCode;
+  readonly geometry: RingGeometry;
+  readonly notes: FrameNotes;
+  readonly take: Allocator;
+  readonly takeHop: Allocator;
+}
+
+/** The trampoline of a place inside a function; or why there is no room. */
+function placeInner({
+  site,
+  inside: { taken, noted },
+  way: { displaced: chosen, hop },
+  code,
+  geometry,
+  notes,
+  take,
+  takeHop,
+}: InnerToPlace):
+  | { readonly writes: readonly Write[]; readonly patch: Patch; readonly trampoline: Trampoline }
+  | string {
+  const displaced = site.inside?.find(({ kind }) => kind === chosen.kind);
+  if (!displaced) return 'no patch is known for this architecture';
+  const hopAt = hop && takeHop(hop.bytes(displaced));
+  if (hop && hopAt === undefined) return 'there is no room near its code for a jump to its trampoline';
+  const start = addOffset(take.next, markBytes);
+  const via = hopAt === undefined ? 'patch' : ({ hop: hopAt } as const);
+  const { fields } = site.entry;
+  const { code: bytes, place } = code.inner({ at: start, ring: geometry, fields, displaced, notes, taken, noted, via });
+  const markAt = take(markBytes + bytes.length);
+  if (markAt === undefined) return 'the scratch memory for code is full';
+  const entry = { address: start, bytes };
+  const hopCode = hop && hopAt !== undefined && { address: hopAt, bytes: hop.encode(displaced, hopAt, start) };
+  const patch: Patch = {
+    site,
+    address: displaced.start,
+    part: 'inside',
+    goesOn: addOffset(start, place),
+    bytes: code.patch(displaced, hopAt ?? start),
+    original: site.code.subarray(0, displaced.patchLength),
+  };
+  return {
+    writes: [...(hopCode ? [hopCode] : []), { address: markAt, bytes: mark(displaced.start) }, entry],
+    patch,
+    trampoline: { site, displaced, hop: hopCode || undefined, entry, exit: undefined, ends: [] },
+  };
+}
+
 /** The first way whose jump reaches the trampolines; else the first whose jump reaches a hop. */
-function chooseWay(
-  site: Site,
-  { code, room }: PlaceOptions,
-  near: Piece,
-): { readonly displaced: Displaced; readonly hop: Hop | undefined } | undefined {
+function chooseWay(site: Site, { code, room }: PlaceOptions, near: Piece): Way | undefined {
   const reach = ({ kind }: Displaced): number => code.patches.find((patch) => patch.kind === kind)?.reach ?? 0;
-  const { address: start } = site.plan;
+  const start = codeOf(site.plan).address;
   const direct = site.ways.find((displaced) => within(start, room.code, reach(displaced)));
   if (direct) return { displaced: direct, hop: undefined };
   const { hop } = code;
@@ -327,7 +431,8 @@ export function codeRoom(sites: readonly Site[]): number {
     const fields = entry.fields.length + exit.fields.length;
     const hops = plan.entryReads.reduce((sum, { through = [] }) => sum + through.length, 0);
     const looked = plan.when.reduce((sum, { behind }) => sum + 48 + 32 * (behind?.through.length ?? 0), 0);
-    return 384 + 24 * fields + 32 * hops + looked + 512 * Math.max(0, ...ends.map((way) => way.length));
+    const noted = (plan.inside?.taken.length ?? 0) + (plan.inside?.noted.length ?? 0);
+    return 384 + 24 * fields + 32 * hops + 128 * noted + looked + 512 * Math.max(0, ...ends.map((way) => way.length));
   };
   return sites.reduce((sum, site) => sum + roomOf(site), 4096);
 }
@@ -341,12 +446,13 @@ export const counterBytes = 8;
  */
 export function controlRoom(
   sites: readonly Site[],
-  pendingBytes = 0,
-): { readonly counters: number; readonly record: number; readonly size: number } {
+  { pendingBytes = 0, noteBytes = 0 }: { readonly pendingBytes?: number | undefined; readonly noteBytes?: number } = {},
+): { readonly counters: number; readonly notes: number; readonly record: number; readonly size: number } {
   const cacheLines = (bytes: number): number => Math.ceil(bytes / 64) * 64;
   const lists = sites.reduce((sum, { plan }) => sum + (plan.outer ? 128 : 0), 0);
   const counters = cacheLines(controlBlock.size + lists);
   const bytes = sites.reduce((sum, site) => sum + Math.ceil((counterBytes * site.counters) / alignment) * alignment, 0);
-  const record = counters + cacheLines(bytes);
-  return { counters, record, size: record + pendingBytes };
+  const notes = counters + cacheLines(bytes);
+  const record = notes + cacheLines(noteBytes);
+  return { counters, notes, record, size: record + pendingBytes };
 }

@@ -108,6 +108,7 @@ export class TargetEngine {
   readonly #patches: Patches;
   readonly #ring: RingReader;
   readonly #memory: Piece;
+  readonly #notes: Piece;
   readonly #control: ControlWords;
   readonly #counters: TargetCounters;
   readonly #drained: DrainedRecords;
@@ -125,13 +126,14 @@ export class TargetEngine {
     const regions = { code: scratch.code, data: { address: scratch.data.address, size } };
     const layout = layOutTrampolines({ ...options, scratch: regions, briefBelow: options.brief?.below });
     if (!layout) throw tooSmall(scratch.data.size);
-    const { control, memory, placement: placed } = layout;
+    const { control, memory, notes, placement: placed } = layout;
     this.#control = new ControlWords(control);
     this.#memory = memory;
+    this.#notes = notes;
     this.#placement = placed;
     this.#counters = new TargetCounters(options.session, scratch, layout.counters, placed);
     this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
-    this.#ring = new RingReader(layout.ring, slotReader(options.isOneHart));
+    this.#ring = new RingReader(layout.ring, slotReader(options.isOneHart, insideIds(options.sites)));
     const sites = placed.patches.map(({ site }) => site);
     const slot = 2 ** slotShift;
     const queue = options.log ? new LoggedRecords(options.log, slot, this.#logger) : new Backlog();
@@ -203,6 +205,8 @@ export class TargetEngine {
     const [spins, looks] = scratch.shared ? [probeCode.spinsPerSecond, looksAtOnce] : [vainStops, 1];
     const code = joined(this.#placement.code, this.#placement.ranges);
     const writes = [...code, this.#ring.control(spins, looks), ...this.#placement.lists, ...this.#counters.zeros()];
+    if (this.#notes.length > 0)
+      writes.push({ address: this.#notes.address, bytes: new Uint8Array(this.#notes.length) });
     const lost = await writeChecked(this.#options.session, writes);
     if (lost) {
       throw new RsptraceError(
@@ -454,6 +458,11 @@ export class TargetEngine {
     this.#drained.queue.settle();
     return [...writes, ...this.#control.answer()];
   }
+}
+
+/** Of records that begin and end no call. */
+function insideIds(sites: readonly Site[]): ReadonlySet<number> {
+  return new Set(sites.flatMap(({ plan, index }) => (plan.inside ? [2 * index] : [])));
 }
 
 function tooSmall(bytes: number): RsptraceError {

@@ -1,8 +1,11 @@
-import { controlBlock, type ProbeCode, type RingGeometry } from '../../arch/index.js';
+import { controlBlock, frameNoteBytes, type ProbeCode, type RingGeometry } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Region } from '../memory/scratch.js';
 import { layOutRing, type Piece, type RingLayout, type Write } from './ring.js';
 import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
+
+/** With less memory for data the table of noted pointers is small. */
+const smallData = 64 << 10;
 
 export interface LayoutOptions {
   readonly code: ProbeCode;
@@ -24,7 +27,7 @@ export interface LayoutOptions {
 
 /**
  * Where each part of the engine lies in the scratch memory: code in `code`; in `data` control block | lists |
- * counters | record | ring.
+ * counters | notes | record | ring.
  */
 export interface TrampolineLayout {
   readonly control: Addr;
@@ -32,6 +35,8 @@ export interface TrampolineLayout {
   readonly memory: Piece;
   readonly ring: RingLayout;
   readonly counters: Piece;
+  /** Where places inside functions note pointers. */
+  readonly notes: Piece;
   readonly placement: Placement & { readonly lists: readonly Write[] };
 }
 
@@ -42,12 +47,16 @@ export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | un
   const { scratch, sites, slotShift, near } = options;
   const control = scratch.data.address;
   const pendingBytes = options.briefBelow === undefined ? undefined : 2 ** slotShift;
-  const { size: used, counters: countersAt, record } = controlRoom(sites, pendingBytes);
+  const countShift = scratch.data.size < smallData ? 4 : 7;
+  const isNoted = sites.some(({ plan: { inside } }) => inside && inside.noted.length > 0);
+  const noteBytes = isNoted ? frameNoteBytes << countShift : 0;
+  const { size: used, counters: countersAt, notes: notesAt, record } = controlRoom(sites, { pendingBytes, noteBytes });
   const memory = { address: addOffset(control, used), length: scratch.data.size - used };
   const ring = layOutRing(control, control, memory, slotShift);
   if (!ring) return undefined;
   const lists = { address: addOffset(control, controlBlock.size), length: countersAt - controlBlock.size };
-  const counters = { address: addOffset(control, countersAt), length: record - countersAt };
+  const counters = { address: addOffset(control, countersAt), length: notesAt - countersAt };
+  const notes = { address: addOffset(control, notesAt), length: noteBytes };
   const code = { address: scratch.code.address, length: scratch.code.size - (options.reserved ?? 0) };
   // Slack that holds the trampolines themselves is not free for hops, and such trampolines need none.
   const hops = near && near.address !== code.address ? [{ address: near.address, length: near.size }] : [];
@@ -59,6 +68,7 @@ export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | un
     geometry,
     lists,
     counters,
+    notes: { at: notes.address, countShift },
     nests: options.nests,
   };
   const { briefBelow: below } = options;
@@ -67,7 +77,7 @@ export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | un
   // Code for calls that pend is longer: if it does not fit for some, no call pends.
   const without = brief && placed.refused.size > 0 ? placeSites(plain) : placed;
   const placement = without.refused.size < placed.refused.size ? without : placed;
-  return { control, memory, ring, counters, placement };
+  return { control, memory, ring, counters, notes, placement };
 }
 
 function withOuterWords(geometry: RingGeometry, fs: number | undefined, lists: Piece): RingGeometry {

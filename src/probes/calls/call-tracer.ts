@@ -266,7 +266,8 @@ export class CallTracer implements Tracer {
       if (gone.length > 0) this.#later(hit, () => this.#tellPanic(hit.hart, gone));
       for (const { returnAddress } of gone) this.#unwatchIfIdle(returnAddress, unwatch);
     }
-    for (const gone of this.#passBlocks(hit, memory)) this.#unwatchIfIdle(gone.returnAddress, unwatch);
+    const later = (tell: () => void): void => this.#later(hit, tell);
+    for (const gone of this.#passBlocks(hit, memory, later)) this.#unwatchIfIdle(gone.returnAddress, unwatch);
     for (const { call, lost } of this.#arrivals(hit, memory)) {
       this.#later(hit, () => this.#tellBegin(hit.hart, call, lost));
       if (call) watch.push(call.returnAddress as Addr);
@@ -328,6 +329,14 @@ export class CallTracer implements Tracer {
     this.#observer?.recorded(at, memory);
   }
 
+  /** A place inside a function, whose memory has been read. */
+  reached(at: Moment, memory: HitMemory): void {
+    this.#output.moveTo(at.time);
+    this.#passBlocks(at, memory, (tell) => tell());
+    for (const kind of this.#instants) kind.hit(at, { around: () => undefined, returnAddress: noReturn, memory })?.();
+    this.#observer?.recorded(at, memory);
+  }
+
   /** The guest's time has passed without an event. */
   passed(time: number): void {
     this.#output.moveTo(time);
@@ -384,7 +393,7 @@ export class CallTracer implements Tracer {
   }
 
   /** Ends and begins blocks. Returns the calls that are gone. */
-  #passBlocks(hit: Hit, memory: HitMemory): readonly Call[] {
+  #passBlocks(hit: Moment, memory: HitMemory, emit: (tell: () => void) => void): readonly Call[] {
     const gone: Call[] = [];
     for (const { blocks } of this.#kinds) {
       const here = blocks?.at(hit);
@@ -392,7 +401,7 @@ export class CallTracer implements Tracer {
       for (const place of here.ended) {
         const { ended, lost } = this.#stacks.leave(hit, keyOf(place), place.stackPointer);
         for (const call of ended) call.payload.kind.returning(call, hit, memory);
-        if (ended.length > 0) this.#later(hit, () => this.#tellEnd(hit.hart, ended, lost));
+        if (ended.length > 0) emit(() => this.#tellEnd(hit.hart, ended, lost));
         gone.push(...lost);
       }
       for (const place of here.begun) {
@@ -402,14 +411,14 @@ export class CallTracer implements Tracer {
         if (!traced) continue;
         const site = { returnAddress: keyOf(place), stackPointer: place.stackPointer, isCall: true };
         const { call, lost } = this.#stacks.enter(hit, site, traced);
-        this.#later(hit, () => this.#tellBegin(hit.hart, call, lost));
+        emit(() => this.#tellBegin(hit.hart, call, lost));
         gone.push(...lost);
       }
     }
     return gone;
   }
 
-  #running(hit: Hit, place: BlockPlace): Call[] {
+  #running(hit: Moment, place: BlockPlace): Call[] {
     return this.#stacks.endingAt(hit, keyOf(place), place.stackPointer);
   }
 
@@ -466,6 +475,8 @@ export class CallTracer implements Tracer {
     return addr(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
   }
 }
+
+const noReturn = (): undefined => undefined;
 
 /** Stands for the return address that a block has not: no address is negative. */
 function keyOf({ block }: BlockPlace): bigint {

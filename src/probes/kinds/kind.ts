@@ -31,10 +31,11 @@ export interface ProbeText {
 }
 
 /**
- * Which inlined polls are traced at their place inside a function, which needs stops. `all`: wherever that is possible.
- * `needed`: where the Future around shows nothing of them.
+ * Which inlined polls are traced at their place inside a function. `all`: wherever that is possible. `needed`: where
+ * the Future around shows nothing of them. `patched`: where a patch can do that without stops. `auto`: where one of
+ * the last two holds.
  */
-export type InlinedPolls = 'all' | 'needed' | 'none';
+export type InlinedPolls = 'all' | 'auto' | 'needed' | 'patched' | 'none';
 
 /** Whether wakes are traced with polls: `auto` only where that needs no stop. */
 export type Wakes = 'auto' | 'always' | 'never';
@@ -45,7 +46,7 @@ export interface ProbedProgram {
   readonly arch: Architecture;
   /** Undefined for a program without debug info. */
   readonly debug: DebugInfo | undefined;
-  /** Without it, `needed`. */
+  /** Without it, `auto`. */
   readonly inlined?: InlinedPolls | undefined;
   /** Without it, `never`. */
   readonly wakes?: Wakes | undefined;

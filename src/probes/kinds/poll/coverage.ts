@@ -2,6 +2,7 @@ import type { Architecture } from '../../../arch/index.js';
 import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../futures/index.js';
 import type { ProbeFact } from '../../../trace/index.js';
+import type { PatchWindow } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';
 import { type InlinedSite, InlinedSites, mostLevels, type NoSite } from './inlined-sites.js';
 
@@ -40,10 +41,15 @@ export function recordedCoverage(seen: readonly SeenFuture[], probes: readonly P
   });
 }
 
-/** A copy that is seen at its place. */
-interface Used extends InlinedCopy {
+/** A copy whose begins and ends are known. */
+interface Placed {
+  readonly future: FutureType;
   readonly copy: InlinedPoll;
+  readonly site: InlinedSite;
 }
+
+/** A copy that is seen at its place. */
+type Used = InlinedCopy & Placed;
 
 /** A copy that is not seen at its place, and why. */
 interface Unused {
@@ -86,11 +92,25 @@ export class Coverage {
     );
     // Of copies inside each other, the outer one's DIE comes first.
     copies.sort((a, b) => a.copy.die.offset - b.copy.die.offset);
-    for (const { future, copy } of copies) this.#add(future, copy);
+    const placed = copies.flatMap((each) => this.#placed(each));
+    const isPatchable = this.#patchable(placed);
+    // What is seen at only some of its places would be counted twice, because all of them are derived.
+    const partly = new Set(copies.map(({ future }) => future));
+    for (const future of partly) {
+      const own = placed.filter((each) => each.future === future);
+      const all = copies.filter((each) => each.future === future);
+      if (own.length === all.length && own.every(isPatchable)) partly.delete(future);
+    }
+    for (const each of placed) this.#decide(each, isPatchable(each), partly.has(each.future));
   }
 
   get copies(): readonly InlinedCopy[] {
     return this.#used;
+  }
+
+  /** What a patch may replace around each place of the copies, by address; or why it may not. */
+  get windows(): ReadonlyMap<bigint, PatchWindow | string> {
+    return this.#windowsOf(this.#used);
   }
 
   /** Some of its polls may be in other functions' code, without being seen there. */
@@ -111,28 +131,47 @@ export class Coverage {
     return inlined.some((other) => other.host.offset === copy.host.offset && !this.#sites.isMerged(other));
   }
 
-  #add(future: FutureType, copy: InlinedPoll): void {
+  /** Where a copy begins and ends, if that is known and of use. */
+  #placed({ future, copy }: { readonly future: FutureType; readonly copy: InlinedPoll }): Placed[] {
     if (this.#inlined === 'none') {
       this.#unused.set(copy, { reason: noStops, isSpared: true });
-      return;
-    }
-    if (this.#inlined === 'needed' && this.#isDerived(future, copy)) {
-      this.#unused.set(copy, { reason: spared, isSpared: true });
-      return;
+      return [];
     }
     const site = this.#sites.isMerged(copy)
       ? { reason: 'the compiler merged its code with that of other calls' }
       : this.#sites.find(future, copy);
-    if (!isSite(site)) {
-      this.#unused.set(copy, { reason: site.reason, isSpared: false });
-      return;
-    }
+    if (isSite(site)) return [{ future, copy, site }];
+    this.#unused.set(copy, { reason: site.reason, isSpared: false });
+    return [];
+  }
+
+  /** Whether patches can serve all places of a copy, if that matters. */
+  #patchable(placed: readonly Placed[]): (one: Placed) => boolean {
+    if (this.#inlined !== 'auto' && this.#inlined !== 'patched') return () => false;
+    const windows = this.#windowsOf(placed);
+    return ({ site }) =>
+      [...site.begins, ...site.ends].every(({ address }) => typeof windows.get(address) === 'object');
+  }
+
+  #decide({ future, copy, site }: Placed, isPatchable: boolean, isPartly: boolean): void {
     const level = this.#used.filter((outer) => lies(copy, outer.copy)).length;
-    if (level > mostLevels) this.#unused.set(copy, { reason: 'too many polls lie around it', isSpared: false });
+    const refused = isPatchable && !isPartly ? undefined : this.#whyUnused(future, copy, isPatchable);
+    if (refused !== undefined) this.#unused.set(copy, { reason: refused, isSpared: true });
+    else if (level > mostLevels) this.#unused.set(copy, { reason: 'too many polls lie around it', isSpared: false });
     else {
       this.#used.push({ future, copy, site, into: copy.into, level });
       this.#places.add(copy);
     }
+  }
+
+  #whyUnused(future: FutureType, copy: InlinedPoll, isPatchable: boolean): string | undefined {
+    if (this.#inlined === 'all') return undefined;
+    if (this.#inlined === 'patched' && !isPatchable) return noStops;
+    return this.#isDerived(future, copy) ? spared : undefined;
+  }
+
+  #windowsOf(copies: readonly Placed[]): ReadonlyMap<bigint, PatchWindow | string> {
+    return this.#sites.windows(copies.map(({ site, copy: { host } }) => ({ site, host })));
   }
 
   /** Whether polls of a copy leave marks in a Future around it whose own polls are seen. */
@@ -180,7 +219,9 @@ export class Coverage {
   }
 
   #helpBySpared(): string {
-    return this.#inlined === 'none' ? '--engine auto may stop there' : '--exact stops at each poll';
+    return this.#inlined === 'none' || this.#inlined === 'patched'
+      ? '--engine auto may stop there'
+      : '--exact stops at each poll';
   }
 
   /** Another Future with the same poll function. */
@@ -238,5 +279,5 @@ export function howSeen(
   selected: readonly FutureType[],
 ): SeenFuture[] {
   const sites = new InlinedSites(debug, futures, arch);
-  return new Coverage(sites, futures, { polled: futures.all, inlined: 'needed' }).of(selected);
+  return new Coverage(sites, futures, { polled: futures.all, inlined: 'auto' }).of(selected);
 }

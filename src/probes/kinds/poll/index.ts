@@ -28,7 +28,7 @@ import { type DropFunction, dropFunctions } from './drop-functions.js';
 import { DropTracer, planDrop } from './drops.js';
 import { mayInline } from './inlined-chain.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
-import { planPoll, planSite } from './plan.js';
+import { planPoll, planSites } from './plan.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
 import { PollTracer } from './tracer.js';
 import { areInlined, type WakeFunction, wakeFunctions } from './wakers.js';
@@ -92,7 +92,13 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
       return wakesStop ? { ...plan, notByStops: undefined } : plan;
     });
     const dropPlans = drops.map((each) => planDrop(each, first));
-    return [...plans, ...polls.sites.flatMap(planSite), ...panics.map(planCatch), ...wakePlans, ...dropPlans];
+    return [
+      ...plans,
+      ...planSites(polls.sites, { windows: polls.windows, stackDepth }),
+      ...panics.map(planCatch),
+      ...wakePlans,
+      ...dropPlans,
+    ];
   },
   tracer({ futures, polls, wakes, places, drops }, context) {
     const { elf, arch, output, stackDepth: depth, hooked } = context;

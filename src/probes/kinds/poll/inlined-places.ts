@@ -4,7 +4,8 @@ import type { RegisterReader } from '../../../base/memory-reader.js';
 import type { Guard } from '../../../futures/index.js';
 import { stackNumber } from '../../calls/call-stacks.js';
 import type { BlockPlace, BlocksHere, Moment } from '../../calls/call-tracer.js';
-import type { FramePlace, InlinedSite } from './inlined-sites.js';
+import type { FramePlace } from '../../function-graphs.js';
+import type { InlinedSite } from './inlined-sites.js';
 import type { InlinedProbe } from './resolve.js';
 
 /** Which inlined polls begin and end at an address. A block's number is its index in the list of sites. */

@@ -1,25 +1,14 @@
 import type { Architecture, FlowStep } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
-import {
-  type AddressRange,
-  CallFrames,
-  type DebugInfo,
-  type Die,
-  DW_AT,
-  DW_TAG,
-  rangesOf,
-} from '../../../dwarf/index.js';
+import { type AddressRange, type DebugInfo, type Die, DW_AT, DW_TAG, rangesOf } from '../../../dwarf/index.js';
 import type { CodeSpace } from '../../../elf/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../futures/index.js';
-import { FlowGraph } from '../../flow-graph.js';
+import type { FlowGraph } from '../../flow-graph.js';
+import { type FramePlace, FunctionGraphs } from '../../function-graphs.js';
+import { InnerWindows } from '../../inner-windows.js';
+import type { PatchWindow } from '../../read-plan.js';
 import { inlinedBlock, straightFrom } from './inlined-block.js';
 import { type SelfPlace, selfPlace } from './self-place.js';
-
-/** The stack pointer that its function will return with, by one register at some instruction. */
-export interface FramePlace {
-  readonly register: string;
-  readonly offset: number;
-}
 
 /** The poll of a Future that was inlined into a function: the places in it where the poll begins and ends. */
 export interface InlinedSite {
@@ -46,16 +35,17 @@ export class InlinedSites {
   readonly #debug: DebugInfo;
   readonly #futures: FutureSet;
   readonly #arch: Architecture;
-  readonly #graphs = new Map<number, FlowGraph | undefined>();
-  readonly #never = new Map<bigint, boolean>();
+  readonly #graphs: FunctionGraphs;
+  readonly #windows: InnerWindows;
   readonly #merged = new Map<number, ReadonlyMap<number, readonly AddressRange[]>>();
   readonly #located = new Map<bigint, boolean>();
-  #frames: CallFrames | undefined;
 
   constructor(debug: DebugInfo, futures: FutureSet, arch: Architecture) {
     this.#debug = debug;
     this.#futures = futures;
     this.#arch = arch;
+    this.#graphs = new FunctionGraphs(debug, arch);
+    this.#windows = new InnerWindows(this.#graphs, arch, debug.elf);
   }
 
   find(future: FutureType, { die: copy, host }: InlinedPoll): InlinedSite | NoSite {
@@ -65,7 +55,7 @@ export class InlinedSites {
 
   #find(future: FutureType, copy: Die, host: Die): InlinedSite | NoSite {
     if (!this.#arch.codeFlow) return { reason: `jumps of ${this.#arch.name} are not followed` };
-    const graph = this.#graph(host);
+    const graph = this.#graphs.of(host);
     if (!graph) return { reason: 'the code around it cannot be followed' };
     const merged = this.#mergedIn(host);
     const own = nodesIn(graph, rangesOf(copy), copy.unit.codes);
@@ -86,26 +76,30 @@ export class InlinedSites {
     const ends: InlinedSite['ends'][number][] = [];
     for (const node of block.ends) {
       const { address } = graph.steps[node] as FlowStep;
-      const frame = this.#frameAt(address);
+      const frame = this.#graphs.frameAt(address);
       if (!frame) return { reason: 'no call frame information says where its frame is' };
       ends.push({ address, frame });
     }
     return { begins, ends };
   }
 
-  /** The first of these instructions at which everything is known. */
+  /** The first of these instructions at which everything is known, and that can be patched if any can. */
   #beginAt(
     nodes: readonly number[],
     graph: FlowGraph,
     { future, copy, host }: { readonly future: FutureType; readonly copy: Die; readonly host: Die },
   ): Omit<InlinedSite['begins'][number], 'isStored'> | undefined {
+    let first: Omit<InlinedSite['begins'][number], 'isStored'> | undefined;
     for (const node of nodes) {
+      if (first && typeof this.#windows.around({ graph, node }) === 'string') continue;
       const { address } = graph.steps[node] as FlowStep;
       const self = selfPlace(future, address, { copy, host, futures: this.#futures, arch: this.#arch });
-      const frame = self && this.#frameAt(address);
-      if (frame) return { address, frame, self };
+      const frame = self && this.#graphs.frameAt(address);
+      if (!frame) continue;
+      if (typeof this.#windows.around({ graph, node }) !== 'string') return { address, frame, self };
+      first ??= { address, frame, self };
     }
-    return undefined;
+    return first;
   }
 
   /**
@@ -126,17 +120,6 @@ export class InlinedSites {
     return found;
   }
 
-  #graph(host: Die): FlowGraph | undefined {
-    if (this.#graphs.has(host.offset)) return this.#graphs.get(host.offset);
-    const { codes } = host.unit;
-    const ranges = rangesOf(host).map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
-    const { elf } = this.#debug;
-    const neverReturns = (target: Addr): boolean => this.#neverReturns(target);
-    const graph = FlowGraph.of(ranges, { elf, arch: this.#arch, neverReturns });
-    this.#graphs.set(host.offset, graph);
-    return graph;
-  }
-
   /** An instruction that the compiler made for no place in the source has no line, or the line 0. */
   #isLocated(address: Addr): boolean {
     let known = this.#located.get(address);
@@ -147,29 +130,21 @@ export class InlinedSites {
     return known;
   }
 
-  #neverReturns(target: Addr): boolean {
-    let known = this.#never.get(target);
-    if (known === undefined) {
-      const die = this.#debug.functionAt(target)?.die;
-      const told = die && (die.flag(DW_AT.noreturn) || die.follow(DW_AT.specification)?.flag(DW_AT.noreturn));
-      known = told || neverReturn.test(this.#debug.elf.symbols.at(target)?.name ?? '');
-      this.#never.set(target, known);
-    }
-    return known;
-  }
-
-  #frameAt(at: Addr): FramePlace | undefined {
-    this.#frames ??= CallFrames.load(this.#debug.elf);
-    const cfa = this.#frames.rowAt(at)?.cfa;
-    if (cfa?.kind !== 'register') return undefined;
-    const register = this.#arch.dwarfRegister(cfa.register);
-    return register === undefined ? undefined : { register, offset: cfa.offset };
+  /** A window for each place of these sites, by address; or why there is none. */
+  windows(
+    sites: readonly { readonly site: InlinedSite; readonly host: Die }[],
+  ): ReadonlyMap<bigint, PatchWindow | string> {
+    const places = sites.flatMap(({ site, host }) => {
+      const graph = this.#graphs.of(host);
+      if (!graph) return [];
+      return [...site.begins, ...site.ends].map(({ address }) => ({
+        graph,
+        node: graph.steps.findIndex((step) => step.address === address),
+      }));
+    });
+    return this.#windows.choose(places);
   }
 }
-
-/** Symbols of functions that are often without debug info. */
-const neverReturn = /core9panicking|_Unwind_Resume|rust_begin_unwind|handle_alloc_error|process5abort|^abort$/;
-
 function mergedCalls(host: Die): Map<number, readonly AddressRange[]> {
   const found = new Map<number, readonly AddressRange[]>();
   const cursor = host.subtree();

@@ -1,6 +1,15 @@
-import type { FutureType } from '../../../futures/index.js';
-import { type PlannedLoad, type PlannedReads, type ReadPlan, stackIsRead } from '../../read-plan.js';
-import type { InlinedProbe, PollProbe } from './resolve.js';
+import type { Addr } from '../../../base/addr.js';
+import type { FutureType, Guard } from '../../../futures/index.js';
+import {
+  entryPlan,
+  type InnerPlace,
+  noteName,
+  type PlannedLoad,
+  type PlannedReads,
+  type ReadPlan,
+  stackIsRead,
+} from '../../read-plan.js';
+import type { InlinedProbe, PollProbe, PollProbes } from './resolve.js';
 
 /** More loads make a trampoline slow, and a record large. */
 const mostLoads = 24;
@@ -39,7 +48,7 @@ export function planPoll(
         : inMemory && !tag
           ? 'the discriminant of its result is no whole word'
           : undefined,
-    partly: unread > 0 ? `${unread} of the Futures inside it are not read, so that a chain may end early` : undefined,
+    partly: unread > 0 ? partly(unread) : undefined,
     returnStays: undefined,
     when: [],
     seesReturn: true,
@@ -117,26 +126,81 @@ function loadsOf({ offset, size }: { readonly offset: number; readonly size: num
   ];
 }
 
-const insideFunction = 'it was inlined: a patch inside a function may be jumped into';
+/** What every place reads. */
+interface SitesToPlan {
+  readonly windows: PollProbes['windows'];
+  readonly stackDepth: number | undefined;
+}
 
-/** What the places of an inlined poll read: a stop can read all. */
-export function planSite({ site, future, into }: InlinedProbe): ReadPlan[] {
-  const addresses = new Set([...site.begins, ...site.ends].map(({ address }) => address));
-  return [...addresses].map((address) => ({
-    address,
-    codeSize: 0,
-    name: `${future.future} in ${into}`,
-    entryRegisters: [],
-    entryReads: [],
-    exit: { keep: [], registers: [], reads: [] },
-    outer: undefined,
-    readsOuter: false,
-    scratchIsFree: false,
-    needsStop: insideFunction,
-    returnStays: undefined,
-    when: [],
-    seesReturn: false,
-    count: undefined,
-    hasThreshold: false,
-  }));
+/**
+ * What the places of inlined polls read, a plan for each place of each. Where a poll begins, its Future's address is
+ * noted, so that its end can read the Future.
+ */
+export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth }: SitesToPlan): ReadPlan[] {
+  return sites.flatMap((probe, block) => {
+    const { site, future, into, isAround } = probe;
+    const guards = distinct(site.begins.flatMap(({ self }) => self.guards));
+    const isOdd = guards.some(({ size }) => sized(size) === undefined);
+    const why =
+      stackDepth !== undefined && !isAround
+        ? stackIsRead
+        : isOdd || block >= mostBlocks
+          ? 'whether the Future is there shows in no whole word'
+          : undefined;
+    const { loads, unread } = footprint(future, true);
+    const object = { align: future.align ?? 1, size: future.size, loads };
+    const place = ({ address }: { readonly address: Addr }): ReadPlan => {
+      const window = windows.get(address) ?? 'its code is not known';
+      const isKnown = typeof window !== 'string';
+      return {
+        ...entryPlan({ address, codeSize: 0, name: `${future.future} in ${into}` }),
+        needsStop: why ?? (isKnown ? undefined : `it lies inside a function: ${window}`),
+        partly: unread > 0 ? partly(unread) : undefined,
+        inside: isKnown ? { window, taken: [], noted: [], groups: [block] } : noPlace(address, block),
+      };
+    };
+    const begins = site.begins.map((begin): ReadPlan => {
+      const { frame, self, isStored } = begin;
+      const plan = place(begin);
+      const noted = [{ of: block, frame, pointer: self }];
+      return {
+        ...plan,
+        inside: plan.inside && { ...plan.inside, noted },
+        entryRegisters: [...new Set([frame.register, self.register])],
+        entryReads: isStored ? [{ ...object, pointer: self.register, from: self.offset }] : [],
+      };
+    });
+    const ends = site.ends.map((end): ReadPlan => {
+      const { frame } = end;
+      const note = { of: block, frame };
+      const pointer = noteName(note);
+      const plan = place(end);
+      const guardReads = guards.map(({ offset, size }): PlannedReads => {
+        return { pointer, from: offset, align: 1, size, loads: [{ offset: 0, size: sized(size) ?? 1 }] };
+      });
+      return {
+        ...plan,
+        inside: plan.inside && { ...plan.inside, taken: [note] },
+        entryRegisters: [frame.register],
+        entryReads: [{ ...object, pointer }, ...guardReads],
+      };
+    });
+    return [...begins, ...ends];
+  });
+}
+
+/** See `FrameNote`. */
+const mostBlocks = 2 ** 15;
+
+/** It cannot be patched: nothing is replaced. */
+function noPlace(address: Addr, block: number): InnerPlace {
+  return { window: { address, length: 0, free: undefined }, taken: [], noted: [], groups: [block] };
+}
+
+function distinct(guards: readonly Guard[]): Guard[] {
+  return [...new Map(guards.map((guard) => [`${guard.offset} ${guard.size}`, guard])).values()];
+}
+
+function partly(unread: number): string {
+  return `${unread} of the Futures inside it are not read, so that a chain may end early`;
 }

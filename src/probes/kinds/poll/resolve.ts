@@ -8,6 +8,7 @@ import { Shapes } from '../../../values/index.js';
 import { placeResult, rustConvention } from '../../argument-places.js';
 import { nearest } from '../../glob.js';
 import { isLibraryFile, languageCrates } from '../../library-crates.js';
+import type { PatchWindow } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
 import { Coverage, type SeenFuture } from './coverage.js';
@@ -58,6 +59,8 @@ export interface PollProbes {
   readonly probes: readonly PollProbe[];
   /** Places inside functions where polls were inlined. */
   readonly sites: readonly InlinedProbe[];
+  /** What a patch may replace around each of their places, by address; or why it may not. */
+  readonly windows: ReadonlyMap<bigint, PatchWindow | string>;
   /** How each of the selected Futures is seen. */
   readonly coverage: readonly SeenFuture[];
   /** All places are probed where a Future's poll was inlined, and there are some. */
@@ -86,7 +89,7 @@ export function resolvePolls(
   futures: FutureSet,
   arch: Architecture,
   specs: readonly ProbeSpec[],
-  { inlined = 'needed', hidesDrops = () => false }: PollResolution = {},
+  { inlined = 'auto', hidesDrops = () => false }: PollResolution = {},
 ): PollProbes {
   const shapes = new Shapes(debug);
   const list = whiteList(specs);
@@ -132,6 +135,7 @@ export function resolvePolls(
   return {
     probes,
     sites,
+    windows: coverage.windows,
     coverage: coverage.of([...allowed]),
     isSeenInlined: (future) => future.inlined.length > 0 && allowed.has(future) && !coverage.isInlined(future),
     ref,

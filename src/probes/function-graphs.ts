@@ -1,0 +1,73 @@
+import type { Architecture } from '../arch/index.js';
+import type { Addr } from '../base/addr.js';
+import { CallFrames, type DebugInfo, type Die, DW_AT, rangesOf } from '../dwarf/index.js';
+import { FlowGraph } from './flow-graph.js';
+
+/** The stack pointer that a function will return with, by one register at some instruction. */
+export interface FramePlace {
+  readonly register: string;
+  readonly offset: number;
+}
+
+/** The control flow of functions, and where their frames are. Keeps what it has found. */
+export class FunctionGraphs {
+  readonly #debug: DebugInfo;
+  readonly #arch: Architecture;
+  readonly #graphs = new Map<number, FlowGraph | undefined>();
+  readonly #never = new Map<bigint, boolean>();
+  #frames: CallFrames | undefined;
+
+  constructor(debug: DebugInfo, arch: Architecture) {
+    this.#debug = debug;
+    this.#arch = arch;
+  }
+
+  /** Undefined if the code of this function cannot be followed. */
+  of(host: Die): FlowGraph | undefined {
+    if (this.#graphs.has(host.offset)) return this.#graphs.get(host.offset);
+    const { codes } = host.unit;
+    const ranges = rangesOf(host).map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
+    const { elf } = this.#debug;
+    const neverReturns = (target: Addr): boolean => this.#neverReturns(target);
+    const graph = FlowGraph.of(ranges, { elf, arch: this.#arch, neverReturns });
+    this.#graphs.set(host.offset, graph);
+    return graph;
+  }
+
+  frameAt(at: Addr): FramePlace | undefined {
+    this.#frames ??= CallFrames.load(this.#debug.elf);
+    const cfa = this.#frames.rowAt(at)?.cfa;
+    if (cfa?.kind !== 'register') return undefined;
+    const register = this.#arch.dwarfRegister(cfa.register);
+    return register === undefined ? undefined : { register, offset: cfa.offset };
+  }
+
+  /**
+   * Whether it is known where all jumps of a function lead. A jump through a register without a table surely leaves
+   * the function if its frame is gone there.
+   */
+  isClosed(graph: FlowGraph): boolean {
+    const jumps = graph.untabled.map((node) => graph.steps[node]?.address as Addr);
+    const start = graph.steps[0] && this.frameAt(graph.steps[0].address);
+    if (jumps.length === 0) return true;
+    const isEntryFrame = (at: Addr): boolean => {
+      const frame = this.frameAt(at);
+      return frame !== undefined && frame.register === start?.register && frame.offset === start.offset;
+    };
+    return graph.steps.some(({ address }) => !isEntryFrame(address)) && jumps.every(isEntryFrame);
+  }
+
+  #neverReturns(target: Addr): boolean {
+    let known = this.#never.get(target);
+    if (known === undefined) {
+      const die = this.#debug.functionAt(target)?.die;
+      const told = die && (die.flag(DW_AT.noreturn) || die.follow(DW_AT.specification)?.flag(DW_AT.noreturn));
+      known = told || neverReturn.test(this.#debug.elf.symbols.at(target)?.name ?? '');
+      this.#never.set(target, known);
+    }
+    return known;
+  }
+}
+
+/** Symbols of functions that are often without debug info. */
+const neverReturn = /core9panicking|_Unwind_Resume|rust_begin_unwind|handle_alloc_error|process5abort|^abort$/;

@@ -1,0 +1,158 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addr } from '../base/addr.js';
+import type { ElfFile } from '../elf/index.js';
+import type { FlowGraph } from './flow-graph.js';
+import type { FunctionGraphs } from './function-graphs.js';
+import type { PatchWindow } from './read-plan.js';
+
+/** An instruction inside a function: a node of its graph. */
+export interface GraphPlace {
+  readonly graph: FlowGraph;
+  readonly node: number;
+}
+
+/**
+ * Instructions around a place that a patch may replace. Control enters such a window at its first instruction only.
+ * A landing pad of an unwinder never lies behind an instruction that runs on into it, so it begins none but the first.
+ */
+export class InnerWindows {
+  readonly #graphs: FunctionGraphs;
+  readonly #arch: Architecture;
+  readonly #elf: ElfFile;
+  readonly #closed = new Map<FlowGraph, boolean>();
+  readonly #found = new Map<bigint, readonly PatchWindow[] | string>();
+
+  constructor(graphs: FunctionGraphs, arch: Architecture, elf: ElfFile) {
+    this.#graphs = graphs;
+    this.#arch = arch;
+    this.#elf = elf;
+  }
+
+  /** All windows around a place, the preferred one first; or why there is none, in words for the user. */
+  around(place: GraphPlace): readonly PatchWindow[] | string {
+    const address = addressOf(place);
+    let found = this.#found.get(address);
+    if (found === undefined) {
+      found = this.#look(place);
+      this.#found.set(address, found);
+    }
+    return found;
+  }
+
+  /** A window for each of these places, by its address: they do not overlap, and hold no other place. */
+  choose(places: readonly GraphPlace[]): ReadonlyMap<bigint, PatchWindow | string> {
+    const byAddress = new Map<bigint, GraphPlace>(places.map((place) => [addressOf(place), place]));
+    const order = [...byAddress].sort(([a], [b]) => (a < b ? -1 : 1));
+    const addresses = order.map(([address]) => address);
+    const chosen = new Map<bigint, PatchWindow | string>();
+    let free = 0n;
+    for (const [index, [address, place]] of order.entries()) {
+      const windows = this.around(place);
+      const behind = addresses[index + 1];
+      const before = addresses[index - 1] ?? -1n;
+      const fits = (each: PatchWindow): boolean =>
+        each.address >= free && each.address > before && (behind === undefined || endOf(each) <= behind);
+      const window = typeof windows === 'string' ? windows : (windows.find(fits) ?? 'another place is too near');
+      chosen.set(address, window);
+      if (typeof window !== 'string') free = endOf(window);
+    }
+    return chosen;
+  }
+
+  #look(place: GraphPlace): readonly PatchWindow[] | string {
+    const { probeCode, codeFlow } = this.#arch;
+    if (!probeCode) return `trampolines for ${this.#arch.name} are not known`;
+    const { graph } = place;
+    let isClosed = this.#closed.get(graph);
+    if (isClosed === undefined) {
+      isClosed = this.#graphs.isClosed(graph);
+      this.#closed.set(graph, isClosed);
+    }
+    if (!isClosed) return 'a jump of the function around it may lead anywhere';
+    let why = 'a branch leads into the bytes that a patch would replace';
+    const found: PatchWindow[] = [];
+    // Far jumps need no room near the code.
+    const longestFirst = [...probeCode.patches].sort((a, b) => b.bytes - a.bytes);
+    for (const { kind, bytes } of longestFirst) {
+      for (const window of windowsAround(place, bytes, codeFlow?.temporaries ?? [])) {
+        const code = this.#elf.bytesAt(window.address, window.length);
+        if (!code) return 'its code is not in the ELF';
+        const offset = Number(addressOf(place) - window.address);
+        const verdict = probeCode.displaceInside(code, window.address, offset, { kind, free: window.free });
+        if (!('refused' in verdict)) found.push(window);
+        else if (kind === 'near') why = verdict.refused;
+      }
+    }
+    return found.length > 0 ? found : why;
+  }
+}
+
+/** The shortest windows from each start on, the nearest start first. */
+function* windowsAround(
+  { graph, node }: GraphPlace,
+  bytes: number,
+  temporaries: readonly string[],
+): Generator<PatchWindow> {
+  for (let first: number | undefined = node; first !== undefined; first = runsHere(graph, first)) {
+    const address = addressOf({ graph, node: first });
+    let length = 0;
+    for (let last: number | undefined = first; last !== undefined; last = goesOn(graph, last)) {
+      length += graph.steps[last]?.length ?? 0;
+      const isPast = address + BigInt(length) > addressOf({ graph, node });
+      if (isPast && length >= bytes) {
+        yield { address, length, free: freeBetween(graph, first, last, temporaries) };
+        break;
+      }
+    }
+    const back = Number(addressOf({ graph, node }) - address);
+    if (back >= bytes) return;
+  }
+}
+
+/** A temporary that none of these instructions uses, and whose value is needed neither before nor behind them. */
+function freeBetween(
+  graph: FlowGraph,
+  first: number,
+  last: number,
+  temporaries: readonly string[],
+): string | undefined {
+  let used = (graph.next[last] ?? []).reduce((mask, to) => mask | graph.neededAt(to), graph.neededAt(first));
+  for (
+    let node: number | undefined = first;
+    node !== undefined;
+    node = node === last ? undefined : goesOn(graph, node)
+  ) {
+    const { needs = 0, overwrites = 0, kind } = graph.steps[node] ?? { kind: 'next' };
+    used |= needs | (kind === 'call' ? 0 : overwrites);
+  }
+  return temporaries.find((_, bit) => (used & (1 << bit)) === 0);
+}
+
+/** The instruction that alone leads to this one, and to nothing else. */
+function runsHere(graph: FlowGraph, node: number): number | undefined {
+  const [only, ...others] = graph.before[node] ?? [];
+  if (only === undefined || others.length > 0 || !isNext(graph, only, node)) return undefined;
+  const kind = graph.steps[only]?.kind;
+  return kind === 'next' || kind === 'store' ? only : undefined;
+}
+
+/** The instruction behind, if only this one leads there. */
+function goesOn(graph: FlowGraph, node: number): number | undefined {
+  const step = graph.steps[node];
+  if (step?.kind !== 'next' && step?.kind !== 'store' && step?.kind !== 'branch') return undefined;
+  const next = graph.next[node]?.find((to) => isNext(graph, node, to));
+  return next !== undefined && graph.before[next]?.length === 1 ? next : undefined;
+}
+
+function isNext({ steps }: FlowGraph, node: number, next: number): boolean {
+  const step = steps[node];
+  return step !== undefined && steps[next]?.address === step.address + BigInt(step.length);
+}
+
+function addressOf({ graph, node }: GraphPlace): Addr {
+  return addr(graph.steps[node]?.address ?? 0n);
+}
+
+function endOf({ address, length }: PatchWindow): bigint {
+  return address + BigInt(length);
+}
