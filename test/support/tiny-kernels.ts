@@ -135,7 +135,15 @@ export function lateKernel(
   const symbols = ['--defsym', `EARLY=${early}`, '--defsym', `WORK=${work}`];
   // The assembler's own debug info says that these functions take no arguments.
   execFileSync('riscv64-linux-gnu-as', ['-g', '-march=rv64imac_zicsr', ...symbols, '-o', object, source]);
-  execFileSync('riscv64-linux-gnu-ld', ['--no-warn-rwx-segments', '-N', '-Ttext=0x80200000', '-static', object, '-o', elf]);
+  execFileSync('riscv64-linux-gnu-ld', [
+    '--no-warn-rwx-segments',
+    '-N',
+    '-Ttext=0x80200000',
+    '-static',
+    object,
+    '-o',
+    elf,
+  ]);
   return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
 }
 
