@@ -280,7 +280,8 @@ function engineOptions<T>(args: Argv<T>) {
       requiresArg: true,
       coerce: last<string>,
       conflicts: 'scratch-symbol',
-      describe: 'Memory that nobody else uses, for --engine target: ADDR,SIZE as in 0x87000000,1M',
+      describe:
+        'Memory that nobody else uses, for trampolines: ADDR,SIZE as in 0x87000000,1M; hidden: RAM that a QEMU at its reset (-S) keeps from the guest',
     })
     .option('scratch-symbol', {
       type: 'string',

@@ -9,6 +9,7 @@ import { atTarget } from './at-target.js';
 import { showConsole } from './console-output.js';
 import type { RecordingArguments } from './options.js';
 import { type Prepared, recordSession, report, type SessionOptions, withRecording } from './recording.js';
+import { isHidden } from './scratch-options.js';
 import { wireRecorder } from './wire-file.js';
 
 export interface RecordArguments extends RecordingArguments {
@@ -52,15 +53,21 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
   });
 }
 
-/** For a QEMU that stands at its reset: keeps memory for trampolines from the guest, as `rsptrace run` does. */
+/**
+ * For a QEMU that stands at its reset: keeps memory for trampolines from the guest, as `rsptrace run` does. Only where
+ * that is asked for, because what a guest notes last is lost if its QEMU ends before it is read.
+ */
 async function fromReset(
-  { args, given, program, logger }: Prepared,
+  { args, program, logger }: Prepared,
   session: Session,
 ): Promise<Pick<SessionOptions, 'hidden' | 'resetVector' | 'nanosPerInstruction'> | undefined> {
-  if (args.engine === 'stop' || given.given !== undefined) return undefined;
+  if (!isHidden(args) || args.engine === 'stop') return undefined;
   verifyArchitecture(session, program.arch);
   const found = await hideAtReset(session, program.arch, logger);
-  if (found === undefined) return undefined;
+  if (found === undefined) {
+    process.stderr.write('rsptrace: --scratch hidden needs a QEMU that stands at its reset (-S)\n');
+    return undefined;
+  }
   if (isRefusal(found)) {
     process.stderr.write(textLines([`rsptrace: no RAM is kept from the guest for trampolines: ${found.refused}`]));
     return undefined;

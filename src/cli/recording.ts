@@ -230,6 +230,8 @@ export interface SessionOptions {
   readonly ending?: AbortSignal | undefined;
   /** Called with the signal that ends the recording. */
   readonly onSignal?: (signal: NodeJS.Signals) => void;
+  /** See `RecordOptions`. */
+  readonly onLeft?: ((end: Recording['end']) => void) | undefined;
 }
 
 /** Records until something ends it; Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends it in good order. */
@@ -245,6 +247,7 @@ export async function recordSession(
     panics,
     ending,
     onSignal: told,
+    onLeft,
   }: SessionOptions = {},
 ): Promise<Recorded> {
   const { args, logger, program, sink } = prepared;
@@ -282,6 +285,7 @@ export async function recordSession(
       log: recordsRequest(args),
       ...(prepared.until === undefined ? {} : { until: prepared.until }),
       ...(panics === undefined ? {} : { panics }),
+      ...(onLeft === undefined ? {} : { onLeft }),
       functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
       ...(args.threshold === undefined ? {} : { thresholdNs: args.threshold }),
       ...(reconnect === undefined ? {} : { reconnect }),

@@ -11,7 +11,7 @@ import { textLines } from '../base/visible.js';
 import { GuestWatch } from '../check/index.js';
 import { ElfFile } from '../elf/index.js';
 import { nanosPerInstruction } from '../facts/index.js';
-import { panicFunctions, type Recording } from '../recorder/index.js';
+import { panicFunctions } from '../recorder/index.js';
 import { onEvents, TaskSummary, tee } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
 import type { GuestArguments } from './guest-options.js';
@@ -76,6 +76,10 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
     ...{ timeoutMs: args.timeout, onlyStops: args.engine === 'stop', outlives: args['keep-running'] },
   });
   let signalled: NodeJS.Signals | undefined;
+  // After a SIGTERM or SIGHUP no user is there who could end it by a second one.
+  const mayRunOn = (end: Recorded['end']): boolean =>
+    end !== 'failed' && (args['keep-running'] || (end === 'interrupted' && signalled === 'SIGINT'));
+  const last = new LastOrders(machine.qemu, mayRunOn);
   watch.begin();
   const tasks = new TaskSummary();
   const timed = onEvents((event) => watch.time(event.type === 'gap' ? event.to : event.time));
@@ -88,11 +92,11 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
     onSignal: (name) => {
       signalled = name;
     },
+    onLeft: (end) => last.left(end),
   });
   const panic = recording.end === 'panicked' ? await leavePanic(machine, prepared, tasks) : undefined;
-  // After a SIGTERM or SIGHUP no user is there who could end it by a second one.
-  const runsOn = args['keep-running'] || (recording.end === 'interrupted' && signalled === 'SIGINT');
-  const endedByUs = await finish(machine.qemu, recording, runsOn);
+  await last.finish(recording.end);
+  const { endedByUs } = last;
   const exit = await machine.qemu.ended;
   // Messages of rsptrace begin a line of their own.
   if (inLine) shown.write('\n');
@@ -135,33 +139,47 @@ async function leavePanic({ session }: Machine, { program, logger }: Prepared, t
   }
 }
 
-/**
- * After the recording: a guest that ended takes QEMU along; one that `runsOn` does so until Ctrl-C. True when it was
- * ended here.
- */
-async function finish(qemu: Qemu, recording: Recording, runsOn: boolean): Promise<boolean> {
-  let endedByUs = false;
-  const kill = (signal: 'SIGTERM' | 'SIGKILL'): void => {
-    endedByUs ||= qemu.running;
-    qemu.kill(signal);
-  };
-  if (runsOn && recording.end !== 'failed') {
-    if (!qemu.running) return false;
-    process.stderr.write('rsptrace: recording ended, the guest runs on; Ctrl-C ends QEMU\n');
-    const end = (): void => kill('SIGTERM');
-    process.on('SIGINT', end);
-    process.on('SIGTERM', end);
-    await qemu.ended;
-    process.off('SIGINT', end);
-    process.off('SIGTERM', end);
-    return endedByUs;
+/** What becomes of QEMU when the recording is over: it runs on, or it is ended. */
+class LastOrders {
+  /** It did not end by itself. */
+  endedByUs = false;
+  readonly #qemu: Qemu;
+  readonly #mayRunOn: (end: Recorded['end']) => boolean;
+
+  constructor(qemu: Qemu, mayRunOn: (end: Recorded['end']) => boolean) {
+    this.#qemu = qemu;
+    this.#mayRunOn = mayRunOn;
   }
-  if (recording.end === 'panicked') await endsWithin(qemu, panicMs);
-  if (recording.end !== 'guest-ended' && qemu.running) kill('SIGTERM');
-  const killer = setTimeout(kill, endMs, 'SIGKILL');
-  await qemu.ended;
-  clearTimeout(killer);
-  return endedByUs;
+
+  /** Nothing of ours is in the guest any more. It must not run on while its records are digested. */
+  left(end: Recorded['end']): void {
+    if (!this.#qemu.running || end === 'guest-ended' || end === 'panicked') return;
+    if (this.#mayRunOn(end)) process.stderr.write('rsptrace: recording ended, the guest runs on; Ctrl-C ends QEMU\n');
+    else this.#kill('SIGTERM');
+  }
+
+  /** Resolves when QEMU has ended. */
+  async finish(end: Recorded['end']): Promise<void> {
+    const qemu = this.#qemu;
+    if (this.#mayRunOn(end)) {
+      const onSignal = (): void => this.#kill('SIGTERM');
+      for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, onSignal);
+      await qemu.ended;
+      for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, onSignal);
+      return;
+    }
+    if (end === 'panicked') await endsWithin(qemu, panicMs);
+    if (end !== 'guest-ended') this.#kill('SIGTERM');
+    const killer = setTimeout(() => this.#kill('SIGKILL'), endMs);
+    await qemu.ended;
+    clearTimeout(killer);
+  }
+
+  #kill(signal: 'SIGTERM' | 'SIGKILL'): void {
+    if (!this.#qemu.running) return;
+    this.endedByUs = true;
+    this.#qemu.kill(signal);
+  }
 }
 
 async function endsWithin(qemu: Qemu, ms: number): Promise<void> {

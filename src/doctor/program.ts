@@ -7,7 +7,6 @@ import {
   type EnginePlanOptions,
   engineChoices,
   findScratch,
-  planAtReset,
   planEngines,
   processMemory,
   type ScratchSources,
@@ -128,11 +127,6 @@ async function enginesFor(
     return { choices: allStop(plan, planned.refused, stops), scratch: { refused: stops, later: false } };
   }
   const process = inProcess ? processMemory(planned) : undefined;
-  const atReset = sources.given === undefined ? await planAtReset(session, arch) : undefined;
-  if (atReset !== undefined && !isRefusal(atReset)) {
-    const refused = `a recording keeps ${atReset.taken / 2 ** 20} MiB of RAM from the guest for them when it begins`;
-    return { choices, scratch: { refused, later: true } };
-  }
   try {
     const found = await findScratch({ ...sources, session, arch, elf, text: first.address, process });
     if (!isRefusal(found)) {

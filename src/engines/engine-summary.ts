@@ -179,7 +179,7 @@ function wayToMemory({ isMachineOfQemu, isLaunched, isProcess }: EngineSituation
   if (isMachineOfQemu && !isLaunched)
     return {
       code: 'start-with-run',
-      text: 'start QEMU with `rsptrace run`, which brings memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE',
+      text: 'start QEMU with `rsptrace run`, which brings memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE, or --scratch hidden if it stands at its reset (-S)',
     };
   return {
     code: 'name-scratch',

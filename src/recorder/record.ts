@@ -35,7 +35,7 @@ const digestMs = 20;
 /** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
 async function leave(
   run: Run,
-  { logger = silent, stays = false }: RecordOptions,
+  { logger = silent, stays = false, onLeft }: RecordOptions,
 ): Promise<{ missing: number; clock: ClockInfo }> {
   const { tracers, engines, stopping } = run;
   let missing = 0;
@@ -50,6 +50,7 @@ async function leave(
   }
   // The target runs on before the trace is ended, because some formats write most of it then.
   await detach(run.session, logger, stays || stopping.reason === 'panicked');
+  onLeft?.(stopping.reason);
   try {
     while (engines.digest(digestMs)) await new Promise(setImmediate);
     tracers.calls.finish();

@@ -58,6 +58,8 @@ export interface RecordOptions {
   readonly onEngines?: (chosen: EnginesChosen) => void;
   /** Called when probes are left out from now on, because they had stopped the target too often (`auto`). */
   readonly onLeftOut?: (probes: readonly ProbeFact[]) => void;
+  /** Called when nothing of ours is in the target any more, why the recording ended. Records may still be digested. */
+  readonly onLeft?: (end: Recording['end']) => void;
   /** Called once, when the guest is about to run. */
   readonly onStart?: (progress: () => Progress) => void;
 }

@@ -37,8 +37,18 @@ async function record(
   ...options: string[]
 ): Promise<{ output: Output; stderr: string }> {
   const files = ['--json', '-o', join(scratchFolder(t), 'out.pftrace')];
-  const ran = await rsptrace('--remote', socket, '--engine', 'target', ...files, ...options, ...probes, elfPath(name))
-    .ended;
+  const ran = await rsptrace(
+    '--remote',
+    socket,
+    '--engine',
+    'target',
+    '--scratch',
+    'hidden',
+    ...files,
+    ...options,
+    ...probes,
+    elfPath(name),
+  ).ended;
   t.equal(ran.status, 0, ran.stderr.slice(-500));
   return { output: JSON.parse(ran.stdout) as Output, stderr: ran.stderr };
 }

@@ -44,6 +44,8 @@ interface Patched extends Start {
 
 /** Bytes that are compared at a function's start: a patch, and enough behind it to recognise the ELF. */
 const compared = 16;
+/** A symbol of more bytes is no function of a compiler. */
+const longestFunction = 1 << 20;
 /** Reads that are sent in one write. */
 const atOnce = 512;
 
@@ -79,8 +81,8 @@ export async function removeLeftovers(session: Session, arch: Architecture, elf:
   // A kernel may have changed many functions itself, but hardly all of them.
   if (patched.length === 0 && 10 * others.length > 9 * (starts.length - absent))
     throw mismatch(others, starts.length - absent);
-  const ends = arch.probeCode ? await findEnds(session, arch.probeCode, elf, patched) : [];
-  await restore(session, arch, [...patched, ...ends]);
+  const inside = arch.probeCode ? await findInside(session, arch.probeCode, elf, { starts, patched }) : [];
+  await restore(session, arch, [...patched, ...inside.map(({ patch }) => patch)]);
   await removeBreakpoints(session, arch, others);
   const now = await readAll(
     session,
@@ -89,7 +91,7 @@ export async function removeLeftovers(session: Session, arch: Architecture, elf:
   const back = (index: number): boolean => same(now[index], others[index]?.expected);
   return {
     compared: starts.length - absent,
-    restored: patched.map(({ address }) => address),
+    restored: [...new Set([...patched, ...inside.map(({ host }) => host)].map(({ address }) => address))],
     breakpoints: others.filter((_, i) => back(i)).map(({ address }) => address),
     different: others.filter((_, i) => !back(i)).map(({ address }) => address),
     absent,
@@ -166,32 +168,55 @@ async function findPatched(
     .map(({ start, length }) => ({ ...start, length }));
 }
 
-/** Jumps of ours at the exits of functions that also jump at their starts, found by their marks. */
-async function findEnds(
+/**
+ * Jumps of ours behind the starts of functions, found by their marks: at exits, and where a function is inlined. Any
+ * function may have some, whether it also jumps at its start or not.
+ */
+async function findInside(
   session: Session,
   code: ProbeCode,
   elf: ElfFile,
-  patched: readonly Patched[],
-): Promise<readonly Patched[]> {
-  const lengths = code.patches.map(({ bytes }) => bytes);
-  const found = await readAll(
-    session,
-    patched.map(({ address, size }) => [address, size]),
-  );
+  { starts, patched }: { readonly starts: readonly Start[]; readonly patched: readonly Patched[] },
+): Promise<readonly { readonly host: Start; readonly patch: Patched }[]> {
+  const taken = new Map(patched.map(({ address, length }) => [address, length]));
   const suspects: { readonly start: Start; readonly found: Uint8Array }[] = [];
-  for (const [i, { address, size, length: taken }] of patched.entries()) {
-    const [now, expected] = [found[i], elf.bytesAt(address, size)];
-    if (!now || !expected || now.length !== size) continue;
-    // A jump may begin with bytes of the one that it replaces.
-    for (const length of lengths) {
-      for (let at = taken; at + length <= size; at++) {
-        const [is, was] = [now.subarray(at, at + length), expected.subarray(at, at + length)];
-        if (!same(is, was))
-          suspects.push({ start: { address: addOffset(address, at), expected: was, size: 0 }, found: is });
+  const hosts = new Map<Addr, Start>();
+  for (let from = 0; from < starts.length; from += atOnce) {
+    const some = starts.slice(from, from + atOnce).filter(({ size }) => size > 0 && size <= longestFunction);
+    const found = await readAll(
+      session,
+      some.map(({ address, size }) => [address, size]),
+    );
+    for (const [i, host] of some.entries()) {
+      for (const suspect of differences(code, elf, host, { now: found[i], from: taken.get(host.address) ?? 1 })) {
+        suspects.push(suspect);
+        hosts.set(suspect.start.address, host);
       }
     }
   }
-  return findPatched(session, code, suspects);
+  const inside = await findPatched(session, code, suspects);
+  return inside.flatMap((patch) => {
+    const host = hosts.get(patch.address);
+    return host ? [{ host, patch }] : [];
+  });
+}
+
+/** Where a jump of ours may begin in a function, whose bytes are `now`. */
+function* differences(
+  code: ProbeCode,
+  elf: ElfFile,
+  { address, size }: Start,
+  { now, from }: { readonly now: Uint8Array | undefined; readonly from: number },
+): Generator<{ readonly start: Start; readonly found: Uint8Array }> {
+  const expected = elf.bytesAt(address, size);
+  if (!now || !expected || now.length !== size || same(now, expected)) return;
+  // A jump may begin with bytes of the one that it replaces.
+  for (const { bytes: length } of code.patches) {
+    for (let at = from; at + length <= size; at++) {
+      const [is, was] = [now.subarray(at, at + length), expected.subarray(at, at + length)];
+      if (!same(is, was)) yield { start: { address: addOffset(address, at), expected: was, size: 0 }, found: is };
+    }
+  }
 }
 
 function markedFunction(mark: Uint8Array): bigint {
