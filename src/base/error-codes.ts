@@ -387,7 +387,7 @@ export const errorCodes = {
     remedy: '`pgrep -a NAME` shows the numbers of those that run.',
   },
   GDBSERVER_FAILED: {
-    means: 'gdbserver could not attach to the process, or could not start the program.',
+    means: '`gdbserver` could not attach to the process, or could not start the program.',
     remedy: 'See its last lines in the error. Attaching needs the same user and `kernel.yama.ptrace_scope` 0, or root.',
   },
   GDBSERVER_NOT_FOUND: {

@@ -185,7 +185,7 @@ export const doctorShape: Shape = {
               partly: reasons,
             },
           },
-          probes: list(either({ fields: { function: 'string', address: hex, engine: /^(target|stop)$/ } })),
+          probes: list(either({ fields: { function: 'string', address: hex, engine: /^(target|stop|none)$/ } })),
         },
       }),
     ),

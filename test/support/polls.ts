@@ -65,7 +65,7 @@ const stopped = new Set(['rv-o0', 'rvm-o2', 'x86-o2']);
 /** Every guest of an architecture, without stops. With stops those that `stopped` has, and all under `--long`. */
 export function testCounts(t: Test, architecture: 'riscv64' | 'x86_64'): void {
   const ordinary = guests().filter(
-    (one) => one.arch === architecture && one.source === undefined && !one.name.endsWith('-long'),
+    (one) => one.arch === architecture && one.source === undefined && !/-(?:long|faulty)$/.test(one.name),
   );
   t.ok(ordinary.length >= 2, `${ordinary.length} guests`);
   const all = ordinary.flatMap((one) => engines.map((engine) => [one, engine] as const));
@@ -76,7 +76,9 @@ export function testCounts(t: Test, architecture: 'riscv64' | 'x86_64'): void {
     t.test(`${name}, --engine ${engine}: polls are those that the guest counted`, async (t) => {
       const { output, console } = await tracePolls(t, name, [], ['--engine', engine]);
       t.ok(output.probes.length >= 14);
-      t.strictSame(new Set(output.probes.map((probe) => probe.engine)), new Set([engine]), 'each probe by this engine');
+      // With stops drops of inner Futures are left out.
+      const polled = output.probes.filter((probe) => !probe.function.startsWith('drop of '));
+      t.strictSame(new Set(polled.map((probe) => probe.engine)), new Set([engine]), 'each probe by this engine');
       if (engine === 'target') {
         t.ok(output.stops < 5, `${output.stops} stops`);
         t.equal(output.missing, 0);

@@ -57,7 +57,7 @@ export class ForeignStory {
   }
 
   event(event: ForeignEvent): void {
-    const none = { nameIid: 0, place: undefined, flow: undefined, counter: undefined, memo: undefined };
+    const none = { place: undefined, flow: undefined, counter: undefined, memo: undefined };
     this.#trace.event({ ...event, ...none, notes: [] });
   }
 

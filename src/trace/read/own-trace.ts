@@ -37,10 +37,7 @@ type Root = { -readonly [K in keyof RootRef]: RootRef[K] } & { hart: number; bef
 type Outcome = Pick<PollEnd, 'result' | 'state' | 'chain'>;
 
 /** What a poll's begin tells. */
-interface Polled extends PolledPlace, Pick<PollBegin, 'state' | 'stack'> {}
-
-/** What the first begin of a name tells, and the name stands for from then on. */
-interface PolledPlace extends Pick<PollBegin, 'future' | 'address'> {
+interface Polled extends Pick<PollBegin, 'future' | 'address' | 'state' | 'stack'> {
   readonly rootAddress: PollBegin['address'];
   /** The Future of its task. */
   readonly task: string | undefined;
@@ -94,10 +91,6 @@ export class OwnTrace {
   /** Calls and polls whose slices were ended while they went on. */
   readonly #cut = new Map<string, AnyBegin[]>();
   readonly #places = new Map<string, PlaceRef>();
-  /** By the numbers of their names: what the first call, poll or instant of each told. */
-  readonly #functions: (FunctionRef | undefined)[] = [];
-  readonly #polled: (PolledPlace | undefined)[] = [];
-  readonly #told: (TrackEvent['notes'] | undefined)[] = [];
   readonly #watches = new Map<string, WatchRef>();
   /** Its value as a number comes in the next packet. */
   #watch: WatchHit | undefined;
@@ -202,35 +195,19 @@ export class OwnTrace {
   }
 
   #functionOf(event: TrackEvent): FunctionRef {
-    const { name, nameIid, notes, place } = event;
-    const known = notes[NOTE.address] === undefined ? this.#functions[nameIid] : undefined;
-    if (known !== undefined) return known;
-    const address = addressNote(event, NOTE.address);
-    const found = this.#refs.function(name, address, textOf(notes[NOTE.instance]), place);
-    if (nameIid > 0) this.#functions[nameIid] = found;
-    return found;
+    const { name, notes, place } = event;
+    return this.#refs.function(name, addressNote(event, NOTE.address), textOf(notes[NOTE.instance]), place);
   }
 
-  #polledPlace(event: TrackEvent): PolledPlace {
-    const { name, nameIid, notes, place } = event;
-    const known = notes[NOTE.address] === undefined ? this.#polled[nameIid] : undefined;
-    if (known !== undefined) return known;
-    const found: PolledPlace = {
+  #polledOf(event: TrackEvent): Polled {
+    const { name, notes, place } = event;
+    const before = textOf(notes[NOTE.state_before]);
+    const stack = textOf(notes[NOTE.stack]);
+    return {
       future: this.#refs.future(name, textOf(notes[NOTE.instance]), place, hiddenIn(event)),
       address: addressNote(event, NOTE.address),
       rootAddress: addressNote(event, NOTE.task_address),
       task: textOf(notes[NOTE.task]),
-    };
-    if (nameIid > 0) this.#polled[nameIid] = found;
-    return found;
-  }
-
-  #polledOf(event: TrackEvent): Polled {
-    const { notes } = event;
-    const before = textOf(notes[NOTE.state_before]);
-    const stack = textOf(notes[NOTE.stack]);
-    return {
-      ...this.#polledPlace(event),
       state: before === undefined ? undefined : this.#refs.state(before),
       stack: stack === undefined ? undefined : stackOf(stack),
     };
@@ -362,21 +339,7 @@ export class OwnTrace {
     return begin;
   }
 
-  /** With what the first instant of this name told, if this one tells nothing of it. */
-  #whole(event: TrackEvent): TrackEvent {
-    const { nameIid, notes } = event;
-    if (nameIid === 0) return event;
-    const known = this.#told[nameIid];
-    if (notes[NOTE.address] === undefined && notes[NOTE.waker] === undefined)
-      return known === undefined ? event : { ...event, notes: known };
-    this.#told[nameIid] ??= [...notes];
-    return event;
-  }
-
-  #instant(track: Track, instant: TrackEvent): void {
-    const { category } = instant;
-    const isNamed = category === 'state' || category === 'derived' || category === 'wake';
-    const event = isNamed ? this.#whole(instant) : instant;
+  #instant(track: Track, event: TrackEvent): void {
     switch (event.category) {
       case 'call':
       case 'poll':

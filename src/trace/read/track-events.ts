@@ -51,8 +51,6 @@ export interface TrackEvent {
   readonly track: Uuid;
   readonly category: string;
   readonly name: string;
-  /** The number of its name, 0 if that is written in place. */
-  readonly nameIid: number;
   readonly place: Place | undefined;
   /** The first of its flows. */
   readonly flow: number | undefined;
@@ -87,7 +85,6 @@ class Current implements TrackEvent {
   track: Uuid = 0;
   category = '';
   name = '';
-  nameIid = 0;
   /** The clock that its time is counted on, if it is one of its sequence. */
   clock: SequenceClock | undefined;
   place: Place | undefined;
@@ -104,7 +101,6 @@ class Current implements TrackEvent {
     this.type = 0;
     this.category = '';
     this.name = '';
-    this.nameIid = 0;
     this.clock = undefined;
     this.place = undefined;
     this.flow = undefined;
@@ -401,8 +397,7 @@ export class TrackEvents {
           event.track = message.key();
           break;
         case TRACK_EVENT.nameIid:
-          event.nameIid = message.value();
-          event.name = sequence.names.get(event.nameIid);
+          event.name = sequence.names.get(message.value());
           break;
         case TRACK_EVENT.categoryIids:
           if (message.type === VARINT) event.category = sequence.categories.get(message.value());

@@ -12,9 +12,6 @@ interface ArgumentName {
 /** One function: the begins of its calls are equal, except for the values of their arguments. */
 interface Kept {
   readonly function: FunctionRef;
-  /** Of the first call; undefined once that is written. */
-  first: Body | undefined;
-  /** Of the others: the name alone tells which function it is. */
   readonly begin: Body;
   /** By their place among those that are written. */
   readonly arguments: ArgumentName[];
@@ -35,11 +32,7 @@ export class CallBodies {
 
   /** What all calls of the function have in common. */
   begin(event: CallBegin): Body {
-    const kept = this.#of(event.function);
-    const { first } = kept;
-    if (first === undefined) return kept.begin;
-    kept.first = undefined;
-    return first;
+    return this.#of(event.function).begin;
   }
 
   /** What this call has in addition; valid until the next call. Undefined if there is nothing. */
@@ -90,8 +83,8 @@ export class CallBodies {
     const notes = this.#sequence.annotate();
     notes.pointer('address', address);
     if (instance !== name) notes.text('instance', instance);
-    const { first, later } = this.#sequence.named({ category: 'call', name, place: fn });
-    const kept: Kept = { function: fn, first, begin: later, arguments: [] };
+    const begin = this.#sequence.body({ category: 'call', name, place: fn });
+    const kept: Kept = { function: fn, begin, arguments: [] };
     this.#kept[fn.key] = kept;
     return kept;
   }

@@ -4,9 +4,6 @@ import { ProtoBuffer } from './protobuf.js';
 /** Names repeat, so a table stays small; a program that makes more than this many gets the rest written in place. */
 const TABLE_LIMIT = 1 << 16;
 
-/** Of these so many names are for one function, or one Future at one place, each. */
-const OWN_LIMIT = 1 << 15;
-
 /** A source location. */
 export interface Place {
   readonly file: string | undefined;
@@ -17,7 +14,6 @@ export interface Place {
 class Table {
   readonly #field: number;
   readonly #iids = new Map<string, number>();
-  #count = 0;
 
   constructor(field: number) {
     this.#field = field;
@@ -27,15 +23,9 @@ class Table {
   iid(text: string, fresh: ProtoBuffer): number {
     const known = this.#iids.get(text);
     if (known !== undefined) return known;
-    if (this.#count >= TABLE_LIMIT) return 0;
-    const iid = this.another(text, fresh);
+    if (this.#iids.size >= TABLE_LIMIT) return 0;
+    const iid = this.#iids.size + 1;
     this.#iids.set(text, iid);
-    return iid;
-  }
-
-  /** One more iid for a text, which may have others. */
-  another(text: string, fresh: ProtoBuffer): number {
-    const iid = ++this.#count;
     const mark = fresh.open(this.#field);
     fresh.uint(1, iid);
     fresh.text(2, text);
@@ -55,7 +45,6 @@ export class Interned {
   /** By file, then by line (-1: no line); iids count through all files. */
   readonly #places = new Map<string, Map<number, number>>();
   #placeCount = 0;
-  #ownNames = 0;
 
   /** Each of these is 0 when its table is full: then the text is written in place. */
   category(text: string): number {
@@ -64,13 +53,6 @@ export class Interned {
 
   name(text: string): number {
     return this.#names.iid(text, this.fresh);
-  }
-
-  /** An iid of its own, which stands for more than the text; 0 when there were too many. */
-  ownName(text: string): number {
-    if (this.#ownNames === OWN_LIMIT) return 0;
-    this.#ownNames++;
-    return this.#names.another(text, this.fresh);
   }
 
   annotationName(text: string): number {

@@ -40,8 +40,6 @@ export interface EventName {
   readonly category: string;
   readonly name: string;
   readonly place?: Place | undefined;
-  /** What {@link PerfettoSequence.ownName} has given for this name. */
-  readonly iid?: number | undefined;
 }
 
 /** One writer sequence of a Perfetto trace: each call appends one whole packet to the file. */
@@ -163,26 +161,6 @@ export class PerfettoSequence {
     return kept(packet);
   }
 
-  /** See {@link Interned.ownName}. Whatever comes with its first event need not come with the next ones. */
-  ownName(text: string): number {
-    return this.#interned.ownName(text);
-  }
-
-  /**
-   * The annotations gathered since {@link annotate}, and a name that stands for all of them. `first` is for
-   * the next event, `later` for those that follow. Both are alike if there are too many such names.
-   */
-  named(name: EventName): { readonly first: Body; readonly later: Body } {
-    const iid = this.#interned.ownName(name.name);
-    if (iid === 0) {
-      const body = this.body(name);
-      return { first: body, later: body };
-    }
-    const first = this.body({ ...name, iid });
-    this.annotate();
-    return { first, later: this.body({ ...name, iid }) };
-  }
-
   /** The name of an annotation as the field that gives it, for {@link ValueNotes}; it belongs into the next event. */
   nameField(name: string): Uint8Array {
     const field = new ProtoBuffer(64);
@@ -190,9 +168,10 @@ export class PerfettoSequence {
     return field.bytes.slice(0, field.length);
   }
 
-  #name({ category, name, place, iid = this.#interned.name(name) }: EventName): void {
+  #name({ category, name, place }: EventName): void {
     const packet = this.#packet;
     packet.uint(TRACK_EVENT.categoryIids, this.#interned.category(category));
+    const iid = this.#interned.name(name);
     if (iid === 0) packet.text(TRACK_EVENT.name, name);
     else packet.uint(TRACK_EVENT.nameIid, iid);
     if (place?.file !== undefined) this.#place(place.file, place.line);

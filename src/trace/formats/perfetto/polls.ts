@@ -54,8 +54,6 @@ interface Kept {
   readonly root: RootRef;
   readonly future: FutureRef;
   readonly address: bigint;
-  /** The name that stands for all of this, once a begin has told what it is; 0: each begin tells it. */
-  name: number | undefined;
   readonly begins: Begin[];
   readonly ends: End[];
   readonly changes: Change[];
@@ -94,25 +92,18 @@ export class PollBodies {
   }
 
   begin(event: PollBegin): Body {
-    const kept = this.#of(event);
-    const { begins } = kept;
+    const { begins } = this.#of(event);
     const { state, stack } = event;
     if (!stack) for (const known of begins) if (known.state === state) return known.body;
     const { future, root } = event;
-    const isFirst = kept.name === undefined;
-    kept.name ??= this.#sequence.ownName(future.future);
     const notes = this.#sequence.annotate();
-    const tellsAll = isFirst || kept.name === 0;
-    if (tellsAll) noteFuture(notes, event);
+    noteFuture(notes, event);
     noteState(notes, 'state_before', state);
     if (stack) notes.text('stack', stackText(stack));
-    if (tellsAll) {
-      notes.text('task', root.future.future);
-      notes.pointer('task_address', root.address);
-    }
-    const iid = kept.name === 0 ? undefined : kept.name;
-    const body = this.#sequence.body({ category: 'poll', name: future.future, place: future, iid });
-    if (!stack && !(isFirst && iid !== undefined)) keep(begins, { state, body });
+    notes.text('task', root.future.future);
+    notes.pointer('task_address', root.address);
+    const body = this.#sequence.body({ category: 'poll', name: future.future, place: future });
+    if (!stack) keep(begins, { state, body });
     return body;
   }
 
@@ -144,9 +135,9 @@ export class PollBodies {
     notes.text('by', wakerText(event));
     if (caller.function !== undefined) notes.text('function', caller.function);
     const name = `wake ${root?.future.future ?? hex(waker)}`;
-    const { first, later } = this.#sequence.named({ category: 'wake', name, place: caller });
-    this.#wakes[slot] = { root, waker, by, caller, body: later };
-    return first;
+    const body = this.#sequence.body({ category: 'wake', name, place: caller });
+    this.#wakes[slot] = { root, waker, by, caller, body };
+    return body;
   }
 
   /** The begin of the arrow to the poll that a wake causes. */
@@ -192,9 +183,9 @@ export class PollBodies {
     noteState(notes, 'state_after', to);
     notes.bool('derived', derived);
     const name = `${event.future.future}: ${to?.name ?? 'unknown state'}`;
-    const { first, later } = this.#sequence.named({ category: derived ? 'derived' : 'state', name, place: to });
-    keep(changes, { from, to, derived, body: later });
-    return first;
+    const body = this.#sequence.body({ category: derived ? 'derived' : 'state', name, place: to });
+    keep(changes, { from, to, derived, body });
+    return body;
   }
 
   derived(event: DerivedPoll): Body {
@@ -206,9 +197,9 @@ export class PollBodies {
     notes.text('result', result);
     noteState(notes, 'state_after', state);
     notes.bool('derived', true);
-    const { first, later } = this.#sequence.named({ category: 'derived', name: future.future, place: future });
-    keep(derived, { state, result, body: later });
-    return first;
+    const body = this.#sequence.body({ category: 'derived', name: future.future, place: future });
+    keep(derived, { state, result, body });
+    return body;
   }
 
   /** The end of a task. */
@@ -270,10 +261,7 @@ export class PollBodies {
     const slot = Math.imul(hash, 0x9e37_79b1) >>> (32 - keptShift);
     const known = this.#kept[slot];
     if (known && isAlike(known.root, root) && known.future === future && known.address === address) return known;
-    const kept: Kept = {
-      ...{ root, future, address, name: undefined },
-      ...{ begins: [], ends: [], changes: [], derived: [] },
-    };
+    const kept: Kept = { root, future, address, begins: [], ends: [], changes: [], derived: [] };
     this.#kept[slot] = kept;
     return kept;
   }
