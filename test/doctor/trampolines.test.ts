@@ -32,6 +32,7 @@ function x86Words(text: string): string {
       .toLowerCase()
       .replace(/\s*([+\-*,[\]])\s*/g, '$1')
       .replace(/\b(ds|ss):/g, '')
+      .replace(/\b(push|pop)fq\b/, '$1f')
       .replace(/\*1\b/g, '')
       .replace(/rip\+(0xffffffff[0-9a-f]{8})/, (_, wide) => `rip-0x${(-BigInt.asIntN(64, BigInt(wide))).toString(16)}`)
       .replace(/(?<![\w.])(0x[0-9a-f]+|\d+)\b/g, (number) => BigInt(number).toString(16))

@@ -56,7 +56,7 @@ function sharesAreRight(
 const virt = ['qemu-system-riscv64', '-M', 'virt', '-bios', 'none', '-nographic', '-kernel', riscv];
 for (const harts of [1, 4]) {
   t.test(`riscv64, ${harts} harts`, async (t) => {
-    const found = await profile('-F', '400', '-n', '400', riscv, '--', ...virt, '-smp', `${harts}`);
+    const found = await profile('-F', '400', '-n', '150', riscv, '--', ...virt, '-smp', `${harts}`);
     sharesAreRight(t, found, 'self');
     t.equal(found.samples + found.idle, found.looks * harts, 'each hart is looked at in each stop');
     t.equal(found.functions.find((row) => row.function === '_start')?.self ?? 0, 0);
@@ -65,7 +65,7 @@ for (const harts of [1, 4]) {
 
 t.test('x86_64', async (t) => {
   const qemu = ['qemu-system-x86_64', '-nographic', '-display', 'none', '-kernel', x86];
-  const found = await profile('-F', '400', '-n', '500', x86, '--', ...qemu);
+  const found = await profile('-F', '400', '-n', '300', x86, '--', ...qemu);
   const burnt = found.functions.filter((row) => row.function in shares);
   const samples = burnt.reduce((sum, { self }) => sum + self, 0);
   sharesAreRight(t, { ...found, samples }, 'self');
@@ -73,7 +73,7 @@ t.test('x86_64', async (t) => {
 
 t.test('a native program: four threads that compute, and one that waits', async (t) => {
   const { address: remote } = await gdbserver(t, native);
-  const found = await profile('-F', '100', '-n', '300', '--remote', remote, native);
+  const found = await profile('-F', '100', '-n', '160', '--remote', remote, native);
   sharesAreRight(t, found, 'total');
   t.ok(found.idle > 0.9 * found.looks, `main waits: ${found.idle} of ${found.looks}`);
   t.ok(found.samples <= 4 * found.looks);

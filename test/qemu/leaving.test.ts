@@ -236,22 +236,6 @@ t.test('bad input: one sentence with a code, before the guest is touched', async
   t.match(stripped, /debug = 2/);
   const missing = await refused(t, 1, 'PROBE_NO_MATCH', '-r', nowhere, '-o', trace, '-p', 'poll:levle3', elf);
   t.match(missing, /nearest: .*labkern::work::level3/);
-  await refused(
-    t,
-    1,
-    'PROBE_INLINED',
-    '-r',
-    nowhere,
-    '-o',
-    trace,
-    '--engine',
-    'target',
-    '-p',
-    'poll:level2',
-    '-p',
-    '!poll:*_task',
-    elf,
-  );
   await refused(t, 2, 'PROBE_SYNTAX', '-r', nowhere, '-o', trace, '-p', 'level3', elf);
   await refused(t, 2, 'EXPRESSION_SYNTAX', '-r', nowhere, '-o', trace, '-p', 'watch:poll()', elf);
   await refused(t, 2, 'USAGE', '-r', nowhere, '-o', trace, '-d', 'soon', elf);

@@ -83,8 +83,7 @@ t.test('slices of calls, with what they were given and gave', async (t) => {
       { address: address(main), arg_argc: '1' },
       { address: address(leaf), returned: 'Some(3)' },
       { address: address(add), instance: 'k::work::add::<u8>', result: 'lost' },
-      // Its name has told which function it is.
-      { result: 'lost' },
+      { address: address(leaf), result: 'lost' },
       { address: address(add), instance: 'k::work::add::<u8>', returned: '9', began: '7' },
     ],
   );
