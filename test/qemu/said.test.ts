@@ -83,26 +83,3 @@ t.test('started by rsptrace, one stops for its own reason', async (t) => {
     /1 stops the target at each hit; \d+ stops took .*\n {2}1: a branch .*\n {2}to spare .*--engine target/,
   );
 });
-
-t.test('one that stops too often beside others is switched off, and --engine mixed keeps it', async (t) => {
-  const trace = join(scratchFolder(t), 'out.txt');
-  const some = ['-p', 'fn:labkern::work::deep*', '-p', 'line:work.rs:35', '--until', 'shutdown', '-n', '20000'];
-  const run = async (...args: string[]) => {
-    const guest = [elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long')];
-    return rsptrace('run', '-o', trace, '--timeout', '60s', ...some, ...args, ...guest).ended;
-  };
-  const off = await run('--json');
-  const { engines, stops, probes: used } = JSON.parse(off.stdout) as Output;
-  t.match(engines, { without_stops: 8, stopping: 0, left_out: 1, switched_off: 1, advice: { code: 'engine-mixed' } });
-  t.match(
-    used.filter(({ engine }) => engine === 'none'),
-    [{ function: 'work.rs:35 in labkern::work::deep7', why: /^it stopped the target more often .*: it lies inside/ }],
-  );
-  t.ok(stops >= 200 && stops < 1000, `${stops} stops for 20,000 events`);
-  const said = await run();
-  t.match(said.stderr, /^rsptrace: work\.rs:35 in .* is left out from here on: .*; --engine mixed keeps it$/m);
-  t.match(said.stdout, /; 1 probe switched off .*\n8 of 9 probes run without stops, 1 is left out; \d+ stops took/);
-  const kept = JSON.parse((await run('--json', '--engine', 'mixed', '-n', '10000')).stdout) as Output;
-  t.match(kept.engines, { without_stops: 8, stopping: 1, left_out: 0, switched_off: 0 });
-  t.ok(kept.stops > 500, `${kept.stops} stops: each of the 18 events of a chain comes with one`);
-});
