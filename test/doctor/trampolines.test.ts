@@ -37,6 +37,10 @@ function x86Words(text: string): string {
       .replace(/rip\+(0xffffffff[0-9a-f]{8})/, (_, wide) => `rip-0x${(-BigInt.asIntN(64, BigInt(wide))).toString(16)}`)
       .replace(/(?<![\w.])(0x[0-9a-f]+|\d+)\b/g, (number) => BigInt(number).toString(16))
       .replace(/\+0\]/, ']')
+      // The operands of these are always the same.
+      .replace(/^rep movsq? .*qword.*$/, 'rep movsq')
+      .replace(/^xlatb?\b.*$/, 'xlat')
+      .replace(/,f{16}$/, ',-1')
       // Padding, with prefixes that mean nothing there.
       .replace(/^(?:(?:data16|cs) )*nop .*$/, 'nop')
   );

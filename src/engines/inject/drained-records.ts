@@ -62,7 +62,8 @@ export class DrainedRecords {
       const { view, start } = run;
       const stop = Math.min(run.end, start + digestedAtOnce * this.#slot);
       if (isTraced) this.#trace(view, start, stop);
-      if (!this.#enough) for (let at = start; at < stop; at += this.#slot) this.#dispatcher.tell(view, at);
+      // A record may be the last that is wanted.
+      for (let at = start; at < stop && !this.#enough; at += this.#slot) this.#dispatcher.tell(view, at);
       this.queue.advance(run, stop - start);
       if (performance.now() > end) return true;
     }
