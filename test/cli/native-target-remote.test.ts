@@ -32,7 +32,7 @@ async function elsewhere(t: Test, program: readonly string[], edit: (packet: str
   return {
     records: output.records,
     files: [...sent.matchAll(/\$vFile:pread:[0-9a-f]+,([0-9a-f]+),/g)].length,
-    opened: sent.split(`$vFile:open:${hexOf('/proc/')}`).length - 1,
+    opened: sent.split('$vFile:open:').length - 1,
     closed: sent.split('$vFile:close:').length - 1,
     /** Bytes in pieces that only a ring is read in. */
     byAddress: reads.filter((size) => size > 4096).reduce((sum, size) => sum + size, 0),
@@ -44,7 +44,7 @@ t.test('the ring is read as a file', async (t) => {
   t.ok(used.records > 70_000, `${used.records} records: more than the ring holds`);
   t.ok(used.files > 400, `${used.files} pieces of files`);
   t.equal(used.byAddress, 0, 'and by address nothing');
-  t.equal(used.closed, used.opened, 'no file stays open');
+  t.equal(used.closed, used.opened - 1, 'no file stays open but the ring, which ends with the process and its server');
 });
 
 t.test('a stub that does not open it: the ring is read by address', async (t) => {
