@@ -72,8 +72,10 @@ t.test('x86_64', async (t) => {
 });
 
 t.test('a native program: four threads that compute, and one that waits', async (t) => {
-  const { address: remote } = await gdbserver(t, native);
+  const { address: remote, pid } = await gdbserver(t, native);
   const found = await profile('-F', '100', '-n', '160', '--remote', remote, native);
+  // It has no end of its own.
+  process.kill(pid, 'SIGKILL');
   sharesAreRight(t, found, 'total');
   t.ok(found.idle > 0.9 * found.looks, `main waits: ${found.idle} of ${found.looks}`);
   t.ok(found.samples <= 4 * found.looks);

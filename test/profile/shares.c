@@ -22,7 +22,7 @@ static void *work(void *unused) {
 int main(void) {
     pthread_t thread;
     /* A server that is killed leaves its program running. */
-    alarm(300);
+    alarm(100);
     for (int i = 0; i < 4; i++) pthread_create(&thread, 0, work, 0);
     for (;;) pause();
 }
