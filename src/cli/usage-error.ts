@@ -9,6 +9,7 @@ const sentences: readonly [RegExp, (found: RegExpExecArray) => string][] = [
       `an argument is missing: ${['kernel.elf', 'the type, or the other trace'].slice(Number(got), Number(needed)).join(' and ')}`,
   ],
   [/^Missing required arguments?: remote/, () => 'where is the stub? --remote is missing'],
+  [/^Missing required arguments?: (\w+)/, ([, name = '']) => `--${name} is missing`],
   [
     /^Unknown (?:argument|command)s?: (.*)/s,
     ([, names = '']) =>

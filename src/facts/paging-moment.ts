@@ -25,8 +25,8 @@ export function turnsPagingOn(elf: ElfFile, { addressSpaces }: Architecture): bo
 const mostPlaces = 16;
 
 /**
- * Where a program goes on when it has turned paging on, or has changed its table: behind each such instruction of code
- * that runs at the same addresses before and after. Empty if there is none, or too many.
+ * Where a program goes on when it has turned paging on, or has changed its table. That is behind each such instruction
+ * of code that runs at the same addresses before and after. Empty if there is none, or too many.
  */
 export function pagingTurnedOnAt(elf: ElfFile, { addressSpaces }: Architecture): readonly Addr[] {
   const turnedOnBy = addressSpaces?.turnedOnBy;

@@ -14,7 +14,7 @@ interface Patched {
 }
 
 /**
- * Refuses probes until all that are left agree: patches do not overlap, no probe stops in the middle of one, and of
+ * Refuses probes until all that are left agree: patches do not overlap, and no probe stops in the middle of one. Of
  * places that belong together either all are patched, or none is. `refused` gets the reasons.
  * @param lengthOf bytes that the patch of a probe replaces
  */

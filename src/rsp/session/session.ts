@@ -143,7 +143,7 @@ export class Session implements AsyncDisposable {
     return this.#signals.findLocalProcess();
   }
 
-  /** Files are read past the stub where that is on this machine: not of a wire that is recorded, which has to have them. */
+  /** Files are read past the stub where that is on this machine. A wire that is recorded has to have them itself. */
   readFilesHere(): void {
     this.#filesAreHere = true;
   }
