@@ -110,7 +110,9 @@ export function commonOptions<T>(args: Argv<T>) {
 }
 
 export function recordingOptions<T>(args: Argv<T>, texts: OptionTexts) {
-  const all = engineOptions(clockOptions(callOptions(endOptions(traceOptions(commonOptions(args), texts)))));
+  const all = engineOptions(
+    pollOptions(clockOptions(callOptions(endOptions(traceOptions(commonOptions(args), texts))))),
+  );
   return checkReportOptions(all).option('budget', budgetOption);
 }
 
@@ -235,7 +237,8 @@ function clockOptions<T>(args: Argv<T>) {
     });
 }
 
-function engineOptions<T>(args: Argv<T>) {
+/** What is told of polls and tasks. */
+function pollOptions<T>(args: Argv<T>) {
   return args
     .option('exact', {
       type: 'boolean',
@@ -261,7 +264,11 @@ function engineOptions<T>(args: Argv<T>) {
       requiresArg: true,
       coerce: last<Wakes>,
       describe: 'Who wakes which task, where polls are traced: auto where that needs no stop',
-    })
+    });
+}
+
+function engineOptions<T>(args: Argv<T>) {
+  return args
     .option('engine', {
       choices: engineNames,
       requiresArg: true,

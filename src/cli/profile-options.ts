@@ -29,7 +29,7 @@ const usualHz = 99;
 
 /** What `rsptrace profile` takes. */
 export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
-  return commonOptions(args)
+  const which = commonOptions(args)
     .usage('rsptrace profile [options] <elf> [-- qemu-system-... [its arguments]]')
     .option('remote', {
       alias: 'r',
@@ -37,7 +37,23 @@ export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
       requiresArg: true,
       coerce: last<string>,
       describe: 'The stub: :1234, host:1234, the path of a unix socket; not with a QEMU behind --',
-    })
+    });
+  return resultOptions(stackOptions(rateOptions(which)), formats).check(({ kernel, user, remote, '--': behind }) => {
+    if (kernel && user) throw usage('-K and -U leave nothing to sample', 'leave both out to sample all');
+    const command = (behind as readonly string[] | undefined) ?? [];
+    if (remote === undefined && command.length === 0) {
+      throw usage('nothing tells what to sample', 'give --remote ADDR, or a QEMU to start behind --');
+    }
+    if (remote !== undefined && command.length > 0) {
+      throw usage('--remote and a command behind -- do not go together', 'leave one of them out');
+    }
+    return true;
+  });
+}
+
+/** How often, and until when. */
+function rateOptions<T>(args: Argv<T>) {
+  return args
     .option('frequency', {
       alias: 'F',
       type: 'string',
@@ -65,7 +81,12 @@ export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
       requiresArg: true,
       coerce: count('--samples'),
       describe: 'End when there are so many',
-    })
+    });
+}
+
+/** Which samples, and what their stacks are. */
+function stackOptions<T>(args: Argv<T>) {
+  return args
     .option('kernel', { alias: 'K', type: 'boolean', default: false, describe: 'Only what runs in the kernel' })
     .option('user', { alias: 'U', type: 'boolean', default: false, describe: 'Only what runs in programs' })
     .option('idle', {
@@ -85,7 +106,11 @@ export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
       default: '127',
       coerce: (text: string) => count('--depth')(text) as number,
       describe: 'The most frames of a stack',
-    })
+    });
+}
+
+function resultOptions<T>(args: Argv<T>, formats: string) {
+  return args
     .option('top', {
       type: 'string',
       requiresArg: true,
@@ -99,17 +124,6 @@ export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
       requiresArg: true,
       coerce: last<string>,
       describe: `Samples as a file. Its extension chooses the format: ${formats}`,
-    })
-    .check(({ kernel, user, remote, '--': behind }) => {
-      if (kernel && user) throw usage('-K and -U leave nothing to sample', 'leave both out to sample all');
-      const command = (behind as readonly string[] | undefined) ?? [];
-      if (remote === undefined && command.length === 0) {
-        throw usage('nothing tells what to sample', 'give --remote ADDR, or a QEMU to start behind --');
-      }
-      if (remote !== undefined && command.length > 0) {
-        throw usage('--remote and a command behind -- do not go together', 'leave one of them out');
-      }
-      return true;
     });
 }
 

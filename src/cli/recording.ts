@@ -31,6 +31,7 @@ import {
   type Program,
   prepare,
   type Recording,
+  type RecordOptions,
   record,
 } from '../recorder/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
@@ -250,15 +251,8 @@ export async function recordSession(
     onLeft,
   }: SessionOptions = {},
 ): Promise<Recorded> {
-  const { args, logger, program, sink } = prepared;
-  const stopper = new AbortController();
-  const onSignal = (signal: NodeJS.Signals): void => {
-    told?.(signal);
-    stopper.abort();
-  };
-  for (const signal of endingSignals) process.once(signal, onSignal);
-  const onEnding = (): void => stopper.abort();
-  ending?.addEventListener('abort', onEnding);
+  const { args } = prepared;
+  const stopping = stopOnSignals(told, ending);
   const status = new StatusLine(process.stderr, !args.json);
   const situation = {
     isMachineOfQemu: (await session.stub()).name === 'qemu-system',
@@ -269,29 +263,14 @@ export async function recordSession(
   const silence = new Silence();
   try {
     const recording = await record({
+      ...askedOptions(prepared, hidden),
       session,
-      program,
-      sink,
-      logger,
-      clock: args.clock,
-      timebaseHz: args.timebase,
-      hardware: args.hw,
-      engine: engineOf(args),
-      fromReset: args['from-reset'],
-      scratch: { ...prepared.given, ...(hidden === undefined ? {} : { hidden }) },
-      signal: stopper.signal,
+      signal: stopping.signal,
       nanosPerInstruction,
       resetVector,
-      log: recordsRequest(args),
-      ...(prepared.until === undefined ? {} : { until: prepared.until }),
       ...(panics === undefined ? {} : { panics }),
       ...(onLeft === undefined ? {} : { onLeft }),
-      functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
-      ...(args.threshold === undefined ? {} : { thresholdNs: args.threshold }),
       ...(reconnect === undefined ? {} : { reconnect }),
-      ...(args.bt === undefined ? {} : { stackDepth: args.bt }),
-      ...(args.duration === undefined ? {} : { durationMs: args.duration }),
-      ...(args['max-events'] === undefined ? {} : { maxEvents: args['max-events'] }),
       onEngines: (chosen) => {
         if (isSaid) return;
         isSaid = true;
@@ -307,9 +286,55 @@ export async function recordSession(
   } finally {
     status.stop();
     silence.stop();
-    for (const signal of endingSignals) process.off(signal, onSignal);
-    ending?.removeEventListener('abort', onEnding);
+    stopping.release();
   }
+}
+
+/** What the command line and the files that it names ask of a recording. */
+function askedOptions(
+  { args, logger, program, sink, given, until }: Prepared,
+  hidden: SessionOptions['hidden'],
+): Omit<RecordOptions, 'session'> {
+  return {
+    program,
+    sink,
+    logger,
+    clock: args.clock,
+    timebaseHz: args.timebase,
+    hardware: args.hw,
+    engine: engineOf(args),
+    fromReset: args['from-reset'],
+    scratch: { ...given, ...(hidden === undefined ? {} : { hidden }) },
+    log: recordsRequest(args),
+    ...(until === undefined ? {} : { until }),
+    functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
+    ...(args.threshold === undefined ? {} : { thresholdNs: args.threshold }),
+    ...(args.bt === undefined ? {} : { stackDepth: args.bt }),
+    ...(args.duration === undefined ? {} : { durationMs: args.duration }),
+    ...(args['max-events'] === undefined ? {} : { maxEvents: args['max-events'] }),
+  };
+}
+
+/** Aborts at SIGINT, SIGTERM and SIGHUP, which it tells `told` first, and with `ending`; until it is released. */
+function stopOnSignals(
+  told: SessionOptions['onSignal'],
+  ending: AbortSignal | undefined,
+): { readonly signal: AbortSignal; release(): void } {
+  const stopper = new AbortController();
+  const onSignal = (signal: NodeJS.Signals): void => {
+    told?.(signal);
+    stopper.abort();
+  };
+  const onEnding = (): void => stopper.abort();
+  for (const signal of endingSignals) process.once(signal, onSignal);
+  ending?.addEventListener('abort', onEnding);
+  return {
+    signal: stopper.signal,
+    release() {
+      for (const signal of endingSignals) process.off(signal, onSignal);
+      ending?.removeEventListener('abort', onEnding);
+    },
+  };
 }
 
 /** The table, or the JSON object; and the error that ended it early, if one did. Gives the exit status. */

@@ -2,8 +2,9 @@ import type { FunctionExit, Hop, ProbeCode, RingGeometry } from '../../arch/inde
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { CodeFacts, ReadPlan } from '../../probes/index.js';
 import { mark, markBytes, within } from './code-allocator.js';
+import type { Patch } from './placement.js';
 import type { Piece, Write } from './ring.js';
-import type { Patch, Site } from './sites.js';
+import type { Site } from './sites.js';
 
 /**
  * The ways to patch all exits of a function whose return address must stay unchanged; undefined for any other. A tail

@@ -1,7 +1,7 @@
 import type { ProcessCode } from '../../arch/index.js';
 import { addr } from '../../base/addr.js';
 import type { Session } from '../../rsp/index.js';
-import type { Placement } from './sites.js';
+import type { Placement } from './placement.js';
 
 /**
  * Removes from a forked child what it has inherited. Its functions get their first bytes back. Its open calls return

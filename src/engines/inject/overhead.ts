@@ -2,10 +2,11 @@ import { type CodePath, type CopySteps, type ProbeCode, type Step, usualPath } f
 import type { Addr } from '../../base/addr.js';
 import type { PlannedReads } from '../../probes/index.js';
 import type { OwnTime } from '../../trace/index.js';
+import type { Placement } from './placement.js';
 import type { RecordTime, TimeScale } from './record-dispatcher.js';
 import { outerPlan } from './record-format.js';
 import type { Write } from './ring.js';
-import type { Placement, Site } from './sites.js';
+import type { Site } from './sites.js';
 
 /** Instructions that an event adds to the target's own: before its record's time is read, and after. */
 interface Added {

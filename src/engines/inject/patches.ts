@@ -5,8 +5,9 @@ import type { Logger } from '../../base/logger.js';
 import { CoalescedReads, retry, type Session } from '../../rsp/index.js';
 import { interruptedInside } from './interrupted.js';
 import { leavePatches, redirect, runOutOfPatches } from './leave-patches.js';
+import type { Patch } from './placement.js';
 import type { Piece } from './ring.js';
-import type { Patch, Site } from './sites.js';
+import type { Site } from './sites.js';
 import { writeChecked } from './transfers.js';
 
 /**

@@ -1,8 +1,9 @@
 import type { Addr } from '../../base/addr.js';
 import type { Session } from '../../rsp/index.js';
 import type { Scratch } from '../memory/scratch.js';
+import type { Placement } from './placement.js';
 import type { Piece, Write } from './ring.js';
-import { counterBytes, type Placement } from './sites.js';
+import { counterBytes } from './sites.js';
 
 /**
  * The counters that trampolines increment, between the control block and the ring. They are read together, and the

@@ -14,11 +14,12 @@ import { interruptedInside } from './interrupted.js';
 import { runForMoment } from './leave-patches.js';
 import { LoggedRecords } from './logged-records.js';
 import { Patches } from './patches.js';
+import type { Placement } from './placement.js';
 import type { RawLog } from './raw-log.js';
 import { RecordDispatcher, type RecordTime } from './record-dispatcher.js';
 import { slotReader } from './record-format.js';
 import { type Piece, RingReader, unattended, type Write } from './ring.js';
-import type { Placement, Site } from './sites.js';
+import type { Site } from './sites.js';
 import { TargetCounters } from './target-counters.js';
 import { layOutTrampolines, type TrampolineLayout } from './trampoline-layout.js';
 import {

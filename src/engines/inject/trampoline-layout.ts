@@ -1,8 +1,9 @@
 import { controlBlock, frameNoteBytes, type ProbeCode, type RingGeometry } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Region } from '../memory/scratch.js';
+import { type Placement, placeSites } from './placement.js';
 import { layOutRing, type Piece, type RingLayout, type Write } from './ring.js';
-import { controlRoom, type Placement, placeSites, type Site } from './sites.js';
+import { controlRoom, type Site } from './sites.js';
 
 /** With less memory for data the table of noted pointers is small. */
 const smallData = 64 << 10;
