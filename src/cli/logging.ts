@@ -5,7 +5,8 @@ import { visibleJson } from '../base/visible.js';
 const levels: readonly string[] = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];
 
 /**
- * Logs go to stderr, at once, as JSON lines: stdout is for data. pino is loaded with the first line that is written,
+ * Logs go to stderr, at once, as JSON lines: stdout is for data.
+ * pino is loaded with the first line that is written,
  * because most commands write none.
  */
 export function createLogger(level: string): Logger {

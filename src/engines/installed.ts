@@ -201,7 +201,7 @@ export class Installed implements StopObserver {
   }
 
   /**
-   * The program has ended: reads its last records, which wait for {@link digest}.
+   * The program has ended: reads its last records. They wait for {@link digest}.
    * @param sameRam RAM stays as it is, except for what is loaded
    * @returns missing records
    */
@@ -218,8 +218,8 @@ export class Installed implements StopObserver {
   }
 
   /**
-   * The recording ends, the target is stopped: reads what is left, which waits for {@link digest}, and removes the
-   * patches.
+   * The recording ends, the target is stopped: reads what is left, and removes the patches.
+   * What was read waits for {@link digest}.
    * @returns missing records (not drained in time, or never committed)
    */
   async leave(): Promise<number> {

@@ -20,7 +20,7 @@ export interface Sampled {
   readonly stoodMs: number;
 }
 
-/** A period is between these parts of the one that was asked for, so that it runs in step with nothing in the target. */
+/** A period is between these parts of the one that was asked for: then it runs in step with nothing in the target. */
 const LEAST = 0.5;
 const MOST = 1.5;
 

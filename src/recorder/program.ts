@@ -167,8 +167,9 @@ export interface EnginePlanWishes {
  * Chooses engines as far as possible before the target is known; for `record`, and for a preview. Slow with many
  * probes: it takes as long as reading the program. So call it before connecting, with the options of `record`. The
  * result is cached on the program.
- * @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for by name and something is
- * watched, `STACKS_UNAVAILABLE` if stacks are asked for and no poll is traced
+ *
+ * @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and something is watched;
+ * `STACKS_UNAVAILABLE` if stacks are asked for and no poll is traced
  */
 export function enginePlan(program: Program, options: EnginePlanWishes = {}): EnginePlanOptions {
   const { wanted = 'auto', stackDepth, values = true, until, panics = [] } = options;

@@ -26,6 +26,8 @@ interface Connection {
   readonly session: Session;
   readonly engine: StopEngine;
   readonly watches: Watchpoints;
+  /** Totals of the stop engines of the connections before it. */
+  readonly earlier: { readonly stops: number; readonly ranNs: number; readonly foreignHits: number };
 }
 
 /**
@@ -44,8 +46,6 @@ export class Run {
   readonly #target: Verified;
   readonly #clock: TraceClock;
   #connection: Connection;
-  /** Totals of the stop engines of earlier connections. */
-  #earlier = { stops: 0, ranNs: 0, foreignHits: 0 };
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
   constructor(options: RecordOptions, target: Verified) {
@@ -53,7 +53,7 @@ export class Run {
     this.#target = target;
     const { logger = silent } = options;
     this.tracers = buildTracers(options, target, (returnAddress) => this.engines.hooked(returnAddress));
-    this.#clock = new TraceClock(options, target, () => this.#earlier.ranNs + this.engine.runningTime());
+    this.#clock = new TraceClock(options, target, () => this.#totals.ranNs);
     this.stopping = new StopConditions(options, () => this.#interrupt(logger));
     this.engines = this.#makeEngines();
     this.#early = this.#makeEarlyStops();
@@ -77,7 +77,7 @@ export class Run {
 
   get progress(): Progress {
     const { counting } = this.tracers;
-    const stops = this.#earlier.stops + this.engine.stops;
+    const { stops } = this.#totals;
     const { records } = this.engines;
     return {
       events: counting.count,
@@ -92,12 +92,21 @@ export class Run {
 
   /** How long the target has run, in milliseconds of the host. */
   get ranMs(): number {
-    return (this.#earlier.ranNs + this.engine.runningTime()) / 1e6;
+    return this.#totals.ranNs / 1e6;
+  }
+
+  get #totals(): Connection['earlier'] {
+    const { engine, earlier } = this.#connection;
+    return {
+      stops: earlier.stops + engine.stops,
+      ranNs: earlier.ranNs + engine.runningTime(),
+      foreignHits: earlier.foreignHits + engine.foreignHits,
+    };
   }
 
   /** Foreign hits: stops at a probe's address in other code. */
   get foreignHits(): number {
-    return this.#earlier.foreignHits + this.engine.foreignHits;
+    return this.#totals.foreignHits;
   }
 
   /** Deferred probes, by name. */
@@ -203,9 +212,6 @@ export class Run {
     this.tracers.calls.finish();
     this.log?.tell({ type: 'left' });
     await detach(this.session, logger);
-    this.#earlier.stops += this.engine.stops;
-    this.#earlier.foreignHits += this.engine.foreignHits;
-    this.#earlier.ranNs += this.engine.runningTime();
     const before = this.engine.clock;
     let session: Session;
     try {
@@ -218,8 +224,9 @@ export class Run {
     await verifyCode(session, program.elf, code);
     const clock = before && (await this.#clock.find(session));
     const { counting, output } = this.tracers;
+    const earlier = this.#totals;
     if (clock) counting.event(await gapUntilNow(session, clock, before, output.time));
-    this.#connection = this.#connect(session, clock ? async () => clock : () => this.#firstClock());
+    this.#connection = this.#connect(session, clock ? async () => clock : () => this.#firstClock(), earlier);
     await this.#insert();
     return true;
   }
@@ -361,7 +368,11 @@ export class Run {
     });
   }
 
-  #connect(session: Session, findClock: () => Promise<ClockReader>): Connection {
+  #connect(
+    session: Session,
+    findClock: () => Promise<ClockReader>,
+    earlier: Connection['earlier'] = { stops: 0, ranNs: 0, foreignHits: 0 },
+  ): Connection {
     const { logger = silent, hardware, program: linked } = this.#options;
     const { program, harts, code, places, ram } = this.#target;
     const { arch, elf } = program;
@@ -392,7 +403,7 @@ export class Run {
       },
       findClock,
     });
-    return { session, engine, watches };
+    return { session, engine, watches, earlier };
   }
 }
 

@@ -23,10 +23,7 @@ export class NewestEvents implements TraceSink {
   readonly #newest: Newest;
   #info: TraceInfo | undefined;
   readonly #harts: HartInfo[] = [];
-  /** From `#first` on, the oldest first. */
-  #events: TraceEvent[] = [];
-  #first = 0;
-  #bytes = 0;
+  readonly #events = new EventQueue();
   /** Begins that are older and still open, the oldest first. */
   readonly #open = new Set<AnyBegin>();
   readonly #waiting = new Map<RootRef, Waiting>();
@@ -61,18 +58,14 @@ export class NewestEvents implements TraceSink {
 
   event(event: TraceEvent): void {
     this.#events.push(event);
-    this.#bytes += bytesOf(event);
     const { nanos = Number.POSITIVE_INFINITY, bytes } = this.#newest;
     const since = timeOf(event) - nanos;
-    for (let oldest = this.#events[this.#first]; oldest; oldest = this.#events[this.#first]) {
-      const isFull = this.#bytes > bytes;
+    for (let { oldest } = this.#events; oldest; { oldest } = this.#events) {
+      const isFull = this.#events.bytes > bytes;
       if (!isFull && timeOf(oldest) >= since) break;
       if (isFull) this.#cutByMemory = true;
+      this.#events.shift();
       this.#leaveOut(oldest);
-    }
-    if (this.#first > 1024 && this.#first > this.#events.length / 2) {
-      this.#events = this.#events.slice(this.#first);
-      this.#first = 0;
     }
   }
 
@@ -82,17 +75,15 @@ export class NewestEvents implements TraceSink {
       this.#sink.begin(this.#info);
       for (const hart of this.#harts) this.#sink.hart(hart);
       for (const event of this.#earlier()) this.#sink.event(event);
-      for (const event of this.#events.slice(this.#first)) this.#sink.event(event);
+      for (const event of this.#events) this.#sink.event(event);
     }
     this.#info = undefined;
-    this.#events = [];
+    this.#events.clear();
     const recording = facts?.recording;
     this.#sink.end(recording ? { ...facts, recording: { ...recording, leftOut: this.#leftOut } } : facts);
   }
 
   #leaveOut(event: TraceEvent): void {
-    this.#first++;
-    this.#bytes -= bytesOf(event);
     this.#leftOut++;
     if (event.type === 'poll-begin' || event.type === 'call-begin') {
       this.#open.add(event);
@@ -111,13 +102,55 @@ export class NewestEvents implements TraceSink {
   #earlier(): TraceEvent[] {
     const earlier: TraceEvent[] = [...this.#open];
     const polled = new Set<RootRef>();
-    for (let i = this.#first; i < this.#events.length; i++) {
-      const event = this.#events[i] as TraceEvent;
+    for (const event of this.#events) {
       if (event.type === 'poll-begin' || event.type === 'poll-end') polled.add(event.root);
     }
     for (const [root, { begin, end }] of this.#waiting) if (!polled.has(root)) earlier.push(begin, end);
     this.#leftOut -= earlier.length;
     return earlier.sort((a, b) => timeOf(a) - timeOf(b));
+  }
+}
+
+/** Events, the oldest first, and about how much memory they take. */
+class EventQueue {
+  /** From `#first` on. */
+  #events: TraceEvent[] = [];
+  #first = 0;
+  #bytes = 0;
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get oldest(): TraceEvent | undefined {
+    return this.#events[this.#first];
+  }
+
+  push(event: TraceEvent): void {
+    this.#events.push(event);
+    this.#bytes += bytesOf(event);
+  }
+
+  /** Takes the oldest out. */
+  shift(): void {
+    const event = this.#events[this.#first];
+    if (!event) return;
+    this.#bytes -= bytesOf(event);
+    this.#first++;
+    if (this.#first > 1024 && this.#first > this.#events.length / 2) {
+      this.#events = this.#events.slice(this.#first);
+      this.#first = 0;
+    }
+  }
+
+  clear(): void {
+    this.#events = [];
+    this.#first = 0;
+    this.#bytes = 0;
+  }
+
+  *[Symbol.iterator](): Generator<TraceEvent> {
+    for (let i = this.#first; i < this.#events.length; i++) yield this.#events[i] as TraceEvent;
   }
 }
 

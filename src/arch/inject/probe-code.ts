@@ -294,7 +294,7 @@ export interface RegisterPlace {
 
 /**
  * Pointers that code notes where a block begins, and takes where it ends. Each is known by the number of its block and
- * by the frame of the function around it, so threads, recursion and interrupts do not mix them up. An entry is two
+ * by the frame of the function around it. So threads, recursion and interrupts do not mix them up. An entry is two
  * words, and an entry of another frame is overwritten:
  *
  *     key   frame ^ number << 48 ^ pointer       0: nothing is noted

@@ -1,7 +1,7 @@
 /*
  * pprof's profile (github.com/google/pprof, proto/profile.proto); a `.pb.gz` is packed with gzip. This part: two values
- * a stack, calls (of a profile samples) and nanoseconds; a location a function with one line, at its declaration; no
- * mappings, since names are known.
+ * a stack, calls (of a profile samples) and nanoseconds. A location is a function with one line, at its declaration.
+ * There are no mappings, since names are known.
  */
 import { highHalf, lowHalf } from '../../base/addr.js';
 import { type FileHead, unpackedStart } from '../../base/file-head.js';

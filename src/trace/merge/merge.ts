@@ -40,7 +40,7 @@ export async function mergeTraces(inputs: readonly MergeInput[], sink: TraceSink
   const numbers = new Numbers();
   const sources = inputs.map(({ path, label }, index) => {
     const shift = (starts[index] ?? 0) - earliest;
-    return new Source(path, { label, shift, numbers: new Renumber(numbers, index, shift) }, sink);
+    return new Source(path, { label, shift, numbers: new Renumber(numbers, { index, offset: shift }) }, sink);
   });
   for (const source of sources) await source.advance();
   sink.begin(headOf(sources));

@@ -30,6 +30,14 @@ export class Numbers {
 /** Where the number of a trace stands in an address that another trace has tasks at, too. */
 const OWNER_SHIFT = 56n;
 
+/** One of the traces that are merged. */
+export interface MergedTrace {
+  /** Its place among them. */
+  readonly index: number;
+  /** How much later its events are, in nanoseconds. */
+  readonly offset: number;
+}
+
 /**
  * The events of one trace as a merged one has them. They are later by an offset, and no other trace has their numbers
  * of harts, functions and tasks. Two traces may have tasks at one address, which elsewhere tells that one is
@@ -37,8 +45,7 @@ const OWNER_SHIFT = 56n;
  */
 export class Renumber {
   readonly #numbers: Numbers;
-  readonly #index: number;
-  readonly #offset: number;
+  readonly #trace: MergedTrace;
   readonly #harts: number[] = [];
   readonly #functions = new Map<FunctionRef, FunctionRef>();
   readonly #futures = new Map<FutureRef, Writable<FutureRef>>();
@@ -48,11 +55,9 @@ export class Renumber {
   readonly #places = new Map<PlaceRef, PlaceRef>();
   readonly #begins = new WeakMap<AnyBegin, AnyBegin>();
 
-  /** `index`: the trace's place among those that are merged. `offset`: nanoseconds. */
-  constructor(numbers: Numbers, index: number, offset: number) {
+  constructor(numbers: Numbers, trace: MergedTrace) {
     this.#numbers = numbers;
-    this.#index = index;
-    this.#offset = offset;
+    this.#trace = trace;
   }
 
   hart(number: number): number {
@@ -133,7 +138,7 @@ export class Renumber {
   }
 
   #time(time: GuestNanos): GuestNanos {
-    return (time + this.#offset) as GuestNanos;
+    return (time + this.#trace.offset) as GuestNanos;
   }
 
   #ofRoot(event: { readonly root: RootRef; readonly future: FutureRef; readonly address: Addr }) {
@@ -152,7 +157,7 @@ export class Renumber {
       const { owners } = this.#numbers;
       const owner = owners.get(root.address) ?? this;
       if (owner === this) owners.set(root.address, this);
-      const tag = owner === this ? 0n : BigInt(this.#index) << OWNER_SHIFT;
+      const tag = owner === this ? 0n : BigInt(this.#trace.index) << OWNER_SHIFT;
       const address = addr(root.address ^ tag);
       known = { root: { key: this.#numbers.roots++, future: this.#future(root.future), address }, tag };
       this.#roots.set(root, known);

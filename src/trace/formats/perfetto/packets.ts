@@ -4,7 +4,8 @@
  * guide: docs/reference/synthetic-track-event.md). A file is `Trace`: packets (field 1) one after the other. This part:
  * TrackEvents on one sequence, with interned strings, that never drops its incremental state.
  * Packets do not say that they need it, which would be two bytes each. Timestamps are differences on a clock of the
- * sequence (clock_snapshot.proto, `is_incremental`), whose zero is that of BOOTTIME, which readers take as the trace's own time.
+ * sequence (clock_snapshot.proto, `is_incremental`). Its zero is that of BOOTTIME, which readers take as the
+ * trace's own time.
  */
 
 import type { OutputFile } from '../../output-file.js';

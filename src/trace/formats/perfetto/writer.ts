@@ -15,7 +15,8 @@
  * from a wake, an instant on its hart, to the poll that it causes.
  *
  * Track uuids: 1 the process, 2 `tasks`, odd from 3 roots, even from 4 harts, even from FIRST_THREAD threads;
- * odd from FIRST_SAMPLED harts in a profile; GAPS_TRACK, and watched places in even numbers down from there. Nothing of the host is written.
+ * odd from FIRST_SAMPLED harts in a profile; GAPS_TRACK, and watched places in even numbers down
+ * from there. Nothing of the host is written.
  */
 import type {
   CallBegin,
