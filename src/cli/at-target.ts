@@ -1,6 +1,31 @@
 import { endingSignals } from '../api/index.js';
+import type { Architecture } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import { connect, type TargetOptions } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
+import { showConsole } from './console-output.js';
+import type { CommonArguments } from './options.js';
+
+interface StubOptions {
+  readonly args: CommonArguments;
+  readonly logger: Logger;
+  readonly wire?: TargetOptions['recordWire'] | undefined;
+  /** The ELF's. */
+  readonly arch?: Architecture;
+}
+
+/** Connects to the stub of --remote when it is called. The guest's console goes to stderr. */
+export function stubOpener(remote: string, { args, logger, wire, arch }: StubOptions): () => Promise<Session> {
+  return () =>
+    connect(remote, {
+      logger,
+      timeoutMs: args.timeout,
+      onConsole: showConsole,
+      recordWire: wire,
+      ...(arch === undefined ? {} : { expectedArchitecture: arch.name }),
+    });
+}
 
 /** A target that a command has connected to, or is about to. */
 export interface AtTarget {

@@ -4,11 +4,10 @@ import type { Logger } from '../base/logger.js';
 import { jsonLine } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { architectureFor, connect, loadedElf, verifyArchitecture } from '../facts/index.js';
+import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import { SourceFrames } from '../unwind/index.js';
-import { atTarget } from './at-target.js';
-import { showConsole } from './console-output.js';
+import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
@@ -34,14 +33,7 @@ export async function backtrace(args: BacktraceArguments): Promise<number> {
     elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
   const known = load(linked);
   using wire = wireRecorder(args, logger);
-  const open = (): Promise<Session> =>
-    connect(args.remote, {
-      logger,
-      timeoutMs: args.timeout,
-      expectedArchitecture: arch.name,
-      onConsole: showConsole,
-      recordWire: wire,
-    });
+  const open = stubOpener(args.remote, { args, logger, wire, arch });
   return await atTarget(open, ({ session }) => printStacks(session, args, { linked, arch, known, load, logger }));
 }
 

@@ -3,9 +3,9 @@ import { plural } from '../base/plural.js';
 import { jsonLine } from '../base/visible.js';
 import { ElfFile } from '../elf/index.js';
 import { type Leftovers, removeLeftovers } from '../engines/index.js';
-import { architectureFor, connect, loadedElf, verifyArchitecture } from '../facts/index.js';
-import { isProcess, type Session } from '../rsp/index.js';
-import { atTarget } from './at-target.js';
+import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
+import { isProcess } from '../rsp/index.js';
+import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
@@ -23,14 +23,7 @@ export async function detach(args: DetachArguments): Promise<number> {
   const arch = architectureFor(linked);
   await arch.prepare();
   using wire = wireRecorder(args, logger);
-  const open = (): Promise<Session> =>
-    connect(args.remote, {
-      logger,
-      timeoutMs: args.timeout,
-      expectedArchitecture: arch.name,
-      recordWire: wire,
-      onConsole: (text) => process.stderr.write(text),
-    });
+  const open = stubOpener(args.remote, { args, logger, wire, arch });
   return await atTarget(open, async ({ session }) => {
     verifyArchitecture(session, arch);
     const elf = await loadedElf(session, linked);

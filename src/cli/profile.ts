@@ -6,7 +6,7 @@ import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { architectureFor, connect, loadedElf, verifyArchitecture } from '../facts/index.js';
+import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
 import { type ProfileFacts, profile } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import {
@@ -20,8 +20,7 @@ import {
   type TraceSink,
   tee,
 } from '../trace/index.js';
-import { atTarget } from './at-target.js';
-import { showConsole } from './console-output.js';
+import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
@@ -66,14 +65,7 @@ export async function profileTarget(args: ProfileArguments): Promise<number> {
 async function ofStub(prepared: Prepared): Promise<number> {
   const { args, arch, logger } = prepared;
   using wire = wireRecorder(args, logger);
-  const open = (): Promise<Session> =>
-    connect(args.remote as string, {
-      logger,
-      timeoutMs: args.timeout,
-      expectedArchitecture: arch.name,
-      onConsole: showConsole,
-      recordWire: wire,
-    });
+  const open = stubOpener(args.remote as string, { args, logger, wire, arch });
   return await atTarget(open, async ({ session, recordingBegins }) => {
     verifyArchitecture(session, arch);
     if (isProcess(session.features)) {

@@ -3,10 +3,9 @@ import { RsptraceError } from '../base/errors.js';
 import { isRefusal } from '../base/refusal.js';
 import { textLines } from '../base/visible.js';
 import { hideAtReset } from '../engines/index.js';
-import { connect, nanosPerInstruction, ResetVector, verifyArchitecture } from '../facts/index.js';
+import { nanosPerInstruction, ResetVector, verifyArchitecture } from '../facts/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
-import { atTarget } from './at-target.js';
-import { showConsole } from './console-output.js';
+import { atTarget, stubOpener } from './at-target.js';
 import type { RecordingArguments } from './options.js';
 import { type Prepared, recordSession, report, type SessionOptions, withRecording } from './recording.js';
 import { isHidden } from './scratch-options.js';
@@ -27,13 +26,7 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
   const remote = parseRemote(args.remote);
   return withRecording(args, async (prepared) => {
     using wire = wireRecorder(args, prepared.logger);
-    const open = (): Promise<Session> =>
-      connect(args.remote, {
-        logger: prepared.logger,
-        timeoutMs: args.timeout,
-        onConsole: showConsole,
-        recordWire: wire,
-      });
+    const open = stubOpener(args.remote, { args, logger: prepared.logger, wire });
     // A recording of the wire has no target that could still be there.
     const reconnect = args.reconnect && remote.kind !== 'replay' ? () => openAgain(open) : undefined;
     return await atTarget(open, async ({ session, recordingBegins }) => {

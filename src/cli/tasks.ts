@@ -19,11 +19,10 @@ import type { Logger } from '../base/logger.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { ET } from '../elf/index.js';
-import { architectureFor, connect, loadedElf, verifyArchitecture } from '../facts/index.js';
-import { isProcess, type Session } from '../rsp/index.js';
+import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
+import { isProcess } from '../rsp/index.js';
 import { FutureFields, openMemoryImage, type Region, type Runtime, runtimes, search } from '../tasks/index.js';
-import { atTarget } from './at-target.js';
-import { showConsole } from './console-output.js';
+import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
@@ -96,14 +95,7 @@ async function copied(
   logger: Logger,
 ): Promise<Copied> {
   using wire = wireRecorder(args, logger);
-  const open = (): Promise<Session> =>
-    connect(args.remote as string, {
-      logger,
-      timeoutMs: args.timeout,
-      expectedArchitecture: arch.name,
-      onConsole: showConsole,
-      recordWire: wire,
-    });
+  const open = stubOpener(args.remote as string, { args, logger, wire, arch });
   const options = { arch, scan, logger, ...debugFilesOf(args) };
   const start = performance.now();
   const taken = await atTarget(open, async ({ session }) => {

@@ -14,16 +14,14 @@ import { planEngines } from '../engines/index.js';
 import { verifyArchitecture } from '../facts/index.js';
 import { parseProbe } from '../probes/index.js';
 import { enginePlan, loadedProgram, type Program, planHarts, prepare } from '../recorder/index.js';
-import { connect, isProcess, type Session } from '../rsp/index.js';
-import { atTarget } from './at-target.js';
-import { showConsole } from './console-output.js';
+import { isProcess } from '../rsp/index.js';
+import { atTarget, stubOpener } from './at-target.js';
 import type { DoctorArguments } from './doctor.js';
 import { ExitCode } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
 import { debugFilesOf } from './options.js';
 import { givenScratchOf } from './scratch-options.js';
-import { wireRecorder } from './wire-file.js';
 
 /** `rsptrace doctor --trampolines kernel.elf`: the code that a recording would write. Gives the exit status. */
 export async function showTrampolines(args: DoctorArguments): Promise<number> {
@@ -60,14 +58,7 @@ function fromElf(args: DoctorArguments, program: Program): TrampolineReport {
 
 /** At the places that a recording would use. The target is stopped meanwhile; no code is written. */
 function fromTarget(args: DoctorArguments, remote: string, linked: Program, logger: Logger): Promise<TrampolineReport> {
-  const open = (): Promise<Session> =>
-    connect(remote, {
-      logger,
-      timeoutMs: args.timeout,
-      expectedArchitecture: linked.arch.name,
-      onConsole: showConsole,
-      recordWire: wireRecorder(args, logger),
-    });
+  const open = stubOpener(remote, { args, logger, arch: linked.arch });
   return atTarget(open, async ({ session }) => {
     const program = await loadedProgram(linked, session, logger);
     const { elf, arch } = program;

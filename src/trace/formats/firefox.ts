@@ -1,7 +1,8 @@
 /*
  * Firefox Profiler's processed profile (github.com/firefox-devtools/profiler, docs-developer/processed-
- * profile-format.md and src/types/profile.js), version 47. This part: a thread a hart, or a stack. Its samples are spans of time with one
- * stack, with milliseconds as weights (`tracing-ms`). Times in which nothing was traced have none.
+ * profile-format.md and src/types/profile.js), version 47. This
+ * part: a thread a hart, or a stack. Its samples are spans of time with one stack, with milliseconds as weights
+ * (`tracing-ms`). Times in which nothing was traced have none.
  *
  * The tables of a thread are columns, so samples go to a spool, and the end writes the file. In memory are the
  * different stacks, and 1 KiB a track.
