@@ -10,6 +10,12 @@ import { RsptraceError } from '../base/errors.js';
 import { nearestWords } from '../base/nearest.js';
 
 const help = "try 'rsptrace --help'";
+
+/** What to do about words that a command does not know. */
+export function usageHint(command: string | undefined): string {
+  return command === 'run' ? "a program's own arguments go behind --: rsptrace run ./program -- --its-option" : help;
+}
+
 /** What other tracers call it. */
 const recordingWords: ReadonlySet<string> = new Set(['record', 'trace']);
 const recordingHint =
@@ -88,7 +94,7 @@ export function checkWords(
   const known = optionsFor(command);
   const { options } = split(words, known);
   const unknown = options.filter(({ name }) => !known.has(name));
-  if (unknown.length > 0) throw noOption(unknown, known);
+  if (unknown.length > 0) throw noOption(unknown, known, command);
   for (const { name, spelled, value } of options) {
     if (value === null) throw new RsptraceError('USAGE', `a value is missing behind ${spelled}`, { hint: help });
     if (value !== undefined && known.get(name) === 'no value' && !/^(?:true|false)$/.test(value)) {
@@ -160,10 +166,10 @@ function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-function noOption(unknown: readonly NamedOption[], known: KnownOptions): RsptraceError {
+function noOption(unknown: readonly NamedOption[], known: KnownOptions, command: string | undefined): RsptraceError {
   const names = [...known.keys()].filter((name) => name.length > 1);
   const near = unknown.flatMap(({ name }) => nearestWords(name, names).map((one) => `--${one}`));
   return new RsptraceError('USAGE', `there is no option ${unknown.map(({ spelled }) => spelled).join(' or ')}`, {
-    hint: near.length > 0 ? `nearest: ${[...new Set(near)].join(', ')}` : help,
+    hint: near.length > 0 ? `nearest: ${[...new Set(near)].join(', ')}` : usageHint(command),
   });
 }

@@ -146,7 +146,7 @@ export async function runCommandLine(words: readonly string[]): Promise<number> 
   }
   let run = async (): Promise<number> => ExitCode.recorded;
   // Alone and without its name, because yargs lays out the help of a command with a name before that runs.
-  const parser = commands[name ?? '$0']?.declare(parserOf(rest), '$0', noTexts, (body) => {
+  const parser = commands[name ?? '$0']?.declare(parserOf(rest, name), '$0', noTexts, (body) => {
     run = body;
   });
   await parser?.parseAsync();
@@ -176,7 +176,7 @@ async function withHelp(words: readonly string[], width: number): Promise<Argv> 
   return parser;
 }
 
-function parserOf(words: readonly string[]): Argv {
+function parserOf(words: readonly string[], command?: string): Argv {
   return yargs(words)
     .scriptName('rsptrace')
     .locale('en')
@@ -188,6 +188,6 @@ function parserOf(words: readonly string[]): Argv {
     .fail((message, error) => {
       // yargs wraps errors of option parsing; errors of a command arrive unchanged.
       if (error && error.name !== 'YError') throw error;
-      throw usageError(message ?? error.message);
+      throw usageError(message ?? error.message, command);
     });
 }

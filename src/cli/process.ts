@@ -1,6 +1,6 @@
 // Recordings of a process of this machine, under a gdbserver that rsptrace starts at the last moment and takes away.
-import { readlinkSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { existsSync, readlinkSync } from 'node:fs';
+import { delimiter, join, resolve } from 'node:path';
 import { Gdbserver, type Subject } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
@@ -34,6 +34,13 @@ export function recordAttached(args: AttachArguments): Promise<number> {
     },
     (file) => placeInProcess(pid, file),
   );
+}
+
+/** A program by the name that a shell knows it by: a name without a slash that is no file here is looked for in PATH. */
+export function programNamed(name: string): string {
+  if (name.includes('/') || existsSync(name)) return name;
+  const places = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
+  return places.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? name;
 }
 
 /** `rsptrace run PROGRAM -- ARGUMENTS`: starts a program of this machine. Gives the exit status. */

@@ -17,7 +17,7 @@ import { ConsoleFile } from './console-file.js';
 import type { GuestArguments } from './guest-options.js';
 import type { RecordingArguments } from './options.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
-import { isLinuxProgram, recordProgram } from './process.js';
+import { isLinuxProgram, programNamed, recordProgram } from './process.js';
 import { type Prepared, type Recorded, recordSession, report, withRecording } from './recording.js';
 import { runTarget } from './runner.js';
 import { wireRecorder } from './wire-file.js';
@@ -41,11 +41,11 @@ const panicMs = 5000;
  * status.
  */
 export async function recordRun(given: RunArguments): Promise<number> {
-  const { elf } = given;
+  const elf = given.elf === undefined ? undefined : programNamed(given.elf);
   const isMachine = /^qemu-system-/.test(basename(given.command[0] ?? ''));
   if (!isMachine && elf !== undefined && isLinuxProgram(await ElfFile.open(elf)))
     return recordProgram({ ...given, elf });
-  const target = runTarget(given.elf, given.command);
+  const target = runTarget(elf, given.command);
   const { command, notes } = given.deterministic
     ? deterministicCommand(target.command)
     : ({ command: target.command, notes: [] } satisfies Omit<DeterministicCommand, 'added'>);

@@ -1,6 +1,7 @@
 // What yargs 18 says about a command line, as one sentence in rsptrace's words. Its messages: yargs/locales/en.json,
 // completed in build/lib/validation.js.
 import { RsptraceError } from '../base/errors.js';
+import { usageHint } from './check-words.js';
 
 const sentences: readonly [RegExp, (found: RegExpExecArray) => string][] = [
   [
@@ -38,11 +39,11 @@ const sentences: readonly [RegExp, (found: RegExpExecArray) => string][] = [
   ],
 ];
 
-/** An error for the message `said` of yargs about a command line that `checkWords` has accepted. */
-export function usageError(said: string): RsptraceError {
+/** An error for the message `said` of yargs about the words of a command that `checkWords` has accepted. */
+export function usageError(said: string, command?: string): RsptraceError {
   const hint = /^Missing required arguments?: remote/.test(said)
     ? 'give --remote :1234, host:1234 or a socket path, or start QEMU with `rsptrace run`'
-    : "try 'rsptrace --help'";
+    : usageHint(/^Unknown/.test(said) ? command : undefined);
   for (const [pattern, sentence] of sentences) {
     const found = pattern.exec(said);
     if (found) return new RsptraceError('USAGE', sentence(found), { hint });

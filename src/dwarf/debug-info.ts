@@ -89,13 +89,7 @@ export class DebugInfo {
     if (!elf.has('.debug_info')) {
       const split = splitFileError(elf);
       if (split !== undefined) throw split;
-      const link = debugLink(elf);
-      throw new RsptraceError('DWARF_MISSING', `${elf.path} has no debug info`, {
-        hint:
-          link === undefined
-            ? 'put `debug = 2` and `strip = false` under [profile.release] in Cargo.toml (dev builds have it), and do not run strip on the file'
-            : `it was moved to ${link.name} (build id ${elf.buildId ?? 'none'}): give that file with --debug-file, or its folder with --debug-dir`,
-      });
+      throw debugInfoMissing(elf);
     }
     if (elf.type === ET.REL) {
       throw new RsptraceError('DWARF_RELOCATABLE', `${elf.path} is an object file that is not linked yet`, {
@@ -296,4 +290,15 @@ export class DebugInfo {
     this.#ranges ??= new UnitRanges(this);
     return this.#ranges.find(code);
   }
+}
+
+/** The error `DWARF_MISSING` for a program without debug info: how to build it with some, or where it went. */
+export function debugInfoMissing(elf: ElfFile): RsptraceError {
+  const link = debugLink(elf);
+  return new RsptraceError('DWARF_MISSING', `${elf.path} has no debug info`, {
+    hint:
+      link === undefined
+        ? 'put `debug = 2` and `strip = false` under [profile.release] in Cargo.toml (dev builds have it), and do not run strip on the file'
+        : `it was moved to ${link.name} (build id ${elf.buildId ?? 'none'}): give that file with --debug-file, or its folder with --debug-dir`,
+  });
 }

@@ -3,7 +3,7 @@
 export { CallFrames } from './cfi.js';
 export { type CfiOperands, evaluateCfi } from './cfi-expr.js';
 export { DW_AT, DW_ATE, DW_DSC, DW_FORM, DW_LANG, DW_TAG, DW_UT } from './constants.js';
-export { DebugInfo, type FunctionInfo, type SourcePosition } from './debug-info.js';
+export { DebugInfo, debugInfoMissing, type FunctionInfo, type SourcePosition } from './debug-info.js';
 export { demangle } from './demangle.js';
 export { Die, DieCursor } from './die.js';
 export { type Answer, type Evaluated, evaluate, evaluateAsync, type Location, type Need, type Piece } from './expr.js';

@@ -1,7 +1,16 @@
 import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { type DebugInfo, type Die, DW_AT, DW_TAG, linkageNameOf, nameOf, through } from '../dwarf/index.js';
+import {
+  type DebugInfo,
+  type Die,
+  DW_AT,
+  DW_TAG,
+  debugInfoMissing,
+  linkageNameOf,
+  nameOf,
+  through,
+} from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import type { FunctionRef } from '../trace/index.js';
 import { type Shape, Shapes } from '../values/index.js';
@@ -302,6 +311,7 @@ function nothingToProbe(
     );
   }
   const known = [...namedFunctions(elf, debug)].filter((one) => one.isFunction).map(({ name }) => name);
+  if (known.length === 0 && !debug) return debugInfoMissing(elf);
   const near = includes.flatMap((spec) => nearest(spec.glob, [...known, ...inlined.map(({ name }) => name)]));
   return new RsptraceError('PROBE_NO_MATCH', `no function matches ${wanted}`, {
     hint:

@@ -1,8 +1,9 @@
 // A process under a gdbserver that rsptrace starts itself: one that runs, and a program that it starts.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
+import { programNamed } from '../../src/cli/process.js';
 import { main, rsptrace, scratchFolder, start } from '../support/command.js';
 import { changedCode, compileC, pollsPrinted, pollsProgram } from '../support/native.js';
 
@@ -53,6 +54,19 @@ for (const flags of [['-no-pie'], ['-pie']]) {
     t.match(ended, { status: 7, stdout: 'ticking\n3000 ticks\n' }, 'it has run to its end');
   });
 }
+
+t.test('a program is found as a shell finds it', async (t) => {
+  const folder = scratchFolder(t);
+  const path = process.env.PATH;
+  t.teardown(() => {
+    process.env.PATH = path;
+  });
+  process.env.PATH = `/nowhere::${folder}`;
+  t.equal(programNamed('ls'), 'ls', 'what is in no folder of PATH keeps its name');
+  writeFileSync(join(folder, 'ls'), '');
+  t.equal(programNamed('ls'), join(folder, 'ls'));
+  t.equal(programNamed('./ls'), './ls', 'a path is taken as it is');
+});
 
 t.test('run: a program with its arguments; its output, its status, every poll', async (t) => {
   const trace = join(scratchFolder(t), 'out.txt');

@@ -39,6 +39,7 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
   [[...stub, elf, '--log-file', 'x'], 'there is no option --log-file'],
   [['tasks', ...stub, elf, '-xy'], 'there is no option -x or -y'],
   [['run', ...stub, elf], 'there is no option --remote'],
+  [['run', elf, 'more'], "too many arguments: 'more'"],
   [[...stub, elf, 'more', '2'], "too many arguments: 'more', '2'"],
   [[...stub, elf, 'more', '--odd'], 'there is no option --odd'],
   [[...stub, elf, '--engine', 'x'], "--engine is one of auto, mixed, target, stop, not 'x'"],
@@ -54,7 +55,8 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
   [[...stub, elf, '-n', '0'], "--max-events takes a whole number above 0, not '0'"],
 ];
 
-const hints = /^(?:try 'rsptrace --help'|to record, give |give --remote :1234|write --[a-z-]+ alone)/;
+const hints =
+  /^(?:try 'rsptrace --help'|a program's own arguments go behind --|to record, give |give --remote :1234|write --[a-z-]+ alone)/;
 
 t.test('each in one sentence', async (t) => {
   for (const [words, sentence, nearest] of cases) {

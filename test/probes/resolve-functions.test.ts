@@ -132,6 +132,9 @@ t.test('without debug info the symbols do, and without symbols the debug info', 
   t.equal(readelfFunctions(nosyms).size, 0);
   const told = await resolve(nosyms, 'fn:deep?');
   t.equal(told.probes.length, 8);
+  const neither = join(folder, 'neither');
+  execFileSync('riscv64-linux-gnu-objcopy', ['--strip-all', path, neither]);
+  await t.rejects(resolve(neither, 'fn:**'), { code: 'DWARF_MISSING', hint: /strip = false/ });
 });
 
 t.test('arguments and results by the calling conventions of C', async (t) => {
