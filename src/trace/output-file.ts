@@ -15,7 +15,9 @@ import { abandon, isAt, isCode, type OpenedFile, openLocked, openUntouched } fro
 import { copyBytes } from './copy-bytes.js';
 import { GzipBlocks } from './gzip-blocks.js';
 
-const CAPACITY = 256 * 1024;
+const CAPACITY = 1024 * 1024;
+/** Where blocks are packed, records up to here are not, so that the file's kind and version can be seen. */
+const PLAIN_HEAD = 4096;
 const utf8 = new TextEncoder();
 const writtenKept = 'What was written before is kept and can be opened.';
 const nothingKept = 'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.';
@@ -35,11 +37,16 @@ export interface OutputOptions {
   readonly isAppended?: boolean | undefined;
   /** What is written is packed with gzip. */
   readonly isPacked?: boolean | undefined;
+  /** Makes one record of a block of whole ones. Only full blocks of regular files go through it. */
+  readonly packs?: ((records: Uint8Array) => Uint8Array) | undefined;
 }
 
 /**
  * A trace file that grows by whole records. It is written synchronously, through a buffer of fixed size. Every write
  * ends at a record's end, so that a tracer that is killed leaves a file of whole records.
+ *
+ * Where blocks are packed, a flush writes records as they are. The packed block replaces them once it is full. So the
+ * bytes do not depend on when it was flushed.
  *
  * Opening touches nothing that was there: an older file of that name is emptied or renamed by the first write, not
  * before. A file that was made and never written to is removed by {@link close}.
@@ -47,14 +54,15 @@ export interface OutputOptions {
 export class OutputFile {
   readonly path: string;
   readonly #options: OutputOptions;
-  #file: OpenedFile;
+  #end: FileEnd;
   /** Memory for a record that is written in place, see {@link reserve}, and a view of the same. */
   readonly buffer = new Uint8Array(CAPACITY);
   readonly view = new DataView(this.buffer.buffer, this.buffer.byteOffset, CAPACITY);
   readonly #ends = new RecordEnds();
   readonly #gzip: GzipBlocks | undefined;
   #length = 0;
-  #written = 0;
+  /** Bytes of the buffer that the file has already. */
+  #flushed = 0;
   #state: 'untouched' | 'writing' | 'failed' | 'closed' = 'untouched';
 
   /** Opens `path` for writing; `TRACE_CANNOT_WRITE` when that fails, and what the options say. */
@@ -62,12 +70,12 @@ export class OutputFile {
     this.path = path;
     this.#options = options;
     this.#gzip = options.isPacked ? new GzipBlocks() : undefined;
-    this.#file = open(path, options);
+    this.#end = new FileEnd(open(path, options));
     try {
       const older = options.replaces || options.keepAs !== undefined ? headOf(path) : undefined;
       if (older) this.#checkOlder(older);
     } catch (error) {
-      closeSync(this.#file.fd);
+      closeSync(this.#end.file.fd);
       throw error instanceof RsptraceError ? error : cannotWrite(path, error);
     }
   }
@@ -114,7 +122,12 @@ export class OutputFile {
 
   /** Writes out what is buffered; `TRACE_WRITE_FAILED` as {@link record}. */
   flush(): void {
-    if (this.#state !== 'writing' || this.#length === 0) return;
+    if (this.#state !== 'writing' || this.#length === this.#flushed) return;
+    if (this.#packs) {
+      this.#append(this.buffer.subarray(this.#flushed, this.#length));
+      this.#flushed = this.#length;
+      return;
+    }
     this.#write(this.buffer, this.#length);
     this.#length = 0;
   }
@@ -128,15 +141,38 @@ export class OutputFile {
       if (this.#gzip && this.#state === 'writing') this.#append(this.#gzip.end());
     } finally {
       this.#state = 'closed';
-      if (neverWritten) abandon(this.path, this.#file);
-      else closeSync(this.#file.fd);
+      if (neverWritten) abandon(this.path, this.#end.file);
+      else closeSync(this.#end.file.fd);
     }
   }
 
   #makeRoom(length: number): boolean {
     if (this.#state === 'untouched') this.#makeEmpty();
-    if (this.#length + length > CAPACITY) this.flush();
+    if (this.#length + length > CAPACITY) this.#endBlock();
     return this.#state === 'writing';
+  }
+
+  get #packs(): OutputOptions['packs'] {
+    return this.#gzip || !this.#end.isRegular ? undefined : this.#options.packs;
+  }
+
+  /** Empties the buffer into the file. */
+  #endBlock(): void {
+    const packs = this.#packs;
+    if (packs === undefined || this.#state !== 'writing' || this.#length === 0) {
+      this.flush();
+      return;
+    }
+    const start = this.#end.position - this.#flushed;
+    const plain = start === 0 ? this.#ends.firstFrom(PLAIN_HEAD) : 0;
+    const packed = packs(this.buffer.subarray(plain, this.#length));
+    // First this: a file that ends here can be read, one with the rest of what is replaced cannot.
+    if (this.#flushed > 0) this.#end.cutTo(start);
+    this.#flushed = 0;
+    this.#length = 0;
+    if (plain > 0) this.#append(this.buffer.subarray(0, plain));
+    this.#ends.clear();
+    this.#append(packed);
   }
 
   #checkOlder(older: FileHead): void {
@@ -152,9 +188,10 @@ export class OutputFile {
 
   #makeEmpty(): void {
     this.#state = 'writing';
-    const { fd } = this.#file;
+    const { fd } = this.#end.file;
     const stat = fstatSync(fd);
     if (!stat.isFile()) return;
+    this.#end.isRegular = true;
     if (stat.size === 0 || this.#options.keepAs === undefined) {
       ftruncateSync(fd, 0);
       return;
@@ -165,7 +202,8 @@ export class OutputFile {
         const path = realpathSync(this.path);
         renameSync(path, path + this.#options.keepAs);
       }
-      this.#file = open(this.path, this.#options);
+      this.#end = new FileEnd(open(this.path, this.#options));
+      this.#end.isRegular = true;
     } catch (error) {
       this.#state = 'failed';
       throw error instanceof RsptraceError ? error : cannotWrite(this.path, error);
@@ -183,34 +221,62 @@ export class OutputFile {
       // Only the whole block can be unpacked.
       this.#ends.clear();
       this.#append(this.#gzip.block(bytes.subarray(0, length)));
-    } else this.#append(bytes, length);
+    } else this.#append(bytes.subarray(0, length));
+    this.#ends.clear();
   }
 
-  #append(bytes: Uint8Array, length = bytes.length): void {
-    let done = 0;
+  #append(bytes: Uint8Array): void {
+    const start = this.#end.position;
     try {
-      while (done < length) done += writeSync(this.#file.fd, bytes, done, length - done);
-      this.#written += length;
+      this.#end.append(bytes);
     } catch (error) {
       this.#state = 'failed';
-      this.#cutToWholeRecords(done);
+      this.#cutToWholeRecords(start);
       throw new RsptraceError(
         'TRACE_WRITE_FAILED',
         `cannot go on writing the trace ${this.path}: ${messageOf(error)}`,
         { hint: this.#options.isAppended === false ? nothingKept : writtenKept, cause: error },
       );
-    } finally {
-      this.#ends.clear();
     }
   }
 
-  #cutToWholeRecords(done: number): void {
-    const whole = this.#ends.lastUpTo(done);
+  /** `start`: where the write began that failed. */
+  #cutToWholeRecords(start: number): void {
+    const inFile = this.#flushed + this.#end.position - start;
+    const whole = this.#ends.lastUpTo(inFile);
     try {
-      if (fstatSync(this.#file.fd).isFile()) ftruncateSync(this.#file.fd, this.#written + whole);
+      if (this.#end.isRegular) this.#end.cutTo(start - this.#flushed + whole);
     } catch {
       // The write's own error is thrown. Readers tolerate a torn last record.
     }
+  }
+}
+
+/** The end of an open file, where it grows. */
+class FileEnd {
+  readonly file: OpenedFile;
+  /** Bytes written. */
+  position = 0;
+  /** What was written last can be replaced. */
+  isRegular = false;
+
+  constructor(file: OpenedFile) {
+    this.file = file;
+  }
+
+  /** After an error the position is behind what was written. */
+  append(bytes: Uint8Array): void {
+    for (let done = 0; done < bytes.length; ) {
+      const at = this.isRegular ? this.position : null;
+      const written = writeSync(this.file.fd, bytes, done, bytes.length - done, at);
+      done += written;
+      this.position += written;
+    }
+  }
+
+  cutTo(position: number): void {
+    ftruncateSync(this.file.fd, position);
+    this.position = position;
   }
 }
 
@@ -226,6 +292,12 @@ class RecordEnds {
 
   clear(): void {
     this.#count = 0;
+  }
+
+  /** The end of the first record that does not end before these bytes; of the last one if all do. */
+  firstFrom(bytes: number): number {
+    for (let i = 0; i < this.#count; i++) if ((this.#ends[i] as number) >= bytes) return this.#ends[i] as number;
+    return this.#ends[this.#count - 1] ?? 0;
   }
 
   /** The end of the last whole record among the first `bytes`. */

@@ -1,15 +1,19 @@
 import { spawnSync } from 'node:child_process';
+import { inflateSync } from 'node:zlib';
 
 /** A decoded message as protoc prints it: every field a list, enums by name, integers as digits. */
 export interface Message {
   readonly [field: string]: readonly (string | Message)[];
 }
 
-/** Decodes with Debian's protoc and the excerpt of Perfetto's schema. A field that the excerpt does not have throws. */
+/**
+ * Decodes with Debian's protoc and the excerpt of Perfetto's schema. A field that the excerpt does not have throws.
+ * Packets that are compressed stand where what holds them stood.
+ */
 export function protoc(bytes: Uint8Array, type = 'Trace'): Message {
   const schema = ['--proto_path=test/trace', 'test/trace/perfetto-excerpt.proto'];
   const run = spawnSync('protoc', [`--decode=perfetto.protos.${type}`, ...schema], {
-    input: bytes,
+    input: type === 'Trace' ? uncompressed(bytes) : bytes,
     maxBuffer: 1 << 30,
   });
   if (run.error) throw run.error;
@@ -224,6 +228,28 @@ export function readPerfetto(packets: readonly Message[]): {
     }
   });
   return { slices, tracks, counters };
+}
+
+/** `TracePacket.compressed_packets`, field 50: the tag of what is nothing else's first field. */
+const COMPRESSED = [0x92, 0x03];
+
+/** The same trace without packets that hold others. */
+export function uncompressed(bytes: Uint8Array): Buffer {
+  let start = 0;
+  const parts = packetEnds(bytes).map((end) => {
+    const packet = bytes.subarray(start, end);
+    start = end;
+    const at = behindVarint(packet, 1);
+    if (packet[at] !== COMPRESSED[0] || packet[at + 1] !== COMPRESSED[1]) return packet;
+    return inflateSync(packet.subarray(behindVarint(packet, at + 2)));
+  });
+  return Buffer.concat([...parts, bytes.subarray(start)]);
+}
+
+function behindVarint(bytes: Uint8Array, at: number): number {
+  let end = at;
+  while ((bytes[end++] as number) >= 0x80);
+  return end;
 }
 
 /** Where each top-level field of a message ends: for a trace, where each packet does. Only whole fields are listed. */

@@ -10,8 +10,9 @@ import { addr } from '../../src/base/addr.js';
 import { RsptraceError } from '../../src/base/errors.js';
 import { OutputFile, openTrace } from '../../src/trace/index.js';
 import { long } from '../support/long.js';
+import { functions } from './call-stories.js';
 import { readChrome } from './decode-chrome.js';
-import { packetEnds, readPerfetto } from './decode-perfetto.js';
+import { packetEnds, readPerfetto, uncompressed } from './decode-perfetto.js';
 import { oneTask } from './one-task.js';
 import { futures, info, link, nanos, stories, suspend0, suspend1, tell, unresumed } from './stories.js';
 import { decode, folder, parse, write } from './written.js';
@@ -113,11 +114,57 @@ t.test(`${many} events: memory stays, and at every moment the file ends where a 
   // Tables of fixed size fill and empty again; 450,000 tasks would be 16 MB at 36 bytes each, 200,000 at 80 bytes.
   t.ok(grown < 16_000_000, `grew by ${grown} bytes`);
   sink.end();
-  const ends = packetEnds(readFileSync(path));
+  const bytes = readFileSync(path);
+  const blocks = packetEnds(bytes);
+  const ends = packetEnds(uncompressed(bytes));
   // Each poll: a track, a begin, an end, a wait's begin; and that wait's end and the task's, for all but the last task
   // of each of 64 places.
   t.equal(ends.length, 6 + (many / 2) * 6 - 2 * 64);
-  t.ok(sizes.length === many / 10_000 && sizes.every((size) => size === 0 || ends.includes(size)));
+  t.ok(sizes.length === many / 10_000 && sizes.every((size) => size === 0 || blocks.includes(size)));
+});
+
+t.test('a long trace is compressed, has the same bytes however often it was flushed, and can be cut anywhere', (t) => {
+  const call = { hart: 0, depth: 0, function: functions[0], arguments: [] };
+  /** `flushEvery`: so many events. */
+  const written = (name: string, flushEvery: number, seen?: (file: Buffer, calls: number) => void) => {
+    const path = join(folder, name);
+    const sink = openTrace(path);
+    sink.begin(info);
+    for (let i = 1; i <= 60_000; i++) {
+      const began = nanos(i * 1000);
+      const begin = { type: 'call-begin', time: began, ...call } as const;
+      sink.event(begin);
+      sink.event({ type: 'call-end', time: nanos(i * 1000 + (i % 777)), ...call, began, begin });
+      if (i % flushEvery !== 0) continue;
+      sink.flush();
+      seen?.(readFileSync(path), i);
+    }
+    sink.end();
+    return readFileSync(path);
+  };
+  const once = written('once.pftrace', 1e9);
+  let before = 0;
+  const often = written('often.pftrace', 7000, (file, calls) => {
+    const plain = uncompressed(file);
+    const count = packetEnds(plain).length;
+    t.equal(packetEnds(file).at(-1), file.length, 'it ends where a packet ends');
+    t.equal(count - before, calls === 7000 ? count : 14_000, 'two packets a call');
+    before = count;
+  });
+  t.ok(often.equals(once));
+  const plain = uncompressed(once);
+  const options = { input: written('once.pftrace.gz', 1e9), maxBuffer: 1 << 28 };
+  t.ok(execFileSync('gunzip', ['-c'], options).equals(plain));
+  t.ok(plain.length > 1.5e6 && once.length < plain.length / 2, `${plain.length} bytes, ${once.length} in the file`);
+  const ends = packetEnds(once);
+  // What the file is, and of which version, can be read without unpacking anything.
+  t.ok(once.subarray(0, ends[6]).includes('rsptrace'));
+  for (const cut of [10, 5000, 20_000, once.length - 100, once.length]) {
+    const end = ends.findLast((each) => each <= cut) ?? 0;
+    const kept = uncompressed(once.subarray(0, end));
+    t.ok(kept.equals(plain.subarray(0, kept.length)), `cut at ${cut}`);
+  }
+  t.end();
 });
 
 t.test('after a flush the file holds all events so far, however long one is', async (t) => {

@@ -23,6 +23,8 @@ export interface Format {
    * writes it.
    */
   readonly isAppended: boolean;
+  /** Makes one record of a block of whole ones, so that long files are smaller. */
+  readonly packs?: ((records: Uint8Array) => Uint8Array) | undefined;
   /** It has a place for the samples of a profile. */
   readonly holdsSamples?: boolean;
   /** Whether a file begins like one of this format, whichever tool has written it. */

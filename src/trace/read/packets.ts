@@ -1,3 +1,5 @@
+import { messageOf } from '../../base/errors.js';
+import { uncompressed } from '../formats/perfetto/compressed.js';
 import { PACKET } from '../formats/perfetto/fields.js';
 import { Damage, LEN } from './fields.js';
 
@@ -6,17 +8,19 @@ const LONGEST = 64 * 1024 * 1024;
 const TAG = (PACKET << 3) | LEN;
 const MOST_LENGTH_BYTES = 4;
 
+/** Gets a packet: the bytes between two offsets, valid until it returns. */
+export type TakePacket = (bytes: Uint8Array, from: number, to: number) => void;
+
 /** Cuts a file, which comes in chunks, into its packets. Only a packet that lies across chunks is copied. */
 export class Packets {
-  readonly #take: (bytes: Uint8Array, from: number, to: number) => void;
+  readonly #take: TakePacket;
   #rest: Uint8Array = new Uint8Array(0);
   /** Where in the file the rest begins. */
   #at = 0;
   /** Of the packet whose head was read last. */
   #length = 0;
 
-  /** `take`: gets each packet; its bytes are valid until it returns. */
-  constructor(take: (bytes: Uint8Array, from: number, to: number) => void) {
+  constructor(take: TakePacket) {
     this.#take = take;
   }
 
@@ -80,6 +84,28 @@ export class Packets {
     if (length > LONGEST) throw new Damage('a packet has no plausible length');
     this.#length = length;
     return from;
+  }
+}
+
+/** Gives `take` the packets that are in a packet, instead of that one. As in Perfetto, those hold no others. */
+export function uncompressing(take: TakePacket): TakePacket {
+  return (bytes, from, to) => {
+    const inner = packetsIn(bytes, from, to);
+    if (inner === undefined) {
+      take(bytes, from, to);
+      return;
+    }
+    const packets = new Packets(take);
+    packets.feed(inner);
+    if (packets.torn > 0) throw new Damage('compressed packets end in the middle of one');
+  };
+}
+
+function packetsIn(bytes: Uint8Array, from: number, to: number): Uint8Array | undefined {
+  try {
+    return uncompressed(bytes, from, to);
+  } catch (error) {
+    throw new Damage(`compressed packets: ${messageOf(error)}`);
   }
 }
 

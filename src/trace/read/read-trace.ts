@@ -10,7 +10,7 @@ import { readChrome } from './chrome-trace.js';
 import { Damage } from './fields.js';
 import { ForeignTrace, foreignInfo } from './foreign-trace.js';
 import { OwnTrace } from './own-trace.js';
-import { Packets } from './packets.js';
+import { Packets, uncompressing } from './packets.js';
 import { FactsReader, headingOf, infoOf } from './trace-facts.js';
 import {
   type PerfSample,
@@ -64,7 +64,7 @@ export async function* readParts(path: string, sink: TraceSink): AsyncGenerator<
   }
   const story = new Story(path, sink);
   const decoder = new TrackEvents(story);
-  const packets = new Packets((chunk, from, to) => decoder.packet(chunk, from, to));
+  const packets = new Packets(uncompressing((chunk, from, to) => decoder.packet(chunk, from, to)));
   try {
     for await (const chunk of bytes) {
       packets.feed(chunk);

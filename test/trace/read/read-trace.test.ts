@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
@@ -279,6 +280,37 @@ t.test('cut off at any byte, it has the events of the packets whole before the c
   }
 });
 
+t.test('compressed packets are read as if they stood there; damaged ones are damage', async (t) => {
+  const varint = (value: number) => [(value & 0x7f) | 0x80, ((value >> 7) & 0x7f) | 0x80, value >> 14];
+  const packet = (bytes: Uint8Array) => {
+    const content = Buffer.concat([Buffer.of(0x92, 0x03, ...varint(bytes.length)), bytes]);
+    return Buffer.concat([Buffer.of(0x0a, ...varint(content.length)), content]);
+  };
+  const plain = write('plain.pftrace', [...oneTask, ...sundry], facts);
+  const path = join(folder, 'compressed.pftrace');
+  const read = async (bytes: Uint8Array) => {
+    writeFileSync(path, bytes);
+    const { kept, sink } = keeper();
+    return { ...(await readTrace(path, sink)), kept };
+  };
+  const before = await read(plain);
+  const [middle = 0] = packetEnds(plain).filter((end) => end > plain.length / 2);
+  for (const head of [0, middle]) {
+    // As Perfetto's recorder makes them: zlib, also at its best.
+    const bytes = Buffer.concat([plain.subarray(0, head), packet(deflateSync(plain.subarray(head), { level: 9 }))]);
+    const { kept, otherPackets, events } = await read(bytes);
+    t.same(kept, before.kept);
+    t.equal(otherPackets, before.otherPackets);
+    t.equal(events, before.events);
+  }
+  const rejected = (bytes: Uint8Array, why: RegExp) =>
+    t.rejects(read(Buffer.concat([plain, bytes])), { code: 'TRACE_DAMAGED', message: why }, String(why));
+  await rejected(packet(Buffer.from('no zlib')), /compressed packets: incorrect header check/);
+  await rejected(packet(deflateSync(plain).subarray(0, -9)), /compressed packets: unexpected end of file/);
+  await rejected(packet(deflateSync(plain.subarray(0, middle - 1))), /end in the middle of one/);
+  await rejected(packet(deflateSync(Buffer.alloc(65 << 20))), /compressed packets: Cannot create a Buffer larger/);
+});
+
 t.test('damaged bytes make fewer or other events, or one error with a code', async (t) => {
   const sample = write('sample.pftrace', [...oneTask, ...sundry], facts);
   const packed = write('sample.pftrace.gz', [...oneTask, ...sundry], facts);
@@ -337,11 +369,11 @@ t.test("another format, no file, a folder, a newer trace, another program's trac
   const newer = Buffer.from(write('newer.pftrace', oneTask));
   const at = newer.indexOf('version');
   t.ok(at > 0);
-  // The value `2` of `version`, interned behind the names.
-  const value = newer.indexOf(Buffer.from([0x12, 1, 0x32]), at);
+  // The value `3` of `version`, interned behind the names.
+  const value = newer.indexOf(Buffer.from([0x12, 1, 0x33]), at);
   newer[value + 2] = 0x39;
   writeFileSync(join(folder, 'newer.pftrace'), newer);
-  t.match(await code('newer.pftrace'), /^TRACE_NEWER .*its layout is 9, and 2 is/);
+  t.match(await code('newer.pftrace'), /^TRACE_NEWER .*its layout is 9, and 3 is/);
   // As another tool writes: names in place, no interning, a thread's track, a 64-bit uuid, a category by name.
   const text = `
     packet { trusted_packet_sequence_id: 7 track_descriptor {

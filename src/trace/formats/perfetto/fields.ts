@@ -9,6 +9,7 @@ export const TRACE_PACKET = {
   trackEvent: 11,
   internedData: 12,
   sequenceFlags: 13,
+  compressedPackets: 50,
   timestampClockId: 58,
   tracePacketDefaults: 59,
   trackDescriptor: 60,

@@ -57,7 +57,7 @@ import { PollBodies } from './polls.js';
 import { SamplePackets } from './samples.js';
 
 /** Of the layout of tracks, names and annotations, which src/trace/read reads back. */
-export const TRACE_VERSION = 2;
+export const TRACE_VERSION = 3;
 
 const PROCESS_TRACK = 1;
 const TASKS_TRACK = 2;
