@@ -19,11 +19,11 @@ const ownPlace = {
   },
 };
 
-/** What nearly every test imports, and its file. tap alone is three hundred: a quarter of a second of CPU a test. */
+/** What nearly every test imports: its source, and its file. tap alone is three hundred files. */
 const packages = {
-  'fast-check': 'index',
+  'fast-check': { from: 'fast-check', to: 'index' },
   // tap leaves its own frames out of stacks: those of files in a folder of this name.
-  tap: 'node_modules/@tapjs/index',
+  tap: { from: './scripts/tap-of-file.mjs', to: 'node_modules/@tapjs/index' },
 };
 
 /** Makes one file of each of these packages, in a `node_modules` that the tests in `out` find first. */
@@ -32,7 +32,7 @@ async function bundlePackages(out) {
   const required = "import { createRequire as of } from 'node:module'; const require = of(import.meta.url);";
   await build({
     absWorkingDir: root,
-    entryPoints: Object.entries(packages).map(([name, file]) => ({ in: name, out: join(name, file) })),
+    entryPoints: Object.entries(packages).map(([name, { from, to }]) => ({ in: from, out: join(name, to) })),
     outdir: folder,
     bundle: true,
     platform: 'node',
@@ -43,8 +43,8 @@ async function bundlePackages(out) {
     banner: { js: required },
     plugins: [ownPlace],
   });
-  for (const [name, file] of Object.entries(packages))
-    writeFileSync(join(folder, name, 'package.json'), JSON.stringify({ type: 'module', main: `${file}.js` }));
+  for (const [name, { to }] of Object.entries(packages))
+    writeFileSync(join(folder, name, 'package.json'), JSON.stringify({ type: 'module', main: `${to}.js` }));
 }
 
 /** A folder that goes when this process ends. */
@@ -74,7 +74,7 @@ export async function bundleTests(files, out = passingFolder()) {
     plugins: [ownPlace],
   });
   await ready;
-  return files.map((file) => join(out, file.replace(/\.ts$/, '.js')));
+  return files.map((file) => join(out, file.replace(/\.m?[jt]s$/, '.js')));
 }
 
 // As a command: scripts/bundle-tests.mjs FOLDER FILE...
