@@ -1,6 +1,6 @@
 // Makes JavaScript of the test files, all at once before they run: loading TypeScript takes seconds of CPU a file.
 // What several files import is shared. Where a source asks where it stands, its own place in the repository is put in.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
@@ -11,7 +11,6 @@ const ownPlace = {
   name: 'own-place',
   setup({ onLoad }) {
     onLoad({ filter: /\.m?[jt]s$/ }, ({ path }) => {
-      if (path.includes('/node_modules/')) return undefined;
       const places = { dirname: dirname(path), filename: path, url: pathToFileURL(path).href };
       const text = readFileSync(path, 'utf8');
       const contents = text.replace(/\bimport\.meta\.(dirname|filename|url)\b/g, (_, of) => JSON.stringify(places[of]));
@@ -19,6 +18,34 @@ const ownPlace = {
     });
   },
 };
+
+/** What nearly every test imports: its source, and its file. tap alone is three hundred files. */
+const packages = {
+  'fast-check': { from: 'fast-check', to: 'index' },
+  // tap leaves its own frames out of stacks: those of files in a folder of this name.
+  tap: { from: './scripts/tap-of-file.mjs', to: 'node_modules/@tapjs/index' },
+};
+
+/** Makes one file of each of these packages, in a `node_modules` that the tests in `out` find first. */
+async function bundlePackages(out) {
+  const folder = join(out, 'node_modules');
+  const required = "import { createRequire as of } from 'node:module'; const require = of(import.meta.url);";
+  await build({
+    absWorkingDir: root,
+    entryPoints: Object.entries(packages).map(([name, { from, to }]) => ({ in: from, out: join(name, to) })),
+    outdir: folder,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    logLevel: 'warning',
+    // For what is CommonJS in them.
+    banner: { js: required },
+    plugins: [ownPlace],
+  });
+  for (const [name, { to }] of Object.entries(packages))
+    writeFileSync(join(folder, name, 'package.json'), JSON.stringify({ type: 'module', main: `${to}.js` }));
+}
 
 /** A folder that goes when this process ends. */
 function passingFolder() {
@@ -30,6 +57,7 @@ function passingFolder() {
 
 /** Bundles `files`, paths from the root, into `out`; gives for each where its JavaScript is. */
 export async function bundleTests(files, out = passingFolder()) {
+  const ready = bundlePackages(out);
   await build({
     absWorkingDir: root,
     entryPoints: files,
@@ -45,7 +73,8 @@ export async function bundleTests(files, out = passingFolder()) {
     logLevel: 'warning',
     plugins: [ownPlace],
   });
-  return files.map((file) => join(out, file.replace(/\.ts$/, '.js')));
+  await ready;
+  return files.map((file) => join(out, file.replace(/\.m?[jt]s$/, '.js')));
 }
 
 // As a command: scripts/bundle-tests.mjs FOLDER FILE...

@@ -1,12 +1,13 @@
 #!/usr/bin/env node
-// Runs test files, each in a node of its own.
+// Runs test files, several at a time, in processes that each run one file after another (scripts/test-host.mjs).
 //   scripts/run-tests.mjs [--long] [FILE...]      without FILE all of them
 // It says what happens as it happens: a line for each file as it ends, a failure with all that is known of it.
 // At the end come the slowest files and one plain line that any CI reads, 'N passed, N failed'.
 // What has been printed stays printed if the run is cut short. A test that is skipped is a failure, and so is none.
-// tap's own runner costs each file a second of CPU for hooks that nothing here uses.
+// A process ends after a file that failed, and when it has grown large. tap's own runner costs each file seconds of CPU.
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { Parser } from 'tap-parser';
@@ -15,8 +16,6 @@ import { bundleTests } from './bundle-tests.mjs';
 
 const root = join(import.meta.dirname, '..');
 const SLOWEST = 10;
-/** Linux counts in hundredths of a second for programs, on every machine. */
-const USER_HZ = 100;
 /** Most files wait for a third of their time: for a guest, or for a time limit that they test. */
 const JOBS = availableParallelism() + 2;
 const words = process.argv.slice(2);
@@ -38,18 +37,22 @@ const FIRST = [
   'test/arch/',
 ];
 
+/** What they test is the state of their process: what is loaded, how much memory is in use. */
+const ALONE = new Set([
+  'test/arch/x86_64-decode.test.ts',
+  'test/trace/formats/speedscope/speedscope.test.ts',
+  'test/trace/trace-file.test.ts',
+]);
+/** Bytes that a process may have come to when it is given one more file. */
+const LARGE = 2 ** 30;
+/** Milliseconds in which a process ends when it has nothing left to do. */
+const GOES_WITHIN = 60_000;
+
 /** Of each file that has ended: its name, how long it took, its CPU, how many assertions passed and failed. */
 const files = [];
 const running = new Set();
 
 const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(1)} s`;
-/** CPU seconds of all children that have ended, with theirs: proc(5), cutime and cstime in /proc/PID/stat. */
-function cpuOfChildren() {
-  const fields = readFileSync('/proc/self/stat', 'latin1').split(') ').at(-1).split(' ');
-  return (Number(fields[13]) + Number(fields[14])) / USER_HZ;
-}
-
-let cpuSoFar = cpuOfChildren();
 const total = (field) => files.reduce((sum, file) => sum + file[field], 0);
 
 function tell(counts, result, names) {
@@ -77,39 +80,120 @@ function watch(parser, counts, names) {
   });
 }
 
-/** Runs one file to its end. No test in it is a failure, and so is a bad end behind good tests. */
-async function run(file, script) {
-  const begun = performance.now();
-  const counts = { passed: 0, failed: 0 };
-  const child = spawn(process.execPath, ['--enable-source-maps', script], {
-    cwd: root,
-    env: { ...process.env, TAP_TIMEOUT: `${LIMIT}`, ...(long && { RSPTRACE_LONG: '1' }) },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  running.add(child);
-  let cpu = 0;
-  child.once('exit', () => {
-    const now = cpuOfChildren();
-    cpu = now - cpuSoFar;
-    cpuSoFar = now;
-  });
-  // tap itself ends a test that takes too long, and says which: this is for one that blocks its process.
-  const killer = setTimeout(() => child.kill('SIGKILL'), (LIMIT + 30) * 1000);
-  const closed = new Promise((done) => child.once('close', (status, signal) => done(signal ?? `status ${status}`)));
-  const parsed = new Promise((done) => {
-    const parser = new Parser(done);
-    watch(parser, counts, [file]);
-    child.stdout.pipe(parser);
-  });
-  const [how, { ok, failures }] = await Promise.all([closed, parsed]);
-  clearTimeout(killer);
-  running.delete(child);
-  for (const { tapError } of failures) if (tapError) tell(counts, { name: tapError }, [file]);
-  const bad = !ok || how !== 'status 0' || counts.passed === 0;
-  if (bad && counts.failed === 0) tell(counts, { name: `ended with ${how}, ${counts.passed} passed` }, [file]);
-  const time = performance.now() - begun;
-  files.push({ file, time, cpu, ...counts });
-  console.log(`${counts.failed > 0 ? 'FAIL' : 'pass'}  ${file}  ${seconds(time)}, CPU ${seconds(1000 * cpu)}`);
+/** A process that runs files one after another. */
+class Host {
+  #child;
+  #closed;
+  #file;
+  #counts;
+  #isClean = true;
+  #files = 0;
+  #memory = 0;
+  /** Called when the TAP has the end of the file. */
+  #seen = () => {};
+
+  constructor(script) {
+    this.#child = spawn(process.execPath, ['--enable-source-maps', script], {
+      cwd: root,
+      // A file's own limit is its test's.
+      env: { ...process.env, TAP_TIMEOUT: '0', ...(long && { RSPTRACE_LONG: '1' }) },
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    });
+    running.add(this.#child);
+    this.#closed = once(this.#child, 'close').then(([status, signal]) => {
+      running.delete(this.#child);
+      return signal ?? `status ${status}`;
+    });
+    const parser = new Parser();
+    this.#read(parser);
+    this.#child.stdout.pipe(parser);
+  }
+
+  /** What the process says of a file is one test. What it says beside that, of an error that no test caught, fails. */
+  #read(parser) {
+    let before = 0;
+    parser.on('child', (child) => {
+      before = this.#counts.failed;
+      watch(child, this.#counts, [this.#file]);
+    });
+    parser.on('assert', (result) => {
+      const isFile = result.name === this.#file;
+      const good = result.ok && !result.skip && !result.todo;
+      if (!good && (!isFile || this.#counts.failed === before)) tell(this.#counts, result, [this.#file]);
+      if (isFile) this.#seen();
+    });
+  }
+
+  /** Whether it can run one more file. */
+  takes(file) {
+    if (this.#files === 0) return true;
+    return this.#isClean && this.#memory < LARGE && !ALONE.has(file) && !ALONE.has(this.#file);
+  }
+
+  /** Runs one file to its end. No test in it is a failure, and so is the process's end meanwhile. */
+  async run(file, script) {
+    const begun = performance.now();
+    const counts = { passed: 0, failed: 0 };
+    this.#files++;
+    this.#file = file;
+    this.#counts = counts;
+    // tap itself ends a test that takes too long, and says which: this is for one that blocks its process.
+    const killer = setTimeout(() => this.#child.kill('SIGKILL'), (LIMIT + 30) * 1000);
+    const seen = new Promise((resolve) => {
+      this.#seen = resolve;
+    });
+    const said = this.#saysEnd(file);
+    // Whether it still lives shows in `#closed`.
+    this.#child.send({ file, script, limitMs: LIMIT * 1000 }, () => {});
+    const gone = this.#closed.then((how) => ({ how }));
+    const { how, cpu = 0, memory = 0 } = await Promise.race([Promise.all([said, seen]).then(([end]) => end), gone]);
+    clearTimeout(killer);
+    const bad = how !== undefined || counts.passed === 0;
+    if (bad && counts.failed === 0)
+      tell(counts, { name: `ended${how ? ` with ${how}` : ''}, ${counts.passed} passed` }, [file]);
+    this.#isClean &&= counts.failed === 0;
+    this.#memory = memory;
+    const time = performance.now() - begun;
+    files.push({ file, time, cpu, ...counts });
+    console.log(`${counts.failed > 0 ? 'FAIL' : 'pass'}  ${file}  ${seconds(time)}, CPU ${seconds(1000 * cpu)}`);
+  }
+
+  #saysEnd(file) {
+    return new Promise((resolve) => {
+      const listen = (said) => {
+        if (said.file !== file) return;
+        this.#child.off('message', listen);
+        resolve(said);
+      };
+      this.#child.on('message', listen);
+    });
+  }
+
+  /** Lets it end by itself: what would keep it is something that a test has left open. */
+  async end() {
+    if (this.#child.connected) this.#child.send({ end: true }, () => {});
+    const killer = setTimeout(() => this.#child.kill('SIGKILL'), this.#isClean ? GOES_WITHIN : 0);
+    const how = await this.#closed;
+    clearTimeout(killer);
+    if (!this.#isClean || how === 'status 0') return;
+    const counts = { passed: 0, failed: 0 };
+    tell(counts, { name: `its process, which ran ${this.#files} files, ended with ${how}` }, [this.#file]);
+    files.push({ file: this.#file, time: 0, cpu: 0, ...counts });
+  }
+}
+
+/** Runs files until none is left. */
+async function runAll(waiting, host) {
+  let at;
+  for (let next = waiting.shift(); next; next = waiting.shift()) {
+    if (at && !at.takes(next[0])) {
+      await at.end();
+      at = undefined;
+    }
+    at ??= new Host(host);
+    await at.run(...next);
+  }
+  await at?.end();
 }
 
 /** Paths from the root, those first that are to begin first. */
@@ -130,13 +214,9 @@ for (const signal of ['SIGINT', 'SIGTERM'])
   });
 
 const all = chosen();
-const scripts = await bundleTests(all);
+const [host, ...scripts] = await bundleTests(['scripts/test-host.mjs', ...all]);
 const waiting = all.map((file, index) => [file, scripts[index]]);
-await Promise.all(
-  Array.from({ length: JOBS }, async () => {
-    for (let next = waiting.shift(); next; next = waiting.shift()) await run(...next);
-  }),
-);
+await Promise.all(Array.from({ length: JOBS }, () => runAll(waiting, host)));
 console.log(
   `\nslowest of ${files.length} files, which took ${seconds(total('time'))} in all, ${JOBS} at a time, CPU ${total('cpu').toFixed(0)} s:`,
 );

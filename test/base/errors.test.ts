@@ -1,8 +1,8 @@
-import { test } from 'tap';
+import t from 'tap';
 import { toError } from '../../src/base/errors.js';
 import { errorCodes, RsptraceError } from '../../src/index.js';
 
-test('what a code means and what to do is a sentence each', (t) => {
+t.test('what a code means and what to do is a sentence each', (t) => {
   for (const [code, { means, remedy }] of Object.entries(errorCodes)) {
     t.match(code, /^[A-Z][A-Z0-9_]+$/);
     t.match(means, /^[A-Z`].*\.$/, `${code}: ${means}`);
@@ -11,7 +11,7 @@ test('what a code means and what to do is a sentence each', (t) => {
   t.end();
 });
 
-test('an error of a program that uses the library keeps its code', (t) => {
+t.test('an error of a program that uses the library keeps its code', (t) => {
   class OwnError extends RsptraceError {}
   const own = new OwnError('my-runtime:NO_TASKS', 'there are no tasks', { hint: 'start some' });
   t.equal(toError(own), own);

@@ -1,0 +1,36 @@
+// Runs test files that scripts/run-tests.mjs names, one after another: what is loaded and compiled for one is there for
+// the next, which is most of the time of a short one. Each file is one test in the TAP that this process writes.
+import { readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { hold, t as root } from 'tap';
+
+/** Linux counts in hundredths of a second for programs, on every machine. */
+const USER_HZ = 100;
+
+/** CPU seconds of this process and of its children that have ended: proc(5), /proc/PID/stat. */
+function cpu() {
+  const fields = readFileSync('/proc/self/stat', 'latin1').split(') ').at(-1).split(' ').slice(11, 15);
+  return fields.reduce((sum, field) => sum + Number(field), 0) / USER_HZ;
+}
+
+async function run({ file, script, limitMs }) {
+  const before = cpu();
+  await root.test(file, { timeout: limitMs }, async (test) => {
+    hold(test);
+    await import(pathToFileURL(script).href);
+  });
+  // Whoever reads TAP tells of a test when the next line comes, one that is no comment.
+  root.pragma({ strict: false });
+  process.send({ file, cpu: cpu() - before, memory: process.memoryUsage.rss() });
+}
+
+// tap takes the channel to its parent for nothing to wait for.
+const waits = setInterval(() => {}, 2 ** 30);
+process.on('message', (what) => {
+  if ('file' in what) {
+    void run(what);
+    return;
+  }
+  clearInterval(waits);
+  process.disconnect();
+});
