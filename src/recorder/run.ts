@@ -1,9 +1,9 @@
 import { basename } from 'node:path';
-import { hex } from '../base/addr.js';
+import { type Addr, hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
-import { Engines, StopEngine, Watchpoints } from '../engines/index.js';
+import { ClockLeak, Engines, StopEngine, Watchpoints } from '../engines/index.js';
 import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from '../facts/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
@@ -44,6 +44,8 @@ export class Run {
   readonly #target: Verified;
   readonly #clock: TraceClock;
   #connection: Connection;
+  /** What stops add to the clock; undefined before the first stop, and where it cannot be taken out. */
+  leak: ClockLeak | undefined;
   /** Totals of the stop engines of earlier connections. */
   #earlier = { stops: 0, ranNs: 0, foreignHits: 0 };
 
@@ -271,7 +273,25 @@ export class Run {
   async #firstClock(): Promise<ClockReader> {
     const clock = await this.#clock.first(this.session);
     this.begin(clock.info);
+    this.leak = await this.#findLeak();
     return clock;
+  }
+
+  /** A machine of QEMU whose clock is the guest's. What is watched would be accessed in a step. */
+  async #findLeak(): Promise<ClockLeak | undefined> {
+    const { session, nanosPerInstruction, clockSleeps = true, reconnect } = this.#options;
+    const { program, isProcess } = this.#target;
+    const { steady } = this.#clock;
+    if (!steady?.info.guest || isProcess || reconnect || watchesOf(program).length > 0) return undefined;
+    const isKnown = nanosPerInstruction === undefined || (clockSleeps && program.arch.waits !== undefined);
+    if (!isKnown || (await session.stub()).name !== 'qemu-system') return undefined;
+    const code = (address: Addr, length: number) => program.elf.bytesAt(address, length);
+    return new ClockLeak({ session, arch: program.arch, clock: steady, nanosPerInstruction, code });
+  }
+
+  /** Only if nothing else than stops is timed: records have the counter as it is. */
+  #leakOfStops(): ClockLeak | undefined {
+    return this.leak && this.engines.onlyStops ? this.leak : undefined;
   }
 
   #interrupt(logger: Logger): void {
@@ -385,6 +405,7 @@ export class Run {
       resets: this.resets,
       onFirstHit: (inUserMode) => this.#firstHit(inUserMode),
       beside: this.engines,
+      leak: () => this.#leakOfStops(),
       onExec: async () => {
         const addresses = await this.engines.restart();
         this.log?.tell({ type: 'left' });

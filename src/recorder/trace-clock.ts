@@ -29,6 +29,11 @@ export class TraceClock {
     return this.#steady?.info;
   }
 
+  /** The clock of the first connection, once it was found. */
+  get steady(): SteadyClock | undefined {
+    return this.#steady;
+  }
+
   /** The clock of the first connection. */
   async first(session: Session): Promise<ClockReader> {
     this.#steady = new SteadyClock(await this.find(session));
