@@ -1,7 +1,7 @@
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { ElfFile } from '../elf/index.js';
-import { architectureFor, nanosPerInstruction } from '../facts/index.js';
+import { architectureFor, nanosPerInstruction, sleeps } from '../facts/index.js';
 import { startMachine } from './machine.js';
 import { type AttachOptions, Target } from './target.js';
 
@@ -34,6 +34,7 @@ export async function launch(options: LaunchOptions): Promise<Target> {
     await machine[Symbol.asyncDispose]();
     await qemu.ended;
   };
-  const own = { resetVector, ended: qemu.ended, nanosPerInstruction: nanosPerInstruction(command) };
+  const times = { nanosPerInstruction: nanosPerInstruction(command), clockSleeps: sleeps(command) };
+  const own = { resetVector, ended: qemu.ended, ...times };
   return new Target(session, elf, isRefusal(hidden) && !scratch ? options : withHidden, end, own);
 }

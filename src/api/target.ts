@@ -63,6 +63,7 @@ export interface RunOptions {
 export interface OwnMachine {
   readonly resetVector: ResetVector | undefined;
   readonly nanosPerInstruction: number | undefined;
+  readonly clockSleeps: boolean;
   /** Resolves when it has ended and all of its console was handed on. */
   readonly ended: Promise<unknown>;
 }
@@ -158,7 +159,7 @@ export class Target implements AsyncDisposable {
   async #record(options: RunOptions, ears: Ears, teller: Teller, own: AbortSignal): Promise<Recording> {
     const { logger = silent, engine, scratch } = this.#options;
     const { until, duration, maxEvents, signal, trace, sink } = options;
-    const { resetVector, nanosPerInstruction } = this.#own ?? {};
+    const { resetVector, nanosPerInstruction, clockSleeps } = this.#own ?? {};
     const durationMs = duration === undefined ? undefined : milliseconds(duration);
     const known = this.#kinds.map((kind) => ears.hearing(kind));
     const specs = this.#asked.map(({ spec }) => spec);
@@ -171,7 +172,7 @@ export class Target implements AsyncDisposable {
     const file = trace === undefined ? [] : [openTrace(trace, { formats: this.#options.formats })];
     return await record({
       ...{ session: this.session, program, logger, observer: teller, stays: true },
-      ...(this.#own ? { resetVector, nanosPerInstruction } : {}),
+      ...(this.#own ? { resetVector, nanosPerInstruction, clockSleeps } : {}),
       sink: tee([...file, ...(sink ? [sink] : []), teller]),
       signal: signal ? AbortSignal.any([signal, own]) : own,
       ...(engine === undefined ? {} : { engine }),

@@ -9,6 +9,8 @@ export interface InstructionModel {
   breakpointKind(code: Uint8Array): number;
   /** Whether code begins with an instruction that software breakpoints use. */
   isBreakpoint(code: Uint8Array): boolean;
+  /** Whether code begins with an instruction that waits for an interrupt. Undefined: not known. */
+  waits?(code: Uint8Array): boolean;
   /** Emulates the instruction at `pc` without a single-step; undefined if only a step is right. */
   emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined;
   /** Whether a watchpoint stops before the access or after it, on the processor and in QEMU's stubs. */

@@ -1,6 +1,7 @@
 import { hex } from '../base/addr.js';
 import { textTable } from '../base/columns.js';
-import type { OwnTime, ProbeFact } from '../trace/index.js';
+import type { StopLeak } from '../engines/index.js';
+import { type OwnTime, type ProbeFact, timeText } from '../trace/index.js';
 
 /** For `--json`: one object a probe. */
 export function choicesJson(choices: readonly ProbeFact[]): object[] {
@@ -28,4 +29,25 @@ export function choiceTable(choices: readonly ProbeFact[], color = false): strin
 export function ownTimeJson(own: OwnTime | undefined): object {
   if (!own) return {};
   return { own_time: { least_ns: own.leastNs, most_ns: own.mostNs, total_ns: own.totalNs } };
+}
+
+/** For `--json`: what stops have added to the guest's clock; nothing where it was not taken out. */
+export function leakJson(leak: StopLeak | undefined): object {
+  if (!leak) return {};
+  const { totalNs, perStopNs, spreadNs, isExact, measured } = leak;
+  return {
+    leak: { total_ns: totalNs, per_stop_ns: perStopNs, spread_ns: spreadNs, exact: isExact, measured },
+  };
+}
+
+/** The same for people. */
+export function leakLines(leak: StopLeak | undefined): string[] {
+  if (!leak) return [];
+  const { totalNs, perStopNs, isExact } = leak;
+  const slow = isExact
+    ? ''
+    : '. QEMU also runs code more slowly after a stop: that stays in, but under -icount shift=N';
+  return [
+    `stops have added ${timeText(totalNs)} to the guest's clock, ${timeText(perStopNs)} each, which durations are without (+- is what may remain of it)${slow}`,
+  ];
 }

@@ -47,7 +47,7 @@ import {
   timeText,
 } from '../trace/index.js';
 import { brokenParts, reportChecked } from './check-report.js';
-import { choicesJson, choiceTable, ownTimeJson } from './engine-report.js';
+import { choicesJson, choiceTable, leakJson, leakLines, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
 import { createLogger } from './logging.js';
@@ -226,6 +226,8 @@ export interface SessionOptions {
   /** See `RecordOptions`. */
   readonly nanosPerInstruction?: number | undefined;
   /** See `RecordOptions`. */
+  readonly clockSleeps?: boolean | undefined;
+  /** See `RecordOptions`. */
   readonly panics?: readonly Addr[] | undefined;
   /** Ends the recording when it is aborted. */
   readonly ending?: AbortSignal | undefined;
@@ -245,6 +247,7 @@ export async function recordSession(
     resetVector,
     reconnect,
     nanosPerInstruction,
+    clockSleeps,
     panics,
     ending,
     onSignal: told,
@@ -267,6 +270,7 @@ export async function recordSession(
       session,
       signal: stopping.signal,
       nanosPerInstruction,
+      clockSleeps,
       resetVector,
       ...(panics === undefined ? {} : { panics }),
       ...(onLeft === undefined ? {} : { onLeft }),
@@ -414,6 +418,7 @@ function recordingJson(
     probes: choicesJson(recording.engines),
     guest_ns: recording.guestNs,
     ...ownTimeJson(recording.ownTime),
+    ...leakJson(recording.leak),
     host_ms: Math.round(recording.hostMs),
     standing_ms: Math.round(recording.standingMs),
     ran_ms: Math.round(recording.ranMs),
@@ -434,6 +439,7 @@ function tellTables({ args, plugins, program, reports, newest }: Prepared, recor
       closingLine(recording),
       ...unrecordedLines(recording),
       ...stopReport(recording, recording.situation),
+      ...leakLines(recording.leak),
       ...(recording.situation.isProcess ? [`the process stood ${secondsText(recording.standingMs)} in all`] : []),
       `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
     ])}`,

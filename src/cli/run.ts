@@ -10,7 +10,7 @@ import { RsptraceError } from '../base/errors.js';
 import { textLines } from '../base/visible.js';
 import { GuestWatch } from '../check/index.js';
 import { ElfFile } from '../elf/index.js';
-import { nanosPerInstruction } from '../facts/index.js';
+import { nanosPerInstruction, sleeps } from '../facts/index.js';
 import { panicFunctions } from '../recorder/index.js';
 import { onEvents, TaskSummary, tee } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
@@ -86,7 +86,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   const recording = await recordSession({ ...prepared, sink: tee([prepared.sink, timed, tasks]) }, machine.session, {
     isLaunched: true,
     ...{ hidden: machine.hidden, resetVector: machine.resetVector },
-    nanosPerInstruction: nanosPerInstruction(args.command),
+    ...{ nanosPerInstruction: nanosPerInstruction(args.command), clockSleeps: sleeps(args.command) },
     panics: args['on-panic'] === 'report' ? panicFunctions(elf) : [],
     ending: ending.signal,
     onSignal: (name) => {

@@ -107,6 +107,11 @@ export class Engines implements StopObserver {
     return [...this.leftOut, ...waiting.map(({ address }) => address)];
   }
 
+  /** No probe has a trampoline, or will have one. */
+  get onlyStops(): boolean {
+    return this.#choices.onlyStops;
+  }
+
   /** It is too early for trampolines, or nobody has tried. */
   get isWaiting(): boolean {
     return this.#state.kind === 'waiting' && this.refusal === undefined;

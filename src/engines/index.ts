@@ -53,6 +53,7 @@ export { slackOf, textSlack } from './memory/text-slack.js';
 export { unlistedRam } from './memory/unlisted-ram.js';
 export { tooOften } from './probe-choices.js';
 export { type InstalledFacts, recoveredRecords } from './recovered-records.js';
+export { ClockLeak, type StopLeak } from './stop/clock-leak.js';
 export { type HartStack, hartStack, isSeen, type OtherCode } from './stop/hart-stack.js';
 export { StopEngine } from './stop/stop-engine.js';
 export type { EngineEnd, ResetWatch } from './stop/stop-engine-options.js';

@@ -45,6 +45,11 @@ export class ProbeChoices {
     return this.#refusal;
   }
 
+  /** No probe can do without stops. */
+  get onlyStops(): boolean {
+    return this.#why.size === this.#options.plans.length;
+  }
+
   get facts(): readonly ProbeFact[] {
     const facts = engineChoices(this.#options, this.#why);
     if (this.#switchedOff.size === 0) return facts;

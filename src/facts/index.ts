@@ -18,7 +18,7 @@ export { pagingIsFinal, pagingTurnedOnAt, turnsPagingOn } from './paging-moment.
 export { parseMaps } from './process-maps.js';
 export { type ProcessMemory, processMappings, processMemory } from './process-memory.js';
 export { placeAtStart, placeInProcess } from './process-place.js';
-export { keyValues, nanosPerInstruction, type QemuOption, qemuOptions, qemuSize } from './qemu-options.js';
+export { keyValues, nanosPerInstruction, type QemuOption, qemuOptions, qemuSize, sleeps } from './qemu-options.js';
 export { ResetVector } from './reset-vector.js';
 export { SpaceNumbers } from './space-numbers.js';
 export { SteadyClock } from './steady-clock.js';

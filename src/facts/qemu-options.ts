@@ -74,3 +74,10 @@ export function nanosPerInstruction(args: readonly string[]): number | undefined
     .findLast((given) => given !== undefined);
   return shift !== undefined && /^(\d|10)$/.test(shift) ? 2 ** Number(shift) : undefined;
 }
+
+/** Whether such a clock follows the host's while no hart runs. */
+export function sleeps(args: readonly string[]): boolean {
+  return qemuOptions(args).every(
+    ({ name, value }) => name !== 'icount' || keyValues(value, 'shift').get('sleep') !== 'off',
+  );
+}

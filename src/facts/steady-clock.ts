@@ -1,11 +1,16 @@
 import type { Batch } from '../rsp/index.js';
 import type { ClockReader } from './clock.js';
 
-/** A clock whose time continues when a reset of the machine sets the clock back. */
+/**
+ * A clock whose time continues when a reset of the machine sets the clock back, and from which what stops have added
+ * to it can be taken out.
+ */
 export class SteadyClock implements ClockReader {
   readonly #clock: ClockReader;
   /** Nanoseconds by which the trace's time is ahead of the clock's. */
   ahead = 0;
+  /** The part of {@link ahead} that was taken out, as a positive number. */
+  #takenOut = 0;
 
   constructor(clock: ClockReader) {
     this.#clock = clock;
@@ -26,5 +31,17 @@ export class SteadyClock implements ClockReader {
    */
   goOnFrom(last: number, time: number): void {
     this.ahead += Math.max(0, last - time);
+  }
+
+  /** A stop has added so many nanoseconds to the clock. */
+  takeOut(nanos: number): void {
+    this.ahead -= nanos;
+    this.#takenOut += nanos;
+  }
+
+  /** The trace's time is that of the clock again. */
+  catchUp(): void {
+    this.ahead += this.#takenOut;
+    this.#takenOut = 0;
   }
 }

@@ -55,7 +55,10 @@ export class NoTrace {
   #entryReason(address: Addr, size: number): string | undefined {
     const bytes = size === 0 ? undefined : this.#elf.bytesAt(address, Math.min(size, mostCode));
     if (bytes === undefined) return size === 0 ? undefined : `the ELF has no code at ${hex(address)}`;
-    const frame = this.#arch.frames?.analyse([{ start: address, bytes }]).at(address);
+    const { frames } = this.#arch;
+    // To follow a function's code takes long.
+    if (!frames?.mayReturnFromTrap(bytes)) return undefined;
+    const frame = frames.analyse([{ start: address, bytes }]).at(address);
     if (frame?.kind === 'bottom') return 'it makes its own stack: entered by a reset or a jump, not by a call';
     if (frame?.kind === 'row' && frame.row.interrupted) return 'a trap handler: entered by the hardware, not by a call';
     return undefined;

@@ -31,6 +31,8 @@ export interface Tracer {
   digest(): void;
   /** The target stands at this hit until the promise resolves; undefined where nobody looks. */
   standing?(hit: Hit, memory: MemoryReader): Promise<void> | undefined;
+  /** A call is open whose return is a stop. */
+  readonly awaitsReturns?: boolean;
   /** The program is gone, replaced by another: no call returns any more. */
   abandon(): void;
 }

@@ -120,6 +120,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     watches: watches.all.map(watchRef),
     scratch,
     ownTime: engines.ownTime,
+    leak: run.leak?.facts,
     missing,
     tailLost,
     trampolinesStay,

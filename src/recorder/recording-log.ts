@@ -83,6 +83,10 @@ export class LoggedTracer implements Tracer {
     this.#log = log;
   }
 
+  get awaitsReturns(): boolean {
+    return this.#tracer.awaitsReturns ?? true;
+  }
+
   wants(hit: Hit): readonly MemoryRequest[] {
     this.#registers = new NotedRegisters(hit.registers);
     return this.#tracer.wants({ ...hit, registers: this.#registers });

@@ -1,7 +1,7 @@
 import type { Addr } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import type { EngineName, ScratchSources } from '../engines/index.js';
+import type { EngineName, ScratchSources, StopLeak } from '../engines/index.js';
 import type { ClockName, GuestRam, NoGuestRam, ResetVector } from '../facts/index.js';
 import type { FunctionOptions, HitObserver } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
@@ -40,6 +40,8 @@ export interface RecordOptions {
   readonly functions?: FunctionOptions;
   /** The guest's clock counts instructions, and each takes this long. */
   readonly nanosPerInstruction?: number | undefined;
+  /** That clock follows the host's while no hart runs: `-icount` without `sleep=off`. */
+  readonly clockSleeps?: boolean | undefined;
   /** Drop calls of functions that last less, in guest nanoseconds. */
   readonly thresholdNs?: number;
   /**
@@ -117,6 +119,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly scratch: string | undefined;
   /** The overhead of trampolines that was subtracted from durations; undefined if it is not known. */
   readonly ownTime: OwnTime | undefined;
+  /** What stops added to the guest's clock, which was taken out; undefined if that is not known. */
+  readonly leak: StopLeak | undefined;
   /** Events known to be missing from the trace. */
   readonly missing: number;
   /** Probes that were never inserted, because the target never loaded their code. */

@@ -1,9 +1,9 @@
 import { basename } from 'node:path';
-import { hex } from '../base/addr.js';
+import { type Addr, hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
-import { Engines, StopEngine, Watchpoints } from '../engines/index.js';
+import { type ClockLeak, Engines, StopEngine, Watchpoints } from '../engines/index.js';
 import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from '../facts/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
@@ -93,6 +93,10 @@ export class Run {
   /** How long the target has run, in milliseconds of the host. */
   get ranMs(): number {
     return this.#totals.ranNs / 1e6;
+  }
+
+  get leak(): ClockLeak | undefined {
+    return this.#clock.leak;
   }
 
   get #totals(): Connection['earlier'] {
@@ -278,7 +282,13 @@ export class Run {
   async #firstClock(): Promise<ClockReader> {
     const clock = await this.#clock.first(this.session);
     this.begin(clock.info);
+    await this.#clock.findLeak();
     return clock;
+  }
+
+  /** Only if nothing else than stops is timed: records have the counter as it is. */
+  #leakOfStops(): ClockLeak | undefined {
+    return this.engines.onlyStops ? this.#clock.leak : undefined;
   }
 
   #interrupt(logger: Logger): void {
@@ -396,6 +406,7 @@ export class Run {
       resets: this.resets,
       onFirstHit: (inUserMode) => this.#firstHit(inUserMode),
       beside: this.engines,
+      leak: () => this.#leakOfStops(),
       onExec: async () => {
         const addresses = await this.engines.restart();
         this.log?.tell({ type: 'left' });

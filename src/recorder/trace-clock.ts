@@ -1,9 +1,10 @@
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { counterScale, type RecordCounter } from '../engines/index.js';
+import { ClockLeak, counterScale, type RecordCounter } from '../engines/index.js';
 import { type ClockReader, findClock, SteadyClock } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
+import { watchesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 import type { Verified } from './verify.js';
 
@@ -17,6 +18,7 @@ export class TraceClock {
   /** How long the target has run, in nanoseconds of the host. */
   readonly #running: () => number;
   #steady: SteadyClock | undefined;
+  #leak: ClockLeak | undefined;
 
   constructor(options: RecordOptions, target: Verified, running: () => number) {
     this.#options = options;
@@ -27,6 +29,31 @@ export class TraceClock {
   /** The trace's description of it; undefined before the first stop. */
   get info(): ClockInfo | undefined {
     return this.#steady?.info;
+  }
+
+  /** The clock of the first connection, once it was found. */
+  get steady(): SteadyClock | undefined {
+    return this.#steady;
+  }
+
+  /** What stops add to the clock; undefined before the first stop, and where it cannot be taken out. */
+  get leak(): ClockLeak | undefined {
+    return this.#leak;
+  }
+
+  /**
+   * Finds out whether what stops add can be taken out: of a machine of QEMU whose clock is the guest's. What is watched
+   * would be accessed in a step.
+   */
+  async findLeak(): Promise<void> {
+    const { session, nanosPerInstruction, clockSleeps = true, reconnect } = this.#options;
+    const { program, isProcess } = this.#target;
+    const steady = this.#steady;
+    if (!steady?.info.guest || isProcess || reconnect || watchesOf(program).length > 0) return;
+    const isKnown = nanosPerInstruction === undefined || (clockSleeps && program.arch.waits !== undefined);
+    if (!isKnown || (await session.stub()).name !== 'qemu-system') return;
+    const code = (address: Addr, length: number) => program.elf.bytesAt(address, length);
+    this.#leak = new ClockLeak({ session, arch: program.arch, clock: steady, nanosPerInstruction, code });
   }
 
   /** The clock of the first connection. */

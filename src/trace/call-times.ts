@@ -15,6 +15,8 @@ import { OpenCalls } from './open-calls.js';
 interface TimedCall {
   readonly begin: AnyBegin;
   readonly around: TimedCall | undefined;
+  /** Events before it. */
+  readonly before: number;
   isOver: boolean;
   /** Time of the calls directly inside that have returned. */
   inside: number;
@@ -29,18 +31,23 @@ export interface CallTime {
   readonly self: number;
   /** To the time that passed while the function, or a poll of the Future, ran. */
   readonly total: number;
+  /** Events in that time, its own two included: each was a stop, where all were recorded by stops. */
+  readonly events: number;
 }
 
 export class CallTimes {
   readonly #open = new OpenCalls<TimedCall>();
+  #events = 0;
 
   begin(begin: AnyBegin): void {
     const around = this.#open.of(begin.around);
-    this.#open.begin({ begin, around, isOver: false, inside: 0, counted: 0 });
+    const before = this.#events++;
+    this.#open.begin({ begin, around, before, isOver: false, inside: 0, counted: 0 });
   }
 
   /** Undefined if the begin was not seen. */
   returned(event: PollEnd | CallEnd): CallTime | undefined {
+    this.#events++;
     const call = this.#open.end(event);
     if (!call) return event.wasLost ? lateTime(event.time - event.began) : undefined;
     call.isOver = true;
@@ -55,7 +62,7 @@ export class CallTimes {
     // A poll adds nothing of its own to the function around it, only what functions inside it took.
     const { around, inside } = call;
     if (around && !around.isOver) around.inside += call.begin.type === 'call-begin' ? time : inside;
-    return { time, self, total };
+    return { time, self, total, events: outer ? 0 : this.#events - call.before };
   }
 
   /** Its end was not seen. Returns whether its begin was. */
@@ -72,7 +79,7 @@ export class CallTimes {
 
 /** For a call that was emitted as lost: the time inside it is added to the call around it. */
 function lateTime(time: number): CallTime {
-  return { time, self: 0, total: time };
+  return { time, self: 0, total: time, events: 2 };
 }
 
 /** The nearest call of the same function around a call. */

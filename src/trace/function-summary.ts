@@ -1,6 +1,6 @@
 import { CallTimes } from './call-times.js';
 import type { CallEnd, FunctionRef, TraceEvent, TraceInfo, TraceSink } from './events.js';
-import { compare } from './summary.js';
+import { compare, errorOf } from './summary.js';
 
 /** What one function did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
 export interface FunctionRow {
@@ -16,6 +16,8 @@ export interface FunctionRow {
   readonly lost: number;
   /** Time inside it, including everything that it calls. If calls nest, only the outermost counts, as in uftrace. */
   readonly total_ns: number;
+  /** How wrong `total_ns` may be, where stops have added to it what could not be taken out. */
+  readonly total_error_ns?: number;
   /** Time inside it, without the traced functions that ran meanwhile on the same hart, or in the same thread. */
   readonly self_ns: number;
   /** Mean time of the calls that returned, recursive ones included. */
@@ -29,6 +31,8 @@ interface Tally {
   lost: number;
   returned: number;
   total: number;
+  /** Events in that time, see `CallTime`. */
+  inside: number;
   self: number;
   sum: number;
   max: number;
@@ -80,8 +84,8 @@ export class FunctionSummary implements TraceSink {
     }
   }
 
-  /** A row a function, in no particular order. */
-  rows(): FunctionRow[] {
+  /** A row a function, in no particular order. `spreadNs`: see `Summary.rows`. */
+  rows(spreadNs?: number): FunctionRow[] {
     return this.#tallies
       .filter((tally) => tally !== undefined)
       .map((tally) => ({
@@ -93,6 +97,7 @@ export class FunctionSummary implements TraceSink {
         calls: tally.calls,
         lost: tally.lost,
         total_ns: tally.total,
+        ...errorOf(tally.inside, spreadNs),
         self_ns: tally.self,
         avg_ns: tally.returned === 0 ? 0 : Math.round(tally.sum / tally.returned),
         max_ns: tally.max,
@@ -109,13 +114,14 @@ export class FunctionSummary implements TraceSink {
     tally.sum += spent.time;
     tally.self += spent.self;
     tally.total += spent.total;
+    tally.inside += spent.events;
     tally.max = Math.max(tally.max, spent.time);
   }
 
   #tally(fn: FunctionRef): Tally {
     let tally = this.#tallies[fn.key];
     if (tally === undefined) {
-      tally = { function: fn, calls: 0, lost: 0, returned: 0, total: 0, self: 0, sum: 0, max: 0 };
+      tally = { function: fn, calls: 0, lost: 0, returned: 0, total: 0, inside: 0, self: 0, sum: 0, max: 0 };
       this.#tallies[fn.key] = tally;
     }
     return tally;

@@ -1,6 +1,6 @@
 import type { FunctionRow } from './function-summary.js';
 import { compare, type SummaryRow } from './summary.js';
-import { type TableOptions, textTable, timeText } from './text-table.js';
+import { type TableOptions, textTable, timeText, timeWithError } from './text-table.js';
 
 type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'cancelled' | 'derived' | 'lost';
 
@@ -34,7 +34,9 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
     numbers: [
       ...counts.map((name) => countText(row, name)),
       // Derived polls have no duration, because their begin was not seen.
-      ...(row.polls > row.derived + row.lost ? [timeText(row.total_ns), timeText(row.max_ns)] : ['-', '-']),
+      ...(row.polls > row.derived + row.lost
+        ? [timeWithError(row.total_ns, row.total_error_ns), timeText(row.max_ns)]
+        : ['-', '-']),
     ],
     name: names[i] ?? '',
     file: row.file,
@@ -69,7 +71,7 @@ export function functionTable(rows: readonly FunctionRow[], options: TableOption
     numbers: [
       ...counts.map((name) => String(row[name])),
       ...(row.calls > row.lost
-        ? [row.total_ns, row.self_ns, row.avg_ns, row.max_ns].map(timeText)
+        ? [timeWithError(row.total_ns, row.total_error_ns), ...[row.self_ns, row.avg_ns, row.max_ns].map(timeText)]
         : ['-', '-', '-', '-']),
     ],
     name: names[i] ?? '',

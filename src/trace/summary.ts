@@ -30,6 +30,8 @@ export interface SummaryRow {
    * hart, only the outermost counts, as in `uftrace report`. So it never exceeds the time that passed.
    */
   readonly total_ns: number;
+  /** How wrong `total_ns` may be, where stops have added to it what could not be taken out. */
+  readonly total_error_ns?: number;
   /** The longest single poll. */
   readonly max_ns: number;
 }
@@ -44,10 +46,12 @@ interface Tally {
   derived: number;
   lost: number;
   total: number;
+  /** Events in that time, see `CallTime`. */
+  inside: number;
   max: number;
 }
 
-const none = { panicked: 0, cancelled: 0, derived: 0, lost: 0, total: 0, max: 0 };
+const none = { panicked: 0, cancelled: 0, derived: 0, lost: 0, total: 0, inside: 0, max: 0 };
 
 /** Counts polls per Future; {@link rows} at any time. Polls still open count as polls and nothing else. */
 export class Summary implements TraceSink {
@@ -105,11 +109,13 @@ export class Summary implements TraceSink {
     }
   }
 
-  /** A row a Future, in no particular order. */
-  rows(): SummaryRow[] {
+  /**
+   * A row a Future, in no particular order. `spreadNs`: the standard deviation of what a stop has left in the times.
+   */
+  rows(spreadNs?: number): SummaryRow[] {
     return this.#tallies
       .filter((tally) => tally !== undefined)
-      .map(({ future, total, max, ...counts }) => ({
+      .map(({ future, total, inside, max, ...counts }) => ({
         future: future.future,
         instance: future.instance,
         kind: future.kind,
@@ -125,6 +131,7 @@ export class Summary implements TraceSink {
         lost: counts.lost,
         at_least: counts.derived > 0 || future.inlined === true,
         total_ns: total,
+        ...errorOf(inside, spreadNs),
         max_ns: max,
       }));
   }
@@ -138,6 +145,7 @@ export class Summary implements TraceSink {
     count(tally, event.result);
     tally.max = Math.max(tally.max, spent.time);
     tally.total += spent.total;
+    tally.inside += spent.events;
   }
 
   #tally(future: FutureRef): Tally {
@@ -164,6 +172,11 @@ function count(tally: Tally, result: PollResult): void {
     case 'unknown':
       break;
   }
+}
+
+/** Of so many stops. Their errors add up, because those of neighbours are not independent. */
+export function errorOf(stops: number, spreadNs: number | undefined): { readonly total_error_ns?: number } {
+  return spreadNs === undefined ? {} : { total_error_ns: Math.round(spreadNs * stops) };
 }
 
 /** The rows for machines: sorted by future, then instance, in code unit order, whatever the locale. */

@@ -57,6 +57,16 @@ export function timeText(nanos: number): string {
   return `${(nanos / 1e9).toFixed(1)} s`;
 }
 
+/** `1.6 ms +- 0.4`, both in one unit. */
+export function timeWithError(nanos: number, error: number | undefined): string {
+  const text = timeText(nanos);
+  if (!error) return text;
+  const unit = units[text.split(' ').at(-1) as keyof typeof units];
+  return `${text} +- ${unit === 1 ? error : (error / unit).toFixed(1)}`;
+}
+
+const units = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 };
+
 /** Shares what is left of the line: the place gives way first, down to its end, then the name. */
 function textWidths(names: readonly string[], places: readonly string[], room: number): [number, number] {
   const name = Math.max(...names.map((text) => text.length));

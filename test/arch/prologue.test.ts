@@ -21,6 +21,7 @@ function check(t: Test, arch: CompleteArchitecture, source: string): void {
     t.equal(describe(arch, found), label.replace(/__.*$/, ''), label);
   }
   t.ok(labels.length > 0);
+  t.equal(arch.frames.mayReturnFromTrap(bytes), /\b(sret|mret|iretq)\b/.test(source), 'a return from a trap');
 }
 
 function describe(arch: CompleteArchitecture, found: FrameAt | undefined): string {

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { RsptraceError } from '../../src/base/errors.js';
-import { OutputFile, openTrace } from '../../src/trace/index.js';
+import { type FunctionRef, OutputFile, openTrace } from '../../src/trace/index.js';
 import { long } from '../support/long.js';
 import { functions } from './call-stories.js';
 import { readChrome } from './decode-chrome.js';
@@ -124,7 +124,7 @@ t.test(`${many} events: memory stays, and at every moment the file ends where a 
 });
 
 t.test('a long trace is compressed, has the same bytes however often it was flushed, and can be cut anywhere', (t) => {
-  const call = { hart: 0, depth: 0, function: functions[0], arguments: [] };
+  const call = { hart: 0, depth: 0, function: functions[0] as FunctionRef, arguments: [] };
   /** `flushEvery`: so many events. */
   const written = (name: string, flushEvery: number, seen?: (file: Buffer, calls: number) => void) => {
     const path = join(folder, name);

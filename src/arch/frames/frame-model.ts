@@ -70,4 +70,6 @@ export interface FrameModel {
    * moved away. Call `prepare` of the architecture first.
    */
   analyse(ranges: readonly CodeRange[]): FunctionFrames;
+  /** False if code surely has no return from a trap. Costs little: it looks for the bytes alone. */
+  mayReturnFromTrap(code: Uint8Array): boolean;
 }

@@ -37,6 +37,8 @@ export const riscv64: CompleteArchitecture = {
   breakpointKind: (code) => (lengthOf(code[0] ?? 0xff) === 2 ? 2 : 4),
   // c.ebreak, ebreak.
   isBreakpoint: ([a, b, c, d]) => (a === 0x02 && b === 0x90) || (a === 0x73 && b === 0x00 && c === 0x10 && d === 0x00),
+  // wfi.
+  waits: ([a, b, c, d]) => a === 0x73 && b === 0x00 && c === 0x50 && d === 0x10,
   emulate,
   // Debug Specification: `mcontrol.timing` is 0, as debuggers set it.
   watchStops: 'before',

@@ -75,7 +75,15 @@ export const frames: FrameModel = {
     interrupted: false,
   },
   analyse: (ranges: readonly CodeRange[]) => new FrameAnalysis(frames, rules, decoder, ranges),
+  mayReturnFromTrap: (code) => trapReturns.some((bytes) => has(code, bytes)),
 };
+
+/** `sret` and `mret`. */
+const trapReturns = [Buffer.from('73002010', 'hex'), Buffer.from('73002030', 'hex')];
+
+function has(code: Uint8Array, bytes: Buffer): boolean {
+  return Buffer.from(code.buffer, code.byteOffset, code.length).includes(bytes);
+}
 
 const stop: Outcome = { next: undefined, kind: 'plain' };
 

@@ -35,6 +35,8 @@ export const x86_64: CompleteArchitecture = {
   breakpointKind: () => 1,
   // int3.
   isBreakpoint: (code) => code[0] === 0xcc,
+  // hlt; mwait.
+  waits: ([a, b, c]) => a === 0xf4 || (a === 0x0f && b === 0x01 && c === 0xc9),
   emulate,
   // Intel SDM volume 3, 18.2.4.
   watchStops: 'after',

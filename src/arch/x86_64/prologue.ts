@@ -90,7 +90,15 @@ export const frames: FrameModel = {
     interrupted: false,
   },
   analyse: (ranges) => new FrameAnalysis(frames, rules, decoder, ranges),
+  mayReturnFromTrap,
 };
+
+/** `iretq`: 0xcf behind a REX.W prefix. Without one it is no return of 64-bit code. */
+function mayReturnFromTrap(code: Uint8Array): boolean {
+  for (let at = code.indexOf(0xcf, 1); at > 0; at = code.indexOf(0xcf, at + 1))
+    if (((code[at - 1] as number) & 0xf8) === 0x48) return true;
+  return false;
+}
 
 const stop: Outcome = { next: undefined, kind: 'plain' };
 

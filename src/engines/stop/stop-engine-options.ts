@@ -3,6 +3,7 @@ import type { ClockReader, GuestRam, SpaceNumbers } from '../../facts/index.js';
 import type { StopObserver, Tracer } from '../../probes/index.js';
 import type { StopReply } from '../../rsp/index.js';
 import type { StopPointsOptions } from './breakpoints.js';
+import type { ClockLeak } from './clock-leak.js';
 import type { Watchpoints } from './watchpoints.js';
 
 /** A machine that may be reset: it boots again, with its program as it was at first. */
@@ -32,6 +33,8 @@ export interface StopEngineOptions extends StopPointsOptions {
    */
   readonly onFirstHit?: (inUserMode: boolean) => Promise<boolean>;
   readonly beside?: StopObserver;
+  /** Takes what stops add to the clock out of it; undefined where nobody can. Asked at each stop. */
+  readonly leak?: (() => ClockLeak | undefined) | undefined;
   /**
    * Called when the process runs another program, before the open calls of the old one are closed. Returns further
    * places for probes.

@@ -65,6 +65,8 @@ export class StopEngine {
   #arrived = false;
   #askedToStop = false;
   readonly #times = new RunningTimes();
+  /** At the last hit: the clock, and how many steps there had been. */
+  #last = { time: 0, steps: 0 };
 
   constructor(options: StopEngineOptions) {
     this.#options = options;
@@ -224,6 +226,10 @@ export class StopEngine {
         return this.#elsewhere(stop, look, point !== undefined);
       }
       this.#strangers.expected();
+      const leak = this.#options.leak?.();
+      if (this.#options.tracer.awaitsReturns === false) leak?.nothingIsOpen();
+      if (point.permanent && leak?.wantsAgain(pc, hart, time())) return this.#resume(this.#session.batch(hart));
+      this.#last = { time: time(), steps: this.#stepper.steps };
       const space = found && this.#checks?.space(found.standing);
       const hit: Hit = { hart: this.#options.hartNumber(hart), pc, stackPointer, space, registers, time: time() };
       const next = await this.#handle(point, hit, hart, guessed, found);
@@ -493,6 +499,12 @@ export class StopEngine {
     return stop;
   }
 
+  #goesOn(batch: Batch, how: Resume): Promise<StopReply> {
+    const leak = this.#options.leak?.();
+    const { time, steps } = this.#last;
+    return leak?.resume(batch, how, this.#stepper.steps > steps ? time : undefined) ?? batch.resume(how);
+  }
+
   /** Undefined if the engine was asked to stop meanwhile: then only the batch is sent. */
   async #resume(batch: Batch, how: Resume = { kind: 'continue' }): Promise<StopReply | undefined> {
     if (this.#askedToStop) {
@@ -502,7 +514,7 @@ export class StopEngine {
     this.#times.begin();
     const looked = this.points.late.runs();
     const paused = this.#options.beside?.runs();
-    const stop = await batch.resume(how).finally(looked).finally(paused);
+    const stop = await this.#goesOn(batch, how).finally(looked).finally(paused);
     this.#times.end();
     return stop;
   }

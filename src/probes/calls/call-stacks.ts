@@ -96,6 +96,8 @@ export class CallStacks<T> {
   readonly #stackBytes: number | undefined;
   /** How many open calls wait for a stop at an address. */
   readonly #awaited = new AddressMap<number>(64);
+  /** The sum of these numbers. */
+  #awaiting = 0;
   #begun = 0;
   /** Calls belong to stacks: a hart has left one in the middle of a call, and later resumed it or another's. */
   #byStack: boolean;
@@ -112,6 +114,11 @@ export class CallStacks<T> {
   /** True when an open call waits for a stop at this return address. */
   awaits(returnAddress: bigint): boolean {
     return (this.#awaited.get(returnAddress) ?? 0) > 0;
+  }
+
+  /** True when any does. */
+  get awaitsAny(): boolean {
+    return this.#awaiting > 0;
   }
 
   /** The innermost open call on the stack that a new call with this stack pointer would be on. */
@@ -175,7 +182,10 @@ export class CallStacks<T> {
       number: ++this.#begun,
       passed: Number.POSITIVE_INFINITY,
     };
-    if (stops) this.#awaited.set(returnAddress, (this.#awaited.get(returnAddress) ?? 0) + 1);
+    if (stops) {
+      this.#awaiting++;
+      this.#awaited.set(returnAddress, (this.#awaited.get(returnAddress) ?? 0) + 1);
+    }
     stack.calls.push(call);
     return { call, lost: lost ?? none };
   }
@@ -262,6 +272,7 @@ export class CallStacks<T> {
     this.#last = undefined;
     this.#places.length = 0;
     this.#awaited.clear();
+    this.#awaiting = 0;
     return open;
   }
 
@@ -453,6 +464,7 @@ export class CallStacks<T> {
   /** For a call that is neither open nor set aside any more. Until then its return may come and identify its stack. */
   #unawait({ stops, returnAddress }: Kept<T>): void {
     if (!stops) return;
+    this.#awaiting--;
     const others = (this.#awaited.get(returnAddress) ?? 0) - 1;
     if (others > 0) this.#awaited.set(returnAddress, others);
     else this.#awaited.delete(returnAddress);

@@ -214,6 +214,10 @@ export class CallTracer implements Tracer {
     this.#observer = observer;
   }
 
+  get awaitsReturns(): boolean {
+    return this.#stacks.awaitsAny;
+  }
+
   wants(hit: Hit): readonly MemoryRequest[] {
     const requests: MemoryRequest[] = this.#blockReads(hit);
     if (this.#stacks.awaits(hit.pc)) {

@@ -117,6 +117,8 @@ export interface Outcome {
   readonly engines: readonly ProbeFact[];
   readonly tallies: readonly TallyRow[];
   readonly watches: readonly WatchRef[];
+  /** What a stop leaves in the times of the trace, where all was recorded by stops. */
+  readonly leak?: { readonly spreadNs: number } | undefined;
 }
 
 /** What a report is to hold. */

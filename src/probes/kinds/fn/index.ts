@@ -39,8 +39,8 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
     const summary = new FunctionSummary();
     return {
       sink: summary,
-      json: () => ({ functions: functionJson(summary.rows()) }),
-      tables: (_, options) => [functionTable(summary.rows(), options)],
+      json: ({ leak }) => ({ functions: functionJson(summary.rows(leak?.spreadNs)) }),
+      tables: ({ leak }, options) => [functionTable(summary.rows(leak?.spreadNs), options)],
     };
   },
 };

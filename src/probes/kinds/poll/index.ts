@@ -140,7 +140,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
-    const all = summary.rows();
+    const all = summary.rows(outcome.leak?.spreadNs);
     return all.map((row) => (unseen.has(row.instance) ? { ...row, cancelled_at_least: true } : row));
   };
   return {
