@@ -10,7 +10,7 @@ export const perfetto: Format = {
   about: 'timelines of harts, stacks and tasks, for ui.perfetto.dev',
   use: 'open it in ui.perfetto.dev',
   isAppended: true,
-  holdsSamples: true,
+  holdsSamples: 'each',
   recognizes: isPerfetto,
   open: (file) => new Lanes(new PerfettoWriter(file)),
 };
