@@ -224,6 +224,8 @@ export interface SessionOptions {
   readonly resetVector?: ResetVector | undefined;
   readonly reconnect?: (() => Promise<Session>) | undefined;
   /** See `RecordOptions`. */
+  readonly console?: ((take: (text: Uint8Array) => void) => void) | undefined;
+  /** See `RecordOptions`. */
   readonly nanosPerInstruction?: number | undefined;
   /** See `RecordOptions`. */
   readonly panics?: readonly Addr[] | undefined;
@@ -249,6 +251,7 @@ export async function recordSession(
     ending,
     onSignal: told,
     onLeft,
+    console,
   }: SessionOptions = {},
 ): Promise<Recorded> {
   const { args } = prepared;
@@ -267,6 +270,7 @@ export async function recordSession(
       session,
       signal: stopping.signal,
       nanosPerInstruction,
+      console,
       resetVector,
       ...(panics === undefined ? {} : { panics }),
       ...(onLeft === undefined ? {} : { onLeft }),

@@ -331,6 +331,13 @@ export interface Reset {
   readonly time: GuestNanos;
 }
 
+/** A line that the guest has written to its console. It stands behind the last event that is known to be before it. */
+export interface ConsoleLine {
+  readonly type: 'console';
+  readonly time: GuestNanos;
+  readonly text: string;
+}
+
 export type TraceEvent =
   | PollBegin
   | PollEnd
@@ -344,7 +351,8 @@ export type TraceEvent =
   | Sample
   | Cancelled
   | Gap
-  | Reset;
+  | Reset
+  | ConsoleLine;
 
 export interface HartInfo {
   readonly number: number;

@@ -10,6 +10,7 @@ export type {
   CallLost,
   Cancelled,
   ClockInfo,
+  ConsoleLine,
   DerivedPoll,
   FunctionRef,
   FutureKind,
