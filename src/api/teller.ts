@@ -70,7 +70,8 @@ export class Teller implements TraceSink, HitObserver {
   event(event: TraceEvent): void {
     if (event.type === 'watch') this.#watch(event);
     else if (event.type === 'poll-lost' || event.type === 'call-lost') this.#lost(event);
-    else if (event.type !== 'state' && event.type !== 'gap' && event.type !== 'reset') this.#fresh.push(event);
+    else if (event.type !== 'state' && event.type !== 'gap' && event.type !== 'reset' && event.type !== 'console')
+      this.#fresh.push(event);
   }
 
   recorded(at: Moment, record: HitMemory): void {

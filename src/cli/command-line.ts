@@ -66,6 +66,7 @@ const commands: Readonly<Record<string, Command>> = {
     'what the target spends its time with, by samples of every stack',
     (args, texts) => elfOption(profileOptions(args, texts)),
     async (args) => {
+      if (args['off-cpu']) return (await import('./off-cpu.js')).offCpu(args);
       recordsBesideStdout();
       return (await import('./profile.js')).profileTarget(args);
     },

@@ -2,9 +2,12 @@ import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import type { OptionTexts } from './option-texts.js';
 import { type CommonArguments, commonOptions, count, last, seconds } from './options.js';
+import { type SelectionArguments, selectionOptions } from './saved-trace-options.js';
 
-export interface ProfileArguments extends CommonArguments {
+export interface ProfileArguments extends CommonArguments, SelectionArguments {
+  /** With `off-cpu` a saved trace. */
   readonly elf: string;
+  readonly 'off-cpu': boolean;
   readonly remote: string | undefined;
   /** Samples a second. */
   readonly frequency: number | undefined;
@@ -29,8 +32,15 @@ const usualHz = 99;
 
 /** What `rsptrace profile` takes. */
 export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
-  const which = commonOptions(args)
-    .usage('rsptrace profile [options] <elf> [-- qemu-system-... [its arguments]]')
+  const which = selectionOptions(commonOptions(args))
+    .usage(
+      'rsptrace profile [options] <elf> [-- qemu-system-... [its arguments]]\n       rsptrace profile --off-cpu [options] <trace>',
+    )
+    .option('off-cpu', {
+      type: 'boolean',
+      default: false,
+      describe: 'Instead, of a saved trace of polls: how long tasks wait, by await and by who wakes them',
+    })
     .option('remote', {
       alias: 'r',
       type: 'string',
@@ -38,7 +48,12 @@ export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
       coerce: last<string>,
       describe: 'The stub: :1234, host:1234, the path of a unix socket; not with a QEMU behind --',
     });
-  return resultOptions(stackOptions(rateOptions(which)), formats).check(({ kernel, user, remote, '--': behind }) => {
+  return resultOptions(stackOptions(rateOptions(which)), formats).check((given) => {
+    if (given['off-cpu']) return checkOffCpu(given);
+    const { kernel, user, remote, '--': behind } = given;
+    for (const name of ['from', 'to', 'filter'] as const) {
+      if (given[name] !== undefined) throw usage(`--${name} is for saved traces`, 'leave it out, or add --off-cpu');
+    }
     if (kernel && user) throw usage('-K and -U leave nothing to sample', 'leave both out to sample all');
     const command = (behind as readonly string[] | undefined) ?? [];
     if (remote === undefined && command.length === 0) {
@@ -125,6 +140,18 @@ function resultOptions<T>(args: Argv<T>, formats: string) {
       coerce: last<string>,
       describe: `Samples as a file. Its extension chooses the format: ${formats}`,
     });
+}
+
+/** Options that a target needs, and a trace does not. */
+const ofTargets = ['remote', 'frequency', 'period', 'duration', 'samples', 'kernel', 'user', 'idle', 'async', 'by'];
+
+function checkOffCpu(given: Readonly<Record<string, unknown>>): true {
+  const other = ofTargets.find((name) => given[name] !== undefined && given[name] !== false);
+  if (other !== undefined) throw usage(`--${other} and --off-cpu do not go together`, 'a saved trace needs no target');
+  if (given['--'] !== undefined) {
+    throw usage('--off-cpu takes a saved trace and no command', 'record one first: rsptrace run -o x.pftrace ...');
+  }
+  return true;
 }
 
 /** The time between samples, in milliseconds. */

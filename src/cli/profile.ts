@@ -9,22 +9,12 @@ import type { ElfFile } from '../elf/index.js';
 import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
 import { type ProfileFacts, profile } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import {
-  CallTree,
-  formatOf,
-  formats,
-  openTrace,
-  sampleRows,
-  sampleTable,
-  type TraceFacts,
-  type TraceSink,
-  tee,
-} from '../trace/index.js';
+import { CallTree, formatOf, sampleRows, sampleTable, type TraceFacts, type TraceSink, tee } from '../trace/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
-import { warn } from './open-output.js';
+import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options.js';
 import { type ProfileArguments, periodOf } from './profile-options.js';
 import { tableOptions } from './saved-trace.js';
@@ -53,7 +43,7 @@ export async function profileTarget(args: ProfileArguments): Promise<number> {
   const known = debugOf(linked, logger);
   if (args.async && known === undefined) throw noDebugInfo(args.elf);
   const tree = new CallTree();
-  const sink = tee([tree, ...(args.output === undefined ? [] : [openSamples(args.output, args.force)])]);
+  const sink = tee([tree, ...(args.output === undefined ? [] : [openSamples(args.output, args.force, 'any')])]);
   const prepared = { args, linked, arch, known, tree, sink, logger };
   try {
     return args.command.length > 0 ? await ofMachine(prepared) : await ofStub(prepared);
@@ -177,18 +167,6 @@ function notesOn({ top, output, idle, kernel }: ProfileArguments, facts: Profile
 function traceFacts({ end, samples, looks }: ProfileFacts, stub: string): TraceFacts {
   const none = { records: 0, missing: 0, foreignHits: 0, neverLoaded: [], tailLost: false };
   return { probes: [], recording: { end, stub, events: samples, stops: looks, ...none } };
-}
-
-/** The file of -o, in a format that has a place for samples. */
-function openSamples(path: string, force: boolean): TraceSink {
-  const format = formatOf(path);
-  if (format && !format.holdsSamples) {
-    const fit = formats.filter(({ holdsSamples }) => holdsSamples).flatMap(({ extensions }) => extensions);
-    throw new RsptraceError('USAGE', `${format.name} has no place for samples`, {
-      hint: `name a file that ends with ${fit.join(', ')}`,
-    });
-  }
-  return openTrace(path, { lock: warn, onlyTraces: !force });
 }
 
 function debugOf(elf: ElfFile, logger: Logger): DebugInfo | undefined {

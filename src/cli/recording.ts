@@ -224,6 +224,8 @@ export interface SessionOptions {
   readonly resetVector?: ResetVector | undefined;
   readonly reconnect?: (() => Promise<Session>) | undefined;
   /** See `RecordOptions`. */
+  readonly console?: ((take: (text: Uint8Array) => void) => void) | undefined;
+  /** See `RecordOptions`. */
   readonly nanosPerInstruction?: number | undefined;
   /** See `RecordOptions`. */
   readonly clockSleeps?: boolean | undefined;
@@ -252,6 +254,7 @@ export async function recordSession(
     ending,
     onSignal: told,
     onLeft,
+    console,
   }: SessionOptions = {},
 ): Promise<Recorded> {
   const { args } = prepared;
@@ -271,6 +274,7 @@ export async function recordSession(
       signal: stopping.signal,
       nanosPerInstruction,
       clockSleeps,
+      console,
       resetVector,
       ...(panics === undefined ? {} : { panics }),
       ...(onLeft === undefined ? {} : { onLeft }),

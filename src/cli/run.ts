@@ -64,10 +64,12 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   using watch = new GuestWatch(limitsOf(args), () => ending.abort());
   const shown = args.json ? process.stderr : process.stdout;
   let inLine = false;
+  let record: ((text: Uint8Array) => void) | undefined;
   const onConsole = (text: Uint8Array): void => {
     shown.write(text);
     kept.write(text);
     watch.console(text);
+    record?.(text);
     inLine = text.length > 0 ? text.at(-1) !== newline : inLine;
   };
   const { elf, arch } = prepared.program;
@@ -87,6 +89,8 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
     isLaunched: true,
     ...{ hidden: machine.hidden, resetVector: machine.resetVector },
     ...{ nanosPerInstruction: nanosPerInstruction(args.command), clockSleeps: sleeps(args.command) },
+    // When a line comes is up to the host, and no two runs would be alike.
+    ...(args.deterministic ? {} : { console: (take) => (record = take) }),
     panics: args['on-panic'] === 'report' ? panicFunctions(elf) : [],
     ending: ending.signal,
     onSignal: (name) => {

@@ -250,6 +250,12 @@ export class Engines implements StopObserver {
     return this.#known?.digest(budgetMs) ?? false;
   }
 
+  /** Calls `tell` when all that was drained until now is events: at once where nothing waits. */
+  whenDigested(tell: () => void): void {
+    if (this.#known) this.#known.whenDigested(tell);
+    else tell();
+  }
+
   /** How long records were digested, in milliseconds. */
   get digestedMs(): number {
     return this.#past.digestedMs + (this.#known?.digestedMs ?? 0);

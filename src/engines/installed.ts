@@ -195,6 +195,10 @@ export class Installed implements StopObserver {
     return this.#target.undigested;
   }
 
+  whenDigested(tell: () => void): void {
+    this.#target.whenDigested(tell);
+  }
+
   /** See {@link TargetEngine.digest}. */
   digest(budgetMs: number): boolean {
     return this.#target.digest(budgetMs);

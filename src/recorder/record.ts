@@ -54,6 +54,7 @@ async function leave(
   try {
     while (engines.digest(digestMs)) await new Promise(setImmediate);
     tracers.calls.finish();
+    run.endConsole();
   } catch (thrown) {
     stopping.fail(thrown);
   }

@@ -49,6 +49,8 @@ export interface RecordOptions {
    * and the trace has a gap. Without it, a broken link ends the recording.
    */
   readonly reconnect?: () => Promise<Session>;
+  /** What the guest prints goes into the trace: called once with what takes it, as it comes. */
+  readonly console?: ((take: (text: Uint8Array) => void) => void) | undefined;
   /** Sees every hit once its events are in the sink. */
   readonly observer?: HitObserver;
   /** Keep what was not understood yet in a file, for {@link recover} if this process is killed. */

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { type Addr, hex } from '../base/addr.js';
+import { hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
@@ -8,6 +8,7 @@ import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
+import { ConsoleLines } from './console-lines.js';
 import { EarlyStops } from './early-stops.js';
 import { addressesOf, isLoadedAlike, watchesOf } from './program.js';
 import type { Progress, RecordOptions } from './recording.js';
@@ -45,6 +46,8 @@ export class Run {
   readonly #options: RecordOptions;
   readonly #target: Verified;
   readonly #clock: TraceClock;
+  readonly #console: ConsoleLines;
+  #hasBegun = false;
   #connection: Connection;
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
@@ -57,6 +60,7 @@ export class Run {
     this.stopping = new StopConditions(options, () => this.#interrupt(logger));
     this.engines = this.#makeEngines();
     this.#early = this.#makeEarlyStops();
+    this.#console = this.#makeConsole();
     const isLogged = options.log && this.engines.choices.some(({ engine }) => engine === 'target');
     this.log = isLogged ? new RecordingLog(options.log, logger) : undefined;
     this.resets = this.#makeResets(logger);
@@ -166,6 +170,11 @@ export class Run {
     }
   }
 
+  /** All events are in the trace, which is about to end. */
+  endConsole(): void {
+    this.#console.end();
+  }
+
   /** The recording ends: what was not recorded because it was too early is told. */
   endEarly(): Promise<void> {
     return this.#early.end();
@@ -182,6 +191,8 @@ export class Run {
       clock: counts ? { ...clock, nanosPerInstruction } : clock,
     };
     this.tracers.sink.begin(info);
+    this.#hasBegun = true;
+    this.#console.begin();
     if (!this.log) return;
     this.log.begin(info, harts.known(), watchesOf(program).length > 0);
     const { onNew } = harts;
@@ -326,6 +337,19 @@ export class Run {
         },
       }),
     });
+  }
+
+  #makeConsole(): ConsoleLines {
+    const { sink, console } = this.#options;
+    const lines = new ConsoleLines({
+      // They are no hits, so they do not count.
+      sink: () => (this.#hasBegun ? sink : undefined),
+      time: () => this.tracers.output.time,
+      whenDigested: (tell) => this.engines.whenDigested(tell),
+      onError: (thrown) => this.stopping.fail(thrown),
+    });
+    console?.(lines.take);
+    return lines;
   }
 
   #makeEarlyStops(): EarlyStops {

@@ -285,15 +285,17 @@ export interface SampledFrame {
   readonly line: number | undefined;
 }
 
-/** What a hart ran when a sampling profile stopped it. */
+/** What a hart ran when a sampling profile stopped it; or a task's wait, in an off-CPU profile. */
 export interface Sample {
   readonly type: 'sample';
   readonly time: GuestNanos;
   readonly hart: number;
   /** The innermost first, with those that are inlined. Frames without a function name their kind: `[firmware]`. */
   readonly stack: readonly SampledFrame[];
-  /** What a sample stands for: the sampling period, in nanoseconds. */
+  /** What a sample stands for, in nanoseconds: the sampling period, or the length of a wait. */
   readonly periodNs: number;
+  /** Of an off-CPU profile: what the task awaits, and on top of that who woke it. */
+  readonly isWait?: true | undefined;
 }
 
 /** A Future was dropped before it was ready. */
@@ -329,6 +331,13 @@ export interface Reset {
   readonly time: GuestNanos;
 }
 
+/** A line that the guest has written to its console. It stands behind the last event that is known to be before it. */
+export interface ConsoleLine {
+  readonly type: 'console';
+  readonly time: GuestNanos;
+  readonly text: string;
+}
+
 export type TraceEvent =
   | PollBegin
   | PollEnd
@@ -342,7 +351,8 @@ export type TraceEvent =
   | Sample
   | Cancelled
   | Gap
-  | Reset;
+  | Reset
+  | ConsoleLine;
 
 export interface HartInfo {
   readonly number: number;

@@ -10,6 +10,7 @@ export type {
   CallLost,
   Cancelled,
   ClockInfo,
+  ConsoleLine,
   DerivedPoll,
   FunctionRef,
   FutureKind,
@@ -61,6 +62,8 @@ export { CallTree, type Frame, type TreeNode, totals } from './report/call-tree.
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
 export { Durations } from './report/durations.js';
 export { memberText } from './report/member-text.js';
+export { OffCpu, type WaitRow } from './report/off-cpu.js';
+export { offCpuTable } from './report/off-cpu-table.js';
 export { type Grouping, groupings, type Report, type ReportRow, reportBy } from './report/report.js';
 export {
   arcJson,

@@ -73,7 +73,8 @@ interface ChainNode {
 
 const CHAINS_KEPT = 4096;
 
-function linkText({ future, typeName, state }: AwaitLink): string {
+/** `labkern::work::level3 at src/work.rs:34`. */
+export function linkText({ future, typeName, state }: AwaitLink): string {
   const name = future === undefined ? typeName : future.future;
   if (state === undefined) return name;
   const place = placeText(state);
@@ -125,6 +126,14 @@ export function wakeText(wake: Wake): string {
   const where =
     caller.function === undefined ? '' : `, in ${caller.function}${place === undefined ? '' : ` at ${place}`}`;
   return `wake of ${root === undefined ? hex(waker) : rootText(root)} by ${wakerText(wake)}${where}`;
+}
+
+/** The same of wakes that are alike, so without addresses: `labkern::work::producer in labkern::futs::send at src/futs.rs:3`. */
+export function wakeSourceText({ root, by, caller }: Wake): string {
+  const place = placeText(caller);
+  const who = by === undefined ? 'no task' : by === root ? 'itself' : by.future.future;
+  const where = caller.function === undefined ? '' : ` in ${caller.function}`;
+  return `${who}${where}${place === undefined ? '' : ` at ${place}`}`;
 }
 
 /** `labkern::work::loser @0x80412340 was dropped at src/work.rs:3, by labkern::work::selector @0x80412300`. */

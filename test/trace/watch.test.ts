@@ -81,6 +81,8 @@ t.test('Perfetto: instants on the hart, and a counter of what is a number', asyn
       ['k::POLLS', 210, 0],
       ['k::POLLS', 220, 5],
       ['k::POLLS', 230, -2],
+      ['tasks waiting', 500, 1],
+      ['tasks waiting', 5_000_000_123, 0],
     ],
   );
   const without = readPerfetto(decode(write('watchless.pftrace', oneTask)));

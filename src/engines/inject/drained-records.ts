@@ -12,6 +12,9 @@ export class DrainedRecords {
   readonly #slot: number;
   readonly #logger: Logger;
   #enough = false;
+  /** Bytes of records that were digested. */
+  #digested = 0;
+  readonly #waiting: { readonly at: number; readonly tell: () => void }[] = [];
   /** How long records were digested, in milliseconds. */
   digestedMs = 0;
 
@@ -42,6 +45,12 @@ export class DrainedRecords {
     this.#enough = true;
   }
 
+  /** Calls `tell` when all that was drained until now has been digested. */
+  whenDigested(tell: () => void): void {
+    if (this.queue.bytes === 0) tell();
+    else this.#waiting.push({ at: this.#digested + this.queue.bytes, tell });
+  }
+
   /**
    * Digests records for about this many milliseconds.
    * @returns true while there is more
@@ -60,11 +69,17 @@ export class DrainedRecords {
     const isTraced = !this.#enough && this.#logger.isLevelEnabled('trace');
     for (let run = this.queue.first; run; run = this.queue.first) {
       const { view, start } = run;
-      const stop = Math.min(run.end, start + digestedAtOnce * this.#slot);
+      const most = Math.min(
+        digestedAtOnce * this.#slot,
+        (this.#waiting[0]?.at ?? Number.POSITIVE_INFINITY) - this.#digested,
+      );
+      const stop = Math.min(run.end, start + most);
       if (isTraced) this.#trace(view, start, stop);
       // A record may be the last that is wanted.
       for (let at = start; at < stop && !this.#enough; at += this.#slot) this.#dispatcher.tell(view, at);
       this.queue.advance(run, stop - start);
+      this.#digested += stop - start;
+      while (this.#waiting[0] && this.#waiting[0].at <= this.#digested) this.#waiting.shift()?.tell();
       if (performance.now() > end) return true;
     }
     return false;

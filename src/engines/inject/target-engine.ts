@@ -338,6 +338,11 @@ export class TargetEngine {
     return this.#drained.queue.bytes / 2 ** this.#options.slotShift;
   }
 
+  /** See {@link DrainedRecords.whenDigested}. */
+  whenDigested(tell: () => void): void {
+    this.#drained.whenDigested(tell);
+  }
+
   /** The rest of the drained records is not wanted. */
   enough(): void {
     this.#drained.enough();

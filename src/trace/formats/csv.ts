@@ -14,7 +14,7 @@ export const csv: Format = {
   about: 'a row a call, poll or instant, for spreadsheets, DuckDB and pandas',
   use: 'read it with DuckDB, pandas or a spreadsheet',
   isAppended: true,
-  holdsSamples: true,
+  holdsSamples: 'each',
   recognizes: (head) => startOf(head).startsWith(`${HEAD}\n`),
   open: (file) => {
     const spans = new Spans(

@@ -26,7 +26,7 @@ export const flameGraph: Format = {
   about: 'one picture to click and to search, for any browser',
   use: 'open it in a browser: click a frame to zoom, search at the top right',
   isAppended: false,
-  holdsSamples: true,
+  holdsSamples: 'merged',
   recognizes: (head) => /<!-- rsptrace flame graph -->/.test(startOf(head)),
   open: (file) => {
     const tree = new CallTree();
@@ -50,7 +50,8 @@ function* picture(tree: CallTree): Generator<string> {
   const found = boxes(tree, times, all);
   const deepest = found.reduce((most, { depth }) => Math.max(most, depth), 0);
   const height = HEAD + (deepest + 2) * ROW + FOOT;
-  const what = tree.samples > 0 ? `${tree.samples} samples` : `${timeText(all)} in calls and polls`;
+  const of = tree.counts === 'waits' ? 'of waiting' : 'in calls and polls';
+  const what = tree.counts === 'samples' ? `${tree.samples} samples` : `${timeText(all)} ${of}`;
   const title = `${tree.info?.program ?? ''}: ${what}`;
   yield '<?xml version="1.0" encoding="UTF-8"?>\n<!-- rsptrace flame graph -->\n';
   yield `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="monospace" font-size="11">\n`;
@@ -65,12 +66,16 @@ function* picture(tree: CallTree): Generator<string> {
     const name = node.frame?.name ?? '';
     const share = ((100 * time) / Math.max(1, all)).toFixed(2);
     const more =
-      tree.samples > 0
+      tree.counts === 'samples'
         ? `${share} % of the samples, ${node.samples} of them here`
-        : `${node.calls} calls, ${timeText(time)}, ${share} %, self ${timeText(node.self)}`;
+        : `${numberOf(tree, node)}, ${timeText(time)}, ${share} %, self ${timeText(node.self)}`;
     yield frame({ name, from, time, depth: depth + 1, scale, bottom, color: colorOf(name), more });
   }
   yield `<script><![CDATA[${flameScript({ width: WIDTH, side: SIDE, character: CHARACTER, all })}]]></script>\n</svg>\n`;
+}
+
+function numberOf({ counts }: CallTree, { calls, samples }: TreeNode): string {
+  return counts === 'waits' ? `${samples} waits` : samples > 0 ? `${samples} samples` : `${calls} calls`;
 }
 
 /** Those wide enough to be seen, callers before callees. */

@@ -15,14 +15,14 @@ export const folded: Format = {
   about: 'a line a stack with its own time, for flamegraph.pl, inferno and speedscope',
   use: 'give it to flamegraph.pl or inferno-flamegraph, or open it in speedscope.app',
   isAppended: false,
-  holdsSamples: true,
+  holdsSamples: 'merged',
   recognizes: (head) => /^[^\n;]+(?:;[^\n;]+)* \d+\n/.test(startOf(head)),
   open: (file) => {
     const tree = new CallTree();
     return new WrittenAtEnd(tree, file, () => {
       for (const node of tree.nodes()) {
         const frames = stackOf(node).map(({ name }) => visible(name).replaceAll(';', ':'));
-        const value = tree.samples > 0 ? node.samples : node.self;
+        const value = tree.counts === 'samples' ? node.samples : node.self;
         if (value > 0) file.textRecord(`${frames.join(';')} ${value}\n`);
       }
     });

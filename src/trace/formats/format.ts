@@ -25,8 +25,8 @@ export interface Format {
   readonly isAppended: boolean;
   /** Makes one record of a block of whole ones, so that long files are smaller. */
   readonly packs?: ((records: Uint8Array) => Uint8Array) | undefined;
-  /** It has a place for the samples of a profile. */
-  readonly holdsSamples?: boolean;
+  /** It has a place for the samples of a profile: as they came, or only merged by their stacks. */
+  readonly holdsSamples?: 'each' | 'merged';
   /** Whether a file begins like one of this format, whichever tool has written it. */
   readonly recognizes: (head: FileHead) => boolean;
   /** Writes events into a file, which the sink's `end` closes. Throws the reason why the file cannot be written. */

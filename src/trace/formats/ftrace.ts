@@ -82,6 +82,10 @@ class FunctionGraph implements TraceSink {
         this.#openPending();
         this.#out.textRecord(`# ${resetText}\n`);
         break;
+      case 'console':
+        this.#openPending();
+        this.#out.textRecord(`${visible(`# console: ${event.text}`)}\n`);
+        break;
       default:
         this.#openPending();
         this.#write(event, event.time, undefined, `${indentOf(this.#open.on(event).length)}/* ${noteText(event)} */`);
@@ -150,7 +154,7 @@ class FunctionGraph implements TraceSink {
   }
 }
 
-type Note = Exclude<TraceEvent, AnyBegin | AnyEnd | { readonly type: 'gap' | 'reset' }>;
+type Note = Exclude<TraceEvent, AnyBegin | AnyEnd | { readonly type: 'gap' | 'reset' | 'console' }>;
 
 function noteText(event: Note): string {
   switch (event.type) {

@@ -14,7 +14,7 @@ export const jsonLines: Format = {
   about: 'an object a call, poll or instant, for jq, DuckDB and scripts',
   use: 'read it with jq, DuckDB or a script',
   isAppended: true,
-  holdsSamples: true,
+  holdsSamples: 'each',
   recognizes: (head) => /^\{"type":"trace","version":\d/.test(startOf(head)),
   open: writeJsonLines,
 };

@@ -5,6 +5,7 @@ import type {
   CallEnd,
   CallLost,
   Cancelled,
+  ConsoleLine,
   DerivedPoll,
   Gap,
   GuestNanos,
@@ -107,6 +108,10 @@ interface NoteWriter {
   cancelled(event: Cancelled): void;
   /** An instant of all harts. */
   reset(event: Reset): void;
+  /** An instant on a lane of its own. */
+  console(event: ConsoleLine): void;
+  /** From now on so many tasks wait, and so many were woken since and wait for their poll. */
+  tasks(time: GuestNanos, waiting: number, runnable: number): void;
 }
 
 interface Life {
@@ -142,6 +147,9 @@ export class Lanes implements TraceSink {
   readonly #open = new OpenCalls<LanePoll | LaneCall>();
   /** Wakes that cause polls. */
   #wakes = 0;
+  /** Tasks that wait: for a wake, and for the poll that it causes. */
+  #waiting = 0;
+  #runnable = 0;
 
   constructor(writer: LaneWriter) {
     this.#writer = writer;
@@ -165,6 +173,10 @@ export class Lanes implements TraceSink {
     }
     if (event.type === 'reset') {
       this.#writer.reset?.(event);
+      return;
+    }
+    if (event.type === 'console') {
+      this.#writer.console?.(event);
       return;
     }
     if (!this.#harts[event.hart]) this.hart({ number: event.hart, name: `hart ${event.hart}` });
@@ -258,6 +270,7 @@ export class Lanes implements TraceSink {
       const at = waitingState(event);
       life.waiting = waitText(at);
       this.#writer.waitBegin?.(event, life.waiting, at);
+      this.#count(life, 1, event.time);
     } else if (event.result === 'ready' || event.result === 'panicked') {
       this.#endLife(life, event.time, event.result);
     }
@@ -280,8 +293,11 @@ export class Lanes implements TraceSink {
     const life = root && this.#lives.get(root.address);
     const causes = life?.root === root && life?.over === false && life.wake === undefined;
     const number = causes ? ++this.#wakes : undefined;
+    const waits = causes && life?.waiting !== undefined;
+    if (life && waits) this.#count(life, -1);
     if (life && causes) life.wake = number;
     this.#writer.wake?.(event, number);
+    if (life && waits) this.#count(life, 1, event.time);
   }
 
   #cancelled(event: Cancelled): void {
@@ -355,6 +371,14 @@ export class Lanes implements TraceSink {
     if (life.waiting === undefined) return;
     this.#writer.waitEnd?.(life.root, time, life.waiting);
     life.waiting = undefined;
+    this.#count(life, -1, time);
+  }
+
+  /** A task begins to wait, or no longer does. Without a time it is not told yet. */
+  #count({ wake }: Life, change: 1 | -1, time?: GuestNanos): void {
+    if (wake === undefined) this.#waiting += change;
+    else this.#runnable += change;
+    if (time !== undefined) this.#writer.tasks?.(time, this.#waiting, this.#runnable);
   }
 }
 

@@ -1,7 +1,7 @@
 /*
  * pprof's profile (github.com/google/pprof, proto/profile.proto); a `.pb.gz` is packed with gzip. This part: two values
- * a stack, calls (of a profile samples) and nanoseconds. A location is a function with one line, at its declaration.
- * There are no mappings, since names are known.
+ * a stack, calls (of a profile samples, or waits) and nanoseconds. A location is a function with one line, at its
+ * declaration. There are no mappings, since names are known.
  */
 import { highHalf, lowHalf } from '../../base/addr.js';
 import { type FileHead, unpackedStart } from '../../base/file-head.js';
@@ -34,7 +34,7 @@ export const pprof: Format = {
   about: 'stacks with calls and times, for go tool pprof',
   use: 'go tool pprof -top, or -http=:8080 for its web pages',
   isAppended: false,
-  holdsSamples: true,
+  holdsSamples: 'merged',
   recognizes: isProfile,
   open: (file) => {
     const tree = new CallTree();
@@ -61,7 +61,7 @@ function profile(tree: CallTree): Uint8Array {
     out.close(mark);
   };
   for (const [type, unit] of [
-    [tree.samples > 0 ? 'samples' : 'calls', 'count'],
+    [tree.counts, 'count'],
     ['time', 'nanoseconds'],
   ] as const) {
     message(PROFILE.sampleType, [
@@ -79,7 +79,7 @@ function profile(tree: CallTree): Uint8Array {
       }
       out.uint(SAMPLE.locationId, id);
     }
-    out.uint(SAMPLE.value, tree.samples > 0 ? node.samples : node.calls);
+    out.uint(SAMPLE.value, node.calls + node.samples);
     out.uint(SAMPLE.value, node.self);
     out.close(sample);
   }

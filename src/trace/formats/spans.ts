@@ -47,6 +47,7 @@ export interface Span {
     | 'cancelled'
     | 'gap'
     | 'reset'
+    | 'console'
     | string;
   /** When it began, and how long it took; undefined for an instant. */
   readonly time_ns: number;
@@ -215,6 +216,14 @@ export class Spans implements TraceSink {
         const subject = { ...nobody, ...about };
         return { ...nowhere, type: 'cancelled', time_ns: time, hart, subject, detail: cancelText(event) };
       }
+      case 'console':
+        return {
+          ...nowhere,
+          type: 'console',
+          time_ns: event.time,
+          hart: undefined,
+          subject: { ...nobody, name: event.text },
+        };
       case 'reset':
         return {
           ...nowhere,

@@ -133,6 +133,10 @@ export class TreeWriter implements TraceSink {
         this.#openPending();
         this.#write(`# ${resetText} at ${micros(event.time)} us`);
         break;
+      case 'console':
+        this.#openPending();
+        this.#write(`# console: ${event.text}`);
+        break;
     }
   }
 

@@ -82,6 +82,7 @@ export class Renumber {
       case 'gap':
         return { ...event, from: this.#time(event.from), to: this.#time(event.to) };
       case 'reset':
+      case 'console':
         return { ...event, time: this.#time(event.time) };
       case 'state':
       case 'derived-poll':

@@ -18,6 +18,7 @@ import type {
   WatchRef,
 } from '../events.js';
 import { EVENT } from '../formats/perfetto/fields.js';
+import { RUNNABLE_TRACK, WAITING_TRACK } from '../formats/perfetto/task-counters.js';
 import { gapReason } from '../text.js';
 import { addressOf, entryOf, type Hidden, Refs, stackOf } from './refs.js';
 import { NOTE } from './sequence.js';
@@ -142,6 +143,8 @@ export class OwnTrace {
 
   event(event: TrackEvent): void {
     if (event.type === EVENT.counter) {
+      // Numbers of tasks follow from the other events.
+      if (event.track === WAITING_TRACK || event.track === RUNNABLE_TRACK) return;
       if (this.#watch) this.#emitWatch(event.counter);
       return;
     }
@@ -364,6 +367,9 @@ export class OwnTrace {
         break;
       case 'reset':
         this.#emit({ type: 'reset', time: event.time as GuestNanos });
+        break;
+      case 'console':
+        this.#emit({ type: 'console', time: event.time as GuestNanos, text: event.name });
         break;
       default:
         if (track.root === undefined && track.thread === undefined) this.#placeHit(track, event);

@@ -4,7 +4,7 @@ import type { HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../
 import { chrome } from '../formats/chrome/chrome.js';
 import { formats } from '../formats/index.js';
 import { isPerfetto } from '../formats/perfetto/recognize.js';
-import { TRACE_VERSION } from '../formats/perfetto/writer.js';
+import { CONSOLE_TRACK, TRACE_VERSION } from '../formats/perfetto/writer.js';
 import { openBytes } from './bytes.js';
 import { readChrome } from './chrome-trace.js';
 import { Damage } from './fields.js';
@@ -155,7 +155,7 @@ class Story implements TrackEventTaker {
 
   #ownTrack(own: OwnTrace, descriptor: TrackDescriptor, newHart: (hart: HartInfo) => void): void {
     const { uuid, name, rank, isCounter, isProcess, isThread } = descriptor;
-    if (isProcess || isThread || isCounter || name === 'tasks') own.other(uuid);
+    if (isProcess || isThread || isCounter || name === 'tasks' || uuid === CONSOLE_TRACK) own.other(uuid);
     else if (name === 'gaps') own.gapsTrack(uuid);
     else if (typeof uuid === 'number' && uuid % 2 === 1) own.root(descriptor);
     else if (rank >= FIRST_THREAD_RANK) own.thread(uuid, rank - FIRST_THREAD_RANK, name);

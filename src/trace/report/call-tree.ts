@@ -53,6 +53,10 @@ export class CallTree implements TraceSink {
   span = 0;
   /** Of a profile. */
   samples = 0;
+  /** Beside calls: the root of the samples is a frame, `[samples]`. */
+  readonly #sampled: { -readonly [K in keyof TreeNode]: TreeNode[K] } = nodeOf(undefined, undefined);
+  #calls = 0;
+  #isOfWaits = false;
   readonly #times = new CallTimes();
   readonly #open = new OpenCalls<Open>();
   readonly #frames = new Map<What, Frame>();
@@ -66,7 +70,23 @@ export class CallTree implements TraceSink {
 
   flush(): void {}
 
-  end(): void {}
+  /** Samples have their place in the tree from now on. */
+  end(): void {
+    const { root } = this;
+    if (this.samples === 0 || root === this.#sampled.parent) return;
+    this.#sampled.parent = root;
+    if (this.#calls === 0) for (const [what, node] of this.#sampled.children) root.children.set(what, node);
+    else {
+      this.#sampled.frame = frameOf(samplesFrame);
+      root.children.set(samplesFrame, this.#sampled);
+    }
+  }
+
+  /** What nodes have numbers of. */
+  get counts(): 'samples' | 'waits' | 'calls' {
+    if (this.samples === 0 || this.#calls > 0) return 'calls';
+    return this.#isOfWaits ? 'waits' : 'samples';
+  }
 
   event(event: TraceEvent): void {
     switch (event.type) {
@@ -106,6 +126,7 @@ export class CallTree implements TraceSink {
   }
 
   #begin(begin: AnyBegin): void {
+    this.#calls++;
     this.#times.begin(begin);
     const parent = this.#open.of(begin.around)?.node ?? this.root;
     const what = begin.type === 'call-begin' ? begin.function : begin.future;
@@ -114,11 +135,12 @@ export class CallTree implements TraceSink {
     this.#open.begin({ begin, node });
   }
 
-  #sample({ time, stack, periodNs }: Sample): void {
+  #sample({ time, stack, periodNs, isWait }: Sample): void {
     this.#first ??= time;
-    this.span = Math.max(this.span, time - this.#first);
+    this.span = Math.max(this.span, time - this.#first + (isWait ? periodNs : 0));
     this.samples++;
-    const node = stack.reduceRight((parent, frame) => this.#child(parent, frame), this.root);
+    this.#isOfWaits ||= isWait === true;
+    const node = stack.reduceRight((parent, frame) => this.#child(parent, frame), this.#sampled);
     node.samples++;
     node.self += periodNs;
     node.time += periodNs;
@@ -142,6 +164,15 @@ export class CallTree implements TraceSink {
     return frame;
   }
 }
+
+/** Around the samples of a trace that has calls or polls, too. */
+const samplesFrame: SampledFrame = {
+  name: '[samples]',
+  instance: '[samples]',
+  address: undefined,
+  file: undefined,
+  line: undefined,
+};
 
 export function frameOf(what: What): Frame {
   const { instance, file, line } = what;

@@ -1,6 +1,7 @@
 import type {
   AnyBegin,
   AnyEnd,
+  ConsoleLine,
   Gap,
   HartInfo,
   Reset,
@@ -160,6 +161,7 @@ export class Inside implements TraceSink {
         break;
       case 'gap':
       case 'reset':
+      case 'console':
         this.#sink.event(event);
         break;
       default:
@@ -167,7 +169,7 @@ export class Inside implements TraceSink {
     }
   }
 
-  #isNoteShown(event: Exclude<TraceEvent, AnyBegin | AnyEnd | Gap | Reset>): boolean {
+  #isNoteShown(event: Exclude<TraceEvent, AnyBegin | AnyEnd | Gap | Reset | ConsoleLine>): boolean {
     if (this.#open.on(event).some(({ isShown }) => isShown)) return true;
     if (event.type === 'wake' || event.type === 'cancelled') {
       if (event.root !== undefined && this.#chosen.note(event.root.future.future)) return true;

@@ -6,7 +6,7 @@
  *   B E      slices of a hart, or of a stack: strictly nested
  *   b n e    nestable async: of a root Future (one `cat` + `id` each), of gaps
  *   i        instants of a hart or a stack: accesses of watched places, hits of places, ends whose begin is unknown,
- *            `detail`s; of all harts: resets
+ *            `detail`s; of all harts: resets, lines of the console
  *   C        values of watched places
  *
  * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid` the hart's number + 1, since viewers take
@@ -24,6 +24,7 @@ import type {
   CallEnd,
   CallLost,
   Cancelled,
+  ConsoleLine,
   DerivedPoll,
   FunctionRef,
   FutureRef,
@@ -281,6 +282,10 @@ export class ChromeWriter implements LaneWriter {
     const name = quote(gapText(event));
     this.#record('b', event.from, `"tid":1,"cat":"gap","id":"0x0","name":${name}`, {});
     this.#record('e', event.to, `"tid":1,"cat":"gap","id":"0x0","name":${name}`, {});
+  }
+
+  console({ time, text }: ConsoleLine): void {
+    this.#record('i', time, `"tid":1,"s":"p","cat":"console","name":${quote(text)}`, {});
   }
 
   reset({ time }: Reset): void {

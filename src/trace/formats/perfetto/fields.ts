@@ -33,6 +33,7 @@ export const TRACK_EVENT = {
   doubleCounterValue: 44,
   flowIds: 47,
   terminatingFlowIds: 48,
+  callstackIid: 56,
 };
 /** TrackEvent.Type. */
 export const EVENT = { sliceBegin: 1, sliceEnd: 2, instant: 3, counter: 4 } as const;

@@ -8,6 +8,7 @@
  * trace's own time.
  */
 
+import type { StackEntry } from '../../events.js';
 import type { OutputFile } from '../../output-file.js';
 import { Annotations, putName } from './annotations.js';
 import {
@@ -23,6 +24,7 @@ import {
   putTail,
   tailOf,
 } from './body.js';
+import { Callstacks } from './callstacks.js';
 import {
   CLOCK,
   CLOCK_ID,
@@ -41,6 +43,8 @@ export interface EventName {
   readonly category: string;
   readonly name: string;
   readonly place?: Place | undefined;
+  /** Where it happened. */
+  readonly stack?: readonly StackEntry[] | undefined;
 }
 
 /** One writer sequence of a Perfetto trace: each call appends one whole packet to the file. */
@@ -49,6 +53,8 @@ export class PerfettoSequence {
   readonly #packet = new ProtoBuffer();
   readonly #interned = new Interned();
   readonly #annotations = new Annotations(this.#interned);
+  /** Their iids belong into the next packet. */
+  readonly callstacks = new Callstacks(this.#interned.fresh);
   /** The time of the last event: the next one is written as its distance from it. */
   #time = 0;
   #isFirst = true;
@@ -66,9 +72,8 @@ export class PerfettoSequence {
     this.#close(mark);
   }
 
-  /** A packet of another kind; `fill` writes its fields, `intern` before that what they refer to. */
-  packet(time: number, intern: (fresh: ProtoBuffer) => void, fill: (packet: ProtoBuffer) => void): void {
-    intern(this.#interned.fresh);
+  /** A packet of another kind; `fill` writes its fields. What these refer to is interned already. */
+  packet(time: number, fill: (packet: ProtoBuffer) => void): void {
     const mark = this.#open(time);
     fill(this.#packet);
     this.#close(mark);
@@ -169,13 +174,14 @@ export class PerfettoSequence {
     return field.bytes.slice(0, field.length);
   }
 
-  #name({ category, name, place }: EventName): void {
+  #name({ category, name, place, stack }: EventName): void {
     const packet = this.#packet;
     packet.uint(TRACK_EVENT.categoryIids, this.#interned.category(category));
     const iid = this.#interned.name(name);
     if (iid === 0) packet.text(TRACK_EVENT.name, name);
     else packet.uint(TRACK_EVENT.nameIid, iid);
     if (place?.file !== undefined) this.#place(place.file, place.line);
+    if (stack !== undefined) packet.uint(TRACK_EVENT.callstackIid, this.callstacks.ofEntries(stack));
   }
 
   #place(file: string, line: number | undefined): void {

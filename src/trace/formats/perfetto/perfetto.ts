@@ -12,7 +12,7 @@ export const perfetto: Format = {
   use: 'open it in ui.perfetto.dev',
   isAppended: true,
   packs: compressed,
-  holdsSamples: true,
+  holdsSamples: 'each',
   recognizes: isPerfetto,
   open: (file) => new Lanes(new PerfettoWriter(file)),
 };

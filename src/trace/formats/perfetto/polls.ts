@@ -102,7 +102,7 @@ export class PollBodies {
     if (stack) notes.text('stack', stackText(stack));
     notes.text('task', root.future.future);
     notes.pointer('task_address', root.address);
-    const body = this.#sequence.body({ category: 'poll', name: future.future, place: future });
+    const body = this.#sequence.body({ category: 'poll', name: future.future, place: future, stack });
     if (!stack) keep(begins, { state, body });
     return body;
   }

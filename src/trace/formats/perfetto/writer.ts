@@ -9,6 +9,8 @@
  *       work::task @0x80412340      `waiting at FILE:LINE` from poll to poll; instants: states, derived polls, its end
  *     labkern::exec::POLLS          a counter a watched place that is a number; accesses are instants on the hart
  *     (thread of a hart)            the samples of a profile: ./samples.ts
+ *     tasks waiting, runnable       a counter each: tasks that wait for a wake, and for the poll that it causes
+ *     console                       an instant a line of the guest's console
  *     gaps                          a slice where the link was broken; only where there is one
  *
  * A flow leads through all polls of a task that stand in no other poll of it, and its waits between them. Another leads
@@ -23,6 +25,7 @@ import type {
   CallEnd,
   CallLost,
   Cancelled,
+  ConsoleLine,
   DerivedPoll,
   Gap,
   GuestNanos,
@@ -55,6 +58,7 @@ import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRI
 import { PerfettoSequence } from './packets.js';
 import { PollBodies } from './polls.js';
 import { SamplePackets } from './samples.js';
+import { TaskCounters } from './task-counters.js';
 
 /** Of the layout of tracks, names and annotations, which src/trace/read reads back. */
 export const TRACE_VERSION = 3;
@@ -68,6 +72,9 @@ const TASKS_RANK = 0x7fff_ffff;
 const FIRST_THREAD = 0x10_0000;
 /** No hart or thread has so high a number. */
 const GAPS_TRACK = 0x7fff_fffe;
+
+/** No hart has so high a number, and it takes two bytes. */
+export const CONSOLE_TRACK = 0x3ffa;
 
 /** Of the threads that stand for harts in a profile: below watched places, and odd, as no hart's is. */
 const FIRST_SAMPLED = 0x7000_0001;
@@ -92,12 +99,17 @@ export class PerfettoWriter implements LaneWriter {
   /** The time of the first event. */
   #first = 0;
   readonly #watched = new Set<number>();
+  readonly #tasks: TaskCounters;
+  #hasConsole = false;
 
   constructor(out: OutputFile) {
     this.#out = out;
     this.#sequence = new PerfettoSequence(out);
     this.#bodies = new PollBodies(this.#sequence);
     this.#calls = new CallBodies(this.#sequence);
+    this.#tasks = new TaskCounters(this.#sequence, PROCESS_TRACK, (track, time, body) =>
+      this.#event(EVENT.counter, track, time, body),
+    );
     this.#samples = new SamplePackets(this.#sequence, PROCESS_TRACK, (hart) => FIRST_SAMPLED + 2 * hart);
   }
 
@@ -124,7 +136,7 @@ export class PerfettoWriter implements LaneWriter {
       track.uint(TRACK_DESCRIPTOR.childOrdering, CHILD_ORDERING.chronological);
     });
     this.#info = info;
-    this.#samples.begin(info);
+    this.#sequence.callstacks.program = info.program;
   }
 
   /** All events go through here: facts about the whole trace are written where it begins. */
@@ -317,6 +329,24 @@ export class PerfettoWriter implements LaneWriter {
     this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'reset', name: resetText });
     this.#event(EVENT.instant, PROCESS_TRACK, time, body);
+  }
+
+  console({ time, text }: ConsoleLine): void {
+    if (!this.#hasConsole) {
+      this.#hasConsole = true;
+      this.#sequence.descriptor((track) => {
+        track.uint(TRACK_DESCRIPTOR.uuid, CONSOLE_TRACK);
+        track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
+        track.text(TRACK_DESCRIPTOR.name, 'console');
+        track.uint(TRACK_DESCRIPTOR.siblingOrderRank, TASKS_RANK - 3);
+      });
+    }
+    this.#sequence.annotate();
+    this.#event(EVENT.instant, CONSOLE_TRACK, time, this.#sequence.body({ category: 'console', name: text }));
+  }
+
+  tasks(time: GuestNanos, waiting: number, runnable: number): void {
+    this.#tasks.show(time, waiting, runnable);
   }
 
   flush(): void {

@@ -1,10 +1,11 @@
 /*
  * speedscope's own format (github.com/jlfwong/speedscope, src/lib/file-format-spec.ts; its schema: SCHEMA below).
- * This part: evented profiles.
+ * This part: evented profiles, and sampled ones for the samples of a profile.
  *
  *   {   "$schema", "exporter", "name", "shared": {"frames": [{"name", "file", "line"}]},
  *       "profiles": [{"type": "evented", "name", "unit": "nanoseconds", "startValue", "endValue",
- *                     "events": [{"type": "O" or "C", "frame": its index, "at": time}]}]}
+ *                     "events": [{"type": "O" or "C", "frame": its index, "at": time}]},
+ *                    {"type": "sampled", ..., "samples": [[indices of frames, outermost first]], "weights": [ns]}]}
  *
  * A profile is a hart, or a stack; all of them span the whole trace. A frame is a function, or a Future that is polled.
  * It has the full name, so that instances of one generic function do not add up. What is open at the end is closed
@@ -25,6 +26,8 @@ import type {
   HartInfo,
   PollBegin,
   PollEnd,
+  Sample,
+  SampledFrame,
   ThreadRef,
   TraceInfo,
 } from '../../events.js';
@@ -32,6 +35,7 @@ import type { OutputFile } from '../../output-file.js';
 import { threadText } from '../../text.js';
 import type { Format } from '../format.js';
 import { Lanes, type LaneWriter } from '../lanes.js';
+import { type SampledProfile, SampledProfiles } from './sampled-profiles.js';
 import { Spool, type SpoolList } from './spool.js';
 
 const SCHEMA = 'https://www.speedscope.app/file-format-schema.json';
@@ -40,9 +44,10 @@ const SCHEMA = 'https://www.speedscope.app/file-format-schema.json';
 export const speedscope: Format = {
   name: 'speedscope',
   extensions: ['.speedscope.json'],
-  about: 'calls and polls alone as flame graphs, for speedscope.app',
-  use: 'open it in speedscope.app; it holds calls and polls alone',
+  about: 'calls, polls and samples alone as flame graphs, for speedscope.app',
+  use: 'open it in speedscope.app; it holds calls, polls and samples alone',
   isAppended: false,
+  holdsSamples: 'merged',
   recognizes: (head) => /^\s*\{.*"\$schema"\s*:\s*"https:\/\/www\.speedscope\.app\//s.test(startOf(head)),
   open: (file) => new Lanes(new SpeedscopeWriter(file)),
 };
@@ -60,6 +65,7 @@ class SpeedscopeWriter implements LaneWriter {
   readonly #out: OutputFile;
   readonly #spool: Spool;
   readonly #frames = new Frames();
+  readonly #samples: SampledProfiles;
   readonly #harts: Track[] = [];
   readonly #threads = new Map<ThreadRef, Track>();
   #state: 'before' | 'recording' | 'failed' | 'ended' = 'before';
@@ -70,6 +76,7 @@ class SpeedscopeWriter implements LaneWriter {
   constructor(out: OutputFile) {
     this.#out = out;
     this.#spool = new Spool(out.path);
+    this.#samples = new SampledProfiles(this.#spool, (frame) => this.#frames.of(frame));
   }
 
   begin({ program, arch, clock }: TraceInfo): void {
@@ -114,6 +121,10 @@ class SpeedscopeWriter implements LaneWriter {
     this.#close(begin, time);
   }
 
+  sample(event: Sample): void {
+    this.#keep(() => this.#samples.add(event, this.#harts[event.hart]?.name ?? `hart ${event.hart}`));
+  }
+
   flush(): void {
     // Only the whole file is readable: the end writes it.
   }
@@ -145,11 +156,16 @@ class SpeedscopeWriter implements LaneWriter {
   }
 
   #event({ events }: Track, frame: number, time: number): void {
-    if (this.#state !== 'recording') return;
     this.#first = Math.min(this.#first, time);
     this.#last = Math.max(this.#last, time);
+    this.#keep(() => events.push(frame, time));
+  }
+
+  /** Nothing more is kept once that has failed. */
+  #keep(push: () => void): void {
+    if (this.#state !== 'recording') return;
     try {
-      events.push(frame, time);
+      push();
     } catch (error) {
       this.#state = 'failed';
       throw error;
@@ -168,10 +184,16 @@ class SpeedscopeWriter implements LaneWriter {
     out.textRecord('"shared":{"frames":[');
     for (const [index, text] of this.#frames.texts.entries()) out.textRecord(`${separator(index)}${text}`);
     out.textRecord('\n]},\n"profiles":[');
+    const sampled = this.#samples.all;
+    let index = 0;
     // A reader may require at least one profile.
-    for (const [index, track] of (used.length > 0 ? used : tracks).entries()) {
-      out.textRecord(separator(index));
+    for (const track of used.length > 0 || sampled.length > 0 ? used : tracks) {
+      out.textRecord(separator(index++));
       this.#writeProfile(track);
+    }
+    for (const profile of sampled) {
+      out.textRecord(separator(index++));
+      this.#writeSampled(profile);
     }
     out.textRecord('\n]}\n');
   }
@@ -189,16 +211,28 @@ class SpeedscopeWriter implements LaneWriter {
     for (const frame of open.toReversed()) write(-1 - frame, this.#last);
     out.textRecord('\n]}');
   }
+
+  #writeSampled({ name, samples, weight }: SampledProfile): void {
+    const out = this.#out;
+    const span = `"startValue":0,"endValue":${weight}`;
+    out.textRecord(`{"type":"sampled","name":${quote(name)},"unit":"nanoseconds",${span},"samples":[`);
+    let index = 0;
+    samples.forEach((stack) => void out.textRecord(`${separator(index++)}[${this.#samples.stacks[stack]}]`));
+    out.textRecord('\n],"weights":[');
+    index = 0;
+    samples.forEach((_stack, nanos) => void out.textRecord(`${separator(index++)}${nanos}`));
+    out.textRecord('\n]}');
+  }
 }
 
 /** The table of frames, each written once. */
 class Frames {
   /** By index. */
   readonly texts: string[] = [];
-  readonly #known = new Map<FunctionRef | FutureRef, number>();
+  readonly #known = new Map<FunctionRef | FutureRef | SampledFrame, number>();
   readonly #byText = new Map<string, number>();
 
-  of(what: FunctionRef | FutureRef): number {
+  of(what: FunctionRef | FutureRef | SampledFrame): number {
     const known = this.#known.get(what);
     if (known !== undefined) return known;
     const { instance, file, line } = what;

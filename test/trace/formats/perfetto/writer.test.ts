@@ -16,6 +16,7 @@ t.test('a Perfetto trace says what happened to one task', async (t) => {
       ['hart 0', 'labkern'],
       ['hart 1', 'labkern'],
       ['a @0xffffffff80412340', 'tasks'],
+      ['tasks waiting', 'labkern'],
       ['hart 2', 'labkern'],
     ],
   );

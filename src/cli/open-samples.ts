@@ -1,0 +1,18 @@
+import { RsptraceError } from '../base/errors.js';
+import { formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
+import { warn } from './open-output.js';
+
+/** The file of a profile's -o, in a format that has a place for samples. `merged`: that adds up those of one stack. */
+export function openSamples(path: string, force: boolean, how: 'any' | 'merged'): TraceSink {
+  const format = formatOf(path);
+  const fits = ({ holdsSamples }: (typeof formats)[number]): boolean =>
+    how === 'merged' ? holdsSamples === 'merged' : holdsSamples !== undefined;
+  if (format && !fits(format)) {
+    const others = formats.filter(fits).flatMap(({ extensions }) => extensions);
+    const what = how === 'merged' ? 'the waits of an off-CPU profile' : 'samples';
+    throw new RsptraceError('USAGE', `${format.name} has no place for ${what}`, {
+      hint: `name a file that ends with ${others.join(', ')}`,
+    });
+  }
+  return openTrace(path, { lock: warn, onlyTraces: !force });
+}

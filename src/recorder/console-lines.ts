@@ -1,0 +1,70 @@
+import { StringDecoder } from 'node:string_decoder';
+import type { GuestNanos, TraceSink } from '../trace/index.js';
+
+/** The longest line of a console that is one event. */
+const longestLine = 1000;
+
+export interface ConsoleLinesOptions {
+  /** Undefined before the trace has begun. */
+  readonly sink: () => TraceSink | undefined;
+  /** The time of the newest event. */
+  readonly time: () => GuestNanos;
+  /** Calls back when all events that are on their way have come. */
+  readonly whenDigested: (tell: () => void) => void;
+  readonly onError: (thrown: unknown) => void;
+}
+
+/**
+ * The lines that a guest prints, as events. Nothing tells a line's own time, so it stands behind the events that were
+ * known when it came.
+ */
+export class ConsoleLines {
+  readonly #options: ConsoleLinesOptions;
+  readonly #decoder = new StringDecoder('utf8');
+  #rest = '';
+  /** Before the trace has begun. */
+  #early: string[] = [];
+  #isOver = false;
+
+  constructor(options: ConsoleLinesOptions) {
+    this.#options = options;
+  }
+
+  readonly take = (text: Uint8Array): void => {
+    if (this.#isOver) return;
+    const lines = `${this.#rest}${this.#decoder.write(Buffer.from(text))}`.split(/\r*\n/);
+    this.#rest = lines.pop() ?? '';
+    if (this.#rest.length > longestLine) {
+      lines.push(this.#rest);
+      this.#rest = '';
+    }
+    for (const line of lines) if (line.trim() !== '') this.#options.whenDigested(() => this.#tell(line));
+  };
+
+  /** The trace has begun. */
+  begin(): void {
+    const early = this.#early;
+    this.#early = [];
+    for (const line of early) this.#tell(line);
+  }
+
+  /** The trace is about to end. */
+  end(): void {
+    if (this.#rest.trim() !== '') this.#tell(this.#rest);
+    this.#isOver = true;
+  }
+
+  #tell(line: string): void {
+    if (this.#isOver) return;
+    const sink = this.#options.sink();
+    if (sink === undefined) {
+      this.#early.push(line);
+      return;
+    }
+    try {
+      sink.event({ type: 'console', time: this.#options.time(), text: line.slice(0, longestLine) });
+    } catch (thrown) {
+      this.#options.onError(thrown);
+    }
+  }
+}

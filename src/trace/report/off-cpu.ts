@@ -1,0 +1,178 @@
+import type {
+  GuestNanos,
+  HartInfo,
+  PollEnd,
+  RootRef,
+  SampledFrame,
+  StateRef,
+  TraceEvent,
+  TraceFacts,
+  TraceInfo,
+  TraceSink,
+  Wake,
+} from '../events.js';
+import { Lanes, type LaneWriter } from '../formats/lanes.js';
+import { linkText, waitingState, wakeSourceText } from '../text.js';
+
+/** Waits at one await that the same code ended. Times are nanoseconds. */
+export interface WaitRow {
+  /** The Future of the task. */
+  readonly task: string;
+  /** The innermost await whose place is known. */
+  readonly at: StateRef | undefined;
+  /** `no task in labkern::exec::timer_tick at src/exec.rs:118`, or a mark: `[no wake seen]`. */
+  readonly wokenBy: string;
+  waits: number;
+  total: number;
+  max: number;
+  /** Of the total: from the wake to the poll. */
+  runnable: number;
+}
+
+/** How a wait ended where no wake did that. */
+const marks = { unseen: '[no wake seen]', dropped: '[dropped]', open: '[still waiting at the end]' } as const;
+/** The innermost frame of the time between a wake and its poll. */
+const runnable = '[woken, not polled yet]';
+
+interface Wait {
+  readonly end: PollEnd;
+  readonly until: GuestNanos;
+}
+
+const ignored = (): void => {};
+
+/**
+ * The off-CPU profile of a trace of polls: what tasks wait for, and who ends that. Each wait goes on to another sink as
+ * samples that weigh its time. Their stack is the task, what it awaits, and who woke it. The time from the wake on is
+ * in a frame of its own.
+ *
+ * A wait begins where a task's poll ends. It ends with the next poll, the task's drop, or the trace.
+ */
+export class OffCpu implements TraceSink {
+  readonly #sink: TraceSink;
+  readonly #lanes: Lanes;
+  readonly #waiting = new Map<RootRef, PollEnd>();
+  /** The first wake since a task's last poll began. */
+  readonly #woken = new Map<RootRef, Wake>();
+  /** A wait that is over: the next call of the writer tells why. */
+  #over: Wait | undefined;
+  readonly #frames = new Map<string, SampledFrame>();
+  readonly #rows = new Map<string, WaitRow>();
+  #last = 0 as GuestNanos;
+  /** Wakes in the trace. */
+  wakes = 0;
+
+  constructor(sink: TraceSink) {
+    this.#sink = sink;
+    this.#lanes = new Lanes(this.#writer());
+  }
+
+  begin(info: TraceInfo): void {
+    this.#sink.begin(info);
+    this.#lanes.begin(info);
+  }
+
+  hart(hart: HartInfo): void {
+    this.#lanes.hart(hart);
+  }
+
+  event(event: TraceEvent): void {
+    this.#last = Math.max(this.#last, event.type === 'gap' ? event.to : event.time) as GuestNanos;
+    if (event.type === 'wake') this.wakes++;
+    this.#lanes.event(event);
+    this.#tell(undefined);
+  }
+
+  flush(): void {
+    this.#sink.flush();
+  }
+
+  end(facts?: TraceFacts): void {
+    for (const [root, end] of this.#waiting) {
+      this.#over = { end, until: this.#last };
+      this.#tell(this.#woken.has(root) ? undefined : marks.open);
+    }
+    this.#waiting.clear();
+    this.#sink.end(facts);
+  }
+
+  /** In no particular order. */
+  rows(): WaitRow[] {
+    return [...this.#rows.values()];
+  }
+
+  #writer(): LaneWriter {
+    return {
+      ...{ begin: ignored, thread: ignored, flush: ignored, end: ignored },
+      ...{ pollEnd: ignored, pollLost: ignored },
+      ...{ callBegin: ignored, callEnd: ignored, callLost: ignored, callCut: ignored },
+      hart: (hart) => this.#sink.hart(hart),
+      wake: (event, number) => {
+        if (event.root && number !== undefined) this.#woken.set(event.root, event);
+      },
+      waitBegin: (end) => this.#waiting.set(end.root, end),
+      waitEnd: (root, until) => {
+        const end = this.#waiting.get(root);
+        this.#waiting.delete(root);
+        if (end !== undefined) this.#over = { end, until };
+      },
+      pollBegin: ({ root }, isOutermost) => {
+        if (!isOutermost) return;
+        this.#tell(undefined);
+        this.#woken.delete(root);
+      },
+      lifeEnd: (root, _time, how) => {
+        this.#tell(how === 'dropped' ? marks.dropped : undefined);
+        this.#woken.delete(root);
+      },
+    };
+  }
+
+  /** Passes the wait on that is over. */
+  #tell(mark: string | undefined): void {
+    if (this.#over === undefined) return;
+    const { end, until } = this.#over;
+    this.#over = undefined;
+    const wake = this.#woken.get(end.root);
+    const wokenBy = mark ?? (wake ? wakeSourceText(wake) : marks.unseen);
+    const wokenAt = mark === undefined && wake ? Math.min(Math.max(wake.time, end.time), until) : until;
+    this.#count(end, wokenBy, until - end.time, until - wokenAt);
+    const stack = [this.#frame(mark ?? (wake ? `woken by ${wokenBy}` : wokenBy)), ...this.#awaits(end)];
+    this.#emit(end, end.time, wokenAt, stack);
+    this.#emit(end, wokenAt as GuestNanos, until, [this.#frame(runnable), ...stack]);
+  }
+
+  #emit({ hart }: PollEnd, time: GuestNanos, until: number, stack: readonly SampledFrame[]): void {
+    if (until > time) this.#sink.event({ type: 'sample', time, hart, stack, periodNs: until - time, isWait: true });
+  }
+
+  #count(end: PollEnd, wokenBy: string, time: number, runnable: number): void {
+    const task = end.root.future.future;
+    const at = waitingState(end);
+    const key = `${task}\n${at?.file}\n${at?.line}\n${wokenBy}`;
+    let row = this.#rows.get(key);
+    if (row === undefined) {
+      row = { task, at, wokenBy, waits: 0, total: 0, max: 0, runnable: 0 };
+      this.#rows.set(key, row);
+    }
+    row.waits++;
+    row.total += time;
+    row.max = Math.max(row.max, time);
+    row.runnable += runnable;
+  }
+
+  /** What the task awaits, the innermost first. */
+  #awaits({ future, state, chain }: PollEnd): SampledFrame[] {
+    const own = { future, typeName: future.future, address: undefined, state };
+    return [own, ...chain].map((link) => this.#frame(linkText(link), link.state)).reverse();
+  }
+
+  #frame(name: string, at?: StateRef): SampledFrame {
+    let frame = this.#frames.get(name);
+    if (frame === undefined) {
+      frame = { name, instance: name, address: undefined, file: at?.file, line: at?.line };
+      this.#frames.set(name, frame);
+    }
+    return frame;
+  }
+}
