@@ -37,8 +37,9 @@ const FIRST = [
   'test/arch/',
 ];
 
-/** What they test is the state of their process: what is loaded, how much memory is in use. */
+/** They test or change the state of their process: what is loaded or registered, how much memory is in use. */
 const ALONE = new Set([
+  'test/arch/third-architecture.test.ts',
   'test/arch/x86_64-decode.test.ts',
   'test/trace/formats/speedscope/speedscope.test.ts',
   'test/trace/trace-file.test.ts',

@@ -18,8 +18,6 @@ import {
   toldOf,
 } from './x86_64-pending.js';
 
-t.teardown(() => host[Symbol.dispose]());
-
 /** Below what every call lasts, as an operand and as a constant in memory. */
 const [soon, later] = [2n ** 31n - 1n, 2n ** 62n];
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);

@@ -4,7 +4,6 @@ import { type Addr, addOffset, addr } from '../../src/base/addr.js';
 import { type Call, type Interrupts, probeHost, type Region } from './x86_64-probe-host.js';
 
 await x86_64.prepare();
-/** To be disposed of by the test. */
 export const host = probeHost('x86_64-pending-functions.s');
 
 export const [ENTRY, EXIT] = [1n, 2n];

@@ -6,7 +6,6 @@ import { type Call, type CallOutcome, type CallResults, type Interrupts, probeHo
 import { install, type Probe, SEGMENTS, SP, STACK, slotOf } from './x86_64-probe-memory.js';
 
 await x86_64.prepare();
-/** For all tests of a file; to be disposed of by them. */
 export const host = probeHost();
 
 export const names = 'rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15'.split(' ');

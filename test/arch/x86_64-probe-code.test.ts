@@ -21,8 +21,6 @@ import {
 import type { CallResults } from './x86_64-probe-host.js';
 import { COUNTER, INNER_PLAN, OUTER_PLAN, type Probe, SLOT } from './x86_64-probe-memory.js';
 
-t.teardown(() => host[Symbol.dispose]());
-
 const size = fc.constantFrom(1, 2, 4, 8) as fc.Arbitrary<1 | 2 | 4 | 8>;
 const register = fc.constantFrom(...names);
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Addr, addr } from '../../src/base/addr.js';
 
 /** Functions of assembler code, x86_64-probe-functions.s where no other is named, and a program that runs them beside code of ours on the real processor: see x86_64-probe-host.c. */
-export interface ProbeHost extends Disposable {
+export interface ProbeHost {
   /** What the functions' file puts where, before anything is patched. */
   readonly loaded: readonly [text: Region, data: Region];
   readonly functions: ReadonlyMap<string, { readonly start: Addr; readonly code: Uint8Array }>;
@@ -76,6 +76,8 @@ const XMM = Array.from(
 
 export function probeHost(functions = 'x86_64-probe-functions.s'): ProbeHost {
   const folder = mkdtempSync(join(tmpdir(), 'rsptrace-probes-'));
+  // Test files that one process runs share it.
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const file = (name: string): string => join(folder, name);
   const source = (name: string): string => new URL(name, import.meta.url).pathname;
   const run = (command: string, ...args: string[]): string =>
@@ -134,7 +136,6 @@ export function probeHost(functions = 'x86_64-probe-functions.s'): ProbeHost {
       return readResults(script, host('call', callWords(script), regions));
     },
     ring: (words, regions) => JSON.parse(host('ring', words, regions).toString()),
-    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
 

@@ -6,8 +6,6 @@ import { calls, host, inRegister, memory, names, plainProbe, type Ran, run, word
 import type { Call } from './x86_64-probe-host.js';
 import { INNER_PLAN, install, type Probe, SEGMENTS, SLOT, slotOf } from './x86_64-probe-memory.js';
 
-t.teardown(() => host[Symbol.dispose]());
-
 const ENTRY = 1n;
 const EXIT = 2n;
 /** Byte offsets that are copied out of the poll around a call, and out of the one that an interrupt opens. */

@@ -9,8 +9,6 @@ import { calls, hexed, host, inRegister, names, plainProbe, RING_BYTES, run } fr
 import type { Call } from './x86_64-probe-host.js';
 import { COUNTER, install, type Probe, SLOT, SP } from './x86_64-probe-memory.js';
 
-t.teardown(() => host[Symbol.dispose]());
-
 const size = fc.constantFrom(1, 2, 4, 8) as fc.Arbitrary<1 | 2 | 4 | 8>;
 
 function holds({ register, size, signed, op, value }: Condition, registers: readonly bigint[]): boolean {

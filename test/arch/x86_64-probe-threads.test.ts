@@ -6,7 +6,6 @@ import { probeHost, type Region } from './x86_64-probe-host.js';
 
 await x86_64.prepare();
 const host = probeHost();
-t.teardown(() => host[Symbol.dispose]());
 
 const CODE = addr(0x1100_0000);
 const CONTROL = addr(0x1200_0000);

@@ -5,11 +5,9 @@ import { type Condition, controlBlock, type IntegerIn, type RecordField } from '
 import { addr } from '../../src/base/addr.js';
 import { random, values } from './random.js';
 import { holds, pointsOf, readBehind, references } from './references.js';
-import { calls, host, inRegister, names, plainProbe, RING_BYTES, run, words } from './x86_64-probe-calls.js';
+import { calls, inRegister, names, plainProbe, RING_BYTES, run, words } from './x86_64-probe-calls.js';
 import type { Call } from './x86_64-probe-host.js';
 import { COUNTER, SLOT } from './x86_64-probe-memory.js';
-
-t.teardown(() => host[Symbol.dispose]());
 
 const next = random(77);
 const value = values(next);

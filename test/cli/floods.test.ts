@@ -102,7 +102,9 @@ const floods: Record<string, [begin: string, again: string, code: RegExp]> = {
 for (const [name, [begin, again, code]] of Object.entries(floods)) {
   t.test(`${flood} MiB of ${name}`, async (t) => {
     const { path, sent } = await flooding(t, begin, again);
-    const ran = await command(path, 'bt', '--timeout', '300ms', elfPath('rv-o2'));
+    // Only where a time-out is the answer is it short: a busy machine may need long for the others.
+    const timeout = code.source.includes('TIMEOUT') ? '300ms' : '5s';
+    const ran = await command(path, 'bt', '--timeout', timeout, elfPath('rv-o2'));
     refused(t, name, ran, code);
     t.comment(`${(sent() / 2 ** 20).toFixed(0)} MiB sent, at most ${ran.peak.toFixed(0)} MiB held`);
   });
@@ -134,7 +136,7 @@ const scripts: Record<string, [Script, RegExp]> = {
 for (const [name, [script, code]] of Object.entries(scripts)) {
   t.test(name, async (t) => {
     await using stub = await FakeStub.start(riscv, script);
-    const ran = await command(stub.path, 'bt', '--timeout', '500ms', elfPath('rv-o2'));
+    const ran = await command(stub.path, 'bt', '--timeout', '5s', elfPath('rv-o2'));
     if (name === 'registers of another size') t.ok(ran.peak < limit);
     else refused(t, name, ran, code);
   });

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import t from 'tap';
 import { commandNames } from '../../src/cli/command-line.js';
 import { pageName, pageWidths } from '../../src/cli/help-pages.js';
-import { main, start } from '../support/command.js';
+import { main, rsptrace, start } from '../support/command.js';
 
 const dist = resolve(import.meta.dirname, '../../dist/cli');
 
@@ -13,7 +13,7 @@ t.test('--help is what yargs lays out', async (t) => {
     const words = command === undefined ? [] : [command];
     const page = await start(process.execPath, [main, ...words, '--help']).ended;
     // Two of them are no page's words, so yargs answers.
-    const laidOut = await start(process.execPath, [main, ...words, '--help', '--help']).ended;
+    const laidOut = await rsptrace(...words, '--help', '--help').ended;
     t.equal(page.stdout, laidOut.stdout, command ?? 'rsptrace');
     t.equal(page.status, 0);
     t.match(page.stdout, new RegExp(`^rsptrace${command === undefined ? ':' : ` .*${command}`}`));

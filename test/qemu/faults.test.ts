@@ -74,7 +74,7 @@ t.test('bytes that are split and late do no harm at all', async (t) => {
     'to-stub': { split: 7 },
   });
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const probes = ['level3', 'leaf_io', 'producer', 'consumer'].flatMap((future) => ['-p', `poll:${future}`]);
+  const probes = ['chain_task', 'joiner', 'producer', 'consumer'].flatMap((future) => ['-p', `poll:${future}`]);
   const ran = await rsptrace('--remote', proxy.path, '--json', ...probes, '-o', trace, elfPath(name)).ended;
   t.equal(ran.status, 0, ran.stderr);
   const { futures } = JSON.parse(ran.stdout) as Output;

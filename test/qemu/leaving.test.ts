@@ -22,6 +22,10 @@ function pollsIn(path: string): number {
 /** Bytes of a trace with more than a hundred events in it. */
 const enough = 20_000;
 
+/** With a stop at each event it lasts for thousands of them; left alone it ends at once. */
+const slowed = 'rv-o2';
+const stops = ['--engine', 'stop'] as const;
+
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   // Either signal at either architecture under `--long`.
   const its = signal === 'SIGINT' ? 'rv-o2-long' : 'x86-o2-long';
@@ -55,7 +59,7 @@ t.test('Ctrl-C while the ELF is read, or a moment later: a guest that ran goes o
   await qemu.shows('LAB cfg');
   const commands = [['bt'], ['tasks'], ['-o', join(scratchFolder(t), 'out.txt')]] as const;
   const hasEnded = (): boolean => qemu.process.exitCode !== null;
-  for (let i = 0; i < (long ? 60 : 6) && !hasEnded(); i++) {
+  for (let i = 0; i < (long ? 60 : 4) && !hasEnded(); i++) {
     const tracer = rsptraceProcess(...(commands[i % 3] ?? []), '-r', qemu.socket, elfPath('rv-o2-long'));
     // Half of the signals come while the ELF is read, half with the connection.
     if (i % 2 === 0) await sleep(60 + 20 * (i % 12));
@@ -74,20 +78,20 @@ t.test('Ctrl-C while the ELF is read, or a moment later: a guest that ran goes o
 
 t.test('rsptrace run: after SIGINT QEMU runs on, and its console still comes through', async (t) => {
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptrace('run', '-o', trace, elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long'));
+  const tracer = rsptrace('run', ...stops, '-o', trace, elfPath(slowed), '--', ...qemuArgv(slowed));
   await tracer.shows('LAB cfg');
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await traceGrows(tracer, trace, enough);
   tracer.signal('SIGINT');
   const { status, stdout } = await tracer.ended;
   t.equal(status, 0);
-  t.equal(parseLab(stdout).checksum, guest('rv-o2-long').checksum);
+  t.equal(parseLab(stdout).checksum, guest(slowed).checksum);
   t.match(stdout, /ended by interrupted/);
 });
 
 t.test('rsptrace run: SIGTERM ends QEMU too, unless it is to be kept', async (t) => {
   for (const keep of [[], ['--keep-running']]) {
     const trace = join(scratchFolder(t), 'out.pftrace');
-    const tracer = rsptrace('run', ...keep, '-o', trace, elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long'));
+    const tracer = rsptrace('run', ...keep, ...stops, '-o', trace, elfPath(slowed), '--', ...qemuArgv(slowed));
     await tracer.shows('LAB cfg');
     await traceGrows(tracer, trace, enough);
     tracer.signal('SIGTERM');
@@ -135,8 +139,8 @@ t.test('limits: --max-events and --duration', async (t) => {
   const folder = scratchFolder(t);
   const run = (name: string, ...limit: readonly string[]): ReturnType<typeof rsptrace> =>
     rsptrace(
-      ...['run', '--json', '-o', join(folder, name), ...limit, elfPath('rv-o2-long'), '--'],
-      ...qemuArgv('rv-o2-long'),
+      ...['run', '--json', ...stops, '-o', join(folder, name), ...limit, elfPath(slowed), '--'],
+      ...qemuArgv(slowed),
     );
   const [few, brief] = await Promise.all([
     run('few.pftrace', '-n', '100').ended,
@@ -154,8 +158,8 @@ t.test('limits: --max-events and --duration', async (t) => {
 t.test('rsptrace run, and QEMU is killed: one sentence, and what was recorded is kept', async (t) => {
   const trace = join(scratchFolder(t), 'out.pftrace');
   // With a stop at each event: without, there would be more to decode than this test can hold.
-  const options = ['--json', '--engine', 'stop', '-o', trace];
-  const tracer = rsptraceProcess('run', ...options, elfPath('rv-o2-long'), '--', ...qemuArgv('rv-o2-long'));
+  const options = ['--json', ...stops, '-o', trace];
+  const tracer = rsptraceProcess('run', ...options, elfPath(slowed), '--', ...qemuArgv(slowed));
   await traceGrows(tracer, trace, enough);
   const qemu = execFileSync('pgrep', ['-P', String(tracer.process.pid), 'qemu-system'], { encoding: 'utf8' });
   process.kill(Number(qemu), 'SIGKILL');
@@ -204,11 +208,11 @@ t.test('a disk that is full: one sentence, and the guest runs on untouched', asy
   const folder = scratchFolder(t);
   const trace = join(folder, 'out.pftrace');
   symlinkSync('/dev/full', trace);
-  const qemu = frozenGuest(t, 'rv-o2-long');
-  const { status, stderr } = await rsptrace('--remote', qemu.socket, '-o', trace, elfPath('rv-o2-long')).ended;
+  const qemu = frozenGuest(t, slowed);
+  const { status, stderr } = await rsptrace('--remote', qemu.socket, ...stops, '-o', trace, elfPath(slowed)).ended;
   t.equal(status, 3);
   t.match(stderr, /\[TRACE_WRITE_FAILED\]/);
-  t.equal(parseLab((await qemu.ended).stdout).checksum, guest('rv-o2-long').checksum);
+  t.equal(parseLab((await qemu.ended).stdout).checksum, guest(slowed).checksum);
 });
 
 /** A command that must fail: its exit status, and the code in its one sentence. */

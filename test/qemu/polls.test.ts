@@ -60,7 +60,7 @@ for (const [name, engine] of pairs('rv-o0', 'x86-o2')) {
 for (const [name, engine] of pairs('rv-o2', 'x86-o2')) {
   t.test(`${name}, --engine ${engine}: under -icount shift=0,sleep=off two traces are the same bytes`, async (t) => {
     // A stop at each poll of four Futures is enough to change the guest's times.
-    const some = ['level3', 'leaf_io', 'producer', 'consumer'].flatMap((future) => ['-p', `poll:${future}`]);
+    const some = ['joiner', 'trait_method', 'producer', 'consumer'].flatMap((future) => ['-p', `poll:${future}`]);
     const options = ['--engine', engine, ...(long || engine !== 'stop' ? [] : some)];
     const extra = ['-icount', 'shift=0,sleep=off'];
     const [first, second] = [await tracePolls(t, name, extra, options), await tracePolls(t, name, extra, options)];

@@ -1,15 +1,14 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import t from 'tap';
 import { openTrace, type TraceEvent, type TraceFacts } from '../../src/trace/index.js';
 import type { ChromeRecord } from './decode-chrome.js';
 import { children, type Message, protoc } from './decode-perfetto.js';
 import { tell } from './stories.js';
 
-/** Removed when the test file is done. */
+/** Of all test files that a process runs; removed when it ends. */
 export const folder = mkdtempSync(join(tmpdir(), 'rsptrace-trace-'));
-t.teardown(() => rmSync(folder, { recursive: true }));
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 
 /** The bytes of a trace of these events, in the format that the file's name asks for. */
 export function write(name: string, events: readonly TraceEvent[], facts?: TraceFacts): Buffer {

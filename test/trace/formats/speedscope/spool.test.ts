@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { Spool } from '../../../../src/trace/formats/speedscope/spool.js';
-import { folder } from '../../written.js';
+import { scratchFolder } from '../../../support/command.js';
 
 t.test('lists that grow side by side come back as they were, also while they grow', async (t) => {
+  const folder = scratchFolder(t);
   const pushes = fc.array(fc.tuple(fc.nat({ max: 3 }), fc.integer(), fc.double({ noNaN: true })), { maxLength: 1500 });
   fc.assert(
     fc.property(pushes, (all) => {
