@@ -124,7 +124,9 @@ t.test(`${many} events: memory stays, and at every moment the file ends where a 
 });
 
 t.test('a long trace is compressed, has the same bytes however often it was flushed, and can be cut anywhere', (t) => {
-  const call = { hart: 0, depth: 0, function: functions[0], arguments: [] };
+  const [fn] = functions;
+  assert.ok(fn);
+  const call = { hart: 0, depth: 0, function: fn, arguments: [] };
   /** `flushEvery`: so many events. */
   const written = (name: string, flushEvery: number, seen?: (file: Buffer, calls: number) => void) => {
     const path = join(folder, name);
