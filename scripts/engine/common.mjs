@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseProbe } from '../../dist/probes/index.js';
-import { prepare } from '../../dist/recorder/index.js';
+import { addressesOf, prepare } from '../../dist/recorder/index.js';
 import { connect } from '../../dist/rsp/index.js';
 import { findGuest, unpack } from '../../test/qemu/guests/store.mjs';
 import { folder, gdb, median, startQemu } from '../bench-lib.mjs';
@@ -39,8 +39,7 @@ export async function labGuest(name, probe) {
   const guest = findGuest(name);
   const elf = unpack(guest);
   const command = guest.qemu.map((arg) => (arg === '{elf}' ? elf : arg));
-  const { polls, functions } = await prepare(elf, [parseProbe(probe)]);
-  const [{ address }] = polls ? polls.probes.probes : functions.probes;
+  const [address] = addressesOf(await prepare(elf, [parseProbe(probe)]));
   const registers = guest.arch === 'riscv64' ? 'a0 a1' : 'rdi rsi';
   // The end of its RAM, but for what QEMU has there: no guest of these uses it.
   const free = guest.arch === 'riscv64' ? '0x87c00000' : '0x7c00000';

@@ -2,7 +2,7 @@
 // iteration. The time of the recording, less what the program takes untraced under gdbserver; beside it uftrace, of the same program with -pg.
 import { join, resolve } from 'node:path';
 import { parseProbe } from '../../dist/probes/index.js';
-import { prepare } from '../../dist/recorder/index.js';
+import { addressesOf, prepare } from '../../dist/recorder/index.js';
 import { folder, median, startGdbserver } from '../bench-lib.mjs';
 import { attached, build, bytesAnEvent, decodeRate, gdbEach, row, timed, times, untraced } from './common.mjs';
 
@@ -13,7 +13,7 @@ export async function gdbserver({ rounds, hits }) {
   const elf = join(folder, 'calls');
   const source = resolve(import.meta.dirname, '../../test/native/calls.c');
   build('gcc', ['-g', '-O2', '-pthread', '-no-pie', '-o', elf, source]);
-  const [{ address }] = (await prepare(elf, [parseProbe(probe)])).functions.probes;
+  const [address] = addressesOf(await prepare(elf, [parseProbe(probe)]));
   const profiled = join(folder, 'calls-pg');
   build('gcc', ['-g', '-pg', '-O2', '-pthread', '-no-pie', '-o', profiled, source]);
   const start = () => startGdbserver(elf, 'plain', iterations);

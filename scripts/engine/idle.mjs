@@ -21,6 +21,9 @@ async function functionsOf(name, probe) {
   return { once: named(1), never: named(0) };
 }
 
+/** The probes of functions that a program was asked for. */
+const functionsIn = ({ kinds }) => kinds.flatMap(({ found }) => found.functions?.probes ?? []);
+
 /** Runs the guest until it has called one of these functions for the first time. */
 async function firstOf(session, probes, arch) {
   const breakpoints = probes.map(({ address }) => ({ type: 0, address, kind: arch === 'riscv64' ? 2 : 1 }));
@@ -42,7 +45,7 @@ export async function idle({ guests, probe, rounds }) {
     const specs = (names) => names.map((path) => parseProbe(`fn:${path}`));
     const early = await prepare(elf, specs(once));
     const arch = early.arch.name;
-    const first = await withQemu(command, ({ session }) => firstOf(session, early.functions.probes, arch));
+    const first = await withQemu(command, ({ session }) => firstOf(session, functionsIn(early), arch));
     const alone = await prepare(elf, specs([first.ref.name]));
     const possible = await prepare(elf, specs([first.ref.name, ...never]));
     const plan = enginePlan(possible, 'target', undefined, false);
@@ -52,7 +55,7 @@ export async function idle({ guests, probe, rounds }) {
     let installed = 0;
     const untraced = () =>
       withQemu(command, async ({ session, ended }) => {
-        await firstOf(session, alone.functions.probes, arch);
+        await firstOf(session, functionsIn(alone), arch);
         const began = performance.now();
         session.resume().catch(() => {});
         await ended;

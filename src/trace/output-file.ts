@@ -14,11 +14,11 @@ import { type FileHead, headOf } from '../base/file-head.js';
 import { abandon, isAt, isCode, type OpenedFile, openLocked, openUntouched } from '../base/locked-file.js';
 import { copyBytes } from './copy-bytes.js';
 import { GzipBlocks } from './gzip-blocks.js';
+import { RecordBlock } from './record-block.js';
 
 const CAPACITY = 1024 * 1024;
 /** Where blocks are packed, records up to here are not, so that the file's kind and version can be seen. */
 const PLAIN_HEAD = 4096;
-const utf8 = new TextEncoder();
 const writtenKept = 'What was written before is kept and can be opened.';
 const nothingKept = 'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.';
 
@@ -55,14 +55,10 @@ export class OutputFile {
   readonly path: string;
   readonly #options: OutputOptions;
   #end: FileEnd;
-  /** Memory for a record that is written in place, see {@link reserve}, and a view of the same. */
-  readonly buffer = new Uint8Array(CAPACITY);
-  readonly view = new DataView(this.buffer.buffer, this.buffer.byteOffset, CAPACITY);
-  readonly #ends = new RecordEnds();
-  readonly #gzip: GzipBlocks | undefined;
-  #length = 0;
-  /** Bytes of the buffer that the file has already. */
+  readonly #block = new RecordBlock(CAPACITY);
+  /** Bytes of the block that the file has already. */
   #flushed = 0;
+  readonly #gzip: GzipBlocks | undefined;
   #state: 'untouched' | 'writing' | 'failed' | 'closed' = 'untouched';
 
   /** Opens `path` for writing; `TRACE_CANNOT_WRITE` when that fails, and what the options say. */
@@ -80,18 +76,30 @@ export class OutputFile {
     }
   }
 
+  /** Memory for a record that is written in place, see {@link reserve}. */
+  get buffer(): Uint8Array {
+    return this.#block.bytes;
+  }
+
+  /** Of the same. */
+  get view(): DataView {
+    return this.#block.view;
+  }
+
   /**
    * Room for a record of this many bytes. Write it into {@link buffer} from the returned offset, then {@link commit}.
    * Undefined if it must go through {@link record}, because it is too long, or because records are dropped after a
    * failed write. Throws as {@link record}.
    */
   reserve(length: number): number | undefined {
-    return length <= CAPACITY && this.#makeRoom(length) ? this.#length : undefined;
+    if (length > CAPACITY || !this.#makeRoom(length)) return undefined;
+    this.#block.encode();
+    return this.#block.length;
   }
 
   /** The record that room was made for ends before this offset. */
   commit(end: number): void {
-    this.#ended(end);
+    this.#block.ended(end);
   }
 
   /**
@@ -100,13 +108,14 @@ export class OutputFile {
    */
   record(bytes: Uint8Array, length: number): void {
     if (!this.#makeRoom(length)) return;
+    const block = this.#block;
     if (length > CAPACITY) {
-      this.#ends.add(length);
       this.#write(bytes, length);
       return;
     }
-    copyBytes(bytes, length, this.buffer, this.#length);
-    this.#ended(this.#length + length);
+    block.encode();
+    copyBytes(bytes, length, block.bytes, block.length);
+    block.ended(block.length + length);
   }
 
   /** Appends one record of text, as UTF-8; like {@link record} otherwise. */
@@ -115,21 +124,18 @@ export class OutputFile {
     if (worst > CAPACITY) {
       const bytes = Buffer.from(text);
       this.record(bytes, bytes.length);
-    } else if (this.#makeRoom(worst)) {
-      this.#ended(this.#length + utf8.encodeInto(text, this.buffer.subarray(this.#length)).written);
-    }
+    } else if (this.#makeRoom(worst)) this.#block.addText(text);
   }
 
   /** Writes out what is buffered; `TRACE_WRITE_FAILED` as {@link record}. */
   flush(): void {
-    if (this.#state !== 'writing' || this.#length === this.#flushed) return;
+    const block = this.#block;
+    block.encode();
+    if (this.#state !== 'writing' || block.length === this.#flushed) return;
     if (this.#packs) {
-      this.#append(this.buffer.subarray(this.#flushed, this.#length));
-      this.#flushed = this.#length;
-      return;
-    }
-    this.#write(this.buffer, this.#length);
-    this.#length = 0;
+      this.#append(block.bytes.subarray(this.#flushed, block.length));
+      this.#flushed = block.length;
+    } else this.#write(block.bytes, block.length);
   }
 
   /** Flushes and closes. The second time, nothing happens. */
@@ -148,7 +154,7 @@ export class OutputFile {
 
   #makeRoom(length: number): boolean {
     if (this.#state === 'untouched') this.#makeEmpty();
-    if (this.#length + length > CAPACITY) this.#endBlock();
+    if (!this.#block.hasRoom(length)) this.#endBlock();
     return this.#state === 'writing';
   }
 
@@ -159,19 +165,20 @@ export class OutputFile {
   /** Empties the buffer into the file. */
   #endBlock(): void {
     const packs = this.#packs;
-    if (packs === undefined || this.#state !== 'writing' || this.#length === 0) {
+    const block = this.#block;
+    block.encode();
+    if (packs === undefined || this.#state !== 'writing' || block.length === 0) {
       this.flush();
       return;
     }
     const start = this.#end.position - this.#flushed;
-    const plain = start === 0 ? this.#ends.firstFrom(PLAIN_HEAD) : 0;
-    const packed = packs(this.buffer.subarray(plain, this.#length));
+    const plain = start === 0 ? block.firstFrom(PLAIN_HEAD) : 0;
+    const packed = packs(block.bytes.subarray(plain, block.length));
     // First this: a file that ends here can be read, one with the rest of what is replaced cannot.
     if (this.#flushed > 0) this.#end.cutTo(start);
     this.#flushed = 0;
-    this.#length = 0;
-    if (plain > 0) this.#append(this.buffer.subarray(0, plain));
-    this.#ends.clear();
+    if (plain > 0) this.#append(block.bytes.subarray(0, plain));
+    block.clear();
     this.#append(packed);
   }
 
@@ -211,18 +218,13 @@ export class OutputFile {
     closeSync(fd);
   }
 
-  #ended(end: number): void {
-    this.#length = end;
-    this.#ends.add(end);
-  }
-
   #write(bytes: Uint8Array, length: number): void {
     if (this.#gzip) {
       // Only the whole block can be unpacked.
-      this.#ends.clear();
+      this.#block.clear();
       this.#append(this.#gzip.block(bytes.subarray(0, length)));
     } else this.#append(bytes.subarray(0, length));
-    this.#ends.clear();
+    this.#block.clear();
   }
 
   #append(bytes: Uint8Array): void {
@@ -243,7 +245,7 @@ export class OutputFile {
   /** `start`: where the write began that failed. */
   #cutToWholeRecords(start: number): void {
     const inFile = this.#flushed + this.#end.position - start;
-    const whole = this.#ends.lastUpTo(inFile);
+    const whole = this.#block.lastUpTo(inFile);
     try {
       if (this.#end.isRegular) this.#end.cutTo(start - this.#flushed + whole);
     } catch {
@@ -277,32 +279,6 @@ class FileEnd {
   cutTo(position: number): void {
     ftruncateSync(this.file.fd, position);
     this.position = position;
-  }
-}
-
-/** Where each record in the buffer ends: what is kept when the disk fills up in the middle of a write. */
-class RecordEnds {
-  /** Kept when it is cleared, because growing it anew costs more. */
-  readonly #ends: number[] = [];
-  #count = 0;
-
-  add(end: number): void {
-    this.#ends[this.#count++] = end;
-  }
-
-  clear(): void {
-    this.#count = 0;
-  }
-
-  /** The end of the first record that does not end before these bytes; of the last one if all do. */
-  firstFrom(bytes: number): number {
-    for (let i = 0; i < this.#count; i++) if ((this.#ends[i] as number) >= bytes) return this.#ends[i] as number;
-    return this.#ends[this.#count - 1] ?? 0;
-  }
-
-  /** The end of the last whole record among the first `bytes`. */
-  lastUpTo(bytes: number): number {
-    return this.#ends.slice(0, this.#count).findLast((end) => end <= bytes) ?? 0;
   }
 }
 

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { RsptraceError } from '../../src/base/errors.js';
-import { type FunctionRef, OutputFile, openTrace } from '../../src/trace/index.js';
+import { OutputFile, openTrace } from '../../src/trace/index.js';
 import { long } from '../support/long.js';
 import { functions } from './call-stories.js';
 import { readChrome } from './decode-chrome.js';
@@ -126,7 +126,9 @@ t.test(`${many} events: memory stays, and at every moment the file ends where a 
 });
 
 t.test('a long trace is compressed, has the same bytes however often it was flushed, and can be cut anywhere', (t) => {
-  const call = { hart: 0, depth: 0, function: functions[0] as FunctionRef, arguments: [] };
+  const [fn] = functions;
+  assert.ok(fn);
+  const call = { hart: 0, depth: 0, function: fn, arguments: [] };
   /** `flushEvery`: so many events. */
   const written = (name: string, flushEvery: number, seen?: (file: Buffer, calls: number) => void) => {
     const path = join(folder, name);

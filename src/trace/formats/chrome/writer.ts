@@ -49,7 +49,6 @@ import type { OutputFile } from '../../output-file.js';
 import {
   accessText,
   argumentsText,
-  ChainTexts,
   cancelText,
   doerText,
   engineTexts,
@@ -63,14 +62,12 @@ import {
   wakeText,
 } from '../../text.js';
 import type { LaneWriter, LifeEnd } from '../lanes.js';
+import { type Args, named, quote } from './json-text.js';
+import { asyncText, PollTexts } from './poll-texts.js';
 import { micros, SliceTimes } from './slice-times.js';
 
-/** Every async event of a root has this one category: viewers put `cat` + `id` on one track. */
-const ASYNC = 'future';
 /** The number of the first thread that is known by its stack; no hart has so high a number. */
 const FIRST_THREAD = 100_001;
-
-type Args = Record<string, string | number | boolean | undefined>;
 
 /** When something happened to a root Future, and where. */
 interface OfRoot {
@@ -89,7 +86,7 @@ interface Told {
 /** Writes Chrome Trace Event JSON into `out`. Use through `Lanes`. */
 export class ChromeWriter implements LaneWriter {
   readonly #out: OutputFile;
-  readonly #chains = new ChainTexts();
+  readonly #polls = new PollTexts();
   readonly #times = new SliceTimes();
   #state: 'before' | 'first' | 'more' | 'ended' = 'before';
   /** Facts about the whole trace, until the first event is written. */
@@ -140,25 +137,14 @@ export class ChromeWriter implements LaneWriter {
   }
 
   pollBegin(event: PollBegin): void {
-    const name = event.future.future;
-    const args = {
-      future: event.future.instance,
-      address: hex(event.address),
-      at: placeText(event.future),
-      state_before: event.state && stateText(event.state),
-      stack: event.stack && stackText(event.stack),
-    };
-    this.#async('b', event, name, args);
+    const { async, detail } = this.#polls.begin(event);
+    this.#asyncText('b', event, async);
     this.#slice('B', event, event.time, event.future);
-    const hart = event.thread && event.hart;
-    const task = rootText(event.root);
-    const { stack } = args;
-    this.#detail(trackOf(event), event.time, 'task', { task, address: hex(event.address), hart, stack });
+    this.#instant(trackOf(event), event.time, detail);
   }
 
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void {
-    const args = this.#endArgs(end);
-    if (onRootLane) this.#async('e', { ...begin, time: end.time }, begin.future.future, args);
+    if (onRootLane) this.#asyncText('e', { hart: begin.hart, time: end.time }, this.#polls.end(end));
     this.#pollOver(begin, end.time, end.result);
   }
 
@@ -169,18 +155,17 @@ export class ChromeWriter implements LaneWriter {
   }
 
   orphanEnd(event: PollEnd | PollLost): void {
-    const args = event.type === 'poll-end' ? this.#endArgs(event) : { result: 'lost' };
+    const args = event.type === 'poll-end' ? this.#polls.endArgs(event) : { result: 'lost' };
     this.#async('n', event, event.future.future, args);
-    this.#hart('i', event, event.time, args);
+    this.#hart(event, event.time, args);
   }
 
   waitBegin(end: PollEnd, name: string): void {
-    const args = { await_chain: this.#chains.text(end.chain) || undefined };
-    this.#async('b', end, name, args);
+    this.#asyncText('b', end, this.#polls.wait(end, name));
   }
 
   waitEnd(root: RootRef, time: GuestNanos, name: string): void {
-    this.#async('e', { root, hart: 0, time }, name, {});
+    this.#asyncText('e', { hart: 0, time }, asyncText(root, name));
   }
 
   callBegin(event: CallBegin): void {
@@ -188,7 +173,12 @@ export class ChromeWriter implements LaneWriter {
     const text = argumentsText(event.arguments);
     const hart = event.thread && event.hart;
     if (text === '' && hart === undefined) return;
-    this.#detail(trackOf(event), event.time, text || `hart ${hart}`, { arguments: text || undefined, hart });
+    if (hart !== undefined) {
+      this.#detail(trackOf(event), event.time, text || `hart ${hart}`, { arguments: text || undefined, hart });
+      return;
+    }
+    const json = quote(text);
+    this.#instant(trackOf(event), event.time, `"cat":"detail","name":${json},"args":{"arguments":${json}}`);
   }
 
   callEnd(begin: CallBegin, end: CallEnd): void {
@@ -208,7 +198,7 @@ export class ChromeWriter implements LaneWriter {
   }
 
   orphanReturn(event: CallEnd | CallLost): void {
-    this.#call('i', event, event.time, event.type === 'call-end' ? { returned: event.result } : { result: 'lost' });
+    this.#call(event, event.time, event.type === 'call-end' ? { returned: event.result } : { result: 'lost' });
   }
 
   wake(event: Wake): void {
@@ -266,7 +256,7 @@ export class ChromeWriter implements LaneWriter {
       type: watch.type,
     };
     const name = `${watch.name}: ${accessText(event)}`;
-    this.#onTrack('i', event.hart + 1, time, { category: 'watch', name, args });
+    this.#onTrack(event.hart + 1, time, { category: 'watch', name, args });
     if (event.number === undefined) return;
     const fields = `"tid":${event.hart + 1},"cat":"watch","id":"${hex(watch.address)}","name":${quote(watch.name)}`;
     this.#record('C', time, fields, { value: event.number });
@@ -275,7 +265,7 @@ export class ChromeWriter implements LaneWriter {
   place({ hart, time, place }: PlaceHit): void {
     const { name, category, by, address } = place;
     const args = { function: by.function, at: placeText(by), address: hex(address) };
-    this.#onTrack('i', hart + 1, time, { category, name, args });
+    this.#onTrack(hart + 1, time, { category, name, args });
   }
 
   gap(event: Gap): void {
@@ -311,14 +301,6 @@ export class ChromeWriter implements LaneWriter {
     this.#out.close();
   }
 
-  #endArgs(end: PollEnd): Args {
-    return {
-      result: end.result,
-      state_after: end.state && stateText(end.state),
-      await_chain: this.#chains.text(end.chain) || undefined,
-    };
-  }
-
   #metadata(name: string, tid: number, args: Args): void {
     this.#write('M', '0.000', `"tid":${tid},"name":${quote(name)}`, args);
   }
@@ -329,32 +311,42 @@ export class ChromeWriter implements LaneWriter {
     this.#put(phase, this.#times.next(tid, time), `"tid":${tid},${commonText(what)}`);
   }
 
-  #hart(phase: 'i', event: PollEnd | PollLost, time: GuestNanos, args: Args): void {
-    this.#onTrack(phase, trackOf(event), time, { category: 'poll', name: event.future.future, args });
+  #hart(event: PollEnd | PollLost, time: GuestNanos, args: Args): void {
+    this.#onTrack(trackOf(event), time, { category: 'poll', name: event.future.future, args });
   }
 
-  #call(phase: 'i', event: CallEnd | CallLost, time: GuestNanos, args: Args): void {
-    this.#onTrack(phase, trackOf(event), time, { category: 'call', name: event.function.name, args });
+  #call(event: CallEnd | CallLost, time: GuestNanos, args: Args): void {
+    this.#onTrack(trackOf(event), time, { category: 'call', name: event.function.name, args });
   }
 
   #pollOver(begin: PollBegin, time: GuestNanos, result: string): void {
-    this.#detail(trackOf(begin), time, result, { result });
+    const json = quote(result);
+    this.#instant(trackOf(begin), time, `"cat":"detail","name":${json},"args":{"result":${json}}`);
     this.#slice('E', begin, time, begin.future);
   }
 
   /** For one call, not for its function: belongs to the innermost open slice of the track. */
   #detail(tid: number, time: GuestNanos, name: string, args: Args): void {
-    this.#onTrack('i', tid, time, { category: 'detail', name, args });
+    this.#instant(tid, time, named('detail', name, args));
   }
 
-  #onTrack(phase: 'i', tid: number, time: GuestNanos, { category, name, args }: Told): void {
+  #onTrack(tid: number, time: GuestNanos, { category, name, args }: Told): void {
+    this.#instant(tid, time, named(category, name, args));
+  }
+
+  /** `text`: the fields that say what it is. */
+  #instant(tid: number, time: GuestNanos, text: string): void {
     this.#tellFacts(time);
-    const ts = this.#times.at(tid, time);
-    this.#write(phase, ts, `"tid":${tid},"s":"t","cat":"${category}","name":${quote(name)}`, args);
+    this.#put('i', this.#times.at(tid, time), `"tid":${tid},"s":"t",${text}`);
   }
 
-  #async(phase: 'b' | 'n' | 'e', { root, hart, time }: OfRoot, name: string, args: Args): void {
-    this.#record(phase, time, `"tid":${hart + 1},"cat":"${ASYNC}","id":"${hex(root.key)}","name":${quote(name)}`, args);
+  #async(phase: 'b' | 'n' | 'e', at: OfRoot, name: string, args: Args): void {
+    this.#asyncText(phase, at, asyncText(at.root, name, args));
+  }
+
+  #asyncText(phase: 'b' | 'n' | 'e', { hart, time }: Pick<OfRoot, 'hart' | 'time'>, text: string): void {
+    this.#tellFacts(time);
+    this.#put(phase, micros(time), `"tid":${hart + 1},${text}`);
   }
 
   #record(phase: string, time: GuestNanos, fields: string, args: Args): void {
@@ -400,18 +392,4 @@ function commonText(what: FunctionRef | FutureRef): string {
 
 function trackOf({ hart, thread }: Track): number {
   return thread ? FIRST_THREAD + thread.key : hart + 1;
-}
-
-const quoted = new Map<string, string>();
-const mostQuoted = 1 << 14;
-
-/** Names come again and again. */
-function quote(text: string): string {
-  let found = quoted.get(text);
-  if (found === undefined) {
-    if (quoted.size >= mostQuoted) quoted.clear();
-    found = visibleJson(JSON.stringify(text));
-    quoted.set(text, found);
-  }
-  return found;
 }
