@@ -288,7 +288,7 @@ function engineOptions<T>(args: Argv<T>) {
       coerce: last<string>,
       conflicts: 'scratch-symbol',
       describe:
-        'Memory that nobody else uses, for trampolines: ADDR,SIZE as in 0x87000000,1M; hidden: RAM that a QEMU at its reset (-S) keeps from the guest',
+        'Memory that nobody else uses, for trampolines: ADDR,SIZE as in 0x87000000,1M; hidden: RAM that a QEMU at its reset (-S) keeps from the guest; top: the end of RAM, if the guest never uses it',
     })
     .option('scratch-symbol', {
       type: 'string',

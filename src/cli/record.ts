@@ -3,7 +3,7 @@ import { RsptraceError } from '../base/errors.js';
 import { isRefusal } from '../base/refusal.js';
 import { textLines } from '../base/visible.js';
 import { hideAtReset } from '../engines/index.js';
-import { nanosPerInstruction, ResetVector, verifyArchitecture } from '../facts/index.js';
+import { nanosPerInstruction, ResetVector, sleeps, verifyArchitecture } from '../facts/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import type { RecordingArguments } from './options.js';
@@ -53,7 +53,7 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
 async function fromReset(
   { args, program, logger }: Prepared,
   session: Session,
-): Promise<Pick<SessionOptions, 'hidden' | 'resetVector' | 'nanosPerInstruction'> | undefined> {
+): Promise<Pick<SessionOptions, 'hidden' | 'resetVector' | 'nanosPerInstruction' | 'clockSleeps'> | undefined> {
   if (!isHidden(args) || args.engine === 'stop') return undefined;
   verifyArchitecture(session, program.arch);
   const found = await hideAtReset(session, program.arch, logger);
@@ -69,7 +69,8 @@ async function fromReset(
   process.stderr.write(
     `rsptrace: ${taken / 2 ** 20} MiB of the guest's RAM are kept from it, for trampolines and records\n`,
   );
-  return { hidden, resetVector, nanosPerInstruction: nanosPerInstruction(command.slice(1)) };
+  const given = command.slice(1);
+  return { hidden, resetVector, nanosPerInstruction: nanosPerInstruction(given), clockSleeps: sleeps(given) };
 }
 
 /** Tries until the stub answers, because it may not have noticed yet that the link is broken. */

@@ -15,6 +15,7 @@ export function isHidden({ scratch }: Pick<ScratchArguments, 'scratch'>): boolea
 /** The memory that the user names for trampolines. Throws `SCRATCH_SYNTAX`, `SCRATCH_NO_SYMBOL`. */
 export function givenScratchOf(args: ScratchArguments, elf: ElfFile): ScratchSources {
   if (isHidden(args)) return {};
+  if (args.scratch === 'top') return { top: true };
   const symbol = args['scratch-symbol'];
   if (args.scratch !== undefined) return { given: parseScratch(args.scratch) };
   return symbol === undefined ? {} : { given: symbolMemory(elf, symbol) };

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import { INNER_CALLS, pagingKernel, WORK_CALLS } from '../support/tiny-kernels.js';
+import { INNER_CALLS, NEAR_BASE, pagingKernel, WORK_CALLS } from '../support/tiny-kernels.js';
 
 interface Output {
   readonly end: string;
@@ -46,3 +46,18 @@ for (const [name, levels] of [
     t.ok(output.stops < 20, `${output.stops} stops`);
   });
 }
+
+t.test('riscv64, data no-execute: statics of the kernel hold trampolines and ring', async (t) => {
+  const { elf, command } = pagingKernel(t, 'riscv64', 3, NEAR_BASE, 'SCRATCH');
+  const options = ['--json', '--engine', 'target', '-o', join(scratchFolder(t), 'out.json')];
+  const run = await rsptrace('run', ...options, '-p', 'fn:work', '-p', 'fn:inner', elf, '--', ...command).ended;
+  t.equal(run.status, 0, run.stderr.slice(-500));
+  const { scratch, missing, functions } = JSON.parse(run.stdout) as Output;
+  t.match(
+    scratch,
+    /^the static __rsptrace_data \(0xffffffff80[0-9a-f]{6}, 262144 bytes\), code among that of the program/,
+  );
+  t.equal(missing, 0);
+  t.equal(functions.find(({ function: name }) => name === 'work')?.calls, WORK_CALLS);
+  t.equal(functions.find(({ function: name }) => name === 'inner')?.calls, INNER_CALLS);
+});

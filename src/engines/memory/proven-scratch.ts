@@ -41,7 +41,7 @@ export class ProvenScratch {
     if (wrong === undefined) return this.#shared(scratch, request);
     await scratch.release();
     const why = `${scratch.source} cannot be used: ${wrong}`;
-    if (request.given !== undefined) throw unusable(why);
+    if (request.given !== undefined || request.top) throw unusable(why);
     return { refused: why };
   }
 
@@ -62,6 +62,7 @@ export class ProvenScratch {
     this.#proof = undefined;
     this.#proved = false;
     delete this.#known.allocator;
+    delete this.#known.top;
   }
 
   /** The recording ends: removes a pattern that is still there. The target is stopped. */

@@ -32,6 +32,8 @@ const LARGEST = 256 * 2 ** 20;
 /** Memory of at least this many bytes gets guard pages. */
 const GUARDED = 64 * 2 ** 10;
 const section = '.rsptrace';
+/** Statics of examples/rsptrace-scratch: for data, and for code among the program's own. */
+const statics = { data: '__rsptrace_data', code: '__rsptrace_code' } as const;
 const units: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 };
 
 /**
@@ -66,6 +68,13 @@ export function symbolMemory(elf: ElfFile, name: string): ReservedMemory {
 export function sectionMemory(elf: ElfFile): ReservedMemory | undefined {
   const found = elf.sections.find(({ name, size, address }) => name === section && size > 0 && address !== 0n);
   return found && { owned: true, name: `the section ${section}`, address: found.address, size: found.size };
+}
+
+/** The static that a program sets aside for us with the crate of examples/rsptrace-scratch. */
+export function reservedStatic(elf: ElfFile, use: keyof typeof statics): ReservedMemory | undefined {
+  const name = statics[use];
+  const found = elf.symbols.named(name).find(({ size }) => size > 0);
+  return found && { owned: true, name: `the static ${name}`, address: found.address, size: found.size };
 }
 
 /** What must be known to use given memory. */
@@ -133,7 +142,7 @@ export async function reservedScratch(
     return no(`cannot be used: ${guards.refused}`);
   }
   return {
-    source: `${where}${parts.code === slack ? ', code in the slack of the text' : ''}`,
+    source: `${where}${parts.code === slack ? ', code among that of the program' : ''}`,
     owned: given.owned,
     code: parts.code,
     data: parts.data,

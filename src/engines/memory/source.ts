@@ -36,6 +36,8 @@ export interface ScratchSources {
   readonly hidden?: HiddenMemory | Refusal;
   /** What the user named. */
   readonly given?: ReservedMemory;
+  /** The user says that the kernel leaves the end of RAM alone. */
+  readonly top?: boolean;
 }
 
 export interface ScratchRequest extends ScratchSources {
@@ -66,6 +68,7 @@ export interface SourceRequest extends ScratchRequest {
 
 export interface Known {
   unlisted?: RamPiece | Refusal;
+  top?: RamPiece | Refusal;
   allocator?: GuestAllocator;
 }
 

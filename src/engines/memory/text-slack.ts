@@ -4,7 +4,8 @@ import { isRefusal, type Refusal } from '../../base/refusal.js';
 import type { ElfFile } from '../../elf/index.js';
 import { isLinux } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
-import { currentAddressSpace } from './region-access.js';
+import { checkMapped, currentAddressSpace } from './region-access.js';
+import { reservedStatic } from './reserved-memory.js';
 import { alignUp, PAGE, type Region } from './scratch.js';
 
 const PT_LOAD = 1;
@@ -17,9 +18,11 @@ const ALIGN = 16;
  * executable and in reach of the text. They are free if they are zero in the target, no segment and no section begins
  * there, and nothing is loaded there. The largest such piece is taken. In Linux it is the piece behind `_etext`.
  * Linux frees the other segments' ends or uses them for data, but never the end of the text's last page.
+ *
+ * A program may set room for code aside instead, with examples/rsptrace-scratch.
  */
 export async function textSlack(session: Session, arch: Architecture, elf: ElfFile): Promise<Region | Refusal> {
-  const best = isLinux(elf) ? behindKernelText(elf) : behindSegments(elf);
+  const best = reservedCode(elf) ?? (isLinux(elf) ? behindKernelText(elf) : behindSegments(elf));
   if (best === undefined) return { refused: 'the text has no room behind it on its last page' };
   const bytes = await session.memory().read(best.address, best.size);
   if (bytes === undefined || bytes.some((byte) => byte !== 0)) {
@@ -29,7 +32,14 @@ export async function textSlack(session: Session, arch: Architecture, elf: ElfFi
   const mapping = isRefusal(space) ? undefined : await space.translate(best.address);
   if (mapping === undefined) return best;
   if (!mapping.executable) return { refused: `the room behind the text, at ${hex(best.address)}, is not executable` };
-  return { ...best, physical: addOffset(mapping.physical, best.address - mapping.virtual) };
+  const found = { ...best, physical: addOffset(mapping.physical, best.address - mapping.virtual) };
+  const wrong = isRefusal(space) ? undefined : await checkMapped(space, found, 'code');
+  return wrong === undefined ? found : { refused: `the room for code cannot be used: ${wrong}` };
+}
+
+function reservedCode(elf: ElfFile): Region | undefined {
+  const reserved = reservedStatic(elf, 'code');
+  return reserved && { address: reserved.address, size: reserved.size };
 }
 
 /** {@link textSlack}, if there is any. */

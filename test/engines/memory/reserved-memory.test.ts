@@ -229,7 +229,7 @@ for (const [arch, levels] of [
     t.match(await given(counter, 4096), { refused: /need a page each/, later: false });
     const own = { owned: true, name: 'its counter', address: counter, size: 4096 };
     const scratch = scratchOf(await reservedScratch(session, architecture, own, { pages: true, slack }));
-    t.match(scratch.source, /code in the slack of the text$/);
+    t.match(scratch.source, /code among that of the program$/);
     t.same(scratch.code, slack);
     const offset = arch === 'riscv64' ? 0xffff_ffff_0000_0000n : 0xffff_ffff_8000_0000n;
     t.match(scratch.data, { address: counter, size: 4096, physical: counter - offset });

@@ -1,6 +1,7 @@
 # A supervisor-mode kernel that pages, in as few instructions as it takes. Linked at BASE + 0x200000, loaded at 0x80200000.
 # LEVELS: 3, 4 or 5 (Sv39, Sv48, Sv57). BASE: 0xffffffff80000000, or another address of which only bits 48 to 63 differ. It calls `work` and `outer` 1000 times, each time under the other of two root tables, which
 # share the tables below them, prints how often `work` and `inner` came to run, and powers off.
+# SCRATCH: it sets memory for trampolines aside.
         .option norvc
         .equ    OFFSET, BASE - 0x80000000
         .cfi_sections .debug_frame
@@ -212,6 +213,14 @@ asks:   ecall
         .cfi_endproc
         .size   inner, . - inner
         .balign 4096
+        .ifdef  SCRATCH                 # as examples/rsptrace-scratch sets it aside
+        .balign 4096
+        .globl  __rsptrace_code
+        .type   __rsptrace_code, @object
+        .size   __rsptrace_code, 32768
+__rsptrace_code:
+        .zero   32768
+        .endif
 text_end:
         .data
         .balign 4096
@@ -227,4 +236,12 @@ other:  .skip   4096
         .skip   4096
 stack:
         .balign 4096
+        .ifdef  SCRATCH
+        .balign 4096
+        .globl  __rsptrace_data
+        .type   __rsptrace_data, @object
+        .size   __rsptrace_data, 262144
+__rsptrace_data:
+        .zero   262144
+        .endif
 image_end:
