@@ -131,7 +131,7 @@ function left({ registers, flags, xmm, watched }: CallOutcome): object {
 const TRAP = 0x100n;
 
 /** The registers before instruction `place`, by single-steps of the bare function: the first comes at its entry. */
-function registersAt(target: Target, call: Call, place: number): readonly bigint[] {
+function registersAt(call: Call, place: number): readonly bigint[] {
   const [text] = host.loaded;
   const interrupts: Interrupts = {
     ...{ from: text.address, to: addOffset(text.address, text.bytes.length) },
@@ -173,7 +173,7 @@ for (const target of functions) {
       for (const [i, outcome] of outcomes.entries()) {
         t.equal(events(outcome), 1, 'one record');
         t.equal(word(outcome, RING, 0), BigInt(RING_BYTES), 'which is committed');
-        const registers = registersAt(target, list[i] as Call, window.place);
+        const registers = registersAt(list[i] as Call, window.place);
         t.strictSame(
           names.map((_, at) => word(outcome, RING, 8 + 8 * at)),
           registers,
