@@ -1,5 +1,5 @@
-// Trampolines inside functions, on the real processor: nothing of a function changes wherever it is patched, flags and red zone included,
-// and records have the registers that a single-step finds there.
+// Trampolines inside functions, on the real processor. Nothing of a function changes wherever it is patched, flags and
+// red zone included, and records have the registers that a single-step finds there.
 import fc from 'fast-check';
 import t from 'tap';
 import { controlBlock, type InnerTrampoline, type RecordField, x86_64 } from '../../src/arch/index.js';

@@ -45,7 +45,11 @@ function taskOf({ instance }: TaskRow): string {
   return /::work::(?:__)?(\w+?)(?:_task)?::/.exec(instance)?.[1] ?? instance;
 }
 
-async function recorded(t: Test, guest: string, options: readonly string[]): Promise<{ output: Output; console: string }> {
+async function recorded(
+  t: Test,
+  guest: string,
+  options: readonly string[],
+): Promise<{ output: Output; console: string }> {
   const folder = scratchFolder(t);
   const [kept, trace] = [join(folder, 'console'), join(folder, 'out.txt')];
   const record = ['run', '--json', ...options, '--console', kept, '-o', trace, elfPath(guest)];

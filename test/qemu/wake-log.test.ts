@@ -1,7 +1,15 @@
-// Who woke whom, and the poll that came of it, against the log that a kernel keeps itself: each wake, by which task or by the interrupt, and
-// each poll, with the time of the machine's clock.
+// Who woke whom, and the poll that came of it, against the log that a kernel keeps itself. It has each wake, by which
+// task or by the interrupt, and each poll, with the time of the machine's clock.
 import t from 'tap';
-import { onEvents, type PollBegin, type PollEnd, type RootRef, readTrace, type TraceEvent, type Wake } from '../../src/trace/index.js';
+import {
+  onEvents,
+  type PollBegin,
+  type PollEnd,
+  type RootRef,
+  readTrace,
+  type TraceEvent,
+  type Wake,
+} from '../../src/trace/index.js';
 import { tracePolls } from '../support/polls.js';
 
 /** Of a task: that it was polled, or who woke it; the log's time in ticks of 100 ns. */
@@ -21,7 +29,7 @@ function add(all: Map<number, Entry[]>, task: number, entry: Entry): void {
   all.set(task, [...(all.get(task) ?? []), entry]);
 }
 
-/** The same of a trace. Tasks are numbered in the order of their first polls, which is that in which they were spawned. */
+/** The same of a trace. Tasks are numbered in the order of their first polls, in which they were spawned too. */
 class Told {
   readonly all = new Map<number, Entry[]>();
   readonly #numbers = new Map<RootRef, number>();
@@ -71,14 +79,17 @@ function delays(entries: readonly Entry[]): number[] {
   return found;
 }
 
-/** The task that wakes itself by a waker that the compiler knows: optimised, its wakes are inlined and leave no mark. */
+/** The task that wakes itself by a waker that the compiler knows. Optimised, its wakes are inlined: no mark is left. */
 const CANCELLED = 5;
 
 for (const guest of ['rv-asynctask-o0', 'rv-asynctask-o3', 'x86-asynctask-o0', 'x86-asynctask-o3'])
   t.test(`${guest}: each wake and each poll of the kernel's log, in its order`, async (t) => {
     const { output, console } = await tracePolls(t, guest);
     const told = new Told();
-    await readTrace(output.trace, onEvents((event) => told.event(event)));
+    await readTrace(
+      output.trace,
+      onEvents((event) => told.event(event)),
+    );
     const log = logged(console);
     const isOptimised = guest.endsWith('o3');
     // Unoptimised, the interrupt's handler calls a function of the library, which calls the waker's.

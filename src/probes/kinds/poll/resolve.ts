@@ -14,7 +14,7 @@ import { type ProbeSpec, whiteList } from '../names.js';
 import { Coverage, type SeenFuture } from './coverage.js';
 import { holdersOf } from './future-holders.js';
 import { type InlinedSite, InlinedSites } from './inlined-sites.js';
-import type { HostedTask } from './self-place.js';
+import { hostedTasks } from './self-place.js';
 
 /** One poll function to probe, and everything that a hit at its entry needs to know. */
 export interface PollProbe {
@@ -79,17 +79,6 @@ interface PollResolution {
   /** Whether some drops of a Future leave no mark. */
   readonly hidesDrops?: (future: FutureType) => boolean;
   readonly places?: TaskPlaces | undefined;
-}
-
-/** The tasks that functions of runtimes are called with, by the offsets of these functions' DIEs. */
-function hostedTasks(futures: FutureSet, places: TaskPlaces | undefined): Map<number, HostedTask> {
-  const byType = new Map(futures.all.map((future) => [future.typeOffset, future]));
-  return new Map(
-    places?.enders.flatMap(({ die, future: type, offset }) => {
-      const future = byType.get(type);
-      return future ? [[die.offset, { future, offset }] as const] : [];
-    }),
-  );
 }
 
 /**

@@ -12,7 +12,7 @@ import {
   through,
 } from '../../../dwarf/index.js';
 import type { CodeAddress } from '../../../elf/index.js';
-import type { FutureSet, FutureType, Guard, HeldInPlace } from '../../../futures/index.js';
+import type { FutureSet, FutureType, Guard, HeldInPlace, TaskPlaces } from '../../../futures/index.js';
 
 /** Where a Future lies, by one register at some instruction. */
 export interface SelfPlace {
@@ -32,6 +32,17 @@ const deepest = 6;
 export interface HostedTask {
   readonly future: FutureType;
   readonly offset: number;
+}
+
+/** The tasks that functions of runtimes are called with, by the offsets of these functions' DIEs. */
+export function hostedTasks(futures: FutureSet, places: TaskPlaces | undefined): Map<number, HostedTask> {
+  const byType = new Map(futures.all.map((future) => [future.typeOffset, future]));
+  return new Map(
+    places?.enders.flatMap(({ die, future: type, offset }) => {
+      const future = byType.get(type);
+      return future ? [[die.offset, { future, offset }] as const] : [];
+    }),
+  );
 }
 
 /** What {@link selfPlace} goes by. */
