@@ -193,6 +193,6 @@ t.test('--blocked shows who waits for whom', async (t) => {
   t.match(stdout, /^task 21 .* waits for the end of task 20 \(blocked_program::sleeps, .*:\d+\)$/m);
   t.match(stdout, /^others wait: 17 for a timer, 1 for Notify, 1 for Barrier$/m);
   t.match(stdout, /^deadlock: 2 tasks wait for each other$/m);
-  t.match(stdout, /^ {2}task 29 .* waits for Mutex at 0x\w+, held by task 30$/m);
-  t.match(stdout, /^ {2}2 more tasks behind them: task 31, task 34$/m);
+  t.match(stdout, /^ {2}task 31 .* waits for Mutex at 0x\w+, held by task 32$/m);
+  t.match(stdout, /^ {2}2 more tasks behind them: task 33, task 34$/m);
 });
