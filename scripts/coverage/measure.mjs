@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findGuest } from '../../test/qemu/guests/store.mjs';
 
 const root = join(import.meta.dirname, '../..');
 const main = join(root, 'dist/cli/main.js');
@@ -19,11 +20,11 @@ const native = ['debug', 'release', 'lto', 'size'].flatMap((profile) =>
     return { name: [program, ...args].join(' '), profile, elf, run: () => underGdbserver(elf, args) };
   }),
 );
-const profiles = { o0: 'debug', o3: 'release' };
-const guests = ['rv-embassy', 'rv-asynctask'].flatMap((name) =>
+const profiles = { o0: 'debug', o3: 'release', lto: 'lto', os: 'size' };
+const guests = ['rv-embassy', 'rv-asynctask', 'x86-asynctask'].flatMap((name) =>
   Object.entries(profiles).map(([suffix, profile]) => {
     const elf = join(root, 'test/qemu/guests/elf', `${name}-${suffix}.elf`);
-    return { name, profile, elf, run: () => underQemu(elf) };
+    return { name, profile, elf, run: () => underQemu(`${name}-${suffix}`, elf) };
   }),
 );
 
@@ -47,9 +48,9 @@ async function underGdbserver(elf, args) {
   return { ...ran, text };
 }
 
-async function underQemu(elf) {
+async function underQemu(guest, elf) {
   const console = join(folder, 'console');
-  const qemu = ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-kernel', elf];
+  const qemu = findGuest(guest).qemu.map((word) => (word === '{elf}' ? elf : word));
   const options = ['run', '--json', '--console', console, '-o', join(folder, 'out.txt'), elf, '--', ...qemu];
   const ran = await command(...options);
   return { ...ran, text: existsSync(console) ? readFileSync(console, 'latin1') : '' };

@@ -19,6 +19,7 @@ import {
   graphSvg,
 } from '../futures/index.js';
 import { compileGlob, coverageSentence, howSeen, nearest, type SeenFuture } from '../probes/index.js';
+import { taskPlaces } from '../tasks/index.js';
 import { ExitCode } from './failure.js';
 import type { FuturesArguments } from './futures-options.js';
 import { openElf } from './open-elf.js';
@@ -80,7 +81,8 @@ const seenText: Readonly<Record<SeenFuture['seen'], string>> = {
 async function seenBy({ elf, debug, set, futures }: Shown): Promise<ReadonlyMap<FutureType, SeenFuture> | undefined> {
   const arch = architectureOf(elf.machine);
   await arch?.prepare();
-  return arch && new Map(howSeen(debug, set, arch, futures).map((one) => [one.future, one]));
+  const places = arch && (await taskPlaces(debug, set));
+  return arch && new Map(howSeen(debug, set, arch, { selected: futures, places }).map((one) => [one.future, one]));
 }
 
 function select(set: FutureSet, { elf, glob }: FuturesArguments): readonly FutureType[] {

@@ -10,7 +10,7 @@ export { FutureNames, shortType } from './short-names.js';
 export { type Blame, blameChain, blameOf } from './size-blame.js';
 export { futuresSizes } from './sizes.js';
 export { futuresTable } from './table.js';
-export { noTaskPlaces, type TaskEnder, type TaskPlaces } from './task-places.js';
+export { type KnownTask, noTaskPlaces, type TaskEnder, type TaskPlaces, type TaskPoller } from './task-places.js';
 export { futuresTree } from './tree.js';
 export type {
   Awaitee,

@@ -1,5 +1,26 @@
 import type { Die } from '../dwarf/index.js';
 
+/** What a runtime knows of a task. Members that it does not keep are left out. */
+export interface KnownTask {
+  readonly runtime: string;
+  readonly id?: number;
+  readonly name?: string;
+  /** Where it was spawned: `src/main.rs:12:5`. */
+  readonly spawned?: string;
+}
+
+/** A function that a runtime calls for each poll of a task. Its first argument is the task's header. */
+export interface TaskPoller {
+  readonly die: Die;
+  readonly name: string;
+  /** Where the header lies in its task. */
+  readonly header: number;
+  /** Words that tell of the task: so many bytes from the header. */
+  readonly words: readonly number[];
+  /** What the words say. */
+  tell(words: readonly bigint[]): KnownTask;
+}
+
 /** Where the runtimes of a program have their tasks' Futures. Futures are named by the offset of their type's DIE. */
 export interface TaskPlaces {
   /** How many bytes behind its task's header a Future lies. Wakers point to headers. */
@@ -8,6 +29,7 @@ export interface TaskPlaces {
   readonly holders: ReadonlyMap<string, { readonly future: number; readonly offset: number }>;
   /** Functions of a runtime that drop a task's Future. Their first argument is the task's header. */
   readonly enders: readonly TaskEnder[];
+  readonly pollers: readonly TaskPoller[];
 }
 
 /** A function that drops the Future of the task in its first argument. */
@@ -21,4 +43,4 @@ export interface TaskEnder {
   readonly when: { readonly offset: number; readonly size: 1 | 2 | 4 | 8; readonly bits: bigint } | undefined;
 }
 
-export const noTaskPlaces: TaskPlaces = { offsets: new Map(), holders: new Map(), enders: [] };
+export const noTaskPlaces: TaskPlaces = { offsets: new Map(), holders: new Map(), enders: [], pollers: [] };

@@ -3,8 +3,8 @@ import { type Die, layoutOf, typeName, variantName } from '../dwarf/index.js';
 import type { FutureSet, FutureType, TaskEnder, TaskPlaces } from '../futures/index.js';
 import type { Part } from './layout.js';
 import { asyncTasks, closed, dropperOf } from './runtimes/async-task.js';
-import { storageLayouts } from './runtimes/embassy.js';
-import { cellLayouts } from './runtimes/tokio.js';
+import { embassyPollers, storageLayouts } from './runtimes/embassy.js';
+import { cellLayouts, tokioPollers } from './runtimes/tokio.js';
 
 /** Where the runtimes that the program uses put the Futures of their tasks, as far as its ELF tells. */
 export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<TaskPlaces> {
@@ -39,7 +39,8 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
       enders.push({ ...drops, die: dropper, name: 'async_task::raw::RawTask::drop_future', when: undefined });
   }
   // A Future inside a task's is known by where that one lies; one that is a task itself, by its own place.
-  return { offsets: new Map([...inside, ...found]), holders, enders };
+  const pollers = [...tokioPollers(context), ...embassyPollers(context)];
+  return { offsets: new Map([...inside, ...found]), holders, enders, pollers };
 }
 
 /** Where tokio's stage has the Future as long as it runs. */

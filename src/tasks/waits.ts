@@ -148,7 +148,13 @@ function endersOf<T>(
     const enders = found.map((task) => ({ task, holder: undefined, maybe: false }));
     return { how, enders, needs, known: found.length === tasks.length ? 'all' : 'some' };
   }
-  const all = held.filter(({ within, target }) => within.some((name) => owners?.includes(name)) && isAt(target, key));
+  const places = held.filter(
+    ({ within, target }) => within.some((name) => owners?.includes(name)) && isAt(target, key),
+  );
+  const [first] = places;
+  // In several places of one task: it was moved from one to the other.
+  const isMoved = count === 1 && places.every(({ task }) => task === first?.task);
+  const all = first && isMoved ? [{ ...first, maybe: places.every(({ maybe }) => maybe) }] : places;
   // A variable that was borrowed keeps its place after it was moved: with more than something counts, some are stale.
   const isStale = typeof count === 'number' && all.length > count;
   const enders = all.map(({ task, holder, maybe }) => ({ task, holder, maybe: isStale || maybe }));

@@ -56,11 +56,21 @@ export interface AwaitLink {
   readonly state: StateRef | undefined;
 }
 
+/** What a task's runtime knows of it. Members that the runtime does not keep are left out. */
+export interface TaskAbout {
+  readonly runtime: string;
+  readonly id?: number;
+  readonly name?: string;
+  /** Where it was spawned: `src/main.rs:12:5`. */
+  readonly spawned?: string;
+}
+
 /** The outermost Future of a poll: what an executor polls. One object per lifetime, so identity is a key. */
 export interface RootRef {
   readonly key: number;
   readonly future: FutureRef;
   readonly address: Addr;
+  readonly about?: TaskAbout | undefined;
 }
 
 /** A function as traces name it; one object a function, so identity is a key. */

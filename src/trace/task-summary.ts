@@ -28,6 +28,12 @@ export interface TaskRow {
   readonly instance: string;
   readonly file: string | null;
   readonly line: number | null;
+  /** What its runtime knows of it; null if nothing, or if that was not seen. */
+  readonly runtime: string | null;
+  readonly id: number | null;
+  readonly name: string | null;
+  /** Where it was spawned: `src/main.rs:12:5`. */
+  readonly spawned: string | null;
   /** Of the Future. */
   readonly address: string;
   /** Bytes of the Future. */
@@ -244,6 +250,7 @@ export class TaskSummary implements TraceSink {
   #row(task: Tally): Omit<TaskRow, keyof WakeColumns | 'wakes_at_least'> {
     const { root, state, awaits, ended } = task;
     const { future, instance, file, line, size } = root.future;
+    const { runtime = null, id = null, name = null, spawned = null } = root.about ?? {};
     // The end of the recording takes what is open for lost.
     const isCut = state === 'lost' && task.last === this.#now;
     const isLive = ended === undefined && state !== 'running' && state !== 'lost';
@@ -253,6 +260,7 @@ export class TaskSummary implements TraceSink {
       instance,
       file: file ?? null,
       line: line ?? null,
+      ...{ runtime, id, name, spawned },
       address: hex(root.address),
       size: size ?? null,
       state: isCut ? 'running' : state,

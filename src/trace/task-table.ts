@@ -1,4 +1,5 @@
 import { plural } from '../base/plural.js';
+import { visible } from '../base/visible.js';
 import { displayNames, readable } from './summary-table.js';
 import type { TaskRow } from './task-summary.js';
 import { type TableOptions, textTable, timeText } from './text-table.js';
@@ -11,6 +12,9 @@ function wakeCells(row: TaskRow): string[] {
   const bound = row.wakes_at_least ? '>=' : '';
   return [`${bound}${row.wakes}`, `${bound}${row.self_wakes}`, ...times];
 }
+
+/** What runtimes know: a column for each that some task has. */
+const known = ['id', 'name', 'spawned'] as const;
 
 /** Tasks in the table. */
 const mostRows = 30;
@@ -31,9 +35,11 @@ export function taskTable(
   const seesWakes = rows.some(({ wakes }) => wakes !== null);
   const shown = sorted.slice(0, mostRows);
   const names = displayNames(shown.map(({ future, instance }) => [future, readable(instance)]));
+  const facts = known.filter((fact) => rows.some((row) => row[fact] !== null));
   const lines = shown.map((row, i) => ({
     numbers: [
       String(row.number),
+      ...facts.map((fact) => visible(String(row[fact] ?? '-'))),
       row.state,
       String(row.polls),
       timeText(row.busy_ns),
@@ -45,7 +51,7 @@ export function taskTable(
     file: row.await?.file ?? null,
     line: row.await?.line ?? null,
   }));
-  const head = ['task', 'state', 'polls', 'busy', 'longest', 'idle', ...(seesWakes ? wakeHead : [])];
+  const head = ['task', ...facts, 'state', 'polls', 'busy', 'longest', 'idle', ...(seesWakes ? wakeHead : [])];
   const more = sorted.length - shown.length;
   const unsure = rows.filter((row) => row.state === 'waiting' && hidesDrops(row)).length;
   const notes = [

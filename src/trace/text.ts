@@ -11,6 +11,7 @@ import type {
   RootRef,
   StackEntry,
   StateRef,
+  TaskAbout,
   ThreadRef,
   TraceFacts,
   Wake,
@@ -26,6 +27,28 @@ export function placeText(place: { file: string | undefined; line: number | unde
 /** A task's name in a trace: `labkern::work::chain_task @0x80412340`. */
 export function rootText(root: RootRef): string {
   return `${root.future.future} @${hex(root.address)}`;
+}
+
+/** What a runtime knows of a task: `tokio, id 12, spawned at src/main.rs:3:5`; `embassy, named blink`. */
+export function aboutText({ runtime, id, name, spawned }: TaskAbout): string {
+  const parts = [runtime];
+  if (id !== undefined) parts.push(`id ${id}`);
+  if (spawned !== undefined) parts.push(`spawned at ${spawned}`);
+  if (name !== undefined) parts.push(`named ${name}`);
+  return parts.join(', ');
+}
+
+/** The same backwards; undefined if the text is another one. */
+export function aboutOf(text: string): TaskAbout | undefined {
+  const found = /^([\w-]+)(?:, id (\d+))?(?:, spawned at (.*?))?(?:, named (.*))?$/s.exec(text);
+  if (!found) return undefined;
+  const [, runtime = '', id, spawned, name] = found;
+  return {
+    runtime,
+    ...(id === undefined ? {} : { id: Number(id) }),
+    ...(name === undefined ? {} : { name }),
+    ...(spawned === undefined ? {} : { spawned }),
+  };
 }
 
 /** A thread's name in a trace: `stack 0xff20000000014000`, or `stack 0x80211000 of space 0x80254000`. */

@@ -66,7 +66,7 @@ const WORDS: Readonly<Record<string, string>> = {
   message: 'mpsc',
 };
 /** Of these the program knows the address. */
-const PLACED: ReadonlySet<string> = new Set(['Mutex', 'Semaphore', 'RwLock', 'Notify']);
+const PLACED: ReadonlySet<string> = new Set(['Mutex', 'Semaphore', 'RwLock', 'Notify', 'Barrier', 'OnceCell']);
 
 function compare(t: Test, book: ReadonlyMap<number, Booked>, { tasks }: Report): void {
   t.strictSame(
@@ -99,6 +99,7 @@ function compare(t: Test, book: ReadonlyMap<number, Booked>, { tasks }: Report):
       true,
     );
     t.equal(waits.length, name === 'selector' ? 2 : 1, name);
+    if (kind === 'Barrier') t.equal(wait.detail, '1 of 3 have come');
     if (kind === 'timer') t.match(wait.detail, /^due at \d+\.\d{3} s$/);
   }
 }
@@ -107,7 +108,7 @@ for (const build of ['blocked-o0', 'blocked-o3'] as const) {
   for (const threads of ['ct', 'mt']) {
     t.test(`${build} ${threads}: locks, channels, handles and timers, and nothing wrong`, async (t) => {
       const { book, report } = await look(t, build, 'clean', threads);
-      t.equal(book.size, 25);
+      t.equal(book.size, 30);
       compare(t, book, report);
       t.strictSame(report.notes, []);
       t.strictSame(report.deadlocks, []);
@@ -190,8 +191,8 @@ t.test('--blocked shows who waits for whom', async (t) => {
     /^task 9 \(blocked_program::acquirer, \/native\/src\/main\.rs:\d+\) waits for Semaphore at 0x\w+ \(2 permits\), held by task 7 .*, task 8 /m;
   t.match(stdout, line);
   t.match(stdout, /^task 21 .* waits for the end of task 20 \(blocked_program::sleeps, .*:\d+\)$/m);
-  t.match(stdout, /^others wait: 15 for a timer, 1 for Notify$/m);
+  t.match(stdout, /^others wait: 17 for a timer, 1 for Notify, 1 for Barrier$/m);
   t.match(stdout, /^deadlock: 2 tasks wait for each other$/m);
-  t.match(stdout, /^ {2}task 24 .* waits for Mutex at 0x\w+, held by task 25$/m);
-  t.match(stdout, /^ {2}2 more tasks behind them: task 26, task 29$/m);
+  t.match(stdout, /^ {2}task 31 .* waits for Mutex at 0x\w+, held by task 32$/m);
+  t.match(stdout, /^ {2}2 more tasks behind them: task 33, task 34$/m);
 });

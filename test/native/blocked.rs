@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex as Book};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio::runtime::Builder;
-use tokio::sync::{mpsc, oneshot, Mutex, Notify, RwLock, Semaphore};
+use tokio::sync::{broadcast, mpsc, oneshot, Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// For ever, for a test.
@@ -129,6 +129,31 @@ async fn notified(notify: Arc<Notify>) {
     waits("notified", "Notify", place(&notify));
     notify.notified().await;
 }
+async fn listener(mut from: broadcast::Receiver<u64>, key: usize) {
+    waits("listener", "mpsc", key);
+    let _ = from.recv().await;
+}
+async fn has_broadcast(to: broadcast::Sender<u64>, key: usize) {
+    holds(key);
+    sleeps("has_broadcast").await;
+    let _ = to.send(1);
+}
+async fn arrives(barrier: Arc<Barrier>) {
+    waits("arrives", "Barrier", place(&barrier));
+    barrier.wait().await;
+}
+async fn initialiser(cell: Arc<OnceCell<u64>>) {
+    holds(place(&cell));
+    cell.get_or_init(|| async {
+        sleeps("initialiser").await;
+        1
+    })
+    .await;
+}
+async fn wants_value(cell: Arc<OnceCell<u64>>) {
+    waits("wants_value", "OnceCell", place(&cell));
+    cell.get_or_init(|| async { 2 }).await;
+}
 /// Waits for two things, of which the second ends by itself.
 async fn selector(mutex: Arc<Mutex<u64>>) {
     waits("selector", "Mutex", place(&mutex));
@@ -177,6 +202,13 @@ async fn clean() {
     tokio::spawn(set_joiner());
     let notify = Arc::new(Notify::new());
     tokio::spawn(notified(notify));
+    let (to, from) = broadcast::channel(4);
+    tokio::spawn(listener(from, 5));
+    tokio::spawn(has_broadcast(to, 5));
+    tokio::spawn(arrives(Arc::new(Barrier::new(3))));
+    let cell = Arc::new(OnceCell::new());
+    tokio::spawn(initialiser(cell.clone())).await_started().await;
+    tokio::spawn(wants_value(cell));
 }
 
 /// Each has one and wants the other's.

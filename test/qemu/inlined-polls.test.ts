@@ -1,8 +1,9 @@
 // Release builds whose executors have the polls of tasks inlined into functions that are no Futures: async-task's and embassy's.
-// The guests count the polls of their async fns and of their tasks themselves.
+// The guests count the polls of their async fns and of their tasks themselves. So do builds for size, with link-time optimisation, and without
+// optimisation.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import type { TaskRow } from '../../src/trace/index.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
@@ -20,8 +21,9 @@ interface Output {
     readonly exact: number;
     readonly lower_bound: number;
     readonly not: number;
-    readonly futures: readonly { readonly instance: string; readonly seen: string }[];
+    readonly futures: readonly { readonly future: string; readonly instance: string; readonly seen: string }[];
   };
+  readonly probes: readonly { readonly engine: string }[];
 }
 
 /** `LAB stat NAME calls=1 polls=42` and `LAB task 3 NAME polls=24`, summed by name. */
@@ -43,16 +45,24 @@ function taskOf({ instance }: TaskRow): string {
   return /::work::(?:__)?(\w+?)(?:_task)?::/.exec(instance)?.[1] ?? instance;
 }
 
+async function recorded(
+  t: Test,
+  guest: string,
+  options: readonly string[],
+): Promise<{ output: Output; console: string }> {
+  const folder = scratchFolder(t);
+  const [kept, trace] = [join(folder, 'console'), join(folder, 'out.txt')];
+  const record = ['run', '--json', ...options, '--console', kept, '-o', trace, elfPath(guest)];
+  const { status, stdout, stderr } = await rsptrace(...record, '--', ...qemuArgv(guest)).ended;
+  t.equal(status, 0, stderr);
+  return { output: JSON.parse(stdout) as Output, console: readFileSync(kept, 'latin1') };
+}
+
 for (const guest of ['rv-asynctask-o3', 'rv-embassy-o3'])
   for (const options of [[], ['--exact']])
     t.test(`${guest} ${options.join(' ')}`, async (t) => {
-      const folder = scratchFolder(t);
-      const [kept, trace] = [join(folder, 'console'), join(folder, 'out.txt')];
-      const record = ['run', '--json', ...options, '--console', kept, '-o', trace, elfPath(guest)];
-      const { status, stdout, stderr } = await rsptrace(...record, '--', ...qemuArgv(guest)).ended;
-      t.equal(status, 0, stderr);
-      const { futures, tasks: rows, coverage } = JSON.parse(stdout) as Output;
-      const console = readFileSync(kept, 'latin1');
+      const { output, console } = await recorded(t, guest, options);
+      const { futures, tasks: rows, coverage } = output;
       const [stats, tasks] = [pollsPrinted(console, 'stat'), pollsPrinted(console, 'task')];
       let [exact, bounds] = [0, 0];
       const check = (row: Row, truth: number): void => {
@@ -85,6 +95,9 @@ for (const guest of ['rv-asynctask-o3', 'rv-embassy-o3'])
       // An async block around the async fn is what the guest spawns of one of the sleepers.
       const told = rows.map((row) => `${taskOf(row).replace('spawn_all', 'sleeper')} ${row.polls}`);
       t.strictSame(told.sort(), printed.sort(), 'a row a task');
+      const named = rows.filter(({ name }) => name !== null);
+      for (const row of named) t.equal(row.name, taskOf(row), 'as the guest has named it');
+      t.ok(guest.includes('embassy') ? named.length >= 5 : named.length === 0, `${named.length} names`);
 
       const seen = (what: string): number => coverage.futures.filter((each) => each.seen === what).length;
       t.equal(coverage.exact, seen('exact'));
@@ -95,3 +108,38 @@ for (const guest of ['rv-asynctask-o3', 'rv-embassy-o3'])
         if (told !== undefined) t.equal(told === 'exact', !row.at_least, `${row.instance} is as it was said to be`);
       }
     });
+
+/** `not`: Futures that these builds do not show. */
+const builds = [
+  { guest: 'rv-asynctask-os', not: 3 },
+  { guest: 'rv-embassy-lto', not: 1 },
+  { guest: 'x86-asynctask-o0', not: 0 },
+  { guest: 'x86-asynctask-o3', not: 0 },
+];
+for (const { guest, not } of builds)
+  t.test(`${guest}: no count is wrong, and what is not seen is said`, async (t) => {
+    const { output, console } = await recorded(t, guest, []);
+    const { futures, coverage, probes } = output;
+    const stats = pollsPrinted(console, 'stat');
+    const met = new Set<string>();
+    for (const { future, instance, polls, at_least: isBound } of futures) {
+      const name = nameOf(future) ?? '';
+      const truth = stats.get(name);
+      if (truth === undefined || truth === 0) continue;
+      t.ok(isBound ? polls <= truth : polls === truth, `${instance}: ${isBound ? '>=' : ''}${polls} of ${truth}`);
+      met.add(name);
+    }
+    const unseen = coverage.futures.filter(({ seen }) => seen === 'not').map(({ future }) => nameOf(future));
+    t.same(
+      [...stats.keys()].filter((name) => !met.has(name) && !unseen.includes(name)),
+      [],
+      'every async fn has a row, or is said not to be seen',
+    );
+    t.equal(coverage.not, not);
+    const all = coverage.exact + coverage.lower_bound + coverage.not;
+    t.ok(coverage.exact >= 0.8 * all, `${coverage.exact} of ${all} exactly`);
+    t.same(
+      probes.filter(({ engine }) => engine === 'stop'),
+      [],
+    );
+  });

@@ -119,7 +119,8 @@ t.test('embassy: every storage of every pool, its timer, its run queue and its e
   // Eleven storages are spawned from at some time: the pools' sizes in the guest's source, without `unspawned`, which the linker leaves out.
   t.equal(tasks.length + others.filter(({ fate }) => fate === 'free').length, 11);
   for (const { facts } of tasks) {
-    const { executor, state, 'timer at': timer } = facts;
+    const { executor, state, name = '', 'timer at': timer } = facts;
+    t.ok(tasksOf.embassy.includes(name), `named ${name}`);
     t.equal(executor, 'labembassy::EXECUTOR');
     t.match(timer, /^\d+$/, 'those that are left wait for time');
     t.equal(state, 'spawned');

@@ -10,7 +10,7 @@ import {
 import { embassyMutex, embassyReceive, embassySend, embassySignal, embassyTimer } from './embassy.js';
 import { itsTurn, pendingForEver } from './never.js';
 import type { Primitive } from './resource.js';
-import { tokioMpsc, tokioOneshot, tokioUnbounded } from './tokio-channels.js';
+import { tokioBroadcast, tokioMpsc, tokioOneshot, tokioUnbounded } from './tokio-channels.js';
 import { tokioJoin, tokioJoinSet } from './tokio-join.js';
 import { tokioNotify, tokioSleep } from './tokio-others.js';
 import { tokioSemaphore } from './tokio-semaphore.js';
@@ -22,6 +22,7 @@ export const primitives: readonly Primitive[] = [
   tokioSemaphore,
   tokioMpsc,
   tokioUnbounded,
+  tokioBroadcast,
   tokioOneshot,
   tokioJoin,
   tokioJoinSet,

@@ -2,6 +2,7 @@
  * tokio's channels. Whoever has a sender can send:
  *
  *   mpsc      Receiver { chan: Rx { inner: Arc<Chan { tx_count, .. }> } }      Sender { chan: Tx { inner: Arc<Chan> } }
+ *   broadcast Recv { receiver: &mut Receiver { shared: Arc<Shared { num_tx, .. }> } }   Sender { shared: Arc<Shared> }
  *   oneshot   Receiver { inner: Option<Arc<Inner>> }                          Sender { inner: Option<Arc<Inner>> }
  */
 
@@ -29,6 +30,23 @@ const mpscOf = (module: string, receiver: string, sender: string): Primitive => 
 
 export const tokioMpsc: Primitive = mpscOf('bounded', 'Receiver', 'Sender');
 export const tokioUnbounded: Primitive = mpscOf('unbounded', 'UnboundedReceiver', 'UnboundedSender');
+
+const BROADCASTERS = [`${SYNC}::broadcast::Sender`];
+
+export const tokioBroadcast: Primitive = {
+  futures: [`${SYNC}::broadcast::Recv`],
+  owners: BROADCASTERS,
+  async awaited(look, node) {
+    const type = look.typeOf(node);
+    const receiver = type && look.part(type, 'receiver') && (await look.pointerIn(type, node.address, 'receiver'));
+    const shared = receiver?.type && (await look.pointerIn(receiver.type, receiver.address, 'shared'));
+    if (!shared) return undefined;
+    const senders = await look.number(shared, 'num_tx');
+    const enders = { how: 'to be sent by', owners: BROADCASTERS, key: shared.address, needs: 'any' } as const;
+    const count = senders === undefined ? 'unknown' : Number(senders);
+    return { kind: 'message', address: shared.address, enders: { ...enders, count } };
+  },
+};
 
 const ONE_SENDER = [`${SYNC}::oneshot::Sender`];
 

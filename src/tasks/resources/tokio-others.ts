@@ -1,11 +1,14 @@
 /*
  * What of tokio ends by the clock, or by whom nothing in memory tells:
  *
+ *   Barrier { state: Mutex<BarrierState { arrived, .. }>, n, wait: watch::Receiver }
  *   Sleep { deadline: Instant { std: Timespec { tv_sec, tv_nsec } }, .. }      Notified { notify: &Notify, .. }
  */
 
-import { addr } from '../../base/addr.js';
-import { deadlineIn, type Primitive } from './resource.js';
+import { addOffset, addr } from '../../base/addr.js';
+import type { AwaitNode } from '../await-tree.js';
+import { partCalled } from '../layout.js';
+import { type Awaited, deadlineIn, type Look, type Primitive } from './resource.js';
 
 export const tokioSleep: Primitive = {
   futures: ['tokio::time::sleep::Sleep'],
@@ -15,6 +18,7 @@ export const tokioSleep: Primitive = {
   },
 };
 
+const BARRIER = 'tokio::sync::barrier::Barrier';
 const watches = 'tokio::sync::watch::Receiver';
 
 export const tokioNotify: Primitive = {
@@ -23,7 +27,22 @@ export const tokioNotify: Primitive = {
     const type = look.typeOf(node);
     const notify = type && look.part(type, 'notify') && (await look.pointerIn(type, node.address, 'notify'));
     if (!notify) return undefined;
+    const barrier = above.find(({ future }) => future?.future.startsWith(`${BARRIER}::`));
+    if (barrier) return barrierOf(look, barrier);
     const isWatch = above.some(({ future }) => future?.future.startsWith(watches));
     return { kind: isWatch ? 'watch' : 'Notify', address: addr(notify.address) };
   },
 };
+
+/** Its end comes with others, which nothing in memory names. */
+async function barrierOf(look: Look, node: AwaitNode): Promise<Awaited | undefined> {
+  const barrier = await look.selfOf(node);
+  if (!barrier?.type) return undefined;
+  const { type, address } = barrier;
+  const mutex = look.part(type, 'state');
+  const state = mutex && partCalled(mutex.type, 'BarrierState');
+  const at = mutex && state && { type: state.type, address: addOffset(address, mutex.offset + state.offset) };
+  const [arrived, all] = [at && (await look.number(at, 'arrived')), await look.number(barrier, 'n')];
+  const detail = arrived === undefined || all === undefined ? {} : { detail: `${arrived} of ${all} have come` };
+  return { kind: 'Barrier', address, ...detail };
+}

@@ -1,5 +1,5 @@
 /*
- * tokio's locks all wait in one place, `batch_semaphore::Acquire`: of a Mutex, a RwLock, a Semaphore, or of a channel
+ * tokio's locks all wait in one place, `batch_semaphore::Acquire`: of a Mutex, a RwLock, a Semaphore, a OnceCell, or of a channel
  * with no room left. Which one, the Future above tells by its `self`. Who has the permits has a guard:
  *
  *   Acquire { node, semaphore: &batch_semaphore::Semaphore, num_permits, .. }
@@ -54,6 +54,8 @@ function waitFor(key: Addr, around: Pointed | undefined, wanted: number): Awaite
     return { kind: 'Mutex', address, enders: { how: 'held by', owners: GUARDS, key, needs: 'all', count: 1 } };
   if (name === `${SYNC}::rwlock::RwLock`)
     return { kind: 'RwLock', address, enders: { how: 'held by', owners: GUARDS, key, needs: 'all' } };
+  if (name === `${SYNC}::once_cell::OnceCell`)
+    return { kind: 'OnceCell', address, enders: { how: 'to be set by', owners: PERMITS, key, needs: 'all', count: 1 } };
   const owners = [...PERMITS, ...GUARDS];
   const enders = { how: 'held by', owners, key, needs: 'any', count: 'unknown' } as const;
   return { kind: 'Semaphore', address, detail: plural(wanted, 'permit'), enders };

@@ -20,6 +20,7 @@ import {
   staticAddress,
   typeName,
 } from '../../dwarf/index.js';
+import type { KnownTask, TaskPoller } from '../../futures/index.js';
 import { genericsOf, memberAt, numberAt, type Part, partCalled } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
 import { functionsOf } from './constants.js';
@@ -28,9 +29,13 @@ const RAW = 'embassy_executor::raw';
 /** Bits of the state where it is one number. embassy-executor/src/raw/state_atomics.rs */
 const STATE = { SPAWNED: 1n, RUN_QUEUED: 2n } as const;
 
+/** Bytes of a task's name. */
+const MOST_NAME = 4096n;
+
 /** How a `TaskStorage<F>` lies in memory. */
 interface StorageLayout {
   readonly future: Die;
+  readonly raw: Part;
   readonly size: number;
   readonly align: number;
   readonly state: Part;
@@ -77,18 +82,37 @@ function storageLayout({ note }: Pick<TaskContext, 'note'>, storage: Die, future
   const state = memberAt(storage, 'raw.state', without);
   const pollFn = memberAt(storage, 'raw.poll_fn', without);
   const place = memberAt(storage, 'future', without);
-  if (!state || !pollFn || !place) return undefined;
+  const raw = memberAt(storage, 'raw', without);
+  if (!raw || !state || !pollFn || !place) return undefined;
   const [spawned, queued] = ['spawned', 'run_queued'].map((name) => memberAt(state.type, name));
   const { size, align = 8 } = layoutOf(storage);
   const inState = (part: Part): Part => ({ ...part, offset: state.offset + part.offset });
   return {
-    ...{ future, size, align, state, pollFn, place },
+    ...{ future, raw, size, align, state, pollFn, place },
     flags: spawned && queued && { spawned: inState(spawned), queued: inState(queued) },
     executor: memberAt(storage, 'raw.executor', less),
     // Only with its feature.
     name: memberAt(storage, 'raw.metadata.name'),
     timer: memberAt(storage, 'raw.timer_queue_item'),
   };
+}
+
+/** The functions by which the executor polls tasks, where the tasks have names. */
+export function embassyPollers(context: Pick<TaskContext, 'debug' | 'note'>): TaskPoller[] {
+  const layouts = storageLayouts(context);
+  return functionsOf(context, `${RAW}::TaskStorage::poll`).flatMap(({ die }) => {
+    const future = genericsOf(die).get('F');
+    const layout = future && layouts.get(typeName(future));
+    const words = layout?.name && wordsOfText(layout.name);
+    if (!words) return [];
+    const header = layout.raw.offset;
+    const tell = ([start = 0n, length = 0n]: readonly bigint[]): KnownTask => {
+      const isText = start !== 0n && length <= MOST_NAME;
+      const bytes = isText ? context.debug.elf.bytesAt(addr(start), Number(length)) : undefined;
+      return { runtime: 'embassy', ...(bytes ? { name: new TextDecoder().decode(bytes) } : {}) };
+    };
+    return [{ die, name: `${RAW}::TaskStorage::poll`, header, words: words.map((offset) => offset - header), tell }];
+  });
 }
 
 /** Storages in memory whose `poll_fn` is that of a `TaskStorage`. */
@@ -226,16 +250,23 @@ function expiry({ debug }: TaskContext, { timer }: StorageLayout, bytes: Uint8Ar
   return inTimer({ ...waker, size: 8 }) === 0n ? undefined : String(inTimer(at));
 }
 
-/** The text of an `Option<&'static str>` inside wrappers. */
-async function textAt({ memory, debug }: TaskContext, bytes: Uint8Array, part: Part): Promise<string | undefined> {
+/** Where the pointer and the length of an `Option<&'static str>` inside wrappers lie. */
+function wordsOfText(part: Part): readonly [start: number, length: number] | undefined {
   const text = partCalled(part.type, '&str');
   const [start, length] = ['data_ptr', 'length'].map((name) => text && memberAt(text.type, name));
   if (!text || !start || !length) return undefined;
-  const inText = ({ offset, size }: Part): bigint =>
-    numberAt(bytes, { offset: part.offset + text.offset + offset, size });
-  const [address, size] = [inText(start), Number(inText(length))];
-  if (address === 0n || size > 4096) return undefined;
-  const found = debug.elf.bytesAt(addr(address), size) ?? (await memory.read(addr(address), size));
+  const base = part.offset + text.offset;
+  return [base + start.offset, base + length.offset];
+}
+
+/** The text of an `Option<&'static str>`: from the ELF if it is a constant there. */
+async function textAt(context: TaskContext, bytes: Uint8Array, part: Part): Promise<string | undefined> {
+  const words = wordsOfText(part);
+  if (!words) return undefined;
+  const [start, length] = words.map((offset) => numberAt(bytes, { offset, size: 8 })) as [bigint, bigint];
+  if (start === 0n || length > MOST_NAME) return undefined;
+  const [at, size] = [addr(start), Number(length)];
+  const found = context.debug.elf.bytesAt(at, size) ?? (await context.memory.read(at, size));
   return found && new TextDecoder().decode(found);
 }
 

@@ -11,6 +11,7 @@
 
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import { type Die, layoutOf, selectVariant, stripGenerics, typeName, variantName } from '../../dwarf/index.js';
+import type { KnownTask, TaskPoller } from '../../futures/index.js';
 import { genericsOf, memberAt, numberAt, type Part, partCalled } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
 import { functionsOf, wordsInData } from './constants.js';
@@ -74,6 +75,23 @@ export const tokio: Runtime = {
     return found;
   },
 };
+
+/** The functions by which its schedulers poll tasks, where their ids can be read. */
+export function tokioPollers(context: Pick<TaskContext, 'debug' | 'note'>): TaskPoller[] {
+  const layouts = cellLayouts(context);
+  return functionsOf(context, `${TASK}::raw::poll`).flatMap(({ die }) => {
+    const { T, S } = Object.fromEntries(genericsOf(die));
+    const layout = T && S && layouts.get(`${typeName(T)}, ${typeName(S)}`);
+    if (!layout?.id) return [];
+    const { header, id, spawnedAt } = layout;
+    const words = [id, ...(spawnedAt ? [spawnedAt] : [])].map(({ offset }) => offset - header);
+    const tell = ([number = 0n, place = 0n]: readonly bigint[]): KnownTask => {
+      const spawned = locationOf(context, place);
+      return { runtime: 'tokio', id: Number(number), ...(spawned === undefined ? {} : { spawned }) };
+    };
+    return [{ die, name: `${TASK}::raw::poll`, header, words, tell }];
+  });
+}
 
 function vtableEntry({ debug, note }: TaskContext): number {
   const [vtable] = debug.typesNamed(`${TASK}::raw::Vtable`);
@@ -139,7 +157,7 @@ async function taskAt(context: TaskContext, layout: CellLayout, cell: Addr): Pro
   if (references === 0n || references > MOST_REFERENCES) return undefined;
   const [id, owner] = numbers;
   if (id === 0n || numbers.some((number) => number !== undefined && number > MOST_NUMBER)) return undefined;
-  const spawned = layout.spawnedAt && (await location(context, numberAt(bytes, { ...layout.spawnedAt, size: 8 })));
+  const spawned = layout.spawnedAt && locationOf(context, numberAt(bytes, { ...layout.spawnedAt, size: 8 }));
   const facts: TaskFacts = {
     ...(id === undefined ? {} : { id: Number(id) }),
     state: stateText(state),
@@ -188,16 +206,17 @@ function stateText(state: bigint): string {
   return words.join(', ');
 }
 
-/** `src/main.rs:12:5` of a `core::panic::Location`. */
-async function location({ debug, memory }: TaskContext, at: bigint): Promise<string | undefined> {
+/** `src/main.rs:12:5` of a `core::panic::Location`, a constant of the program. */
+function locationOf({ debug }: Pick<TaskContext, 'debug'>, at: bigint): string | undefined {
   const [type] = debug.typesNamed('core::panic::location::Location');
   if (type === undefined || at === 0n) return undefined;
   // The file's name is `file` before Rust 1.91.
   const file = memberAt(type, 'filename') ?? memberAt(type, 'file');
   const [line, column] = [memberAt(type, 'line'), memberAt(type, 'col')];
-  const bytes = await memory.read(addr(at), layoutOf(type).size);
+  const bytes = debug.elf.bytesAt(addr(at), layoutOf(type).size);
   if (!bytes || !file || !line || !column) return undefined;
   const length = Number(numberAt(bytes, { offset: file.offset + 8, size: 8 }));
-  const text = length < 4096 && (await memory.read(addr(numberAt(bytes, { offset: file.offset, size: 8 })), length));
-  return text ? `${new TextDecoder().decode(text)}:${numberAt(bytes, line)}:${numberAt(bytes, column)}` : undefined;
+  const name = addr(numberAt(bytes, { offset: file.offset, size: 8 }));
+  const text = length < 4096 ? debug.elf.bytesAt(name, length) : undefined;
+  return text && `${new TextDecoder().decode(text)}:${numberAt(bytes, line)}:${numberAt(bytes, column)}`;
 }

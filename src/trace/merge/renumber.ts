@@ -160,7 +160,8 @@ export class Renumber {
       if (owner === this) owners.set(root.address, this);
       const tag = owner === this ? 0n : BigInt(this.#trace.index) << OWNER_SHIFT;
       const address = addr(root.address ^ tag);
-      known = { root: { key: this.#numbers.roots++, future: this.#future(root.future), address }, tag };
+      const future = this.#future(root.future);
+      known = { root: { key: this.#numbers.roots++, future, address, about: root.about }, tag };
       this.#roots.set(root, known);
     }
     known.root.future = this.#future(root.future);

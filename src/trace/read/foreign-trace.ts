@@ -53,7 +53,7 @@ export class ForeignStory {
 
   track(uuid: number, name: string): void {
     const none = { isCounter: false, isProcess: false, isThread: false, labels: [] };
-    this.#trace.track({ uuid, parent: undefined, name, rank: 0, ...none });
+    this.#trace.track({ uuid, parent: undefined, name, rank: 0, description: undefined, ...none });
   }
 
   event(event: ForeignEvent): void {

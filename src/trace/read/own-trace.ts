@@ -19,7 +19,7 @@ import type {
 } from '../events.js';
 import { EVENT } from '../formats/perfetto/fields.js';
 import { RUNNABLE_TRACK, WAITING_TRACK } from '../formats/perfetto/task-counters.js';
-import { gapReason } from '../text.js';
+import { aboutOf, gapReason } from '../text.js';
 import { addressOf, entryOf, type Hidden, Refs, stackOf } from './refs.js';
 import { NOTE } from './sequence.js';
 import type { PerfSample, TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
@@ -112,12 +112,13 @@ export class OwnTrace {
   }
 
   /** A track of a task: `labkern::work::chain_task @0x80412340`. */
-  root({ uuid, name }: TrackDescriptor): void {
+  root({ uuid, name, description }: TrackDescriptor): void {
     const at = name.lastIndexOf(' @');
     const address = addressOf(name.slice(at + 2)) ?? none;
     const key = (Number(uuid) - 3) / 2;
     const future = this.#refs.future(at < 0 ? name : name.slice(0, at), undefined, undefined);
-    const root: Root = { key, address, future, hart: 0, before: this.#rootsAt.get(address) };
+    const about = description === undefined ? undefined : aboutOf(description);
+    const root: Root = { key, address, future, about, hart: 0, before: this.#rootsAt.get(address) };
     this.#forgetBefore(root.before);
     this.#rootsAt.set(address, root);
     this.#roots.set(key, root);

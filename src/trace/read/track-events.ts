@@ -34,6 +34,7 @@ export interface TrackDescriptor {
   readonly uuid: Uuid;
   readonly parent: Uuid | undefined;
   readonly name: string;
+  readonly description: string | undefined;
   readonly rank: number;
   readonly isCounter: boolean;
   readonly isProcess: boolean;
@@ -319,6 +320,7 @@ export class TrackEvents {
     let uuid: Uuid = 0;
     let parent: Uuid | undefined;
     let name: string | undefined;
+    let description: string | undefined;
     let rank = 0;
     let isCounter = false;
     let other: { readonly name: string; readonly labels: readonly string[] } | undefined;
@@ -332,6 +334,7 @@ export class TrackEvents {
         else if (number === TRACK_DESCRIPTOR.siblingOrderRank) rank = message.low;
       } else if (type === LEN) {
         if (number === TRACK_DESCRIPTOR.name) name = message.text();
+        else if (number === TRACK_DESCRIPTOR.description) description = message.text();
         else if (number === TRACK_DESCRIPTOR.counter) isCounter = true;
         else if (number === TRACK_DESCRIPTOR.process || number === TRACK_DESCRIPTOR.thread) {
           isProcess = number === TRACK_DESCRIPTOR.process;
@@ -344,6 +347,7 @@ export class TrackEvents {
       uuid,
       parent,
       name: name ?? other?.name ?? '',
+      description,
       rank,
       isCounter,
       isProcess,

@@ -1,10 +1,11 @@
 import type { Architecture } from '../../../arch/index.js';
 import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
-import type { FutureSet, FutureType, InlinedPoll } from '../../../futures/index.js';
+import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../futures/index.js';
 import type { ProbeFact } from '../../../trace/index.js';
 import type { PatchWindow } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';
 import { type InlinedSite, InlinedSites, mostLevels, type NoSite } from './inlined-sites.js';
+import { hostedTasks } from './self-place.js';
 
 /** How a Future's polls are seen. */
 export interface SeenFuture {
@@ -276,8 +277,8 @@ export function howSeen(
   debug: DebugInfo,
   futures: FutureSet,
   arch: Architecture,
-  selected: readonly FutureType[],
+  { selected, places }: { readonly selected: readonly FutureType[]; readonly places: TaskPlaces | undefined },
 ): SeenFuture[] {
-  const sites = new InlinedSites(debug, futures, arch);
+  const sites = new InlinedSites(debug, futures, arch, hostedTasks(futures, places));
   return new Coverage(sites, futures, { polled: futures.all, inlined: 'auto' }).of(selected);
 }

@@ -1,3 +1,4 @@
+import { addOffset } from '../../../base/addr.js';
 import { type FutureSet, type FutureType, findFutures, noTaskPlaces, type TaskPlaces } from '../../../futures/index.js';
 import {
   type Finding,
@@ -29,10 +30,14 @@ import { DropTracer, planDrop } from './drops.js';
 import { mayInline } from './inlined-chain.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
 import { planPoll, planSites } from './plan.js';
+import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
 import { PollTracer } from './tracer.js';
 import { areInlined, type WakeFunction, wakeFunctions } from './wakers.js';
 import { planWake, TaskBook, WakeTracer } from './wakes.js';
+
+/** A patch at a function's entry replaces at most so many bytes. */
+const MOST_PATCHED = 32;
 
 const rules: NameRules = { name: 'poll', everything: 'every poll', conditionsIn: 'fn' };
 
@@ -48,6 +53,7 @@ export interface FoundPolls extends Found {
   readonly wakesInlined: boolean;
   readonly places: TaskPlaces;
   readonly drops: readonly DropFunction[];
+  readonly pollers: readonly PollerProbe[];
   /** Those that may be dropped unseen when they are a task. */
   readonly hiddenTasks: ReadonlySet<FutureType>;
 }
@@ -68,21 +74,23 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const polls = resolvePolls(debug, futures, program.arch, specs, {
       inlined: program.inlined,
       hidesDrops: (future) => some.has(future),
+      places,
     });
     const drops = functions.filter(({ targets }) => targets.some(({ future }) => polls.polled.has(future)));
     const panics = catchProbes(program.elf);
     const catches = panics.map(({ address }) => address);
     const inside = polls.sites.flatMap(({ site }) => [...site.begins, ...site.ends]);
-    const addresses = [...polls.probes, ...inside, ...drops].map(({ address }) => address);
+    const pollers = pollersBeside(pollerProbes(debug, places), polls);
+    const addresses = [...polls.probes, ...inside, ...drops, ...pollers].map(({ address }) => address);
     const { wakes: wanted = 'never' } = program;
     const wakes = wanted === 'never' ? [] : wakeFunctions(debug);
     const wakesInlined = areInlined(debug, wakes);
     const all = [...addresses, ...catches, ...wakes.map(({ address }) => address)];
     const wakesStop = wanted === 'always';
     const wakers = { wakes, wakesStop, wakesInlined, wakesWanted: wanted !== 'never' };
-    return { futures, polls, panics, catches, ...wakers, places, drops, hiddenTasks, addresses: all };
+    return { futures, polls, panics, catches, ...wakers, places, drops, pollers, hiddenTasks, addresses: all };
   },
-  plans({ polls, panics, wakes, wakesStop, drops }, { arch, stackDepth }) {
+  plans({ polls, panics, wakes, wakesStop, drops, pollers }, { arch, stackDepth }) {
     const plans = polls.probes.map((probe) =>
       planPoll(probe, arch.results, mayInline, probe.isAround ? undefined : stackDepth),
     );
@@ -98,15 +106,17 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
       ...panics.map(planCatch),
       ...wakePlans,
       ...dropPlans,
+      ...pollers.map((each) => planPoller(each, first)),
     ];
   },
-  tracer({ futures, polls, wakes, places, drops }, context) {
+  tracer({ futures, polls, wakes, places, drops, pollers }, context) {
     const { elf, arch, output, stackDepth: depth, hooked } = context;
     const backtraces = depth ? new Backtraces(elf, arch, neededDebugInfo(context), { depth, hooked }) : undefined;
     const tasks = new TaskBook(places.offsets);
     const calls = new PollTracer(futures, polls, output, { backtraces, tasks });
     const { ref, allows } = polls;
     const instants = [
+      ...(pollers.length > 0 ? [new PollerTracer(pollers, tasks, arch.arguments[0] as string)] : []),
       ...(wakes.length > 0 ? [new WakeTracer(wakes, tasks, context)] : []),
       ...(drops.length > 0 ? [new DropTracer(drops, { polls: calls, tasks, ref, allows }, context)] : []),
     ];
@@ -160,6 +170,15 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
     },
     findings: (outcome) => findings(outcome).length,
   };
+}
+
+/** Those that no place of an inlined poll stands in the way of: one patch cannot serve both. */
+function pollersBeside(pollers: readonly PollerProbe[], { windows }: PollProbes): PollerProbe[] {
+  const taken = [...windows.values()].flatMap((window) => (typeof window === 'string' ? [] : [window]));
+  return pollers.filter(({ address }) => {
+    const end = addOffset(address, MOST_PATCHED);
+    return !taken.some((window) => window.address < end && addOffset(window.address, window.length) > address);
+  });
 }
 
 /** The Futures whose drops were left out. Names are compared: the program may lie elsewhere than in its file. */

@@ -8,7 +8,7 @@ import { type FramePlace, FunctionGraphs } from '../../function-graphs.js';
 import { InnerWindows } from '../../inner-windows.js';
 import type { PatchWindow } from '../../read-plan.js';
 import { inlinedBlock, straightFrom } from './inlined-block.js';
-import { type SelfPlace, selfPlace } from './self-place.js';
+import { type HostedTask, type SelfPlace, selfPlace } from './self-place.js';
 
 /** The poll of a Future that was inlined into a function: the places in it where the poll begins and ends. */
 export interface InlinedSite {
@@ -35,12 +35,20 @@ export class InlinedSites {
   readonly #debug: DebugInfo;
   readonly #futures: FutureSet;
   readonly #arch: Architecture;
+  readonly #tasks: ReadonlyMap<number, HostedTask>;
   readonly #graphs: FunctionGraphs;
   readonly #windows: InnerWindows;
   readonly #merged = new Map<number, ReadonlyMap<number, readonly AddressRange[]>>();
   readonly #located = new Map<bigint, boolean>();
 
-  constructor(debug: DebugInfo, futures: FutureSet, arch: Architecture) {
+  /** `tasks`: of functions whose first argument is a task's header, by the offsets of their DIEs. */
+  constructor(
+    debug: DebugInfo,
+    futures: FutureSet,
+    arch: Architecture,
+    tasks: ReadonlyMap<number, HostedTask> = new Map(),
+  ) {
+    this.#tasks = tasks;
     this.#debug = debug;
     this.#futures = futures;
     this.#arch = arch;
@@ -93,7 +101,8 @@ export class InlinedSites {
     for (const node of nodes) {
       if (first && typeof this.#windows.around({ graph, node }) === 'string') continue;
       const { address } = graph.steps[node] as FlowStep;
-      const self = selfPlace(future, address, { copy, host, futures: this.#futures, arch: this.#arch });
+      const task = this.#tasks.get(host.offset);
+      const self = selfPlace(future, address, { copy, host, task, futures: this.#futures, arch: this.#arch });
       const frame = self && this.#graphs.frameAt(address);
       if (!frame) continue;
       if (typeof this.#windows.around({ graph, node }) !== 'string') return { address, frame, self };

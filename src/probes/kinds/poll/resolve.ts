@@ -2,7 +2,7 @@ import type { Architecture } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { RsptraceError } from '../../../base/errors.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
-import type { FutureSet, FutureType, PollFunction } from '../../../futures/index.js';
+import type { FutureSet, FutureType, PollFunction, TaskPlaces } from '../../../futures/index.js';
 import type { FutureRef } from '../../../trace/index.js';
 import { Shapes } from '../../../values/index.js';
 import { placeResult, rustConvention } from '../../argument-places.js';
@@ -14,6 +14,7 @@ import { type ProbeSpec, whiteList } from '../names.js';
 import { Coverage, type SeenFuture } from './coverage.js';
 import { holdersOf } from './future-holders.js';
 import { type InlinedSite, InlinedSites } from './inlined-sites.js';
+import { hostedTasks } from './self-place.js';
 
 /** One poll function to probe, and everything that a hit at its entry needs to know. */
 export interface PollProbe {
@@ -77,6 +78,7 @@ interface PollResolution {
   readonly inlined?: InlinedPolls | undefined;
   /** Whether some drops of a Future leave no mark. */
   readonly hidesDrops?: (future: FutureType) => boolean;
+  readonly places?: TaskPlaces | undefined;
 }
 
 /**
@@ -89,7 +91,7 @@ export function resolvePolls(
   futures: FutureSet,
   arch: Architecture,
   specs: readonly ProbeSpec[],
-  { inlined = 'auto', hidesDrops = () => false }: PollResolution = {},
+  { inlined = 'auto', hidesDrops = () => false, places }: PollResolution = {},
 ): PollProbes {
   const shapes = new Shapes(debug);
   const list = whiteList(specs);
@@ -122,7 +124,8 @@ export function resolvePolls(
   const polled = [...allowed, ...around].filter(
     (future) => allowed.has(future) || !list.hasExcluded([future.future, future.instance]),
   );
-  const coverage = new Coverage(new InlinedSites(debug, futures, arch), futures, { polled, inlined });
+  const inlinedSites = new InlinedSites(debug, futures, arch, hostedTasks(futures, places));
+  const coverage = new Coverage(inlinedSites, futures, { polled, inlined });
   const sites = coverage.copies.map((copy): InlinedProbe => {
     return { ...copy, ref: ref(copy.future), isAround: !allowed.has(copy.future) };
   });

@@ -12,7 +12,7 @@ import {
   through,
 } from '../../../dwarf/index.js';
 import type { CodeAddress } from '../../../elf/index.js';
-import type { FutureSet, FutureType, Guard, HeldInPlace } from '../../../futures/index.js';
+import type { FutureSet, FutureType, Guard, HeldInPlace, TaskPlaces } from '../../../futures/index.js';
 
 /** Where a Future lies, by one register at some instruction. */
 export interface SelfPlace {
@@ -28,14 +28,41 @@ const mostInside = 1000;
 /** The most pointers and structs around them in one variable. */
 const deepest = 6;
 
+/** The Future of the task whose header is a function's first argument, and how far from the header it lies. */
+export interface HostedTask {
+  readonly future: FutureType;
+  readonly offset: number;
+}
+
+/** The tasks that functions of runtimes are called with, by the offsets of these functions' DIEs. */
+export function hostedTasks(futures: FutureSet, places: TaskPlaces | undefined): Map<number, HostedTask> {
+  const byType = new Map(futures.all.map((future) => [future.typeOffset, future]));
+  return new Map(
+    places?.enders.flatMap(({ die, future: type, offset }) => {
+      const future = byType.get(type);
+      return future ? [[die.offset, { future, offset }] as const] : [];
+    }),
+  );
+}
+
+/** What {@link selfPlace} goes by. */
+interface Inlining {
+  readonly copy: Die;
+  /** The function around it. */
+  readonly host: Die;
+  readonly task: HostedTask | undefined;
+  readonly futures: FutureSet;
+  readonly arch: Architecture;
+}
+
 /**
  * Finds a Future's address at an instruction of a function into which its poll was inlined. Any parameter or variable
- * there may lead to it, by its type. Those of the copy itself are tried first.
+ * there may lead to it, by its type. Those of the copy itself are tried first, and the header of its task last.
  */
 export function selfPlace(
   future: FutureType,
   at: Addr,
-  { copy, host, futures, arch }: { copy: Die; host: Die; futures: FutureSet; arch: Architecture },
+  { copy, host, task, futures, arch }: Inlining,
 ): SelfPlace | undefined {
   const code = host.unit.codes.toCode(at);
   const frame = host.block(DW_AT.frame_base);
@@ -49,7 +76,12 @@ export function selfPlace(
       return { register: found.register, offset: found.offset + way.offset, guards: way.guards };
     }
   }
-  return undefined;
+  const [header] = task ? parametersOf(host) : [];
+  const expression = header && locationAt(header, DW_AT.location, code);
+  const way = task && inside(future, [{ ...task, guards: [], repeats: [] }]);
+  if (!header || !expression || expression.length === 0 || !way) return undefined;
+  const found = linear(header, expression, frame, 0, arch);
+  return found?.isValue ? { ...way, register: found.register, offset: found.offset + way.offset } : undefined;
 }
 
 function parametersOf(copy: Die): Die[] {
@@ -83,18 +115,20 @@ interface Way {
 function waysTo(future: FutureType, type: Die, futures: FutureSet): Way[] {
   // Declared, and defined in another unit.
   if (type.name === `Pin<&mut ${future.instance}>`) return [{ pointerAt: 0, offset: 0, guards: [] }];
-  const own = inside(future, type, futures);
+  const own = inside(future, futures.inPlace(type));
   if (own) return [{ ...own, pointerAt: undefined }];
   return pointersIn(type, 0, deepest).flatMap(({ at, target }) => {
-    const found = inside(future, target, futures);
+    const found = inside(future, futures.inPlace(target));
     return found ? [{ ...found, pointerAt: at }] : [];
   });
 }
 
-/** The one place of a Future in a type, also inside other Futures; undefined if there are several. */
-function inside(future: FutureType, type: Die, futures: FutureSet): Omit<Way, 'pointerAt'> | undefined {
+type Held = Pick<HeldInPlace, 'future' | 'offset' | 'guards' | 'repeats'>;
+
+/** The one place of a Future among others and inside them; undefined if there are several. */
+function inside(future: FutureType, among: readonly Held[]): Omit<Way, 'pointerAt'> | undefined {
   const found = new Map<number, readonly Guard[]>();
-  const open: HeldInPlace[] = [...futures.inPlace(type)];
+  const open: Held[] = [...among];
   const seen = new Set<string>();
   for (let held = open.pop(); held && seen.size < mostInside; held = open.pop()) {
     const { offset, guards } = held;
@@ -114,7 +148,7 @@ function inside(future: FutureType, type: Die, futures: FutureSet): Omit<Way, 'p
 }
 
 /** The Futures in a Future's own bytes, in any of its states. */
-function heldIn(future: FutureType): HeldInPlace[] {
+function heldIn(future: FutureType): Held[] {
   const holds = [...future.holds, ...future.states.flatMap((state) => state.holds)];
   return holds.flatMap(({ future: inner, hops, offset, repeats, guards }) =>
     inner && hops.length === 0 ? [{ future: inner, offset, repeats, guards }] : [],

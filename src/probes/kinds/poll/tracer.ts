@@ -113,7 +113,8 @@ class Roots {
   at({ roots, ref, future }: Probed, self: Addr): RootRef {
     let root = roots.get(self);
     if (!root) {
-      root = { key: ++this.#count, future: ref, address: self };
+      const about = this.#tasks?.about(future, self);
+      root = { key: ++this.#count, future: ref, address: self, about };
       roots.set(self, root);
       this.#tasks?.add(root, future);
     }

@@ -13,6 +13,7 @@ import {
   layoutOf,
   qualifiedName,
   rangesOf,
+  stripGenerics,
   through,
   typeName,
   type Unit,
@@ -94,9 +95,10 @@ function crateOf(name: string): string {
 
 /** Whether some wakes are not seen, because the compiler inlined a wake function into what is none. */
 export function areInlined(debug: DebugInfo, functions: readonly WakeFunction[]): boolean {
-  const direct = directNames.flatMap((name) => debug.functionsNamed(name));
-  const originals = [...functions.map(({ die }) => die), ...direct];
-  const origins = new Set(originals.flatMap((die) => die.reference(DW_AT.abstract_origin) ?? []));
+  // Of a generic one also those for tasks whose waker is no constant of the program, because it is used in one place.
+  const names = new Set([...directNames, ...functions.map(({ name }) => stripGenerics(name))]);
+  const originals = [...functions.map(({ die }) => die), ...[...names].flatMap((name) => debug.functionsNamed(name))];
+  const origins = new Set(originals.map((die) => die.reference(DW_AT.abstract_origin) ?? die.offset));
   const own = new Set(functions.map(({ die }) => die.offset));
   if (origins.size === 0) return false;
   const isIn = (unit: Unit): boolean => {

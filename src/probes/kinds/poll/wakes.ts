@@ -1,6 +1,6 @@
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import type { FutureType, TaskPlaces } from '../../../futures/index.js';
+import type { FutureType, KnownTask, TaskPlaces } from '../../../futures/index.js';
 import type { RootRef } from '../../../trace/index.js';
 import type { EventOutput, InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
 import { entryPlan, type ReadPlan } from '../../read-plan.js';
@@ -11,11 +11,19 @@ import type { WakeFunction } from './wakers.js';
 
 const WORD = 8;
 
+/** What a runtime has said of a task: words, and what these mean. */
+interface Told {
+  readonly words: readonly bigint[];
+  readonly tell: (words: readonly bigint[]) => KnownTask;
+}
+
 /** The tasks that were polled, by what wakers point to and by their Futures' addresses: the newest of each. */
 export class TaskBook {
   readonly #offsets: TaskPlaces['offsets'];
   readonly #byHeader = new AddressMap<RootRef>();
   readonly #byFuture = new AddressMap<RootRef>();
+  /** By header: the newest. */
+  readonly #told = new AddressMap<Told>();
   /** Those that are not over, as far as the last poll of each tells. */
   readonly #polled = new AddressMap<{ readonly root: RootRef; readonly isPending: boolean }>();
 
@@ -27,6 +35,20 @@ export class TaskBook {
   headerOf({ typeOffset }: FutureType, self: Addr): Addr | undefined {
     const offset = this.#offsets.get(typeOffset);
     return offset === undefined ? undefined : addOffset(self, -offset);
+  }
+
+  /** A runtime polls the task at a header now. Words of a task stay the same as long as it lives. */
+  tell(header: Addr, words: readonly bigint[], tell: Told['tell']): void {
+    const known = this.#told.get(header);
+    const isSame = known?.tell === tell && known.words.every((word, i) => word === words[i]);
+    if (!isSame) this.#told.set(header, { words, tell });
+  }
+
+  /** What its runtime knows of a task that is polled now. */
+  about(future: FutureType, self: Addr): KnownTask | undefined {
+    const header = this.headerOf(future, self);
+    const told = header === undefined ? undefined : this.#told.get(header);
+    return told?.tell(told.words);
   }
 
   add(root: RootRef, future: FutureType): void {
@@ -57,6 +79,7 @@ export class TaskBook {
   forget(): void {
     this.#byHeader.clear();
     this.#byFuture.clear();
+    this.#told.clear();
     this.#polled.clear();
   }
 }

@@ -50,7 +50,17 @@ import type {
 } from '../../events.js';
 import type { Track } from '../../open-calls.js';
 import type { OutputFile } from '../../output-file.js';
-import { accessText, doerText, engineTexts, gapText, resetText, rootText, stackText, threadText } from '../../text.js';
+import {
+  aboutText,
+  accessText,
+  doerText,
+  engineTexts,
+  gapText,
+  resetText,
+  rootText,
+  stackText,
+  threadText,
+} from '../../text.js';
 import type { LaneWriter, LifeEnd } from '../lanes.js';
 import type { Body } from './body.js';
 import { CallBodies } from './calls.js';
@@ -186,6 +196,7 @@ export class PerfettoWriter implements LaneWriter {
       track.uint(TRACK_DESCRIPTOR.uuid, rootTrack(root));
       track.uint(TRACK_DESCRIPTOR.parentUuid, TASKS_TRACK);
       track.text(TRACK_DESCRIPTOR.name, rootText(root));
+      if (root.about) track.text(TRACK_DESCRIPTOR.description, aboutText(root.about));
     });
   }
 

@@ -65,7 +65,9 @@ impl<F: Future> Future for Task<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = unsafe { self.get_unchecked_mut() };
         NOW.store(TASK_POLLS[this.number].fetch_add(1, Relaxed) + 1, Relaxed);
+        crate::log::polls(this.number, cx);
         let result = unsafe { Pin::new_unchecked(&mut this.body) }.poll(cx);
+        crate::log::polled(result.is_ready());
         if result.is_ready() {
             STATE[this.number].store(2, Relaxed);
         }

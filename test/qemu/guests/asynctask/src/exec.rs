@@ -41,15 +41,15 @@ pub fn is_idle() -> bool {
 pub fn sleep_until(tick: u64, waker: Waker) {
     SLEEPERS.with(|sleepers| sleepers.push((tick, waker)));
 }
+/// In the interrupt's handler: wakes who has slept enough.
 pub fn timer_tick() {
     TICKS.fetch_add(1, Relaxed);
-}
-pub fn wake_sleepers() {
     let now = ticks();
     while let Some(waker) = SLEEPERS.with(|sleepers| {
         let at = sleepers.iter().position(|(tick, _)| *tick <= now)?;
         Some(sleepers.swap_remove(at).1)
     }) {
+        crate::log::wakes(&waker, crate::log::INTERRUPT);
         waker.wake();
     }
 }

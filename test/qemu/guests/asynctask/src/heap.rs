@@ -6,7 +6,10 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const HEAP: usize = 4 << 20;
 /// Behind the kernel, before the device tree.
+#[cfg(target_arch = "riscv64")]
 const START: usize = 0x8400_0000;
+#[cfg(target_arch = "x86_64")]
+const START: usize = 0x400_0000;
 
 #[repr(C)]
 struct Node {

@@ -12,12 +12,14 @@ macro_rules! lab_names {
     };
 }
 
-#[path = "../../kern/src/arch/riscv.rs"]
+#[cfg_attr(target_arch = "riscv64", path = "../../kern/src/arch/riscv.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "../../kern/src/arch/x86.rs")]
 pub mod arch;
 #[path = "../../kern/src/console.rs"]
 pub mod console;
 pub mod exec;
 pub mod heap;
+pub mod log;
 #[path = "../../counted/stats.rs"]
 mod stats;
 mod work;
@@ -34,7 +36,6 @@ pub extern "C" fn rust_main(_: usize, _: usize) -> ! {
     checkpoint(0);
     let (mut runs, mut idle) = (0u64, false);
     while live() > 1 {
-        exec::wake_sleepers();
         if exec::run_one() {
             runs += 1;
             if runs == 60 {
@@ -50,6 +51,7 @@ pub extern "C" fn rust_main(_: usize, _: usize) -> ! {
     }
     drop(parked);
     stats::report();
+    log::report();
     println!("LAB exec runs={} ticks={}", exec::runs(), exec::ticks());
     println!("LAB done");
     arch::shutdown(0)

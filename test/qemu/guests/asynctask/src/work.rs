@@ -1,5 +1,6 @@
 // Tasks of every fate: detached, held, awaited by another task, cancelled, parked for ever; and boxes that are dropped.
 use crate::exec::{sleep_until, spawn, ticks};
+use crate::log;
 use crate::stats::{Id, Stat, spawned, task};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -23,6 +24,7 @@ impl Future for Yield {
             return Poll::Ready(());
         }
         self.0 -= 1;
+        log::wakes(cx.waker(), log::current());
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -61,6 +63,7 @@ impl Queue {
         let mut inner = self.0.borrow_mut();
         inner.0.push_back(value);
         if let Some(waker) = inner.1.take() {
+            log::wakes(&waker, log::current());
             waker.wake();
         }
     }
@@ -135,11 +138,14 @@ async fn joiner() {
 async fn helper(k: u64) -> u64 {
     let _s = Stat::begin(Id::helper);
     nap(3).await;
-    step(k).await
+    let result = step(k).await;
+    log::ends();
+    result
 }
 /// Awaits another task's result.
 async fn awaiter(other: Task<u64>) {
     let _s = Stat::begin(Id::awaiter);
+    log::awaits_it();
     black_box(other.await);
 }
 /// Not counted as an async fn, nor is `parked`: both are dropped outside of their polls.

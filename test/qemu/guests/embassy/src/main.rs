@@ -29,6 +29,12 @@ pub mod exec {
     pub fn timer_tick() {}
 }
 
+/// No log is kept of wakes, which are embassy's own.
+mod log {
+    pub fn polls(_: usize, _: &core::task::Context<'_>) {}
+    pub fn polled(_: bool) {}
+}
+
 struct OneHart;
 critical_section::set_impl!(OneHart);
 unsafe impl critical_section::Impl for OneHart {
@@ -46,17 +52,20 @@ fn pender(_: *mut ()) {
 }
 
 macro_rules! spawn {
-    ($spawner:ident, $($name:ident),*) => { $( start($spawner, work::$name(spawned(Id::$name))); )* };
+    ($spawner:ident, $($name:ident),*) => { $( start($spawner, work::$name(spawned(Id::$name)), stringify!($name)); )* };
 }
 #[cfg(not(older))]
-fn start<S>(spawner: Spawner, token: Result<embassy_executor::SpawnToken<S>, embassy_executor::SpawnError>) {
+fn start<S>(spawner: Spawner, token: Result<embassy_executor::SpawnToken<S>, embassy_executor::SpawnError>, name: &'static str) {
     match token {
-        Ok(token) => spawner.spawn(token),
+        Ok(token) => {
+            token.metadata().set_name(name);
+            spawner.spawn(token)
+        }
         Err(_) => panic!("no room"),
     }
 }
 #[cfg(older)]
-fn start<S>(spawner: Spawner, token: embassy_executor::SpawnToken<S>) {
+fn start<S>(spawner: Spawner, token: embassy_executor::SpawnToken<S>, _: &str) {
     if spawner.spawn(token).is_err() {
         panic!("no room");
     }

@@ -1,0 +1,78 @@
+import { type Addr, addOffset, addr } from '../../../base/addr.js';
+import { AddressMap } from '../../../base/address-map.js';
+import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
+import type { TaskPlaces, TaskPoller } from '../../../futures/index.js';
+import type { InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
+import { entryPlan, type PlannedReads, type ReadPlan } from '../../read-plan.js';
+import type { MemoryRequest } from '../../tracer.js';
+import type { TaskBook } from './wakes.js';
+
+const WORD = 8;
+
+/** A function by which a runtime polls tasks, and its code. */
+export interface PollerProbe extends Pick<TaskPoller, 'name' | 'header' | 'words' | 'tell'> {
+  readonly address: Addr;
+  readonly size: number;
+}
+
+/** The functions by which runtimes poll tasks, where they show what a task is called. */
+export function pollerProbes(debug: DebugInfo, { pollers }: TaskPlaces): PollerProbe[] {
+  const found = new Map<Addr, PollerProbe>();
+  const unlike = new Set<Addr>();
+  for (const { die, name, header, words, tell } of pollers) {
+    const [range] = debug.attempt(die.unit, () => rangesOf(die)) ?? [];
+    if (!range || !debug.elf.isLoaded(range.low)) continue;
+    const address = debug.elf.codes.fromCode(range.low);
+    const known = found.get(address);
+    // The linker folded functions of several types into one.
+    if (known && (known.header !== header || known.words.join() !== words.join())) unlike.add(address);
+    found.set(address, { address, size: Number(range.high - range.low), name, header, words, tell });
+  }
+  return [...found.values()].filter(({ address }) => !unlike.has(address));
+}
+
+/** Notes what a runtime knows of a task, before the task's poll begins. */
+export class PollerTracer implements InstantKind {
+  readonly #probes = new AddressMap<PollerProbe>();
+  readonly #tasks: TaskBook;
+  readonly #header: string;
+
+  constructor(probes: readonly PollerProbe[], tasks: TaskBook, header: string) {
+    for (const probe of probes) this.#probes.set(probe.address, probe);
+    this.#tasks = tasks;
+    this.#header = header;
+  }
+
+  reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {
+    const probe = this.#probes.get(pc);
+    const header = probe && registers.register(this.#header);
+    if (!probe || header === undefined) return undefined;
+    return [{ address: addr(header), length: lengthOf(probe) }];
+  }
+
+  hit({ pc, registers }: Moment, { memory }: InstantSite): (() => void) | undefined {
+    const probe = this.#probes.get(pc);
+    const header = probe && registers.register(this.#header);
+    const bytes = probe && header !== undefined && memory.at(addr(header), lengthOf(probe))?.bytes;
+    if (!probe || !bytes || bytes.length < lengthOf(probe)) return undefined;
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    const words = probe.words.map((offset) => view.getBigUint64(offset, true));
+    this.#tasks.tell(addOffset(addr(header), -probe.header), words, probe.tell);
+    return undefined;
+  }
+}
+
+/** Reads the words behind the header. */
+export function planPoller(probe: PollerProbe, header: string): ReadPlan {
+  const loads = probe.words.map((offset) => ({ offset, size: WORD }) as const);
+  const reads: PlannedReads = { pointer: header, align: WORD, size: lengthOf(probe), loads };
+  return { ...entryPlan(forPlan(probe)), entryRegisters: [header], entryReads: [reads], notByStops: 'ids and names' };
+}
+
+function forPlan({ address, size, name }: PollerProbe): Pick<ReadPlan, 'address' | 'codeSize' | 'name'> {
+  return { address, codeSize: size, name };
+}
+
+function lengthOf({ words }: PollerProbe): number {
+  return Math.max(...words) + WORD;
+}
