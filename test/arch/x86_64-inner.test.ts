@@ -11,7 +11,6 @@ import { type Call, type CallOutcome, type Interrupts, probeHost, type Region } 
 
 await x86_64.prepare();
 const host = probeHost('x86_64-inner-functions.s');
-t.teardown(() => host[Symbol.dispose]());
 
 const names = 'rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15'.split(' ');
 const CODE = addr(0x1100_0000);
