@@ -5,8 +5,7 @@ import type { GuestNanos, TraceSink } from '../trace/index.js';
 const longestLine = 1000;
 
 export interface ConsoleLinesOptions {
-  /** Undefined before the trace has begun. */
-  readonly sink: () => TraceSink | undefined;
+  readonly sink: TraceSink;
   /** The time of the newest event. */
   readonly time: () => GuestNanos;
   /** Calls back when all events that are on their way have come. */
@@ -22,8 +21,8 @@ export class ConsoleLines {
   readonly #options: ConsoleLinesOptions;
   readonly #decoder = new StringDecoder('utf8');
   #rest = '';
-  /** Before the trace has begun. */
-  #early: string[] = [];
+  /** Those before the trace has begun. */
+  #early: string[] | undefined = [];
   #isOver = false;
 
   constructor(options: ConsoleLinesOptions) {
@@ -43,8 +42,8 @@ export class ConsoleLines {
 
   /** The trace has begun. */
   begin(): void {
-    const early = this.#early;
-    this.#early = [];
+    const early = this.#early ?? [];
+    this.#early = undefined;
     for (const line of early) this.#tell(line);
   }
 
@@ -56,13 +55,12 @@ export class ConsoleLines {
 
   #tell(line: string): void {
     if (this.#isOver) return;
-    const sink = this.#options.sink();
-    if (sink === undefined) {
+    if (this.#early) {
       this.#early.push(line);
       return;
     }
     try {
-      sink.event({ type: 'console', time: this.#options.time(), text: line.slice(0, longestLine) });
+      this.#options.sink.event({ type: 'console', time: this.#options.time(), text: line.slice(0, longestLine) });
     } catch (thrown) {
       this.#options.onError(thrown);
     }

@@ -47,7 +47,6 @@ export class Run {
   readonly #target: Verified;
   readonly #clock: TraceClock;
   readonly #console: ConsoleLines;
-  #hasBegun = false;
   #connection: Connection;
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
@@ -191,7 +190,6 @@ export class Run {
       clock: counts ? { ...clock, nanosPerInstruction } : clock,
     };
     this.tracers.sink.begin(info);
-    this.#hasBegun = true;
     this.#console.begin();
     if (!this.log) return;
     this.log.begin(info, harts.known(), watchesOf(program).length > 0);
@@ -343,7 +341,7 @@ export class Run {
     const { sink, console } = this.#options;
     const lines = new ConsoleLines({
       // They are no hits, so they do not count.
-      sink: () => (this.#hasBegun ? sink : undefined),
+      sink,
       time: () => this.tracers.output.time,
       whenDigested: (tell) => this.engines.whenDigested(tell),
       onError: (thrown) => this.stopping.fail(thrown),

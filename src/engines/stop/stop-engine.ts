@@ -226,15 +226,20 @@ export class StopEngine {
         return this.#elsewhere(stop, look, point !== undefined);
       }
       this.#strangers.expected();
-      const leak = this.#options.leak?.();
-      if (this.#options.tracer.awaitsReturns === false) leak?.nothingIsOpen();
-      if (point.permanent && leak?.wantsAgain(pc, hart, time())) return this.#resume(this.#session.batch(hart));
+      if (point.permanent && this.#measuresLeak(pc, hart, time())) return this.#resume(this.#session.batch(hart));
       this.#last = { time: time(), steps: this.#stepper.steps };
       const space = found && this.#checks?.space(found.standing);
       const hit: Hit = { hart: this.#options.hartNumber(hart), pc, stackPointer, space, registers, time: time() };
       const next = await this.#handle(point, hit, hart, guessed, found);
       if (next !== 'again') return next;
     }
+  }
+
+  /** The hit is not handled: the same stop is wanted again, with nothing to do. */
+  #measuresLeak(pc: bigint, hart: string | undefined, time: number): boolean {
+    const leak = this.#options.leak?.();
+    if (this.#options.tracer.awaitsReturns === false) leak?.nothingIsOpen();
+    return leak?.wantsAgain(pc, hart, time) ?? false;
   }
 
   /** Does what must wait until the program runs; true when that is done. */

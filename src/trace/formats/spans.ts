@@ -2,11 +2,14 @@ import { type Addr, hex } from '../../base/addr.js';
 import type {
   AnyBegin,
   AnyEnd,
+  DerivedPoll,
   FunctionRef,
   FutureRef,
   HartInfo,
   PollEnd,
   RootRef,
+  StateChange,
+  StateRef,
   TraceEvent,
   TraceInfo,
   TraceSink,
@@ -164,19 +167,9 @@ export class Spans implements TraceSink {
   #instant(event: Exclude<TraceEvent, AnyBegin | AnyEnd>): Span {
     switch (event.type) {
       case 'derived-poll':
-      case 'state': {
-        const { time, hart } = event;
-        const after = event.type === 'state' ? event.to : event.state;
-        const at = { type: event.type === 'state' ? 'state' : 'derived', time_ns: time, hart };
-        const result = event.type === 'state' ? undefined : event.result;
-        return {
-          ...nowhere,
-          ...at,
-          subject: this.#subjects.ofFuture(event),
-          result,
-          detail: after && stateText(after),
-        };
-      }
+        return this.#derived(event, { type: 'derived', state: event.state, result: event.result });
+      case 'state':
+        return this.#derived(event, { type: 'state', state: event.to, result: undefined });
       case 'watch': {
         const { time, hart, watch, by, access } = event;
         const subject = { ...nobody, name: watch.name, address: hex(watch.address), file: by.file, line: by.line };
@@ -217,23 +210,28 @@ export class Spans implements TraceSink {
         return { ...nowhere, type: 'cancelled', time_ns: time, hart, subject, detail: cancelText(event) };
       }
       case 'console':
-        return {
-          ...nowhere,
-          type: 'console',
-          time_ns: event.time,
-          hart: undefined,
-          subject: { ...nobody, name: event.text },
-        };
+        return ofMachine('console', event.time, event.text);
       case 'reset':
-        return {
-          ...nowhere,
-          type: 'reset',
-          time_ns: event.time,
-          hart: undefined,
-          subject: { ...nobody, name: resetText },
-        };
+        return ofMachine('reset', event.time, resetText);
     }
   }
+
+  /** Of a Future: what its memory told at another's poll. */
+  #derived(event: DerivedPoll | StateChange, { type, state, result }: Derived): Span {
+    const subject = this.#subjects.ofFuture(event);
+    const detail = state && stateText(state);
+    return { ...nowhere, type, time_ns: event.time, hart: event.hart, subject, result, detail };
+  }
+}
+
+interface Derived {
+  readonly type: string;
+  readonly state: StateRef | undefined;
+  readonly result: Span['result'];
+}
+
+function ofMachine(type: string, time: number, name: string): Span {
+  return { ...nowhere, type, time_ns: time, hart: undefined, subject: { ...nobody, name } };
 }
 
 function typeOf(event: AnyBegin | AnyEnd): 'call' | 'poll' {

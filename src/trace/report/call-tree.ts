@@ -45,22 +45,26 @@ interface Open extends OpenCall {
   readonly node: TreeNode;
 }
 
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
 /** Calls and polls by their stacks, of all harts together. Memory grows with the number of different stacks. */
 export class CallTree implements TraceSink {
   readonly root: TreeNode = nodeOf(undefined, undefined);
   info: TraceInfo | undefined;
   /** From the first event to the last. */
   span = 0;
-  /** Of a profile. */
-  samples = 0;
-  /** Beside calls: the root of the samples is a frame, `[samples]`. */
-  readonly #sampled: { -readonly [K in keyof TreeNode]: TreeNode[K] } = nodeOf(undefined, undefined);
+  /** Of a profile. `root`: beside calls it is a frame, `[samples]`. */
+  readonly #sampled = { root: nodeOf(undefined, undefined) as Mutable<TreeNode>, count: 0, areWaits: false };
   #calls = 0;
-  #isOfWaits = false;
   readonly #times = new CallTimes();
   readonly #open = new OpenCalls<Open>();
   readonly #frames = new Map<What, Frame>();
   #first: number | undefined;
+
+  /** The number of a profile's samples. */
+  get samples(): number {
+    return this.#sampled.count;
+  }
 
   begin(info: TraceInfo): void {
     this.info = info;
@@ -73,19 +77,20 @@ export class CallTree implements TraceSink {
   /** Samples have their place in the tree from now on. */
   end(): void {
     const { root } = this;
-    if (this.samples === 0 || root === this.#sampled.parent) return;
-    this.#sampled.parent = root;
-    if (this.#calls === 0) for (const [what, node] of this.#sampled.children) root.children.set(what, node);
+    const { root: sampled } = this.#sampled;
+    if (this.samples === 0 || root === sampled.parent) return;
+    sampled.parent = root;
+    if (this.#calls === 0) for (const [what, node] of sampled.children) root.children.set(what, node);
     else {
-      this.#sampled.frame = frameOf(samplesFrame);
-      root.children.set(samplesFrame, this.#sampled);
+      sampled.frame = frameOf(samplesFrame);
+      root.children.set(samplesFrame, sampled);
     }
   }
 
   /** What nodes have numbers of. */
   get counts(): 'samples' | 'waits' | 'calls' {
     if (this.samples === 0 || this.#calls > 0) return 'calls';
-    return this.#isOfWaits ? 'waits' : 'samples';
+    return this.#sampled.areWaits ? 'waits' : 'samples';
   }
 
   event(event: TraceEvent): void {
@@ -138,9 +143,9 @@ export class CallTree implements TraceSink {
   #sample({ time, stack, periodNs, isWait }: Sample): void {
     this.#first ??= time;
     this.span = Math.max(this.span, time - this.#first + (isWait ? periodNs : 0));
-    this.samples++;
-    this.#isOfWaits ||= isWait === true;
-    const node = stack.reduceRight((parent, frame) => this.#child(parent, frame), this.#sampled);
+    this.#sampled.count++;
+    this.#sampled.areWaits ||= isWait === true;
+    const node = stack.reduceRight((parent, frame) => this.#child(parent, frame), this.#sampled.root);
     node.samples++;
     node.self += periodNs;
     node.time += periodNs;

@@ -96,6 +96,14 @@ const callTrack = ({ hart, thread }: Track): number => (thread ? threadTrack(thr
 const threadTrack = ({ key }: ThreadRef): number => FIRST_THREAD + 2 * key;
 const rootTrack = (root: RootRef): number => 3 + 2 * root.key;
 
+/** A track beside those of harts and tasks. */
+interface ExtraTrack {
+  readonly track: number;
+  readonly name: string;
+  readonly rank: number;
+  readonly isCounter?: boolean;
+}
+
 /** Writes a Perfetto trace into `out`. Use through `Lanes`. */
 export class PerfettoWriter implements LaneWriter {
   readonly #out: OutputFile;
@@ -103,14 +111,13 @@ export class PerfettoWriter implements LaneWriter {
   readonly #bodies: PollBodies;
   readonly #calls: CallBodies;
   readonly #samples: SamplePackets;
-  #hasGaps = false;
   /** Until it is written. */
   #info: TraceInfo | undefined;
   /** The time of the first event. */
   #first = 0;
-  readonly #watched = new Set<number>();
+  /** Those of gaps, the console and watched places: declared when they are first used. */
+  readonly #declared = new Set<number>();
   readonly #tasks: TaskCounters;
-  #hasConsole = false;
 
   constructor(out: OutputFile) {
     this.#out = out;
@@ -285,16 +292,7 @@ export class PerfettoWriter implements LaneWriter {
     });
     this.#event(EVENT.instant, hartTrack(event.hart), time, body);
     if (event.number === undefined) return;
-    if (!this.#watched.has(watch.key)) {
-      this.#watched.add(watch.key);
-      this.#sequence.descriptor((track) => {
-        track.uint(TRACK_DESCRIPTOR.uuid, watchTrack(watch));
-        track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
-        track.text(TRACK_DESCRIPTOR.name, watch.name);
-        track.close(track.open(TRACK_DESCRIPTOR.counter));
-        track.uint(TRACK_DESCRIPTOR.siblingOrderRank, TASKS_RANK - 2);
-      });
-    }
+    this.#declareTrack({ track: watchTrack(watch), name: watch.name, rank: TASKS_RANK - 2, isCounter: true });
     this.#event(EVENT.counter, watchTrack(watch), time, this.#sequence.counterBody(event.number));
   }
 
@@ -320,16 +318,20 @@ export class PerfettoWriter implements LaneWriter {
     this.#event(EVENT.instant, hartTrack(event.hart), event.time, this.#bodies.cancelled(event));
   }
 
+  #declareTrack({ track: uuid, name, rank, isCounter = false }: ExtraTrack): void {
+    if (this.#declared.has(uuid)) return;
+    this.#declared.add(uuid);
+    this.#sequence.descriptor((track) => {
+      track.uint(TRACK_DESCRIPTOR.uuid, uuid);
+      track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
+      track.text(TRACK_DESCRIPTOR.name, name);
+      if (isCounter) track.close(track.open(TRACK_DESCRIPTOR.counter));
+      track.uint(TRACK_DESCRIPTOR.siblingOrderRank, rank);
+    });
+  }
+
   gap(event: Gap): void {
-    if (!this.#hasGaps) {
-      this.#hasGaps = true;
-      this.#sequence.descriptor((track) => {
-        track.uint(TRACK_DESCRIPTOR.uuid, GAPS_TRACK);
-        track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
-        track.text(TRACK_DESCRIPTOR.name, 'gaps');
-        track.uint(TRACK_DESCRIPTOR.siblingOrderRank, TASKS_RANK - 1);
-      });
-    }
+    this.#declareTrack({ track: GAPS_TRACK, name: 'gaps', rank: TASKS_RANK - 1 });
     this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'gap', name: gapText(event) });
     this.#event(EVENT.sliceBegin, GAPS_TRACK, event.from, body);
@@ -343,15 +345,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   console({ time, text }: ConsoleLine): void {
-    if (!this.#hasConsole) {
-      this.#hasConsole = true;
-      this.#sequence.descriptor((track) => {
-        track.uint(TRACK_DESCRIPTOR.uuid, CONSOLE_TRACK);
-        track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
-        track.text(TRACK_DESCRIPTOR.name, 'console');
-        track.uint(TRACK_DESCRIPTOR.siblingOrderRank, TASKS_RANK - 3);
-      });
-    }
+    this.#declareTrack({ track: CONSOLE_TRACK, name: 'console', rank: TASKS_RANK - 3 });
     this.#sequence.annotate();
     this.#event(EVENT.instant, CONSOLE_TRACK, time, this.#sequence.body({ category: 'console', name: text }));
   }
