@@ -7,8 +7,8 @@ import t, { type Test } from 'tap';
 import { peerProcess } from '../../../src/rsp/wire/peer-process.js';
 import { scratchFolder } from '../../support/command.js';
 
-/** Listens where its argument says, and prints the port. */
-const code = `const server = require('net').createServer(() => {});
+/** Listens where its argument says, and prints the port, then a line for each client that it has accepted. */
+const code = `const server = require('net').createServer(() => console.log('accepted'));
 const [where, host] = process.argv.slice(1);
 server.listen(host === undefined ? { path: where } : { port: Number(where), host }, () => console.log(server.address().port ?? 0));`;
 
@@ -33,7 +33,10 @@ async function connected(t: Test, to: NetConnectOpts): Promise<Socket> {
 for (const host of ['127.0.0.1', '::', '::1']) {
   t.test(`TCP, a server at ${host}`, async (t) => {
     const { child, port } = await listening(t, ['0', host]);
+    const accepted = once(child.stdout ?? child, 'data');
     const socket = await connected(t, { host: host === '::' ? '127.0.0.1' : host, port });
+    // Until then no process has the socket.
+    await accepted;
     const address = { kind: 'tcp', host, port } as const;
     t.equal(peerProcess(address, socket.localPort, 'qemu'), child.pid, 'of another name');
     t.equal(peerProcess(address, socket.localPort, 'node'), child.pid);
