@@ -40,9 +40,19 @@ function rowOf({ type, time_ns, duration_ns, hart, thread, depth, subject, resul
   return `${cell(type)},${time_ns},${where},${about},${cell(result)},${cell(detail)}`;
 }
 
+/** Cells that are kept. */
+const mostCells = 1 << 14;
+const cells = new Map<string, string>();
+
 function cell(value: string | number | undefined): string {
   if (value === undefined) return '';
   if (typeof value === 'number') return String(value);
-  const text = visible(value);
-  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  let found = cells.get(value);
+  if (found === undefined) {
+    if (cells.size >= mostCells) cells.clear();
+    const text = visible(value);
+    found = /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    cells.set(value, found);
+  }
+  return found;
 }

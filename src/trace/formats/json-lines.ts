@@ -4,6 +4,7 @@ import { startOf } from '../../base/file-head.js';
 import { jsonLine, visibleJson } from '../../base/visible.js';
 import type { TraceInfo, TraceSink } from '../events.js';
 import type { Format } from './format.js';
+import { quote } from './json-text.js';
 import { type Span, type SpanSubject, Spans } from './spans.js';
 import type { Lines } from './tree.js';
 
@@ -60,8 +61,4 @@ function lineOf({ type, time_ns, duration_ns, hart, thread, depth, subject, resu
   if (result !== undefined) line += `,"result":${quote(result)}`;
   if (detail !== undefined) line += `,"detail":${quote(detail)}`;
   return `${line}}\n`;
-}
-
-function quote(text: string): string {
-  return visibleJson(JSON.stringify(text));
 }

@@ -4,6 +4,7 @@
  * key-value metadata: `rsptrace.program`, `.build_id`, `.arch`, `.clock`.
  */
 import type { SchemaElement } from 'hyparquet';
+import type { ColumnSource } from 'hyparquet-writer';
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js';
 import { ParquetWriter } from 'hyparquet-writer/src/parquet-writer.js';
 import { startOf } from '../../base/file-head.js';
@@ -111,8 +112,7 @@ class Rows {
   #writeGroup(): void {
     if (this.#count === 0 || this.#hasFailed) return;
     const columns = this.#columns;
-    const data = spanColumns.map((name) => ({ name, data: name in numbers ? columns[name] : shown(columns[name]) }));
-    this.#writer.write({ columnData: data, rowGroupSize: GROUP });
+    this.#writer.write({ columnData: spanColumns.map((name) => sourceOf(name, columns[name])), rowGroupSize: GROUP });
     this.#columns = emptyColumns();
     this.#count = 0;
     this.#writeBytes();
@@ -136,6 +136,13 @@ function elementOf(name: ColumnName): SchemaElement {
   const type = numbers[name];
   if (type !== undefined) return { name, type, repetition_type };
   return { name, type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type };
+}
+
+/** Statistics of texts cost more than writing them, and hardly a query is answered by them. */
+function sourceOf(name: ColumnName, values: unknown[]): ColumnSource {
+  const type = numbers[name];
+  if (type === undefined) return { name, data: shown(values), statistics: false };
+  return type === 'INT64' ? { name, data: values, encoding: 'PLAIN' } : { name, data: values };
 }
 
 function emptyColumns(): Columns {

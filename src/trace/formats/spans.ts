@@ -14,7 +14,7 @@ import type {
   TraceInfo,
   TraceSink,
 } from '../events.js';
-import { OpenCalls } from '../open-calls.js';
+import { type OpenCall, OpenCalls } from '../open-calls.js';
 import {
   accessText,
   argumentsText,
@@ -87,6 +87,11 @@ export const spanColumns = [
 const nobody = { instance: undefined, address: undefined, file: undefined, line: undefined, task: undefined };
 const nowhere = { duration_ns: undefined, thread: undefined, depth: undefined, result: undefined, detail: undefined };
 
+interface Open extends OpenCall {
+  /** Of its begin among all. */
+  readonly order: number;
+}
+
 /** Turns events into spans. Calls that are open at the end come last, without a duration. */
 export class Spans implements TraceSink {
   readonly #write: (span: Span) => void;
@@ -94,9 +99,9 @@ export class Spans implements TraceSink {
   readonly #flush: () => void;
   readonly #chains = new ChainTexts();
   readonly #subjects = new Subjects();
-  readonly #open = new OpenCalls<{ readonly begin: AnyBegin }>();
-  /** In the order of their begins: what is open at the end. */
-  readonly #unended = new Set<AnyBegin>();
+  readonly #open = new OpenCalls<Open>();
+  /** Begins so far. */
+  #begun = 0;
 
   constructor(write: (span: Span) => void, flush: () => void, done: () => void) {
     this.#write = write;
@@ -116,8 +121,7 @@ export class Spans implements TraceSink {
     switch (event.type) {
       case 'call-begin':
       case 'poll-begin':
-        this.#open.begin({ begin: event });
-        this.#unended.add(event);
+        this.#open.begin({ begin: event, order: this.#begun++ });
         break;
       case 'call-end':
       case 'call-lost':
@@ -131,19 +135,17 @@ export class Spans implements TraceSink {
   }
 
   end(): void {
-    for (const begin of this.#unended) {
+    for (const { begin } of this.#open.all().sort((a, b) => a.order - b.order)) {
       const { time, hart, thread, depth } = begin;
       const where = { time_ns: time, hart, thread: thread?.key, depth, subject: this.#subjects.of(begin) };
       const detail = detailOf(begin);
       this.#write({ type: typeOf(begin), ...where, duration_ns: undefined, result: 'open', detail });
     }
-    this.#unended.clear();
     this.#done();
   }
 
   #ended(event: AnyEnd): void {
     const begin = this.#open.end(event)?.begin;
-    if (begin) this.#unended.delete(begin);
     const isLost = event.type === 'call-lost' || event.type === 'poll-lost';
     const { hart, thread, depth } = begin ?? event;
     this.#write({

@@ -61,8 +61,8 @@ import {
   threadText,
   wakeText,
 } from '../../text.js';
+import { type Args, named, quote } from '../json-text.js';
 import type { LaneWriter, LifeEnd } from '../lanes.js';
-import { type Args, named, quote } from './json-text.js';
 import { asyncText, PollTexts } from './poll-texts.js';
 import { micros, SliceTimes } from './slice-times.js';
 

@@ -1,4 +1,4 @@
-import { visibleJson } from '../../../base/visible.js';
+import { visibleJson } from '../../base/visible.js';
 
 /** Texts that are kept as JSON. */
 const mostQuoted = 1 << 14;
