@@ -1,5 +1,5 @@
 // `--scratch top`: the end of RAM of a QEMU that somebody else has started, where the kernel leaves it alone, and only there.
-import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import t, { type Test } from 'tap';
@@ -15,8 +15,8 @@ interface Output {
 }
 
 const megabyte = 2 ** 20;
-/** Of the guests' RAM, which has 128 MiB: code, data and three guard pages. */
-const top = 124 * megabyte;
+/** Of the guests' RAM, which has 128 MiB: below the device tree. */
+const top = 122 * megabyte;
 
 function record(t: Test, qemu: Frozen, name: string, ...options: string[]) {
   const files = ['--json', '-o', join(scratchFolder(t), 'out.pftrace')];
@@ -45,8 +45,9 @@ for (const name of ['rv-o2', 'x86-o2']) {
 
 t.test('what the guest has used is refused, and the guest goes on', async (t) => {
   const filled = join(scratchFolder(t), 'filled');
-  writeFileSync(filled, Buffer.alloc(32 * megabyte, 0x55));
-  const loader = ['-device', `loader,file=${filled},addr=0x86000000,force-raw=on`];
+  writeFileSync(filled, Buffer.alloc(28 * megabyte, 0x55));
+  // Up to the device tree.
+  const loader = ['-device', `loader,file=${filled},addr=0x86200000,force-raw=on`];
   const qemu = frozenGuest(t, 'rv-o2', loader);
   const { status, stdout } = await record(t, qemu, 'rv-o2').ended;
   const { error, functions } = JSON.parse(stdout) as Output;
@@ -63,12 +64,20 @@ t.test('where the guest comes near it, the recording ends', async (t) => {
   const object = `memory-backend-file,id=ram,share=on,size=128M,mem-path=${path}`;
   const qemu = frozenGuest(t, 'rv-o2-long', ['-object', object, '-machine', 'memory-backend=ram']);
   const ran = record(t, qemu, 'rv-o2-long');
-  await delay(5000);
-  // As the guest would: into the first guard page.
+  let isOver = false;
+  const ended = ran.ended.finally(() => {
+    isOver = true;
+  });
+  // As the guest would: into the first guard page, once it is one.
   const ram = openSync(path, 'r+');
-  writeSync(ram, Buffer.from('used'), 0, 4, top);
+  while (!isOver) {
+    await delay(200);
+    const word = Buffer.alloc(4);
+    readSync(ram, word, 0, 4, top);
+    if (word.some((byte) => byte !== 0)) writeSync(ram, Buffer.from('used'), 0, 4, top);
+  }
   closeSync(ram);
-  const { stdout } = await ran.ended;
+  const { stdout } = await ended;
   const { error } = JSON.parse(stdout) as Output;
   t.equal(error?.code, 'SCRATCH_UNUSABLE', stdout.slice(0, 300));
   t.match(error?.message, /somebody wrote to the guard page before the code/);

@@ -1,0 +1,40 @@
+// Probes that truly stop, beside others that do not: with the default engine the one that stops most is switched off, and is said to be.
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, scratchFolder } from '../support/command.js';
+import { elfPath, qemuArgv } from './guests/guests.js';
+
+interface Output {
+  readonly stops: number;
+  readonly engines: { readonly switched_off: number; readonly without_stops: number };
+  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
+}
+
+/** The compiler has inlined a poll of Join2 where no patch can be: it stops each time. */
+async function run(t: Test, ...options: string[]): Promise<Output> {
+  const probes = ['level3', 'leaf_io', 'joiner'].flatMap((future) => ['-p', `poll:${future}`]);
+  const files = ['--json', '-o', join(scratchFolder(t), 'out.pftrace')];
+  const words = ['run', ...files, ...probes, '--max-events', '12000', '-d', '60', ...options, elfPath('x86-o2-long')];
+  const { status, stdout, stderr } = await rsptrace(...words, '--', ...qemuArgv('x86-o2-long')).ended;
+  t.equal(status, 0, stderr.slice(-500));
+  return JSON.parse(stdout) as Output;
+}
+
+t.test('a probe past the budget is switched off', async (t) => {
+  const { stops, engines, probes } = await run(t);
+  t.ok(engines.switched_off > 0, `${engines.switched_off} of ${probes.length} probes switched off at ${stops} stops`);
+  t.ok(engines.without_stops > probes.length / 2);
+  t.ok(stops > 200, `${stops} stops`);
+  const off = probes.filter(({ why }) => why?.startsWith('it stopped the target more often than --engine auto allows'));
+  t.equal(off.length, engines.switched_off);
+  t.ok(
+    off.every(({ engine, function: name }) => engine === 'none' && /Join2/.test(name)),
+    JSON.stringify(off),
+  );
+});
+
+t.test('--engine mixed keeps it', async (t) => {
+  const { stops, engines } = await run(t, '--engine', 'mixed');
+  t.equal(engines.switched_off, 0);
+  t.ok(stops > 200, `${stops} stops`);
+});
