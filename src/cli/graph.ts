@@ -9,7 +9,7 @@ import type { GraphArguments, GraphSortKey } from './saved-trace-options.js';
 export async function graph(args: GraphArguments): Promise<number> {
   const tree = new CallTree();
   const names = new Set<string>();
-  const { fn } = args;
+  const { function: fn } = args;
   const matches = fn === undefined ? undefined : compileGlob(fn);
   const collecting = (name: string): boolean => {
     names.add(name);

@@ -7,7 +7,14 @@ import { nanosPerInstruction, ResetVector, sleeps, verifyArchitecture } from '..
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import type { RecordingArguments } from './options.js';
-import { type Prepared, recordSession, report, type SessionOptions, withRecording } from './recording.js';
+import {
+  type Prepared,
+  type Recorded,
+  recordSession,
+  report,
+  type SessionOptions,
+  withRecording,
+} from './recording.js';
 import { isHidden } from './scratch-options.js';
 import { wireRecorder } from './wire-file.js';
 
@@ -23,26 +30,32 @@ const pauseMs = 200;
 /** `rsptrace --remote ADDR kernel.elf`: records at a stub that was started elsewhere. Gives the exit status. */
 export async function recordRemote(args: RecordArguments): Promise<number> {
   // Before the program is read, because that takes time.
-  const remote = parseRemote(args.remote);
+  parseRemote(args.remote);
   return withRecording(args, async (prepared) => {
-    using wire = wireRecorder(args, prepared.logger);
-    const open = stubOpener(args.remote, { args, logger: prepared.logger, wire });
-    // A recording of the wire has no target that could still be there.
-    const reconnect = args.reconnect && remote.kind !== 'replay' ? () => openAgain(open) : undefined;
-    return await atTarget(open, async ({ session, recordingBegins }) => {
-      // A recording of `rsptrace run` is played back to the requests of that command.
-      const { arch } = prepared.program;
-      const resetVector = wasLaunched(remote) ? await ResetVector.find(session, arch, prepared.logger) : undefined;
-      const begun = resetVector || reconnect ? undefined : await fromReset(prepared, session);
-      recordingBegins();
-      const recording = await recordSession(prepared, session, { reconnect, resetVector, ...begun });
-      if (recording.end === 'guest-ended' && recording.stop?.kind === 'gone') {
-        process.stderr.write(
-          'rsptrace: the stub closed the connection while the guest ran: the guest ended, or its server was ended (this stub does not say which)\n',
-        );
-      }
-      return report(prepared, recording);
-    });
+    const recording = await recordAt(args, prepared);
+    if (recording.end === 'guest-ended' && recording.stop?.kind === 'gone') {
+      process.stderr.write(
+        'rsptrace: the stub closed the connection while the guest ran: the guest ended, or its server was ended (this stub does not say which)\n',
+      );
+    }
+    return report(prepared, recording);
+  });
+}
+
+/** Connects, records what is prepared, and leaves the target. */
+export async function recordAt(args: RecordArguments, prepared: Prepared): Promise<Recorded> {
+  const remote = parseRemote(args.remote);
+  using wire = wireRecorder(args, prepared.logger);
+  const open = stubOpener(args.remote, { args, logger: prepared.logger, wire });
+  // A recording of the wire has no target that could still be there.
+  const reconnect = args.reconnect && remote.kind !== 'replay' ? () => openAgain(open) : undefined;
+  return await atTarget(open, async ({ session, recordingBegins }) => {
+    // A recording of `rsptrace run` is played back to the requests of that command.
+    const { arch } = prepared.program;
+    const resetVector = wasLaunched(remote) ? await ResetVector.find(session, arch, prepared.logger) : undefined;
+    const begun = resetVector || reconnect ? undefined : await fromReset(prepared, session);
+    recordingBegins();
+    return await recordSession(prepared, session, { reconnect, resetVector, ...begun });
   });
 }
 

@@ -84,15 +84,16 @@ export interface Prepared {
 
 /**
  * Prepares, then runs `body`. If that fails before anything is recorded, no empty trace file is left behind. `place`:
- * how far the target has moved the program, where that is known beforehand.
+ * how far the target has moved the program, where that is known beforehand. `into`: takes the trace, instead of a file.
  */
 export async function withRecording(
   args: RecordingArguments,
   body: (prepared: Prepared) => Promise<number>,
   place?: PlaceOptions['place'],
+  into?: (program: Program) => TraceSink,
 ): Promise<number> {
   if (args['dry-run']) return dryRun(args);
-  const prepared = await prepareRecording(args, place);
+  const prepared = await prepareRecording(args, place, into);
   try {
     return await body(prepared);
   } catch (error) {
@@ -101,7 +102,11 @@ export async function withRecording(
   }
 }
 
-async function prepareRecording(args: RecordingArguments, place: PlaceOptions['place']): Promise<Prepared> {
+async function prepareRecording(
+  args: RecordingArguments,
+  place: PlaceOptions['place'],
+  into: ((program: Program) => TraceSink) | undefined,
+): Promise<Prepared> {
   const logger = createLogger(args.log);
   const plugins = await loadPlugins(args.plugin);
   using line = new ReadingLine(args.elf, args.progress);
@@ -115,7 +120,7 @@ async function prepareRecording(args: RecordingArguments, place: PlaceOptions['p
   const wishes = { findings: args.findings !== 'off', longPollNs: args['long-poll'] };
   const checker = args.budget === undefined ? undefined : new Checker(readBudget(args.budget));
   const reports = program.known.map((kind) => kind.report(foundOf(program, kind), wishes));
-  const output = openOutputTrace(args, plugins);
+  const output = into?.(program) ?? openOutputTrace(args, plugins);
   const newest = args.last && new NewestEvents(output, args.last);
   return {
     args,

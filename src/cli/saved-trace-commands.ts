@@ -26,8 +26,14 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
   replay: command('<trace>', 'what happened in a saved trace, call by call, indented', replayOptions, async (args) =>
     (await import('./replay.js')).replay(args),
   ),
-  graph: command('<trace> [fn]', 'the calls of a saved trace merged into one tree', graphOptions, async (args) =>
-    (await import('./graph.js')).graph(args),
+  graph: command(
+    '<trace> [function]',
+    'the calls of a saved trace merged into one tree; with --remote those of a target, as they happen',
+    graphOptions,
+    async (args) =>
+      args.remote === undefined
+        ? (await import('./graph.js')).graph(args)
+        : (await import('./live-graph.js')).liveGraph({ ...args, remote: args.remote, fn: args.fn as string }),
   ),
   convert: command('<trace>', 'a saved trace in another format: -o OUT', convertOptions, async (args) =>
     (await import('./convert.js')).convert(args),

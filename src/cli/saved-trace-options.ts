@@ -1,9 +1,10 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
+import { type EngineName, engineNames } from '../engines/index.js';
 import { compileGlob } from '../probes/index.js';
 import { groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
 import type { OptionTexts } from './option-texts.js';
-import { count, last, logOption, pluginOption } from './options.js';
+import { count, last, logOption, pluginOption, seconds } from './options.js';
 import { parseFilter, type TraceFilter } from './trace-filter.js';
 
 /** What every command takes that asks a saved trace. */
@@ -38,7 +39,16 @@ export const graphSortKeys = ['total', 'self', 'calls', 'name'] as const;
 export type GraphSortKey = (typeof graphSortKeys)[number];
 
 export interface GraphArguments extends SavedTraceArguments, SelectionArguments {
+  /** Of a saved trace: where trees begin. */
+  readonly function: string | undefined;
+  /** The same at a stub: then `trace` is the program. */
   readonly fn: string | undefined;
+  readonly remote: string | undefined;
+  /** Milliseconds. */
+  readonly duration: number | undefined;
+  readonly 'max-events': number | undefined;
+  readonly engine: EngineName | undefined;
+  readonly scratch: string | undefined;
   readonly depth: number | undefined;
   readonly sort: GraphSortKey;
   readonly top: number | undefined;
@@ -165,7 +175,17 @@ export function replayOptions<T>(args: Argv<T>) {
 
 export function graphOptions<T>(args: Argv<T>) {
   return selectionOptions(savedTraceOptions(args))
-    .positional('fn', { type: 'string', describe: "Begin at these functions: level3, 'net::**'" })
+    .usage('rsptrace graph [options] <trace> [function]\n       rsptrace graph [options] --remote ADDR --fn GLOB <elf>')
+    .positional('function', { type: 'string', describe: "Begin at these functions: level3, 'net::**'" })
+    .option('remote', { ...text, alias: 'r', describe: 'A stub, instead of a trace: the calls as they happen' })
+    .option('fn', { ...text, describe: 'With --remote: these functions, and what they call' })
+    .option('duration', { ...text, alias: 'd', coerce: seconds, describe: 'With --remote: stop after so long: 10s' })
+    .option('max-events', { ...text, alias: 'n', coerce: count('--max-events'), describe: 'The same by events' })
+    .option('engine', { choices: engineNames, coerce: last<EngineName>, describe: 'With --remote: as in a recording' })
+    .option('scratch', {
+      ...text,
+      describe: 'With --remote: memory for trampolines, as in a recording: ADDR,SIZE or hidden',
+    })
     .option('depth', { ...text, alias: 'D', coerce: count('--depth'), describe: 'Only so many levels' })
     .option('sort', {
       choices: graphSortKeys,
@@ -173,7 +193,25 @@ export function graphOptions<T>(args: Argv<T>) {
       coerce: last<GraphSortKey>,
       describe: 'The most first',
     })
-    .option('top', { ...text, coerce: count('--top'), describe: 'Only so many callees of each' });
+    .option('top', { ...text, coerce: count('--top'), describe: 'Only so many callees of each' })
+    .check(checkGraph);
+}
+
+function checkGraph(given: Readonly<Record<string, unknown>>): true {
+  const isLive = given.remote !== undefined;
+  const wrong = (
+    isLive ? ['function', 'json', 'from', 'to', 'filter', 'top'] : ['fn', 'duration', 'max-events', 'engine', 'scratch']
+  ).find((name) => given[name] !== undefined && given[name] !== false);
+  if (wrong !== undefined) {
+    const what = isLive ? 'is for saved traces' : 'needs --remote';
+    throw new RsptraceError('USAGE', `--${wrong} ${what}`, {
+      hint: isLive ? 'record a .pftrace and ask that' : 'a saved trace takes the function behind its name',
+    });
+  }
+  if (isLive && given.fn === undefined) {
+    throw new RsptraceError('USAGE', '--remote needs --fn: where the graph begins', { hint: "try --fn 'net::rx'" });
+  }
+  return true;
 }
 
 export function diffOptions<T>(args: Argv<T>) {

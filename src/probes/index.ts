@@ -62,4 +62,5 @@ export {
   type FunctionProbes,
   resolveFunctions,
 } from './resolve-functions.js';
+export { StaticCalls } from './static-calls.js';
 export type { Hit, MemoryRequest, Reaction, StopObserver, Tracer } from './tracer.js';

@@ -46,6 +46,7 @@ export type {
 } from './events.js';
 export { type Finding, type FindingKind, Findings, findingsText, findingText } from './findings.js';
 export type { Extension, Format } from './formats/format.js';
+export { FunctionGraph } from './formats/ftrace.js';
 export { formatOf, formats } from './formats/index.js';
 export { writeJsonLines } from './formats/json-lines.js';
 export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
@@ -59,6 +60,7 @@ export { OutputFile, type OutputOptions } from './output-file.js';
 export { readParts, readTrace, type TraceRead } from './read/read-trace.js';
 export { type Arc, Arcs, type Node } from './report/arcs.js';
 export { CallTree, type Frame, type TreeNode, totals } from './report/call-tree.js';
+export { CallsBelow } from './report/calls-below.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
 export { Durations } from './report/durations.js';
 export { memberText } from './report/member-text.js';

@@ -16,9 +16,9 @@ import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
 import type { AnyBegin, AnyEnd, HartInfo, TraceEvent, TraceInfo, TraceSink } from '../events.js';
 import { OpenCalls, type Track } from '../open-calls.js';
-import type { OutputFile } from '../output-file.js';
 import { accessText, cancelText, doerText, gapText, placeHitText, resetText, stateText, wakeText } from '../text.js';
 import type { Format } from './format.js';
+import type { Lines } from './tree.js';
 
 const HEAD = '# tracer: function_graph\n';
 
@@ -38,15 +38,16 @@ interface Line {
   readonly indent: number;
 }
 
-class FunctionGraph implements TraceSink {
-  readonly #out: OutputFile;
+/** Writes function_graph's text. */
+export class FunctionGraph implements TraceSink {
+  readonly #out: Lines;
   readonly #open = new OpenCalls<Line>();
   /** It has begun, and nothing has happened since. */
   #pending: Line | undefined;
   /** By hart, the thread whose calls came last. */
   readonly #threads: (number | undefined)[] = [];
 
-  constructor(out: OutputFile) {
+  constructor(out: Lines) {
     this.#out = out;
   }
 
@@ -90,6 +91,13 @@ class FunctionGraph implements TraceSink {
         this.#openPending();
         this.#write(event, event.time, undefined, `${indentOf(this.#open.on(event).length)}/* ${noteText(event)} */`);
     }
+  }
+
+  /** An interrupt came, or is over: as `print_graph_irq` marks it. */
+  interrupt({ hart }: Track, time: number, isOver: boolean): void {
+    this.#openPending();
+    const mark = isOver ? '<========== |' : '==========> |';
+    this.#out.textRecord(`${timeText(time)} | ${String(hart).padStart(3)})   ${mark}\n`);
   }
 
   flush(): void {

@@ -1,0 +1,129 @@
+import yargs from 'yargs';
+import type { Addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { plural } from '../base/plural.js';
+import { textLines } from '../base/visible.js';
+import { DebugInfo } from '../dwarf/index.js';
+import { ElfFile } from '../elf/index.js';
+import { architectureFor } from '../facts/index.js';
+import { compileGlob, nearest, StaticCalls } from '../probes/index.js';
+import { addressesOf, type Program } from '../recorder/index.js';
+import { type CallBegin, CallsBelow, FunctionGraph, type Lines, type TraceSink } from '../trace/index.js';
+import { ExitCode, errorText } from './failure.js';
+import { noTexts } from './option-texts.js';
+import { reconnectOption, recordingOptions, remoteOption } from './options.js';
+import { recordAt } from './record.js';
+import { withRecording } from './recording.js';
+import type { GraphArguments } from './saved-trace-options.js';
+
+type LiveArguments = GraphArguments & { readonly remote: string; readonly fn: string };
+
+/** Without -D. */
+const usualDepth = 4;
+
+/**
+ * `rsptrace graph --remote ADDR --fn GLOB ELF`: these functions and what they call, as it happens, as ftrace's
+ * function_graph prints it. Gives the exit status.
+ */
+export async function liveGraph(args: LiveArguments): Promise<number> {
+  const depth = args.depth ?? usualDepth;
+  const { names, roots } = await calledBelow(args, depth);
+  const asked = await recordArguments(args, names);
+  let open = 0;
+  const into = (program: Program): TraceSink => graphOf(program, args.fn, depth, () => open++);
+  return await withRecording(
+    asked,
+    async (prepared) => {
+      const recording = await recordAt(asked, prepared);
+      const notes = [
+        `${plural(roots, 'function')} with ${plural(names.length - roots, 'callee')}, ${depth} levels deep; ${plural(recording.events, 'event')}, ${plural(recording.stops, 'stop')}`,
+        ...(open > 0 ? ['some of them call through pointers: what they call so is shown if others call it too'] : []),
+      ];
+      process.stderr.write(textLines(notes.map((note) => `rsptrace: ${note}`)));
+      if (recording.error === undefined) return ExitCode.recorded;
+      process.stderr.write(errorText(recording.error));
+      return ExitCode.cutShort;
+    },
+    undefined,
+    into,
+  );
+}
+
+/** The names of what is to be probed, out of the program's code. Throws `PROBE_NO_MATCH`. */
+async function calledBelow({ trace, fn }: LiveArguments, depth: number) {
+  const elf = await ElfFile.open(trace);
+  const arch = architectureFor(elf);
+  await arch.prepare();
+  const debug = elf.has('.debug_info') ? DebugInfo.load(elf) : undefined;
+  const calls = new StaticCalls({ elf, arch, debug });
+  const matches = compileGlob(fn);
+  const all = [...calls.functions()].filter(({ isFunction }) => isFunction);
+  const roots = all.filter(({ names }) => names.some(matches)).map(({ address }) => address);
+  if (roots.length === 0)
+    throw noFunction(
+      trace,
+      fn,
+      all.map(({ name }) => name),
+    );
+  const below = [...calls.below(roots, depth).values()];
+  return { roots: roots.length, names: [...new Set(below.map(({ name }) => name))] };
+}
+
+function noFunction(elf: string, glob: string, names: readonly string[]): RsptraceError {
+  const near = nearest(glob, names);
+  return new RsptraceError('PROBE_NO_MATCH', `--fn '${glob}' matches no function of ${elf}`, {
+    hint: near.length > 0 ? `nearest: ${near.join(', ')}` : "--fn '**' would be all",
+  });
+}
+
+/** What `rsptrace --remote` would be given. */
+async function recordArguments(args: LiveArguments, names: readonly string[]) {
+  const words = ['--remote', args.remote, '--output', '/dev/null', '--findings', 'off', '--wakes', 'never'];
+  if (args.engine !== undefined) words.push('--engine', args.engine);
+  if (args.scratch !== undefined) words.push('--scratch', args.scratch);
+  const {
+    _: _words,
+    $0: _program,
+    ...defaults
+  } = await reconnectOption(recordingOptions(remoteOption(yargs(words)), noTexts)).parseAsync();
+  const probe = names.map((name) => `fn:${name}`);
+  return { ...defaults, elf: args.trace, probe, duration: args.duration, 'max-events': args['max-events'] };
+}
+
+/** `onOpen`: called for each function that calls through pointers. */
+function graphOf(program: Program, fn: string, depth: number, onOpen: () => void): TraceSink {
+  const calls = new StaticCalls(program);
+  const probed = new Set(addressesOf(program));
+  const matches = compileGlob(fn);
+  for (const address of probed) if (calls.of(address).isOpen) onOpen();
+  const out = new FunctionGraph(stdout);
+  return new CallsBelow(out, {
+    depth,
+    isRoot: ({ function: { name, instance } }) => matches(name) || matches(instance),
+    isForeign: (outer, inner) => isForeign(calls, probed, outer, inner),
+    interrupt: (begin, time, isOver) => out.interrupt(begin, time, isOver),
+  });
+}
+
+/** Whether the code says that no way leads from one function to the other but over functions that are probed. */
+function isForeign(calls: StaticCalls, probed: ReadonlySet<Addr>, outer: CallBegin, inner: CallBegin): boolean {
+  const seen = new Set<Addr>();
+  const waiting = [outer.function.address];
+  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+    const { direct, isOpen } = calls.of(at);
+    if (isOpen || direct.has(inner.function.address)) return false;
+    for (const callee of direct) {
+      if (probed.has(callee) || seen.has(callee)) continue;
+      seen.add(callee);
+      waiting.push(callee);
+    }
+  }
+  return true;
+}
+
+/** Each line at once: it is looked at while the target runs. */
+const stdout: Lines = {
+  textRecord: (line) => void process.stdout.write(line),
+  flush: () => {},
+  close: () => {},
+};
