@@ -36,7 +36,7 @@ export function recordAttached(args: AttachArguments): Promise<number> {
   );
 }
 
-/** A program by the name that a shell knows it by: a name without a slash that is no file here is looked for in PATH. */
+/** A program as a shell finds it: a name without a slash that is no file here is looked for in PATH. */
 export function programNamed(name: string): string {
   if (name.includes('/') || existsSync(name)) return name;
   const places = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');

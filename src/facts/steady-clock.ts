@@ -2,8 +2,8 @@ import type { Batch } from '../rsp/index.js';
 import type { ClockReader } from './clock.js';
 
 /**
- * A clock whose time continues when a reset of the machine sets the clock back, and from which what stops have added
- * to it can be taken out.
+ * A clock whose time continues when a reset of the machine sets the clock back. What stops have added to it can be
+ * taken out.
  */
 export class SteadyClock implements ClockReader {
   readonly #clock: ClockReader;

@@ -151,7 +151,10 @@ export function wakeText(wake: Wake): string {
   return `wake of ${root === undefined ? hex(waker) : rootText(root)} by ${wakerText(wake)}${where}`;
 }
 
-/** The same of wakes that are alike, so without addresses: `labkern::work::producer in labkern::futs::send at src/futs.rs:3`. */
+/**
+ * The same of wakes that are alike, so without addresses:
+ * `labkern::work::producer in labkern::futs::send at src/futs.rs:3`.
+ */
 export function wakeSourceText({ root, by, caller }: Wake): string {
   const place = placeText(caller);
   const who = by === undefined ? 'no task' : by === root ? 'itself' : by.future.future;

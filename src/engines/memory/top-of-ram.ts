@@ -13,7 +13,7 @@ import { freeOf } from './unlisted-ram.js';
 const PT_LOAD = 1;
 /** One large page for code and one for data. */
 const SIZE = 2 * LARGE_PAGE;
-/** A PC's firmware has its tables at the very end, a riscv machine's loader the device tree: so far down it is tried. */
+/** A PC's firmware has its tables at the very end, a riscv loader the device tree: so far down it is tried. */
 const LOWEST = 24 * 2 ** 20;
 /** Read at once. */
 const CHUNK = 64 * 2 ** 10;

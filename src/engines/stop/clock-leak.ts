@@ -34,7 +34,7 @@ export interface StopLeak {
 /**
  * Takes out of a machine's clock what QEMU lets leak into it at stops.
  *
- * Under `-icount` the host's time leaks from a vCPU's stop to when the machine is marked as stopped, and the clock
+ * Under `-icount` the host's time leaks from a vCPU's stop to when the machine is marked as stopped. The clock
  * gets it when the machine goes on. A single step has QEMU's timers off (SSTEP_NOTIMER), so nothing leaks at its end.
  * Therefore every stop is left by a step: what the clock gains in it, less one instruction, has leaked.
  *

@@ -11,8 +11,8 @@ const BILLION = 1_000_000_000n;
 /** What a Future at the end of an await tree waits for. */
 export interface Awaited {
   /**
-   * `Mutex`, `RwLock`, `Semaphore`, `OnceCell`, `message`, `room`, `oneshot`, `task`, `tasks`, `timer`, `Notify`, `watch`,
-   * `Barrier`, `Signal`, `nothing` (`pending()`), `turn` (it has woken itself).
+   * `Mutex`, `RwLock`, `Semaphore`, `OnceCell`, `message`, `room`, `oneshot`, `task`, `tasks`, `timer`, `Notify`,
+   * `watch`, `Barrier`, `Signal`, `nothing` (`pending()`), `turn` (it has woken itself).
    */
   readonly kind: string;
   /** Of what it waits for; undefined if nothing stands for it in memory. */

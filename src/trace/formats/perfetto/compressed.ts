@@ -1,6 +1,6 @@
 /*
- * `TracePacket.compressed_packets` (trace_packet.proto): packets of a Trace, one behind the other, in zlib's format (RFC
- * 1950). A reader takes what is in it as if it stood there. Perfetto's own recorder writes it if it is asked to
+ * `TracePacket.compressed_packets` (trace_packet.proto): packets of a Trace, one behind the other, in zlib's format
+ * (RFC 1950). A reader takes what is in it as if it stood there. Perfetto's own recorder writes it if it is asked to
  * compress.
  */
 import { deflateSync, inflateSync } from 'node:zlib';
