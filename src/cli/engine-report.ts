@@ -34,9 +34,9 @@ export function ownTimeJson(own: OwnTime | undefined): object {
 /** For `--json`: what stops have added to the guest's clock; nothing where it was not taken out. */
 export function leakJson(leak: StopLeak | undefined): object {
   if (!leak) return {};
-  const { totalNs, perStopNs, spreadNs, isExact, measured } = leak;
+  const { totalNs, perStopNs, spreadNs, isExact, measured, stops } = leak;
   return {
-    leak: { total_ns: totalNs, per_stop_ns: perStopNs, spread_ns: spreadNs, exact: isExact, measured },
+    leak: { total_ns: totalNs, per_stop_ns: perStopNs, spread_ns: spreadNs, exact: isExact, measured, stops },
   };
 }
 

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
+import { engineNames } from '../engines/index.js';
 import type { LogRequest } from '../recorder/index.js';
 import type { RecordingArguments } from './options.js';
 
@@ -21,8 +22,11 @@ export type AskedArguments = Pick<
   | 'until'
 >;
 
-/** The same, and how many plug-ins there were: which ones, only who recovers may say. */
-type KeptArguments = AskedArguments & { readonly plugins: number };
+/**
+ * The same; how many plug-ins there were, because which ones, only who recovers may say; whether the guest's console
+ * came through rsptrace.
+ */
+type KeptArguments = AskedArguments & { readonly plugins: number; readonly console: boolean };
 
 /** The file beside a trace that has its records until the trace has all events. */
 export function recordsFile(trace: string): string {
@@ -40,7 +44,7 @@ export function recordsRequest(args: RecordingArguments): LogRequest | undefined
   };
   const asked: KeptArguments = {
     ...{ elf: resolve(args.elf), probe, ...debug, engine, exact, wakes, bt, threshold, until },
-    ...{ 'max-depth': args['max-depth'], args: args.args, plugins: args.plugin.length },
+    ...{ 'max-depth': args['max-depth'], args: args.args, plugins: args.plugin.length, console: 'command' in args },
   };
   return { path: recordsFile(args.output), asked };
 }
@@ -50,7 +54,7 @@ const kinds: { readonly [name in keyof Required<KeptArguments>]: (value: unknown
   probe: areTexts,
   'debug-file': orMissing(isText),
   'debug-dir': areTexts,
-  engine: (value) => value === 'auto' || value === 'target' || value === 'stop',
+  engine: (value) => engineNames.some((name) => name === value),
   exact: isFlag,
   wakes: (value) => value === 'auto' || value === 'always' || value === 'never',
   bt: orMissing(isCount),
@@ -58,6 +62,7 @@ const kinds: { readonly [name in keyof Required<KeptArguments>]: (value: unknown
   threshold: orMissing(isCount),
   args: isFlag,
   until: orMissing(isText),
+  console: isFlag,
   plugins: (value) => Number.isSafeInteger(value),
 };
 

@@ -30,7 +30,8 @@ export async function recover(args: RecoverArguments): Promise<number> {
     const recovered = await write(killed, asked, { args, plugins, sink: out.sink });
     out.finish();
     if (args.output === undefined) rmSync(records);
-    tell(args, recovered, plugins);
+    const notes = asked.console ? ['what the guest printed is not in these records'] : [];
+    tell(args, { ...recovered, notes: [...recovered.notes, ...notes] }, plugins);
     return ExitCode.recorded;
   } finally {
     killed.close();

@@ -89,8 +89,8 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
     isLaunched: true,
     ...{ hidden: machine.hidden, resetVector: machine.resetVector },
     ...{ nanosPerInstruction: nanosPerInstruction(args.command), clockSleeps: sleeps(args.command) },
-    // When a line comes is up to the host, and no two runs would be alike.
-    ...(args.deterministic ? {} : { console: (take) => (record = take) }),
+    // When a line comes is up to the host: two runs that are alike else would not be.
+    ...(isRepeatable(args) ? {} : { console: (take) => (record = take) }),
     panics: args['on-panic'] === 'report' ? panicFunctions(elf) : [],
     ending: ending.signal,
     onSignal: (name) => {
@@ -108,6 +108,11 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   return report(prepared, killed(recording, exit.signal, endedByUs, args), {
     ...{ exit: exit.text, status: endedByUs ? null : exit.status, isStatusOurs: args['guest-status'], verdicts, panic },
   });
+}
+
+/** Its clock counts instructions and nothing else. */
+function isRepeatable({ deterministic, command }: RunArguments): boolean {
+  return deterministic || (nanosPerInstruction(command) !== undefined && !sleeps(command));
 }
 
 /** A QEMU that a signal ended while it was traced is an error. */

@@ -11,6 +11,8 @@ export class SteadyClock implements ClockReader {
   ahead = 0;
   /** The part of {@link ahead} that was taken out, as a positive number. */
   #takenOut = 0;
+  /** The latest time that was told. */
+  #latest = Number.NEGATIVE_INFINITY;
 
   constructor(clock: ClockReader) {
     this.#clock = clock;
@@ -22,7 +24,16 @@ export class SteadyClock implements ClockReader {
 
   request(batch: Batch): () => number {
     const time = this.#clock.request(batch);
-    return () => time() + this.ahead;
+    return () => this.#notBefore(time());
+  }
+
+  /** More was taken out than a stop has added: that is given back, so that time goes on from there. */
+  #notBefore(time: number): number {
+    const back = Math.min(this.#takenOut, Math.max(0, this.#latest - time - this.ahead));
+    this.ahead += back;
+    this.#takenOut -= back;
+    this.#latest = time + this.ahead;
+    return this.#latest;
   }
 
   /**

@@ -253,7 +253,7 @@ t.test('replay is the call tree, graph its merged one', async (t) => {
   t.equal(middle.stdout.match(/ leaf\(/g)?.length, 120);
   t.notMatch(middle.stdout, /\bouter\(/);
   const graph = (await rsptrace('graph', trace, '-D', '3').ended).stdout;
-  t.match(graph, /\(1\) main\n.*\+-\(20\) outer\n.*\| +\+-\(60\) middle\n.*\| +\+-\(20\) leaf\n/);
+  t.match(graph, /\(1\) main\n(?:.*\n)*?.*\+-\(20\) outer\n.*\| +\+-\(60\) middle\n.*\| +\+-\(20\) leaf\n/);
   t.notMatch(graph, /\(120\) leaf/);
   t.match((await rsptrace('graph', trace, 'middle').ended).stdout, /\(60\) middle\n.*\(120\) leaf\n$/);
 });

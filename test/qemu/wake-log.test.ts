@@ -79,6 +79,9 @@ function delays(entries: readonly Entry[]): number[] {
   return found;
 }
 
+/** Of the kernel's log, which the task that wakes itself fills on a busy machine. */
+const ENTRIES = 4096;
+
 /** The task that wakes itself by a waker that the compiler knows. Optimised, its wakes are inlined: no mark is left. */
 const CANCELLED = 5;
 
@@ -91,6 +94,7 @@ for (const guest of ['rv-asynctask-o0', 'rv-asynctask-o3', 'x86-asynctask-o0', '
       onEvents((event) => told.event(event)),
     );
     const log = logged(console);
+    const isFull = [...log.values()].flat().length === ENTRIES;
     const isOptimised = guest.endsWith('o3');
     // Unoptimised, the interrupt's handler calls a function of the library, which calls the waker's.
     const who = (what: string): string => (isOptimised ? what : what.replace(/ by=.*/, ''));
@@ -100,12 +104,16 @@ for (const guest of ['rv-asynctask-o0', 'rv-asynctask-o3', 'x86-asynctask-o0', '
     t.ok([...log.values()].flat().length > 150);
     t.strictSame([...told.all.keys()].sort(), [...log.keys()].sort(), 'no unknown tasks');
     for (const task of log.keys())
-      if (task !== CANCELLED || !isOptimised) t.strictSame(of(told.all, task), of(log, task), `task ${task}`);
+      if (task !== CANCELLED || !isOptimised) {
+        const [all, known] = [of(told.all, task), of(log, task)];
+        t.strictSame(isFull ? all.slice(0, known.length) : all, known, `task ${task}`);
+      }
     const polls = (texts: readonly string[]): number => texts.filter((what) => what === 'polled').length;
-    t.equal(polls(of(told.all, CANCELLED)), polls(of(log, CANCELLED)));
+    if (!isFull) t.equal(polls(of(told.all, CANCELLED)), polls(of(log, CANCELLED)));
     for (const { number, wakes, wakes_at_least: isBound } of output.tasks) {
       const known = of(log, number - 1).filter((what) => what !== 'polled').length;
       t.equal(isBound, isOptimised);
+      if (isFull) continue;
       t.ok(isBound && number - 1 === CANCELLED ? (wakes ?? 0) <= known : wakes === known, `task ${number}: ${wakes}`);
     }
     if (!guest.startsWith('rv')) return;

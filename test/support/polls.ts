@@ -68,7 +68,7 @@ const stopped = new Set(['rvm-o2', 'x86-o2']);
 /** Every guest of an architecture, without stops. With stops those that `stopped` has, and all under `--long`. */
 export function testCounts(t: Test, architecture: 'riscv64' | 'x86_64'): void {
   const ordinary = guests().filter(
-    (one) => one.arch === architecture && one.source === undefined && !/-(?:long|faulty)$/.test(one.name),
+    (one) => one.arch === architecture && one.source === undefined && !/-(?:long|faulty|waits)$/.test(one.name),
   );
   t.ok(ordinary.length >= 2, `${ordinary.length} guests`);
   const all = ordinary.flatMap((one) => engines.map((engine) => [one, engine] as const));

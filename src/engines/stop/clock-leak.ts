@@ -21,7 +21,7 @@ export interface ClockLeakOptions {
 /** What stops have added to the guest's clock, in nanoseconds. */
 export interface StopLeak {
   readonly totalNs: number;
-  /** Of one stop, on average. */
+  /** Of one stop: the mean of all, or the median of those that were measured. */
   readonly perStopNs: number;
   /** What remains of one stop in the trace's times: the standard deviation, or half a tick of the clock. */
   readonly spreadNs: number;
@@ -29,6 +29,8 @@ export interface StopLeak {
   readonly isExact: boolean;
   /** How often it was measured. */
   readonly measured: number;
+  /** Stops with nothing to do that it took: they are among the stops of the recording. */
+  readonly stops: number;
 }
 
 /**
@@ -39,7 +41,7 @@ export interface StopLeak {
  * Therefore every stop is left by a step: what the clock gains in it, less one instruction, has leaked.
  *
  * Without `-icount` the leak is measured: the machine goes on at a breakpoint and stops there again, having done
- * nothing. The mean is taken out of every other stop. That QEMU translates code anew after a stop stays in.
+ * nothing. The median is taken out of every other stop, because on a busy machine few stops take far longer. That QEMU translates code anew after a stop stays in.
  */
 export class ClockLeak {
   readonly #options: ClockLeakOptions;
@@ -49,6 +51,8 @@ export class ClockLeak {
   /** How many stops with nothing to do there were. */
   #asked = 0;
   #total = 0;
+  /** Without `-icount`: what was measured, the least first. */
+  readonly #leaks: number[] = [];
   /** Of what was measured: number, mean, sum of squared distances from the mean (Welford). */
   #measured = 0;
   #mean = 0;
@@ -65,10 +69,11 @@ export class ClockLeak {
     const spread = Math.sqrt(this.#squares / this.#measured);
     return {
       totalNs: Math.round(this.#total),
-      perStopNs: Math.round(this.#mean),
+      perStopNs: Math.round(nanosPerInstruction === undefined ? this.#median : this.#mean),
       spreadNs: Math.round(nanosPerInstruction === undefined ? spread : clock.info.resolutionNs / 2),
       isExact: nanosPerInstruction !== undefined,
       measured: this.#measured,
+      stops: this.#asked,
     };
   }
 
@@ -99,7 +104,7 @@ export class ClockLeak {
     this.#stops++;
     if (this.#nothing !== undefined) return batch.resume(how);
     if (nanosPerInstruction === undefined) {
-      this.#takeOut(Math.round(this.#mean));
+      this.#takeOut(this.#median);
       return batch.resume(how);
     }
     if (stepped !== undefined) return this.#resumeAfterStep(batch, how, stepped);
@@ -130,7 +135,15 @@ export class ClockLeak {
     return bytes !== undefined && arch.waits?.(bytes) === false;
   }
 
+  get #median(): number {
+    return Math.round(this.#leaks[this.#leaks.length >> 1] ?? 0);
+  }
+
   #learn(nanos: number): void {
+    if (this.#options.nanosPerInstruction === undefined) {
+      this.#leaks.push(nanos);
+      this.#leaks.sort((a, b) => a - b);
+    }
     this.#measured++;
     const distance = nanos - this.#mean;
     this.#mean += distance / this.#measured;
