@@ -11,8 +11,6 @@ export class SteadyClock implements ClockReader {
   ahead = 0;
   /** The part of {@link ahead} that was taken out, as a positive number. */
   #takenOut = 0;
-  /** The latest time that was told. */
-  #latest = Number.NEGATIVE_INFINITY;
 
   constructor(clock: ClockReader) {
     this.#clock = clock;
@@ -24,16 +22,7 @@ export class SteadyClock implements ClockReader {
 
   request(batch: Batch): () => number {
     const time = this.#clock.request(batch);
-    return () => this.#notBefore(time());
-  }
-
-  /** More was taken out than a stop has added: that is given back, so that time goes on from there. */
-  #notBefore(time: number): number {
-    const back = Math.min(this.#takenOut, Math.max(0, this.#latest - time - this.ahead));
-    this.ahead += back;
-    this.#takenOut -= back;
-    this.#latest = time + this.ahead;
-    return this.#latest;
+    return () => time() + this.ahead;
   }
 
   /**
@@ -48,6 +37,14 @@ export class SteadyClock implements ClockReader {
   takeOut(nanos: number): void {
     this.ahead -= nanos;
     this.#takenOut += nanos;
+  }
+
+  /** The last stop has added fewer nanoseconds than were taken out, by this number. Returns what could be given back. */
+  giveBack(nanos: number): number {
+    const back = Math.min(nanos, this.#takenOut);
+    this.ahead += back;
+    this.#takenOut -= back;
+    return back;
   }
 
   /** The trace's time is that of the clock again. */

@@ -47,6 +47,8 @@ export class ClockLeak {
   readonly #options: ClockLeakOptions;
   /** The last stop's place, while a stop with nothing to do is awaited. */
   #nothing: { readonly pc: bigint; readonly hart: string | undefined; readonly time: number } | undefined;
+  /** The time of the latest hit. */
+  #latest = Number.NEGATIVE_INFINITY;
   #stops = 0;
   /** How many stops with nothing to do there were. */
   #asked = 0;
@@ -85,6 +87,9 @@ export class ClockLeak {
   /** At a breakpoint, before it is handled. True: the guest is to go on, and will stop here again. */
   wantsAgain(pc: bigint, hart: string | undefined, time: number): boolean {
     if (this.#options.nanosPerInstruction !== undefined) return false;
+    // Else time would stand still until it has made up for all that was taken out too much.
+    if (time < this.#latest) this.#total -= this.#options.clock.giveBack(this.#latest - time);
+    this.#latest = Math.max(this.#latest, time);
     const before = this.#nothing;
     this.#nothing = undefined;
     // An interrupt may have come first, or another hart.
