@@ -140,8 +140,10 @@ async function guestBench(name) {
   const guest = findGuest(name);
   const elf = unpack(guest);
   const program = await prepare(elf, [parseProbe(values.probe)]);
-  const [address] = addressesOf(program);
-  const { size } = findFutures(program.debug).byPollAddress(address);
+  // Drops of the Future are probed too.
+  const futures = findFutures(program.debug);
+  const address = addressesOf(program).find((each) => futures.byPollAddress(each));
+  const { size } = futures.byPollAddress(address);
   const start = () => startQemu(guest, elf);
   const pointer = guest.arch === 'riscv64' ? { place: 10, registers: 'a0 a1' } : { place: 5, registers: 'rdi rsi' };
   const reads = { place: pointer.place, length: size };
@@ -210,7 +212,8 @@ for (const name of values.guest) {
         `  ${what}: past the wire takes ${(wall(`rsptrace ${what}`) / wall(`packets ${what}`)).toFixed(3)}x of by packets`,
       );
   }
-  for (const what of values.client.length < 3 ? [] : ['entry', 'entry+exit']) {
+  const compared = ['gdb', 'C', 'rsptrace'].every((who) => values.client.includes(who));
+  for (const what of compared ? ['entry', 'entry+exit'] : []) {
     const [baseline, least, ours] = ['gdb', 'C', 'rsptrace'].map((who) => wall(`${who} ${what}`));
     console.log(
       `  ${what}: rsptrace takes ${(ours / least).toFixed(2)}x the C client's time, and is ${(baseline / ours).toFixed(1)}x as fast as GDB + Python`,
