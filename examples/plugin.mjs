@@ -33,9 +33,7 @@ const csv = {
   recognizes: ({ bytes }) => new TextDecoder().decode(bytes).startsWith(head),
   open: (file) => ({
     ...{ begin: () => file.textRecord(head), hart() {}, flush: () => file.flush(), end: () => file.close() },
-    event({ time, hart, type, place }) {
-      if (place) file.textRecord(`${time},${hart},${type},${place.name}\n`);
-    },
+    event: ({ time, hart, type, place }) => place && file.textRecord(`${time},${hart},${type},${place.name}\n`),
   }),
 };
 export default { kinds: [symbol], formats: [csv] };

@@ -15,13 +15,13 @@ export interface ConsoleLinesOptions {
 
 /**
  * The lines that a guest prints, as events. Nothing tells a line's own time, so it stands behind the events that were
- * known when it came.
+ * known when it came. Those that came before all events stand behind the first.
  */
 export class ConsoleLines {
   readonly #options: ConsoleLinesOptions;
   readonly #decoder = new StringDecoder('utf8');
   #rest = '';
-  /** Those before the trace has begun. */
+  /** Those before the first event: no time is known for them. */
   #early: string[] | undefined = [];
   #isOver = false;
 
@@ -40,7 +40,7 @@ export class ConsoleLines {
     for (const line of lines) if (line.trim() !== '') this.#options.whenDigested(() => this.#tell(line));
   };
 
-  /** The trace has begun. */
+  /** There is a first event, and so a time. */
   begin(): void {
     const early = this.#early ?? [];
     this.#early = undefined;

@@ -9,6 +9,8 @@ export class CountingSink implements TraceSink {
   /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */
   readonly gaps: { readonly from_ns: number; readonly to_ns: number; readonly why?: string }[] = [];
   onEvent: (count: number) => void = () => {};
+  /** Called once, behind the first event. */
+  onFirst: () => void = () => {};
   #first: number | undefined;
   #begun = false;
 
@@ -31,9 +33,11 @@ export class CountingSink implements TraceSink {
       this.gaps.push({ from_ns: from, to_ns: to, ...(why === undefined ? {} : { why }) });
     }
     const time = event.type === 'gap' ? event.to : event.time;
+    const isFirst = this.#first === undefined;
     this.#first ??= time;
     this.span = time - this.#first;
     this.#sink.event(event);
+    if (isFirst) this.onFirst();
     this.onEvent(this.count);
   }
 

@@ -190,7 +190,6 @@ export class Run {
       clock: counts ? { ...clock, nanosPerInstruction } : clock,
     };
     this.tracers.sink.begin(info);
-    this.#console.begin();
     if (!this.log) return;
     this.log.begin(info, harts.known(), watchesOf(program).length > 0);
     const { onNew } = harts;
@@ -347,6 +346,7 @@ export class Run {
       onError: (thrown) => this.stopping.fail(thrown),
     });
     console?.(lines.take);
+    this.tracers.counting.onFirst = () => lines.begin();
     return lines;
   }
 

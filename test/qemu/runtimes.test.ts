@@ -35,6 +35,9 @@ interface Report {
   readonly stoodMs: number;
 }
 
+/** The guest's time goes with its instructions: on a busy machine, too, its tasks sleep when they have nothing to do. */
+const steady = ['-icount', 'shift=1'];
+
 /**
  * Lets the guest run to its nth place to be looked at, which is the argument of a function, and leaves it stopped
  * there. A step from a breakpoint may end in an interrupt's handler, and the handler comes back to the breakpoint.
@@ -90,7 +93,7 @@ for (const guest of ['rv-embassy-o0', 'rv-embassy-o3', 'rv-asynctask-o0', 'rv-as
     const elf = elfPath(guest);
     const embassy = guest.includes('embassy');
     for (const number of [0, 1, 2]) {
-      const qemu = frozenGuest(t, guest);
+      const qemu = frozenGuest(t, guest, steady);
       await toCheckpoint(qemu.socket, elf, number);
       const ran = await rsptrace('tasks', '--json', '-r', qemu.socket, elf).ended;
       t.equal(ran.status, 0, ran.stderr);
@@ -112,7 +115,7 @@ for (const guest of ['rv-embassy-o0', 'rv-embassy-o3', 'rv-asynctask-o0', 'rv-as
 
 t.test('embassy: every storage of every pool, its timer, its run queue and its executor', async (t) => {
   const elf = elfPath('rv-embassy-o3');
-  const qemu = frozenGuest(t, 'rv-embassy-o3');
+  const qemu = frozenGuest(t, 'rv-embassy-o3', steady);
   await toCheckpoint(qemu.socket, elf, 2);
   const ran = await rsptrace('tasks', '--json', '-r', qemu.socket, elf).ended;
   const { tasks, others } = JSON.parse(ran.stdout) as Report;
@@ -144,7 +147,7 @@ for (const guest of ['rv-embassy-o0', 'rv-embassy-o3']) {
     const source = readFileSync(sourcePath('/labembassy/src/work.rs'), 'utf8').split('\n');
     const textAt = ({ line }: Node): string => source[(line ?? 0) - 1] ?? '';
     for (const number of [1, 2]) {
-      const qemu = frozenGuest(t, guest);
+      const qemu = frozenGuest(t, guest, steady);
       await toCheckpoint(qemu.socket, elf, number);
       const ran = await rsptrace('tasks', '--json', '-r', qemu.socket, elf).ended;
       const { tasks, lost, deadlocks } = JSON.parse(ran.stdout) as Report;
@@ -182,7 +185,7 @@ for (const guest of ['rv-asynctask-o0', 'rv-asynctask-o3']) {
     const elf = elfPath(guest);
     const names = tasksOf.asynctask;
     for (const number of [1, 2]) {
-      const qemu = frozenGuest(t, guest);
+      const qemu = frozenGuest(t, guest, steady);
       await toCheckpoint(qemu.socket, elf, number);
       const ran = await rsptrace('tasks', '--json', '-r', qemu.socket, elf).ended;
       const { tasks, lost } = JSON.parse(ran.stdout) as Report;
@@ -205,7 +208,7 @@ for (const guest of ['rv-asynctask-o0', 'rv-asynctask-o3']) {
 
 t.test('--runtime asks one alone', async (t) => {
   const elf = elfPath('rv-asynctask-o3');
-  const qemu = frozenGuest(t, 'rv-asynctask-o3');
+  const qemu = frozenGuest(t, 'rv-asynctask-o3', steady);
   await toCheckpoint(qemu.socket, elf, 0);
   const ran = await rsptrace('tasks', '--json', '--runtime', 'tokio', '-r', qemu.socket, elf).ended;
   const { runtimes, tasks } = JSON.parse(ran.stdout) as Report;

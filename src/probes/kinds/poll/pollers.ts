@@ -8,6 +8,8 @@ import type { MemoryRequest } from '../../tracer.js';
 import type { TaskBook } from './wakes.js';
 
 const WORD = 8;
+/** A header is shorter than this, in bytes: debug info that says otherwise is wrong. */
+const LONGEST = 4096;
 
 /** A function by which a runtime polls tasks, and its code. */
 export interface PollerProbe extends Pick<TaskPoller, 'name' | 'header' | 'words' | 'tell'> {
@@ -21,7 +23,8 @@ export function pollerProbes(debug: DebugInfo, { pollers }: TaskPlaces): PollerP
   const unlike = new Set<Addr>();
   for (const { die, name, header, words, tell } of pollers) {
     const [range] = debug.attempt(die.unit, () => rangesOf(die)) ?? [];
-    if (!range || !debug.elf.isLoaded(range.low)) continue;
+    const isHeader = words.length > 0 && words.every((offset) => offset >= 0 && offset + WORD <= LONGEST);
+    if (!range || !isHeader || !debug.elf.isLoaded(range.low)) continue;
     const address = debug.elf.codes.fromCode(range.low);
     const known = found.get(address);
     // The linker folded functions of several types into one.
