@@ -41,12 +41,19 @@ function nothingActive() {
   });
 }
 
-parentPort?.on('message', async ({ words, signal }) => {
+/** The number of the command that runs; undefined between two. */
+let running;
+
+parentPort?.on('message', async ({ words, signal, command }) => {
   if (signal !== undefined) {
+    // A command that has ended meanwhile gets no signal, and neither does the next one.
+    if (command !== running) return;
     if (!process.emit(signal, signal)) parentPort?.postMessage({ killed: signal });
     return;
   }
+  running = command;
   const status = await statusOf(words);
   await nothingActive();
+  running = undefined;
   parentPort?.postMessage({ status });
 });

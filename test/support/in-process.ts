@@ -11,6 +11,7 @@ type Said =
 
 /** Threads that wait for their next command: what they have compiled is what makes a second command quick. */
 const idle: Worker[] = [];
+let commands = 0;
 
 /**
  * The built command in a thread of this process, because a process of its own takes longer to start than most command
@@ -28,12 +29,13 @@ export function runInThread(words: readonly string[], limitMs: number): Command 
     over = true;
     return output.end(status, signal);
   });
-  thread.postMessage({ words });
+  const command = commands++;
+  thread.postMessage({ words, command });
   return {
     ended,
     shows: (text) => output.shows(text),
     read: (reader) => output.read(reader),
-    signal: (signal) => thread.postMessage({ signal }),
+    signal: (signal) => thread.postMessage({ signal, command }),
     over: () => over,
   };
 }
