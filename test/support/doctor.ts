@@ -32,6 +32,7 @@ const coverage: Shape = {
         help: optional('string'),
       },
     }),
+    not_probed: list({ fields: { crate: 'string', futures: 'number' } }),
   },
 };
 

@@ -28,6 +28,7 @@ import { coverageJson, coverageText } from './coverage-report.js';
 import { type DropFunction, dropFunctions } from './drop-functions.js';
 import { DropTracer, planDrop } from './drops.js';
 import { mayInline } from './inlined-chain.js';
+import { cratesNotProbed, cratesNotProbedText } from './other-crates.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
 import { planPoll, planSites } from './plan.js';
 import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';
@@ -127,8 +128,9 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
   },
   preview(found) {
     if (!found) return { json: { coverage: null }, table: undefined };
-    const { coverage } = found.polls;
-    return { json: { coverage: coverageJson(coverage) }, table: coverageText(coverage) };
+    const { coverage, allows } = found.polls;
+    const others = cratesNotProbed(found.futures, allows);
+    return { json: { coverage: { ...coverageJson(coverage), not_probed: others } }, table: coverageText(coverage) };
   },
 };
 
@@ -138,7 +140,8 @@ const nothing: KindReport = {
 };
 
 function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }: ReportWishes = {}): KindReport {
-  const { coverage } = found.polls;
+  const { coverage, allows } = found.polls;
+  const others = cratesNotProbed(found.futures, allows);
   const hidden = new Set([...found.hiddenTasks].map(({ instance }) => instance));
   const summary = new Summary();
   const tasks = new TaskSummary();
@@ -160,12 +163,14 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       tasks: tasks.rows(wakesSeen(found, outcome)),
       tasks_left_out: tasks.leftOut,
       findings: findings(outcome),
-      coverage: coverageJson(recordedCoverage(coverage, outcome.engines)),
+      coverage: { ...coverageJson(recordedCoverage(coverage, outcome.engines)), not_probed: others },
     }),
     tables(outcome, options) {
       const hides = ({ instance }: TaskRow): boolean => hidden.has(instance);
       const table = taskTable(tasks.rows(wakesSeen(found, outcome)), tasks.leftOut, options, hides);
-      const texts = [summaryTable(rows(outcome), options), table, findingsText(findings(outcome))];
+      const summed = rows(outcome);
+      const elsewhere = summed.length > 0 ? '' : cratesNotProbedText(others);
+      const texts = [summaryTable(summed, options), elsewhere, table, findingsText(findings(outcome))];
       return [...texts.filter((text) => text !== ''), coverageText(recordedCoverage(coverage, outcome.engines))];
     },
     findings: (outcome) => findings(outcome).length,
