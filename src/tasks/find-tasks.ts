@@ -1,12 +1,13 @@
 import { type Addr, addOffset } from '../base/addr.js';
+import { demangle } from '../dwarf/index.js';
 import type { FutureType } from '../futures/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
 import { type Deadlock, findDeadlocks } from './deadlocks.js';
-import type { Fate, FoundRoot, Runtime, TaskContext, TaskFacts } from './runtime.js';
+import { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
 import { search } from './runtimes/index.js';
 import type { AddressRange } from './snapshot.js';
 import { findWaits, type Wait, type Waiting } from './waits.js';
-import { wakersInto } from './wakers.js';
+import { type FoundWaker, wakersInto } from './wakers.js';
 
 /** A task, or what looks like one: the Future at its root with all that it awaits. */
 export interface Task extends Waiting {
@@ -45,7 +46,7 @@ export interface Tasks {
 export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: readonly Runtime[]): Promise<Tasks> {
   const notes = new Set<string>();
   const full: TaskContext = { ...context, note: (text) => notes.add(text) };
-  const finder = new Finder(full);
+  const finder = new Finder(full, runtimes);
   const used: string[] = [];
   for (const runtime of [
     ...runtimes.filter((each) => each !== search),
@@ -71,14 +72,16 @@ const REACH = 512;
 
 class Finder {
   readonly #context: TaskContext;
+  readonly #runtimes: readonly Runtime[];
   readonly #trees: AwaitTrees;
   readonly #found: Task[] = [];
   readonly #lost = new Set<Task>();
   /** What some tree has below its root. */
   readonly #held = new Set<string>();
 
-  constructor(context: TaskContext) {
+  constructor(context: TaskContext, runtimes: readonly Runtime[]) {
     this.#context = context;
+    this.#runtimes = runtimes;
     this.#trees = new AwaitTrees(context.futures, context.memory);
   }
 
@@ -106,7 +109,9 @@ class Finder {
       const tree = await this.#trees.read(future, address);
       if (isAlive(tree)) candidates.push({ ...tree, runtime: search.name, fate, facts: {}, header: undefined });
     };
-    for (const { future, address } of running) await add(future, address, 'live');
+    // On a thread's stack lies what it blocks on. That is no task, and shows only while it is polled.
+    for (const { future, address } of running)
+      await add(future, address, isBesides && isIn(this.#context.stacks, address) ? 'internal' : 'live');
     const isWoken = isBesides ? await this.#wokenBoxes(roots) : () => true;
     for (const root of roots) {
       const { future, address, fate = 'live' } = root;
@@ -120,16 +125,15 @@ class Finder {
   /** Tells which boxes lie in what a waker leads to: another executor's tasks. */
   async #wokenBoxes(roots: readonly FoundRoot[]): Promise<(root: FoundRoot) => boolean> {
     const rangeOf = (at: Addr): AddressRange => ({ start: addOffset(at, -REACH), end: addOffset(at, 1) });
-    const known = this.#found.flatMap(({ header }) => header ?? []);
-    const others = await wakersInto(
-      this.#context,
-      known.map((header) => ({ start: header, end: addOffset(header, 1) })),
-    );
-    const theirs = new Set([...others.values()].flat().map(({ vtable }) => vtable));
+    const { elf } = this.#context.debug;
+    const isTheirs = ({ clone }: FoundWaker): boolean => {
+      const symbol = elf.symbols.at(clone);
+      const name = symbol ? demangle(symbol.name) : '';
+      return this.#runtimes.some(({ wakers }) => wakers?.test(name));
+    };
     const ranges = roots.flatMap(({ references }) => references.map(rangeOf));
     const wakers = await wakersInto(this.#context, ranges);
-    const isWoken = (at: Addr): boolean =>
-      wakers.get(rangeOf(at).start)?.some(({ vtable }) => !theirs.has(vtable)) ?? false;
+    const isWoken = (at: Addr): boolean => wakers.get(rangeOf(at).start)?.some((waker) => !isTheirs(waker)) ?? false;
     return ({ references }) => references.some(isWoken);
   }
 

@@ -60,6 +60,8 @@ export interface TaskContext {
  */
 export interface Runtime {
   readonly name: string;
+  /** The functions of its wakers, by their demangled names: other executors' tasks have other ones. */
+  readonly wakers?: RegExp;
   /** The executor's tasks; undefined if the program does not use this runtime. */
   roots(context: TaskContext): Promise<readonly FoundRoot[] | undefined>;
 }

@@ -73,19 +73,35 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
   const isAsked = [...pending.values()].flat().some(({ awaited }) => awaited.enders?.owners);
   const held = isAsked ? await heldBy(context, tasks) : [];
   const byHeader = new Map(tasks.flatMap((task) => (task.header === undefined ? [] : [[task.header, task] as const])));
+  const given = givenTo(pending);
   const of = new Map<T, readonly Wait<T>[]>();
   for (const [task, known] of pending) {
     of.set(
       task,
       known.map(({ node, above, awaited }) => ({
         ...{ node, above, kind: awaited.kind, address: awaited.address },
-        detail: awaited.detail,
+        detail: awaited.free ? FREE : awaited.detail,
         symbol: awaited.address && symbolAt(context, awaited.address),
-        ...endersOf(awaited.enders, held, byHeader),
+        ...endersOf(awaited, held, byHeader, given),
       })),
     );
   }
   return { of, open };
+}
+
+/** A lock that was let go while a task waited for it. */
+const FREE = 'free by now';
+
+type Given<T> = ReadonlyMap<Addr, readonly Ender<T>[]>;
+
+/** Who has been given what it waits for, and was not polled since; by the address of the lock. */
+function givenTo<T>(pending: ReadonlyMap<T, readonly { node: AwaitNode; awaited: Awaited }[]>): Given<T> {
+  const found = new Map<Addr, Ender<T>[]>();
+  for (const [task, known] of pending)
+    for (const { node, awaited } of known)
+      if (awaited.free && awaited.address !== undefined)
+        found.set(awaited.address, [...(found.get(awaited.address) ?? []), { task, holder: node, maybe: false }]);
+  return found;
 }
 
 interface End {
@@ -137,12 +153,16 @@ async function heldBy<T extends Waiting>({ debug, memory }: TaskContext, tasks: 
 }
 
 function endersOf<T>(
-  asked: Enders | undefined,
+  { enders: asked, address, free = false }: Awaited,
   held: readonly Held<T>[],
   byHeader: ReadonlyMap<Addr, T>,
+  given: Given<T>,
 ): Pick<Wait<T>, 'how' | 'enders' | 'needs' | 'known'> {
-  if (asked === undefined) return { how: undefined, enders: [], needs: 'any', known: 'some' };
+  if (asked === undefined || free) return { how: undefined, enders: [], needs: 'any', known: 'some' };
   const { how, owners, key, tasks, needs, count } = asked;
+  // Who was given it has no guard yet: guards that are to be seen are stale.
+  const next = address === undefined ? undefined : given.get(address);
+  if (next && count === 1) return { how, enders: next, needs, known: 'all' };
   if (tasks) {
     const found = tasks.flatMap((header) => byHeader.get(header) ?? []);
     const enders = found.map((task) => ({ task, holder: undefined, maybe: false }));

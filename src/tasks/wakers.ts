@@ -9,6 +9,8 @@ export interface FoundWaker {
   /** What stands for the task. */
   readonly data: Addr;
   readonly vtable: Addr;
+  /** The first function of the vtable. */
+  readonly clone: Addr;
 }
 
 const WORD = 8;
@@ -30,23 +32,25 @@ export async function wakersInto(
       if (isIn(dead, place)) continue;
       const words = [place, addOffset(place, vtable.offset - data.offset)].map((at) => wordAt(context, at));
       const [to, table] = await Promise.all(words);
-      if (!to || !table || !isTable(context, addr(table))) continue;
-      found.set(start, [...(found.get(start) ?? []), { data: addr(to), vtable: addr(table) }]);
+      const clone = table && cloneOf(context, addr(table));
+      if (!to || !table || !clone) continue;
+      found.set(start, [...(found.get(start) ?? []), { data: addr(to), vtable: addr(table), clone }]);
     }
   }
   return found;
 }
 
-/** A constant of the program that begins with as many addresses of code as a waker has functions. */
-function isTable({ debug: { elf } }: TaskContext, at: Addr): boolean {
+/** The first function, if a constant of the program begins with as many addresses of code as a waker has functions. */
+function cloneOf({ debug: { elf } }: TaskContext, at: Addr): Addr | undefined {
   const bytes = elf.bytesAt(at, FUNCTIONS * WORD);
-  if (bytes === undefined) return false;
+  if (bytes === undefined) return undefined;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  return Array.from({ length: FUNCTIONS }, (_, i) => view.getBigUint64(i * WORD, true)).every((word) =>
+  const words = Array.from({ length: FUNCTIONS }, (_, i) => view.getBigUint64(i * WORD, true));
+  const isCode = (word: bigint): boolean =>
     elf.sections.some(
       ({ address, size, flags }) => (flags & SHF.EXECINSTR) !== 0 && word >= address && word < address + BigInt(size),
-    ),
-  );
+    );
+  return words.every(isCode) ? addr(words[0] ?? 0n) : undefined;
 }
 
 async function wordAt({ memory }: TaskContext, at: Addr): Promise<bigint | undefined> {

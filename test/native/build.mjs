@@ -1,4 +1,4 @@
-// Compiles polls.rs, results.rs, panics.rs, executor.rs, faults.rs, tokio.rs, tasks.rs and blocked.rs with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
+// Compiles polls.rs, results.rs, panics.rs, executor.rs, faults.rs, tokio.rs, tasks.rs, blocked.rs and the programs live_*.rs of scripts/coverage with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
 // library's own debug info is left out: it would be nine tenths of the file. tokio comes from the registry, for tokio.rs with calls added that
 // count its polls.
 //   node test/native/build.mjs [NAME...]
@@ -53,6 +53,12 @@ try {
   if (isWanted('tasks')) keep('tasks', tasks('tasks', 3));
   if (isWanted('blocked-o0')) keep('blocked-o0', tasks('blocked', 0, ['--cfg', 'tokio_unstable']));
   if (isWanted('blocked-o3')) keep('blocked-o3', tasks('blocked', 3));
+  for (const [name, level] of [
+    ['live-tokio-o0', 0],
+    ['live-tokio-o3', 3],
+    ['live-smol-o3', 3],
+  ])
+    if (isWanted(name)) keep(name, live(name, level));
   console.log(execFileSync('rustc', ['-V'], { encoding: 'utf8' }));
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -94,20 +100,41 @@ function tasks(name, level, flags = []) {
   return project.build(`opt-level = ${level}\n`, [], flags);
 }
 
-/** A crate of one source of this folder and tokio. */
-function projectOf(name, features) {
+/** A program of scripts/coverage, alone with its list of tasks: `live-tokio-o3` is live_tokio.rs. */
+function live(name, level) {
+  const sources = join(here, '../../scripts/coverage/src');
+  const source = name.replace(/-o\d$/, '').replace('-', '_');
+  const isSmol = source === 'live_smol';
+  const features = ['sync', 'rt', 'rt-multi-thread', 'macros', 'time'];
+  const project = projectOf(name, features, {
+    source: join(sources, `bin/${source}.rs`),
+    edition: 2024,
+    crate: 'coverage',
+    ...(isSmol ? { dependency: 'smol = "=2.0.2"' } : {}),
+  });
+  copyFileSync(join(sources, 'book.rs'), join(project.folder, 'src/book.rs'));
+  writeFileSync(join(project.folder, 'src/lib.rs'), 'pub mod book;\n');
+  // As in scripts/coverage, where its path ends so.
+  const main = join(project.folder, `src/${source}.rs`);
+  copyFileSync(join(project.folder, 'src/main.rs'), main);
+  rmSync(join(project.folder, 'src/main.rs'));
+  return project.build(`opt-level = ${level}\n[[bin]]\nname = "coverage-program"\npath = "src/${source}.rs"\n`, []);
+}
+
+/** A crate of one source and tokio. */
+function projectOf(name, features, { source = join(here, `${name}.rs`), edition = 2021, crate, dependency } = {}) {
   const project = join(folder, `project-${name}`);
   mkdirSync(join(project, 'src'), { recursive: true });
-  copyFileSync(join(here, `${name}.rs`), join(project, 'src/main.rs'));
+  copyFileSync(source, join(project, 'src/main.rs'));
   const write = (patch) =>
     writeFileSync(
       join(project, 'Cargo.toml'),
       `[package]
-name = "${name}-program"
+name = "${crate ?? `${name}-program`}"
 version = "0.1.0"
-edition = "2021"
+edition = "${edition}"
 [dependencies]
-tokio = { version = "=1.54.1", features = ${JSON.stringify(features)} }
+${dependency ?? `tokio = { version = "=1.54.1", features = ${JSON.stringify(features)} }`}
 [profile.release]
 debug = 2
 codegen-units = 1
@@ -128,9 +155,9 @@ ${patch}`,
     // With a target of their own flags do not reach what runs while compiling.
     const target = 'x86_64-unknown-linux-gnu';
     cargo(['build', '--release', '--target', target], { CARGO_ENCODED_RUSTFLAGS: flags.join('\x1f') });
-    return join(project, 'target', target, `release/${name}-program`);
+    return join(project, 'target', target, `release/${crate ?? name}-program`);
   };
-  return { cargo, build };
+  return { folder: project, cargo, build };
 }
 
 /** Adds a call, declared so, behind the text that matches. */

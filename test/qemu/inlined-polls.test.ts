@@ -110,12 +110,19 @@ for (const guest of ['rv-asynctask-o3', 'rv-embassy-o3'])
     });
 
 /** `not`: Futures that these builds do not show. */
-const builds = [
-  { guest: 'rv-asynctask-os', not: 0 },
-  { guest: 'rv-embassy-lto', not: 1 },
-  { guest: 'x86-asynctask-o0', not: 0 },
-  { guest: 'x86-asynctask-o3', not: 0 },
-];
+const builds = usually(
+  [
+    { guest: 'rv-asynctask-os', not: 0 },
+    { guest: 'rv-asynctask-lto', not: 0 },
+    { guest: 'rv-embassy-os', not: 0 },
+    { guest: 'rv-embassy-lto', not: 1 },
+    { guest: 'x86-asynctask-o0', not: 0 },
+    { guest: 'x86-asynctask-o3', not: 0 },
+    { guest: 'x86-asynctask-os', not: 0 },
+    { guest: 'x86-asynctask-lto', not: 0 },
+  ],
+  ({ guest }) => !['rv-asynctask-lto', 'rv-embassy-os', 'x86-asynctask-os', 'x86-asynctask-o3'].includes(guest),
+);
 for (const { guest, not } of builds)
   t.test(`${guest}: no count is wrong, and what is not seen is said`, async (t) => {
     const { output, console } = await recorded(t, guest, []);

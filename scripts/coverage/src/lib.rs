@@ -1,4 +1,6 @@
 //! Counts the polls of Futures, as the truth that a tracer is compared with.
+pub mod book;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Mutex;

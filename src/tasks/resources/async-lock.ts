@@ -2,7 +2,7 @@
  * What smol's programs wait for: async-lock, async-channel, async-task's handles and async-io's timers. Their Futures
  * point to what they wait for in several layers of wrappers:
  *
- *   Lock { _inner: .. LockInner { mutex: &Mutex, .. } }      MutexGuard(&Mutex)      SemaphoreGuard(&Semaphore)
+ *   Lock { _inner: .. LockInner { mutex: &Mutex { state, .. }, .. } }      MutexGuard(&Mutex)      SemaphoreGuard(&Semaphore)
  *   Recv { _inner: .. RecvInner { receiver: &Receiver { channel: Arc<Channel { sender_count, .. }> }, .. } }
  *   Task { ptr: NonNull<()> } of a task's header      Timer { when: Option<Instant>, .. }
  */
@@ -13,6 +13,8 @@ import type { Pointed } from '../references.js';
 import { deadlineIn, type Look, nameOfType, type Primitive } from './resource.js';
 
 const LOCK = 'async_lock';
+/** The bit of `Mutex::state`; above it those are counted who wait for too long. async-lock/src/mutex.rs */
+const LOCKED = 1n;
 
 /** A lock whose guards point to it. */
 function lockOf(kind: string, targets: readonly string[], futures: readonly string[], owners: readonly string[]) {
@@ -25,8 +27,10 @@ function lockOf(kind: string, targets: readonly string[], futures: readonly stri
       if (!lock) return undefined;
       const enders = { how: 'held by', owners, key: lock.address } as const;
       if (isPlenty) return { kind, address: lock.address, enders: { ...enders, needs: 'any', count: 'unknown' } };
-      const count = kind === 'Mutex' ? { count: 1 } : {};
-      return { kind, address: lock.address, enders: { ...enders, needs: 'all', ...count } };
+      if (kind !== 'Mutex') return { kind, address: lock.address, enders: { ...enders, needs: 'all' } };
+      const state = await look.number(lock, 'state');
+      const free = state !== undefined && (state & LOCKED) === 0n;
+      return { kind, address: lock.address, enders: { ...enders, needs: 'all', count: 1 }, free };
     },
   };
   return primitive;

@@ -2,10 +2,12 @@
  * embassy-sync and embassy-time. Locks and channels are mostly statics, which have a name. A channel's other end is a
  * shared reference that everybody may have, so memory does not tell who will send. A Mutex has a guard:
  *
- *   MutexGuard { mutex: &Mutex { state, .. } }      ReceiveFuture { channel: &Channel }      Timer { expires_at, .. }
+ *   MutexGuard { mutex: &Mutex { state: .. RefCell<State { locked, .. }>, .. } }      ReceiveFuture { channel: &Channel }      Timer { expires_at, .. }
  */
 
+import { addOffset } from '../../base/addr.js';
 import type { AwaitNode } from '../await-tree.js';
+import { partCalled } from '../layout.js';
 import type { Pointed } from '../references.js';
 import type { Look, Primitive } from './resource.js';
 
@@ -43,9 +45,18 @@ export const embassyMutex: Primitive = {
     const mutex = await pointed(look, node, 'self');
     if (!mutex) return undefined;
     const enders = { how: 'held by', owners: GUARDS, key: mutex.address, needs: 'all', count: 1 } as const;
-    return { kind: 'Mutex', address: mutex.address, enders };
+    return { kind: 'Mutex', address: mutex.address, enders, free: (await isLocked(look, mutex)) === false };
   },
 };
+
+async function isLocked(look: Look, { type, address }: Pointed): Promise<boolean | undefined> {
+  const around = type && look.part(type, 'state');
+  const state = around && partCalled(around.type, 'State');
+  if (!around || !state) return undefined;
+  const at = addOffset(address, around.offset + state.offset);
+  const locked = await look.number({ type: state.type, address: at }, 'locked');
+  return locked === undefined ? undefined : locked !== 0n;
+}
 
 export const embassySignal: Primitive = {
   futures: [`${SYNC}::signal::wait`, `${SYNC}::signal::Signal::wait`],

@@ -21,6 +21,8 @@ export interface Awaited {
   readonly detail?: string;
   /** Who can end the wait; undefined if memory does not tell. */
   readonly enders?: Enders;
+  /** By the lock's own state nobody has it, or it was given to who waits here, and needs only be polled. */
+  readonly free?: boolean;
 }
 
 /** How those are found who can end a wait. */

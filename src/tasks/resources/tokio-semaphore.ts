@@ -2,7 +2,7 @@
  * tokio's locks all wait in one place, `batch_semaphore::Acquire`: of a Mutex, a RwLock, a Semaphore, a OnceCell, or of
  * a channel with no room left. Which one, the Future above tells by its `self`. Who has the permits has a guard:
  *
- *   Acquire { node, semaphore: &batch_semaphore::Semaphore, num_permits, .. }
+ *   Acquire { node: Waiter { state, .. }, semaphore: &batch_semaphore::Semaphore { permits, .. }, num_permits, queued }
  *   MutexGuard { lock: &Mutex { s: batch_semaphore::Semaphore } }      SemaphorePermit { sem: &Semaphore { ll_sem } }
  */
 
@@ -14,6 +14,8 @@ import type { Pointed } from '../references.js';
 import { type Awaited, type Look, nameOfType, type Primitive } from './resource.js';
 
 const SYNC = 'tokio::sync';
+/** Below the number of permits a bit says that the semaphore is closed. tokio/src/sync/batch_semaphore.rs */
+const PERMIT_SHIFT = 1n;
 
 const GUARDS: readonly string[] = [
   ...['MutexGuard', 'OwnedMutexGuard', 'MappedMutexGuard', 'OwnedMappedMutexGuard'].map(
@@ -39,9 +41,20 @@ export const tokioSemaphore: Primitive = {
     if (semaphore === undefined) return undefined;
     const key = addr(semaphore);
     const around = await ownerOf(look, key, above);
-    return waitFor(key, around, Number(wanted ?? 1n));
+    const free = await isFree(look, node, wanted ?? 1n);
+    return { ...waitFor(key, around, Number(wanted ?? 1n)), free };
   },
 };
+
+/** Permits are given to who waits longest: its waiter then lacks none. One that is not queued takes those that are left. */
+async function isFree(look: Look, node: AwaitNode, wanted: bigint): Promise<boolean> {
+  const type = look.typeOf(node);
+  const self = { type, address: node.address };
+  if ((await look.number(self, 'queued')) !== 0n) return (await look.number(self, 'node.state')) === 0n;
+  const semaphore = type && (await look.pointerIn(type, node.address, 'semaphore'));
+  const permits = semaphore && (await look.number(semaphore, 'permits'));
+  return permits !== undefined && permits >> PERMIT_SHIFT >= wanted;
+}
 
 function waitFor(key: Addr, around: Pointed | undefined, wanted: number): Awaited {
   const address = around?.address ?? key;

@@ -52,6 +52,7 @@ interface TaskKind {
 
 export const asyncTask: Runtime = {
   name: 'async-task',
+  wakers: /\basync_task::raw::/,
   async roots(context) {
     const runs = functionsOf(context, 'async_task::raw::RawTask::run');
     if (runs.length === 0) return undefined;

@@ -50,6 +50,7 @@ interface StorageLayout {
 
 export const embassy: Runtime = {
   name: 'embassy',
+  wakers: /^embassy_executor::raw::/,
   async roots(context) {
     const layouts = storageLayouts(context);
     if (layouts.size === 0) return undefined;

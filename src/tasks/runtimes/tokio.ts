@@ -46,6 +46,7 @@ interface CellLayout {
 
 export const tokio: Runtime = {
   name: 'tokio',
+  wakers: /^tokio::runtime::/,
   async roots(context) {
     const polls = functionsOf(context, `${TASK}::raw::poll`);
     if (polls.length === 0) return undefined;

@@ -49,6 +49,7 @@ pub fn timer_tick() {
         let at = sleepers.iter().position(|(tick, _)| *tick <= now)?;
         Some(sleepers.swap_remove(at).1)
     }) {
+        crate::stats::moment();
         crate::log::wakes(&waker, crate::log::INTERRUPT);
         waker.wake();
     }

@@ -24,7 +24,7 @@ pub mod log;
 mod stats;
 mod work;
 
-use stats::{checkpoint, live};
+use stats::{checkpoint, live, moment};
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rust_main(_: usize, _: usize) -> ! {
@@ -36,6 +36,7 @@ pub extern "C" fn rust_main(_: usize, _: usize) -> ! {
     checkpoint(0);
     let (mut runs, mut idle) = (0u64, false);
     while live() > 1 {
+        moment();
         if exec::run_one() {
             runs += 1;
             if runs == 60 {

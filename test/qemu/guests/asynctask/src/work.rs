@@ -1,7 +1,7 @@
 // Tasks of every fate: detached, held, awaited by another task, cancelled, parked for ever; and boxes that are dropped.
 use crate::exec::{sleep_until, spawn, ticks};
 use crate::log;
-use crate::stats::{Id, Stat, spawned, task};
+use crate::stats::{Id, Stat, here, moment, spawned, task};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -24,6 +24,7 @@ impl Future for Yield {
             return Poll::Ready(());
         }
         self.0 -= 1;
+        moment();
         log::wakes(cx.waker(), log::current());
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -62,6 +63,7 @@ impl Queue {
     fn send(&self, value: u64) {
         let mut inner = self.0.borrow_mut();
         inner.0.push_back(value);
+        moment();
         if let Some(waker) = inner.1.take() {
             log::wakes(&waker, log::current());
             waker.wake();
@@ -115,14 +117,14 @@ fn boxed(n: u64) -> Pin<Box<dyn Future<Output = u64>>> {
 async fn producer(to: Queue) {
     let _s = Stat::begin(Id::producer);
     for i in 0..ROUNDS {
-        to.send(step(i).await);
+        here(line!()); to.send(step(i).await);
     }
 }
 async fn consumer(from: Queue) {
     let _s = Stat::begin(Id::consumer);
     for _ in 0..ROUNDS {
-        let value = from.receive().await;
-        black_box(value + boxed(2).await);
+        here(line!()); let value = from.receive().await;
+        here(line!()); black_box(value + boxed(2).await);
         // Made, polled once, and dropped: its memory still looks like a Future.
         let mut left = boxed(1);
         poll_fn(|cx| Poll::Ready(left.as_mut().poll(cx).is_ready())).await;
@@ -131,14 +133,14 @@ async fn consumer(from: Queue) {
 async fn joiner() {
     let _s = Stat::begin(Id::joiner);
     for i in 0..ROUNDS {
-        let (a, (b, c)) = join(leaf(i), join(step(i), leaf(i + 2))).await;
+        here(line!()); let (a, (b, c)) = join(leaf(i), join(step(i), leaf(i + 2))).await;
         black_box(a + b + c);
     }
 }
 async fn helper(k: u64) -> u64 {
     let _s = Stat::begin(Id::helper);
-    nap(3).await;
-    let result = step(k).await;
+    here(line!()); nap(3).await;
+    here(line!()); let result = step(k).await;
     log::ends();
     result
 }
@@ -146,22 +148,22 @@ async fn helper(k: u64) -> u64 {
 async fn awaiter(other: Task<u64>) {
     let _s = Stat::begin(Id::awaiter);
     log::awaits_it();
-    black_box(other.await);
+    here(line!()); black_box(other.await);
 }
 /// Not counted as an async fn, nor is `parked`: both are dropped outside of their polls.
 async fn cancelled() {
     loop {
-        Yield(1).await;
+        here(line!()); Yield(1).await;
     }
 }
 async fn sleeper(length: u64) {
     let _s = Stat::begin(Id::sleeper);
     for _ in 0..ROUNDS {
-        nap(length).await;
+        here(line!()); nap(length).await;
     }
 }
 async fn parked() {
-    poll_fn::<(), _>(|_| Poll::Pending).await
+    here(line!()); poll_fn::<(), _>(|_| Poll::Pending).await
 }
 
 fn start<F: Future + 'static>(id: Id, body: F) -> Task<F::Output> {

@@ -22,7 +22,7 @@ mod work;
 use core::sync::atomic::{AtomicBool, Ordering};
 use embassy_executor::Spawner;
 use embassy_executor::raw::Executor;
-use stats::{Id, checkpoint, live, spawned};
+use stats::{Id, checkpoint, live, moment, spawned};
 
 /// What the trap handler calls: the interrupt has ended the wait, the loop below does the rest.
 pub mod exec {
@@ -86,6 +86,7 @@ pub extern "C" fn rust_main(_: usize, _: usize) -> ! {
     while live() > 0 {
         PENDED.store(false, Ordering::SeqCst);
         time::wake();
+        moment();
         unsafe { executor.poll() };
         round += 1;
         if round == 6 {

@@ -1,5 +1,5 @@
 // Tasks of every shape that embassy's programs have: channel, mutex, join, select, timers, pools of more than one.
-use crate::stats::{Id, Stat, task};
+use crate::stats::{Id, Stat, guards, here, moment, task};
 use core::hint::black_box;
 use embassy_futures::join::join;
 use embassy_futures::select::{Either, select};
@@ -22,6 +22,7 @@ async fn leaf(k: u64) -> u64 {
     let before = black_box(k) * 3;
     for _ in 0..k % 3 {
         yield_now().await;
+        moment();
     }
     before + black_box(k)
 }
@@ -47,8 +48,9 @@ pub async fn producer(number: usize) {
     task(number, async {
         let _s = Stat::begin(Id::producer);
         for i in 0..2 * ROUNDS {
-            let value = step(i).await;
-            NUMBERS.send(value).await;
+            here(line!()); let value = step(i).await;
+            here(line!()); NUMBERS.send(value).await;
+            moment();
         }
     })
     .await;
@@ -58,8 +60,9 @@ pub async fn consumer(number: usize) {
     task(number, async {
         let _s = Stat::begin(Id::consumer);
         for _ in 0..ROUNDS {
-            let value = NUMBERS.receive().await;
-            *SUM.lock().await += value;
+            here(line!()); let value = NUMBERS.receive().await;
+            here(line!()); *SUM.lock().await += value;
+            moment();
         }
     })
     .await;
@@ -69,7 +72,7 @@ pub async fn joiner(number: usize) {
     task(number, async {
         let _s = Stat::begin(Id::joiner);
         for i in 0..ROUNDS {
-            let (a, b) = join(leaf(i), join(step(i), leaf(i + 2))).await;
+            here(line!()); let (a, b) = join(leaf(i), join(step(i), leaf(i + 2))).await;
             black_box(a + b.0 + b.1);
         }
     })
@@ -80,11 +83,11 @@ pub async fn selector(number: usize) {
     task(number, async {
         let _s = Stat::begin(Id::selector);
         for i in 0..ROUNDS {
-            match select(loser(), leaf(i)).await {
+            here(line!()); match select(loser(), leaf(i)).await {
                 Either::First(v) | Either::Second(v) => black_box(v),
             };
         }
-        match select(NEVER.wait(), pause(40_000)).await {
+        here(line!()); match select(NEVER.wait(), pause(40_000)).await {
             Either::First(v) => drop(black_box(v)),
             Either::Second(()) => {}
         }
@@ -97,10 +100,15 @@ pub async fn locker(number: usize) {
     task(number, async {
         let _s = Stat::begin(Id::locker);
         for i in 0..ROUNDS {
-            let mut sum = SUM.lock().await;
-            *sum += leaf(i).await;
+            here(line!()); let mut sum = SUM.lock().await;
+            guards(1);
+            here(line!()); *sum += leaf(i).await;
+            drop(sum);
+            guards(0);
+            // The guard that was dropped keeps its place while this waits.
+            here(line!()); yield_now().await;
         }
-        pause(30_000).await;
+        here(line!()); pause(30_000).await;
     })
     .await;
 }
@@ -110,7 +118,7 @@ pub async fn ticker(number: usize) {
         let _s = Stat::begin(Id::ticker);
         let mut ticks = Ticker::every(Duration::from_millis(20));
         for _ in 0..ROUNDS {
-            ticks.next().await;
+            here(line!()); ticks.next().await;
         }
     })
     .await;
@@ -120,7 +128,7 @@ pub async fn napper(number: usize) {
     task(number, async {
         let _s = Stat::begin(Id::napper);
         for _ in 0..ROUNDS {
-            pause(25_000).await;
+            here(line!()); pause(25_000).await;
         }
     })
     .await;
@@ -129,7 +137,7 @@ pub async fn napper(number: usize) {
 pub async fn brief(number: usize) {
     task(number, async {
         let _s = Stat::begin(Id::brief);
-        black_box(leaf(2).await);
+        here(line!()); black_box(leaf(2).await);
     })
     .await;
 }
