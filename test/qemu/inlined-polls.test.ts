@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { TaskRow } from '../../src/trace/index.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { usually } from '../support/long.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
 
 interface Row {
