@@ -29,6 +29,7 @@ const long = words.includes('--long');
 const LIMIT = long ? 7200 : 900;
 /** What takes longest begins, files and folders, so that none of it is alone at the end. */
 const FIRST = [
+  'test/ci-examples',
   'test/rsp/stub-matrix',
   'test/trace/trace-file',
   'test/qemu/',
@@ -147,7 +148,11 @@ class Host {
     // Whether it still lives shows in `#closed`.
     this.#child.send({ file, script, limitMs: LIMIT * 1000 }, () => {});
     const gone = this.#closed.then((how) => ({ how }));
-    const { how, used = { own: 0, children: 0 }, memory = 0 } = await Promise.race([Promise.all([said, seen]).then(([end]) => end), gone]);
+    const {
+      how,
+      used = { own: 0, children: 0 },
+      memory = 0,
+    } = await Promise.race([Promise.all([said, seen]).then(([end]) => end), gone]);
     clearTimeout(killer);
     const bad = how !== undefined || counts.passed === 0;
     if (bad && counts.failed === 0)

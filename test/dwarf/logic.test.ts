@@ -24,6 +24,7 @@ import { ElfFile } from '../../src/elf/index.js';
 import { IntervalIndex, IntervalList } from '../../src/elf/intervals.js';
 import { DwarfWriter } from '../support/dwarf-writer.js';
 import { ByteWriter, writeElf } from '../support/elf-writer.js';
+import { cases } from '../support/long.js';
 
 function unitWithTypes(): { unit: Unit; at: (label: string) => number } {
   const writer = new DwarfWriter();
@@ -257,7 +258,7 @@ t.test('a crafted expression ends', async (t) => {
         if ((error as { name?: string }).name !== 'RsptraceError') throw error;
       }
     }),
-    { seed: 5, numRuns: 3000 },
+    { seed: 5, numRuns: cases(3000) },
   );
 });
 
