@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import t from 'tap';
 import { headFlag } from '../../src/arch/index.js';
 import { probeCode } from '../../src/arch/x86_64/trampoline.js';
-import { cases } from '../support/long.js';
 import {
   type Act,
   ENTRY,
@@ -152,7 +151,7 @@ t.test('what is told is all but the two ends of brief calls that nothing comes b
       seen.left += happened.length - want.length;
       if (pends) seen.pending++;
     }),
-    { seed: 6, numRuns: cases(150), endOnFailure: true },
+    { seed: 6, numRuns: 150, endOnFailure: true },
   );
   t.ok(seen.told > 400 && seen.left > 80, JSON.stringify(seen));
 });
@@ -179,7 +178,7 @@ t.test('an interrupt with calls of its own comes between two things that happen,
         }
       },
     ),
-    { seed: 7, numRuns: cases(60), endOnFailure: true },
+    { seed: 7, numRuns: 60, endOnFailure: true },
   );
   t.ok(came > 300, `${came} interrupts`);
 });
