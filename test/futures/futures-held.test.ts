@@ -23,7 +23,6 @@ import { scratchFolder } from '../support/command.js';
 import { debugOf } from '../support/dwarf-debug.js';
 import { type DieSpec, DwarfWriter } from '../support/dwarf-writer.js';
 import { heldPlaces } from '../support/held-places.js';
-import { cases } from '../support/long.js';
 
 t.test('a program tells where its Futures lie', async (t) => {
   const path = join(scratchFolder(t), 'held.elf');
@@ -202,7 +201,7 @@ t.test('random types: it ends, within its bounds, and each place lies in its typ
         return true;
       },
     ),
-    { seed: 20_261, numRuns: cases(300) },
+    { seed: 20_261, numRuns: 300 },
   );
 });
 
@@ -232,7 +231,7 @@ t.test('damaged debug info: it ends, in what can be known or an error of ours', 
       }
       return true;
     }),
-    { seed: 4, numRuns: cases(200) },
+    { seed: 4, numRuns: 200 },
   );
   t.ok(holds > 1000, `${holds} held Futures were read all the same`);
 });

@@ -7,7 +7,6 @@ import { addr } from '../../../src/base/addr.js';
 import { stackNumber } from '../../../src/probes/calls/call-stacks.js';
 import { CallTracer, EventOutput, type FunctionProbe, FunctionTracer } from '../../../src/probes/index.js';
 import { type CallEvent, FunctionSummary, type TraceEvent } from '../../../src/trace/index.js';
-import { cases } from '../../support/long.js';
 import { contradiction } from '../../support/table-rows.js';
 
 const arch = architectureNamed('riscv:rv64');
@@ -187,7 +186,7 @@ t.test('with calls that never return among them, and stacks that are used up to 
 
 t.test('where stacks end is learned: what is around a call comes to be right', async (t) => {
   const rates = [1, 2, 3, 4, 5].map((seed) => {
-    const numbers = fc.sample(fc.nat(1_000_000), { seed, numRuns: cases(20_000) });
+    const numbers = fc.sample(fc.nat(1_000_000), { seed, numRuns: 20_000 });
     const machine = new Machine({ deepest: 4096, unwinds: false, threads: 7, numbers }).run();
     const { told, right } = machine.parents(15_000);
     return right / told;
