@@ -128,6 +128,13 @@ t.test("the specification's stack operations (DWARF 5, appendix D.1.2)", async (
   t.strictSame(after(DW_OP.rot), [29n, 1000n, 17n]);
 });
 
+t.test('operations without an effect, and a stack that only grows', async (t) => {
+  t.equal(value(lit(3), DW_OP.nop, DW_OP.nop), 3n);
+  t.equal(value(lit(4), DW_OP.GNU_uninit), 4n);
+  // It jumps back to its own begin: three bytes for the jump, and one for what it pushes.
+  t.throws(() => value(lit(1), DW_OP.skip, -4 & 0xff, 0xff), { code: 'DWARF_EXPRESSION', message: /past all bounds/ });
+});
+
 t.test('literals, arithmetic, logic and comparisons', async (t) => {
   t.equal(value(DW_OP.const1s, 0xff), M64(-1n));
   t.equal(value(DW_OP.const2s, 0x00, 0x80), M64(-32768n));
