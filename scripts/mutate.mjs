@@ -1,12 +1,14 @@
 #!/usr/bin/env node
 // Changes one operator, number or branch at a time in modules that do no I/O, and asks their tests to notice.
-//   scripts/mutate.mjs [NAME | FILE[:LINE-LINE]]...      without a name every module of scripts/mutation-modules.mjs
+//   scripts/mutate.mjs [--sample N] [NAME | FILE[:LINE-LINE]]...      without a name every module of scripts/mutation-modules.mjs
+// --sample N: about N mutants a module, those of lines spread evenly over its files. They are the same each time.
 // A module fails if its tests kill less than BREAK percent of the mutants. What survives is listed with its change.
 // StrykerJS's tap runner runs the tests. They are bundled once for all mutants, because loading TypeScript for each
 // would take seconds of CPU. A mutant that no test reaches counts as survived, one that never ends as killed.
 // RSPTRACE_MUTATE_JOBS=N runs N at a time instead of two.
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
 import { Stryker } from '@stryker-mutator/core';
 import { modules } from './mutation-modules.mjs';
 
@@ -43,6 +45,21 @@ const options = ({ name, mutate, tests }) => ({
   plugins: ['@stryker-mutator/tap-runner'],
   allowConsoleColors: false,
 });
+
+/** Lines that are changed together: a mutant that begins in one of them may end in another. */
+const BLOCK = 10;
+/** As counted in these modules. */
+const MUTANTS_A_LINE = 1.6;
+
+/** A module with so many mutants, about: blocks of lines instead of whole files. */
+function sampled(module, wanted) {
+  const blocks = module.mutate.flatMap((file) => {
+    const lines = readFileSync(join(root, file), 'utf8').split('\n').length;
+    return Array.from({ length: Math.ceil(lines / BLOCK) }, (_, i) => `${file}:${i * BLOCK + 1}-${(i + 1) * BLOCK}`);
+  });
+  const step = Math.max(1, (blocks.length * BLOCK * MUTANTS_A_LINE) / wanted);
+  return { ...module, mutate: blocks.filter((_, i) => Math.floor(i / step) !== Math.floor((i - 1) / step)) };
+}
 
 /** `asked` is a module's name, or a file of one with the lines that are asked for. */
 function chosen(asked) {
@@ -84,9 +101,15 @@ async function score(module) {
 
 mkdirSync(join(root, '.cache'), { recursive: true });
 process.chdir(root);
-const asked = process.argv.slice(2);
+const { values, positionals: asked } = parseArgs({ options: { sample: { type: 'string' } }, allowPositionals: true });
+const wanted = values.sample === undefined ? Number.POSITIVE_INFINITY : Number(values.sample);
+if (!(wanted >= 1)) {
+  console.error(`scripts/mutate.mjs: --sample ${values.sample} is no number of mutants`);
+  process.exit(2);
+}
 const scores = [];
-for (const module of asked.length > 0 ? asked.map(chosen) : modules) scores.push(await score(module));
+for (const module of asked.length > 0 ? asked.map(chosen) : modules)
+  scores.push(await score(wanted === Number.POSITIVE_INFINITY ? module : sampled(module, wanted)));
 const sum = (field) => scores.reduce((total, one) => total + one[field], 0);
 console.log(
   `\n${sum('killed')} of ${sum('counted')} mutants killed, ${((100 * sum('killed')) / sum('counted')).toFixed(1)} %`,

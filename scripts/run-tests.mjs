@@ -29,6 +29,7 @@ const long = words.includes('--long');
 const LIMIT = long ? 7200 : 900;
 /** What takes longest begins, files and folders, so that none of it is alone at the end. */
 const FIRST = [
+  'test/ci-examples',
   'test/rsp/stub-matrix',
   'test/trace/trace-file',
   'test/qemu/',
@@ -147,7 +148,11 @@ class Host {
     // Whether it still lives shows in `#closed`.
     this.#child.send({ file, script, limitMs: LIMIT * 1000 }, () => {});
     const gone = this.#closed.then((how) => ({ how }));
-    const { how, cpu = 0, memory = 0 } = await Promise.race([Promise.all([said, seen]).then(([end]) => end), gone]);
+    const {
+      how,
+      used = { own: 0, children: 0 },
+      memory = 0,
+    } = await Promise.race([Promise.all([said, seen]).then(([end]) => end), gone]);
     clearTimeout(killer);
     const bad = how !== undefined || counts.passed === 0;
     if (bad && counts.failed === 0)
@@ -155,8 +160,10 @@ class Host {
     this.#isClean &&= counts.failed === 0;
     this.#memory = memory;
     const time = performance.now() - begun;
+    const cpu = used.own + used.children;
     files.push({ file, time, cpu, ...counts });
-    console.log(`${counts.failed > 0 ? 'FAIL' : 'pass'}  ${file}  ${seconds(time)}, CPU ${seconds(1000 * cpu)}`);
+    const taken = `${seconds(time)}, CPU ${seconds(1000 * cpu)} (children ${seconds(1000 * used.children)})`;
+    console.log(`${counts.failed > 0 ? 'FAIL' : 'pass'}  ${file}  ${taken}`);
   }
 
   #saysEnd(file) {

@@ -7,10 +7,11 @@ import { hold, t as root } from 'tap';
 /** Linux counts in hundredths of a second for programs, on every machine. */
 const USER_HZ = 100;
 
-/** CPU seconds of this process and of its children that have ended: proc(5), /proc/PID/stat. */
+/** CPU seconds of this process, and of its children that have ended: proc(5), /proc/PID/stat. */
 function cpu() {
   const fields = readFileSync('/proc/self/stat', 'latin1').split(') ').at(-1).split(' ').slice(11, 15);
-  return fields.reduce((sum, field) => sum + Number(field), 0) / USER_HZ;
+  const [user, system, usersOfChildren, systemsOfChildren] = fields.map((field) => Number(field) / USER_HZ);
+  return { own: user + system, children: usersOfChildren + systemsOfChildren };
 }
 
 async function run({ file, script, limitMs }) {
@@ -21,7 +22,9 @@ async function run({ file, script, limitMs }) {
   });
   // Whoever reads TAP tells of a test when the next line comes, one that is no comment.
   root.pragma({ strict: false });
-  process.send({ file, cpu: cpu() - before, memory: process.memoryUsage.rss() });
+  const { own, children } = cpu();
+  const used = { own: own - before.own, children: children - before.children };
+  process.send({ file, used, memory: process.memoryUsage.rss() });
 }
 
 // tap takes the channel to its parent for nothing to wait for.

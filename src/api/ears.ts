@@ -4,9 +4,11 @@ import { RsptraceError } from '../base/errors.js';
 import type { FutureType } from '../futures/index.js';
 import {
   type AnyProbe,
+  type Conditions,
   type Found,
   type FoundPolls,
   type FunctionProbe,
+  PollConditions,
   type ProbedProgram,
   type ProbeKind,
   type ProbeSpec,
@@ -25,6 +27,8 @@ export interface Ear {
   readonly asked: Asked;
   /** Of a function: what is known of it. */
   readonly fn: FunctionProbe | undefined;
+  /** Which calls or polls it wants; undefined: all. */
+  readonly when: Conditions | undefined;
   /** In the order of the captures: how each is read without a stop. */
   readonly plans: readonly CapturePlan[];
   /** Of a poll. */
@@ -57,12 +61,14 @@ export class Ears {
     return this.at(address).some(({ asked }) => asked.probe === probe);
   }
 
-  /** The probes of polls that a Future is asked for by. */
+  /** The probes of polls that a Future is asked for by, whatever is in it. */
   polled(future: FutureRef): readonly Asked[] {
     const specs = this.#asked.map(({ spec }) => spec).filter(isPoll);
     const names = [future.future, future.instance];
     if (whiteList(specs).hasExcluded(names)) return [];
-    return this.#asked.filter(({ spec }) => isPoll(spec) && !spec.excludes && names.some(spec.matches));
+    return this.#asked.filter(
+      ({ spec }) => isPoll(spec) && !spec.excludes && spec.when.length === 0 && names.some(spec.matches),
+    );
   }
 
   /** The probes of a place that is watched. */
@@ -108,24 +114,29 @@ export class Ears {
     const plans = asked.captures.map((capture) =>
       planEverywhere(capture, probes, (fn) => planCapture(capture, fn.arguments, program)),
     );
-    for (const [index, fn] of probes.entries())
-      this.#add(fn.address, { asked, fn, plans: plans.flatMap((each) => each[index] ?? []), future: undefined });
+    for (const [index, fn] of probes.entries()) {
+      const { address, when } = fn;
+      this.#add(address, { asked, fn, when, plans: plans.flatMap((each) => each[index] ?? []), future: undefined });
+    }
   }
 
   #listenToPolls(asked: Asked, { polls }: FoundPolls): void {
     const { spec } = asked;
     const reader = this.#reader;
     if (!isPoll(spec) || !reader) return;
+    const conditions = new PollConditions(reader.program, [spec]);
     const heard = polls.probes.flatMap((probe) => {
-      const { future, aliases } = probe;
+      const { future, aliases, selfRegister } = probe;
       const one = [future, ...aliases].find((each) => [each.future, each.instance].some(spec.matches));
-      return one ? [{ probe, future: one }] : [];
+      return one ? [{ probe, future: one, when: conditions.of(one, selfRegister) }] : [];
     });
     const plans = asked.captures.map((capture) =>
       planEverywhere(capture, heard, ({ probe, future }) => planPolled(capture, future, probe, reader)),
     );
-    for (const [index, { probe, future }] of heard.entries())
-      this.#add(probe.address, { asked, fn: undefined, plans: plans.flatMap((each) => each[index] ?? []), future });
+    for (const [index, { probe, future, when }] of heard.entries()) {
+      const own = plans.flatMap((each) => each[index] ?? []);
+      this.#add(probe.address, { asked, fn: undefined, when, plans: own, future });
+    }
   }
 
   #add(address: Addr, ear: Ear): void {
@@ -146,7 +157,7 @@ export class Ears {
   }
 }
 
-const nothing = { fn: undefined, plans: [], future: undefined } as const;
+const nothing = { fn: undefined, when: undefined, plans: [], future: undefined } as const;
 
 /**
  * Plans a capture for each function or Future.

@@ -1,7 +1,7 @@
 import { RsptraceError } from '../base/errors.js';
 import type { FutureType } from '../futures/index.js';
-import { type NamedPlace, numberIn, type PollProbe, type Spot } from '../probes/index.js';
-import { type MemberExpr, Unavailable } from '../values/index.js';
+import { type NamedPlace, numberIn, ofFuture, onlyInState, type PollProbe, type Spot } from '../probes/index.js';
+import { Unavailable } from '../values/index.js';
 import { type Capture, type CapturePlan, planCapture, type StopReader } from './captures.js';
 
 /** Loads that one capture may add to a record, over all states of the Future. */
@@ -25,7 +25,7 @@ export function planPolled(
   const places: NamedPlace[] = [
     { name: 'self', shape: reader.shape(future.typeOffset), where: { kind: 'pointer', register } },
   ];
-  const member = ofFuture(capture);
+  const member = polledCapture(capture);
   const { discriminant, states } = future;
   if (!discriminant) return planCapture(member, places, program);
   const plans: [bigint, Planned][] = [];
@@ -51,8 +51,7 @@ function byState({ text }: Capture, state: Spot, plans: readonly (readonly [bigi
   for (const [number, plan] of plans) {
     if (typeof plan === 'string') return plan;
     // In another state the same bytes are no pointer, and a trampoline would follow them all the same.
-    if (plan.kind === 'memory' && plan.pointer.through.length > 0)
-      return `'${text}' is read at a stop: only the target tells in which state the Future has that reference`;
+    if (plan.kind === 'memory' && plan.pointer.through.length > 0) return `'${text}' is read at a stop: ${onlyInState}`;
     if (plan.kind === 'memory') for (const { offset, size } of plan.loads) loads.add(`${offset} ${size}`);
     recorded.set(number, plan);
   }
@@ -61,13 +60,6 @@ function byState({ text }: Capture, state: Spot, plans: readonly (readonly [bigi
 }
 
 /** At a poll a plain name is a member of the Future. */
-export function ofFuture({ text, expression }: Capture): Capture {
-  return { text, expression: rooted(expression) };
-}
-
-function rooted(e: MemberExpr): MemberExpr {
-  if (e.kind === 'index') return { ...e, of: rooted(e.of), index: rooted(e.index) };
-  if ('of' in e) return { ...e, of: rooted(e.of) };
-  if (e.kind !== 'path' || e.path === 'self' || e.path.includes('::')) return e;
-  return { kind: 'member', of: { kind: 'path', path: 'self' }, name: e.path };
+export function polledCapture({ text, expression }: Capture): Capture {
+  return { text, expression: ofFuture(expression) };
 }

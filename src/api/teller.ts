@@ -26,7 +26,7 @@ import { ObjectPlace, type Operand, type PlainValue, plainValue, Unavailable, va
 import { recordedValue } from './captures.js';
 import type { Ear, Ears } from './ears.js';
 import type { AnyHit, CallHit, PollHit, PollReturn } from './hits.js';
-import { ofFuture } from './polled-captures.js';
+import { polledCapture } from './polled-captures.js';
 import type { Asked } from './probe.js';
 
 /** Where a hit's values are read: at a stop, or in a record. */
@@ -128,7 +128,7 @@ export class Teller implements TraceSink, HitObserver {
     // The end may be told before the handlers of records are done.
     if (ears.length > 0) this.#open.set(event, opened);
     for (const ear of ears) {
-      const when = ear.fn?.when;
+      const { when } = ear;
       if (when && source.record && !holds(when, at.registers, source.record)) continue;
       if (when && source.memory && !(await holdsAtStop(when, at.registers, source.memory))) continue;
       const hit = source.record
@@ -152,7 +152,7 @@ export class Teller implements TraceSink, HitObserver {
         values[capture.text] = await reader.value(capture, memory, (name) => operandAt(name, places, at.registers));
       } else if (event.type === 'poll-begin' && ear.future) {
         const self: Operand = { shape: reader.shape(ear.future.typeOffset), place: ObjectPlace.memory(event.address) };
-        values[capture.text] = await reader.value(ofFuture(capture), memory, (name) =>
+        values[capture.text] = await reader.value(polledCapture(capture), memory, (name) =>
           name === 'self' ? self : undefined,
         );
       }

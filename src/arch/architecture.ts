@@ -73,6 +73,8 @@ export interface Capabilities {
   readonly probeCode?: ProbeCode;
   /** Calls of the program's functions that the program does not make itself. */
   readonly injectedCall?: InjectedCall;
+  /** QEMU's machines of it that are known, by the name of their kind: `virt`. */
+  readonly qemuMachines?: readonly string[];
   readonly reset?: ResetModel;
   readonly systemRegisters?: SystemRegisters;
   readonly linux?: LinuxModel;

@@ -262,7 +262,7 @@ export const errorCodes = {
     remedy: 'Give an ES module whose default export has `kinds`, `formats` or `runtimes`: docs/api.md.',
   },
   PROBE_CONDITION: {
-    means: "No function that matches has what the probe's condition looks at.",
+    means: "No function or Future that matches has what the probe's condition looks at.",
     remedy: 'See the reason in the error, and docs/expressions.md: name an argument or a member that there is.',
   },
   PROBE_INLINED: {

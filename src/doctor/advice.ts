@@ -1,8 +1,6 @@
-import { plural } from '../base/plural.js';
 import { adviceOnStops, engineSentence, summarizeEngines } from '../engines/index.js';
 import { isProcess } from '../rsp/index.js';
 import type { Diagnosis } from './examine.js';
-import { dearRatio } from './slow-down.js';
 
 /** What to change for better results. */
 export interface Advice {
@@ -22,18 +20,7 @@ const slowHits = 30;
 
 /** Everything that could be better, the most important first. */
 export function adviceFor(found: Findings): Advice[] {
-  return [...slowDownAdvice(found), ...programAdvice(found), ...stubAdvice(found), ...guestAdvice(found)];
-}
-
-function slowDownAdvice({ slowDown }: Findings): Advice[] {
-  if (slowDown?.ratio === undefined || slowDown.ratio <= dearRatio) return [];
-  const least = slowDown.by === 'hits' ? 'at least ' : '';
-  return [
-    {
-      code: 'slow-down',
-      text: `${plural(slowDown.breakpoints, 'breakpoint')} ${slowDown.breakpoints === 1 ? 'makes' : 'make'} the guest ${least}${slowDown.ratio.toFixed(1)} times as slow between hits: probe fewer functions, best none on pages with hot code, or give memory for the engine without stops (--scratch, rsptrace run)`,
-    },
-  ];
+  return [...programAdvice(found), ...stubAdvice(found), ...guestAdvice(found)];
 }
 
 function programAdvice({ program, server, session }: Findings): Advice[] {
@@ -122,7 +109,7 @@ function stubAdvice({ server, session, abilities, hardware, times, hits, hartCou
   return advice;
 }
 
-function guestAdvice({ clocks, hits, slowDown, fresh, server }: Findings): Advice[] {
+function guestAdvice({ clocks, hits, fresh, server }: Findings): Advice[] {
   const advice: Advice[] = [];
   const chosen = clocks.find(({ chosen }) => chosen);
   if (chosen !== undefined && !chosen.guest) {
@@ -133,8 +120,7 @@ function guestAdvice({ clocks, hits, slowDown, fresh, server }: Findings): Advic
     });
   }
   if (fresh && hits.ranMs > 0) {
-    const stands = hits.stands && slowDown?.stands !== false;
-    const now = stands
+    const now = hits.stands
       ? `it has run for ${hits.ranMs.toFixed(0)} ms now, and stands again`
       : 'it has run to its end now';
     advice.push({

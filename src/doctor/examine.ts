@@ -10,7 +10,6 @@ import { type HitReport, hitRate, whyUnstoppable } from './hits.js';
 import { examineProgram, functionsAcross, type ProgramReport, type Subject } from './program.js';
 import { type RoundTrips, roundTrips } from './round-trips.js';
 import type { RunContext } from './runs.js';
-import { type SlowDown, slowDown } from './slow-down.js';
 import { abilitiesOf, countHardware, identify, type Server, type StubAbilities } from './stub.js';
 
 export interface HartReport extends SystemState {
@@ -39,7 +38,6 @@ export interface Diagnosis {
   readonly program: ProgramReport | undefined;
   readonly elf: ElfFile | undefined;
   readonly hits: HitReport;
-  readonly slowDown: SlowDown | undefined;
   readonly advice: readonly Advice[];
 }
 
@@ -94,7 +92,6 @@ export async function examine(options: ExamineOptions): Promise<Diagnosis> {
 
   const usable = subject && program?.problem === undefined && subject.arch === arch ? subject : undefined;
   let hits: HitReport = notRun(options.mayRun ? 'the architecture is not known' : '--no-run');
-  let slow: SlowDown | undefined;
   if (options.mayRun && arch) {
     const bytesAt: RunContext['bytesAt'] = (address, length) => usable?.elf.bytesAt(address, length);
     const context: RunContext = { session, arch, logger, bytesAt, signal };
@@ -108,10 +105,6 @@ export async function examine(options: ExamineOptions): Promise<Diagnosis> {
         fresh,
         harts: harts.slice(0, sampledHarts).map(({ id }) => id),
       });
-      const stopping = (program?.probes ?? []).filter(({ engine }) => engine === 'stop').map(({ address }) => address);
-      if (usable && hits.stands && !signal.aborted) {
-        slow = await slowDown(context, usable.elf, server, stopping, hits.rate?.address);
-      }
     }
   }
   // Firmware and kernel set clocks up, so a recording chooses at its first hit.
@@ -120,7 +113,7 @@ export async function examine(options: ExamineOptions): Promise<Diagnosis> {
   }
   const found = {
     ...{ server, session, abilities, hardware, arch, fresh, harts, hartCount: all.length, clocks, times },
-    ...{ program, elf: usable?.elf, hits, slowDown: slow },
+    ...{ program, elf: usable?.elf, hits },
   };
   return { ...found, advice: adviceFor(found) };
 }

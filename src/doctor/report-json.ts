@@ -1,4 +1,4 @@
-// The object of `rsptrace doctor --json`, version 1: docs/doctor.md.
+// The object of `rsptrace doctor --json`, version 2: docs/doctor.md.
 import { type Addr, hex } from '../base/addr.js';
 import { demangle } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
@@ -6,13 +6,12 @@ import { summarizeEngines } from '../engines/index.js';
 import type { Diagnosis } from './examine.js';
 import type { ProgramReport } from './program.js';
 import type { RoundTrip } from './round-trips.js';
-import type { SlowDown } from './slow-down.js';
 
 export function diagnosisJson(found: Diagnosis): object {
-  const { session, arch, harts, times, slowDown } = found;
+  const { session, arch, harts, times } = found;
   const { target } = session;
   return {
-    version: 1,
+    version: 2,
     stub: stubJson(found),
     target: {
       architecture: target.architecture ?? null,
@@ -37,7 +36,6 @@ export function diagnosisJson(found: Diagnosis): object {
     },
     hits: hitsJson(found),
     program: found.program ? programJson(found.program) : null,
-    slow_down: slowDown ? slowDownJson(slowDown) : null,
     advice: found.advice,
   };
 }
@@ -81,7 +79,7 @@ function hartJson(
   };
 }
 
-function hitsJson({ hits, slowDown, elf }: Diagnosis): object {
+function hitsJson({ hits, elf }: Diagnosis): object {
   const { rate, ranMs, stands, why } = hits;
   return {
     per_second: rate ? tenth(rate.perSecond) : null,
@@ -89,20 +87,7 @@ function hitsJson({ hits, slowDown, elf }: Diagnosis): object {
     address: rate ? hex(rate.address) : null,
     function: rate ? (placeName(elf, rate.address) ?? null) : null,
     ran_ms: tenth(ranMs),
-    guest_ended: !stands || slowDown?.stands === false,
-    ...(why === undefined ? {} : { why }),
-  };
-}
-
-function slowDownJson(slowDown: SlowDown): object {
-  const { ratio, breakpoints, measured, by, counter, counters, why } = slowDown;
-  return {
-    ratio: ratio === undefined ? null : Number(ratio.toPrecision(3)),
-    breakpoints,
-    measured,
-    by: by ?? null,
-    counter: counter ?? null,
-    counters,
+    guest_ended: !stands,
     ...(why === undefined ? {} : { why }),
   };
 }

@@ -7,7 +7,6 @@ import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';
 import { placeName } from './report-json.js';
 import type { RoundTrip } from './round-trips.js';
-import { dearRatio } from './slow-down.js';
 
 const titles: Readonly<Record<StubName, string>> = {
   'qemu-system': 'QEMU',
@@ -34,7 +33,6 @@ export function diagnosisText(found: Diagnosis): string {
     ['times', timeLines(found)],
     ['hits', [hitLine(found)]],
     ...(found.program ? programSections(found.program) : []),
-    ...(found.slowDown ? [['slow-down', [slowDownLine(found.slowDown)]] as [string, string[]]] : []),
     ['advice', found.advice.length === 0 ? ['nothing to change'] : found.advice.map(({ text }) => `- ${text}`)],
   ];
   return textLines(
@@ -156,26 +154,6 @@ function programSections(program: ProgramReport): [string, string[]][] {
     ['elf', [`${program.path} ${matches}`, about.join(', ')]],
     ['probes', lines],
   ];
-}
-
-function slowDownLine({
-  ratio,
-  why,
-  by,
-  breakpoints,
-  measured,
-  counter,
-  counters,
-}: NonNullable<Diagnosis['slowDown']>): string {
-  if (ratio === undefined) return `not measured: ${why}`;
-  const how = {
-    instructions: 'by the instructions that QEMU counts',
-    counters: `by the program's own counters: ${counter}, the median of ${counters}`,
-    hits: 'at least: by the time from hit to hit, which the stop is part of',
-  }[by ?? 'hits'];
-  const part = measured < breakpoints ? `, ${measured} of them tried` : '';
-  const verdict = ratio > dearRatio ? 'WARNING: ' : '';
-  return `${verdict}${ratio.toFixed(2)}x while ${breakpoints} ${breakpoints === 1 ? 'breakpoint is' : 'breakpoints are'} in and none is hit${part} (${how})`;
 }
 
 function us(value: number): string {

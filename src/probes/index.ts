@@ -2,7 +2,8 @@ export type { ValuePlace } from './argument-places.js';
 export { bytesIn } from './argument-places.js';
 export { CallTracer, EventOutput, type HitObserver, type Moment } from './calls/call-tracer.js';
 export { type CodeFacts, codeFacts } from './code-facts.js';
-export { holds, holdsAtStop, operandAt, placeIn } from './expressions/comparison.js';
+export { type Conditions, holds, holdsAtStop, operandAt, placeIn } from './expressions/comparison.js';
+export { ofFuture, onlyInState } from './expressions/of-future.js';
 export {
   type AssumedNumber,
   bytesAt,
@@ -36,6 +37,7 @@ export type {
   Wakes,
 } from './kinds/kind.js';
 export { type ProbeSpec, whiteList } from './kinds/names.js';
+export { PollConditions } from './kinds/poll/conditions.js';
 export { howSeen, type SeenFuture } from './kinds/poll/coverage.js';
 export { coverageSentence } from './kinds/poll/coverage-report.js';
 export type { FoundPolls } from './kinds/poll/index.js';

@@ -11,6 +11,8 @@ export class CountingSink implements TraceSink {
   onEvent: (count: number) => void = () => {};
   /** Called once, behind the first event. */
   onFirst: () => void = () => {};
+  /** Called when all events are there, before the sink ends. */
+  onLast: () => void = () => {};
   #first: number | undefined;
   #begun = false;
 
@@ -50,6 +52,7 @@ export class CountingSink implements TraceSink {
   }
 
   end(facts?: TraceFacts): void {
+    this.onLast();
     this.#sink.end(facts);
   }
 }

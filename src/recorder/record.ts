@@ -54,7 +54,6 @@ async function leave(
   try {
     while (engines.digest(digestMs)) await new Promise(setImmediate);
     tracers.calls.finish();
-    run.endConsole();
   } catch (thrown) {
     stopping.fail(thrown);
   }

@@ -46,7 +46,6 @@ export class Run {
   readonly #options: RecordOptions;
   readonly #target: Verified;
   readonly #clock: TraceClock;
-  readonly #console: ConsoleLines;
   #connection: Connection;
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
@@ -59,7 +58,7 @@ export class Run {
     this.stopping = new StopConditions(options, () => this.#interrupt(logger));
     this.engines = this.#makeEngines();
     this.#early = this.#makeEarlyStops();
-    this.#console = this.#makeConsole();
+    this.#takeConsole();
     const isLogged = options.log && this.engines.choices.some(({ engine }) => engine === 'target');
     this.log = isLogged ? new RecordingLog(options.log, logger) : undefined;
     this.resets = this.#makeResets(logger);
@@ -167,11 +166,6 @@ export class Run {
       clearInterval(flusher);
       stopping[Symbol.dispose]();
     }
-  }
-
-  /** All events are in the trace, which is about to end. */
-  endConsole(): void {
-    this.#console.end();
   }
 
   /** The recording ends: what was not recorded because it was too early is told. */
@@ -336,10 +330,10 @@ export class Run {
     });
   }
 
-  #makeConsole(): ConsoleLines {
+  /** What the guest prints goes past the counting, because it is no hit. */
+  #takeConsole(): void {
     const { sink, console } = this.#options;
     const lines = new ConsoleLines({
-      // They are no hits, so they do not count.
       sink,
       time: () => this.tracers.output.time,
       whenDigested: (tell) => this.engines.whenDigested(tell),
@@ -347,7 +341,7 @@ export class Run {
     });
     console?.(lines.take);
     this.tracers.counting.onFirst = () => lines.begin();
-    return lines;
+    this.tracers.counting.onLast = () => lines.end();
   }
 
   #makeEarlyStops(): EarlyStops {

@@ -4,7 +4,7 @@ import { riscv64 } from '../../src/arch/index.js';
 import { decode, type Instruction } from '../../src/arch/riscv64/decode.js';
 import { addr } from '../../src/base/addr.js';
 import { elfPath } from '../qemu/guests/guests.js';
-import { long } from '../support/long.js';
+import { cases, long } from '../support/long.js';
 import { compare, type Trial } from './compare.js';
 import { disassemble } from './objdump.js';
 import { random, values } from './random.js';
@@ -155,7 +155,7 @@ t.test('random bytes are carried out or not, and never throw', async (t) => {
       carried?.effects(registers, load && new Uint8Array(load.length));
       carried?.effects(registers, new Uint8Array(3));
     }),
-    { seed: 5, numRuns: 20_000 },
+    { seed: 5, numRuns: cases(20_000) },
   );
   t.pass();
 });

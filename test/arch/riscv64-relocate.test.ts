@@ -5,6 +5,7 @@ import type { Displaced, PatchKind } from '../../src/arch/inject/probe-code.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { type Addr, addr } from '../../src/base/addr.js';
 import { elfPath } from '../qemu/guests/guests.js';
+import { cases } from '../support/long.js';
 import { disassemble, disassembleBytes, type Line } from './objdump.js';
 import { assemble } from './riscv64-machine.js';
 
@@ -308,7 +309,7 @@ t.test('any bytes are displaced or refused', async (t) => {
       if ('refused' in displaced) return displaced.refused.length > 0;
       return displaced.length >= displaced.patchLength && displaced.length <= code.length;
     }),
-    { seed: 3, numRuns: 5_000 },
+    { seed: 3, numRuns: cases(5_000) },
   );
   t.pass();
 });

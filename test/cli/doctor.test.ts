@@ -18,7 +18,7 @@ t.test('gdbserver: where the program is loaded, and that it prints what it print
   t.match(found.stub, { server: 'gdbserver', server_version: null, no_ack: true, breakpoints: [0, 1, 2, 4] });
   t.equal(found.stub.hardware_breakpoints, 4, 'as many as x86 has debug registers');
   t.match(found.harts[0], { mode: null, paging: null, registers: [] }, 'a process has no such registers');
-  const { program: about, slow_down: slow } = found;
+  const { program: about } = found;
   t.match(about, { problem: null, compared: 1, same: 1 });
   const [probe] = about?.probes ?? [];
   t.equal(
@@ -28,7 +28,6 @@ t.test('gdbserver: where the program is loaded, and that it prints what it print
   );
   t.match(about?.scratch, { source: /^memory mapped into process \d+/ }, 'as a recording has it');
   t.equal(probe?.engine, 'target');
-  t.equal(slow?.ratio ?? null, null, 'a trap instruction slows nobody who does not reach it');
   t.equal((await server.ended).stdout, undisturbed);
 });
 

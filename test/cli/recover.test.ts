@@ -119,7 +119,7 @@ t.test('damaged records are refused, or read as far as they can be', async (t) =
   const program = await prepare(elf, [parseProbe('fn:labkern::**')]);
   const sink = { begin() {}, event() {}, hart() {}, flush() {}, end() {} };
   let refused = 0;
-  const rounds = long ? 3000 : 200;
+  const rounds = long ? 3000 : 60;
   for (let i = 0; i < rounds; i++) {
     const damaged = Uint8Array.from(bytes);
     // Most of what is told stands at the begin.

@@ -31,7 +31,7 @@ import { long } from '../support/long.js';
 import { damage, randomOf, type Sample, sampleOf } from '../support/mutations.js';
 import { bytesOf, compile, scratch, withNames } from '../support/small-programs.js';
 
-const TIMES = long ? 10 : 0.2;
+const TIMES = long ? 10 : 0.1;
 const FIRST = Number(process.env.RSPTRACE_FUZZ_SEED ?? 0);
 const folder = scratch();
 

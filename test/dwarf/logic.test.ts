@@ -24,6 +24,7 @@ import { ElfFile } from '../../src/elf/index.js';
 import { IntervalIndex, IntervalList } from '../../src/elf/intervals.js';
 import { DwarfWriter } from '../support/dwarf-writer.js';
 import { ByteWriter, writeElf } from '../support/elf-writer.js';
+import { cases } from '../support/long.js';
 
 function unitWithTypes(): { unit: Unit; at: (label: string) => number } {
   const writer = new DwarfWriter();
@@ -125,6 +126,13 @@ t.test("the specification's stack operations (DWARF 5, appendix D.1.2)", async (
   t.strictSame(after(DW_OP.over), [29n, 17n, 29n, 1000n]);
   t.strictSame(after(DW_OP.swap), [29n, 17n, 1000n]);
   t.strictSame(after(DW_OP.rot), [29n, 1000n, 17n]);
+});
+
+t.test('operations without an effect, and a stack that only grows', async (t) => {
+  t.equal(value(lit(3), DW_OP.nop, DW_OP.nop), 3n);
+  t.equal(value(lit(4), DW_OP.GNU_uninit), 4n);
+  // It jumps back to its own begin: three bytes for the jump, and one for what it pushes.
+  t.throws(() => value(lit(1), DW_OP.skip, -4 & 0xff, 0xff), { code: 'DWARF_EXPRESSION', message: /past all bounds/ });
 });
 
 t.test('literals, arithmetic, logic and comparisons', async (t) => {
@@ -257,7 +265,7 @@ t.test('a crafted expression ends', async (t) => {
         if ((error as { name?: string }).name !== 'RsptraceError') throw error;
       }
     }),
-    { seed: 5, numRuns: 3000 },
+    { seed: 5, numRuns: cases(3000) },
   );
 });
 

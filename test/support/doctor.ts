@@ -83,15 +83,6 @@ export interface Doctored {
     readonly engines: object;
     readonly probes: readonly { readonly function: string; readonly address: string; readonly engine: string }[];
   } | null;
-  readonly slow_down: {
-    readonly ratio: number | null;
-    readonly breakpoints: number;
-    readonly measured: number;
-    readonly by: string | null;
-    readonly counter: string | null;
-    readonly counters: number;
-    readonly why?: string;
-  } | null;
   readonly advice: readonly { readonly code: string; readonly text: string }[];
 }
 
@@ -187,18 +178,6 @@ export const doctorShape: Shape = {
             },
           },
           probes: list(either({ fields: { function: 'string', address: hex, engine: /^(target|stop|none)$/ } })),
-        },
-      }),
-    ),
-    slow_down: optional(
-      either({
-        fields: {
-          ratio: optional('number'),
-          breakpoints: 'number',
-          measured: 'number',
-          by: optional(/^(instructions|counters|hits)$/),
-          counter: optional('string'),
-          counters: 'number',
         },
       }),
     ),

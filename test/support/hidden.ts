@@ -36,7 +36,7 @@ export async function hiddenMachine(t: Test, command: readonly string[]): Promis
     clearTimeout(killer);
     plan[Symbol.dispose]();
   });
-  const arch = architectures().find(({ name }) => name === plan.machine.emulates);
+  const arch = architectures().find(({ qemuMachines }) => qemuMachines?.includes(plan.machine.name));
   const vector = arch && (await ResetVector.find(session, arch));
   if (vector === undefined) throw new Error('the machine does not stand at its reset vector');
   const hidden = await HiddenMemory.reserve(session, plan);

@@ -5,3 +5,8 @@ export const long = process.env.RSPTRACE_LONG === '1';
 export function usually<T>(all: readonly T[], chosen: (one: T) => boolean): readonly T[] {
   return long ? all : all.filter(chosen);
 }
+
+/** That many random cases under `--long`, else the first quarter of them: the seed is fixed. */
+export function cases(all: number): number {
+  return long ? all : Math.ceil(all / 4);
+}

@@ -81,7 +81,7 @@ t.test('the same events make the same bytes', async (t) => {
 });
 
 /** A million under `--long`, where less that is kept of each would be seen. */
-const many = long ? 1_000_000 : 500_000;
+const many = long ? 1_000_000 : 250_000;
 
 t.test(`${many} events: memory stays, and at every moment the file ends where a packet ends`, async (t) => {
   setFlagsFromString('--expose-gc');

@@ -10,6 +10,7 @@ import { CallFrames, DebugInfo } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { SourceFrames, Stacks, StackWindow } from '../../src/unwind/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
+import { cases } from '../support/long.js';
 
 async function open(name: string): Promise<{ elf: ElfFile; arch: Architecture; stacks: Stacks }> {
   const elf = await ElfFile.open(elfPath(name));
@@ -244,7 +245,7 @@ for (const name of ['rv-o2', 'x86-o2']) {
           return stack.frames.length >= 1 && stack.frames.length <= 600;
         },
       ),
-      { seed: 4, numRuns: 400 },
+      { seed: 4, numRuns: cases(400) },
     );
     t.pass('400 stacks of noise');
   });

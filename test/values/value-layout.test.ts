@@ -26,7 +26,7 @@ import { elfPath, guests } from '../qemu/guests/guests.js';
 import { debugOf } from '../support/dwarf-debug.js';
 import { type DieSpec, DwarfWriter } from '../support/dwarf-writer.js';
 import { dumpInfo } from '../support/dwarfdump.js';
-import { usually } from '../support/long.js';
+import { cases, usually } from '../support/long.js';
 
 const COMPOSITE = new Set<number>([DW_TAG.structure_type, DW_TAG.union_type]);
 
@@ -324,6 +324,6 @@ t.test('random bytes as values of random types keep to the limits', async (t) =>
         return true;
       },
     ),
-    { seed: 7, numRuns: 3000 },
+    { seed: 7, numRuns: cases(3000) },
   );
 });

@@ -51,6 +51,7 @@ export const riscv64: CompleteArchitecture = {
   addressSpaces,
   probeCode,
   injectedCall,
+  qemuMachines: ['virt'],
   reset,
   systemRegisters,
   linux,

@@ -51,6 +51,7 @@ export const x86_64: CompleteArchitecture = {
   addressSpaces,
   probeCode,
   injectedCall,
+  qemuMachines: ['pc'],
   reset,
   systemRegisters,
   linux,

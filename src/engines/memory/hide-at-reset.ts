@@ -4,7 +4,7 @@ import { isRefusal, type Refusal } from '../../base/refusal.js';
 import { commandLineOf, type MemoryPiece, qemuOptions, ResetVector, readMemoryTree } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import { HiddenMemory } from './hidden-memory.js';
-import { machines } from './machines/index.js';
+import { machinesWith } from './machines/index.js';
 import type { Hide } from './machines/machine.js';
 import { machineOf } from './plan-hidden-memory.js';
 import { alignDown, LARGE_PAGE } from './scratch.js';
@@ -81,10 +81,9 @@ async function hidingOf(
 ): Promise<Hide | Refusal> {
   const options = qemuOptions(command.slice(1));
   const type = machineOf(options).get('type');
-  const machine = machines.find(({ emulates, isType, hasDeviceTree }) => {
-    if (emulates !== arch.name) return false;
-    return hasDeviceTree ? hasDeviceTree(tree) : command.length > 0 && isType(type);
-  });
+  const machine = machinesWith(arch).find(({ isType, hasDeviceTree }) =>
+    hasDeviceTree ? hasDeviceTree(tree) : command.length > 0 && isType(type),
+  );
   if (machine === undefined) {
     return {
       refused: command.length > 0 ? 'this machine of QEMU is not known' : 'the command line of QEMU is not known',

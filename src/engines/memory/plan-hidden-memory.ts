@@ -1,6 +1,7 @@
+import { type Architecture, architectures } from '../../arch/index.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
 import { keyValues, qemuOptions, qemuSize } from '../../facts/index.js';
-import { machines, machinesOf } from './machines/index.js';
+import { emulatedBy, machinesWith } from './machines/index.js';
 import type { Hide, Machine } from './machines/machine.js';
 import { SharedFile } from './shared-file.js';
 
@@ -37,10 +38,11 @@ export interface HidingPlan {
  */
 export async function planHiddenMemory(command: readonly string[]): Promise<HiddenMemoryPlan | Refusal> {
   const [program = '', ...args] = command;
-  const known = machinesOf(program);
-  if (known.length === 0) {
-    const emulated = [...new Set(machines.map(({ emulates }) => emulates))].join(' or ');
-    return { refused: `${program} is not known to be a QEMU of ${emulated}` };
+  const arch = emulatedBy(program);
+  const known = arch ? machinesWith(arch) : [];
+  if (arch === undefined || known.length === 0) {
+    const emulated = architectures().filter((each) => machinesWith(each).length > 0);
+    return { refused: `${program} is not known to be a QEMU of ${emulated.map(({ name }) => name).join(' or ')}` };
   }
   const options = qemuOptions(args);
   const foreign = options.find(({ name }) => ownLayout.has(name));
@@ -49,7 +51,7 @@ export async function planHiddenMemory(command: readonly string[]): Promise<Hidd
   const machine = known.find((one) => one.isType(wanted.get('type')));
   const own = ownMemory(wanted);
   if (own !== undefined) return { refused: own };
-  if (machine === undefined) return { refused: unknownMachine(known, wanted) };
+  if (machine === undefined) return { refused: unknownMachine(arch, known, wanted) };
   const other = otherAccelerator(options, wanted);
   if (other !== undefined) return { refused: other };
 
@@ -109,10 +111,14 @@ function ownMemory(machine: ReadonlyMap<string, string>): string | undefined {
   return own === undefined ? undefined : `-machine ${own}= says where the guest's RAM comes from`;
 }
 
-function unknownMachine(known: readonly Machine[], machine: ReadonlyMap<string, string>): string {
+function unknownMachine(
+  { name }: Architecture,
+  known: readonly Machine[],
+  machine: ReadonlyMap<string, string>,
+): string {
   const types = known.flatMap((one) => one.types).join(' and ');
   const type = machine.get('type') ?? 'the default one';
-  return `of ${known[0]?.emulates} machines only ${types} ${types.includes(' ') ? 'are' : 'is'} known, not ${type}`;
+  return `of ${name} machines only ${types} ${types.includes(' ') ? 'are' : 'is'} known, not ${type}`;
 }
 
 function otherAccelerator(

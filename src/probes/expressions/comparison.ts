@@ -9,7 +9,16 @@ import { Answers, type HitMemory } from '../reading.js';
 import type { MemoryRequest } from '../tracer.js';
 import type { Comparison } from './condition.js';
 import { type Meaning, meaningOf, scalarOf } from './literal.js';
-import { bytesAt, machineWord, type NamedPlace, partOf, planExpression, type Spot, throughWrappers } from './plan.js';
+import {
+  type AssumedNumber,
+  bytesAt,
+  machineWord,
+  type NamedPlace,
+  partOf,
+  planExpression,
+  type Spot,
+  throughWrappers,
+} from './plan.js';
 import type { ProgramExpressions } from './program.js';
 
 /** A number at a function's entry. */
@@ -38,16 +47,17 @@ export interface FunctionComparison extends Comparison {
 export type Conditions = readonly (readonly FunctionComparison[])[];
 
 /**
- * Works a comparison out for one function.
+ * Works a comparison out for one function, or for a Future in one state (`assumed`).
  * @throws RsptraceError `EXPRESSION_*` for a function that has no such thing
  */
 export function compareFor(
   comparison: Comparison,
   places: readonly NamedPlace[],
   program: ProgramExpressions | undefined,
+  assumed?: AssumedNumber,
 ): FunctionComparison {
   const { expression, text, literal, op } = comparison;
-  const plan = planExpression(expression, places, program);
+  const plan = planExpression(expression, places, program, assumed);
   const meaning = plan.shape && meaningOf(literal, op, plan.shape, text);
   const number = plan.spot && numberAt(plan.spot);
   const target = number?.target && meaning?.target && { ...number.target, ...meaning.target };

@@ -23,8 +23,7 @@ export function planConditions(conditions: Conditions = [], others: readonly Spo
   const all = conditions.flat();
   const spots = [...all.flatMap(({ number }) => number?.spot ?? []), ...others];
   const reads = readsOf(spots);
-  const loads = reads.reduce((sum, each) => sum + each.loads.length, 0);
-  const many = loads > mostLoads ? `its condition takes more than ${mostLoads} loads` : undefined;
+  const many = countLoads(reads) > mostLoads ? `its condition takes more than ${mostLoads} loads` : undefined;
   // One of several lists must hold: that is decided when the record is read.
   const [only = []] = conditions.length === 1 ? conditions : [];
   return {
@@ -34,4 +33,12 @@ export function planConditions(conditions: Conditions = [], others: readonly Spo
     when: only.flatMap(({ target }) => target ?? []),
     isDecided: conditions.length === 0 || (conditions.length === 1 && only.every(({ target }) => target !== undefined)),
   };
+}
+
+/** Each place counts once, however many comparisons read it. */
+function countLoads(reads: readonly PlannedReads[]): number {
+  const places = reads.flatMap(({ pointer, through = [], from = 0, loads }) =>
+    loads.map(({ offset, size }) => `${pointer} ${through.join()} ${from + offset} ${size}`),
+  );
+  return new Set(places).size;
 }

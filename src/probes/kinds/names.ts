@@ -25,8 +25,6 @@ export interface NameRules {
   readonly everything: string;
   /** An expression stands in brackets behind the kind's own name. */
   readonly hasArgument?: boolean;
-  /** It takes no conditions, and this kind does. */
-  readonly conditionsIn?: string;
 }
 
 /**
@@ -38,7 +36,7 @@ export function parseNames(
   rules: NameRules,
   { text, excludes: isOut, argument: bracketed, rest }: ProbeText,
 ): ProbeSpec {
-  const { name: kind, everything, hasArgument = false, conditionsIn } = rules;
+  const { name: kind, everything, hasArgument = false } = rules;
   let glob = rest;
   let excludes = isOut;
   if (glob.startsWith('!')) {
@@ -58,12 +56,11 @@ export function parseNames(
   const prefix = hasArgument ? `${kind}(${bracketed ?? 'len'})` : kind;
   const spec = { kind, text, glob, excludes, argument, prefix, matches: compileGlob(glob) };
   if (condition === undefined) return { ...spec, when: [] };
-  if (conditionsIn !== undefined || excludes) {
-    throw new RsptraceError(
-      'PROBE_SYNTAX',
-      `'${text}' has a condition, which only functions that are traced or counted can have`,
-      { hint: `'${conditionsIn ?? (hasArgument ? `${kind}(len)` : kind)}:${glob} if ${condition}' takes those calls` },
-    );
+  if (excludes) {
+    const taken = `${hasArgument ? `${kind}(len)` : kind}:${glob} if ${condition}`;
+    throw new RsptraceError('PROBE_SYNTAX', `'${text}' has a condition and leaves out what matches`, {
+      hint: `'${taken}' takes what the condition holds for`,
+    });
   }
   return { ...spec, when: parseCondition(condition, text, `${prefix}:${glob}`) };
 }

@@ -100,7 +100,7 @@ t.test('probes are read, and what is not one is refused with a way out', async (
     ['fn:a if x', "write 'fn:a if len > 100'"],
     ['count:a if x', "write 'count:a if len > 100'"],
     ['hist(x):a if x', "write 'hist(x):a if len > 100'"],
-    ['poll:a if x > 3', "'fn:a if x > 3' takes"],
+    ['!poll:a if x > 3', "'poll:a if x > 3' takes"],
     ['!count:a if x > 3', "'count:a if x > 3' takes"],
     ['!hist:a if x > 3', "'hist(len):a if x > 3' takes"],
   ]) {
@@ -110,8 +110,11 @@ t.test('probes are read, and what is not one is refused with a way out', async (
     });
   }
   t.throws(() => parseProbe('hist:net::send'), { code: 'PROBE_SYNTAX', hint: /'hist\(len\):net::send'/ });
-  t.throws(() => parseProbe('!fn:a if x > 3'), { code: 'PROBE_SYNTAX', hint: "'fn:a if x > 3' takes those calls" });
-  t.throws(() => parseProbe('poll:a if x > 3'), { code: 'PROBE_SYNTAX' });
+  t.throws(() => parseProbe('!fn:a if x > 3'), {
+    code: 'PROBE_SYNTAX',
+    hint: "'fn:a if x > 3' takes what the condition holds for",
+  });
+  t.match(parseProbe('poll:a if self.x > 3'), { kind: 'poll', glob: 'a', when: [[{ text: 'self.x', op: 'gt' }]] });
   for (const wrong of ['', 'level3', 'labkern::work::level3', 'poll:', 'pol:level3', '!']) {
     t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX' }, `'${wrong}'`);
   }

@@ -20,6 +20,7 @@ import {
   type TraceSink,
   tee,
 } from '../../../src/trace/index.js';
+import { cases } from '../../support/long.js';
 import { randomOf } from '../../support/mutations.js';
 import { callStories, functions } from '../call-stories.js';
 import { packetEnds } from '../decode-perfetto.js';
@@ -82,7 +83,7 @@ t.test('read back and written again, a trace is the same file; its tables are th
         const withoutPlaces = (rows: object) => JSON.parse(JSON.stringify(rows)) as object;
         assert.deepEqual(withoutPlaces(after), withoutPlaces(before.rows()));
       }),
-      { seed: 20_26, numRuns: 100 },
+      { seed: 20_26, numRuns: cases(100) },
     );
   }
   t.pass();

@@ -20,8 +20,8 @@ export type Hide = (session: Session, visible: number, hidden: number) => Promis
 
 /** A kind of QEMU's machines: how its guest learns about RAM. Each has a file, which the list of index.ts names. */
 export interface Machine {
-  /** The program is `qemu-system-` followed by this. */
-  readonly emulates: string;
+  /** By which architectures name it: `qemuMachines`. */
+  readonly name: string;
   /** Its name for `-M`, for the user. */
   readonly types: readonly string[];
   /** Whether `-M` means it; undefined: the machine that the program takes by default. */

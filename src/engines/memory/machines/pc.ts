@@ -9,7 +9,7 @@ const SPLIT = { pc: 0xe000_0000, q35: 0xb000_0000 } as const;
 
 /** QEMU's x86 `pc` and `q35` (hw/i386). */
 export const pc: Machine = {
-  emulates: 'x86_64',
+  name: 'pc',
   types: ['pc', 'q35'],
   isType: (type) => type === undefined || /^(pc|q35|pc-(i440fx|q35)-[\d.]+)$/.test(type),
   async hiding(options, type, visible, hidden) {

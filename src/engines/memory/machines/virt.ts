@@ -8,7 +8,7 @@ const maskRom = 'riscv_virt_board.mrom';
 
 /** QEMU's riscv `virt` (hw/riscv/virt.c). */
 export const virt: Machine = {
-  emulates: 'riscv64',
+  name: 'virt',
   types: ['virt'],
   isType: (type) => type === 'virt',
   hiding: async () => hiding(),

@@ -40,7 +40,7 @@ import { planWake, TaskBook, WakeTracer } from './wakes.js';
 /** A patch at a function's entry replaces at most so many bytes. */
 const MOST_PATCHED = 32;
 
-const rules: NameRules = { name: 'poll', everything: 'every poll', conditionsIn: 'fn' };
+const rules: NameRules = { name: 'poll', everything: 'every poll' };
 
 /** The poll probes of a program, and what shows panics and wakes. */
 export interface FoundPolls extends Found {

@@ -1,5 +1,6 @@
 import type { Addr } from '../../../base/addr.js';
 import type { FutureType, Guard } from '../../../futures/index.js';
+import { planConditions } from '../../expressions/planned-conditions.js';
 import {
   entryPlan,
   type InnerPlace,
@@ -30,12 +31,13 @@ export function planPoll(
   if (inMemory && tag) exitReads.push({ pointer: resultPointer, align: 1, size: poll.resultSize, loads: tag });
   const { loads: states } = footprint(future, false);
   const keep = [selfRegister, ...(resultPointer === undefined ? [] : [resultPointer])];
+  const condition = planConditions(probe.when);
   return {
     address: probe.address,
     codeSize: Number(poll.end - poll.address),
     name: future.future,
-    entryRegisters: keep,
-    entryReads: [self],
+    entryRegisters: [...new Set([...keep, ...condition.registers])],
+    entryReads: [self, ...condition.reads],
     exit: { keep, registers: results, reads: exitReads },
     outer: follows(future) ? { ...self, loads: states } : undefined,
     readsOuter: true,
@@ -47,9 +49,10 @@ export function planPoll(
         ? stackIsRead
         : inMemory && !tag
           ? 'the discriminant of its result is no whole word'
-          : undefined,
+          : condition.why,
     partly: unread > 0 ? partly(unread) : undefined,
     returnStays: undefined,
+    // Whatever the condition says: what is polled inside belongs to this poll's task.
     when: [],
     seesReturn: true,
     count: undefined,

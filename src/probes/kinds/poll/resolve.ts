@@ -6,11 +6,14 @@ import type { FutureSet, FutureType, PollFunction, TaskPlaces } from '../../../f
 import type { FutureRef } from '../../../trace/index.js';
 import { Shapes } from '../../../values/index.js';
 import { placeResult, rustConvention } from '../../argument-places.js';
+import type { Conditions } from '../../expressions/comparison.js';
+import { ProgramExpressions } from '../../expressions/program.js';
 import { nearest } from '../../glob.js';
 import { isLibraryFile, languageCrates } from '../../library-crates.js';
 import type { PatchWindow } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
+import { PollConditions } from './conditions.js';
 import { Coverage, type SeenFuture } from './coverage.js';
 import { holdersOf } from './future-holders.js';
 import { type InlinedSite, InlinedSites } from './inlined-sites.js';
@@ -27,6 +30,8 @@ export interface PollProbe {
    * inlined into it.
    */
   readonly isAround: boolean;
+  /** Which of its polls emit events; undefined: all. The others are as those of one that was not asked for. */
+  readonly when?: Conditions | undefined;
   /** Other Futures whose poll the linker folded into this address: their polls are counted under this one's name. */
   readonly aliases: readonly FutureType[];
   /** The register that holds the Future's address at entry. */
@@ -70,7 +75,10 @@ export interface PollProbes {
   ref(future: FutureType): FutureRef;
   /** They are selected, or hold what is selected. */
   readonly polled: ReadonlySet<FutureType>;
-  /** True if the probes select this Future, whether or not it has a poll of its own. */
+  /**
+   * True if the probes select this Future without a condition, so that what its poll functions do not show is wanted
+   * too. It need not have a poll of its own.
+   */
   allows(future: FutureType): boolean;
 }
 
@@ -84,7 +92,8 @@ interface PollResolution {
 /**
  * Resolves poll probes to addresses. Without a spec that includes, all polls of the program's own crates are taken.
  * With one, Futures that hold the selected ones have probes too, because they are the tasks.
- * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` if every match was inlined
+ * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` if every match was inlined;
+ *   `PROBE_CONDITION` if none has the members of its condition
  */
 export function resolvePolls(
   debug: DebugInfo,
@@ -95,18 +104,6 @@ export function resolvePolls(
 ): PollProbes {
   const shapes = new Shapes(debug);
   const list = whiteList(specs);
-  const refs = new Map<FutureType, FutureRef>();
-  const ref = (future: FutureType): FutureRef => {
-    let known = refs.get(future);
-    if (!known) {
-      const { future: name, instance, kind, file, line, size } = future;
-      const isInlined = coverage.isInlined(future);
-      const about = { future: name, instance, kind, file, line, size };
-      known = { key: refs.size + 1, ...about, inlined: isInlined, hidesDrops: hidesDrops(future) };
-      refs.set(future, known);
-    }
-    return known;
-  };
   const allowed = new Set(futures.all.filter((future) => list.allows([future.future, future.instance], isOwn(future))));
   const byAddress = new Map<bigint, FoundPoll>();
   const addPolls = (future: FutureType): void => {
@@ -126,24 +123,52 @@ export function resolvePolls(
   );
   const inlinedSites = new InlinedSites(debug, futures, arch, hostedTasks(futures, places));
   const coverage = new Coverage(inlinedSites, futures, { polled, inlined });
+  const ref = futureRefs(coverage, hidesDrops);
+  const conditions = new PollConditions(new ProgramExpressions(debug), specs);
+  const allows = (future: FutureType): boolean => allowed.has(future) && !conditions.isConditional(future);
   const sites = coverage.copies.map((copy): InlinedProbe => {
-    return { ...copy, ref: ref(copy.future), isAround: !allowed.has(copy.future) };
+    return { ...copy, ref: ref(copy.future), isAround: !allows(copy.future) };
   });
-  if (byAddress.size === 0 && sites.length === 0) throw nothingToProbe(futures, specs, allowed, coverage);
   const probes = [...byAddress.values()].map((found): PollProbe => {
     const { future } = found;
-    return { ...found, ...entryOf(found.poll, arch, shapes), ref: ref(future), isAround: !allowed.has(future) };
+    const entry = entryOf(found.poll, arch, shapes);
+    const when = conditions.of(future, entry.selfRegister);
+    return { ...found, ...entry, ref: ref(future), when, isAround: !allowed.has(future) || when?.length === 0 };
   });
+  const isSeen = [...allowed].some(allows) || probes.some(({ isAround }) => !isAround);
+  if (!isSeen) conditions.throwRefused();
+  const seen = coverage.of([...allowed]).map((one) => conditions.seen(one));
+  if (probes.length + sites.length === 0 || (!isSeen && allowed.size > 0))
+    throw nothingToProbe(futures, specs, allowed, seen);
   probes.sort((a, b) => (a.address < b.address ? -1 : 1));
   return {
     probes,
     sites,
     windows: coverage.windows,
-    coverage: coverage.of([...allowed]),
-    isSeenInlined: (future) => future.inlined.length > 0 && allowed.has(future) && !coverage.isInlined(future),
+    coverage: seen,
+    isSeenInlined: (future) => future.inlined.length > 0 && allows(future) && !coverage.isInlined(future),
     ref,
     polled: new Set(polled),
-    allows: (future) => allowed.has(future),
+    allows,
+  };
+}
+
+/** Names Futures for events, each once. */
+function futureRefs(
+  coverage: Coverage,
+  hidesDrops: (future: FutureType) => boolean,
+): (future: FutureType) => FutureRef {
+  const refs = new Map<FutureType, FutureRef>();
+  return (future) => {
+    let known = refs.get(future);
+    if (!known) {
+      const { future: name, instance, kind, file, line, size } = future;
+      const isInlined = coverage.isInlined(future);
+      const about = { future: name, instance, kind, file, line, size };
+      known = { key: refs.size + 1, ...about, inlined: isInlined, hidesDrops: hidesDrops(future) };
+      refs.set(future, known);
+    }
+    return known;
   };
 }
 
@@ -203,7 +228,7 @@ function nothingToProbe(
   futures: FutureSet,
   specs: readonly ProbeSpec[],
   allowed: ReadonlySet<FutureType>,
-  coverage: Coverage,
+  coverage: readonly SeenFuture[],
 ): RsptraceError {
   const includes = specs.filter((spec) => !spec.excludes);
   if (futures.all.length === 0) {
@@ -213,7 +238,7 @@ function nothingToProbe(
   }
   if (allowed.size > 0) {
     const names = [...allowed].slice(0, 3).map((future) => future.future);
-    const [first] = coverage.of([...allowed]);
+    const [first] = coverage;
     const why = first?.reason === undefined ? '' : `; ${first.future.future}: ${first.reason}`;
     return new RsptraceError('PROBE_INLINED', `no poll that matches can be seen (${names.join(', ')})${why}`, {
       ...(first?.help !== undefined && { hint: first.help }),

@@ -22,6 +22,7 @@ import {
   type TracedCall,
   toldAround,
 } from '../../calls/call-tracer.js';
+import { type Conditions, decide } from '../../expressions/comparison.js';
 import type { FutureLook, HitMemory } from '../../reading.js';
 import type { MemoryRequest } from '../../tracer.js';
 import type { Backtraces } from './backtraces.js';
@@ -35,6 +36,8 @@ interface Probed {
   readonly future: FutureType;
   readonly ref: FutureRef;
   readonly isAround: boolean;
+  /** Which polls emit events; undefined: all. */
+  readonly when: Conditions | undefined;
   /** What is known of the poll function; undefined where it was inlined. */
   readonly fn: PollProbe | undefined;
   /** Where it exists as long as it is not Ready, if it was inlined. */
@@ -53,6 +56,8 @@ interface Probed {
 interface TracedPoll extends TracedCall {
   told?: PollBegin | undefined;
   readonly probe: Probed;
+  /** It emits no events. */
+  readonly isAround: boolean;
   readonly self: Addr;
   readonly root: RootRef;
   readonly began: GuestNanos;
@@ -167,7 +172,11 @@ export class PollTracer implements CallKind {
     this.#output = output;
     for (const probe of resolved.probes) {
       const futures = [probe.future, ...probe.aliases];
-      this.#probes.set(probe.address, { ...probed(probe, futures, this.#roots.ofType(probe.ref)), fn: probe });
+      this.#probes.set(probe.address, {
+        ...probed(probe, futures, this.#roots.ofType(probe.ref)),
+        fn: probe,
+        when: probe.when,
+      });
     }
     this.blocks = resolved.sites.length > 0 ? this.#inlinedPolls(resolved.sites) : undefined;
   }
@@ -218,6 +227,12 @@ export class PollTracer implements CallKind {
     return reads;
   }
 
+  moreReads({ pc, registers }: Moment, memory: HitMemory): readonly MemoryRequest[] {
+    const when = this.#probes.get(pc)?.when;
+    const decided = when ? decide(when, registers, memory) : true;
+    return typeof decided === 'boolean' ? noReads : decided;
+  }
+
   begin(at: Moment, site: CallSite, memory: HitMemory): TracedPoll | undefined {
     const { registers } = at;
     const probe = this.#probes.get(at.pc);
@@ -228,7 +243,9 @@ export class PollTracer implements CallKind {
     const resultAt = fn.resultPointer === undefined ? undefined : registers.register(fn.resultPointer);
     const { around } = site;
     const opened = this.#open(probe, self, lookAt(probe, self, memory), { at, around });
-    return { ...opened, resultAt: resultAt as Addr | undefined, entry: this.#entry(at, pollAround(around), memory) };
+    const isAround = probe.isAround || (probe.when !== undefined && decide(probe.when, registers, memory) !== true);
+    const entry = this.#entry(at, pollAround(around), memory);
+    return { ...opened, isAround, resultAt: resultAt as Addr | undefined, entry };
   }
 
   #open(
@@ -244,6 +261,7 @@ export class PollTracer implements CallKind {
     return {
       kind: this,
       probe,
+      isAround: probe.isAround,
       self,
       root: outer?.payload.root ?? this.#roots.at(probe, self),
       began: this.#output.at(at.time),
@@ -271,11 +289,11 @@ export class PollTracer implements CallKind {
 
   began(call: PollCall, lost: readonly Call[]): void {
     const { payload } = call;
-    const { probe, self, root, before, hart, entry } = payload;
+    const { probe, isAround, self, root, before, hart, entry } = payload;
     payload.entry = undefined;
     const outer = entry?.outer;
     if (outer && !lost.includes(outer)) this.#insideOf(outer.payload, payload, entry.outerLook);
-    if (probe.isAround) return;
+    if (isAround) return;
     const { time } = this.#output;
     const { depth, thread } = call;
     const begin: PollBegin = {
@@ -346,7 +364,7 @@ export class PollTracer implements CallKind {
     state: FutureState | undefined,
     chain: readonly AwaitLink[],
   ): void {
-    const { probe, self, root, began, before } = payload;
+    const { probe, isAround, self, root, began, before } = payload;
     const { time } = this.#output;
     const future = probe.ref;
     const address = self;
@@ -354,7 +372,7 @@ export class PollTracer implements CallKind {
       if (result === 'ready' || result === 'panicked') this.#roots.over(root);
       else this.#roots.polled(root, result);
     }
-    if (probe.isAround) return;
+    if (isAround) return;
     if (state && state !== before) {
       const change = { type: 'state', from: before, to: state, derived: false } as const;
       this.#output.emit({ ...change, time, hart, root, future, address });
@@ -394,9 +412,9 @@ export class PollTracer implements CallKind {
   }
 
   lost({ payload, depth, thread }: PollCall, hart: number): void {
-    const { probe, self, root, told, began } = payload;
+    const { probe, isAround, self, root, told, began } = payload;
     if (root.address === self) this.#roots.over(root);
-    if (probe.isAround) return;
+    if (isAround) return;
     const { time } = this.#output;
     const of = { time, hart, thread, root, future: probe.ref, address: self, depth, begin: told, began };
     this.#output.emit({ type: 'poll-lost', ...of });
@@ -462,7 +480,8 @@ function probed(
   roots: AddressMap<RootRef>,
 ): Probed {
   const length = readLength(future);
-  return { future, ref, isAround, fn: undefined, guards: [], futures, length, inlines: undefined, roots };
+  const unknown = { when: undefined, fn: undefined, inlines: undefined };
+  return { future, ref, isAround, guards: [], futures, length, roots, ...unknown };
 }
 
 /** Whether an enum around a Future still has the variant that holds it; true if that was not read. */
@@ -488,6 +507,7 @@ function readLength(future: FutureType): number {
 }
 
 const noLinks: readonly AwaitLink[] = [];
+const noReads: readonly MemoryRequest[] = [];
 
 function littleEndian(bytes: Uint8Array): bigint {
   let value = 0n;

@@ -7,6 +7,7 @@ import t from 'tap';
 import type { TraceEvent } from '../../../../src/trace/index.js';
 import { elfPath, qemuArgv } from '../../../qemu/guests/guests.js';
 import { rsptrace, scratchFolder } from '../../../support/command.js';
+import { cases } from '../../../support/long.js';
 import { readWithSpeedscope, type SpeedscopeProfile } from '../../../support/speedscope.js';
 import { callStories } from '../../call-stories.js';
 import { nanos } from '../../stories.js';
@@ -48,7 +49,7 @@ t.test('whatever is called, however seldom the clock ticks, and however late', a
       );
       assert.deepEqual([...totals(profiles).keys()].sort(), [...new Set(names)].sort());
     }),
-    { seed: 20_26, numRuns: 100 },
+    { seed: 20_26, numRuns: cases(100) },
   );
 });
 

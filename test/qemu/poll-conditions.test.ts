@@ -1,0 +1,113 @@
+// `poll:GLOB if CONDITION`: the polls that are told are those that the guest counts itself, by both engines.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { launch } from '../../src/index.js';
+import { rsptrace, scratchFolder } from '../support/command.js';
+import { usually } from '../support/long.js';
+import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+
+const ways = [
+  ['rv-o0', 'target'],
+  ['rv-o0', 'stop'],
+  ['x86-o0', 'target'],
+  ['x86-o0', 'stop'],
+] as const;
+
+for (const [name, engine] of usually(ways, ([name, engine]) => name === 'rv-o0' || engine === 'target')) {
+  t.test(`${name}, engine ${engine}: polls for which a condition holds`, async (t) => {
+    const texts: Uint8Array[] = [];
+    const onConsole = (text: Uint8Array): void => void texts.push(Uint8Array.from(text));
+    await using target = await launch({ engine, elf: elfPath(name), command: qemuArgv(name), onConsole });
+    // Written by hand, so it has its members in every state.
+    const fresh = target.probe('poll:labkern::futs::YieldN if started == false');
+    const resumed = target.probe('poll:labkern::futs::YieldN if self.started == true && left < 100');
+    // One of three tasks of the same type, in any of its states.
+    const second = target.probe('poll:labkern::work::chain_task if id == 1');
+    const others = target.probe('poll:labkern::work::chain_task if id == 0 || id > 1');
+    // leaf_io(k) keeps `before`, k * 3, in the one state in which it waits.
+    const waiting = target.probe('poll:labkern::work::leaf_io if before >= 0');
+    const odd: unknown[] = [];
+    const two = target.probe('poll:labkern::work::leaf_io if k == 2', { capture: ['k'] }, ({ values: { k } }) => {
+      if (k !== 2) odd.push(k);
+    });
+    const all = new Map<unknown, number>();
+    target.probe('poll:labkern::work::leaf_io', { capture: ['k'] }, ({ values: { k } }) => {
+      all.set(k, (all.get(k) ?? 0) + 1);
+    });
+    t.equal((await target.run({ duration: '380s' })).end, 'guest-ended');
+    const lab = parseLab(Buffer.concat(texts).toString('latin1'));
+    t.equal(lab.checksum, guest(name).checksum, 'the guest computes what it computes untraced');
+    const polls = (of: string): number => lab.stats.get(of)?.polls ?? 0;
+    const calls = (of: string): number => lab.stats.get(of)?.calls ?? 0;
+    t.equal(fresh.hits, calls('yield_n'));
+    t.equal(resumed.hits, polls('yield_n') - calls('yield_n'));
+    const [first, own, third] = lab.tasks.filter((task) => task.name === 'chain').map((task) => task.polls);
+    t.equal(second.hits, own);
+    t.equal(second.returns, own);
+    t.equal(others.hits, (first ?? 0) + (third ?? 0));
+    t.equal(waiting.hits, polls('leaf_io') - calls('leaf_io'));
+    t.equal(two.hits, all.get(2));
+    t.ok(two.hits > 0 && two.hits < polls('leaf_io'));
+    t.same(odd, []);
+    for (const probe of [fresh, resumed, second, others, waiting, two])
+      t.equal(probe.engine, engine, `${probe.text}: ${probe.reason}`);
+  });
+}
+
+interface Output {
+  readonly futures: readonly { readonly future: string; readonly polls: number }[];
+  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
+  readonly coverage: { readonly futures: readonly { readonly seen: string; readonly reason: string | null }[] };
+}
+
+t.test('on the command line: the table has those polls alone, and what only a stop can read says so', async (t) => {
+  const kept = join(scratchFolder(t), 'console.txt');
+  const probes = ['-p', 'poll:chain_task if id == 2', '-p', 'poll:YieldN if labkern::exec::POLLS < 10'];
+  const words = [
+    'run',
+    '--json',
+    '--engine',
+    'mixed',
+    '--console',
+    kept,
+    '-o',
+    join(scratchFolder(t), 'out.txt'),
+    ...probes,
+  ];
+  const ran = await rsptrace(...words, elfPath('rv-o0'), '--', ...qemuArgv('rv-o0')).ended;
+  t.equal(ran.status, 0, ran.stderr.slice(-300));
+  const { futures, probes: facts } = JSON.parse(ran.stdout) as Output;
+  t.same(futures.map(({ future }) => future).sort(), ['labkern::futs::YieldN', 'labkern::work::chain_task']);
+  const third = parseLab(readFileSync(kept, 'latin1')).tasks.filter((task) => task.name === 'chain')[2];
+  t.equal(futures.find(({ future }) => future.endsWith('chain_task'))?.polls, third?.polls);
+  const hand = facts.find((fact) => fact.function === 'labkern::futs::YieldN');
+  t.match(hand, { engine: 'stop', why: /'labkern::exec::POLLS' is compared at a stop: / });
+});
+
+t.test('what cannot be decided, and what makes no sense, is said before a target is there', async (t) => {
+  const dry = async (...probes: string[]) => {
+    const asked = probes.flatMap((probe) => ['-p', probe]);
+    return JSON.parse(
+      (await rsptrace('run', '--json', '--dry-run', ...asked, elfPath('rv-o2'), '--', 'false').ended).stdout,
+    );
+  };
+  // It has no poll function here: its polls are worked out from the Future around it.
+  const inlined = await dry('poll:labkern::work::level2 if k == 1');
+  t.match(inlined, {
+    error: { code: 'PROBE_INLINED', message: /a condition is decided at the entry of a poll function/ },
+  });
+  const both = (await dry('poll:labkern::work::level2 if k == 1', 'poll:labkern::work::leaf_io')) as Output;
+  t.match(
+    both.coverage.futures.find(({ seen }) => seen === 'not'),
+    { reason: /inlined into .*: a condition is decided at the entry of a poll function/ },
+  );
+  for (const [probe, hint] of [
+    ['poll:chain_task if idd == 3', /no member idd/],
+    ['poll:chain_task if id == Some', /id is a u64/],
+  ] as const)
+    t.match(await dry(probe), { error: { code: 'PROBE_CONDITION', hint } }, probe);
+  t.match(await dry('poll:chain_task', '!poll:chain_task if id == 1'), {
+    error: { code: 'PROBE_SYNTAX', hint: "'poll:chain_task if id == 1' takes what the condition holds for" },
+  });
+});
