@@ -1,6 +1,6 @@
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { Inside } from '../trace/index.js';
+import { endMissing, Inside } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { headJson, readChosen } from './saved-trace.js';
 import type { ConvertArguments } from './saved-trace-options.js';
@@ -17,7 +17,7 @@ export async function convert(args: ConvertArguments): Promise<number> {
     return ExitCode.recorded;
   } catch (error) {
     // What was converted before is kept, as far as the format allows.
-    sink.end();
+    sink.end(endMissing);
     throw error;
   }
 }

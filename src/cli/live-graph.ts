@@ -8,7 +8,7 @@ import { ElfFile } from '../elf/index.js';
 import { architectureFor } from '../facts/index.js';
 import { compileGlob, nearest, StaticCalls } from '../probes/index.js';
 import { addressesOf, type Program } from '../recorder/index.js';
-import { type CallBegin, CallsBelow, FunctionGraph, type Lines, type TraceSink } from '../trace/index.js';
+import { type CallBegin, CallsBelow, FunctionGraph, type Lines, TextBytes, type TraceSink } from '../trace/index.js';
 import { ExitCode, errorText } from './failure.js';
 import { noTexts } from './option-texts.js';
 import { reconnectOption, recordingOptions, remoteOption } from './options.js';
@@ -121,9 +121,16 @@ function isForeign(calls: StaticCalls, probed: ReadonlySet<Addr>, outer: CallBeg
   return true;
 }
 
+const line = new TextBytes();
+
 /** Each line at once: it is looked at while the target runs. */
 const stdout: Lines = {
-  textRecord: (line) => void process.stdout.write(line),
+  textRecord: (text) => void process.stdout.write(text),
+  startText: () => {
+    line.startAlone();
+    return line;
+  },
+  endText: () => void process.stdout.write(line.toString()),
   flush: () => {},
   close: () => {},
 };

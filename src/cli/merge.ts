@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { type MergeInput, mergeTraces, timeText } from '../trace/index.js';
+import { endMissing, type MergeInput, mergeTraces, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { headJson, notesOn } from './saved-trace.js';
 import type { MergeArguments } from './saved-trace-options.js';
@@ -33,7 +33,7 @@ export async function merge(args: MergeArguments): Promise<number> {
     return ExitCode.recorded;
   } catch (error) {
     // What was merged before is kept, as far as the format allows.
-    sink.end();
+    sink.end(endMissing);
     throw error;
   }
 }

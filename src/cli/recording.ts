@@ -36,6 +36,7 @@ import {
 } from '../recorder/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import {
+  endMissing,
   formatOf,
   formats,
   NewestEvents,
@@ -97,7 +98,7 @@ export async function withRecording(
   try {
     return await body(prepared);
   } catch (error) {
-    prepared.sink.end();
+    prepared.sink.end(endMissing);
     throw error;
   }
 }

@@ -4,7 +4,7 @@ import { openLocked } from '../base/locked-file.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { KilledRecording, type Recovered } from '../recorder/index.js';
-import { formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
+import { endMissing, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { warn } from './open-output.js';
@@ -57,7 +57,7 @@ async function write(
       ...(until === undefined ? {} : { until }),
     });
   } catch (error) {
-    sink.end();
+    sink.end(endMissing);
     if (args.output === undefined) rmSync(newFile(args.trace), { force: true });
     throw error;
   }

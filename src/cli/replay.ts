@@ -1,4 +1,4 @@
-import { Inside, type Lines, type TraceSink, TreeWriter, writeJsonLines } from '../trace/index.js';
+import { Inside, type Lines, TextBytes, type TraceSink, TreeWriter, writeJsonLines } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { readChosen } from './saved-trace.js';
 import type { ReplayArguments } from './saved-trace-options.js';
@@ -21,6 +21,7 @@ const colors = [36, 33, 32, 35, 34, 31];
 class Output implements Lines {
   readonly #isColored: boolean;
   #text = '';
+  readonly #line = new TextBytes();
 
   constructor(isColored: boolean) {
     this.#isColored = isColored;
@@ -29,6 +30,15 @@ class Output implements Lines {
   textRecord(line: string): void {
     this.#text += this.#isColored ? colored(line) : line;
     if (this.#text.length > BUFFER) this.flush();
+  }
+
+  startText(): TextBytes {
+    this.#line.startAlone();
+    return this.#line;
+  }
+
+  endText(): void {
+    this.textRecord(this.#line.toString());
   }
 
   flush(): void {

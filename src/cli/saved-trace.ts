@@ -114,7 +114,10 @@ function nothingChosen(
 export function notesOn(path: string, { cut, isOwn, otherPackets, events }: TraceRead): string[] {
   const notes: string[] = [];
   if (cut) {
-    const torn = cut.bytes === 0 ? '' : `, and ${plural(cut.bytes, 'byte')} of another packet are left out`;
+    const torn =
+      cut.bytes === 0
+        ? '; its recorder was killed, found no room, or still runs'
+        : `, and ${plural(cut.bytes, 'byte')} of another packet are left out`;
     notes.push(`${path} is cut off: ${plural(events, 'event')} could be read, up to byte ${cut.at}${torn}`);
   }
   if (!isOwn) notes.push(`${path} was not written by rsptrace: its slices are taken for calls, its tracks for harts`);

@@ -387,7 +387,12 @@ export interface TraceFacts {
   /** Undefined if it is not known; then durations include it. */
   readonly ownTime?: OwnTime | undefined;
   readonly recording?: RecordingFacts | undefined;
+  /** The end of what was recorded is missing: its trace was cut off, or could not be read to its end. */
+  readonly isCut?: boolean | undefined;
 }
+
+/** For a trace whose end is missing, and with it what is known at the end. */
+export const endMissing: TraceFacts = { probes: [], isCut: true };
 
 /** How a recording went. Nothing of the host: two runs of a deterministic guest have the same. */
 export interface RecordingFacts {

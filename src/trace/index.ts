@@ -44,6 +44,7 @@ export type {
   WatchHit,
   WatchRef,
 } from './events.js';
+export { endMissing } from './events.js';
 export { type Finding, type FindingKind, Findings, findingsText, findingText } from './findings.js';
 export type { Extension, Format } from './formats/format.js';
 export { FunctionGraph } from './formats/ftrace.js';
@@ -97,6 +98,7 @@ export {
   waitingState,
   waitText,
 } from './text.js';
+export { TextBytes } from './text-bytes.js';
 export { type TableOptions, timeText } from './text-table.js';
 export { Threshold } from './threshold.js';
 export { type WatchRow, WatchSummary } from './watch-summary.js';

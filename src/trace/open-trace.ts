@@ -58,7 +58,7 @@ export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
     keepAs,
     replaces,
     isAppended: format.isAppended,
-    packs: format.packs,
+    packing: format.packing,
     isPacked: isPacked(options.packedAs ?? path),
   });
   try {

@@ -14,9 +14,13 @@ import { type FileHead, headOf } from '../base/file-head.js';
 import { abandon, isAt, isCode, type OpenedFile, openLocked, openUntouched } from '../base/locked-file.js';
 import { copyBytes } from './copy-bytes.js';
 import { GzipBlocks } from './gzip-blocks.js';
+import { type FileChange, type Packing, replacement } from './packed-block.js';
 import { RecordBlock } from './record-block.js';
+import { TextBytes } from './text-bytes.js';
 
 const CAPACITY = 1024 * 1024;
+/** Records of text that are not longer are composed in place. */
+const TEXT_ROOM = 2048;
 /** Where blocks are packed, records up to here are not, so that the file's kind and version can be seen. */
 const PLAIN_HEAD = 4096;
 const writtenKept = 'What was written before is kept and can be opened.';
@@ -38,15 +42,15 @@ export interface OutputOptions {
   /** What is written is packed with gzip. */
   readonly isPacked?: boolean | undefined;
   /** Makes one record of a block of whole ones. Only full blocks of regular files go through it. */
-  readonly packs?: ((records: Uint8Array) => Uint8Array) | undefined;
+  readonly packing?: Packing | undefined;
 }
 
 /**
  * A trace file that grows by whole records. It is written synchronously, through a buffer of fixed size. Every write
  * ends at a record's end, so that a tracer that is killed leaves a file of whole records.
  *
- * Where blocks are packed, a flush writes records as they are. The packed block replaces them once it is full. So the
- * bytes do not depend on when it was flushed.
+ * Where blocks are packed, a flush writes records as they are. The packed block replaces them once it is full, step by
+ * step (./packed-block.ts), so that a kill loses none. The bytes do not depend on when it was flushed.
  *
  * Opening touches nothing that was there: an older file of that name is emptied or renamed by the first write, not
  * before. A file that was made and never written to is removed by {@link close}.
@@ -58,6 +62,7 @@ export class OutputFile {
   readonly #block = new RecordBlock(CAPACITY);
   /** Bytes of the block that the file has already. */
   #flushed = 0;
+  readonly #text = new TextBytes();
   readonly #gzip: GzipBlocks | undefined;
   #state: 'untouched' | 'writing' | 'failed' | 'closed' = 'untouched';
 
@@ -127,12 +132,28 @@ export class OutputFile {
     } else if (this.#makeRoom(worst)) this.#block.addText(text);
   }
 
+  /** A record of text: what is composed in what this returns, up to {@link endText}. Throws as {@link record}. */
+  startText(): TextBytes {
+    const text = this.#text;
+    const at = this.reserve(TEXT_ROOM);
+    if (at === undefined) text.startAlone();
+    else text.startIn(this.#block.bytes, at, at + TEXT_ROOM);
+    return text;
+  }
+
+  /** Throws as {@link record}. */
+  endText(): void {
+    const text = this.#text;
+    if (text.bytes === this.#block.bytes) this.commit(text.length);
+    else this.record(text.bytes, text.length);
+  }
+
   /** Writes out what is buffered; `TRACE_WRITE_FAILED` as {@link record}. */
   flush(): void {
     const block = this.#block;
     block.encode();
     if (this.#state !== 'writing' || block.length === this.#flushed) return;
-    if (this.#packs) {
+    if (this.#packing) {
       this.#append(block.bytes.subarray(this.#flushed, block.length));
       this.#flushed = block.length;
     } else this.#write(block.bytes, block.length);
@@ -158,28 +179,55 @@ export class OutputFile {
     return this.#state === 'writing';
   }
 
-  get #packs(): OutputOptions['packs'] {
-    return this.#gzip || !this.#end.isRegular ? undefined : this.#options.packs;
+  get #packing(): Packing | undefined {
+    return this.#gzip || !this.#end.isRegular ? undefined : this.#options.packing;
   }
 
   /** Empties the buffer into the file. */
   #endBlock(): void {
-    const packs = this.#packs;
+    const packing = this.#packing;
     const block = this.#block;
     block.encode();
-    if (packs === undefined || this.#state !== 'writing' || block.length === 0) {
+    if (packing === undefined || this.#state !== 'writing' || block.length === 0) {
       this.flush();
       return;
     }
     const start = this.#end.position - this.#flushed;
     const plain = start === 0 ? block.firstFrom(PLAIN_HEAD) : 0;
-    const packed = packs(block.bytes.subarray(plain, block.length));
-    // First this: a file that ends here can be read, one with the rest of what is replaced cannot.
-    if (this.#flushed > 0) this.#end.cutTo(start);
+    if (this.#flushed < plain) {
+      this.#append(block.bytes.subarray(this.#flushed, plain));
+      this.#flushed = plain;
+    }
+    const packed = packing.pack(block.bytes.subarray(plain, block.length));
+    if (this.#flushed > plain) this.#replace(packing, start + plain, packed);
+    else {
+      this.#flushed = 0;
+      block.clear();
+      this.#append(packed);
+    }
     this.#flushed = 0;
-    if (plain > 0) this.#append(block.bytes.subarray(0, plain));
     block.clear();
-    this.#append(packed);
+  }
+
+  /** Puts a packed block in the place of what was flushed of it. */
+  #replace(packing: Packing, start: number, packed: Uint8Array): void {
+    const block = this.#block;
+    const end = this.#end.position;
+    const [behind, ...others] = replacement(packing, { start, end }, packed);
+    try {
+      if (behind) this.#end.change(behind);
+    } catch {
+      // There is no room for it, but perhaps for some of the records as they are.
+      this.#end.cutTo(end);
+      this.#append(block.bytes.subarray(this.#flushed, block.length));
+      return;
+    }
+    try {
+      for (const change of others) this.#end.change(change);
+    } catch (error) {
+      this.#state = 'failed';
+      throw this.#writeFailed(error);
+    }
   }
 
   #checkOlder(older: FileHead): void {
@@ -234,12 +282,14 @@ export class OutputFile {
     } catch (error) {
       this.#state = 'failed';
       this.#cutToWholeRecords(start);
-      throw new RsptraceError(
-        'TRACE_WRITE_FAILED',
-        `cannot go on writing the trace ${this.path}: ${messageOf(error)}`,
-        { hint: this.#options.isAppended === false ? nothingKept : writtenKept, cause: error },
-      );
+      throw this.#writeFailed(error);
     }
+  }
+
+  #writeFailed(error: unknown): RsptraceError {
+    const why = `cannot go on writing the trace ${this.path}: ${messageOf(error)}`;
+    const hint = this.#options.isAppended === false ? nothingKept : writtenKept;
+    return new RsptraceError('TRACE_WRITE_FAILED', why, { hint, cause: error });
   }
 
   /** `start`: where the write began that failed. */
@@ -274,6 +324,16 @@ class FileEnd {
       done += written;
       this.position += written;
     }
+  }
+
+  /** The file ends where the change does. */
+  change(change: FileChange): void {
+    if ('cutTo' in change) {
+      this.cutTo(change.cutTo);
+      return;
+    }
+    this.position = change.at;
+    this.append(change.bytes);
   }
 
   cutTo(position: number): void {

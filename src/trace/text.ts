@@ -197,7 +197,9 @@ export function accessText({ access, old, value, changed }: WatchHit): string {
 
 /** `x: 3, y: 0x80401230`. */
 export function argumentsText(values: readonly ArgumentValue[]): string {
-  return values.map(({ name, value }) => `${name}: ${value}`).join(', ');
+  let text = '';
+  for (const { name, value } of values) text += text === '' ? `${name}: ${value}` : `, ${name}: ${value}`;
+  return text;
 }
 
 /** Where a pending Future waits: the innermost await of its chain with a known place, else its own place. */

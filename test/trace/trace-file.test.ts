@@ -121,7 +121,7 @@ t.test(`${many} events: memory stays, and at every moment the file ends where a 
   // of each of 64 places.
   // The counter of tasks that wait: a track, up at each wait's begin, down at its end.
   const counters = 1 + many - 64;
-  t.equal(ends.length, 6 + (many / 2) * 6 - 2 * 64 + counters);
+  t.equal(ends.length, 7 + (many / 2) * 6 - 2 * 64 + counters);
   t.ok(sizes.length === many / 10_000 && sizes.every((size) => size === 0 || blocks.includes(size)));
 });
 

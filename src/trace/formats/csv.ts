@@ -2,6 +2,7 @@
 // ./spans.ts. A field with a comma, a quote or a break of line stands in quotes; what is not known is empty.
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
+import { PiecesOf, PiecesOfText, type TextBytes } from '../text-bytes.js';
 import type { Format } from './format.js';
 import { type Span, type SpanSubject, Spans, spanColumns } from './spans.js';
 
@@ -18,7 +19,10 @@ export const csv: Format = {
   recognizes: (head) => startOf(head).startsWith(`${HEAD}\n`),
   open: (file) => {
     const spans = new Spans(
-      (span) => file.textRecord(`${rowOf(span)}\n`),
+      (span) => {
+        putRow(file.startText(), span);
+        file.endText();
+      },
       () => file.flush(),
       () => file.close(),
     );
@@ -26,33 +30,42 @@ export const csv: Format = {
   },
 };
 
-/** The cells of a subject, which many rows have. */
-const subjects = new WeakMap<SpanSubject, string>();
+const COMMA = 0x2c;
+const QUOTE = 0x22;
+const NEWLINE = 0x0a;
 
-function rowOf({ type, time_ns, duration_ns, hart, thread, depth, subject, result, detail }: Span): string {
-  let about = subjects.get(subject);
-  if (about === undefined) {
-    const { name, instance, address, file, line, task } = subject;
-    about = [name, instance, address, file, line, task].map(cell).join(',');
-    subjects.set(subject, about);
-  }
-  const where = `${duration_ns ?? ''},${hart ?? ''},${thread ?? ''},${depth ?? ''}`;
-  return `${cell(type)},${time_ns},${where},${about},${cell(result)},${cell(detail)}`;
+/** The cells of a subject, which many rows have. */
+const subjects = new PiecesOf<SpanSubject>(({ name, instance, address, file, line, task }) => {
+  const cells = [name, instance, address, file, line === undefined ? undefined : String(line), task];
+  return `,${cells.map((text) => (text === undefined ? '' : cell(text))).join(',')},`;
+});
+const cells = new PiecesOfText(cell);
+const types = new PiecesOfText((type) => `${cell(type)},`);
+
+function putRow(row: TextBytes, span: Span): void {
+  row.piece(types.of(span.type));
+  row.number(span.time_ns);
+  putNumber(row, span.duration_ns);
+  putNumber(row, span.hart);
+  putNumber(row, span.thread);
+  putNumber(row, span.depth);
+  row.piece(subjects.of(span.subject));
+  putCell(row, span.result);
+  row.byte(COMMA);
+  putCell(row, span.detail);
+  row.byte(NEWLINE);
 }
 
-/** Cells that are kept. */
-const mostCells = 1 << 14;
-const cells = new Map<string, string>();
+function putNumber(row: TextBytes, value: number | undefined): void {
+  row.byte(COMMA);
+  if (value !== undefined) row.number(value);
+}
 
-function cell(value: string | number | undefined): string {
-  if (value === undefined) return '';
-  if (typeof value === 'number') return String(value);
-  let found = cells.get(value);
-  if (found === undefined) {
-    if (cells.size >= mostCells) cells.clear();
-    const text = visible(value);
-    found = /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-    cells.set(value, found);
-  }
-  return found;
+function putCell(row: TextBytes, text: string | undefined): void {
+  if (text !== undefined && !row.plain(text, COMMA, QUOTE)) row.piece(cells.of(text));
+}
+
+function cell(value: string): string {
+  const text = visible(value);
+  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,6 +1,7 @@
 import type { FileHead } from '../../base/file-head.js';
 import type { TraceSink } from '../events.js';
 import type { OutputFile } from '../output-file.js';
+import type { Packing } from '../packed-block.js';
 
 /**
  * A format of trace files, with everything that other code knows about it. A new one must
@@ -24,7 +25,7 @@ export interface Format {
    */
   readonly isAppended: boolean;
   /** Makes one record of a block of whole ones, so that long files are smaller. */
-  readonly packs?: ((records: Uint8Array) => Uint8Array) | undefined;
+  readonly packing?: Packing | undefined;
   /** It has a place for the samples of a profile: as they came, or only merged by their stacks. */
   readonly holdsSamples?: 'each' | 'merged';
   /** Whether a file begins like one of this format, whichever tool has written it. */

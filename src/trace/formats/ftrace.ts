@@ -14,9 +14,19 @@
 // comment. Written as events come; only the last begin waits for the next event.
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
-import type { AnyBegin, AnyEnd, HartInfo, TraceEvent, TraceInfo, TraceSink } from '../events.js';
+import type {
+  AnyBegin,
+  AnyEnd,
+  FunctionRef,
+  FutureRef,
+  HartInfo,
+  TraceEvent,
+  TraceInfo,
+  TraceSink,
+} from '../events.js';
 import { OpenCalls, type Track } from '../open-calls.js';
 import { accessText, cancelText, doerText, gapText, placeHitText, resetText, stateText, wakeText } from '../text.js';
+import { encoded, PiecesOf, type TextBytes } from '../text-bytes.js';
 import type { Format } from './format.js';
 import type { Lines } from './tree.js';
 
@@ -89,7 +99,7 @@ export class FunctionGraph implements TraceSink {
         break;
       default:
         this.#openPending();
-        this.#write(event, event.time, undefined, `${indentOf(this.#open.on(event).length)}/* ${noteText(event)} */`);
+        this.#stop(this.#start(event, event.time, undefined, this.#open.on(event).length), `/* ${noteText(event)} */`);
     }
   }
 
@@ -97,7 +107,9 @@ export class FunctionGraph implements TraceSink {
   interrupt({ hart }: Track, time: number, isOver: boolean): void {
     this.#openPending();
     const mark = isOver ? '<========== |' : '==========> |';
-    this.#out.textRecord(`${timeText(time)} | ${String(hart).padStart(3)})   ${mark}\n`);
+    const text = this.#out.startText();
+    putPlace(text, time, hart);
+    this.#stop(text, `  ${mark}`);
   }
 
   flush(): void {
@@ -121,19 +133,26 @@ export class FunctionGraph implements TraceSink {
     const isLost = event.type === 'call-lost' || event.type === 'poll-lost';
     if (line === undefined) {
       this.#openPending();
-      this.#write(event, event.time, undefined, `} /* ${nameOf(event)} */`);
+      this.#close(this.#start(event, event.time, undefined, 0), event, CLOSE);
       return;
     }
     const { begin, indent } = line;
     const duration = isLost ? undefined : event.time - begin.time;
     if (this.#pending === line) {
       this.#pending = undefined;
-      this.#write(begin, begin.time, duration, `${indentOf(indent)}${nameOf(begin)}();${isLost ? ' /* lost */' : ''}`);
+      const text = this.#start(begin, begin.time, duration, indent);
+      text.piece(nameOf(begin));
+      this.#stop(text, isLost ? '(); /* lost */' : '();');
       return;
     }
     this.#openPending();
-    const lost = isLost ? ', lost' : '';
-    this.#write(begin, event.time, duration, `${indentOf(indent)}} /* ${nameOf(begin)}${lost} */`);
+    this.#close(this.#start(begin, event.time, duration, indent), begin, isLost ? CLOSE_LOST : CLOSE);
+  }
+
+  #close(text: TextBytes, event: AnyBegin | AnyEnd, end: string): void {
+    text.piece(OPEN_CLOSE);
+    text.piece(nameOf(event));
+    this.#stop(text, end);
   }
 
   #openPending(): void {
@@ -141,14 +160,27 @@ export class FunctionGraph implements TraceSink {
     if (line === undefined) return;
     this.#pending = undefined;
     const { begin, indent } = line;
-    this.#write(begin, begin.time, undefined, `${indentOf(indent)}${nameOf(begin)}() {`);
+    const text = this.#start(begin, begin.time, undefined, indent);
+    text.piece(nameOf(begin));
+    this.#stop(text, '() {');
   }
 
-  #write(track: Track, time: number, duration: number | undefined, text: string): void {
-    const { hart, thread } = track;
+  /** What happened is to follow. */
+  #start({ hart, thread }: Track, time: number, duration: number | undefined, indent: number): TextBytes {
     if (thread !== undefined) this.#switch(hart, thread.key);
-    const spent = duration === undefined ? '               ' : durationText(duration);
-    this.#out.textRecord(`${timeText(time)} | ${String(hart).padStart(3)}) ${spent}|  ${visible(text)}\n`);
+    const text = this.#out.startText();
+    putPlace(text, time, hart);
+    if (duration === undefined) text.blanks(DURATION);
+    else putDuration(text, duration);
+    text.piece(COLUMN);
+    text.blanks(2 * indent);
+    return text;
+  }
+
+  #stop(text: TextBytes, rest: string): void {
+    text.visible(rest);
+    text.byte(NEWLINE);
+    this.#out.endText();
   }
 
   #switch(hart: number, thread: number): void {
@@ -183,40 +215,65 @@ function noteText(event: Note): string {
   }
 }
 
-function nameOf(event: AnyBegin | AnyEnd): string {
-  return 'function' in event ? event.function.name : `poll ${event.future.future}`;
+const CLOSE = ' */';
+const CLOSE_LOST = ', lost */';
+/** Characters of a duration, with its mark. */
+const DURATION = 15;
+const HART = 3;
+const SECONDS = 5;
+const OPEN_CLOSE = encoded('} /* ');
+const COLUMN = encoded('|  ');
+const BAR = encoded(' | ');
+const END_HART = encoded(') ');
+const UNIT = encoded(' us');
+/** Of a duration, before and behind its point. */
+const DIGITS = 7;
+const BLANK = 0x20;
+const POINT = 0x2e;
+const NEWLINE = 0x0a;
+
+const names = new PiecesOf<FunctionRef | FutureRef>((what) =>
+  visible('future' in what ? `poll ${what.future}` : what.name),
+);
+
+function nameOf(event: AnyBegin | AnyEnd): Uint8Array {
+  return names.of('function' in event ? event.function : event.future);
 }
 
-const indents: string[] = [];
-
-function indentOf(depth: number): string {
-  indents[depth] ??= '  '.repeat(depth);
-  return indents[depth] as string;
-}
-
-/** Seconds, with microseconds. */
-function timeText(nanos: number): string {
+/** Seconds with microseconds, and the hart. */
+function putPlace(text: TextBytes, nanos: number, hart: number): void {
   const micros = Math.floor(nanos / 1000);
   const rest = micros % 1_000_000;
-  return `${String((micros - rest) / 1_000_000).padStart(5)}.${String(rest).padStart(6, '0')}`;
+  text.right((micros - rest) / 1_000_000, SECONDS);
+  text.byte(POINT);
+  text.padded(rest, 6);
+  text.piece(BAR);
+  text.right(hart, HART);
+  text.piece(END_HART);
 }
 
 /** As `trace_print_graph_duration` does it: seven digits, of which up to three are behind the point. */
-function durationText(nanos: number): string {
+function putDuration(text: TextBytes, nanos: number): void {
   const rest = nanos % 1000;
-  const whole = String((nanos - rest) / 1000);
-  const behind = String(rest)
-    .padStart(3, '0')
-    .slice(0, Math.max(0, 7 - whole.length));
-  const text = whole.length < 7 ? `${whole}.${behind}` : whole;
-  return `${markOf(nanos)} ${`${text} us`.padEnd(12)} `;
+  text.byte(markOf(nanos));
+  text.byte(BLANK);
+  const start = text.length;
+  text.number((nanos - rest) / 1000);
+  const decimals = Math.min(3, DIGITS - (text.length - start));
+  if (decimals > 0) {
+    text.byte(POINT);
+    text.padded(Math.floor(rest / 10 ** (3 - decimals)), decimals);
+  }
+  text.piece(UNIT);
+  text.blanks(Math.max(1, DURATION - 2 - (text.length - start)));
 }
 
-function markOf(nanos: number): string {
-  if (nanos > 1e9) return '$';
-  if (nanos > 1e8) return '@';
-  if (nanos > 1e7) return '*';
-  if (nanos > 1e6) return '#';
-  if (nanos > 1e5) return '!';
-  return nanos > 1e4 ? '+' : ' ';
+const PLUS = 0x2b;
+/** Above these durations stands a mark. */
+const marks = [1e9, 1e8, 1e7, 1e6, 1e5].map((above, i) => ({ above, mark: '$@*#!'.charCodeAt(i) }));
+
+function markOf(nanos: number): number {
+  if (nanos <= 1e4) return BLANK;
+  for (const { above, mark } of marks) if (nanos > above) return mark;
+  return PLUS;
 }

@@ -3,8 +3,9 @@
 import { startOf } from '../../base/file-head.js';
 import { jsonLine, visibleJson } from '../../base/visible.js';
 import type { TraceInfo, TraceSink } from '../events.js';
+import { encoded, PiecesOf, PiecesOfText, type TextBytes } from '../text-bytes.js';
 import type { Format } from './format.js';
-import { quote } from './json-text.js';
+import { putQuoted, quote } from './json-text.js';
 import { type Span, type SpanSubject, Spans } from './spans.js';
 import type { Lines } from './tree.js';
 
@@ -23,7 +24,10 @@ export const jsonLines: Format = {
 /** Writes JSON lines of events. */
 export function writeJsonLines(out: Lines): TraceSink {
   const spans = new Spans(
-    (span) => out.textRecord(lineOf(span)),
+    (span) => {
+      putLine(out.startText(), span);
+      out.endText();
+    },
     () => out.flush(),
     () => out.close(),
   );
@@ -44,21 +48,36 @@ function headOf({ program, buildId, arch, clock, harts }: TraceInfo): object {
 }
 
 /** The members of a subject, which many lines have. */
-const subjects = new WeakMap<SpanSubject, string>();
+const subjects = new PiecesOf<SpanSubject>((subject) => `,${visibleJson(JSON.stringify(subject)).slice(1, -1)}`);
+const types = new PiecesOfText((type) => `{"type":${quote(type)},"time_ns":`);
+const DURATION = encoded(',"duration_ns":');
+const HART = encoded(',"hart":');
+const THREAD = encoded(',"thread":');
+const DEPTH = encoded(',"depth":');
+const RESULT = encoded(',"result":');
+const DETAIL = encoded(',"detail":');
+const END = encoded('}\n');
 
-function lineOf({ type, time_ns, duration_ns, hart, thread, depth, subject, result, detail }: Span): string {
-  let about = subjects.get(subject);
-  if (about === undefined) {
-    about = visibleJson(JSON.stringify(subject)).slice(1, -1);
-    subjects.set(subject, about);
-  }
-  let line = `{"type":${quote(type)},"time_ns":${time_ns}`;
-  if (duration_ns !== undefined) line += `,"duration_ns":${duration_ns}`;
-  if (hart !== undefined) line += `,"hart":${hart}`;
-  if (thread !== undefined) line += `,"thread":${thread}`;
-  if (depth !== undefined) line += `,"depth":${depth}`;
-  line += `,${about}`;
-  if (result !== undefined) line += `,"result":${quote(result)}`;
-  if (detail !== undefined) line += `,"detail":${quote(detail)}`;
-  return `${line}}\n`;
+function putLine(line: TextBytes, span: Span): void {
+  const { duration_ns, hart, thread, depth, result, detail } = span;
+  line.piece(types.of(span.type));
+  line.number(span.time_ns);
+  if (duration_ns !== undefined) putNumber(line, DURATION, duration_ns);
+  if (hart !== undefined) putNumber(line, HART, hart);
+  if (thread !== undefined) putNumber(line, THREAD, thread);
+  if (depth !== undefined) putNumber(line, DEPTH, depth);
+  line.piece(subjects.of(span.subject));
+  if (result !== undefined) putText(line, RESULT, result);
+  if (detail !== undefined) putText(line, DETAIL, detail);
+  line.piece(END);
+}
+
+function putNumber(line: TextBytes, head: Uint8Array, value: number): void {
+  line.piece(head);
+  line.number(value);
+}
+
+function putText(line: TextBytes, head: Uint8Array, text: string): void {
+  line.piece(head);
+  putQuoted(line, text);
 }

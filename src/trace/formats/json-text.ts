@@ -1,4 +1,5 @@
 import { visibleJson } from '../../base/visible.js';
+import type { TextBytes } from '../text-bytes.js';
 
 /** Texts that are kept as JSON. */
 const mostQuoted = 1 << 14;
@@ -13,6 +14,11 @@ export function quote(text: string): string {
     quoted.set(text, found);
   }
   return found;
+}
+
+/** Writes a text as JSON. */
+export function putQuoted(into: TextBytes, text: string): void {
+  if (!into.plainJson(text)) into.text(quote(text));
 }
 
 /** What `args` of an event may hold; what is undefined is left out. */

@@ -15,6 +15,8 @@ import type {
   AnyBegin,
   AnyEnd,
   CallBegin,
+  FunctionRef,
+  FutureRef,
   HartInfo,
   PollBegin,
   PollEnd,
@@ -39,6 +41,7 @@ import {
   threadText,
   wakeText,
 } from '../text.js';
+import { encoded, PiecesOf, type TextBytes } from '../text-bytes.js';
 import { timeText } from '../text-table.js';
 import type { Format } from './format.js';
 
@@ -63,6 +66,9 @@ interface Line {
 /** Where a call tree goes: a file, a terminal. */
 export interface Lines {
   textRecord(line: string): void;
+  /** A line, with its break, that is composed in what this returns, up to {@link endText}. */
+  startText(): TextBytes;
+  endText(): void;
   flush(): void;
   close(): void;
 }
@@ -167,7 +173,9 @@ export class TreeWriter implements TraceSink {
     const line = this.#open.end(event);
     if (line === undefined) {
       this.#openPending();
-      this.#line(event, event.time, undefined, this.#open.on(event).length, `${nameOf(event)}${result}`);
+      const text = this.#start(event, event.time, undefined, this.#open.on(event).length);
+      text.piece(nameOf(event));
+      this.#stop(text, result);
     } else this.#close(line, event.time, result);
   }
 
@@ -177,23 +185,32 @@ export class TreeWriter implements TraceSink {
     const duration = time - begin.time;
     if (this.#pending === line) {
       this.#pending = undefined;
-      this.#line(begin, begin.time, duration, indent, `${callText(begin)}${result}`);
+      const text = this.#start(begin, begin.time, duration, indent);
+      putCall(text, begin);
+      this.#stop(text, result);
       return;
     }
     this.#openPending();
-    this.#line(begin, time, duration, indent, `}${result} /* ${nameOf(begin)} */`);
+    const text = this.#start(begin, time, duration, indent);
+    text.byte(CLOSE);
+    text.visible(result);
+    text.piece(COMMENT);
+    text.piece(nameOf(begin));
+    this.#stop(text, ' */');
   }
 
   #openPending(): void {
     const line = this.#pending;
     if (line === undefined) return;
     this.#pending = undefined;
-    this.#line(line.begin, line.begin.time, undefined, line.indent, `${callText(line.begin)} {`);
+    const text = this.#start(line.begin, line.begin.time, undefined, line.indent);
+    putCall(text, line.begin);
+    this.#stop(text, ' {');
   }
 
   #note(event: Track & { readonly time: number }, text: string): void {
     this.#openPending();
-    this.#line(event, event.time, undefined, this.#open.on(event).length, `/* ${text} */`);
+    this.#stop(this.#start(event, event.time, undefined, this.#open.on(event).length), `/* ${text} */`);
   }
 
   #resultText(end: PollEnd): string {
@@ -202,11 +219,30 @@ export class TreeWriter implements TraceSink {
     return end.result === 'pending' && end.state ? ` = pending, ${stateText(end.state)}` : ` = ${end.result}`;
   }
 
-  #line({ hart, thread }: Track, time: number, duration: number | undefined, indent: number, text: string): void {
+  /** What happened is to follow. */
+  #start({ hart, thread }: Track, time: number, duration: number | undefined, indent: number): TextBytes {
+    const text = this.#out.startText();
+    text.micros(time, MICROS);
+    text.piece(UNIT);
     const spent = duration === undefined ? '' : timeText(duration);
-    const left = `${micros(time).padStart(13)} us${spent.padStart(12)}`;
-    const track = `${String(hart).padStart(2)}${thread ? `:${thread.key}` : ''}`;
-    this.#write(`${left}  [${track}]  ${'  '.repeat(indent)}${text}`);
+    text.blanks(Math.max(0, SPENT - spent.length));
+    text.text(spent);
+    text.piece(TRACK);
+    if (hart < 10) text.byte(BLANK);
+    text.number(hart);
+    if (thread !== undefined) {
+      text.byte(COLON);
+      text.number(thread.key);
+    }
+    text.piece(TRACK_END);
+    text.blanks(2 * indent);
+    return text;
+  }
+
+  #stop(text: TextBytes, rest: string): void {
+    text.visible(rest);
+    text.byte(NEWLINE);
+    this.#out.endText();
   }
 
   #write(line: string): void {
@@ -214,15 +250,40 @@ export class TreeWriter implements TraceSink {
   }
 }
 
-function callText(begin: AnyBegin): string {
+/** Characters of a time, and of a duration. */
+const MICROS = 13;
+const SPENT = 12;
+const UNIT = encoded(' us');
+const TRACK = encoded('  [');
+const TRACK_END = encoded(']  ');
+const COMMENT = encoded(' /* ');
+const FROM = encoded(' from ');
+const BLANK = 0x20;
+const COLON = 0x3a;
+const CLOSE = 0x7d;
+const OPEN_ARGUMENTS = 0x28;
+const CLOSE_ARGUMENTS = 0x29;
+const NEWLINE = 0x0a;
+
+const names = new PiecesOf<FunctionRef | FutureRef>((what) =>
+  visible('future' in what ? `poll ${what.future}` : what.name),
+);
+
+function putCall(text: TextBytes, begin: AnyBegin): void {
+  text.piece(nameOf(begin));
   if (begin.type === 'poll-begin') {
-    return begin.state === undefined ? nameOf(begin) : `${nameOf(begin)} from ${stateText(begin.state)}`;
+    if (begin.state === undefined) return;
+    text.piece(FROM);
+    text.visible(stateText(begin.state));
+    return;
   }
-  return `${nameOf(begin)}(${argumentsText(begin.arguments)})`;
+  text.byte(OPEN_ARGUMENTS);
+  if (begin.arguments.length > 0) text.visible(argumentsText(begin.arguments));
+  text.byte(CLOSE_ARGUMENTS);
 }
 
-function nameOf(event: AnyBegin | AnyEnd): string {
-  return 'function' in event ? event.function.name : `poll ${event.future.future}`;
+function nameOf(event: AnyBegin | AnyEnd): Uint8Array {
+  return names.of('function' in event ? event.function : event.future);
 }
 
 function micros(nanos: number): string {

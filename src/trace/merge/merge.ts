@@ -54,7 +54,8 @@ export async function mergeTraces(inputs: readonly MergeInput[], sink: TraceSink
     shift: source.shift,
     read: source.result(),
   }));
-  sink.end({ probes: done.flatMap(({ read }) => read.facts?.probes ?? []) });
+  const probes = done.flatMap(({ read }) => read.facts?.probes ?? []);
+  sink.end({ probes, isCut: done.some(({ read }) => read.cut !== undefined) });
   return done;
 }
 

@@ -49,8 +49,8 @@ export async function* readChrome(path: string, bytes: TraceBytes, sink: TraceSi
     story.event({ type, time, track, name: event.name ?? '', category: event.cat ?? '', arguments: args });
     if (i % 10_000 === 9999) yield;
   }
-  story.end();
   const cut = bytes.isCut || objects.torn > 0 ? { at: objects.offset, bytes: objects.torn } : undefined;
+  story.end(cut !== undefined);
   return { info: story.info, facts: undefined, events: story.events, isOwn: false, cut, otherPackets: all.others };
 }
 

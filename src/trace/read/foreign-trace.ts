@@ -1,5 +1,6 @@
 import { addr } from '../../base/addr.js';
 import type { CallBegin, GuestNanos, HartInfo, PlaceRef, TraceEvent, TraceInfo, TraceSink } from '../events.js';
+import { endMissing } from '../events.js';
 import { EVENT } from '../formats/perfetto/fields.js';
 import { Refs } from './refs.js';
 import type { TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
@@ -61,8 +62,8 @@ export class ForeignStory {
     this.#trace.event({ ...event, ...none, notes: [] });
   }
 
-  end(): void {
-    this.#sink.end();
+  end(isCut: boolean): void {
+    this.#sink.end(isCut ? endMissing : undefined);
   }
 }
 

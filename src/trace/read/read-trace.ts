@@ -1,6 +1,13 @@
 import { RsptraceError } from '../../base/errors.js';
 import { headOf, unpackedStart } from '../../base/file-head.js';
-import type { HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events.js';
+import {
+  endMissing,
+  type HartInfo,
+  type TraceEvent,
+  type TraceFacts,
+  type TraceInfo,
+  type TraceSink,
+} from '../events.js';
 import { chrome } from '../formats/chrome/chrome.js';
 import { formats } from '../formats/index.js';
 import { isPerfetto } from '../formats/perfetto/recognize.js';
@@ -29,7 +36,10 @@ export interface TraceRead {
   readonly events: number;
   /** It was written by rsptrace. */
   readonly isOwn: boolean;
-  /** Where its end is missing: the offset (unpacked) behind the last whole packet, and the bytes behind that. */
+  /**
+   * Where its end is missing: the offset (unpacked) behind the last whole packet, and the bytes behind that. Of older
+   * traces that end between two packets this is not known.
+   */
   readonly cut: { readonly at: number; readonly bytes: number } | undefined;
   /** Packets that hold nothing that is understood here. */
   readonly otherPackets: number;
@@ -74,10 +84,10 @@ export async function* readParts(path: string, sink: TraceSink): AsyncGenerator<
     if (!(error instanceof Damage)) throw error;
     throw packets.offset === 0 ? foreign(path) : damaged(path, packets.offset, error.message);
   }
-  const isCut = bytes.isCut || packets.torn > 0;
   if (packets.offset === 0) throw foreign(path);
+  const isCut = bytes.isCut || packets.torn > 0 || story.isWithoutEnd;
   return {
-    ...story.end(),
+    ...story.end(isCut),
     cut: isCut ? { at: packets.offset, bytes: packets.torn } : undefined,
     otherPackets: decoder.others,
   };
@@ -97,6 +107,8 @@ class Story implements TrackEventTaker {
   #info: TraceInfo | undefined;
   readonly #facts = new FactsReader();
   #events = 0;
+  /** The trace promised an instant `end`, which has not come. */
+  isWithoutEnd = false;
 
   constructor(path: string, sink: TraceSink) {
     this.#path = path;
@@ -121,6 +133,7 @@ class Story implements TrackEventTaker {
     else if (event.category !== 'trace') this.#own.event(event);
     else if (event.name === 'engines') this.#facts.engines(event);
     else if (event.name === 'recording') this.#facts.recording(event);
+    else if (event.name === 'end') this.isWithoutEnd = false;
   }
 
   /** Of other programs' samples nothing tells the clock and the threads, so they are left out. */
@@ -128,11 +141,11 @@ class Story implements TrackEventTaker {
     this.#own?.sample(sample);
   }
 
-  end(): Pick<TraceRead, 'info' | 'facts' | 'events' | 'isOwn'> {
+  end(isCut: boolean): Pick<TraceRead, 'info' | 'facts' | 'events' | 'isOwn'> {
     this.#own?.end();
     if (this.#info === undefined) throw foreign(this.#path);
     const { facts } = this.#facts;
-    this.#sink.end(facts);
+    this.#sink.end(isCut ? (facts ? { ...facts, isCut } : endMissing) : facts);
     return { info: this.#info, facts, events: this.#events, isOwn: this.#own !== undefined };
   }
 
@@ -149,6 +162,7 @@ class Story implements TrackEventTaker {
     for (const descriptor of this.#early) this.#ownTrack(own, descriptor, (hart) => harts.push(hart));
     this.#early = [];
     this.#own = own;
+    this.isWithoutEnd = heading.hasEnd;
     this.#info = infoOf(heading, harts);
     this.#sink.begin(this.#info);
   }

@@ -6,6 +6,8 @@ import type { TrackEvent } from './track-events.js';
 /** The trace's first event, the instant `rsptrace`. */
 export interface Heading extends Omit<TraceInfo, 'harts'> {
   readonly version: number;
+  /** Its last event is the instant `end`, unless it was cut off. Older traces do not tell it. */
+  readonly hasEnd: boolean;
 }
 
 export function headingOf({ arguments: values }: TrackEvent): Heading {
@@ -13,6 +15,7 @@ export function headingOf({ arguments: values }: TrackEvent): Heading {
   const perInstruction = note('ns_per_instruction');
   return {
     version: Number(note('version') ?? 1),
+    hasEnd: note('has_end') === 'true',
     program: note('program') ?? '',
     buildId: note('build_id'),
     arch: note('arch') ?? '',

@@ -59,8 +59,8 @@ export async function* readUftrace(path: string, sink: TraceSink): AsyncGenerato
   } finally {
     await Promise.all(tasks.map((task) => task.close()));
   }
-  story.end();
   const torn = tasks.reduce((sum, task) => sum + task.torn, 0);
+  story.end(torn > 0);
   const cut = torn > 0 ? { at: 0, bytes: torn } : undefined;
   return { info: story.info, facts: undefined, events: story.events, isOwn: false, cut, otherPackets: others };
 }

@@ -273,13 +273,41 @@ t.test('cut off at any byte, it has the events of the packets whole before the c
     try {
       const read = await readTrace(join(folder, 'cut.pftrace'), sink);
       const behind = cut - (ends[whole - 1] ?? 0);
-      assert.deepEqual(read.cut, behind === 0 ? undefined : { at: ends[whole - 1], bytes: behind });
+      assert.deepEqual(read.cut, { at: ends[whole - 1], bytes: behind });
+      assert.ok(kept.facts?.isCut);
     } catch (error) {
       assert.equal((error as RsptraceError).code, 'TRACE_FOREIGN', `cut at ${cut}`);
     }
     assert.equal(kept.events.length, eventsBefore[whole - 1] ?? 0, `cut at ${cut}`);
   }
 });
+
+t.test(
+  'a trace says that it ended, one that was cut off between two packets does not, nor does its copy',
+  async (t) => {
+    const bytes = write('ended.pftrace', sundry, facts);
+    const at = packetEnds(bytes).at(-2) ?? 0;
+    const read = (name: string) => readTrace(join(folder, name), keeper().sink);
+    t.equal((await read('ended.pftrace')).cut, undefined);
+    writeFileSync(join(folder, 'without-end.pftrace'), bytes.subarray(0, at));
+    t.same((await read('without-end.pftrace')).cut, { at, bytes: 0 });
+    const copy = async (from: string, to: string) => readTrace(join(folder, from), openTrace(join(folder, to)));
+    await copy('ended.pftrace', 'ended-copy.pftrace');
+    t.equal((await read('ended-copy.pftrace')).cut, undefined);
+    await copy('without-end.pftrace', 'cut-copy.pftrace');
+    t.same((await read('cut-copy.pftrace')).cut?.bytes, 0);
+    await copy('cut-copy.pftrace', 'cut-copy.pftrace.gz');
+    t.same((await read('cut-copy.pftrace.gz')).cut?.bytes, 0);
+    // One without any event has said all that it has.
+    write('nothing.pftrace', []);
+    t.equal((await read('nothing.pftrace')).cut, undefined);
+    // Older traces promise no end: nothing is claimed of them.
+    const older = Buffer.from(bytes.subarray(0, at));
+    older.write('had_end', older.indexOf('has_end'));
+    writeFileSync(join(folder, 'older.pftrace'), older);
+    t.equal((await read('older.pftrace')).cut, undefined);
+  },
+);
 
 t.test('compressed packets are read as if they stood there; damaged ones are damage', async (t) => {
   const varint = (value: number) => [(value & 0x7f) | 0x80, ((value >> 7) & 0x7f) | 0x80, value >> 14];

@@ -2,6 +2,7 @@ import { hex } from '../../../base/addr.js';
 import { visibleJson } from '../../../base/visible.js';
 import type { AwaitLink, FutureRef, PollBegin, PollEnd, RootRef, StateRef } from '../../events.js';
 import { ChainTexts, placeText, rootText, stackText, stateText } from '../../text.js';
+import { encoded } from '../../text-bytes.js';
 import { type Args, named, quote } from '../json-text.js';
 
 /** Every async event of a root has this one category: viewers put `cat` + `id` on one track. */
@@ -13,25 +14,32 @@ interface Begin {
   readonly future: FutureRef;
   readonly address: PollBegin['address'];
   readonly state: StateRef | undefined;
-  readonly async: string;
-  readonly detail: string;
+  /** Where threads are known, because it is told then. */
+  readonly hart: number | undefined;
+  readonly async: Uint8Array;
+  readonly detail: Uint8Array;
 }
 interface End {
   readonly future: FutureRef;
   readonly state: StateRef | undefined;
   readonly result: string;
   readonly chain: readonly AwaitLink[];
-  readonly async: string;
+  readonly async: Uint8Array;
   /** Of the wait that follows, if its `name` is this. */
-  wait: { readonly name: string; readonly text: string } | undefined;
+  wait: Named | undefined;
+}
+interface Named {
+  readonly name: string;
+  readonly piece: Uint8Array;
 }
 interface Kept {
   readonly begins: Begin[];
   readonly ends: End[];
+  readonly waitEnds: Named[];
 }
 
 /**
- * The fields of events of polls behind `tid`, as JSON. A Future is polled in the same few ways over and over, so the
+ * The fields of events of polls behind `tid`, as JSON in UTF-8. A Future is polled in the same few ways over and over, so the
  * last ones of each task are kept.
  */
 export class PollTexts {
@@ -40,28 +48,38 @@ export class PollTexts {
 
   /** On the task's track, and beside the slice on the hart's. */
   begin(event: PollBegin): Pick<Begin, 'async' | 'detail'> {
-    const { root, future, address, state, stack, thread } = event;
-    if (stack !== undefined || thread !== undefined) return beginOf(event);
+    const { root, future, address, state, stack } = event;
+    if (stack !== undefined) return beginOf(event);
+    const hart = event.thread && event.hart;
     const { begins } = this.#of(root);
-    for (const known of begins)
-      if (known.future === future && known.state === state && known.address === address) return known;
-    const begin = { future, address, state, ...beginOf(event) };
+    for (const known of begins) {
+      if (known.future !== future || known.state !== state || known.address !== address) continue;
+      if (known.hart === hart) return known;
+    }
+    const begin = { future, address, state, hart, ...beginOf(event) };
     keep(begins, begin);
     return begin;
   }
 
-  end(end: PollEnd): string {
+  end(end: PollEnd): Uint8Array {
     return this.#end(end).async;
   }
 
-  wait(end: PollEnd, name: string): string {
+  wait(end: PollEnd, name: string): Uint8Array {
     const known = this.#end(end);
-    if (known.wait?.name !== name)
-      known.wait = {
-        name,
-        text: asyncText(end.root, name, { await_chain: this.#chains.text(end.chain) || undefined }),
-      };
-    return known.wait.text;
+    if (known.wait?.name !== name) {
+      const args = { await_chain: this.#chains.text(end.chain) || undefined };
+      known.wait = { name, piece: encoded(asyncText(end.root, name, args)) };
+    }
+    return known.wait.piece;
+  }
+
+  waitEnd(root: RootRef, name: string): Uint8Array {
+    const { waitEnds } = this.#of(root);
+    for (const known of waitEnds) if (known.name === name) return known.piece;
+    const piece = encoded(asyncText(root, name));
+    keep(waitEnds, { name, piece });
+    return piece;
   }
 
   endArgs({ result, state, chain }: PollEnd): Args {
@@ -79,7 +97,7 @@ export class PollTexts {
       if (known.future === future && known.state === state && known.result === result && known.chain === chain)
         return known;
     }
-    const async = asyncText(root, future.future, this.endArgs(end));
+    const async = encoded(asyncText(root, future.future, this.endArgs(end)));
     const made: End = { future, state, result, chain, async, wait: undefined };
     keep(ends, made);
     return made;
@@ -88,7 +106,7 @@ export class PollTexts {
   #of(root: RootRef): Kept {
     let kept = this.#kept.get(root);
     if (kept === undefined) {
-      kept = { begins: [], ends: [] };
+      kept = { begins: [], ends: [], waitEnds: [] };
       this.#kept.set(root, kept);
     }
     return kept;
@@ -113,7 +131,7 @@ function beginOf(event: PollBegin): Pick<Begin, 'async' | 'detail'> {
     stack,
   };
   const about = { task: rootText(root), address, hart: thread && hart, stack };
-  return { async: asyncText(root, future.future, args), detail: named('detail', 'task', about) };
+  return { async: encoded(asyncText(root, future.future, args)), detail: encoded(named('detail', 'task', about)) };
 }
 
 function keep<T>(list: T[], item: T): void {

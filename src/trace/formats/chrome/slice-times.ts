@@ -1,4 +1,5 @@
 import type { GuestNanos } from '../../events.js';
+import type { TextBytes } from '../../text-bytes.js';
 
 /** Picoseconds between two begins or ends that have one time. */
 const STEP = 1;
@@ -21,12 +22,13 @@ interface Moment {
 export class SliceTimes {
   readonly #last = new Map<number, Moment>();
 
-  /** Of the next begin or end on a track. */
-  next(track: number, time: GuestNanos): string {
+  /** Writes that of the next begin or end on a track. */
+  putNext(track: number, time: GuestNanos, into: TextBytes): void {
     const last = this.#last.get(track);
     if (last === undefined) {
       this.#last.set(track, { nanos: time, picos: 0 });
-      return micros(time);
+      into.micros(time);
+      return;
     }
     if (time > last.nanos) {
       last.nanos = time;
@@ -38,21 +40,18 @@ export class SliceTimes {
         last.picos = 0;
       }
     }
-    return momentText(last);
+    putMoment(last, into);
   }
 
-  /** The time of something else on the track: not before its last begin or end. */
-  at(track: number, time: GuestNanos): string {
+  /** Writes the time of something else on the track: not before its last begin or end. */
+  put(track: number, time: GuestNanos, into: TextBytes): void {
     const last = this.#last.get(track);
-    return last === undefined || time > last.nanos ? micros(time) : momentText(last);
+    if (last === undefined || time > last.nanos) into.micros(time);
+    else putMoment(last, into);
   }
 }
 
-export function micros(time: number): string {
-  const nanos = time % 1000;
-  return `${(time - nanos) / 1000}.${String(nanos).padStart(3, '0')}`;
-}
-
-function momentText({ nanos, picos }: Moment): string {
-  return picos === 0 ? micros(nanos) : `${micros(nanos)}${String(picos).padStart(3, '0')}`;
+function putMoment({ nanos, picos }: Moment, into: TextBytes): void {
+  into.micros(nanos);
+  if (picos !== 0) into.padded(picos, 3);
 }

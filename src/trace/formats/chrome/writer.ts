@@ -19,30 +19,31 @@
  */
 import { hex } from '../../../base/addr.js';
 import { visibleJson } from '../../../base/visible.js';
-import type {
-  CallBegin,
-  CallEnd,
-  CallLost,
-  Cancelled,
-  ConsoleLine,
-  DerivedPoll,
-  FunctionRef,
-  FutureRef,
-  Gap,
-  GuestNanos,
-  HartInfo,
-  PlaceHit,
-  PollBegin,
-  PollEnd,
-  PollLost,
-  Reset,
-  RootRef,
-  StateChange,
-  ThreadRef,
-  TraceFacts,
-  TraceInfo,
-  Wake,
-  WatchHit,
+import {
+  type CallBegin,
+  type CallEnd,
+  type CallLost,
+  type Cancelled,
+  type ConsoleLine,
+  type DerivedPoll,
+  endMissing,
+  type FunctionRef,
+  type FutureRef,
+  type Gap,
+  type GuestNanos,
+  type HartInfo,
+  type PlaceHit,
+  type PollBegin,
+  type PollEnd,
+  type PollLost,
+  type Reset,
+  type RootRef,
+  type StateChange,
+  type ThreadRef,
+  type TraceFacts,
+  type TraceInfo,
+  type Wake,
+  type WatchHit,
 } from '../../events.js';
 import type { Track } from '../../open-calls.js';
 import type { OutputFile } from '../../output-file.js';
@@ -61,10 +62,11 @@ import {
   threadText,
   wakeText,
 } from '../../text.js';
-import { type Args, named, quote } from '../json-text.js';
+import { encoded, PiecesOfText, type TextBytes } from '../../text-bytes.js';
+import { type Args, named, putQuoted, quote } from '../json-text.js';
 import type { LaneWriter, LifeEnd } from '../lanes.js';
 import { asyncText, PollTexts } from './poll-texts.js';
-import { micros, SliceTimes } from './slice-times.js';
+import { SliceTimes } from './slice-times.js';
 
 /** The number of the first thread that is known by its stack; no hart has so high a number. */
 const FIRST_THREAD = 100_001;
@@ -82,6 +84,22 @@ interface Told {
   readonly name: string;
   readonly args: Args;
 }
+
+/** The beginning of every record of a phase, behind what is between two records. */
+const heads = new PiecesOfText((phase) => `{"ph":"${phase}","ts":`);
+/** Of how a poll ended. */
+const resultDetails = new PiecesOfText((result) => named('detail', result, { result }));
+const FIRST = encoded('[\n');
+const NEXT = encoded(',\n');
+const PROCESS = encoded(',"pid":1,"tid":');
+const COMMA = 0x2c;
+const CLOSE = 0x7d;
+const ON_TRACK = encoded(',"s":"t",');
+const DETAIL = encoded('"cat":"detail","name":');
+const ARGUMENTS = encoded(',"args":{"arguments":');
+const RETURNED = encoded(',"args":{"returned":');
+const HART = encoded('"hart":');
+const ARGS = encoded(',"args":{');
 
 /** Writes Chrome Trace Event JSON into `out`. Use through `Lanes`. */
 export class ChromeWriter implements LaneWriter {
@@ -138,13 +156,15 @@ export class ChromeWriter implements LaneWriter {
 
   pollBegin(event: PollBegin): void {
     const { async, detail } = this.#polls.begin(event);
-    this.#asyncText('b', event, async);
+    this.#asyncPiece('b', event, async);
     this.#slice('B', event, event.time, event.future);
-    this.#instant(trackOf(event), event.time, detail);
+    const line = this.#startInstant(trackOf(event), event.time);
+    line.piece(detail);
+    this.#end(line);
   }
 
   pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void {
-    if (onRootLane) this.#asyncText('e', { hart: begin.hart, time: end.time }, this.#polls.end(end));
+    if (onRootLane) this.#asyncPiece('e', { hart: begin.hart, time: end.time }, this.#polls.end(end));
     this.#pollOver(begin, end.time, end.result);
   }
 
@@ -161,11 +181,11 @@ export class ChromeWriter implements LaneWriter {
   }
 
   waitBegin(end: PollEnd, name: string): void {
-    this.#asyncText('b', end, this.#polls.wait(end, name));
+    this.#asyncPiece('b', end, this.#polls.wait(end, name));
   }
 
   waitEnd(root: RootRef, time: GuestNanos, name: string): void {
-    this.#asyncText('e', { hart: 0, time }, asyncText(root, name));
+    this.#asyncPiece('e', { hart: 0, time }, this.#polls.waitEnd(root, name));
   }
 
   callBegin(event: CallBegin): void {
@@ -173,17 +193,31 @@ export class ChromeWriter implements LaneWriter {
     const text = argumentsText(event.arguments);
     const hart = event.thread && event.hart;
     if (text === '' && hart === undefined) return;
+    const line = this.#startInstant(trackOf(event), event.time);
+    line.piece(DETAIL);
+    putQuoted(line, text || `hart ${hart}`);
+    if (text !== '') {
+      line.piece(ARGUMENTS);
+      putQuoted(line, text);
+      if (hart !== undefined) line.byte(COMMA);
+    } else line.piece(ARGS);
     if (hart !== undefined) {
-      this.#detail(trackOf(event), event.time, text || `hart ${hart}`, { arguments: text || undefined, hart });
-      return;
+      line.piece(HART);
+      line.number(hart);
     }
-    const json = quote(text);
-    this.#instant(trackOf(event), event.time, `"cat":"detail","name":${json},"args":{"arguments":${json}}`);
+    line.byte(CLOSE);
+    this.#end(line);
   }
 
   callEnd(begin: CallBegin, end: CallEnd): void {
     if (end.result !== undefined) {
-      this.#detail(trackOf(begin), end.time, `= ${end.result}`, { returned: end.result });
+      const line = this.#startInstant(trackOf(begin), end.time);
+      line.piece(DETAIL);
+      putQuoted(line, `= ${end.result}`);
+      line.piece(RETURNED);
+      putQuoted(line, end.result);
+      line.byte(CLOSE);
+      this.#end(line);
     }
     this.#slice('E', begin, end.time, begin.function);
   }
@@ -288,7 +322,7 @@ export class ChromeWriter implements LaneWriter {
 
   end(facts?: TraceFacts): void {
     if (this.#state !== 'before' && this.#state !== 'ended') this.#tellFacts(this.#firstTime);
-    if (facts) {
+    if (facts && facts !== endMissing) {
       this.#record(
         'i',
         this.#firstTime,
@@ -302,13 +336,19 @@ export class ChromeWriter implements LaneWriter {
   }
 
   #metadata(name: string, tid: number, args: Args): void {
-    this.#write('M', '0.000', `"tid":${tid},"name":${quote(name)}`, args);
+    this.#write('M', 0, `"tid":${tid},"name":${quote(name)}`, args);
   }
 
   #slice(phase: 'B' | 'E', event: PollBegin | CallBegin, time: GuestNanos, what: FunctionRef | FutureRef): void {
     this.#tellFacts(time);
     const tid = trackOf(event);
-    this.#put(phase, this.#times.next(tid, time), `"tid":${tid},${commonText(what)}`);
+    const line = this.#start(phase);
+    this.#times.putNext(tid, time, line);
+    line.piece(PROCESS);
+    line.number(tid);
+    line.byte(COMMA);
+    line.piece(commonPiece(what));
+    this.#end(line);
   }
 
   #hart(event: PollEnd | PollLost, time: GuestNanos, args: Args): void {
@@ -320,8 +360,9 @@ export class ChromeWriter implements LaneWriter {
   }
 
   #pollOver(begin: PollBegin, time: GuestNanos, result: string): void {
-    const json = quote(result);
-    this.#instant(trackOf(begin), time, `"cat":"detail","name":${json},"args":{"result":${json}}`);
+    const line = this.#startInstant(trackOf(begin), time);
+    line.piece(resultDetails.of(result));
+    this.#end(line);
     this.#slice('E', begin, time, begin.future);
   }
 
@@ -336,22 +377,40 @@ export class ChromeWriter implements LaneWriter {
 
   /** `text`: the fields that say what it is. */
   #instant(tid: number, time: GuestNanos, text: string): void {
+    const line = this.#startInstant(tid, time);
+    line.text(text);
+    this.#end(line);
+  }
+
+  /** What it is is to follow. */
+  #startInstant(tid: number, time: GuestNanos): TextBytes {
     this.#tellFacts(time);
-    this.#put('i', this.#times.at(tid, time), `"tid":${tid},"s":"t",${text}`);
+    const line = this.#start('i');
+    this.#times.put(tid, time, line);
+    line.piece(PROCESS);
+    line.number(tid);
+    line.piece(ON_TRACK);
+    return line;
   }
 
   #async(phase: 'b' | 'n' | 'e', at: OfRoot, name: string, args: Args): void {
-    this.#asyncText(phase, at, asyncText(at.root, name, args));
+    this.#asyncPiece(phase, at, encoded(asyncText(at.root, name, args)));
   }
 
-  #asyncText(phase: 'b' | 'n' | 'e', { hart, time }: Pick<OfRoot, 'hart' | 'time'>, text: string): void {
+  #asyncPiece(phase: 'b' | 'n' | 'e', { hart, time }: Pick<OfRoot, 'hart' | 'time'>, piece: Uint8Array): void {
     this.#tellFacts(time);
-    this.#put(phase, micros(time), `"tid":${hart + 1},${text}`);
+    const line = this.#start(phase);
+    line.micros(time);
+    line.piece(PROCESS);
+    line.number(hart + 1);
+    line.byte(COMMA);
+    line.piece(piece);
+    this.#end(line);
   }
 
   #record(phase: string, time: GuestNanos, fields: string, args: Args): void {
     this.#tellFacts(time);
-    this.#write(phase, micros(time), fields, args);
+    this.#write(phase, time, fields, args);
   }
 
   /** At the time of the first event, because there may be nothing else for long after 0. */
@@ -360,34 +419,53 @@ export class ChromeWriter implements LaneWriter {
     if (facts === undefined) return;
     this.#facts = undefined;
     this.#firstTime = time;
-    this.#write('i', micros(time), `"tid":1,"s":"g","cat":"trace","name":"rsptrace"`, facts);
+    this.#write('i', time, `"tid":1,"s":"g","cat":"trace","name":"rsptrace"`, facts);
   }
 
-  #write(phase: string, ts: string, fields: string, args: Args): void {
-    this.#put(phase, ts, `${fields},"args":${visibleJson(JSON.stringify(args))}`);
+  #write(phase: string, time: number, fields: string, args: Args): void {
+    const line = this.#start(phase);
+    line.micros(time);
+    line.text(`,"pid":1,${fields},"args":${visibleJson(JSON.stringify(args))}`);
+    this.#end(line);
   }
 
-  #put(phase: string, ts: string, rest: string): void {
-    const start = this.#state === 'first' ? '[\n' : ',\n';
+  /** The time is to follow, then the other fields, then {@link #end}. */
+  #start(phase: string): TextBytes {
+    const line = this.#out.startText();
+    line.piece(this.#state === 'first' ? FIRST : NEXT);
     this.#state = 'more';
-    this.#out.textRecord(`${start}{"ph":"${phase}","ts":${ts},"pid":1,${rest}}`);
+    line.piece(heads.of(phase));
+    return line;
+  }
+
+  #end(line: TextBytes): void {
+    line.byte(CLOSE);
+    this.#out.endText();
   }
 }
 
 /** What begins and ends of a function's calls, or of a Future's polls, have in common: made once for each. */
-const commons = new WeakMap<FunctionRef | FutureRef, { readonly at: string | undefined; readonly text: string }>();
+const commons = new WeakMap<FunctionRef | FutureRef, Common>();
 
-function commonText(what: FunctionRef | FutureRef): string {
+interface Common {
+  /** Its place may be learnt later. */
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  readonly piece: Uint8Array;
+}
+
+function commonPiece(what: FunctionRef | FutureRef): Uint8Array {
   const known = commons.get(what);
+  const { file, line } = what;
+  if (known !== undefined && known.file === file && known.line === line) return known.piece;
   const at = placeText(what);
-  // Its place may have been learnt since.
-  if (known !== undefined && known.at === at) return known.text;
   const isFuture = 'future' in what;
   const name = isFuture ? what.future : what.name;
   const args = isFuture ? { future: what.instance, at } : { function: what.instance, address: hex(what.address), at };
   const text = `"cat":"${isFuture ? 'poll' : 'call'}","name":${quote(name)},"args":${visibleJson(JSON.stringify(args))}`;
-  commons.set(what, { at, text });
-  return text;
+  const piece = encoded(text);
+  commons.set(what, { file, line, piece });
+  return piece;
 }
 
 function trackOf({ hart, thread }: Track): number {

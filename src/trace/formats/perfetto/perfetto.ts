@@ -1,6 +1,6 @@
 import type { Format } from '../format.js';
 import { Lanes } from '../lanes.js';
-import { compressed } from './compressed.js';
+import { packing } from './compressed.js';
 import { isPerfetto } from './recognize.js';
 import { PerfettoWriter } from './writer.js';
 
@@ -11,7 +11,7 @@ export const perfetto: Format = {
   about: 'timelines of harts, stacks and tasks, for ui.perfetto.dev',
   use: 'open it in ui.perfetto.dev',
   isAppended: true,
-  packs: compressed,
+  packing,
   holdsSamples: 'each',
   recognizes: isPerfetto,
   open: (file) => new Lanes(new PerfettoWriter(file)),

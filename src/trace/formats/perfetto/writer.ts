@@ -1,7 +1,7 @@
 /*
  * The Perfetto trace of a recording. The packets' format, spec and field numbers: ./packets.ts.
  *
- *   labkern                         the process. Instants: program, build id, architecture and clock; resets
+ *   labkern                         the process. Instants: program, build id, architecture and clock; resets; the end
  *     hart 0                        a slice a poll and a slice a call, nested; polls name their task
  *     hart 1
  *     stack 0xff20000000014000      the calls of a thread that is known by its stack, not on its harts' tracks
@@ -20,33 +20,34 @@
  * odd from FIRST_SAMPLED harts in a profile; GAPS_TRACK, and watched places in even numbers down
  * from there. Nothing of the host is written.
  */
-import type {
-  CallBegin,
-  CallEnd,
-  CallLost,
-  Cancelled,
-  ConsoleLine,
-  DerivedPoll,
-  Gap,
-  GuestNanos,
-  HartInfo,
-  OwnTime,
-  PlaceHit,
-  PollBegin,
-  PollEnd,
-  PollLost,
-  RecordingFacts,
-  Reset,
-  RootRef,
-  Sample,
-  StateChange,
-  StateRef,
-  ThreadRef,
-  TraceFacts,
-  TraceInfo,
-  Wake,
-  WatchHit,
-  WatchRef,
+import {
+  type CallBegin,
+  type CallEnd,
+  type CallLost,
+  type Cancelled,
+  type ConsoleLine,
+  type DerivedPoll,
+  endMissing,
+  type Gap,
+  type GuestNanos,
+  type HartInfo,
+  type OwnTime,
+  type PlaceHit,
+  type PollBegin,
+  type PollEnd,
+  type PollLost,
+  type RecordingFacts,
+  type Reset,
+  type RootRef,
+  type Sample,
+  type StateChange,
+  type StateRef,
+  type ThreadRef,
+  type TraceFacts,
+  type TraceInfo,
+  type Wake,
+  type WatchHit,
+  type WatchRef,
 } from '../../events.js';
 import type { Track } from '../../open-calls.js';
 import type { OutputFile } from '../../output-file.js';
@@ -115,6 +116,9 @@ export class PerfettoWriter implements LaneWriter {
   #info: TraceInfo | undefined;
   /** The time of the first event. */
   #first = 0;
+  /** The latest time of an event. */
+  #last = 0;
+  #hasBegun = false;
   /** Those of gaps, the console and watched places: declared when they are first used. */
   readonly #declared = new Set<number>();
   readonly #tasks: TaskCounters;
@@ -153,12 +157,14 @@ export class PerfettoWriter implements LaneWriter {
       track.uint(TRACK_DESCRIPTOR.childOrdering, CHILD_ORDERING.chronological);
     });
     this.#info = info;
+    this.#hasBegun = true;
     this.#sequence.callstacks.program = info.program;
   }
 
   /** All events go through here: facts about the whole trace are written where it begins. */
   #event(type: EventType, track: number, time: number, body?: Body, more?: Body): void {
     if (this.#info) this.#tellInfo(this.#info, time);
+    if (time > this.#last) this.#last = time;
     this.#sequence.event(type, track, time, body, more);
   }
 
@@ -174,6 +180,8 @@ export class PerfettoWriter implements LaneWriter {
     notes.text('clock', clock.name);
     notes.text('clock_resolution_ns', String(clock.resolutionNs));
     notes.bool('guest_clock', clock.guest);
+    // The last packet of a whole trace is the instant `end`.
+    notes.bool('has_end', true);
     if (clock.nanosPerInstruction !== undefined) notes.text('ns_per_instruction', String(clock.nanosPerInstruction));
     const body = this.#sequence.body({ category: 'trace', name: 'rsptrace' });
     this.#sequence.event(EVENT.instant, PROCESS_TRACK, time, body);
@@ -311,6 +319,7 @@ export class PerfettoWriter implements LaneWriter {
 
   sample(event: Sample): void {
     if (this.#info) this.#tellInfo(this.#info, event.time);
+    if (event.time > this.#last) this.#last = event.time;
     this.#samples.write(event);
   }
 
@@ -360,14 +369,22 @@ export class PerfettoWriter implements LaneWriter {
 
   end(facts?: TraceFacts): void {
     if (this.#info) this.#tellInfo(this.#info, 0);
-    if (facts) {
+    if (facts && facts !== endMissing) {
       const notes = this.#sequence.annotate();
       for (const [probe, engine] of engineTexts(facts)) notes.text(probe, engine);
       const body = this.#sequence.body({ category: 'trace', name: 'engines' });
       this.#event(EVENT.instant, PROCESS_TRACK, this.#first, body);
       if (facts.recording) this.#tellRecording(facts.recording, facts.ownTime);
     }
+    if (this.#hasBegun && !facts?.isCut) this.#tellEnd();
     this.#out.close();
+  }
+
+  /** A trace without it was cut off: its recorder was killed, or found no room. */
+  #tellEnd(): void {
+    this.#sequence.annotate();
+    const body = this.#sequence.body({ category: 'trace', name: 'end' });
+    this.#event(EVENT.instant, PROCESS_TRACK, this.#last, body);
   }
 
   #tellRecording(recording: RecordingFacts, ownTime: OwnTime | undefined): void {

@@ -27,7 +27,10 @@ t.test('a Perfetto trace says what happened to one task', async (t) => {
     slices
       .filter((slice) => nameOf(slice.track) === name)
       .map(({ category, name, begin, end, depth, place }) => [category, name, begin, end, depth, place]);
-  t.same(of('labkern'), [['trace', 'rsptrace', 0, 0, 0, undefined]]);
+  t.same(of('labkern'), [
+    ['trace', 'rsptrace', 0, 0, 0, undefined],
+    ['trace', 'end', 5_000_001_000, 5_000_001_000, 0, undefined],
+  ]);
   t.same(of('hart 0'), [
     ['poll', 'a', 0, 500, 0, 'src/a.rs:10'],
     ['poll', 'b', 200, 400, 1, 'src/b.rs:20'],
@@ -44,7 +47,7 @@ t.test('a Perfetto trace says what happened to one task', async (t) => {
     slices.map(({ name, flows }) => [name, ...(flows ?? [])]),
     [
       ...[['rsptrace'], ['a', flow], ['a: Suspend0'], ['b'], ['c::d']],
-      ...[['waiting at src/c.rs:31', flow], ['a', flow], ['completed']],
+      ...[['waiting at src/c.rs:31', flow], ['a', flow], ['completed'], ['end']],
     ],
     'from poll to wait to poll of the task, and not through what is inside',
   );
@@ -81,7 +84,7 @@ t.test('a task polled by another hart while its last poll seems open: each has i
   const moved = [oneTask[0], oneTask[6], late, oneTask[7]].filter((event) => event !== undefined);
   const { slices } = readPerfetto(decode(write('moved.pftrace', moved)));
   t.same(
-    slices.slice(1, -1).map(({ track, begin, end, args }) => [track, begin, end, args.result]),
+    slices.slice(1, -2).map(({ track, begin, end, args }) => [track, begin, end, args.result]),
     [
       ['4', 0, 5_000_000_500, 'pending'],
       ['8', 5_000_000_123, 5_000_001_000, 'ready'],
@@ -97,7 +100,8 @@ t.test('more names than a table holds are written in place', async (t) => {
   });
   const bytes = write('names.pftrace', events);
   const ends = packetEnds(bytes);
-  const [last] = decode(bytes.subarray(ends.at(-2)));
+  // Behind it is the trace's end.
+  const [last] = decode(bytes.subarray(ends.at(-3)));
   const [event] = last ? children(last, 'track_event') : [];
   t.match(event, { name: ['f65539'], source_location: [{ file_name: ['f65539.rs'], line_number: ['3'] }] });
   t.equal(event && children(event, 'debug_annotations')[1]?.string_value?.[0], 'f65539<T>');
