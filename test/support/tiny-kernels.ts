@@ -147,6 +147,20 @@ export function lateKernel(
   return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
 }
 
+/**
+ * Assembles `kernels/gated-riscv64.s`, whose firmware keeps all counters from it. `gap`: so many bytes lie between its
+ * functions and the room behind its text. `spin`: turns that it waits after each call.
+ */
+export function gatedKernel(
+  t: { teardown: (fn: () => void) => void },
+  calls: number,
+  { gap = 0, spin = 0 }: { readonly gap?: number; readonly spin?: number } = {},
+): PagingKernel {
+  // The assembler's own debug info says that these functions take no arguments.
+  const elf = bareKernel(t, 'riscv64', 'gated-riscv64.s', { CALLS: calls, GAP: gap, SPIN: spin }, ['-g']);
+  return { elf, command: [...bareMachine, '-kernel', elf] };
+}
+
 const bareMachine = ['qemu-system-riscv64', '-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none'];
 
 /** A kernel for M-mode, at the begin of the RAM, or one that QEMU starts through its PVH note. */
