@@ -187,7 +187,12 @@ export function wayToMemory({ isMachineOfQemu, isLaunched, isProcess }: EngineSi
   if (isMachineOfQemu && !isLaunched)
     return {
       code: 'start-with-run',
-      text: 'start QEMU with `rsptrace run`, which brings memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE, or --scratch hidden if it stands at its reset (-S)',
+      text: 'start QEMU with `rsptrace run`, which brings memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE, or --scratch hidden if it stands at its reset (-S), or --scratch top if its kernel leaves the end of RAM alone',
+    };
+  if (isMachineOfQemu)
+    return {
+      code: 'name-scratch',
+      text: 'take --scratch top if the kernel leaves the end of RAM alone (that is watched); else name memory that nobody uses with --scratch ADDR,SIZE, or reserve some in the program as a section .rsptrace',
     };
   return {
     code: 'name-scratch',

@@ -90,6 +90,7 @@ export class Installed implements StopObserver {
         nanosPerInstruction === undefined && !changesItsCode(elf) && (await StoppedDrain.gains(session));
       this.#drain = new StoppedDrain(target, session, interrupts, onError);
     } else {
+      if (this.scratch.shared?.endsWithTarget) await this.#pauseAtExit(stops);
       // The end of QEMU is told by the wire.
       this.#drain = new LiveDrain(target, (thrown) => (isClosed(thrown) ? undefined : onError(thrown)));
     }
@@ -297,7 +298,7 @@ export class Installed implements StopObserver {
     await stops.disarm([...sites.map(({ plan: { address } }) => address), ...leftOut]);
   }
 
-  /** A process whose ring is read at stops only: its last stop is where it calls `exit`. */
+  /** A process whose ring is read at stops only, or ends with it: its last stop is where it calls `exit`. */
   async #pauseAtExit(stops: StopEngine): Promise<void> {
     if (!this.scratch.calls) return;
     const { session, elf } = this.#options;

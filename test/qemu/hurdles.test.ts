@@ -5,7 +5,7 @@ import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { runDoctor } from '../support/doctor.js';
 import { frame } from '../support/fake-stub.js';
 import { FaultProxy } from '../support/fault-proxy.js';
-import { gatedKernel } from '../support/tiny-kernels.js';
+import { diskKernel, gatedKernel } from '../support/tiny-kernels.js';
 
 interface Hurdle {
   readonly code: string;
@@ -125,4 +125,19 @@ t.test('for people, on stderr, before the guest runs', async (t) => {
   const words = ['-o', join(scratchFolder(t), 'out.txt'), '-p', 'fn:work', elf, '--', ...command];
   const { stderr } = await rsptrace('run', ...words).ended;
   t.match(stderr, /^rsptrace: in the way of probes without stops:\n {2}1: no register is free .*\n {4}way out: /);
+});
+
+t.test('a machine that boots from its disk: said, and the end of RAM is a way', async (t) => {
+  const few = diskKernel(t, 5);
+  const told = JSON.parse((await record(t, 'run', '-p', 'fn:work', few.elf, '--', ...few.command)).stdout) as Output;
+  t.match(told.hurdles, [{ code: 'memory', text: /^without -kernel it is not known/, way_out: /^take --scratch top/ }]);
+  t.match(told.functions, [{ function: 'work', calls: 5 }]);
+  const { elf, command } = diskKernel(t, calls);
+  const options = ['--scratch', 'top', '-p', 'fn:work', '--until', 'bye', '--keep-running'];
+  const { stdout, stderr } = await record(t, 'run', ...options, elf, '--', ...command);
+  const output = JSON.parse(stdout) as Output;
+  t.same(output.hurdles, []);
+  t.match(output.functions, [{ function: 'work', calls }]);
+  t.ok(output.stops < calls / 2, `${output.stops} stops`);
+  t.match(stderr, /03000\r?\n/);
 });
