@@ -19,4 +19,6 @@ export interface CounterRegister {
    * begins.
    */
   readonly numbered: readonly (readonly [name: string, number: number])[];
+  /** Firmware keeps the counter from the kernel, whose reads then trap, while this bit of a register is 0. */
+  readonly gate?: { readonly register: string; readonly bit: bigint };
 }

@@ -9,6 +9,10 @@ import {
   type EngineName,
   type EngineSituation,
   engineChoices,
+  type Hurdle,
+  hurdleLines,
+  hurdlesJson,
+  hurdlesOfCode,
   planEngines,
   type ScratchSources,
   tooOften,
@@ -62,7 +66,15 @@ import { tableOptions } from './saved-trace.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
-import { enginesText, ramJson, secondsText, stopJson, stopReport, switchedOffText } from './stop-report.js';
+import {
+  enginesText,
+  hurdlesText,
+  ramJson,
+  secondsText,
+  stopJson,
+  stopReport,
+  switchedOffText,
+} from './stop-report.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
@@ -163,24 +175,39 @@ function openOutputTrace({ output, force }: RecordingArguments, { formats }: Loa
 
 /** Shows what would be probed, and how; uses neither the target nor a trace file. */
 async function dryRun(args: RecordingArguments): Promise<number> {
-  const { program, choices } = await chosen(args);
+  const { program, choices, hurdles } = await chosen(args);
   const previews = program.known.flatMap((kind) => kind.preview?.(foundOf(program, kind)) ?? []);
   const tables = previews.flatMap(({ table }) => table ?? []);
   process.stdout.write(
     args.json
-      ? jsonLine({ version: 1, probes: choicesJson(choices), ...merged(previews.map(({ json }) => json)) })
-      : [...(choices.length > 0 || tables.length === 0 ? [choiceTable(choices)] : []), ...tables].join('\n'),
+      ? jsonLine({
+          ...{ version: 1, probes: choicesJson(choices), hurdles: hurdlesJson(hurdles) },
+          ...merged(previews.map(({ json }) => json)),
+        })
+      : [
+          ...(choices.length > 0 || tables.length === 0 ? [choiceTable(choices)] : []),
+          ...tables,
+          ...(hurdles.length > 0 ? [textLines(['in the way of probes without stops:', ...indented(hurdles)])] : []),
+        ].join('\n'),
   );
   return ExitCode.recorded;
 }
 
 /** The program, and the engine of each probe as far as the code alone says. */
-async function chosen(args: RecordingArguments): Promise<{ program: Program; choices: readonly ProbeFact[] }> {
+async function chosen(
+  args: RecordingArguments,
+): Promise<{ program: Program; choices: readonly ProbeFact[]; hurdles: readonly Hurdle[] }> {
   using line = new ReadingLine(args.elf, args.progress);
   const program = await preparedProgram(args, await loadPlugins(args.plugin), createLogger(args.log));
   line.phase('choosing engines for');
   const options = enginePlan(program, planWishes(args, program));
-  return { program, choices: engineChoices(options, planEngines(options).refused) };
+  const { given } = givenScratchOf(args, program.elf);
+  const hurdles = hurdlesOfCode(options, program.elf, given?.address);
+  return { program, choices: engineChoices(options, planEngines(options).refused), hurdles };
+}
+
+function indented(hurdles: readonly Hurdle[]): string[] {
+  return hurdleLines(hurdles).map((line) => `  ${line}`);
 }
 
 /** The members of all. */
@@ -285,6 +312,7 @@ export async function recordSession(
       ...(panics === undefined ? {} : { panics }),
       ...(onLeft === undefined ? {} : { onLeft }),
       ...(reconnect === undefined ? {} : { reconnect }),
+      onHurdles: (hurdles) => (args.json ? undefined : status.above(hurdlesText(hurdles))),
       onEngines: (chosen) => {
         if (isSaid) return;
         isSaid = true;
@@ -416,6 +444,7 @@ function recordingJson(
     ...(newest ? { left_out: newest.leftOut } : {}),
     stops: recording.stops,
     engines: stopJson(recording, recording.situation),
+    hurdles: hurdlesJson(recording.hurdles),
     records: recording.records,
     missing: recording.missing,
     resets: recording.resets,

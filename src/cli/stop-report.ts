@@ -6,12 +6,25 @@ import {
   type EngineSituation,
   engineSentence,
   extraLines,
+  type Hurdle,
+  hurdleLines,
+  isOfTarget,
   reasonLines,
   summarizeEngines,
 } from '../engines/index.js';
 import type { NoGuestRam } from '../facts/index.js';
 import type { EnginesChosen, Recording } from '../recorder/index.js';
 import type { ProbeFact } from '../trace/index.js';
+
+/**
+ * For stderr, before anything is written to the target: all at once. Nothing if each is of some probes' code alone,
+ * because those are told with the engines.
+ */
+export function hurdlesText(hurdles: readonly Hurdle[]): string {
+  if (!hurdles.some(isOfTarget)) return '';
+  const lines = hurdleLines(hurdles).map((line) => `  ${line}`);
+  return textLines(['rsptrace: in the way of probes without stops:', ...lines]);
+}
 
 /** For stderr, when recording begins. */
 export function enginesText({ engines, refusal, ram }: EnginesChosen, situation: EngineSituation): string {

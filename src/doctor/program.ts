@@ -6,13 +6,15 @@ import type { ElfFile } from '../elf/index.js';
 import {
   type EnginePlanOptions,
   engineChoices,
+  findHurdles,
   findScratch,
+  type Hurdle,
   planEngines,
   processMemory,
   type ScratchSources,
   whyProcessStops,
 } from '../engines/index.js';
-import { type CodeCheck, verifyArchitecture, verifyCode } from '../facts/index.js';
+import { type CodeCheck, GuestRam, verifyArchitecture, verifyCode } from '../facts/index.js';
 import type { KindPreview } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
@@ -51,6 +53,8 @@ export interface ProgramReport {
   readonly previews: readonly KindPreview[];
   /** Memory for trampolines, or why there is none; undefined if no probe can use it. */
   readonly scratch: ScratchReport | undefined;
+  /** What would keep probes from running without stops. */
+  readonly hurdles: readonly Hurdle[];
   /** Places with the same code as in the ELF. */
   readonly same: readonly Addr[];
 }
@@ -85,6 +89,7 @@ export async function examineProgram(
   }
   const engines =
     problem === undefined && subject.plan ? await enginesFor(session, subject, subject.plan, sources) : undefined;
+  const hurdles = problem === undefined && subject.plan ? await hurdlesOf(session, subject, subject.plan, sources) : [];
   const frames = ['.eh_frame', '.debug_frame'].some((name) => (elf.section(name)?.length ?? 0) > emptyFrames);
   return {
     path: elf.path,
@@ -101,7 +106,19 @@ export async function examineProgram(
     probes: engines?.choices ?? [],
     previews,
     scratch: engines?.scratch,
+    hurdles,
   };
+}
+
+async function hurdlesOf(
+  session: Session,
+  { elf, arch }: Subject,
+  plan: EnginePlanOptions,
+  sources: ScratchSources,
+): Promise<readonly Hurdle[]> {
+  const pastWire = await GuestRam.find(session);
+  using _ram = pastWire && !isRefusal(pastWire) ? pastWire : undefined;
+  return findHurdles({ ...sources, session, arch, elf, plan, pastWire });
 }
 
 interface EnginesReport {

@@ -2,7 +2,7 @@
 import { type Addr, hex } from '../base/addr.js';
 import { demangle } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { summarizeEngines } from '../engines/index.js';
+import { hurdlesJson, summarizeEngines } from '../engines/index.js';
 import type { Diagnosis } from './examine.js';
 import type { ProgramReport } from './program.js';
 import type { RoundTrip } from './round-trips.js';
@@ -116,6 +116,7 @@ function programJson(program: ProgramReport): object {
     elsewhere: program.elsewhere,
     problem: errorOf(problem),
     no_probes: errorOf(noProbes),
+    hurdles: hurdlesJson(program.hurdles),
     scratch:
       scratch === undefined
         ? null

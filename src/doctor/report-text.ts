@@ -1,7 +1,14 @@
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
 import { textLines } from '../base/visible.js';
-import { engineSentence, extraLines, reasonLines, summarizeEngines } from '../engines/index.js';
+import {
+  engineSentence,
+  extraLines,
+  hurdleLines,
+  isOfTarget,
+  reasonLines,
+  summarizeEngines,
+} from '../engines/index.js';
 import type { StubName } from '../rsp/index.js';
 import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';
@@ -153,6 +160,7 @@ function programSections(program: ProgramReport): [string, string[]][] {
   return [
     ['elf', [`${program.path} ${matches}`, about.join(', ')]],
     ['probes', lines],
+    ['hurdles', hurdleLines(program.hurdles.filter(isOfTarget))],
   ];
 }
 

@@ -115,11 +115,13 @@ export function reasonLines({ reasons, partly }: EngineSummary): string[] {
   return [...linesOf(reasons), ...linesOf(partly).map((line) => `without stops, but ${line}`)];
 }
 
+export function reasonLine({ why, probes, functions, names }: StopReason): string {
+  const more = functions > names.length ? ` and ${functions - names.length} more` : '';
+  return `${probes}: ${why} (${names.join(', ')}${more})`;
+}
+
 function linesOf(reasons: readonly StopReason[]): string[] {
-  const lines = reasons.slice(0, mostReasons).map(({ why, probes, functions, names }) => {
-    const more = functions > names.length ? ` and ${functions - names.length} more` : '';
-    return `${probes}: ${why} (${names.join(', ')}${more})`;
-  });
+  const lines = reasons.slice(0, mostReasons).map(reasonLine);
   const others = reasons.length - mostReasons;
   return others > 0 ? [...lines, `... and ${plural(others, 'other reason')}`] : lines;
 }
@@ -174,12 +176,23 @@ export function adviceOnStops(
   return found ? { code: found.code, text: found.text } : leaveOut;
 }
 
-function wayToMemory({ isMachineOfQemu, isLaunched, isProcess }: EngineSituation): StopAdvice | undefined {
+/** What helps probes that stop for this reason of their own. */
+export function wayOutOf(reason: string): string {
+  return (ways.find(({ why }) => why.test(reason)) ?? leaveOut).text;
+}
+
+/** What would give trampolines memory; undefined where nothing is known to. */
+export function wayToMemory({ isMachineOfQemu, isLaunched, isProcess }: EngineSituation): StopAdvice | undefined {
   if (isProcess) return undefined;
   if (isMachineOfQemu && !isLaunched)
     return {
       code: 'start-with-run',
-      text: 'start QEMU with `rsptrace run`, which brings memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE, or --scratch hidden if it stands at its reset (-S)',
+      text: 'start QEMU with `rsptrace run`, which brings memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE, or --scratch hidden if it stands at its reset (-S), or --scratch top if its kernel leaves the end of RAM alone',
+    };
+  if (isMachineOfQemu)
+    return {
+      code: 'name-scratch',
+      text: 'take --scratch top if the kernel leaves the end of RAM alone (that is watched); else name memory that nobody uses with --scratch ADDR,SIZE, or reserve some in the program as a section .rsptrace',
     };
   return {
     code: 'name-scratch',

@@ -117,6 +117,11 @@ export class Engines implements StopObserver {
     return this.#state.kind === 'waiting' && this.refusal === undefined;
   }
 
+  /** Trampolines write records, or will: they read the time. */
+  get writesRecords(): boolean {
+    return this.refusal === undefined && this.#choices.plan.sites.some(({ counters }) => counters === 0);
+  }
+
   /** Probes that need no breakpoint, because they have trampolines or are left out. */
   get unarmed(): readonly Addr[] {
     return this.choices.filter(({ engine }) => engine !== 'stop').map(({ address }) => address);

@@ -19,6 +19,15 @@ export {
 } from './engine-summary.js';
 export { Engines } from './engines.js';
 export type { CounterScale, InstallationLog } from './engines-options.js';
+export {
+  counterHurdle,
+  findHurdles,
+  type Hurdle,
+  hurdleLines,
+  hurdlesJson,
+  hurdlesOfCode,
+  isOfTarget,
+} from './hurdles.js';
 export { isMark } from './inject/code-allocator.js';
 export { counterScale } from './inject/counter-rate.js';
 export { type Leftovers, removeLeftovers } from './inject/leftovers.js';

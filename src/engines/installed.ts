@@ -90,6 +90,7 @@ export class Installed implements StopObserver {
         nanosPerInstruction === undefined && !changesItsCode(elf) && (await StoppedDrain.gains(session));
       this.#drain = new StoppedDrain(target, session, interrupts, onError);
     } else {
+      if (this.scratch.shared?.endsWithTarget) await this.#pauseAtExit(stops);
       // The end of QEMU is told by the wire.
       this.#drain = new LiveDrain(target, (thrown) => (isClosed(thrown) ? undefined : onError(thrown)));
     }
@@ -297,7 +298,7 @@ export class Installed implements StopObserver {
     await stops.disarm([...sites.map(({ plan: { address } }) => address), ...leftOut]);
   }
 
-  /** A process whose ring is read at stops only: its last stop is where it calls `exit`. */
+  /** A process whose ring is read at stops only, or ends with it: its last stop is where it calls `exit`. */
   async #pauseAtExit(stops: StopEngine): Promise<void> {
     if (!this.scratch.calls) return;
     const { session, elf } = this.#options;
@@ -342,9 +343,9 @@ async function patchFunctions(
   const { options, choices, code, scratch, stops } = request;
   const { session, arch, elf, logger = silent } = options;
   const process = options.inProcess && code.process;
+  const times = await timesOf(request);
   const { sites } = choices.plan;
   const reserved = process ? unwinderRoom(process, sites.length) : 0;
-  const times = sites.some(({ counters }) => counters === 0) ? await recordTime(request) : undefined;
   const slack = await slackOf({ session, arch, elf });
   const target = new TargetEngine(engineOptions(request, { times, slack, reserved }));
   tellInstalled(request, times);
@@ -426,6 +427,21 @@ interface Times {
   readonly counter: RecordCounter;
   /** The trampolines' overhead, if it is known. */
   readonly own: TrampolineOverhead | undefined;
+}
+
+/** Undefined where nothing is timed. Without a counter, probes that need none are served all the same. */
+async function timesOf(request: InstallRequest): Promise<Times | undefined> {
+  const { choices } = request;
+  const { sites } = choices.plan;
+  if (sites.every(({ counters }) => counters > 0)) return undefined;
+  try {
+    return await recordTime(request);
+  } catch (thrown) {
+    const isUnknown = thrown instanceof RsptraceError && thrown.code === 'COUNTER_UNKNOWN';
+    if (!isUnknown || sites.every(({ counters }) => counters === 0)) throw thrown;
+    choices.refuseRecords(thrown.message);
+    return undefined;
+  }
 }
 
 async function recordTime({ options, choices, scratch, earlierTime }: InstallRequest): Promise<Times> {

@@ -105,6 +105,12 @@ export class ProbeChoices {
     for (const index of this.#options.plans.keys()) if (!this.#why.has(index)) this.#why.set(index, why);
   }
 
+  /** Probes that write records cannot do without stops; those that only count can. */
+  refuseRecords(why: string): void {
+    for (const { index, counters } of this.#plan.sites) if (counters === 0) this.refuse(index, why);
+    this.#plan = { ...this.#plan, sites: this.#plan.sites.filter(({ counters }) => counters > 0) };
+  }
+
   why(index: number): string | undefined {
     return this.#why.get(index);
   }

@@ -5,6 +5,7 @@ export { type ClockReader, findClock } from './clock.js';
 export { type ClockName, clockNames } from './clock-names.js';
 export { bytesKnown, type CodeState, compareCode, isOwnPage, type KnownCode, pageBytes } from './code-compare.js';
 export { connect, knownArchitectures, type TargetOptions } from './connect.js';
+export { type ClosedCounter, CounterGate, closedCounter } from './counter-gate.js';
 export { FDT_HEADER, type FdtRange, fdtSize, readFdt, writeFdtSize } from './fdt.js';
 export { commandLineOf, GuestRam, type NoGuestRam } from './guest-ram.js';
 export { hartSource } from './hart-source.js';

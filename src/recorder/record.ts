@@ -21,6 +21,7 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const { ram } = target;
   using _ram = ram && !isRefusal(ram) ? ram : undefined;
   const run = new Run(options, target);
+  target.hurdles.tell();
   await run.arm();
   const begun = performance.now();
   const ended = await run.toEnd();
@@ -45,6 +46,7 @@ async function leave(
     // While the target runs out of patches, it must not stop at a watched access.
     if (isIdle) await run.engine.settle();
     ({ missing } = await engines.leave(isIdle));
+    if (run.session.state.kind === 'idle' && !engines.trampolinesStay) await run.closeCounter();
   } catch (thrown) {
     stopping.fail(thrown);
   }
@@ -107,6 +109,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     stop: ended,
     error: stopping.error,
     hostMs,
+    hurdles: run.hurdles,
     neverLoaded: run.notLoaded,
     engines: choices,
     refusal: engines.refusal,

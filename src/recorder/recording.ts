@@ -1,7 +1,7 @@
 import type { Addr } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import type { EngineName, ScratchSources, StopLeak } from '../engines/index.js';
+import type { EngineName, Hurdle, ScratchSources, StopLeak } from '../engines/index.js';
 import type { ClockName, GuestRam, NoGuestRam, ResetVector } from '../facts/index.js';
 import type { FunctionOptions, HitObserver } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
@@ -58,6 +58,8 @@ export interface RecordOptions {
   /** The target stands when the recording has ended, and the session stays open. */
   readonly stays?: boolean;
   readonly logger?: Logger;
+  /** Called before anything is written to the target, with what will keep probes from running without stops. */
+  readonly onHurdles?: (hurdles: readonly Hurdle[]) => void;
   /** Called at a first hit, when the engine of each probe is known: anew in another program, and after a reset. */
   readonly onEngines?: (chosen: EnginesChosen) => void;
   /** Called when probes are left out from now on, because they had stopped the target too often (`auto`). */
@@ -96,6 +98,8 @@ export interface Progress {
 }
 
 export interface Recording extends Progress, EnginesChosen {
+  /** What kept probes from running without stops, as far as it was known beforehand or has shown itself. */
+  readonly hurdles: readonly Hurdle[];
   readonly end: 'guest-ended' | 'until' | 'panicked' | 'duration' | 'max-events' | 'interrupted' | 'failed';
   readonly clock: ClockInfo;
   /** How the guest ended, if the stub reported it. */

@@ -3,7 +3,7 @@ import { hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
-import { type ClockLeak, Engines, StopEngine, Watchpoints } from '../engines/index.js';
+import { type ClockLeak, Engines, type Hurdle, StopEngine, Watchpoints } from '../engines/index.js';
 import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from '../facts/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
@@ -54,7 +54,11 @@ export class Run {
     this.#target = target;
     const { logger = silent } = options;
     this.tracers = buildTracers(options, target, (returnAddress) => this.engines.hooked(returnAddress));
-    this.#clock = new TraceClock(options, target, () => this.#totals.ranNs);
+    this.#clock = new TraceClock(options, target, () => this.#totals.ranNs, {
+      isWanted: () => this.engines.writesRecords && !target.hurdles.isWithoutMemory,
+      opened: (closed) =>
+        target.hurdles.counterOpened(closed, this.engines.choices.filter(({ engine }) => engine === 'target').length),
+    });
     this.stopping = new StopConditions(options, () => this.#interrupt(logger));
     this.engines = this.#makeEngines();
     this.#early = this.#makeEarlyStops();
@@ -99,6 +103,16 @@ export class Run {
 
   get leak(): ClockLeak | undefined {
     return this.#clock.leak;
+  }
+
+  /** What keeps probes from running without stops, as far as that is known. */
+  get hurdles(): readonly Hurdle[] {
+    return this.#target.hurdles.all;
+  }
+
+  /** No code of ours is in the target any more, which is stopped. */
+  closeCounter(): Promise<void> {
+    return this.#clock.closeCounter();
   }
 
   get #totals(): Connection['earlier'] {

@@ -1,7 +1,8 @@
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
 import { ClockLeak, counterScale, type RecordCounter } from '../engines/index.js';
-import { type ClockReader, findClock, SteadyClock } from '../facts/index.js';
+import { type ClockReader, type ClosedCounter, CounterGate, findClock, SteadyClock } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
 import { watchesOf } from './program.js';
@@ -11,6 +12,14 @@ import type { Verified } from './verify.js';
 /** Ticks a second of the time counter of QEMU's `virt` machine. */
 const defaultTimebaseHz = 10_000_000;
 
+/** What the recording has to do with the counter that trampolines read. */
+export interface CounterWishes {
+  /** Whether there may be trampolines that read it. */
+  readonly isWanted: () => boolean;
+  /** Called when the kernel was let read it. */
+  readonly opened: (closed: ClosedCounter) => void;
+}
+
 /** The clock of a trace, found at the first stop, and the counter of the records. */
 export class TraceClock {
   readonly #options: RecordOptions;
@@ -19,11 +28,15 @@ export class TraceClock {
   readonly #running: () => number;
   #steady: SteadyClock | undefined;
   #leak: ClockLeak | undefined;
+  readonly #gate: CounterGate;
+  readonly #counter: CounterWishes;
 
-  constructor(options: RecordOptions, target: Verified, running: () => number) {
+  constructor(options: RecordOptions, target: Verified, running: () => number, counter: CounterWishes) {
     this.#options = options;
     this.#target = target;
     this.#running = running;
+    this.#gate = new CounterGate(options.session, target.program.arch);
+    this.#counter = counter;
   }
 
   /** The trace's description of it; undefined before the first stop. */
@@ -58,8 +71,23 @@ export class TraceClock {
 
   /** The clock of the first connection. */
   async first(session: Session): Promise<ClockReader> {
+    if (this.#counter.isWanted()) await this.#openCounter();
     this.#steady = new SteadyClock(await this.find(session));
     return this.#steady;
+  }
+
+  /** What was opened for the kernel is closed again: no code of ours runs any more. */
+  async closeCounter(): Promise<void> {
+    await this.#gate.close();
+  }
+
+  /** Lets the kernel read the counter, where firmware keeps it; or why that cannot be. */
+  async #openCounter(): Promise<Refusal | undefined> {
+    const opened = await this.#gate.open();
+    if (opened === undefined) return undefined;
+    if (isRefusal(opened)) return opened;
+    this.#counter.opened(opened);
+    return undefined;
   }
 
   find(session: Session): Promise<ClockReader> {
@@ -78,6 +106,11 @@ export class TraceClock {
    */
   async counter(session: Session, at: Addr): Promise<RecordCounter> {
     const { arch } = this.#target.program;
+    const refused = await this.#openCounter();
+    if (refused)
+      throw new RsptraceError('COUNTER_UNKNOWN', `the kernel may not read the time counter, and ${refused.refused}`, {
+        hint: '--engine stop takes the time from the host, and count: probes need none',
+      });
     const calibration = arch.probeCode?.calibration;
     const steady = this.#steady;
     if (calibration && steady) return counterScale(session, arch, calibration, steady, at);

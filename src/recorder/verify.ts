@@ -1,7 +1,7 @@
 import { type Addr, addOffset } from '../base/addr.js';
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
-import { type EngineName, type EnginePlanOptions, unavailable } from '../engines/index.js';
+import { type EngineName, type EnginePlanOptions, findHurdles, unavailable } from '../engines/index.js';
 import {
   GuestRam,
   insideKernel,
@@ -15,6 +15,7 @@ import {
 import type { WatchPlace } from '../probes/index.js';
 import { isProcess } from '../rsp/index.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
+import { KnownHurdles } from './known-hurdles.js';
 import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts, watchesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 
@@ -47,6 +48,8 @@ export interface Verified {
   readonly pagingAt: readonly Addr[];
   /** The machine's RAM past the wire, or why it is read by packets; undefined where there is only the wire. */
   readonly ram: GuestRam | NoGuestRam | undefined;
+  /** What will keep probes from running without stops. */
+  readonly hurdles: KnownHurdles;
 }
 
 /**
@@ -83,13 +86,18 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const count = harts.all().length;
   const places = await Promise.all(watchesOf(program).map((watches) => watches.locate(session.memory())));
   const { settlesAt, pagingAt } = await pagingPlaces(options, program);
+  const process = isProcess(session.features);
+  const all = { ...plan, ...planHarts(program, session, count), process };
+  const ram = await GuestRam.find(session, logger);
+  const facts = { ...options.scratch, session, arch, elf, plan: all, pastWire: ram, logger };
+  const hurdles = await findHurdles(facts);
   return {
     program,
-    isProcess: isProcess(session.features),
+    isProcess: process,
     code,
     isAbsent: absent.length === code.length,
     isElsewhere: elsewhere.length > 0,
-    plan: { ...plan, ...planHarts(program, session, count), process: isProcess(session.features) },
+    plan: all,
     harts,
     words: new HartWords(count),
     places: places.flat(),
@@ -97,7 +105,8 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     panics,
     settlesAt,
     pagingAt,
-    ram: await GuestRam.find(session, logger),
+    ram,
+    hurdles: new KnownHurdles(hurdles, options.onHurdles),
   };
 }
 

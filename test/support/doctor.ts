@@ -80,6 +80,7 @@ export interface Doctored {
     readonly problem: { readonly code: string } | null;
     readonly no_probes: { readonly code: string } | null;
     readonly scratch: { readonly refused?: string; readonly source?: string } | null;
+    readonly hurdles: readonly { readonly code: string }[];
     readonly engines: object;
     readonly probes: readonly { readonly function: string; readonly address: string; readonly engine: string }[];
   } | null;
@@ -162,6 +163,9 @@ export const doctorShape: Shape = {
           elsewhere: 'number',
           problem: error,
           no_probes: error,
+          hurdles: list({
+            fields: { code: 'string', text: 'string', way_out: optional('string'), probes: 'number' },
+          }),
           scratch: optional({
             or: [
               { fields: { refused: 'string', later: 'boolean' } },

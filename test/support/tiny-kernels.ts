@@ -147,6 +147,35 @@ export function lateKernel(
   return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
 }
 
+/** Assembles `kernels/disk-x86_64.s`, which a PC's firmware loads from a disk. */
+export function diskKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
+  const folder = scratchFolder(t);
+  const [elf, object, disk] = ['kernel.elf', 'kernel.o', 'disk.img'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const source = join(import.meta.dirname, 'kernels', 'disk-x86_64.s');
+  execFileSync('as', ['-g', '--defsym', `CALLS=${calls}`, '-o', object, source]);
+  execFileSync('ld', ['--no-warn-rwx-segments', '-N', '-Ttext=0x7c00', '-static', object, '-o', elf]);
+  execFileSync('objcopy', ['-O', 'binary', '-j', '.text', elf, disk]);
+  return { elf, command: ['qemu-system-x86_64', ...exit, '-nographic', '-drive', `file=${disk},format=raw`] };
+}
+
+/**
+ * Assembles `kernels/gated-riscv64.s`, whose firmware keeps all counters from it. `gap`: so many bytes lie between its
+ * functions and the room behind its text. `spin`: turns that it waits after each call.
+ */
+export function gatedKernel(
+  t: { teardown: (fn: () => void) => void },
+  calls: number,
+  { gap = 0, spin = 0 }: { readonly gap?: number; readonly spin?: number } = {},
+): PagingKernel {
+  // The assembler's own debug info says that these functions take no arguments.
+  const elf = bareKernel(t, 'riscv64', 'gated-riscv64.s', { CALLS: calls, GAP: gap, SPIN: spin }, ['-g']);
+  return { elf, command: [...bareMachine, '-kernel', elf] };
+}
+
 const bareMachine = ['qemu-system-riscv64', '-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none'];
 
 /** A kernel for M-mode, at the begin of the RAM, or one that QEMU starts through its PVH note. */

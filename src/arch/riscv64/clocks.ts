@@ -19,5 +19,7 @@ export const clocks: readonly GuestClock[] = [
       ['mtvec', 0x305],
       ['misa', 0x301],
     ],
+    // TM, Privileged ISA 3.1.11.
+    gate: { register: 'mcounteren', bit: 2n },
   },
 ];

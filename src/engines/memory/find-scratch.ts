@@ -25,6 +25,20 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   return { refused: why ?? nothing };
 }
 
+/** Before anything is written to the target: why there will be no memory; undefined if some source may have it. */
+export async function memoryMissing(request: ScratchRequest): Promise<Refusal | undefined> {
+  const { arch, elf, process, known = {} } = request;
+  const pages = turnsPagingOn(elf, arch);
+  if (pages === undefined && process === undefined) return { refused: `page tables on ${arch.name} are not known` };
+  let why: Refusal = { refused: nothing };
+  for (const source of sources) {
+    const expected = await source.expects({ ...request, known, pages: pages ?? false });
+    if (expected === true) return undefined;
+    if (expected) why = expected;
+  }
+  return why;
+}
+
 function logOf(source: string, found: SourceResult): [object, string] {
   if ('none' in found) return [{ source, none: found.none }, 'scratch memory: no such source here'];
   if (isRefusal(found)) return [{ source, refused: found.refused }, 'scratch memory refused'];

@@ -8,7 +8,8 @@
  * faults. No page is ever writable and executable at once. Code is written through the stub, because its ptrace
  * ignores permissions.
  *
- * If the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet. If the
+ * If the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet, or through
+ * /proc/PID/mem if the process may have no memfd; then what is not read when the process ends is lost. If the
  * stub runs on another machine, it reads that file for us (vFile:pread) at a stop. With gdbserver that is four times
  * as fast as reading memory.
  */
@@ -20,6 +21,7 @@ import { messageOf } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
 import type { Session } from '../../rsp/index.js';
 import { openMemfd } from './memfd.js';
+import { openProcessMemory } from './process-mem.js';
 import type { BulkReads, Region, Scratch, SharedMemory } from './scratch.js';
 import { errnoOf, type SystemCall, SystemCalls, unavailable } from './system-calls.js';
 
@@ -86,6 +88,12 @@ interface Mapped {
   readonly bulk?: BulkReads;
 }
 
+/** What the data is and how it is read, for the user. */
+function kindOf({ memfd, shared }: Mapped, pid: number): string {
+  if (shared) return memfd ? 'memfd' : `/proc/${pid}/mem`;
+  return memfd ? 'memfd on another machine' : 'anonymous';
+}
+
 class ProcessScratch implements Scratch {
   readonly source: string;
   readonly owned = true;
@@ -106,8 +114,7 @@ class ProcessScratch implements Scratch {
     this.own = mapped.own;
     this.shared = mapped.shared;
     if (mapped.bulk) this.bulk = mapped.bulk;
-    const how = mapped.shared ? 'memfd' : mapped.memfd ? 'memfd on another machine' : 'anonymous';
-    this.source = `memory mapped into process ${calls.pid} (${how})`;
+    this.source = `memory mapped into process ${calls.pid} (${kindOf(mapped, calls.pid)})`;
   }
 
   /** The process cannot access the pages around; only another debugger could have written there. */
@@ -191,9 +198,9 @@ async function share(
     throw unavailable('the stub does not write memory');
   const file = await call('memfd_create', data.address, MFD_CLOEXEC);
   if (errnoOf(file) !== undefined) {
-    logger.info({ errno: errnoOf(file) }, 'the process may have no memfd: its memory is read through the stub');
+    logger.info({ errno: errnoOf(file) }, 'the process may have no memfd: its memory is read in another way');
     await memory.write(data.address, new Uint8Array(name.length));
-    return { memfd: false, shared: undefined };
+    return { memfd: false, shared: await pastWire(session, pid, data, logger) };
   }
   try {
     const sized = await call('ftruncate', file, data.size);
@@ -207,6 +214,19 @@ async function share(
   } finally {
     if (session.state.kind === 'idle') await call('close', file);
   }
+}
+
+/** The process's memory, read and written without a memfd, if it is on this machine and may be looked into. */
+async function pastWire(
+  session: Session,
+  pid: number,
+  data: Region,
+  logger: Logger,
+): Promise<SharedMemory | undefined> {
+  const shared = openProcessMemory(pid, data);
+  if (shared && (await isSame(session, data, shared, logger))) return shared;
+  shared?.close();
+  return undefined;
 }
 
 /** The file as the stub reads it, if it is that memory; its beginning is zero again. */

@@ -22,7 +22,7 @@ const ALIGN = 16;
  * A program may set room for code aside instead, with examples/rsptrace-scratch.
  */
 export async function textSlack(session: Session, arch: Architecture, elf: ElfFile): Promise<Region | Refusal> {
-  const best = reservedCode(elf) ?? (isLinux(elf) ? behindKernelText(elf) : behindSegments(elf));
+  const best = expectedSlack(elf);
   if (best === undefined) return { refused: 'the text has no room behind it on its last page' };
   const bytes = await session.memory().read(best.address, best.size);
   if (bytes === undefined || bytes.some((byte) => byte !== 0)) {
@@ -35,6 +35,11 @@ export async function textSlack(session: Session, arch: Architecture, elf: ElfFi
   const found = { ...best, physical: addOffset(mapping.physical, best.address - mapping.virtual) };
   const wrong = isRefusal(space) ? undefined : await checkMapped(space, found, 'code');
   return wrong === undefined ? found : { refused: `the room for code cannot be used: ${wrong}` };
+}
+
+/** Where it is if the target has nothing there. */
+export function expectedSlack(elf: ElfFile): Region | undefined {
+  return reservedCode(elf) ?? (isLinux(elf) ? behindKernelText(elf) : behindSegments(elf));
 }
 
 function reservedCode(elf: ElfFile): Region | undefined {

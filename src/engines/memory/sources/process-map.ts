@@ -11,6 +11,7 @@ const PF_X = 1;
 /** Memory that a process of Linux maps for us. */
 export const processMap: ScratchSource = {
   name: 'memory mapped into the process',
+  expects: async ({ process }) => process !== undefined,
   async find({ session, arch, elf, process, logger }) {
     if (process === undefined) return { none: undefined };
     const text = textOf(elf);

@@ -5,6 +5,7 @@ import { topOfRam } from '../top-of-ram.js';
 /** `--scratch top`: the end of RAM, where the kernel leaves it alone. No other source is asked beside it. */
 export const endOfRam: ScratchSource = {
   name: 'the end of RAM',
+  expects: async ({ top = false }) => top,
   async find({ session, arch, elf, text, pages, codeSize, top, known, process, ram }) {
     if (!top) return { none: undefined };
     if (process !== undefined) throw unusable('--scratch top is for machines, and this is a process');

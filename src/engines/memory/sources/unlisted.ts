@@ -5,6 +5,8 @@ import { unlistedRam } from '../unlisted-ram.js';
 /** RAM of a machine that somebody else started, if the map that its guest gets leaves some out. */
 export const unlisted: ScratchSource = {
   name: 'RAM that the guest is not told of',
+  expects: async ({ session, elf, process, ram }) =>
+    process === undefined && !isRefusal(await unlistedRam(session, elf, ram)),
   async find({ session, arch, elf, text, pages, process, known, logger, ram }) {
     if (process !== undefined) return { none: undefined };
     known.unlisted ??= await unlistedRam(session, elf, ram);

@@ -7,6 +7,7 @@ import { slackOf } from '../text-slack.js';
 /** `--scratch` and `--scratch-symbol`. No other source is asked beside them. */
 export const userNamed: ScratchSource = {
   name: 'what the user named',
+  expects: async ({ given }) => given !== undefined,
   async find(request) {
     const { session, arch, elf, given, pages, codeSize, ram } = request;
     if (given === undefined) return { none: undefined };

@@ -1,0 +1,160 @@
+// What keeps probes from running without stops: all of it at once, before anything is written to the target.
+import type { Addr } from '../base/addr.js';
+import { plural } from '../base/plural.js';
+import { isRefusal } from '../base/refusal.js';
+import type { ElfFile } from '../elf/index.js';
+import { type ClosedCounter, closedCounter, type NoGuestRam } from '../facts/index.js';
+import { codeOf } from '../probes/index.js';
+import { isProcess } from '../rsp/index.js';
+import { type EnginePlanOptions, engineChoices, planEngines, whyNoTrampolines } from './engine-choice.js';
+import { type EngineSituation, reasonLine, summarizeEngines, wayOutOf, wayToMemory } from './engine-summary.js';
+import { within } from './inject/code-allocator.js';
+import { whyProcessStops } from './inject/process-memory.js';
+import type { Site, SitePlan } from './inject/sites.js';
+import { memoryMissing } from './memory/find-scratch.js';
+import type { ScratchRequest } from './memory/source.js';
+import { expectedSlack } from './memory/text-slack.js';
+
+/** One of them. */
+export interface Hurdle {
+  /**
+   * Stable, for programs. Of the probes' code: `code`, `reach`. Of the target: `trampolines`, `harts`, `process`,
+   * `memory`, `counter`, `packets`.
+   */
+  readonly code: 'code' | 'reach' | 'trampolines' | 'harts' | 'process' | 'memory' | 'counter' | 'packets';
+  readonly text: string;
+  /** What helps, or what is done about it anyway; undefined where nothing is known to. */
+  readonly wayOut: string | undefined;
+  /** How many probes it is of. */
+  readonly probes: number;
+}
+
+/** What the program alone tells: the reasons why probes stop, and code that a jump may not reach. */
+export function hurdlesOfCode(plan: EnginePlanOptions, elf: ElfFile, given?: Addr): readonly Hurdle[] {
+  if (plan.wanted === 'stop') return [];
+  const planned = planEngines(plan);
+  const whole = wholeTarget(plan);
+  if (whole) return [whole];
+  const { reasons } = summarizeEngines(engineChoices(plan, planned.refused));
+  const code = reasons.map((reason): Hurdle => {
+    return { code: 'code', text: reasonLine(reason), wayOut: wayOutOf(reason.why), probes: reason.probes };
+  });
+  const far = farFrom(plan, planned, expectedSlack(elf), given);
+  return far ? [...code, far] : code;
+}
+
+/** What no probe of this target can do without. */
+function wholeTarget({ arch, hart, plans, process = false }: EnginePlanOptions): Hurdle | undefined {
+  const missing = whyNoTrampolines(arch, process);
+  if (missing !== undefined) return { code: 'trampolines', text: missing, wayOut: undefined, probes: plans.length };
+  if (hart === undefined || !isRefusal(hart)) return undefined;
+  return { code: 'harts', text: hart.refused, wayOut: 'start the machine with one hart', probes: plans.length };
+}
+
+/**
+ * Code of compilers that let no register be destroyed is patched with a near jump. It needs memory for trampolines
+ * near it, or executable room for a hop.
+ */
+function farFrom(
+  { arch, process }: EnginePlanOptions,
+  { sites }: SitePlan,
+  slack: { readonly address: Addr; readonly size: number } | undefined,
+  given: Addr | undefined,
+): Hurdle | undefined {
+  const patches = arch.probeCode?.patches ?? [];
+  const near = patches.find(({ kind }) => kind === 'near');
+  // Where near jumps are the only kind, they reach all that memory is looked for in.
+  if (!near || patches.length === 1 || process) return undefined;
+  const room = slack && { address: slack.address, length: slack.size };
+  const isFar = ({ plan, ways }: Site): boolean => {
+    if (ways.some(({ kind }) => kind !== 'near')) return false;
+    const start = codeOf(plan).address;
+    const isGiven = given !== undefined && within(start, { address: given, length: 0 }, near.reach);
+    return !isGiven && !(room && within(start, room, near.reach));
+  };
+  const far = sites.filter(isFar);
+  if (far.length === 0) return undefined;
+  const names = [...new Set(far.map(({ plan: { name } }) => name))];
+  const shown = names.slice(0, 3).join(', ') + (names.length > 3 ? ` and ${names.length - 3} more` : '');
+  const reach = `${Math.round(near.reach / 2 ** 20)} MiB`;
+  return {
+    code: 'reach',
+    text: `${far.length}: no register is free at the begin of their code for a long jump, and no room for one is within ${reach} (${shown})`,
+    wayOut: `compile them with rustc, clang or -fpatchable-function-entry, or name memory for trampolines that near, with --scratch`,
+    probes: far.length,
+  };
+}
+
+/** What the target tells, too. */
+export interface TargetFacts extends Omit<ScratchRequest, 'text' | 'process' | 'ram'> {
+  readonly plan: EnginePlanOptions;
+  /** How the RAM of a machine is read. */
+  readonly pastWire: NoGuestRam | object | undefined;
+}
+
+/**
+ * Everything that can be known while the target stands. Reads only.
+ * @returns the hurdles of the target first, then those of the code
+ */
+export async function findHurdles(facts: TargetFacts): Promise<readonly Hurdle[]> {
+  const { session, arch, elf, plan, given } = facts;
+  if (plan.wanted === 'stop') return [];
+  const code = hurdlesOfCode(plan, elf, given?.address);
+  const { sites } = planEngines(plan);
+  const [first] = sites;
+  if (first === undefined) return code;
+  const probes = sites.length;
+  const found: Hurdle[] = [];
+  if (isProcess(session.features)) {
+    const why = whyProcessStops(session);
+    return why === undefined ? code : [{ code: 'process', text: why, wayOut: undefined, probes }, ...code];
+  }
+  const missing = await memoryMissing({ ...facts, text: first.plan.address, process: undefined });
+  if (missing) {
+    const wayOut = wayToMemory(await situationOf(facts))?.text;
+    found.push({ code: 'memory', text: missing.refused, wayOut, probes });
+  }
+  const records = sites.filter(({ counters }) => counters === 0).length;
+  const closed = records > 0 ? await closedCounter(session, arch) : undefined;
+  if (closed) found.push(counterHurdle(closed, records));
+  const { pastWire } = facts;
+  if (!missing && pastWire && 'refused' in pastWire) {
+    const { refused, wayOut } = pastWire as NoGuestRam;
+    const text = `the guest's RAM is read by packets, so a full ring is a stop: ${refused}`;
+    if (!facts.hidden || isRefusal(facts.hidden)) found.push({ code: 'packets', text, wayOut, probes: records });
+  }
+  return [...found, ...code];
+}
+
+/** The kernel may not read the counter of the records; rsptrace lets it. */
+export function counterHurdle({ register, harts }: ClosedCounter, probes: number): Hurdle {
+  return {
+    code: 'counter',
+    text: `the kernel may not read the time counter (${register}, on ${plural(harts.length, 'hart')})`,
+    wayOut: 'rsptrace lets it while it records, and closes it again',
+    probes,
+  };
+}
+
+async function situationOf({ session, hidden }: TargetFacts): Promise<EngineSituation> {
+  return {
+    isMachineOfQemu: (await session.stub()).name === 'qemu-system',
+    isLaunched: hidden !== undefined,
+    isProcess: isProcess(session.features),
+  };
+}
+
+/** Whether it is of the target, so that it is of all probes. */
+export function isOfTarget({ code }: Hurdle): boolean {
+  return code !== 'code';
+}
+
+/** For people: a line each, and under it what helps. */
+export function hurdleLines(hurdles: readonly Hurdle[]): string[] {
+  return hurdles.flatMap(({ text, wayOut }) => (wayOut === undefined ? [text] : [text, `  way out: ${wayOut}`]));
+}
+
+/** For `--json`. */
+export function hurdlesJson(hurdles: readonly Hurdle[]): object[] {
+  return hurdles.map(({ code, text, wayOut, probes }) => ({ code, text, way_out: wayOut ?? null, probes }));
+}

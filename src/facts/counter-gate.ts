@@ -1,0 +1,97 @@
+// A counter that firmware keeps from the kernel: code of ours in the kernel would trap where it reads it.
+import type { Architecture } from '../arch/index.js';
+import type { Refusal } from '../base/refusal.js';
+import { isProcess, type Session } from '../rsp/index.js';
+
+/** The harts whose kernel may not read the time counter. */
+export interface ClosedCounter {
+  /** The register that says so, with the bit that allows it. */
+  readonly register: string;
+  readonly bit: bigint;
+  /** What it is on each of those harts. */
+  readonly harts: readonly { readonly id: string; readonly value: bigint }[];
+  /** Harts that are in their firmware, which may close it later. */
+  readonly inFirmware: number;
+}
+
+/** Reads only. Undefined if every kernel that runs may read the counter, or if nothing tells. The target is stopped. */
+export async function closedCounter(session: Session, arch: Architecture): Promise<ClosedCounter | undefined> {
+  const clock = arch.clocks?.find(({ kind }) => kind === 'time');
+  const gate = clock?.kind === 'time' ? clock.gate : undefined;
+  const { privilege } = arch;
+  if (!gate || !privilege || isProcess(session.features) || !session.target.register(gate.register)) return undefined;
+  const { register, bit } = gate;
+  const harts: { id: string; value: bigint }[] = [];
+  let inFirmware = 0;
+  for (const { id } of await session.harts()) {
+    const batch = session.batch(id);
+    const reply = batch.readRegisters([register, ...privilege.registers]);
+    await batch.send();
+    const value = reply.value.register(register);
+    if (value === undefined || (value & bit) !== 0n) continue;
+    const { privilege: level } = privilege.standing(reply.value);
+    if (level === 'firmware') inFirmware++;
+    else if (level !== undefined) harts.push({ id, value });
+  }
+  return harts.length === 0 ? undefined : { register, bit, harts, inFirmware };
+}
+
+/** Lets the kernel read the counter. Refused if the stub does not write it, or if firmware may take it back. */
+export async function openCounter(session: Session, closed: ClosedCounter): Promise<Refusal | undefined> {
+  const { register, bit, harts, inFirmware } = closed;
+  if (inFirmware > 0) return { refused: `${inFirmware} harts are in their firmware, which may set ${register} again` };
+  await write(
+    session,
+    register,
+    harts.map(({ id, value }) => ({ id, value: value | bit })),
+  );
+  for (const { id } of harts) {
+    const batch = session.batch(id);
+    const reply = batch.readRegister(register);
+    await batch.send();
+    if (((reply.value ?? 0n) & bit) !== 0n) continue;
+    await closeCounter(session, closed);
+    return { refused: `the stub does not write ${register}` };
+  }
+  return undefined;
+}
+
+/** Puts the register back. */
+export function closeCounter(session: Session, { register, harts }: ClosedCounter): Promise<void> {
+  return write(session, register, harts);
+}
+
+async function write(session: Session, register: string, harts: ClosedCounter['harts']): Promise<void> {
+  for (const { id, value } of harts) {
+    const batch = session.batch(id);
+    batch.writeRegister(register, value);
+    await batch.send();
+  }
+}
+
+/** A counter of the kernel's that is opened where it has to be, as often as that is, and closed at the end. */
+export class CounterGate {
+  readonly #session: Session;
+  readonly #arch: Architecture;
+  #opened: ClosedCounter | undefined;
+
+  constructor(session: Session, arch: Architecture) {
+    this.#session = session;
+    this.#arch = arch;
+  }
+
+  /** At a stop. Returns what was closed, or why it stays so; undefined if nothing was. */
+  async open(): Promise<ClosedCounter | Refusal | undefined> {
+    const closed = await closedCounter(this.#session, this.#arch);
+    if (closed === undefined) return undefined;
+    const refused = await openCounter(this.#session, closed);
+    if (refused === undefined) this.#opened = closed;
+    return refused ?? closed;
+  }
+
+  /** The target is stopped, and no code of ours runs any more. */
+  async close(): Promise<void> {
+    if (this.#opened) await closeCounter(this.#session, this.#opened);
+    this.#opened = undefined;
+  }
+}

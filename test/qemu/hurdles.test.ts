@@ -1,0 +1,143 @@
+// What keeps probes from running without stops is said at once, before the guest runs; or there is a way.
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
+import { runDoctor } from '../support/doctor.js';
+import { frame } from '../support/fake-stub.js';
+import { FaultProxy } from '../support/fault-proxy.js';
+import { diskKernel, gatedKernel } from '../support/tiny-kernels.js';
+
+interface Hurdle {
+  readonly code: string;
+  readonly text: string;
+  readonly way_out: string | null;
+  readonly probes: number;
+}
+
+interface Output {
+  readonly events: number;
+  readonly stops: number;
+  readonly missing: number;
+  readonly clock: { readonly name: string };
+  readonly hurdles: readonly Hurdle[];
+  readonly functions: readonly { readonly function: string; readonly calls: number }[];
+  readonly counts?: readonly { readonly function: string; readonly calls: number }[];
+  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
+}
+
+const calls = 3000;
+
+function record(t: Test, ...words: string[]) {
+  const [first = '', ...others] = words;
+  const options = ['--json', '-o', join(scratchFolder(t), 'out.txt')];
+  return rsptrace(...(first === 'run' ? [first, ...options] : [...options, first]), ...others).ended;
+}
+
+/** What the kernel has printed: calls of `work`, and how often an instruction was illegal. */
+function printed(text: string): number[] {
+  return [...text.replaceAll('\r', '').matchAll(/^(\d{5})$/gm)].map(([, number]) => Number(number));
+}
+
+t.test('mcounteren is 0: the kernel is let read the time, and nothing is illegal', async (t) => {
+  const { elf, command } = gatedKernel(t, calls);
+  const { status, stdout, stderr } = await record(t, 'run', '-p', 'fn:work', elf, '--', ...command);
+  t.equal(status, 0, stderr.slice(-300));
+  const output = JSON.parse(stdout) as Output;
+  t.match(output.hurdles, [{ code: 'counter', probes: 1, way_out: /^rsptrace lets it/ }]);
+  t.equal(output.clock.name, 'riscv-time');
+  t.match(output.functions, [{ function: 'work', calls }]);
+  t.ok(output.stops < 10, `${output.stops} stops`);
+  t.equal(output.missing, 0);
+  // While it ran on, its own read of the time was legal.
+  t.same(printed(stderr), [calls, 0]);
+});
+
+t.test('what was opened is closed again', async (t) => {
+  const { elf, command } = gatedKernel(t, 20_000, { spin: 10_000 });
+  const options = ['--max-events', '200', '--keep-running', '-p', 'fn:work'];
+  const { stdout, stderr } = await record(t, 'run', ...options, elf, '--', ...command);
+  t.ok((JSON.parse(stdout) as Output).stops < 10);
+  t.same(printed(stderr), [20_000, 1], 'its own read of the time is illegal again');
+});
+
+t.test('who only counts needs no counter, and opens none', async (t) => {
+  const { elf, command } = gatedKernel(t, calls);
+  const { stdout, stderr } = await record(t, 'run', '-p', 'count:work', elf, '--', ...command);
+  const output = JSON.parse(stdout) as Output;
+  t.same(output.hurdles, []);
+  t.match(output.counts, [{ function: 'work', calls }]);
+  t.ok(output.stops < 10, `${output.stops} stops`);
+  t.same(printed(stderr), [calls, 1]);
+});
+
+t.test('a stub that does not write mcounteren: what writes records stops, what counts does not', async (t) => {
+  const { elf, command } = gatedKernel(t, calls);
+  const qemu = frozenQemu(t, command);
+  await using proxy = await FaultProxy.start(qemu.socket, {
+    'to-stub': { edit: (text) => text.replaceAll(/\$P348=([0-9a-f]+)#../g, (_, value) => frame(`Pffff=${value}`)) },
+  });
+  const options = ['--scratch', '0x87000000,1M', '-p', 'count:work', '-p', 'fn:number'];
+  const { status, stdout, stderr } = await record(t, '--remote', proxy.path, ...options, elf);
+  t.equal(status, 0, stderr.slice(-300));
+  const output = JSON.parse(stdout) as Output;
+  t.match(output.counts, [{ function: 'work', calls }]);
+  t.match(output.functions, [{ function: 'number', calls: 2 }]);
+  const engines = Object.fromEntries(output.probes.map(({ function: name, engine }) => [name, engine]));
+  t.same(engines, { work: 'target', number: 'stop' });
+  t.match(
+    output.probes.find(({ engine }) => engine === 'stop')?.why,
+    /^the kernel may not read the time counter, and the stub does not write mcounteren$/,
+  );
+  // While it is found out whether the memory is free, all stop.
+  t.ok(output.stops < calls / 2, `${output.stops} stops`);
+  t.same(printed((await qemu.ended).stdout), [calls, 1]);
+});
+
+t.test(
+  'no memory, and code that only a short jump may reach: said together, and by doctor and --dry-run',
+  async (t) => {
+    const { elf, command } = gatedKernel(t, calls, { gap: 3 << 20 });
+    const dry = JSON.parse(
+      (await rsptrace('--remote', ':1', '--dry-run', '--json', '-p', 'fn:work', elf).ended).stdout,
+    );
+    t.match((dry as Output).hurdles, [{ code: 'reach', probes: 1, text: /no register is free .*\(work\)$/ }]);
+    const doctor = await runDoctor(frozenQemu(t, command).socket, '--no-run', '-p', 'fn:work', elf);
+    const found = doctor.found.program as unknown as Output;
+    t.same(
+      found.hurdles.map(({ code }) => code),
+      ['memory', 'reach'],
+    );
+    const qemu = frozenQemu(t, command);
+    const { stdout } = await record(t, '--remote', qemu.socket, '-p', 'fn:work', elf);
+    const output = JSON.parse(stdout) as Output;
+    t.same(
+      output.hurdles.map(({ code }) => code),
+      ['memory', 'reach'],
+    );
+    t.match(output.hurdles[0]?.way_out, /rsptrace run/);
+    t.match(output.functions, [{ function: 'work', calls }]);
+    t.same(printed((await qemu.ended).stdout), [calls, 1], 'with stops, nothing is opened');
+  },
+);
+
+t.test('for people, on stderr, before the guest runs', async (t) => {
+  const { elf, command } = gatedKernel(t, 10, { gap: 3 << 20 });
+  const words = ['-o', join(scratchFolder(t), 'out.txt'), '-p', 'fn:work', elf, '--', ...command];
+  const { stderr } = await rsptrace('run', ...words).ended;
+  t.match(stderr, /^rsptrace: in the way of probes without stops:\n {2}1: no register is free .*\n {4}way out: /);
+});
+
+t.test('a machine that boots from its disk: said, and the end of RAM is a way', async (t) => {
+  const few = diskKernel(t, 5);
+  const told = JSON.parse((await record(t, 'run', '-p', 'fn:work', few.elf, '--', ...few.command)).stdout) as Output;
+  t.match(told.hurdles, [{ code: 'memory', text: /^without -kernel it is not known/, way_out: /^take --scratch top/ }]);
+  t.match(told.functions, [{ function: 'work', calls: 5 }]);
+  const { elf, command } = diskKernel(t, calls);
+  const options = ['--scratch', 'top', '-p', 'fn:work', '--until', 'bye', '--keep-running'];
+  const { stdout, stderr } = await record(t, 'run', ...options, elf, '--', ...command);
+  const output = JSON.parse(stdout) as Output;
+  t.same(output.hurdles, []);
+  t.match(output.functions, [{ function: 'work', calls }]);
+  t.ok(output.stops < calls / 2, `${output.stops} stops`);
+  t.match(stderr, /03000\r?\n/);
+});

@@ -1,0 +1,104 @@
+# A supervisor-mode kernel above firmware of its own, which lets it read no counter (mcounteren is 0), assembled with
+#   CALLS   how often it calls `work`
+#   SPIN    so many turns it waits after each call
+#   GAP     so many bytes of code lie behind it that nothing runs
+# It prints that number, counted by the function itself, and how many instructions were illegal, and powers off.
+
+    .option norelax
+    .option norvc
+    .text
+    .globl _start
+_start:
+    csrw mcounteren, zero
+    la t0, trap
+    csrw mtvec, t0
+    li t0, -1                       # all memory, for everybody: R W X, up to its end
+    csrw pmpaddr0, t0
+    li t0, 0x0f
+    csrw pmpcfg0, t0
+    li t0, 0x1800
+    csrc mstatus, t0
+    li t0, 0x800                    # MPP = S
+    csrs mstatus, t0
+    la t0, kernel
+    csrw mepc, t0
+    mret
+
+# Every trap is an illegal instruction of four bytes: it is counted and skipped. t5 and t6 are the firmware's.
+    .balign 4
+trap:
+    la t5, illegal
+    ld t6, 0(t5)
+    addi t6, t6, 1
+    sd t6, 0(t5)
+    csrr t5, mepc
+    addi t5, t5, 4
+    csrw mepc, t5
+    mret
+
+    .globl kernel
+    .type kernel, @function
+kernel:
+    la sp, stack_end
+    li s2, CALLS
+1:  mv a0, s2
+    call work
+    li t1, SPIN
+4:  addi t1, t1, -1
+    bgtz t1, 4b
+    addi s2, s2, -1
+    bnez s2, 1b
+    rdtime t0                       # illegal, unless somebody has opened the counter
+    la t0, works
+    ld a0, 0(t0)
+    call number
+    la t0, illegal
+    ld a0, 0(t0)
+    call number
+    li t0, 0x100000
+    li t1, 0x5555
+    sw t1, 0(t0)
+2:  wfi
+    j 2b
+    .size kernel, . - kernel
+
+    .globl work
+    .type work, @function
+work:
+    addi sp, sp, -16
+    la t0, works
+    ld t1, 0(t0)
+    addi t1, t1, 1
+    sd t1, 0(t0)
+    addi sp, sp, 16
+    ret
+    .size work, . - work
+
+# Prints a0 as five digits and a line's end.
+    .globl number
+    .type number, @function
+number:
+    li t0, 0x10000000
+    li t1, 10000
+    li t2, 10
+3:  divu t3, a0, t1
+    remu a0, a0, t1
+    addi t3, t3, '0'
+    sb t3, 0(t0)
+    divu t1, t1, t2
+    bnez t1, 3b
+    sb t2, 0(t0)
+    ret
+    .size number, . - number
+    .if GAP
+    .skip GAP
+    .endif
+
+    .bss
+    .balign 16
+illegal:
+    .skip 8
+works:
+    .skip 8
+    .skip 4096
+stack_end:
