@@ -125,15 +125,15 @@ export class FunctionGraph implements TraceSink {
       return;
     }
     const { begin, indent } = line;
+    const how = isLost ? ['lost'] : event.type === 'call-end' ? returned(event.result) : [];
     const duration = isLost ? undefined : event.time - begin.time;
     if (this.#pending === line) {
       this.#pending = undefined;
-      this.#write(begin, begin.time, duration, `${indentOf(indent)}${nameOf(begin)}();${isLost ? ' /* lost */' : ''}`);
+      this.#write(begin, begin.time, duration, `${indentOf(indent)}${callText(begin)};${noted(how.join(' '))}`);
       return;
     }
     this.#openPending();
-    const lost = isLost ? ', lost' : '';
-    this.#write(begin, event.time, duration, `${indentOf(indent)}} /* ${nameOf(begin)}${lost} */`);
+    this.#write(begin, event.time, duration, `${indentOf(indent)}}${noted([nameOf(begin), ...how].join(' '))}`);
   }
 
   #openPending(): void {
@@ -141,7 +141,7 @@ export class FunctionGraph implements TraceSink {
     if (line === undefined) return;
     this.#pending = undefined;
     const { begin, indent } = line;
-    this.#write(begin, begin.time, undefined, `${indentOf(indent)}${nameOf(begin)}() {`);
+    this.#write(begin, begin.time, undefined, `${indentOf(indent)}${callText(begin)} {`);
   }
 
   #write(track: Track, time: number, duration: number | undefined, text: string): void {
@@ -185,6 +185,22 @@ function noteText(event: Note): string {
 
 function nameOf(event: AnyBegin | AnyEnd): string {
   return 'function' in event ? event.function.name : `poll ${event.future.future}`;
+}
+
+/** With arguments, as the kernel's option funcgraph-args writes them. */
+function callText(begin: AnyBegin): string {
+  const values = begin.type === 'call-begin' ? begin.arguments : [];
+  return `${nameOf(begin)}(${values.map(({ name, value }) => `${name}=${value}`).join(', ')})`;
+}
+
+/** As funcgraph-retval writes it. */
+function returned(result: string | undefined): readonly string[] {
+  return result === undefined ? [] : [`ret=${result}`];
+}
+
+/** A text may have what ends a comment. */
+function noted(text: string): string {
+  return text === '' ? '' : ` /* ${text.replaceAll('*/', '* /')} */`;
 }
 
 const indents: string[] = [];
