@@ -206,8 +206,7 @@ function format(
   const outerCopy = outer && { at, room, self };
   if (outerCopy) at += room;
   const copied = placeExtents(extents, at, (word) => pointerTo(asBlock(word), registers, wantedBlocks));
-  const size = copied.end;
-  const shared = { fields, outerCopy, size, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
+  const shared = { fields, outerCopy, size: copied.end, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
   return { ...shared, extents: copied.copies, extentsRead: copied.formats };
 }
 
