@@ -6,6 +6,7 @@ import {
   holds,
   holdsAtStop,
   type Moment,
+  nothingRead,
   operandAt,
   placeIn,
 } from '../probes/index.js';
@@ -264,8 +265,6 @@ function recordedValues({ asked, plans }: Ear, at: Moment, record: HitMemory): R
   return Object.fromEntries(asked.captures.map(({ text }, index) => [text, value(index)]));
 }
 
-const noMemory: HitMemory = { at: () => undefined };
-
 function withoutTypes({ plans }: Ear, index: number, at: Moment): PlainValue {
-  return recordedValue(plans[index] ?? 'there is no debug info', at.registers, noMemory);
+  return recordedValue(plans[index] ?? 'there is no debug info', at.registers, nothingRead);
 }

@@ -51,12 +51,14 @@ export {
   type InnerPlace,
   mergePlans,
   noteName,
+  type PlannedExtent,
   type PlannedLoad,
   type PlannedReads,
+  type PlannedWord,
   type ReadPlan,
   stackIsRead,
 } from './read-plan.js';
-export { type HitMemory, Reading } from './reading.js';
+export { type HitMemory, nothingRead, Reading } from './reading.js';
 export {
   type ExcludedFunction,
   type FunctionArgument,
@@ -66,3 +68,4 @@ export {
 } from './resolve-functions.js';
 export { StaticCalls } from './static-calls.js';
 export type { Hit, MemoryRequest, Reaction, StopObserver, Tracer } from './tracer.js';
+export { extentWords } from './value-reads.js';

@@ -24,6 +24,22 @@ export interface PlannedReads {
   readonly loads: readonly PlannedLoad[];
 }
 
+/** A word in a register; or in an object that references lead to from there. */
+export interface PlannedWord {
+  readonly register: string;
+  readonly behind?: { readonly through: readonly number[]; readonly offset: number };
+}
+
+/** Elements one behind the other, by a pointer and their number: a text, a slice. The types declare them valid. */
+export interface PlannedExtent {
+  readonly pointer: PlannedWord;
+  readonly count: PlannedWord;
+  /** log2 of an element's bytes. */
+  readonly shift: number;
+  /** The most bytes that are read. */
+  readonly bytes: number;
+}
+
 /** A place inside a function, not its entry: its hits begin and end no call. */
 export interface InnerPlace {
   /** Whole instructions around it that a patch may replace: control enters them at the first one only. */
@@ -68,11 +84,15 @@ export interface ReadPlan {
   /** Registers at the entry. */
   readonly entryRegisters: readonly string[];
   readonly entryReads: readonly PlannedReads[];
+  /** Its words are among the registers and reads. */
+  readonly entryExtents?: readonly PlannedExtent[];
   readonly exit: {
     /** Registers whose entry values the exit needs. */
     readonly keep: readonly string[];
     readonly registers: readonly string[];
     readonly reads: readonly PlannedReads[];
+    /** In registers, as they are when it has returned. */
+    readonly extents?: readonly PlannedExtent[];
   };
   /** Where a poll inside this one, with a probe of its own, finds what this one's Future holds. */
   readonly outer: PlannedReads | undefined;
@@ -147,10 +167,12 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     codeSize: Math.max(a.codeSize, b.codeSize),
     entryRegisters: union(a.entryRegisters, b.entryRegisters),
     entryReads: [...a.entryReads, ...b.entryReads],
+    entryExtents: [...(a.entryExtents ?? []), ...(b.entryExtents ?? [])],
     exit: {
       keep: union(a.exit.keep, b.exit.keep),
       registers: union(a.exit.registers, b.exit.registers),
       reads: [...a.exit.reads, ...b.exit.reads],
+      extents: [...(a.exit.extents ?? []), ...(b.exit.extents ?? [])],
     },
     outer: a.outer ?? b.outer,
     readsOuter: a.readsOuter || b.readsOuter,

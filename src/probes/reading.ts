@@ -106,6 +106,8 @@ export class FutureLook {
 export interface HitMemory {
   /** Undefined if it is not mapped, or was not read. */
   at(address: Addr, length: number): Reading | undefined;
+  /** All of these bytes. `unread`: nobody has asked for them, and they can be asked for. */
+  bytes(address: Addr, length: number): Uint8Array | 'unreadable' | 'unread';
 }
 
 /** The answers to requests, in their order. */
@@ -119,8 +121,18 @@ export class Answers implements HitMemory {
   }
 
   at(address: Addr, length: number): Reading | undefined {
-    const index = this.#requests.findIndex((request) => request.address === address && request.length === length);
-    const bytes = this.#answers[index];
+    const bytes = this.#answers[this.#indexOf(address, length)];
     return bytes && new Reading(bytes);
   }
+
+  bytes(address: Addr, length: number): Uint8Array | 'unreadable' | 'unread' {
+    const index = this.#indexOf(address, length);
+    return index < 0 ? 'unread' : (this.#answers[index] ?? 'unreadable');
+  }
+
+  #indexOf(address: Addr, length: number): number {
+    return this.#requests.findIndex((request) => request.address === address && request.length === length);
+  }
 }
+
+export const nothingRead: HitMemory = new Answers([], []);

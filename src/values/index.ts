@@ -1,3 +1,4 @@
+export { brief } from './brief.js';
 export { valueOfBytes } from './bytes.js';
 export { type DescribedMember, type DescribedType, describeType } from './described-types.js';
 export { type MemberExpr, parseMemberExpr } from './member-expr.js';
@@ -13,13 +14,13 @@ export {
   variantOf,
 } from './member-expr-eval.js';
 export { fieldsOf, pick } from './member-expr-shapes.js';
-export { type Missing, ObjectPlace, type PlacePart } from './object-place.js';
+export { type MemoryNeed, type Missing, ObjectPlace, type PlacePart, type Reading } from './object-place.js';
 export { type PlainEnum, type PlainValue, plainValue, Unavailable } from './plain.js';
 export { formatValue, valueJson } from './print.js';
 export { type NamedDie, ProgramNames } from './program-names.js';
 export { Shapes } from './program-shapes.js';
 export { Values } from './program-values.js';
-export { type AddressNames, type ReadOptions, readValue } from './reader.js';
+export { type AddressNames, type ReadOptions, readValue, valueReading } from './reader.js';
 export type {
   DynShape,
   EnumShape,

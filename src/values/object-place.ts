@@ -12,6 +12,22 @@ export type Missing =
   | { readonly missing: 'unreadable'; readonly address: Addr; readonly size: number }
   | { readonly missing: 'optimized-out' };
 
+/** Bytes that a reading asks for. */
+export interface MemoryNeed {
+  readonly address: Addr;
+  readonly length: number;
+}
+
+/** Work that asks for bytes on its way, and is given them, or undefined for those that cannot be read. */
+export type Reading<T> = Generator<MemoryNeed, T, Uint8Array | undefined>;
+
+/** Does such work with a target's memory. */
+export async function fromMemory<T>(reading: Reading<T>, memory: MemoryReader): Promise<T> {
+  let step = reading.next();
+  while (!step.done) step = reading.next(await memory.read(step.value.address, step.value.length));
+  return step.value;
+}
+
 const OPTIMIZED_OUT: Missing = { missing: 'optimized-out' };
 
 /** The place of an object of the target. */
@@ -53,12 +69,12 @@ export class ObjectPlace {
   }
 
   /** The same place with its first `size` bytes read in one read, so that parts of it need no more reads. */
-  async readAhead(memory: MemoryReader, size: number): Promise<ObjectPlace> {
+  *readAhead(size: number): Reading<ObjectPlace> {
     const { address } = this;
     if (address === undefined || this.#known(size) !== undefined) return this;
     const found = this.#find(this.#offset);
     if (found === undefined || found.part.size - found.inside < size) return this;
-    const bytes = await memory.read(address, size);
+    const bytes = yield { address, length: size };
     return bytes === undefined ? this : new ObjectPlace(this.#parts, this.#offset, { start: this.#offset, bytes });
   }
 
@@ -79,7 +95,12 @@ export class ObjectPlace {
     return this.#known(size) !== undefined;
   }
 
-  async read(memory: MemoryReader, size: number): Promise<Uint8Array | Missing> {
+  read(memory: MemoryReader, size: number): Promise<Uint8Array | Missing> {
+    return fromMemory(this.reading(size), memory);
+  }
+
+  /** The same step by step. */
+  *reading(size: number): Reading<Uint8Array | Missing> {
     const known = this.#known(size);
     if (known !== undefined) return known;
     const whole = new Uint8Array(size);
@@ -95,7 +116,7 @@ export class ObjectPlace {
         whole.set(at.bytes.subarray(inside, inside + length), done);
       } else {
         const address = addOffset(at.address, inside);
-        const bytes = await memory.read(address, length);
+        const bytes = yield { address, length };
         if (bytes === undefined) return { missing: 'unreadable', address, size: length };
         whole.set(bytes, done);
       }

@@ -3,7 +3,7 @@ import type { MemoryReader } from '../base/memory-reader.js';
 import type { Die } from '../dwarf/index.js';
 import { littleEndian } from '../dwarf/index.js';
 import { readView } from './library-views.js';
-import { type Missing, ObjectPlace } from './object-place.js';
+import { fromMemory, type Missing, ObjectPlace, type Reading } from './object-place.js';
 import type { Shapes } from './program-shapes.js';
 import type { EnumShape, FieldShape, Shape } from './shape.js';
 import {
@@ -41,7 +41,17 @@ export function readValue(
   place: ObjectPlace,
   options: ReadOptions = {},
 ): Promise<Value> {
-  return new ValueReading(shapes, memory, options).read(shape, place);
+  return fromMemory(valueReading(shapes, shape, place, options), memory);
+}
+
+/** The same step by step: it asks for bytes, and is given them, or undefined for what cannot be read. */
+export function valueReading(
+  shapes: Shapes,
+  shape: Shape,
+  place: ObjectPlace,
+  options: ReadOptions = {},
+): Reading<Value> {
+  return new ValueReading(shapes, options).read(shape, place);
 }
 
 /** One reading: counts what it has read against its limits. */
@@ -49,7 +59,6 @@ export class ValueReading {
   readonly shapes: Shapes;
   readonly limits: ValueLimits;
   readonly names: AddressNames;
-  readonly #memory: MemoryReader;
   readonly #raw: boolean;
   #values: number;
   #bytes: number;
@@ -57,53 +66,54 @@ export class ValueReading {
   /** Addresses and types of the pointers that are being followed. */
   readonly #following = new Set<string>();
 
-  constructor(shapes: Shapes, memory: MemoryReader, options: ReadOptions) {
+  constructor(shapes: Shapes, options: ReadOptions) {
     this.shapes = shapes;
     this.limits = { ...defaultLimits, ...options.limits };
     this.names = options;
-    this.#memory = memory;
     this.#raw = options.raw ?? false;
     this.#values = this.limits.values;
     this.#bytes = this.limits.bytes;
   }
 
-  async read(shape: Shape, at: ObjectPlace): Promise<Value> {
+  *read(shape: Shape, at: ObjectPlace): Reading<Value> {
     if (this.#depth >= this.limits.depth) return { kind: 'cut', type: shape.name, reason: 'depth' };
     if (--this.#values < 0) return { kind: 'cut', type: shape.name, reason: 'size' };
+    const { size } = shape;
+    const isLarge = (size ?? 0) > this.limits.object && at.address !== undefined;
+    if (isLarge) return { kind: 'cut', type: shape.name, reason: 'size' };
     this.#depth++;
     try {
-      const { size } = shape;
-      const place = size !== undefined && size > 0 && size <= READ_AHEAD ? await this.ahead(at, size) : at;
-      return await this.#read(shape, place);
+      const place = size !== undefined && size > 0 && size <= READ_AHEAD ? yield* this.ahead(at, size) : at;
+      return yield* this.#read(shape, place);
     } finally {
       this.#depth--;
     }
   }
 
   /** The place with `size` bytes read ahead, as far as the limit on bytes allows. */
-  async ahead(place: ObjectPlace, size: number): Promise<ObjectPlace> {
+  *ahead(place: ObjectPlace, size: number): Reading<ObjectPlace> {
     if (place.isAtHand(size) || size > this.#bytes) return place;
     this.#bytes -= size;
-    return place.readAhead(this.#memory, size);
+    return yield* place.readAhead(size);
   }
 
   /** `size` bytes; if they are not available, a value that says why. */
-  async bytes(shape: Shape, place: ObjectPlace, size: number): Promise<Uint8Array | Value> {
+  *bytes(shape: Shape, place: ObjectPlace, size: number): Reading<Uint8Array | Value> {
     if (!place.isAtHand(size)) {
       if (size > this.#bytes) return { kind: 'cut', type: shape.name, reason: 'size' };
       this.#bytes -= size;
     }
-    const found = await place.read(this.#memory, size);
+    const found = yield* place.reading(size);
     return found instanceof Uint8Array ? found : missingValue(shape, found);
   }
 
   /** An unsigned number. */
-  async number(shape: Shape, place: ObjectPlace, size = WORD): Promise<bigint | Value> {
-    const found = await this.bytes(shape, place, size);
+  *number(shape: Shape, place: ObjectPlace, size = WORD): Reading<bigint | Value> {
+    const found = yield* this.bytes(shape, place, size);
     return found instanceof Uint8Array ? littleEndian(found) : found;
   }
 
-  async #read(shape: Shape, place: ObjectPlace): Promise<Value> {
+  *#read(shape: Shape, place: ObjectPlace): Reading<Value> {
     const type = shape.name;
     switch (shape.kind) {
       case 'unit':
@@ -113,52 +123,52 @@ export class ValueReading {
       case 'bool':
       case 'char':
       case 'enumeration': {
-        const bytes = await this.bytes(shape, place, shape.size ?? 0);
+        const bytes = yield* this.bytes(shape, place, shape.size ?? 0);
         return bytes instanceof Uint8Array ? scalarValue(shape, bytes) : bytes;
       }
       case 'pointer': {
-        const address = await this.number(shape, place);
+        const address = yield* this.number(shape, place);
         if (typeof address !== 'bigint') return address;
-        return this.#pointer(shape, shape.style, addr(address), shape.target());
+        return yield* this.#pointer(shape, shape.style, addr(address), shape.target());
       }
       case 'slice':
-        return this.#slice(shape, place);
+        return yield* this.#slice(shape, place);
       case 'dyn':
-        return this.#dyn(shape, place);
+        return yield* this.#dyn(shape, place);
       case 'struct':
       case 'union': {
         const view = this.#raw ? undefined : shape.view();
-        if (view !== undefined) return readView(this, shape, view, place);
-        return this.#struct(shape, shape.short, shape.fields, place);
+        if (view !== undefined) return yield* readView(this, shape, view, place);
+        return yield* this.#struct(shape, shape.short, shape.fields, place);
       }
       case 'enum':
-        return this.#enum(shape, place);
+        return yield* this.#enum(shape, place);
       case 'array':
-        return this.#array(shape, place);
+        return yield* this.#array(shape, place);
       case 'opaque': {
         if (shape.size === undefined) return { kind: 'invalid', type, reason: 'a type of unknown size' };
-        const bytes = await this.bytes(shape, place, Math.min(shape.size, this.limits.text));
+        const bytes = yield* this.bytes(shape, place, Math.min(shape.size, this.limits.text));
         return bytes instanceof Uint8Array ? { kind: 'bytes', type, bytes } : bytes;
       }
     }
   }
 
-  async #fields(fields: readonly FieldShape[], place: ObjectPlace): Promise<FieldValue[]> {
+  *#fields(fields: readonly FieldShape[], place: ObjectPlace): Reading<FieldValue[]> {
     const found: FieldValue[] = [];
     for (const field of fields) {
       // The remaining elements would all be cut, one by one.
       if (this.#values <= 0 && found.length > 0) break;
-      found.push({ name: fieldName(field.name), value: await this.#field(field, place) });
+      found.push({ name: fieldName(field.name), value: yield* this.#field(field, place) });
     }
     return found;
   }
 
-  async #field(field: FieldShape, place: ObjectPlace): Promise<Value> {
+  *#field(field: FieldShape, place: ObjectPlace): Reading<Value> {
     const shape = field.type();
-    if (field.bits === undefined) return this.read(shape, place.inside(field.offset));
+    if (field.bits === undefined) return yield* this.read(shape, place.inside(field.offset));
     const { offset, size } = field.bits;
     if (!(size > 0 && size <= 64) || this.#values-- <= 0) return { kind: 'cut', type: shape.name, reason: 'size' };
-    const bytes = await this.bytes(shape, place.inside(field.offset), Math.ceil((offset + size) / 8));
+    const bytes = yield* this.bytes(shape, place.inside(field.offset), Math.ceil((offset + size) / 8));
     if (!(bytes instanceof Uint8Array)) return bytes;
     const bits = (littleEndian(bytes) >> BigInt(offset)) & ((1n << BigInt(size)) - 1n);
     const signed = 'signed' in shape && shape.signed;
@@ -166,23 +176,23 @@ export class ValueReading {
     return scalarValue(shape, wordBytes(wide, shape.size ?? 8));
   }
 
-  async #struct(
+  *#struct(
     shape: Shape,
     name: string,
     fields: readonly FieldShape[],
     place: ObjectPlace,
     variant?: string,
-  ): Promise<StructValue> {
+  ): Reading<StructValue> {
     const tuple = fields.length > 0 && fields.every((f) => /^__\d+$/.test(f.name));
     const form = shape.kind === 'union' ? 'union' : tuple ? 'tuple' : 'named';
-    return { kind: 'struct', type: shape.name, name, variant, form, fields: await this.#fields(fields, place) };
+    return { kind: 'struct', type: shape.name, name, variant, form, fields: yield* this.#fields(fields, place) };
   }
 
-  async #enum(shape: Shape & EnumShape, place: ObjectPlace): Promise<Value> {
+  *#enum(shape: Shape & EnumShape, place: ObjectPlace): Reading<Value> {
     const { discriminant, variants } = shape;
     let variant = variants.length === 1 ? variants[0] : undefined;
     if (discriminant !== undefined) {
-      const value = await this.number(shape, place.inside(discriminant.offset), discriminant.size);
+      const value = yield* this.number(shape, place.inside(discriminant.offset), discriminant.size);
       if (typeof value !== 'bigint') return value;
       variant =
         variants.find((v) => v.values?.some((r) => value >= r.low && value <= r.high)) ??
@@ -193,79 +203,82 @@ export class ValueReading {
     }
     if (variant === undefined) return { kind: 'invalid', type: shape.name, reason: 'an enum without variants' };
     const name = shape.short === '' ? variant.name : `${shape.short}::${variant.name}`;
-    return this.#struct(shape, name, [...shape.fields, ...variant.fields()], place, variant.name);
+    return yield* this.#struct(shape, name, [...shape.fields, ...variant.fields()], place, variant.name);
   }
 
-  async #array(shape: Shape & { kind: 'array' }, place: ObjectPlace): Promise<Value> {
+  *#array(shape: Shape & { kind: 'array' }, place: ObjectPlace): Reading<Value> {
     const element = shape.element();
     const { count } = shape;
     if (count === undefined) return { kind: 'sequence', type: shape.name, name: '', length: 0, elements: [] };
-    if (!this.#raw && element.kind === 'integer' && element.character) return this.#characters(shape, place, count);
-    return this.sequence(shape, '', element, place, count);
+    if (!this.#raw && element.kind === 'integer' && element.character)
+      return yield* this.#characters(shape, place, count);
+    return yield* this.sequence(shape, '', element, place, count);
   }
 
   /** A C array of characters, up to its zero; one without is an array of numbers. */
-  async #characters(shape: Shape & { kind: 'array' }, place: ObjectPlace, count: number): Promise<Value> {
-    const bytes = await this.bytes(shape, place, Math.min(count, this.limits.text));
+  *#characters(shape: Shape & { kind: 'array' }, place: ObjectPlace, count: number): Reading<Value> {
+    const bytes = yield* this.bytes(shape, place, Math.min(count, this.limits.text));
     if (!(bytes instanceof Uint8Array)) return bytes;
     const end = bytes.indexOf(0);
-    if (end < 0) return this.sequence(shape, '', shape.element(), place, count);
+    if (end < 0) return yield* this.sequence(shape, '', shape.element(), place, count);
     return textValue(shape.name, bytes.subarray(0, end), end);
   }
 
   /** Elements one behind the other. */
-  async sequence(shape: Shape, name: string, element: Shape, place: ObjectPlace, length: number): Promise<Value> {
+  *sequence(shape: Shape, name: string, element: Shape, place: ObjectPlace, length: number): Reading<Value> {
     const size = element.size;
     const shown = Math.min(length, this.limits.elements);
     if (size === undefined && shown > 0) {
       return { kind: 'invalid', type: shape.name, reason: 'elements of unknown size' };
     }
     const stride = size ?? 0;
-    const from = stride * shown <= READ_AHEAD ? await this.ahead(place, stride * shown) : place;
-    return this.elements(shape, name, element, length, (i) => from.inside(i * stride));
+    const from = stride * shown <= READ_AHEAD ? yield* this.ahead(place, stride * shown) : place;
+    return yield* this.elements(shape, name, element, length, (i) => from.inside(i * stride));
   }
 
-  async elements(
+  *elements(
     shape: Shape,
     name: string,
     element: Shape,
     length: number,
     placeOf: (index: number) => ObjectPlace,
-  ): Promise<Value> {
+  ): Reading<Value> {
     const elements: Value[] = [];
     const shown = Math.min(length, this.limits.elements);
     for (let i = 0; i < shown && (i === 0 || this.#values > 0); i++)
-      elements.push(await this.read(element, placeOf(i)));
+      elements.push(yield* this.read(element, placeOf(i)));
     return { kind: 'sequence', type: shape.name, name, length, elements };
   }
 
   /** A string of `length` bytes, of which at most the limit is read. */
-  async text(shape: Shape, address: Addr, length: number): Promise<Value> {
+  *text(shape: Shape, address: Addr, length: number): Reading<Value> {
     const size = Math.min(length, this.limits.text);
     if (size === 0) return textValue(shape.name, new Uint8Array(0), length);
-    const bytes = await this.bytes(shape, ObjectPlace.memory(address), size);
+    const bytes = yield* this.bytes(shape, ObjectPlace.memory(address), size);
     return bytes instanceof Uint8Array ? textValue(shape.name, bytes, length) : bytes;
   }
 
-  async #slice(shape: Shape & { kind: 'slice' }, place: ObjectPlace): Promise<Value> {
-    const address = await this.number(shape, place.inside(shape.pointer));
+  *#slice(shape: Shape & { kind: 'slice' }, place: ObjectPlace): Reading<Value> {
+    const address = yield* this.number(shape, place.inside(shape.pointer));
     if (typeof address !== 'bigint') return address;
-    const length = await this.length(shape, place.inside(shape.length));
+    const length = yield* this.length(shape, place.inside(shape.length));
     if (typeof length !== 'number') return length;
     const at = addr(address);
     let target: Value | undefined;
     if (shape.style !== 'raw') {
       target = shape.text
-        ? await this.text(shape, at, length)
-        : await this.follow(shape, at, () => this.sequence(shape, '', shape.element(), ObjectPlace.memory(at), length));
+        ? yield* this.text(shape, at, length)
+        : yield* this.follow(shape, at, () =>
+            this.sequence(shape, '', shape.element(), ObjectPlace.memory(at), length),
+          );
       if (target.kind === 'text') return target;
     }
     return this.pointerValue(shape, shape.style, at, target);
   }
 
   /** A length or count as the target keeps it; more than 2^53 is no length. */
-  async length(shape: Shape, place: ObjectPlace): Promise<number | Value> {
-    const length = await this.number(shape, place);
+  *length(shape: Shape, place: ObjectPlace): Reading<number | Value> {
+    const length = yield* this.number(shape, place);
     if (typeof length !== 'bigint') return length;
     if (length > BigInt(Number.MAX_SAFE_INTEGER)) {
       return { kind: 'invalid', type: shape.name, reason: `length 0x${length.toString(16)}` };
@@ -273,17 +286,17 @@ export class ValueReading {
     return Number(length);
   }
 
-  async #dyn(shape: Shape & { kind: 'dyn' }, place: ObjectPlace): Promise<Value> {
-    const address = await this.number(shape, place.inside(shape.pointer));
+  *#dyn(shape: Shape & { kind: 'dyn' }, place: ObjectPlace): Reading<Value> {
+    const address = yield* this.number(shape, place.inside(shape.pointer));
     if (typeof address !== 'bigint') return address;
-    const vtable = await this.number(shape, place.inside(shape.vtable));
+    const vtable = yield* this.number(shape, place.inside(shape.vtable));
     if (typeof vtable !== 'bigint') return vtable;
     const concrete = this.concrete(addr(vtable));
     const at = addr(address);
     const target =
       concrete === undefined || this.#raw || shape.style === 'raw'
         ? undefined
-        : await this.follow(concrete, at, () => this.read(concrete, ObjectPlace.memory(at)));
+        : yield* this.follow(concrete, at, () => this.read(concrete, ObjectPlace.memory(at)));
     return {
       ...this.pointerValue(shape, shape.style, at, target),
       dyn: { trait: shape.trait, vtable: addr(vtable), concrete: concrete?.name },
@@ -296,21 +309,21 @@ export class ValueReading {
     return die === undefined ? undefined : this.shapes.of(die);
   }
 
-  async #pointer(shape: Shape, style: PointerStyle, address: Addr, target: Shape | undefined): Promise<Value> {
+  *#pointer(shape: Shape, style: PointerStyle, address: Addr, target: Shape | undefined): Reading<Value> {
     const followed =
       !this.#raw && target !== undefined && ['ref', 'mut', 'box'].includes(style) && target.size !== undefined
-        ? await this.follow(target, address, () => this.read(target, ObjectPlace.memory(address)))
+        ? yield* this.follow(target, address, () => this.read(target, ObjectPlace.memory(address)))
         : undefined;
     return this.pointerValue(shape, style, address, followed);
   }
 
   /** Reads what a pointer points to, unless that value is being read already. */
-  async follow(target: Shape, address: Addr, read: () => Promise<Value>): Promise<Value> {
+  *follow(target: Shape, address: Addr, read: () => Reading<Value>): Reading<Value> {
     const key = `${address} ${target.name}`;
     if (this.#following.has(key)) return { kind: 'cut', type: target.name, reason: 'cycle' };
     this.#following.add(key);
     try {
-      return await read();
+      return yield* read();
     } finally {
       this.#following.delete(key);
     }

@@ -101,6 +101,15 @@ export interface ValueLimits {
   readonly values: number;
   /** Bytes read from memory in all. */
   readonly bytes: number;
+  /** Bytes of one object in memory; a larger one is `cut`. */
+  readonly object: number;
 }
 
-export const defaultLimits: ValueLimits = { depth: 32, elements: 64, text: 1024, values: 10_000, bytes: 1 << 20 };
+export const defaultLimits: ValueLimits = {
+  depth: 32,
+  elements: 64,
+  text: 1024,
+  values: 10_000,
+  bytes: 1 << 20,
+  object: Number.POSITIVE_INFINITY,
+};

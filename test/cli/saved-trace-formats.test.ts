@@ -127,7 +127,8 @@ t.test('ftrace: every call once, nested, with its duration', async (t) => {
   for (const line of text.split('\n').filter((one) => one !== '' && !one.startsWith('#'))) {
     const [, mark, micros, indent = '', rest = ''] =
       /^ *\d+\.\d{6} \| {3}0\) ([ +!#*@$]) (?:([\d.]+) us +| {13})\| {2}( *)(.*)$/.exec(line) ?? [];
-    const [, leaf, begin, end] = /^(?:(\w+)\(\);|(\w+)\(\) \{|\} \/\* (\w+) \*\/)$/.exec(rest) ?? [];
+    const [, leaf, begin, end] =
+      /^(?:(\w+)\(.*\);(?: \/\* ret=.* \*\/)?|(\w+)\(.*\) \{|\} \/\* (\w+)(?: ret=.*)? \*\/)$/.exec(rest) ?? [];
     t.ok(leaf ?? begin ?? end, line);
     if (end !== undefined) t.equal(open.pop(), end);
     t.equal(indent.length, 2 * open.length, line);

@@ -1,4 +1,4 @@
-// Compiles polls.rs, results.rs, panics.rs, executor.rs, faults.rs, tokio.rs, tasks.rs, blocked.rs and the programs live_*.rs of scripts/coverage with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
+// Compiles polls.rs, results.rs, texts.rs, panics.rs, executor.rs, faults.rs, tokio.rs, tasks.rs, blocked.rs and the programs live_*.rs of scripts/coverage with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
 // library's own debug info is left out: it would be nine tenths of the file. tokio comes from the registry, for tokio.rs with calls added that
 // count its polls.
 //   node test/native/build.mjs [NAME...]
@@ -37,6 +37,7 @@ try {
     ['faults', 'faults.rs', 0, 'abort'],
     ['results-o0', 'results.rs', 0, 'abort'],
     ['results-o2', 'results.rs', 2, 'abort'],
+    ['texts', 'texts.rs', 2, 'abort'],
     ['panics-o0', 'panics.rs', 0, 'unwind'],
     ['panics-o2', 'panics.rs', 2, 'unwind'],
   ]) {

@@ -107,7 +107,8 @@ type Committed =
   | 'blocked-o0'
   | 'blocked-o3'
   | 'executor'
-  | 'faults';
+  | 'faults'
+  | 'texts';
 
 /** A committed Rust program of test/native, unpacked: position-independent, it counts its own polls. */
 export function pollsProgram(t: Test, name: Committed = 'polls'): string {

@@ -186,6 +186,28 @@ export interface OuterCopy {
 }
 
 /**
+ * Bytes that a reference and a number of elements describe, copied to `at`. Whole aligned words are loaded: each lies
+ * on the page of a byte that is one of them. What is copied beyond the end has no meaning.
+ */
+export interface ExtentCopy {
+  readonly at: number;
+  readonly words: number;
+  /** log2 of an element's bytes. */
+  readonly shift: number;
+  readonly from: ExtentPlace;
+}
+
+/** Two registers; or two words of one object that references lead to. */
+export type ExtentPlace =
+  | { readonly kind: 'registers'; readonly pointer: string; readonly count: string }
+  | (References & {
+      readonly kind: 'object';
+      readonly register: string;
+      readonly pointer: number;
+      readonly count: number;
+    });
+
+/**
  * Compares an integer with a constant. All conditions of a probe must hold, else the event costs only the comparison.
  * One behind a pointer that is null, or not aligned, does not hold.
  */
@@ -248,6 +270,8 @@ interface Trampoline {
   readonly at: Addr;
   readonly ring: RingGeometry;
   readonly fields: readonly RecordField[];
+  /** Not inside of a function. */
+  readonly extents?: readonly ExtentCopy[];
 }
 
 export interface EntryTrampoline extends Trampoline {

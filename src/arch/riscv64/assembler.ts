@@ -51,6 +51,8 @@ interface Operation {
 
 const ADD: Operation = { opcode: 0x33, f3: 0, f7: 0 };
 const XOR: Operation = { opcode: 0x33, f3: 4, f7: 0 };
+const AND: Operation = { opcode: 0x33, f3: 7, f7: 0 };
+const SLTU: Operation = { opcode: 0x33, f3: 3, f7: 0 };
 const SUB: Operation = { opcode: 0x33, f3: 0, f7: 0x20 };
 const AMOADD_D: Operation = { opcode: 0x2f, f3: 3, f7: 0 };
 const LR_D: Operation = { opcode: 0x2f, f3: 3, f7: 2 << 2 };
@@ -77,6 +79,8 @@ export const srai = (rd: number, rs1: number, by: number): number =>
   formatI(0x13, 5, rd, rs1, unsigned(by, 6, 'Shift') | 0x400);
 export const add = (rd: number, rs1: number, rs2: number): number => formatR(ADD, rd, rs1, rs2);
 export const xor = (rd: number, rs1: number, rs2: number): number => formatR(XOR, rd, rs1, rs2);
+export const and = (rd: number, rs1: number, rs2: number): number => formatR(AND, rd, rs1, rs2);
+export const sltu = (rd: number, rs1: number, rs2: number): number => formatR(SLTU, rd, rs1, rs2);
 export const sub = (rd: number, rs1: number, rs2: number): number => formatR(SUB, rd, rs1, rs2);
 export const lui = (rd: number, imm20: number): number => formatU(0x37, rd, imm20);
 export const auipc = (rd: number, imm20: number): number => formatU(0x17, rd, imm20);

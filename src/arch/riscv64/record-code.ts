@@ -1,5 +1,6 @@
 import {
   controlBlock,
+  type ExtentCopy,
   type FieldSource,
   headFlag,
   type LoadBase,
@@ -11,6 +12,7 @@ import {
   type Assembler,
   add,
   addi,
+  and,
   andi,
   csr,
   fence,
@@ -21,8 +23,10 @@ import {
   scDRelease,
   sd,
   slli,
+  sltu,
   srli,
   store,
+  sub,
   T0,
   T1,
   T2,
@@ -43,6 +47,8 @@ export interface RecordCode {
   readonly ring: RingGeometry;
   readonly fields: readonly RecordField[];
   readonly outerCopy: OuterCopy | undefined;
+  /** They need t4 and t5 saved. */
+  readonly extents?: readonly ExtentCopy[] | undefined;
 }
 
 /** Where `wait` goes on: at `again`, or at `dropped` 4 bytes further. */
@@ -54,7 +60,7 @@ const WRITES = 1;
 const STEP = 1024;
 
 /** Throws RangeError if a record does not fit its slot, or if the ring's sizes are invalid. */
-export function checkRecord({ ring, fields, outerCopy }: RecordCode): void {
+export function checkRecord({ ring, fields, outerCopy, extents = [] }: RecordCode): void {
   const { slotShift, segmentShift, countShift } = ring;
   const geometry = slotShift >= 3 && slotShift <= 11 && segmentShift >= slotShift && segmentShift <= 48;
   if (!geometry || countShift < 0 || countShift > 6)
@@ -65,6 +71,10 @@ export function checkRecord({ ring, fields, outerCopy }: RecordCode): void {
   for (const field of fields) {
     if (field.at < 8 || field.at % field.size !== 0 || field.at + field.size > size)
       throw new RangeError(`A field of ${field.size} bytes at ${field.at} does not fit a slot of ${size}`);
+  }
+  for (const { at, words } of extents) {
+    if (at < 8 || at % 8 !== 0 || at + 8 * words > size)
+      throw new RangeError(`${words} words at ${at} do not fit a slot of ${size}`);
   }
   if (outerCopy !== undefined && (outerCopy.at < 8 || outerCopy.room < 0 || outerCopy.at + outerCopy.room > size))
     throw new RangeError(`A copy of ${outerCopy.room} bytes at ${outerCopy.at} does not fit a slot of ${size}`);
@@ -191,6 +201,7 @@ export function fillFields(assembler: Assembler, frame: TrampolineFrame, record:
   if (record.outerCopy !== undefined) copyOuter(assembler, record.outerCopy);
   for (const field of record.fields.filter((field) => !isControl(field))) putField(assembler, frame, field);
   for (const group of loadGroups(record.fields)) putLoads(assembler, frame, group);
+  for (const extent of record.extents ?? []) putExtent(assembler, frame, extent);
 }
 
 const storeOps = { 1: 'sb', 2: 'sh', 4: 'sw', 8: 'sd' } as const;
@@ -305,6 +316,36 @@ function putLoads(assembler: Assembler, frame: TrampolineFrame, { base, align, l
   assembler.place(wrong);
   assembler.emit(addi(T3, 0, -1));
   for (const { field } of loads) put(assembler, field, T3);
+  assembler.place(done);
+}
+
+/**
+ * No branch depends on the number of bytes, so that each record takes as many instructions. A word behind the end is
+ * loaded from the record instead. t0 = the word's place, t4 = the end, t5 = the place that is loaded from.
+ */
+function putExtent(assembler: Assembler, frame: TrampolineFrame, { at, words, shift, from }: ExtentCopy): void {
+  const done = assembler.label();
+  const take = (to: number, name: string): void => {
+    const register = original(assembler, frame, registerNamed(name), to);
+    if (register !== to) assembler.emit(addi(to, register, 0));
+  };
+  if (from.kind === 'registers') {
+    take(T0, from.pointer);
+    take(T4, from.count);
+  } else {
+    take(T0, from.register);
+    follow(assembler, T0, from.through, T3, done);
+    verifyPointer(assembler, T0, 8, T3, done);
+    loadAt(assembler, 8, T4, T0, from.count);
+    loadAt(assembler, 8, T0, T0, from.pointer);
+  }
+  if (shift > 0) assembler.emit(slli(T4, T4, shift));
+  assembler.emit(sltu(T3, 0, T0), sltu(T5, 0, T4), and(T3, T3, T5), sub(T3, 0, T3));
+  assembler.emit(add(T4, T4, T0), and(T4, T4, T3), andi(T0, T0, -8));
+  for (let word = 0; word < words; word++) {
+    assembler.emit(sltu(T3, T0, T4), sub(T3, 0, T3), sub(T5, T0, T2), and(T5, T5, T3), add(T5, T5, T2));
+    assembler.emit(ld(T5, T5, 0), sd(T5, T2, at + 8 * word), addi(T0, T0, 8));
+  }
   assembler.place(done);
 }
 

@@ -46,17 +46,17 @@ const LONGEST = 4096;
 
 function entry(trampoline: EntryTrampoline): Uint8Array {
   checkEntry(trampoline);
-  const { at, ring, fields, displaced, hook, nesting, outerCopy, count, via } = trampoline;
+  const { at, ring, fields, displaced, hook, nesting, outerCopy, extents = [], count, via } = trampoline;
+  const copies = outerCopy !== undefined || extents.length > 0;
   const assembler = new Assembler(at);
-  const { saved, size } = slots(outerCopy !== undefined);
+  const { saved, size } = slots(copies);
   const hookSize = hook === undefined ? 0 : hookFrameSize(hook.keep.length, nesting !== undefined);
   const far = displaced.kind === 'far';
   const frame = { saved, frame: size, kept: 0, depth: size + hookSize, lost: far ? T0 : undefined };
   /** Bytes of stack that are already in use, and that the hop frees later. */
   const hopped = via === 'patch' ? 0 : HOP_FRAME;
   const first = far || hopped !== 0 ? [T1] : [T1, T0];
-  const others =
-    count !== undefined ? (count.by ? [T2] : []) : outerCopy === undefined ? [T2, T3] : [T2, T3, T4, T5, T6];
+  const others = count !== undefined ? (count.by ? [T2] : []) : copies ? [T2, T3, T4, T5, T6] : [T2, T3];
   const [skip, dropped, resume] = [assembler.label(), assembler.label(), assembler.label()];
 
   moveStack(assembler, hopped - frame.depth);
@@ -75,7 +75,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   if (count !== undefined) countUp(assembler, early(T0, T1, T2), count);
   else {
     assembler.loadAddress(T0, ring.control);
-    const record = { ring, fields, outerCopy };
+    const record = { ring, fields, outerCopy, extents };
     if (trampoline.pends) rarely = pend(assembler, frame, record, dropped);
     else {
       const labels = claim(assembler, ring);
@@ -110,8 +110,8 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
 }
 
 function checkEntry(entry: EntryTrampoline): void {
-  const { ring, fields, displaced, hook, nesting, outerCopy, count, via } = entry;
-  checkRecord({ ring, fields, outerCopy });
+  const { ring, fields, displaced, hook, nesting, outerCopy, extents, count, via } = entry;
+  checkRecord({ ring, fields, outerCopy, extents });
   if (via !== 'patch' && displaced.kind === 'far') throw new RangeError('A far patch comes through no hop');
   if (nesting !== undefined && hook === undefined) throw new RangeError('Nesting needs a hook');
   if (count !== undefined && (hook !== undefined || outerCopy !== undefined || fields.length > 0))
@@ -150,11 +150,11 @@ function openOuter(
   assembler.emit(sd(original(assembler, frame, registerNamed(self), T3), T0, controlBlock.outer));
 }
 
-function exit({ at, ring, fields, keep, nesting, below }: ExitTrampoline): Uint8Array {
-  const record = { ring, fields, outerCopy: undefined };
+function exit({ at, ring, fields, extents = [], keep, nesting, below }: ExitTrampoline): Uint8Array {
+  const record = { ring, fields, outerCopy: undefined, extents };
   checkRecord(record);
   const assembler = new Assembler(at);
-  const { saved, size } = slots(false);
+  const { saved, size } = slots(extents.length > 0);
   const frame: TrampolineFrame = {
     saved: new Map([...saved, [RA, size]]),
     frame: size,
@@ -163,7 +163,7 @@ function exit({ at, ring, fields, keep, nesting, below }: ExitTrampoline): Uint8
     lost: undefined,
   };
   const dropped = assembler.label();
-  const used = [T0, T1, T2, T3];
+  const used = registersUsed(extents);
   moveStack(assembler, -size);
   save(assembler, frame, used);
   assembler.loadAddress(T0, ring.control);
@@ -180,8 +180,16 @@ function exit({ at, ring, fields, keep, nesting, below }: ExitTrampoline): Uint8
   return assembler.finish();
 }
 
-function end({ at, ring, fields, end: { before, tail, leave }, exit, hopped }: EndTrampoline): Uint8Array {
-  const record = { ring, fields, outerCopy: undefined };
+function end({
+  at,
+  ring,
+  fields,
+  extents = [],
+  end: { before, tail, leave },
+  exit,
+  hopped,
+}: EndTrampoline): Uint8Array {
+  const record = { ring, fields, outerCopy: undefined, extents };
   checkRecord(record);
   const assembler = new Assembler(at);
   if (hopped) endHop(assembler);
@@ -194,10 +202,10 @@ function end({ at, ring, fields, end: { before, tail, leave }, exit, hopped }: E
     assembler.raw(leave(assembler.here));
     return assembler.finish();
   }
-  const { saved, size } = slots(false);
+  const { saved, size } = slots(extents.length > 0);
   const frame: TrampolineFrame = { saved, frame: size, kept: 0, depth: size, lost: undefined };
   const dropped = assembler.label();
-  const used = [T0, T1, T2, T3];
+  const used = registersUsed(extents);
   moveStack(assembler, -size);
   save(assembler, frame, used);
   assembler.loadAddress(T0, ring.control);
@@ -209,6 +217,10 @@ function end({ at, ring, fields, end: { before, tail, leave }, exit, hopped }: E
   assembler.emit(jalr(0, RA, 0));
   claimRarely(assembler, ring, labels, dropped);
   return assembler.finish();
+}
+
+function registersUsed(extents: readonly unknown[]): readonly number[] {
+  return extents.length > 0 ? [T0, T1, T2, T3, T4, T5] : [T0, T1, T2, T3];
 }
 
 /** Restores the poll that was open before this call; a record of the exit refers to that poll. */

@@ -21,7 +21,7 @@ export type Place =
   | { readonly fs: number };
 
 type Operand = number | Place;
-type Operation = 'add' | 'or' | 'and' | 'sub' | 'xor' | 'cmp';
+type Operation = 'add' | 'or' | 'sbb' | 'and' | 'sub' | 'xor' | 'cmp';
 
 /** A place in the code, known when it is bound. */
 export class Label {
@@ -40,7 +40,7 @@ interface Parts {
   readonly extended?: true;
 }
 
-const operations: readonly (Operation | undefined)[] = ['add', 'or', undefined, undefined, 'and', 'sub', 'xor', 'cmp'];
+const operations: readonly (Operation | undefined)[] = ['add', 'or', undefined, 'sbb', 'and', 'sub', 'xor', 'cmp'];
 
 export class Assembler {
   readonly #start: Addr;

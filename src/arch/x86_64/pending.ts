@@ -2,6 +2,7 @@ import type { Addr } from '../../base/addr.js';
 import { pendingOf, type TimeField, timeField } from '../inject/pending-call.js';
 import { controlBlock, headFlag, type RingGeometry } from '../inject/probe-code.js';
 import { Assembler, Label } from './assembler.js';
+import { writeExtents } from './extents.js';
 import { controlWord, readTime, writeFields } from './fields.js';
 import { CLAIM, type Contents, check, claim, claimRarely, commit, insideSegment, segmentOf } from './record.js';
 import { R10, R11, RAX, RCX, RDX, RSP } from './registers.js';
@@ -29,7 +30,7 @@ export type Rarely = () => void;
 /** An entry's record, pending or claimed. A record's registers are pushed already. */
 export function pend(code: Assembler, contents: Contents, stack: Stack): Rarely {
   check(contents);
-  const { ring, fields } = contents;
+  const { ring, fields, extents = [] } = contents;
   const pending = pendingOf(ring);
   const time = timeField(fields);
   const head = controlWord(ring, controlBlock.head);
@@ -50,6 +51,7 @@ export function pend(code: Assembler, contents: Contents, stack: Stack): Rarely 
     ring,
     stack,
   );
+  writeExtents(code, extents, stack);
   code.test(R10, R10);
   code.branch('ne', claimed);
   code.address(RAX, { base: RSP, offset: stack.returnAddress });

@@ -1,5 +1,13 @@
-import { controlBlock, headFlag, type OuterCopy, type RecordField, type RingGeometry } from '../inject/probe-code.js';
+import {
+  controlBlock,
+  type ExtentCopy,
+  headFlag,
+  type OuterCopy,
+  type RecordField,
+  type RingGeometry,
+} from '../inject/probe-code.js';
 import { type Assembler, Label } from './assembler.js';
+import { extentRegisters, writeExtents } from './extents.js';
 import { controlWord, outerWords, writeFields } from './fields.js';
 import { R10, R11, RAX, RBX, RCX, RDX, RSI } from './registers.js';
 import { fetch, general, onStack, type Stack } from './stack.js';
@@ -8,7 +16,7 @@ import { fetch, general, onStack, type Stack } from './stack.js';
  * Writes one record into the ring. All registers but the pushed ones keep the function's values:
  *
  *     rax  HEAD, then scratch     r10  the claim     r11  the record
- *     rdx  time, and a pointer that is on the stack     rcx, rsi  copying the outer poll's bytes
+ *     rdx  time, and a pointer that is on the stack     rcx, rsi  copying the outer poll's bytes, and extents
  *     rbx, rcx, rdx  which processor it is
  *
  * An interrupt may come between any two instructions, write below rsp, run other trampolines and never return. So
@@ -18,14 +26,16 @@ export interface Contents {
   readonly ring: RingGeometry;
   readonly fields: readonly RecordField[];
   readonly outerCopy: OuterCopy | undefined;
+  readonly extents?: readonly ExtentCopy[] | undefined;
 }
 
 /** The registers that must be pushed before. */
-export function toPush({ fields, outerCopy }: Contents): number[] {
+export function toPush({ fields, outerCopy, extents = [] }: Contents): number[] {
   const push = new Set([RAX, R10, R11]);
   if (fields.some(({ from }) => from.kind === 'time')) push.add(RDX);
   if (fields.some(({ from }) => from.kind === 'hart' && from.how === 'apic'))
     for (const used of [RBX, RCX, RDX]) push.add(used);
+  if (extents.length > 0) for (const number of extentRegisters) push.add(number);
   if (outerCopy !== undefined) for (const number of [RCX, RDX, RSI]) push.add(number);
   if (fields.some(({ from }) => from.kind === 'load' && (from.base.through?.length || onStack(from.base, push))))
     push.add(RDX);
@@ -43,10 +53,11 @@ export class ClaimLabels {
 
 /** Claims a slot and fills it. */
 export function writeRecord(code: Assembler, contents: Contents, stack: Stack): ClaimLabels {
-  const { ring, fields, outerCopy } = contents;
+  const { ring, fields, outerCopy, extents = [] } = contents;
   check(contents);
   const labels = claim(code, ring);
   writeFields(code, fields, ring, stack);
+  writeExtents(code, extents, stack);
   if (outerCopy !== undefined) copyOuter(code, ring, outerCopy, stack);
   commit(code);
   return labels;
@@ -118,7 +129,7 @@ export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLa
   code.jump(labels.again);
 }
 
-export function check({ ring, fields, outerCopy }: Contents): void {
+export function check({ ring, fields, outerCopy, extents = [] }: Contents): void {
   const { slotShift, segmentShift, countShift } = ring;
   const slots = slotShift >= 3 && slotShift < 31 && segmentShift >= slotShift && segmentShift < 32;
   if (!(slots && countShift >= 0 && countShift <= 6)) {
@@ -127,6 +138,7 @@ export function check({ ring, fields, outerCopy }: Contents): void {
   }
   const pieces = fields.map(({ at, size }) => ({ at, size: size as number, align: size }));
   if (outerCopy !== undefined) pieces.push({ at: outerCopy.at, size: outerCopy.room, align: 1 });
+  for (const { at, words } of extents) pieces.push({ at, size: 8 * words, align: 8 });
   for (const { at, size, align } of pieces) {
     if (!(at >= 8 && at % align === 0 && at + size <= 2 ** slotShift)) {
       throw new RangeError(`${size} bytes at ${at} have no place in a slot of ${2 ** slotShift}`);

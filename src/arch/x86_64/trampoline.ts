@@ -54,7 +54,7 @@ function hookBytes(keep: number): number {
 const hookedReturnOffset = (keep: number): number => hookBytes(keep) - 8;
 
 function entry(trampoline: EntryTrampoline): Uint8Array {
-  const { at, ring, fields, displaced, when, hook, nesting, outerCopy, count, via } = trampoline;
+  const { at, ring, fields, displaced, when, hook, nesting, outerCopy, extents, count, via } = trampoline;
   if (via !== 'patch') throw new RangeError('No patch for x86_64 needs a hop');
   if (nesting !== undefined && hook === undefined)
     throw new RangeError('A poll that is to be open until it returns needs a hook');
@@ -68,7 +68,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
     code.raw(displaced.relocate(code.here));
     return code.finish();
   }
-  const contents = { ring, fields, outerCopy };
+  const contents = { ring, fields, outerCopy, extents };
   const pushed = toPush(contents);
   const frame = hook === undefined ? 0 : hookBytes(hook.keep.length);
   const returnAddress = 8 * pushed.length + frame;
@@ -89,9 +89,9 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   return code.finish();
 }
 
-function exit({ at, ring, fields, keep, nesting, below }: ExitTrampoline): Uint8Array {
+function exit({ at, ring, fields, extents, keep, nesting, below }: ExitTrampoline): Uint8Array {
   const code = new Assembler(at);
-  const contents = { ring, fields, outerCopy: undefined };
+  const contents = { ring, fields, outerCopy: undefined, extents };
   const pushed = toPush(contents);
   const words = 8 * pushed.length;
   const returnAddress = words + hookedReturnOffset(keep.length);
@@ -111,7 +111,7 @@ function exit({ at, ring, fields, keep, nesting, below }: ExitTrampoline): Uint8
   return code.finish();
 }
 
-function end({ at, ring, fields, end: { before, tail, leave }, exit }: EndTrampoline): Uint8Array {
+function end({ at, ring, fields, extents, end: { before, tail, leave }, exit }: EndTrampoline): Uint8Array {
   const code = new Assembler(at);
   code.raw(before(code.here));
   if (tail !== undefined) {
@@ -124,7 +124,7 @@ function end({ at, ring, fields, end: { before, tail, leave }, exit }: EndTrampo
     code.raw(leave(code.here));
     return code.finish();
   }
-  const contents = { ring, fields, outerCopy: undefined };
+  const contents = { ring, fields, outerCopy: undefined, extents };
   const pushed = toPush(contents);
   const returnAddress = 8 * pushed.length;
   const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress + 8, kept: [] };

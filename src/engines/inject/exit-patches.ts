@@ -83,7 +83,7 @@ export function placeEnds({
 }: ExitsToPlace): { readonly writes: readonly Write[]; readonly patches: readonly Patch[] } | undefined {
   const writes: Write[] = [];
   const patches: Patch[] = [];
-  const common = { ring: geometry, fields: site.exit.fields, hopped: hop !== undefined };
+  const common = { ring: geometry, fields: site.exit.fields, extents: site.exit.extents, hopped: hop !== undefined };
   for (const end of ends) {
     if (end.tail !== undefined && exitAt === undefined) return undefined;
     const trampoline = (at: Addr): Uint8Array => code.end({ ...common, at, end, exit: exitAt });

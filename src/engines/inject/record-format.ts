@@ -1,12 +1,15 @@
-import type { FieldSource, LoadBase, OuterCopy, RecordField } from '../../arch/index.js';
+import type { ExtentCopy, FieldSource, LoadBase, OuterCopy, RecordField } from '../../arch/index.js';
 import { type Addr, addOffset, hex } from '../../base/addr.js';
 import type { AddressMap } from '../../base/address-map.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import {
+  extentWords,
   type HitMemory,
   noteName,
+  type PlannedExtent,
   type PlannedLoad,
   type PlannedReads,
+  type PlannedWord,
   Reading,
   type ReadPlan,
 } from '../../probes/index.js';
@@ -26,12 +29,15 @@ import type { WordCache } from './word-cache.js';
 export interface RecordFormat {
   readonly fields: readonly RecordField[];
   readonly outerCopy: OuterCopy | undefined;
+  readonly extents: readonly ExtentCopy[];
   /** Bytes used. */
   readonly size: number;
   /** Offset of the hart's word, if there is one. */
   readonly hartAt: number | undefined;
   readonly registers: ReadonlyMap<string, number>;
   readonly blocks: readonly BlockFormat[];
+  /** In the order of `extents`. */
+  readonly extentsRead: readonly ExtentFormat[];
   /** Offset of the open outer Future's address. */
   readonly outerAt: number | undefined;
 }
@@ -44,6 +50,16 @@ interface BlockFormat {
   readonly align: number;
   readonly size: number;
   readonly loads: readonly PlacedLoad[];
+}
+
+/** Where the record has a pointer, the number of elements, and the words that these lie in. */
+interface ExtentFormat {
+  readonly pointerAt: number;
+  readonly countAt: number;
+  readonly at: number;
+  readonly shift: number;
+  /** The most bytes. */
+  readonly bytes: number;
 }
 
 export const recordOffset = { id: 8, small: 12, time: 16, stackPointer: 24, returnAddress: 32, hart: 40 } as const;
@@ -96,7 +112,8 @@ export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, 
     const index = taken.indexOf(pointer);
     return index < 0 ? { kind: 'register', name: pointer } : { kind: 'kept', index };
   };
-  const content = { words, reads: plan.entryReads, base, room: plan.readsOuter ? room : 0 };
+  const extents = plan.entryExtents ?? [];
+  const content = { words, reads: plan.entryReads, extents, base, room: plan.readsOuter ? room : 0 };
   const entry = format(id, sources, content, plan.inside === undefined);
   if (plan.inside || sources.returnRegister === undefined) return entry;
   const registers = new Map(entry.registers).set(sources.returnRegister, recordOffset.returnAddress);
@@ -112,7 +129,8 @@ export function exitFormat(plan: ReadPlan, id: number, sources: RecordSources): 
   ];
   const base = (name: string) => ({ kind: 'kept', index: keep.indexOf(name.slice(keptName('').length)) }) as const;
   const kept = reads.map((read) => ({ ...read, pointer: keptName(read.pointer) }));
-  return format(id, sources, { words, reads: kept, base, room: 0 });
+  const { extents = [] } = plan.exit;
+  return format(id, sources, { words, reads: kept, extents, base, room: 0 });
 }
 
 function keptName(register: string): string {
@@ -124,6 +142,7 @@ interface RecordContent {
   /** Whole registers. */
   readonly words: readonly { readonly name: string; readonly from: FieldSource }[];
   readonly reads: readonly PlannedReads[];
+  readonly extents: readonly PlannedExtent[];
   /** Where a trampoline finds the pointer of reads. */
   readonly base: (pointer: string) => LoadBase;
   /** Bytes for the copy of an outer Future. */
@@ -133,7 +152,7 @@ interface RecordContent {
 function format(
   id: number,
   sources: RecordSources,
-  { words, reads, base, room }: RecordContent,
+  { words, reads, extents, base, room }: RecordContent,
   isCall = true,
 ): RecordFormat {
   const o = recordOffset;
@@ -186,7 +205,37 @@ function format(
   const self = outer?.kind === 'outer' ? reads[0]?.pointer : undefined;
   const outerCopy = outer && { at, room, self };
   if (outerCopy) at += room;
-  return { fields, outerCopy, size: at, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
+  const copied = placeExtents(extents, at, (word) => pointerTo(asBlock(word), registers, wantedBlocks));
+  const shared = { fields, outerCopy, size: copied.end, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
+  return { ...shared, extents: copied.copies, extentsRead: copied.formats };
+}
+
+/** Lays extents out behind the rest of the record. `wordAt`: where the record has a word. */
+function placeExtents(
+  extents: readonly PlannedExtent[],
+  from: number,
+  wordAt: (word: PlannedWord) => number,
+): { readonly end: number; readonly copies: readonly ExtentCopy[]; readonly formats: readonly ExtentFormat[] } {
+  let end = extents.length > 0 ? Math.ceil(from / 8) * 8 : from;
+  const copies: ExtentCopy[] = [];
+  const formats: ExtentFormat[] = [];
+  for (const { pointer, count, shift, bytes } of extents) {
+    const words = extentWords(bytes);
+    copies.push({ at: end, words, shift, from: placeOfExtent(pointer, count) });
+    formats.push({ pointerAt: wordAt(pointer), countAt: wordAt(count), at: end, shift, bytes });
+    end += 8 * words;
+  }
+  return { end, copies, formats };
+}
+
+function placeOfExtent(pointer: PlannedWord, count: PlannedWord): ExtentCopy['from'] {
+  if (!pointer.behind || !count.behind) return { kind: 'registers', pointer: pointer.register, count: count.register };
+  const { through, offset } = pointer.behind;
+  return { kind: 'object', register: pointer.register, through, pointer: offset, count: count.behind.offset };
+}
+
+function asBlock({ register, behind }: PlannedWord): Pick<Block, 'pointer' | 'through'> {
+  return { pointer: register, through: behind ? [...behind.through, behind.offset] : [] };
 }
 
 /** The alignment of a pointer, if it is aligned so many bytes further. */
@@ -198,7 +247,11 @@ type Block = PlannedReads & { readonly through: readonly number[]; readonly from
 type PlacedBlock = Block & { readonly placed: readonly PlacedLoad[] };
 
 /** Where the record has the pointer to a block: in a register's word, or in the block before. */
-function pointerTo(block: Block, registers: ReadonlyMap<string, number>, blocks: readonly PlacedBlock[]): number {
+function pointerTo(
+  block: Pick<Block, 'pointer' | 'through'>,
+  registers: ReadonlyMap<string, number>,
+  blocks: readonly PlacedBlock[],
+): number {
   const { pointer, through } = block;
   const outer = blocks.find(
     (each) => each.pointer === pointer && each.from === 0 && isSame(each.through, through.slice(0, -1)),
@@ -262,6 +315,8 @@ export class RecordReader implements RegisterReader, HitMemory {
   readonly #words: WordCache;
   readonly #outers: Outers;
   readonly #readings: readonly RecordReadings[];
+  /** Of each block the bytes at its beginning that were all read. */
+  readonly #covered: readonly number[];
   /** A few names only: comparing them costs less than a Map. */
   readonly #names: readonly string[];
   readonly #places: readonly number[];
@@ -273,6 +328,7 @@ export class RecordReader implements RegisterReader, HitMemory {
     this.#words = words;
     this.#outers = outers;
     this.#readings = format.blocks.map(({ loads }) => new RecordReadings(loads));
+    this.#covered = format.blocks.map(({ loads }) => coveredBytes(loads));
     this.#names = [...format.registers.keys()];
     this.#places = [...format.registers.values()];
   }
@@ -344,6 +400,27 @@ export class RecordReader implements RegisterReader, HitMemory {
     return this.#outers.get(address)?.read(this.#view, this.#offset + outerCopy.at, length);
   }
 
+  bytes(address: Addr, length: number): Uint8Array | 'unreadable' {
+    const { blocks, extentsRead } = this.#format;
+    for (let i = 0; i < blocks.length; i++) {
+      const { pointerAt, from, align } = blocks[i] as BlockFormat;
+      const pointer = this.word(pointerAt);
+      const inside = address - pointer;
+      if (from !== 0 || inside < 0n || inside >= mostRecorded || pointer % BigInt(align) !== 0n) continue;
+      const end = Number(inside) + length;
+      if (pointer === 0n || end > (this.#covered[i] as number)) continue;
+      const found = this.#readings[i]?.read(this.#view, this.#offset, end);
+      if (found) return found.bytes.subarray(Number(inside));
+    }
+    for (const { pointerAt, countAt, at, shift, bytes } of extentsRead) {
+      const isAll = length <= bytes && BigInt(length) <= this.word(countAt) << BigInt(shift);
+      if (!isAll || this.word(pointerAt) !== address) continue;
+      const start = this.#view.byteOffset + this.#offset + at + Number(address & 7n);
+      return new Uint8Array(this.#view.buffer.slice(start, start + length));
+    }
+    return 'unreadable';
+  }
+
   /** Two pointers have one value: the bytes of both blocks. */
   #withLoads({ bytes }: Reading, loads: readonly PlacedLoad[]): Reading {
     const both = Uint8Array.from(bytes);
@@ -352,6 +429,19 @@ export class RecordReader implements RegisterReader, HitMemory {
         both[offset + i] = this.#view.getUint8(this.#offset + at + i);
     return new Reading(both);
   }
+}
+
+/** No object in a record has as many bytes. */
+const mostRecorded = 1024n;
+
+/** Bytes from the beginning of an object that are loaded without a hole. */
+function coveredBytes(loads: readonly PlacedLoad[]): number {
+  let end = 0;
+  for (const { offset, size } of loads.toSorted((a, b) => a.offset - b.offset)) {
+    if (offset > end) break;
+    end = Math.max(end, offset + size);
+  }
+  return end;
 }
 
 /** What `controlBlock.outerPlan` points to. */

@@ -93,8 +93,17 @@ export function codeRoom(sites: readonly Site[]): number {
     const fields = entry.fields.length + exit.fields.length;
     const hops = plan.entryReads.reduce((sum, { through = [] }) => sum + through.length, 0);
     const looked = plan.when.reduce((sum, { behind }) => sum + 48 + 32 * (behind?.through.length ?? 0), 0);
+    const copied = entry.extents.reduce((sum, { words }) => sum + 96 + 40 * words, 0);
     const noted = (plan.inside?.taken.length ?? 0) + (plan.inside?.noted.length ?? 0);
-    return 384 + 24 * fields + 32 * hops + 128 * noted + looked + 512 * Math.max(0, ...ends.map((way) => way.length));
+    return (
+      384 +
+      24 * fields +
+      32 * hops +
+      copied +
+      128 * noted +
+      looked +
+      512 * Math.max(0, ...ends.map((way) => way.length))
+    );
   };
   return sites.reduce((sum, site) => sum + roomOf(site), 4096);
 }

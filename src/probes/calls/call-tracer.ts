@@ -5,7 +5,7 @@ import type { MemoryReader } from '../../base/memory-reader.js';
 import type { SpaceNumbers } from '../../facts/index.js';
 import type { AnyBegin, GuestNanos, TraceEvent, TraceSink } from '../../trace/index.js';
 import { newRequests } from '../expressions/comparison.js';
-import { Answers, type HitMemory } from '../reading.js';
+import { Answers, type HitMemory, nothingRead } from '../reading.js';
 import type { Hit, MemoryRequest, Reaction, Tracer } from '../tracer.js';
 import { CallStacks, type OpenCall, type ReturnPlace, stackNumber } from './call-stacks.js';
 
@@ -84,8 +84,8 @@ export interface CallKind {
   /** All is read. Undefined if this call emits nothing, or nothing of this kind begins. */
   begin(at: Moment, site: CallSite, memory: HitMemory): TracedCall | undefined;
   began(call: Call, lost: readonly Call[]): void;
-  /** Memory to read when it returns. */
-  exitReads(call: Call): readonly MemoryRequest[];
+  /** Memory to read when it returns. Asked again with what was read, until nothing new is asked for. */
+  exitReads(call: Call, at: Moment, memory: HitMemory): readonly MemoryRequest[];
   /** It returns here: keeps the values of its return. */
   returning(call: Call, at: Moment, memory: HitMemory): void;
   ended(call: Call): void;
@@ -221,9 +221,7 @@ export class CallTracer implements Tracer {
   wants(hit: Hit): readonly MemoryRequest[] {
     const requests: MemoryRequest[] = this.#blockReads(hit);
     if (this.#stacks.awaits(hit.pc)) {
-      for (const call of this.#stacks.endingAt(hit, hit.pc, stackNumber(hit.stackPointer))) {
-        requests.push(...call.payload.kind.exitReads(call));
-      }
+      requests.push(...this.#exitReads(hit, nothingRead));
     }
     let arrives = false;
     for (const kind of this.#kinds) {
@@ -247,12 +245,19 @@ export class CallTracer implements Tracer {
   }
 
   wantsMore(hit: Hit, answers: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[] {
-    if (!this.#arrives) return [];
+    const returns = this.#stacks.awaits(hit.pc);
+    if (!this.#arrives && !returns) return [];
     const memory = new Answers(this.#wanted, answers);
-    const more = this.#kinds.flatMap((kind) => kind.moreReads?.(hit, memory) ?? []);
+    const more = this.#arrives ? this.#kinds.flatMap((kind) => kind.moreReads?.(hit, memory) ?? []) : [];
+    if (returns) more.push(...this.#exitReads(hit, memory));
     const fresh = more.length === 0 ? more : newRequests(more, this.#wanted);
     if (fresh.length > 0) this.#wanted = [...this.#wanted, ...fresh];
     return fresh;
+  }
+
+  #exitReads(hit: Hit, memory: HitMemory): readonly MemoryRequest[] {
+    const ending = this.#stacks.endingAt(hit, hit.pc, stackNumber(hit.stackPointer));
+    return ending.flatMap((call) => call.payload.kind.exitReads(call, hit, memory));
   }
 
   react(hit: Hit, answers: readonly (Uint8Array | undefined)[]): Reaction {
@@ -390,7 +395,7 @@ export class CallTracer implements Tracer {
       const ending = here.ended.flatMap((place) => this.#running(hit, place));
       const begun = here.begun.filter((place) => this.#running(hit, place).length === 0);
       return [
-        ...ending.flatMap((call) => call.payload.kind.exitReads(call)),
+        ...ending.flatMap((call) => call.payload.kind.exitReads(call, hit, nothingRead)),
         ...begun.flatMap((place) => blocks.reads(hit, place)),
       ];
     });

@@ -233,7 +233,7 @@ class Planning {
 }
 
 /** The pointer that lies at an offset, or why no trampoline follows it. */
-function pointerAt(region: Region, offset: number): PlannedPointer | string {
+export function pointerAt(region: Region, offset: number): PlannedPointer | string {
   if (region.kind === 'registers') {
     const part = region.parts.find((each) => each.offset === offset && each.size === wordBytes);
     return part?.register === undefined || part.mask !== undefined

@@ -7,12 +7,13 @@ import { TallyTracer } from './tallies/tracer.js';
 
 const rules: NameRules = { name: 'hist', everything: 'every function', hasArgument: true };
 
-/** How often functions are entered, by the size of an argument. */
+/** How often functions are called, by the size of an argument, of the result, or by the time that they take. */
 export const hist: ProbeKind<ProbeSpec, TallyProbes> = {
   name: rules.name,
-  help: "'hist(ARG):GLOB' counts by the size of an argument",
+  help: "'hist(ARG):GLOB' counts by the size of an argument, of the result (hist(ret)) or by hist(duration)",
   onlyCounts: true,
-  parse: (text) => parseNames(rules, text),
+  // `hist(len):fn:GLOB` is the same: that it is about functions may be said.
+  parse: (text) => parseNames(rules, { ...text, rest: text.rest.replace(/^fn:(?!:)\s*/, '') }),
   check: (specs) => verifyIncludes(specs, 'hist(ARG)'),
   resolve: resolveHistograms,
   plans: ({ probes }, { general }) => probes.map((probe) => planTally(probe, general)),

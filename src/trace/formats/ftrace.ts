@@ -137,16 +137,18 @@ export class FunctionGraph implements TraceSink {
       return;
     }
     const { begin, indent } = line;
+    const result = event.type === 'call-end' ? returned(event.result) : '';
     const duration = isLost ? undefined : event.time - begin.time;
     if (this.#pending === line) {
       this.#pending = undefined;
       const text = this.#start(begin, begin.time, duration, indent);
-      text.piece(nameOf(begin));
-      this.#stop(text, isLost ? '(); /* lost */' : '();');
+      called(text, begin);
+      this.#stop(text, isLost ? '; /* lost */' : result === '' ? ';' : `; /* ${result} */`);
       return;
     }
     this.#openPending();
-    this.#close(this.#start(begin, event.time, duration, indent), begin, isLost ? CLOSE_LOST : CLOSE);
+    const close = isLost ? CLOSE_LOST : result === '' ? CLOSE : ` ${result}${CLOSE}`;
+    this.#close(this.#start(begin, event.time, duration, indent), begin, close);
   }
 
   #close(text: TextBytes, event: AnyBegin | AnyEnd, end: string): void {
@@ -161,8 +163,8 @@ export class FunctionGraph implements TraceSink {
     this.#pending = undefined;
     const { begin, indent } = line;
     const text = this.#start(begin, begin.time, undefined, indent);
-    text.piece(nameOf(begin));
-    this.#stop(text, '() {');
+    called(text, begin);
+    this.#stop(text, ' {');
   }
 
   /** What happened is to follow. */
@@ -222,6 +224,7 @@ const DURATION = 15;
 const HART = 3;
 const SECONDS = 5;
 const OPEN_CLOSE = encoded('} /* ');
+const NO_ARGUMENTS = encoded('()');
 const COLUMN = encoded('|  ');
 const BAR = encoded(' | ');
 const END_HART = encoded(') ');
@@ -238,6 +241,19 @@ const names = new PiecesOf<FunctionRef | FutureRef>((what) =>
 
 function nameOf(event: AnyBegin | AnyEnd): Uint8Array {
   return names.of('function' in event ? event.function : event.future);
+}
+
+/** With arguments, as the kernel's option funcgraph-args writes them. */
+function called(text: TextBytes, begin: AnyBegin): void {
+  text.piece(nameOf(begin));
+  const values = begin.type === 'call-begin' ? begin.arguments : [];
+  if (values.length === 0) text.piece(NO_ARGUMENTS);
+  else text.visible(`(${values.map(({ name, value }) => `${name}=${value}`).join(', ')})`);
+}
+
+/** As funcgraph-retval writes it. A text may have what ends a comment. */
+function returned(result: string | undefined): string {
+  return result === undefined ? '' : `ret=${result.replaceAll('*/', '* /')}`;
 }
 
 /** Seconds with microseconds, and the hart. */

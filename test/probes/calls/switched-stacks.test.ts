@@ -5,7 +5,7 @@ import t from 'tap';
 import { architectureNamed } from '../../../src/arch/index.js';
 import { addr } from '../../../src/base/addr.js';
 import { stackNumber } from '../../../src/probes/calls/call-stacks.js';
-import { CallTracer, EventOutput, type FunctionProbe, FunctionTracer } from '../../../src/probes/index.js';
+import { CallTracer, EventOutput, type FunctionProbe, FunctionTracer, nothingRead } from '../../../src/probes/index.js';
 import { type CallEvent, FunctionSummary, type TraceEvent } from '../../../src/trace/index.js';
 import { contradiction } from '../../support/table-rows.js';
 
@@ -104,9 +104,7 @@ class Machine {
       stack.pop();
       inner.end = this.#time;
       const { returnAddress } = inner;
-      this.#tracer.returned(this.#moment(hart, returnAddress), stackNumber(inner.stackPointer), {
-        at: () => undefined,
-      });
+      this.#tracer.returned(this.#moment(hart, returnAddress), stackNumber(inner.stackPointer), nothingRead);
     } else stack.length -= 1 + (number % (stack.length - 1));
   }
 
@@ -118,7 +116,7 @@ class Machine {
     stack.push(call);
     this.calls.push(call);
     const at = this.#moment(hart, probe.address);
-    this.#tracer.entered(at, addr(returnAddress), stackNumber(stackPointer), { at: () => undefined });
+    this.#tracer.entered(at, addr(returnAddress), stackNumber(stackPointer), nothingRead);
   }
 
   #moment(hart: number, pc: bigint) {

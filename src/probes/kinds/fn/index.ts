@@ -1,4 +1,5 @@
 import { FunctionSummary, functionJson, functionTable } from '../../../trace/index.js';
+import { Shapes } from '../../../values/index.js';
 import { loopsToStart } from '../../code-facts.js';
 import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
 import type { Found, ProbeKind } from '../kind.js';
@@ -25,10 +26,11 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
     return { functions, unmatched, addresses: probes.map(({ address }) => address) };
   },
   plans: ({ functions }, { values, general }) => functions.probes.map((probe) => planFunction(probe, values, general)),
-  tracer({ functions }, { elf, arch, output, values, maxDepth }) {
+  tracer({ functions }, { elf, arch, debug, output, values, maxDepth }) {
     const loops = loopsToStart(elf, arch);
     const options = {
       loops,
+      shapes: debug && new Shapes(debug),
       ...(values === undefined ? {} : { values }),
       ...(maxDepth === undefined ? {} : { maxDepth }),
     };

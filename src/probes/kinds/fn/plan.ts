@@ -1,22 +1,31 @@
 import type { ValuePlace } from '../../argument-places.js';
 import { planConditions } from '../../expressions/planned-conditions.js';
-import type { ReadPlan } from '../../read-plan.js';
+import type { PlannedReads, ReadPlan } from '../../read-plan.js';
 import type { FunctionProbe } from '../../resolve-functions.js';
+import { ValueReads } from '../../value-reads.js';
+
+/** Bytes of a record for registers and for what they lead to: some less than the longest record has. */
+const mostShown = 160;
 
 /** What a function's hits read: the registers of its arguments, and of its result. */
 export function planFunction(probe: FunctionProbe, values: boolean, general: ReadonlySet<string>): ReadPlan {
   const { address, size, ref, result, producer, stackArguments } = probe;
   const { registers: looked, reads, why, when } = planConditions(probe.when);
   const entry = [...new Set([...(values ? registersOf(probe.arguments.map(({ where }) => where)) : []), ...looked])];
+  const shown = new ValueReads(values ? mostShown - 8 * entry.length - loadedBytes(reads) : 0);
+  for (const argument of probe.arguments) shown.add(argument.where, argument.shape);
   const exit = values && result ? registersOf([result.where]) : [];
+  const returned = new ValueReads(values ? mostShown - 8 * exit.length : 0);
+  if (result) returned.addRegisters(result.where, result.shape);
   const foreign = [...entry, ...exit].find((name) => !general.has(name));
   return {
     address,
     codeSize: size,
     name: ref.name,
     entryRegisters: entry,
-    entryReads: reads,
-    exit: { keep: [], registers: exit, reads: [] },
+    entryReads: [...reads, ...shown.reads],
+    entryExtents: shown.extents,
+    exit: { keep: [], registers: exit, reads: [], extents: returned.extents },
     outer: undefined,
     readsOuter: false,
     scratchIsFree: producer === 'rustc' || producer === 'clang',
@@ -43,4 +52,8 @@ function registersOf(places: readonly ValuePlace[]): string[] {
         : [],
   );
   return [...new Set(names)];
+}
+
+function loadedBytes(reads: readonly PlannedReads[]): number {
+  return reads.reduce((sum, { loads }) => sum + loads.reduce((bytes, { size }) => bytes + size, 0), 0);
 }

@@ -1,6 +1,7 @@
 import { AddressMap } from '../../../base/address-map.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.js';
+import type { Shapes } from '../../../values/index.js';
 import type { OpenCall } from '../../calls/call-stacks.js';
 import {
   type Call,
@@ -22,6 +23,8 @@ export interface FunctionOptions {
   readonly maxDepth?: number;
   /** Record arguments and results. */
   readonly values?: boolean;
+  /** The program's types, for values in memory; without them such a value is its address. */
+  readonly shapes?: Shapes | undefined;
   /** Whether a function's code jumps to its own first instruction; undefined, or not given: not known. */
   readonly loops?: (probe: FunctionProbe) => boolean | undefined;
 }
@@ -53,8 +56,8 @@ type FunctionCall = OpenCall<TracedCall> & { readonly payload: TracedFunction };
 const none: readonly never[] = [];
 
 /**
- * Turns hits at functions and at their return addresses into call events. Values come from registers alone: memory is
- * read for conditions only.
+ * Turns hits at functions and at their return addresses into call events. Memory is read for conditions, and for
+ * values that registers lead to.
  */
 export class FunctionTracer implements CallKind {
   readonly #probes = new AddressMap<Probed>();
@@ -67,7 +70,8 @@ export class FunctionTracer implements CallKind {
     this.#output = output;
     this.#maxDepth = options.maxDepth ?? Number.POSITIVE_INFINITY;
     this.#jumps = options.loops ?? (() => undefined);
-    for (const probe of probes) this.#probes.set(probe.address, probed(probe, options.values ?? true));
+    const { values = true, shapes } = options;
+    for (const probe of probes) this.#probes.set(probe.address, probed(probe, values, shapes));
   }
 
   entryReads({ pc }: Moment): readonly MemoryRequest[] | undefined {
@@ -75,9 +79,12 @@ export class FunctionTracer implements CallKind {
   }
 
   moreReads({ pc, registers }: Moment, memory: HitMemory): readonly MemoryRequest[] {
-    const when = this.#probes.get(pc)?.probe.when;
+    const known = this.#probes.get(pc);
+    if (!known) return none;
+    const { when } = known.probe;
     const decided = when ? decide(when, registers, memory) : true;
-    return typeof decided === 'boolean' ? none : decided;
+    if (typeof decided !== 'boolean') return decided;
+    return decided ? known.arguments.flatMap(({ texts }) => texts.missing(registers, memory) ?? none) : none;
   }
 
   begin({ pc, hart, time, registers }: Moment, site: CallSite, memory: HitMemory): TracedFunction | undefined {
@@ -88,7 +95,7 @@ export class FunctionTracer implements CallKind {
     if (probe.when && !holds(probe.when, registers, memory)) return undefined;
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
-    const values = known.arguments.length > 0 ? argumentsOf(known, registers) : none;
+    const values = known.arguments.length > 0 ? argumentsOf(known, registers, memory) : none;
     const began = this.#output.at(time);
     return { kind: this, probe, result, began, nested, hart, values, exit: undefined };
   }
@@ -127,12 +134,13 @@ export class FunctionTracer implements CallKind {
     this.#output.emit(begin);
   }
 
-  exitReads(): readonly MemoryRequest[] {
-    return none;
+  exitReads({ payload }: FunctionCall, { registers }: Moment, memory: HitMemory): readonly MemoryRequest[] {
+    const missing = payload.result?.missing(registers, memory);
+    return missing ? [missing] : none;
   }
 
-  returning({ payload }: FunctionCall, { hart, registers }: Moment): void {
-    payload.exit = { hart, result: payload.result?.text(registers) };
+  returning({ payload }: FunctionCall, { hart, registers }: Moment, memory: HitMemory): void {
+    payload.exit = { hart, result: payload.result?.text(registers, memory) };
   }
 
   ended({ payload, depth, thread, wasLost }: FunctionCall): void {
@@ -162,16 +170,20 @@ export class FunctionTracer implements CallKind {
   }
 }
 
-function probed(probe: FunctionProbe, values: boolean): Probed {
+function probed(probe: FunctionProbe, values: boolean, shapes: Shapes | undefined): Probed {
   if (!values) return { probe, arguments: none, result: undefined };
-  const texts = probe.arguments.map(({ name, where, shape }) => ({ name, texts: new ValueTexts(where, shape) }));
-  return { probe, arguments: texts, result: probe.result && new ValueTexts(probe.result.where, probe.result.shape) };
+  const texts = probe.arguments.map(({ name, where, shape }) => ({
+    name,
+    texts: new ValueTexts(where, shape, shapes),
+  }));
+  const { result } = probe;
+  return { probe, arguments: texts, result: result && new ValueTexts(result.where, result.shape, shapes) };
 }
 
-function argumentsOf(probed: Probed, registers: RegisterReader): ArgumentValue[] {
+function argumentsOf(probed: Probed, registers: RegisterReader, memory: HitMemory): ArgumentValue[] {
   const values: ArgumentValue[] = [];
   for (const { name, texts } of probed.arguments) {
-    const value = texts.text(registers);
+    const value = texts.text(registers, memory);
     if (value !== undefined) values.push({ name, value });
   }
   return values;

@@ -1,13 +1,19 @@
+import { registersOf } from '../../expressions/plan.js';
 import { planConditions } from '../../expressions/planned-conditions.js';
 import type { ReadPlan } from '../../read-plan.js';
 import type { TallyProbe } from './resolve.js';
 
-/** What counting a function's calls reads: the registers of its conditions, and of the argument that it counts by. */
+/** What counting a function's calls reads: the registers of its conditions, and of what it counts by. */
 export function planTally({ function: probe, by }: TallyProbe, general: ReadonlySet<string>): ReadPlan {
   const { address, size, ref, producer } = probe;
-  const { registers, reads, why, when, isDecided } = planConditions(probe.when, by ? [by.number.spot] : []);
-  const foreign = registers.find((name) => !general.has(name));
-  const counted = by?.number.target;
+  const { registers, reads, why, when, isDecided } = planConditions(
+    probe.when,
+    by?.kind === 'entry' ? [by.number.spot] : [],
+  );
+  const returned = by?.kind === 'result' ? registersOf([by.number.spot]) : [];
+  const foreign = [...registers, ...returned].find((name) => !general.has(name));
+  const counted = by?.kind === 'entry' ? by.number.target : undefined;
+  const seesReturn = by !== undefined && by.kind !== 'entry';
   // What lies in memory is counted when a record is read.
   const isCounted = isDecided && (by === undefined || (counted !== undefined && !counted.behind));
   return {
@@ -16,7 +22,7 @@ export function planTally({ function: probe, by }: TallyProbe, general: Readonly
     name: ref.name,
     entryRegisters: registers,
     entryReads: isCounted ? [] : reads,
-    exit: { keep: [], registers: [], reads: [] },
+    exit: { keep: [], registers: returned, reads: [] },
     outer: undefined,
     readsOuter: false,
     scratchIsFree: producer === 'rustc' || producer === 'clang',
@@ -26,9 +32,9 @@ export function planTally({ function: probe, by }: TallyProbe, general: Readonly
         : size === 0
           ? 'the size of its code is not known'
           : why,
-    returnStays: undefined,
+    returnStays: seesReturn && probe.stackArguments ? 'it may have arguments on the stack' : undefined,
     when,
-    seesReturn: false,
+    seesReturn,
     count: isCounted ? { by: counted } : undefined,
     hasThreshold: false,
   };

@@ -3,7 +3,7 @@ import { RsptraceError } from '../../../base/errors.js';
 import type { ElfFile } from '../../../elf/index.js';
 import { loopsToStart } from '../../code-facts.js';
 import { numberFor, type PlannedNumber } from '../../expressions/comparison.js';
-import { ProgramExpressions } from '../../expressions/program.js';
+import { ProgramExpressions, rootOf } from '../../expressions/program.js';
 import {
   type ExcludedFunction,
   type FunctionProbe,
@@ -18,8 +18,17 @@ import type { ProbeSpec } from '../names.js';
 export interface TallyProbe {
   readonly function: FunctionProbe;
   /** By whose size they are counted; undefined: all together. */
-  readonly by: { readonly argument: string; readonly number: PlannedNumber } | undefined;
+  readonly by: CountedBy | undefined;
 }
+
+/** A number at the entry, or one that the return tells: the result, or the nanoseconds since the entry. */
+export type CountedBy =
+  | { readonly argument: string; readonly kind: 'entry' | 'result'; readonly number: PlannedNumber }
+  | { readonly argument: string; readonly kind: 'duration' };
+
+/** What a return tells has these names, whatever a function's arguments are called. */
+const resultName = 'ret';
+const durationName = 'duration';
 
 export interface TallyProbes extends Found {
   /** Of one argument after the other, each in order of address. */
@@ -79,13 +88,29 @@ function byArgument(
   const refused: ExcludedFunction[] = [];
   for (const probe of probes) {
     try {
-      const number = numberFor(argument, probe.arguments, program);
-      found.push({ function: probe, by: { argument: argument.text, number } });
+      found.push({ function: probe, by: countedBy(argument, probe, program) });
     } catch (error) {
       refused.push({ name: probe.ref.name, address: probe.address, reason: reasonOf(error) });
     }
   }
   return { found, refused };
+}
+
+function countedBy(
+  argument: NonNullable<ProbeSpec['argument']>,
+  { arguments: places, result }: FunctionProbe,
+  program: ProgramExpressions | undefined,
+): CountedBy {
+  const { text } = argument;
+  if (text === durationName) return { argument: 'duration in ns', kind: 'duration' };
+  if (rootOf(argument.expression) !== resultName) {
+    return { argument: text, kind: 'entry', number: numberFor(argument, places, program) };
+  }
+  if (!result) throw new RsptraceError('EXPRESSION_TYPE', 'it returns nothing');
+  const returned = { name: resultName, shape: result.shape, where: result.where };
+  const number = numberFor(argument, [returned], program);
+  if (number.spot.kind === 'registers') return { argument: text, kind: 'result', number };
+  throw new RsptraceError('EXPRESSION_TYPE', `its ${text} is not in a register when it returns`);
 }
 
 /**
@@ -111,7 +136,7 @@ function withoutLoops(elf: ElfFile, arch: Architecture, functions: FunctionProbe
 
 function noArgument(name: string, refused: readonly ExcludedFunction[]): RsptraceError {
   const [first] = refused;
-  return new RsptraceError('PROBE_CONDITION', `no function that matches has an integer argument ${name}`, {
+  return new RsptraceError('PROBE_CONDITION', `no function that matches has an integer ${name}`, {
     ...(first && { hint: `${first.name}: ${first.reason}` }),
   });
 }

@@ -2,7 +2,7 @@ import { bucketCount, bucketOf } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import type { TallyRow } from '../../../trace/index.js';
-import type { CallKind, Moment } from '../../calls/call-tracer.js';
+import type { Call, CallKind, Moment, TracedCall } from '../../calls/call-tracer.js';
 import { decide, holds, numberIn } from '../../expressions/comparison.js';
 import type { HitMemory } from '../../reading.js';
 import type { MemoryRequest } from '../../tracer.js';
@@ -14,11 +14,17 @@ interface Tally {
   readonly counts: number[];
 }
 
+/** A call whose return is counted. */
+interface TalliedCall extends TracedCall {
+  readonly began: number;
+  readonly tallies: readonly Tally[];
+}
+
 const none: readonly never[] = [];
 
 /**
- * Counts calls at their entries, and adds the counts of counters in the target. It emits no events and opens no
- * calls.
+ * Counts calls at their entries, or by what their returns tell, and adds the counts of counters in the target. It
+ * emits no events.
  */
 export class TallyTracer implements CallKind {
   readonly #all: readonly Tally[];
@@ -42,23 +48,25 @@ export class TallyTracer implements CallKind {
     return (this.#at.get(pc) ?? none).flatMap(({ probe: { by, function: fn } }) => {
       const decided = fn.when ? decide(fn.when, registers, memory) : true;
       if (typeof decided !== 'boolean') return decided;
-      const value = by && decided ? numberIn(by.number, registers, memory) : undefined;
+      const value = by?.kind === 'entry' && decided ? numberIn(by.number, registers, memory) : undefined;
       return typeof value === 'object' ? value : none;
     });
   }
 
-  begin({ pc, registers }: Moment, _: unknown, memory: HitMemory): undefined {
-    for (const { probe, counts } of this.#at.get(pc) ?? none) {
+  begin({ pc, registers, time }: Moment, _: unknown, memory: HitMemory): TalliedCall | undefined {
+    const atReturn: Tally[] = [];
+    for (const tally of this.#at.get(pc) ?? none) {
+      const { probe, counts } = tally;
       const {
         by,
         function: { when },
       } = probe;
       if (when && !holds(when, registers, memory)) continue;
-      const value = by && numberIn(by.number, registers, memory);
-      if (by && typeof value !== 'bigint') continue;
-      const bucket = typeof value === 'bigint' ? bucketOf(value) : 0;
-      counts[bucket] = (counts[bucket] ?? 0) + 1;
+      if (by && by.kind !== 'entry') atReturn.push(tally);
+      else if (!by) increment(counts, 0);
+      else countNumber(counts, numberIn(by.number, registers, memory));
     }
+    return atReturn.length > 0 ? { kind: this, began: time, tallies: atReturn } : undefined;
   }
 
   /** A counter in the target: for the one probe at that address. */
@@ -82,9 +90,24 @@ export class TallyTracer implements CallKind {
 
   began(): void {}
 
-  returning(): void {}
+  returning({ payload }: Call, { registers, time }: Moment, memory: HitMemory): void {
+    const { began, tallies } = payload as TalliedCall;
+    for (const { probe, counts } of tallies) {
+      if (probe.by?.kind === 'duration') countNumber(counts, BigInt(Math.max(0, Math.round(time - began))));
+      else if (probe.by) countNumber(counts, numberIn(probe.by.number, registers, memory));
+    }
+  }
 
   ended(): void {}
 
   lost(): void {}
+}
+
+function increment(counts: number[], at: number): void {
+  counts[at] = (counts[at] ?? 0) + 1;
+}
+
+/** What could not be read is not counted. */
+function countNumber(counts: number[], value: ReturnType<typeof numberIn>): void {
+  if (typeof value === 'bigint') increment(counts, bucketOf(value));
 }

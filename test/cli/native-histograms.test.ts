@@ -1,0 +1,57 @@
+// Histograms by what a return tells: a program that knows what its functions return, and how long they sleep at least.
+import t from 'tap';
+import { rsptrace } from '../support/command.js';
+import { compileC, gdbserver } from '../support/native.js';
+
+const source = `
+#include <time.h>
+__attribute__((noinline)) int rest(int n) { volatile int kept = n; return kept % 5; }
+__attribute__((noinline)) void nap(void) { struct timespec t = {0, 1000000}; nanosleep(&t, 0); }
+int main(void) { int sum = 0; for (int i = 0; i < 40; i++) { sum += rest(i); nap(); } return sum != 80; }
+`;
+
+interface Histogram {
+  readonly function: string;
+  readonly argument: string;
+  readonly calls: number;
+  readonly buckets: readonly { readonly from: number | null; readonly below: number; readonly calls: number }[];
+}
+
+for (const engine of ['target', 'stop'])
+  t.test(`engine ${engine}`, async (t) => {
+    const program = compileC(t, source);
+    const server = await gdbserver(t, program);
+    const probes = ['hist(ret):rest', 'hist(ret):rest if n > 19', 'hist(duration):fn:nap'].flatMap((one) => [
+      '-p',
+      one,
+    ]);
+    const ran = await rsptrace('-r', server.address, '--json', '--engine', engine, ...probes, program).ended;
+    t.equal(ran.status, 0, ran.stderr.slice(-300));
+    const { histograms, events } = JSON.parse(ran.stdout) as { histograms: readonly Histogram[]; events: number };
+    t.equal(events, 0);
+    const [nap, rest] = histograms;
+    t.same([rest?.function, rest?.argument, rest?.calls], ['rest', 'ret', 40]);
+    t.same(
+      rest?.buckets.map(({ from, below, calls }) => [from, below, calls]),
+      [
+        [0, 1, 8],
+        [1, 2, 8],
+        [2, 4, 16],
+        [4, 8, 8],
+      ],
+    );
+    t.same([nap?.function, nap?.argument, nap?.calls], ['nap', 'duration in ns', 40]);
+    t.ok(nap?.buckets.every(({ below }) => below > 1_000_000));
+  });
+
+t.test('a function that returns nothing, or nothing of that name', async (t) => {
+  const program = compileC(t, source);
+  for (const [probe, why] of [
+    ['hist(ret):nap', /PROBE_CONDITION\][\s\S]*nap: it returns nothing/],
+    ['hist(ret.count):rest', /PROBE_CONDITION\][\s\S]*rest: /],
+  ] as const) {
+    const { status, stderr } = await rsptrace('-r', ':1', '-p', probe, program).ended;
+    t.not(status, 0);
+    t.match(stderr, why);
+  }
+});
