@@ -73,7 +73,7 @@ export class Checker implements TraceSink {
 function lossesOf({ facts }: Ending): Verdict[] {
   const { missing = 0, tailLost = false, leftOut = 0 } = facts?.recording ?? {};
   const why = [
-    ...(facts === undefined ? ['its end is missing'] : []),
+    ...(facts === undefined || facts.isCut ? ['its end is missing'] : []),
     ...(missing > 0 ? [`${missing} records are missing`] : []),
     ...(leftOut > 0 ? [`${leftOut} earlier events were left out by --last`] : []),
     ...(tailLost ? ['its last records were not read'] : []),
