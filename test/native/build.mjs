@@ -1,6 +1,6 @@
-// Compiles polls.rs, results.rs, texts.rs, panics.rs, executor.rs, faults.rs, tokio.rs, tasks.rs, blocked.rs and the programs live_*.rs of scripts/coverage with the rustc of this machine and keeps them, packed, as *.elf.br. The standard
-// library's own debug info is left out: it would be nine tenths of the file. tokio comes from the registry, for tokio.rs with calls added that
-// count its polls.
+// Compiles the programs of this folder and live_*.rs of scripts/coverage with the rustc of this machine, and keeps them,
+// packed, as *.elf.br. The standard library's own debug info is left out: it would be nine tenths of the file. tokio comes
+// from the registry, for tokio.rs with calls added that count its polls.
 //   node test/native/build.mjs [NAME...]
 import { execFileSync } from 'node:child_process';
 import {

@@ -41,7 +41,8 @@ export interface StopLeak {
  * Therefore every stop is left by a step: what the clock gains in it, less one instruction, has leaked.
  *
  * Without `-icount` the leak is measured: the machine goes on at a breakpoint and stops there again, having done
- * nothing. The median is taken out of every other stop, because on a busy machine few stops take far longer. That QEMU translates code anew after a stop stays in.
+ * nothing. The median is taken out of every other stop, because on a busy machine few stops take far longer. What QEMU
+ * takes to translate code anew after a stop stays in.
  */
 export class ClockLeak {
   readonly #options: ClockLeakOptions;

@@ -48,6 +48,7 @@ export type Conditions = readonly (readonly FunctionComparison[])[];
 
 /**
  * Works a comparison out for one function, or for a Future in one state (`assumed`).
+ *
  * @throws RsptraceError `EXPRESSION_*` for a function that has no such thing
  */
 export function compareFor(

@@ -2,7 +2,8 @@
  * What smol's programs wait for: async-lock, async-channel, async-task's handles and async-io's timers. Their Futures
  * point to what they wait for in several layers of wrappers:
  *
- *   Lock { _inner: .. LockInner { mutex: &Mutex { state, .. }, .. } }      MutexGuard(&Mutex)      SemaphoreGuard(&Semaphore)
+ *   Lock { _inner: .. LockInner { mutex: &Mutex { state, .. }, .. } }
+ *   MutexGuard(&Mutex)      SemaphoreGuard(&Semaphore)
  *   Recv { _inner: .. RecvInner { receiver: &Receiver { channel: Arc<Channel { sender_count, .. }> }, .. } }
  *   Task { ptr: NonNull<()> } of a task's header      Timer { when: Option<Instant>, .. }
  */

@@ -2,7 +2,8 @@
  * embassy-sync and embassy-time. Locks and channels are mostly statics, which have a name. A channel's other end is a
  * shared reference that everybody may have, so memory does not tell who will send. A Mutex has a guard:
  *
- *   MutexGuard { mutex: &Mutex { state: .. RefCell<State { locked, .. }>, .. } }      ReceiveFuture { channel: &Channel }      Timer { expires_at, .. }
+ *   MutexGuard { mutex: &Mutex { state: .. RefCell<State { locked, .. }>, .. } }
+ *   ReceiveFuture { channel: &Channel }      Timer { expires_at, .. }
  */
 
 import { addOffset } from '../../base/addr.js';

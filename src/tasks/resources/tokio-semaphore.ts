@@ -46,7 +46,9 @@ export const tokioSemaphore: Primitive = {
   },
 };
 
-/** Permits are given to who waits longest: its waiter then lacks none. One that is not queued takes those that are left. */
+/**
+ * Permits are given to who waits longest: its waiter then lacks none. One that is not queued takes those that are left.
+ */
 async function isFree(look: Look, node: AwaitNode, wanted: bigint): Promise<boolean> {
   const type = look.typeOf(node);
   const self = { type, address: node.address };

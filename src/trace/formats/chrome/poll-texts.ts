@@ -39,8 +39,8 @@ interface Kept {
 }
 
 /**
- * The fields of events of polls behind `tid`, as JSON in UTF-8. A Future is polled in the same few ways over and over, so the
- * last ones of each task are kept.
+ * The fields of events of polls behind `tid`, as JSON in UTF-8. A Future is polled in the same few ways over and over,
+ * so the last ones of each task are kept.
  */
 export class PollTexts {
   readonly #chains = new ChainTexts();

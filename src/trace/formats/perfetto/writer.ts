@@ -114,11 +114,8 @@ export class PerfettoWriter implements LaneWriter {
   readonly #samples: SamplePackets;
   /** Until it is written. */
   #info: TraceInfo | undefined;
-  /** The time of the first event. */
-  #first = 0;
-  /** The latest time of an event. */
-  #last = 0;
-  #hasBegun = false;
+  /** From the first event's time to the latest; undefined until the trace begins. */
+  #span: { first: number; last: number } | undefined;
   /** Those of gaps, the console and watched places: declared when they are first used. */
   readonly #declared = new Set<number>();
   readonly #tasks: TaskCounters;
@@ -157,20 +154,24 @@ export class PerfettoWriter implements LaneWriter {
       track.uint(TRACK_DESCRIPTOR.childOrdering, CHILD_ORDERING.chronological);
     });
     this.#info = info;
-    this.#hasBegun = true;
+    this.#span = { first: 0, last: 0 };
     this.#sequence.callstacks.program = info.program;
   }
 
   /** All events go through here: facts about the whole trace are written where it begins. */
   #event(type: EventType, track: number, time: number, body?: Body, more?: Body): void {
     if (this.#info) this.#tellInfo(this.#info, time);
-    if (time > this.#last) this.#last = time;
+    this.#reach(time);
     this.#sequence.event(type, track, time, body, more);
+  }
+
+  #reach(time: number): void {
+    if (this.#span && time > this.#span.last) this.#span.last = time;
   }
 
   #tellInfo(info: TraceInfo, time: number): void {
     this.#info = undefined;
-    this.#first = time;
+    if (this.#span) this.#span.first = time;
     const { clock } = info;
     const notes = this.#sequence.annotate();
     notes.text('version', String(TRACE_VERSION));
@@ -319,7 +320,7 @@ export class PerfettoWriter implements LaneWriter {
 
   sample(event: Sample): void {
     if (this.#info) this.#tellInfo(this.#info, event.time);
-    if (event.time > this.#last) this.#last = event.time;
+    this.#reach(event.time);
     this.#samples.write(event);
   }
 
@@ -373,18 +374,18 @@ export class PerfettoWriter implements LaneWriter {
       const notes = this.#sequence.annotate();
       for (const [probe, engine] of engineTexts(facts)) notes.text(probe, engine);
       const body = this.#sequence.body({ category: 'trace', name: 'engines' });
-      this.#event(EVENT.instant, PROCESS_TRACK, this.#first, body);
+      this.#event(EVENT.instant, PROCESS_TRACK, this.#span?.first ?? 0, body);
       if (facts.recording) this.#tellRecording(facts.recording, facts.ownTime);
     }
-    if (this.#hasBegun && !facts?.isCut) this.#tellEnd();
+    if (this.#span && !facts?.isCut) this.#tellEnd(this.#span.last);
     this.#out.close();
   }
 
   /** A trace without it was cut off: its recorder was killed, or found no room. */
-  #tellEnd(): void {
+  #tellEnd(time: number): void {
     this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'trace', name: 'end' });
-    this.#event(EVENT.instant, PROCESS_TRACK, this.#last, body);
+    this.#event(EVENT.instant, PROCESS_TRACK, time, body);
   }
 
   #tellRecording(recording: RecordingFacts, ownTime: OwnTime | undefined): void {
@@ -402,6 +403,6 @@ export class PerfettoWriter implements LaneWriter {
     if (leftOut !== undefined) notes.text('left_out', String(leftOut));
     if (ownTime) notes.text('own_time_total_ns', String(ownTime.totalNs));
     const body = this.#sequence.body({ category: 'trace', name: 'recording' });
-    this.#event(EVENT.instant, PROCESS_TRACK, this.#first, body);
+    this.#event(EVENT.instant, PROCESS_TRACK, this.#span?.first ?? 0, body);
   }
 }
