@@ -85,7 +85,7 @@ for (const { what, kernel: made, engine, calls, resets, probes, counts } of case
       part
         .map((line) => line.replace(/^.*?\[ *\d+\]/, ''))
         .join('\n')
-        .replace(/^( *)(.*\)) \{\n\1\} .*$/gm, '$1$2')
+        .replace(/^( *)(.*\)) \{\n\1\}( = \S+)? .*$/gm, '$1$2$3')
         .split('\n'),
     );
     t.equal(calledBy.length, resets + 1);
