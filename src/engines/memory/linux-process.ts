@@ -8,9 +8,9 @@
  * faults. No page is ever writable and executable at once. Code is written through the stub, because its ptrace
  * ignores permissions.
  *
- * If the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet, or through
- * /proc/PID/mem if the process may have no memfd; then what is not read when the process ends is lost. If the
- * stub runs on another machine, it reads that file for us (vFile:pread) at a stop. With gdbserver that is four times
+ * If the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet. If the
+ * process may have no memfd, that is /proc/PID/mem: what is not read when the process ends is lost then. If the stub
+ * runs on another machine, it reads that file for us (vFile:pread) at a stop. With gdbserver that is four times
  * as fast as reading memory.
  */
 

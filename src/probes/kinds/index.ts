@@ -25,6 +25,12 @@ export function parseProbe(text: string, known: readonly ProbeKind[] = kinds): A
 
 function noProbe(text: string, whole: string, known: readonly ProbeKind[]): RsptraceError {
   const name = whole.replace(/^\w+(?:\([^)]*\))?:(?!:)/, '') || '**';
+  const [, open] = /^(\w+)\([^)]*$/.exec(whole) ?? [];
+  if (known.some((kind) => kind.name === open)) {
+    return new RsptraceError('PROBE_SYNTAX', `'${text}' is not a probe: its parenthesis is never closed`, {
+      hint: `write '${open}(EXPRESSION):GLOB'`,
+    });
+  }
   const ways = known.flatMap((kind) => (kind.purpose ? [`'${kind.name}:${name}' ${kind.purpose}`] : []));
   return new RsptraceError(
     'PROBE_SYNTAX',

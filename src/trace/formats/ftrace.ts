@@ -14,19 +14,11 @@
 // comment. Written as events come; only the last begin waits for the next event.
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
-import type {
-  AnyBegin,
-  AnyEnd,
-  FunctionRef,
-  FutureRef,
-  HartInfo,
-  TraceEvent,
-  TraceInfo,
-  TraceSink,
-} from '../events.js';
+import type { AnyBegin, AnyEnd, HartInfo, TraceEvent, TraceInfo, TraceSink } from '../events.js';
 import { OpenCalls, type Track } from '../open-calls.js';
 import { accessText, cancelText, doerText, gapText, placeHitText, resetText, stateText, wakeText } from '../text.js';
-import { encoded, PiecesOf, type TextBytes } from '../text-bytes.js';
+import { encoded, type TextBytes } from '../text-bytes.js';
+import { callName } from './call-names.js';
 import type { Format } from './format.js';
 import type { Lines } from './tree.js';
 
@@ -153,7 +145,7 @@ export class FunctionGraph implements TraceSink {
 
   #close(text: TextBytes, event: AnyBegin | AnyEnd, end: string): void {
     text.piece(OPEN_CLOSE);
-    text.piece(nameOf(event));
+    text.piece(callName(event));
     this.#stop(text, end);
   }
 
@@ -235,17 +227,9 @@ const BLANK = 0x20;
 const POINT = 0x2e;
 const NEWLINE = 0x0a;
 
-const names = new PiecesOf<FunctionRef | FutureRef>((what) =>
-  visible('future' in what ? `poll ${what.future}` : what.name),
-);
-
-function nameOf(event: AnyBegin | AnyEnd): Uint8Array {
-  return names.of('function' in event ? event.function : event.future);
-}
-
 /** With arguments, as the kernel's option funcgraph-args writes them. */
 function called(text: TextBytes, begin: AnyBegin): void {
-  text.piece(nameOf(begin));
+  text.piece(callName(begin));
   const values = begin.type === 'call-begin' ? begin.arguments : [];
   if (values.length === 0) text.piece(NO_ARGUMENTS);
   else text.visible(`(${values.map(({ name, value }) => `${name}=${value}`).join(', ')})`);

@@ -15,8 +15,6 @@ import type {
   AnyBegin,
   AnyEnd,
   CallBegin,
-  FunctionRef,
-  FutureRef,
   HartInfo,
   PollBegin,
   PollEnd,
@@ -41,8 +39,9 @@ import {
   threadText,
   wakeText,
 } from '../text.js';
-import { encoded, PiecesOf, type TextBytes } from '../text-bytes.js';
+import { encoded, type TextBytes } from '../text-bytes.js';
 import { timeText } from '../text-table.js';
+import { callName } from './call-names.js';
 import type { Format } from './format.js';
 
 /** The call tree. */
@@ -174,7 +173,7 @@ export class TreeWriter implements TraceSink {
     if (line === undefined) {
       this.#openPending();
       const text = this.#start(event, event.time, undefined, this.#open.on(event).length);
-      text.piece(nameOf(event));
+      text.piece(callName(event));
       this.#stop(text, result);
     } else this.#close(line, event.time, result);
   }
@@ -195,7 +194,7 @@ export class TreeWriter implements TraceSink {
     text.byte(CLOSE);
     text.visible(result);
     text.piece(COMMENT);
-    text.piece(nameOf(begin));
+    text.piece(callName(begin));
     this.#stop(text, ' */');
   }
 
@@ -265,12 +264,8 @@ const OPEN_ARGUMENTS = 0x28;
 const CLOSE_ARGUMENTS = 0x29;
 const NEWLINE = 0x0a;
 
-const names = new PiecesOf<FunctionRef | FutureRef>((what) =>
-  visible('future' in what ? `poll ${what.future}` : what.name),
-);
-
 function putCall(text: TextBytes, begin: AnyBegin): void {
-  text.piece(nameOf(begin));
+  text.piece(callName(begin));
   if (begin.type === 'poll-begin') {
     if (begin.state === undefined) return;
     text.piece(FROM);
@@ -280,10 +275,6 @@ function putCall(text: TextBytes, begin: AnyBegin): void {
   text.byte(OPEN_ARGUMENTS);
   if (begin.arguments.length > 0) text.visible(argumentsText(begin.arguments));
   text.byte(CLOSE_ARGUMENTS);
-}
-
-function nameOf(event: AnyBegin | AnyEnd): Uint8Array {
-  return names.of('function' in event ? event.function : event.future);
 }
 
 function micros(nanos: number): string {

@@ -110,6 +110,11 @@ t.test('probes are read, and what is not one is refused with a way out', async (
     });
   }
   t.throws(() => parseProbe('hist:net::send'), { code: 'PROBE_SYNTAX', hint: /'hist\(len\):net::send'/ });
+  t.throws(() => parseProbe('hist(len:net::send'), {
+    code: 'PROBE_SYNTAX',
+    message: /its parenthesis is never closed$/,
+    hint: "write 'hist(EXPRESSION):GLOB'",
+  });
   t.throws(() => parseProbe('!fn:a if x > 3'), {
     code: 'PROBE_SYNTAX',
     hint: "'fn:a if x > 3' takes what the condition holds for",
