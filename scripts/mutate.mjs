@@ -47,7 +47,7 @@ const options = ({ name, mutate, tests }) => ({
 });
 
 /** Lines that are changed together: a mutant that begins in one of them may end in another. */
-const BLOCK = 10;
+const BLOCK = 40;
 /** As counted in these modules. */
 const MUTANTS_A_LINE = 1.6;
 
@@ -89,6 +89,10 @@ async function score(module) {
   const counted = results.filter(({ status }) => !NO_VERDICT.has(status));
   const alive = counted.filter(({ status }) => !KILLED.has(status));
   for (const mutant of alive) tellSurvivor(mutant);
+  if (counted.length === 0) {
+    console.log(`FAIL  ${module.name}: no mutant lies within the lines of the sample: take a larger one`);
+    return { killed: 0, counted: 0, good: false };
+  }
   const killed = counted.length - alive.length;
   const hung = counted.filter(({ status }) => status === 'Timeout').length;
   const percent = (100 * killed) / counted.length;

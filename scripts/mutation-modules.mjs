@@ -64,6 +64,10 @@ export const modules = [
   {
     name: 'conditions',
     mutate: ['src/probes/expressions/condition.ts', 'src/probes/expressions/literal.ts'],
-    tests: ['test/probes/expressions/condition.test.ts', 'test/probes/kinds/parse.test.ts'],
+    tests: [
+      'test/probes/expressions/literal.test.ts',
+      'test/probes/expressions/condition.test.ts',
+      'test/probes/kinds/parse.test.ts',
+    ],
   },
 ];
