@@ -536,7 +536,9 @@ function closingLine(recording: Recording): string {
     : `clock ${clock.name}: the host's, the guest's cannot be read here`;
   const why = end === 'guest-ended' ? '' : `; ended by ${endTexts[end] ?? end.replace('-', ' ')}`;
   const own = recording.ownTime && events > 0 ? ` (${ownTimeText(recording.ownTime)})` : '';
-  const times = `${(guestNs / 1e6).toFixed(3)} ms of guest time${own} in ${(hostMs / 1e3).toFixed(1)} s`;
+  // Guest time is that from the first event to the last.
+  const guestTime = events > 0 ? `${(guestNs / 1e6).toFixed(3)} ms of guest time${own} ` : '';
+  const times = `${guestTime}in ${(hostMs / 1e3).toFixed(1)} s`;
   const resetNote = recording.resets > 0 ? `; ${plural(recording.resets, 'reset')}` : '';
   const missingNote = missing > 0 ? `; ${missing} ${missing === 1 ? 'record is' : 'records are'} missing` : '';
   const { length: never } = recording.neverLoaded;

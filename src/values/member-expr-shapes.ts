@@ -55,12 +55,12 @@ export function pick(fields: readonly FieldShape[], name: string): FieldShape | 
   return fields.find((f) => f.name === name || fieldName(f.name) === name);
 }
 
-/** The members that an expression may name: fields, and variants with theirs. */
+/** The members that an expression may name: fields, those of variants too, then the variants: a Future's states. */
 export function memberNames(shape: Shape): string[] {
   const fields = [...fieldsOf(shape)];
   const variants = shape.kind === 'enum' ? shape.variants : [];
   for (const variant of variants) fields.push(...variant.fields());
-  return [...variants.map(({ name }) => name), ...fields.map(({ name }) => fieldName(name))];
+  return [...fields.map(({ name }) => fieldName(name)), ...variants.map(({ name }) => name)];
 }
 
 /** `wanted`: the member that there is not. */

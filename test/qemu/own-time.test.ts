@@ -103,7 +103,7 @@ t.test('where no event is told, nothing is said of what one takes', async (t) =>
   const args = ['run', '--engine', 'target', ...probes, '-o', join(scratchFolder(t), 'out.json')];
   const { status, stdout } = await rsptrace(...args, elfPath('rv-o2'), '--', ...qemuArgv('rv-o2', icount)).ended;
   t.equal(status, 0);
-  t.match(stdout, /^0 events, \d+ stops, 0\.000 ms of guest time in \d/m);
+  t.match(stdout, /^0 events, \d+ stops, in \d/m);
 });
 
 t.test('a stop before the first timer, which moves the clock too far: says what to leave out', async (t) => {
