@@ -9,6 +9,7 @@ const MOST_NAMED = 5;
 const LIBRARY = /\/(?:registry\/src|git\/checkouts|rustc|rustlib)\//;
 
 const ITSELF = 'itself';
+const REACHABLE = 'reachable by';
 /** In a sentence. */
 const KINDS: Readonly<Record<string, string>> = {
   message: 'a message of the channel',
@@ -32,7 +33,7 @@ export function waitText(wait: Wait<Task>): string {
       .map(({ task }) => nameOf(task))
       .slice(0, MOST_NAMED)
       .join(', ')}${moreThan(enders.length)}`;
-  if (enders.length === 0) return `${what}, ${how} none of the tasks`;
+  if (enders.length === 0) return `${what}, ${noneText(wait, how)}`;
   const named = enders.slice(0, MOST_NAMED).map(({ task, holder }) => {
     const place = placeOf(holder ? [holder] : undefined) ?? placeOf(task);
     return nameOf(task, place);
@@ -41,6 +42,13 @@ export function waitText(wait: Wait<Task>): string {
   const more = moreThan(enders.length);
   const others = known === 'some' ? ' or others' : '';
   return `${what}, ${how} ${named.join(isOne ? ' or ' : ', ')}${more}${others}`;
+}
+
+/** Of a static memory does not tell who will use it, because code needs no pointer to it. */
+function noneText({ symbol, how }: Wait<Task>, words: string): string {
+  return how === REACHABLE && symbol !== undefined
+    ? 'a static: memory does not tell whose code uses it'
+    : `${words} none of the tasks`;
 }
 
 function moreThan(count: number): string {
