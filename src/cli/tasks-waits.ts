@@ -8,6 +8,9 @@ const MOST_NAMED = 5;
 /** Code that is not the program's own. */
 const LIBRARY = /\/(?:registry\/src|git\/checkouts|rustc|rustlib)\//;
 
+/** The folder of a package that came from a registry. */
+const PACKAGE = /^.*\/registry\/src\/[^/]+\/[^/]+\//;
+
 const ITSELF = 'itself';
 const REACHABLE = 'reachable by';
 /** In a sentence. */
@@ -63,7 +66,9 @@ function whatText({ kind, symbol, address, detail }: Wait<Task>): string {
 /** `task 12 (app::worker, src/db.rs:40)`: its first Future in the program's own code, and its number or address. */
 function nameOf(task: Task, place = placeOf(task)): string {
   const { id, name } = task.facts;
-  const own = chain(task).find(({ future }) => future?.file !== undefined && !LIBRARY.test(future.file)) ?? task;
+  const nodes = chain(task);
+  const isOwn = ownFiles(nodes);
+  const own = nodes.find(({ future }) => isOwn(future?.file)) ?? task;
   const future = own.future?.future ?? own.typeName;
   const words = [...(name === undefined ? [] : [`"${name}"`]), future, ...(place === undefined ? [] : [place])];
   return `task ${id ?? hex(task.address)} (${words.join(', ')})`;
@@ -72,10 +77,19 @@ function nameOf(task: Task, place = placeOf(task)): string {
 /** Where it waits in the program's own code: the innermost await there. */
 function placeOf(from: AwaitNode | readonly AwaitNode[] | undefined): string | undefined {
   const nodes = from === undefined ? [] : 'length' in from ? from : chain(from);
-  const own = nodes.findLast(({ state }) => state?.file !== undefined && !LIBRARY.test(state.file))?.state;
+  const isOwn = ownFiles(nodes);
+  const own = nodes.findLast(({ state }) => isOwn(state?.file))?.state;
   // A macro's await lies in the macro's file.
-  const place = own ?? nodes.findLast(({ future }) => future?.file !== undefined && !LIBRARY.test(future.file))?.future;
+  const place = own ?? nodes.findLast(({ future }) => isOwn(future?.file))?.future;
   return place && `${place.file}:${place.line ?? '?'}`;
+}
+
+/** Tells the program's own files. If it came from a registry itself, these are the package of the outermost Future. */
+function ownFiles(nodes: readonly AwaitNode[]): (file: string | undefined) => boolean {
+  const files = nodes.flatMap(({ future, state }) => [future?.file, state?.file].filter((file) => file !== undefined));
+  if (files.some((file) => !LIBRARY.test(file))) return (file) => file !== undefined && !LIBRARY.test(file);
+  const [folder] = PACKAGE.exec(files[0] ?? '') ?? [];
+  return (file) => folder !== undefined && (file?.startsWith(folder) ?? false);
 }
 
 /** From a Future to the end of what it awaits, by the first branch of each. */
