@@ -37,12 +37,13 @@ export function waitText(wait: Wait<Task>): string {
       .slice(0, MOST_NAMED)
       .join(', ')}${moreThan(enders.length)}`;
   if (enders.length === 0) return `${what}, ${noneText(wait, how)}`;
-  const named = enders.slice(0, MOST_NAMED).map(({ task, holder }) => {
-    const place = placeOf(holder ? [holder] : undefined) ?? placeOf(task);
-    return nameOf(task, place);
-  });
-  const isOne = enders.length > 1 && enders.every(({ maybe }) => maybe);
-  const more = moreThan(enders.length);
+  // A task that has two, one of them perhaps moved out, is named once.
+  const names = new Set(
+    enders.map(({ task, holder }) => nameOf(task, placeOf(holder ? [holder] : undefined) ?? placeOf(task))),
+  );
+  const named = [...names].slice(0, MOST_NAMED);
+  const isOne = named.length > 1 && enders.every(({ maybe }) => maybe);
+  const more = moreThan(names.size);
   const others = known === 'some' ? ' or others' : '';
   return `${what}, ${how} ${named.join(isOne ? ' or ' : ', ')}${more}${others}`;
 }
