@@ -39,7 +39,7 @@ export function waitText(wait: Wait<Task>): string {
   if (enders.length === 0) return `${what}, ${noneText(wait, how)}`;
   // A task that has two, one of them perhaps moved out, is named once.
   const names = new Set(
-    enders.map(({ task, holder }) => nameOf(task, placeOf(holder ? [holder] : undefined) ?? placeOf(task))),
+    enders.map(({ task, holder }) => nameOf(task, (holder && placeOf(task, [holder])) ?? placeOf(task))),
   );
   const named = [...names].slice(0, MOST_NAMED);
   const isOne = named.length > 1 && enders.every(({ maybe }) => maybe);
@@ -76,9 +76,8 @@ function nameOf(task: Task, place = placeOf(task)): string {
 }
 
 /** Where it waits in the program's own code: the innermost await there. */
-function placeOf(from: AwaitNode | readonly AwaitNode[] | undefined): string | undefined {
-  const nodes = from === undefined ? [] : 'length' in from ? from : chain(from);
-  const isOwn = ownFiles(nodes);
+function placeOf(task: Task, nodes: readonly AwaitNode[] = chain(task)): string | undefined {
+  const isOwn = ownFiles(chain(task));
   const own = nodes.findLast(({ state }) => isOwn(state?.file))?.state;
   // A macro's await lies in the macro's file.
   const place = own ?? nodes.findLast(({ future }) => isOwn(future?.file))?.future;
@@ -109,7 +108,7 @@ export function blockedLines({ tasks, waits }: FoundTasks): string[] {
     const own = waits.get(task) ?? [];
     for (const wait of own) {
       if (wait.how === undefined) count(KINDS[wait.kind] ?? wait.kind);
-      else lines.push(`${nameOf(task, placeOf([...wait.above].reverse()))} ${waitText(wait)}`);
+      else lines.push(`${nameOf(task, placeOf(task, [...wait.above].reverse()))} ${waitText(wait)}`);
     }
     if (own.length === 0) count('something else');
   }
@@ -130,7 +129,7 @@ function deadlockText({ cycle, behind, likely }: Deadlock<Task>): string[] {
     const next = cycle[(i + 1) % cycle.length]?.task ?? task;
     const how =
       wait.how === undefined ? '' : wait.how === ITSELF ? ` ${shortName(next)}` : `, ${wait.how} ${shortName(next)}`;
-    return `  ${nameOf(task, placeOf([...wait.above].reverse()))} waits for ${whatText(wait)}${how}`;
+    return `  ${nameOf(task, placeOf(task, [...wait.above].reverse()))} waits for ${whatText(wait)}${how}`;
   });
   const head = cycle.length === 1 ? 'a task waits for itself' : `${cycle.length} tasks wait for each other`;
   const word = likely ? 'likely ' : '';
