@@ -8,7 +8,11 @@ const MOST_NAMED = 5;
 /** Code that is not the program's own. */
 const LIBRARY = /\/(?:registry\/src|git\/checkouts|rustc|rustlib)\//;
 
+/** The folder of a package that came from a registry. */
+const PACKAGE = /^.*\/registry\/src\/[^/]+\/[^/]+\//;
+
 const ITSELF = 'itself';
+const REACHABLE = 'reachable by';
 /** In a sentence. */
 const KINDS: Readonly<Record<string, string>> = {
   message: 'a message of the channel',
@@ -32,15 +36,23 @@ export function waitText(wait: Wait<Task>): string {
       .map(({ task }) => nameOf(task))
       .slice(0, MOST_NAMED)
       .join(', ')}${moreThan(enders.length)}`;
-  if (enders.length === 0) return `${what}, ${how} none of the tasks`;
-  const named = enders.slice(0, MOST_NAMED).map(({ task, holder }) => {
-    const place = placeOf(holder ? [holder] : undefined) ?? placeOf(task);
-    return nameOf(task, place);
-  });
-  const isOne = enders.length > 1 && enders.every(({ maybe }) => maybe);
-  const more = moreThan(enders.length);
+  if (enders.length === 0) return `${what}, ${noneText(wait, how)}`;
+  // A task that has two, one of them perhaps moved out, is named once.
+  const names = new Set(
+    enders.map(({ task, holder }) => nameOf(task, (holder && placeOf(task, [holder])) ?? placeOf(task))),
+  );
+  const named = [...names].slice(0, MOST_NAMED);
+  const isOne = named.length > 1 && enders.every(({ maybe }) => maybe);
+  const more = moreThan(names.size);
   const others = known === 'some' ? ' or others' : '';
   return `${what}, ${how} ${named.join(isOne ? ' or ' : ', ')}${more}${others}`;
+}
+
+/** Of a static memory does not tell who will use it, because code needs no pointer to it. */
+function noneText({ symbol, how }: Wait<Task>, words: string): string {
+  return how === REACHABLE && symbol !== undefined
+    ? 'a static: memory does not tell whose code uses it'
+    : `${words} none of the tasks`;
 }
 
 function moreThan(count: number): string {
@@ -55,19 +67,29 @@ function whatText({ kind, symbol, address, detail }: Wait<Task>): string {
 /** `task 12 (app::worker, src/db.rs:40)`: its first Future in the program's own code, and its number or address. */
 function nameOf(task: Task, place = placeOf(task)): string {
   const { id, name } = task.facts;
-  const own = chain(task).find(({ future }) => future?.file !== undefined && !LIBRARY.test(future.file)) ?? task;
+  const nodes = chain(task);
+  const isOwn = ownFiles(nodes);
+  const own = nodes.find(({ future }) => isOwn(future?.file)) ?? task;
   const future = own.future?.future ?? own.typeName;
   const words = [...(name === undefined ? [] : [`"${name}"`]), future, ...(place === undefined ? [] : [place])];
   return `task ${id ?? hex(task.address)} (${words.join(', ')})`;
 }
 
 /** Where it waits in the program's own code: the innermost await there. */
-function placeOf(from: AwaitNode | readonly AwaitNode[] | undefined): string | undefined {
-  const nodes = from === undefined ? [] : 'length' in from ? from : chain(from);
-  const own = nodes.findLast(({ state }) => state?.file !== undefined && !LIBRARY.test(state.file))?.state;
+function placeOf(task: Task, nodes: readonly AwaitNode[] = chain(task)): string | undefined {
+  const isOwn = ownFiles(chain(task));
+  const own = nodes.findLast(({ state }) => isOwn(state?.file))?.state;
   // A macro's await lies in the macro's file.
-  const place = own ?? nodes.findLast(({ future }) => future?.file !== undefined && !LIBRARY.test(future.file))?.future;
+  const place = own ?? nodes.findLast(({ future }) => isOwn(future?.file))?.future;
   return place && `${place.file}:${place.line ?? '?'}`;
+}
+
+/** Tells the program's own files. If it came from a registry itself, these are the package of the outermost Future. */
+function ownFiles(nodes: readonly AwaitNode[]): (file: string | undefined) => boolean {
+  const files = nodes.flatMap(({ future, state }) => [future?.file, state?.file].filter((file) => file !== undefined));
+  if (files.some((file) => !LIBRARY.test(file))) return (file) => file !== undefined && !LIBRARY.test(file);
+  const [folder] = PACKAGE.exec(files[0] ?? '') ?? [];
+  return (file) => folder !== undefined && (file?.startsWith(folder) ?? false);
 }
 
 /** From a Future to the end of what it awaits, by the first branch of each. */
@@ -86,7 +108,7 @@ export function blockedLines({ tasks, waits }: FoundTasks): string[] {
     const own = waits.get(task) ?? [];
     for (const wait of own) {
       if (wait.how === undefined) count(KINDS[wait.kind] ?? wait.kind);
-      else lines.push(`${nameOf(task, placeOf([...wait.above].reverse()))} ${waitText(wait)}`);
+      else lines.push(`${nameOf(task, placeOf(task, [...wait.above].reverse()))} ${waitText(wait)}`);
     }
     if (own.length === 0) count('something else');
   }
@@ -107,7 +129,7 @@ function deadlockText({ cycle, behind, likely }: Deadlock<Task>): string[] {
     const next = cycle[(i + 1) % cycle.length]?.task ?? task;
     const how =
       wait.how === undefined ? '' : wait.how === ITSELF ? ` ${shortName(next)}` : `, ${wait.how} ${shortName(next)}`;
-    return `  ${nameOf(task, placeOf([...wait.above].reverse()))} waits for ${whatText(wait)}${how}`;
+    return `  ${nameOf(task, placeOf(task, [...wait.above].reverse()))} waits for ${whatText(wait)}${how}`;
   });
   const head = cycle.length === 1 ? 'a task waits for itself' : `${cycle.length} tasks wait for each other`;
   const word = likely ? 'likely ' : '';

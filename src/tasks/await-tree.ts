@@ -99,7 +99,7 @@ export class AwaitTrees {
         if (!inner.maybe || inner.state?.name.startsWith('Suspend')) awaits.push(inner);
       }
     }
-    return { ...node, cut: undefined, awaits };
+    return { ...node, cut: undefined, awaits: onceEach(awaits) };
   }
 
   async #follow(
@@ -152,4 +152,17 @@ export class AwaitTrees {
     }
     return found;
   }
+}
+
+/** The branches of a `select!` are variables, and the closure that polls them refers to them: they are shown there. */
+function onceEach(awaits: readonly AwaitNode[]): readonly AwaitNode[] {
+  const below = new Set<string>();
+  const note = (node: AwaitNode): void => {
+    for (const inner of node.awaits) {
+      if (inner.cut === undefined) below.add(`${inner.address}:${inner.typeName}`);
+      note(inner);
+    }
+  };
+  awaits.forEach(note);
+  return awaits.filter(({ address, typeName }) => !below.has(`${address}:${typeName}`));
 }

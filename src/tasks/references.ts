@@ -60,7 +60,10 @@ export class References {
   readonly #wanted: ReadonlySet<string>;
   /** Whether a type may hold a value of those wanted, by the type's offset. */
   readonly #leads = new Map<number, boolean>();
+  /** The type of those wanted behind a pointer that a type has within, by the type's offset. */
+  readonly #reached = new Map<number, string | undefined>();
 
+  /** Of `&NAME` every pointer is wanted that leads to such a value, or to what this is a part of. */
   constructor(memory: MemoryReader, wanted: ReadonlySet<string>) {
     this.#memory = memory;
     this.#wanted = wanted;
@@ -124,8 +127,10 @@ export class References {
     const address = addr(numberAt(bytes, { offset, size: 8 }));
     if (address === 0n) return;
     const target = type.follow(DW_AT.type);
-    if (isInside) {
-      const { within, maybe, found } = walk;
+    const reached = this.#reaches(target);
+    if (isInside || reached !== undefined) {
+      const { maybe, found } = walk;
+      const within = reached === undefined ? walk.within : [...walk.within, reached];
       found.push({ within, target: behindCounts(target, address), at: addOffset(start, offset), maybe });
     } else if (target && nameOf(type)?.startsWith('alloc::boxed::Box<')) await this.#behind(target, address, walk);
   }
@@ -150,6 +155,19 @@ export class References {
       await this.#behind(element, addOffset(at, i * stride), walk);
   }
 
+  /** `&NAME` if a pointer to this type leads to a value of that name, as it is or as a part. */
+  #reaches(type: Die | undefined, depth = 0): string | undefined {
+    if (type === undefined || depth > MAX_DEPTH || type.tag !== DW_TAG.structure_type) return undefined;
+    const own = `&${stripGenerics(typeName(type))}`;
+    if (this.#wanted.has(own)) return own;
+    if (this.#reached.has(type.offset)) return this.#reached.get(type.offset);
+    this.#reached.set(type.offset, undefined);
+    let found: string | undefined;
+    for (const member of layoutOf(type).members) found ??= this.#reaches(member.type, depth + 1);
+    this.#reached.set(type.offset, found);
+    return found;
+  }
+
   #mayHold(type: Die, depth = 0): boolean {
     const known = this.#leads.get(type.offset);
     if (known !== undefined) return known;
@@ -164,8 +182,11 @@ export class References {
   #looksInto(type: Die, depth: number): boolean {
     const into = (each: Die | undefined): boolean => each !== undefined && this.#mayHold(each, depth + 1);
     if (type.tag === DW_TAG.array_type) return into(type.follow(DW_AT.type));
-    if (type.tag === DW_TAG.pointer_type)
-      return (nameOf(type)?.startsWith('alloc::boxed::Box<') ?? false) && into(type.follow(DW_AT.type));
+    if (type.tag === DW_TAG.pointer_type) {
+      const target = type.follow(DW_AT.type);
+      if (this.#reaches(target) !== undefined) return true;
+      return (nameOf(type)?.startsWith('alloc::boxed::Box<') ?? false) && into(target);
+    }
     if (type.tag !== DW_TAG.structure_type && type.tag !== DW_TAG.union_type) return false;
     const name = stripGenerics(typeName(type));
     if (this.#wanted.has(name)) return true;

@@ -30,7 +30,7 @@ export interface Wait<T> extends Pick<Awaited, 'kind' | 'address'> {
   readonly above: readonly AwaitNode[];
   /** The name of the static that it waits for. */
   readonly symbol: string | undefined;
-  /** `held by`, `to be sent by`; undefined if memory does not tell who can end it. */
+  /** `held by`, `to be sent by`, `reachable by`; undefined if memory does not tell who can end it. */
   readonly how: string | undefined;
   readonly enders: readonly Ender<T>[];
   readonly needs: Enders['needs'];
@@ -70,19 +70,20 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
     }
     if (known.length > 0) pending.set(task, known);
   }
-  const isAsked = [...pending.values()].flat().some(({ awaited }) => awaited.enders?.owners);
-  const held = isAsked ? await heldBy(context, tasks) : [];
+  const owners = [...pending.values()].flat().flatMap(({ awaited }) => awaited.enders?.owners ?? []);
+  const held = owners.length > 0 ? await heldBy(context, tasks, new Set(owners)) : [];
   const byHeader = new Map(tasks.flatMap((task) => (task.header === undefined ? [] : [[task.header, task] as const])));
   const given = givenTo(pending);
   const of = new Map<T, readonly Wait<T>[]>();
   for (const [task, known] of pending) {
+    const elsewhere = (each: Held<T>): boolean => each.task !== task;
     of.set(
       task,
       known.map(({ node, above, awaited }) => ({
         ...{ node, above, kind: awaited.kind, address: awaited.address },
         detail: awaited.free ? FREE : awaited.detail,
         symbol: awaited.address && symbolAt(context, awaited.address),
-        ...endersOf(awaited, held, byHeader, given),
+        ...endersOf(awaited, awaited.enders?.count === 'anybody' ? held.filter(elsewhere) : held, byHeader, given),
       })),
     );
   }
@@ -133,9 +134,13 @@ function waitName({ future, typeName }: AwaitNode): string {
   return stripGenerics(closure).replace(/::\{[^{}]*\}/g, '');
 }
 
-/** What the Futures of all tasks have of all that ends waits. */
-async function heldBy<T extends Waiting>({ debug, memory }: TaskContext, tasks: readonly T[]): Promise<Held<T>[]> {
-  const references = new References(memory, new Set(primitives.flatMap(({ owners = [] }) => owners)));
+/** What the Futures of all tasks have of what ends waits. */
+async function heldBy<T extends Waiting>(
+  { debug, memory }: TaskContext,
+  tasks: readonly T[],
+  owners: ReadonlySet<string>,
+): Promise<Held<T>[]> {
+  const references = new References(memory, owners);
   const found = new Map<Addr, Held<T>>();
   const visit = async (task: T, node: AwaitNode): Promise<void> => {
     const type = node.future && debug.die(node.future.typeOffset);
@@ -171,6 +176,7 @@ function endersOf<T>(
   const places = held.filter(
     ({ within, target }) => within.some((name) => owners?.includes(name)) && isAt(target, key),
   );
+  if (count === 'anybody') return { how, enders: oneEach(places), needs, known: 'some' };
   const [first] = places;
   // In several places of one task: it was moved from one to the other.
   const isMoved = count === 1 && places.every(({ task }) => task === first?.task);
@@ -182,6 +188,14 @@ function endersOf<T>(
   const isAll = count !== 'unknown' && (needs === 'all' ? sure > 0 : sure === count);
   const isLikely = enders.length > 0 && (count === 'unknown' || isStale || enders.length === count);
   return { how, enders, needs, known: isAll ? 'all' : isLikely ? 'likely' : 'some' };
+}
+
+/** A task once, by its innermost Future that is sure to have it. */
+function oneEach<T>(places: readonly Held<T>[]): Ender<T>[] {
+  const found = new Map<T, Ender<T>>();
+  for (const { task, holder, maybe } of places)
+    if (found.get(task)?.maybe !== false) found.set(task, { task, holder, maybe });
+  return [...found.values()];
 }
 
 function isAt({ address, size }: Reference['target'], key: Addr | undefined): boolean {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex as Book};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio::runtime::Builder;
-use tokio::sync::{broadcast, mpsc, oneshot, Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore};
+use tokio::sync::{broadcast, mpsc, oneshot, watch, Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// For ever, for a test.
@@ -129,6 +129,44 @@ async fn notified(notify: Arc<Notify>) {
     waits("notified", "Notify", place(&notify));
     notify.notified().await;
 }
+/// Has what the Notify is a part of.
+struct Shared {
+    changes: u64,
+    notify: Notify,
+}
+async fn has_notify(shared: Arc<Shared>) {
+    holds(&raw const shared.notify as usize);
+    sleeps("has_notify").await;
+    println!("{}", shared.changes);
+    shared.notify.notify_one();
+}
+async fn notified_within(shared: Arc<Shared>) {
+    waits("notified_within", "Notify", &raw const shared.notify as usize);
+    shared.notify.notified().await;
+}
+async fn watcher(mut from: watch::Receiver<u64>, key: usize) {
+    waits("watcher", "watch", key);
+    let _ = from.changed().await;
+}
+async fn has_watch(to: watch::Sender<u64>, key: usize) {
+    holds(key);
+    sleeps("has_watch").await;
+    let _ = to.send(1);
+}
+/// Comes to the barrier later.
+async fn has_barrier(barrier: Arc<Barrier>) {
+    holds(place(&barrier));
+    sleeps("has_barrier").await;
+    barrier.wait().await;
+}
+/// Polls its branches by reference, and may lose one.
+async fn branches(mut from: broadcast::Receiver<u64>, key: usize) {
+    waits("branches", "mpsc", key);
+    tokio::select! {
+        _ = from.recv() => {}
+        _ = tokio::time::sleep(LONG) => {}
+    }
+}
 async fn listener(mut from: broadcast::Receiver<u64>, key: usize) {
     waits("listener", "mpsc", key);
     let _ = from.recv().await;
@@ -204,8 +242,17 @@ async fn clean() {
     tokio::spawn(notified(notify));
     let (to, from) = broadcast::channel(4);
     tokio::spawn(listener(from, 5));
+    tokio::spawn(branches(to.subscribe(), 5));
     tokio::spawn(has_broadcast(to, 5));
-    tokio::spawn(arrives(Arc::new(Barrier::new(3))));
+    let shared = Arc::new(Shared { changes: 0, notify: Notify::new() });
+    tokio::spawn(notified_within(shared.clone()));
+    tokio::spawn(has_notify(shared));
+    let (to, from) = watch::channel(0);
+    tokio::spawn(watcher(from, 6));
+    tokio::spawn(has_watch(to, 6));
+    let barrier = Arc::new(Barrier::new(3));
+    tokio::spawn(arrives(barrier.clone()));
+    tokio::spawn(has_barrier(barrier));
     let cell = Arc::new(OnceCell::new());
     tokio::spawn(initialiser(cell.clone())).await_started().await;
     tokio::spawn(wants_value(cell));

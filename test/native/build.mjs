@@ -31,8 +31,10 @@ try {
     copyFileSync(join(from, name), join(to, name));
     if (name.endsWith('.rlib')) execFileSync('strip', ['--strip-debug', join(to, name)]);
   }
-  for (const [name, source, level, panic] of [
+  for (const [name, source, level, panic, place = '/native'] of [
     ['polls', 'polls.rs', 0, 'abort'],
+    // Its paths are those of `cargo install`.
+    ['installed', 'polls.rs', 0, 'abort', '/cargo/registry/src/index/polls-1.0.0/src/bin'],
     ['executor', 'executor.rs', 2, 'abort'],
     ['faults', 'faults.rs', 0, 'abort'],
     ['results-o0', 'results.rs', 0, 'abort'],
@@ -46,8 +48,8 @@ try {
     const options = `--edition 2021 -C opt-level=${level} -C debuginfo=2 -C panic=${panic} -C codegen-units=1`.split(
       ' ',
     );
-    const paths = ['--sysroot', folder, '--remap-path-prefix', `${here}=/native`, '-o', program, join(here, source)];
-    execFileSync('rustc', [...options, ...paths], { stdio: 'inherit' });
+    const paths = ['--sysroot', folder, '--remap-path-prefix', `${here}=${place}`, '-o', program, join(here, source)];
+    execFileSync('rustc', [...options, ...paths], { cwd: here, stdio: 'inherit' });
     keep(name, program);
   }
   if (isWanted('tokio')) keep('tokio', tokio());

@@ -95,6 +95,7 @@ export function symbolOf(program: string, name: string): Addr {
 
 type Committed =
   | 'polls'
+  | 'installed'
   | 'results-o0'
   | 'results-o2'
   | 'panics-o0'

@@ -1,6 +1,6 @@
 /*
  * embassy-sync and embassy-time. Locks and channels are mostly statics, which have a name. A channel's other end is a
- * shared reference that everybody may have, so memory does not tell who will send. A Mutex has a guard:
+ * shared reference that anybody may have, and to a static code needs none in memory. A Mutex has a guard:
  *
  *   MutexGuard { mutex: &Mutex { state: .. RefCell<State { locked, .. }>, .. } }
  *   ReceiveFuture { channel: &Channel }      Timer { expires_at, .. }
@@ -10,7 +10,7 @@ import { addOffset } from '../../base/addr.js';
 import type { AwaitNode } from '../await-tree.js';
 import { partCalled } from '../layout.js';
 import type { Pointed } from '../references.js';
-import type { Look, Primitive } from './resource.js';
+import { type Look, type Primitive, reachable } from './resource.js';
 
 const SYNC = 'embassy_sync';
 const GUARDS = [`${SYNC}::mutex::MutexGuard`, `${SYNC}::mutex::MappedMutexGuard`];
@@ -25,11 +25,15 @@ async function pointed(look: Look, node: AwaitNode, name: string): Promise<Point
   return look.selfOf(node);
 }
 
+const CHANNEL = `${SYNC}::channel::Channel`;
+const SIGNAL = `${SYNC}::signal::Signal`;
+
 const channelOf = (kind: string, ...futures: readonly string[]): Primitive => ({
   futures: futures.map((name) => `${SYNC}::channel::${name}`),
+  owners: [`&${CHANNEL}`],
   async awaited(look, node) {
     const channel = await pointed(look, node, 'channel');
-    return channel && { kind, address: channel.address };
+    return channel && { kind, address: channel.address, enders: reachable(CHANNEL, channel.address) };
   },
 });
 
@@ -60,10 +64,11 @@ async function isLocked(look: Look, { type, address }: Pointed): Promise<boolean
 }
 
 export const embassySignal: Primitive = {
-  futures: [`${SYNC}::signal::wait`, `${SYNC}::signal::Signal::wait`],
+  futures: [`${SYNC}::signal::wait`, `${SIGNAL}::wait`],
+  owners: [`&${SIGNAL}`],
   async awaited(look, node) {
     const signal = await pointed(look, node, 'self');
-    return signal && { kind: 'Signal', address: signal.address };
+    return signal && { kind: 'Signal', address: signal.address, enders: reachable(SIGNAL, signal.address) };
   },
 };
 

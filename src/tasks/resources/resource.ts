@@ -27,17 +27,23 @@ export interface Awaited {
 
 /** How those are found who can end a wait. */
 export interface Enders {
-  /** What they have to it: `held by`, `to be sent by`; `itself` if the end of the task is waited for. */
+  /** What they have to it: `held by`, `reachable by`; `itself` if the end of the task is waited for. */
   readonly how: string;
-  /** Types whose owner can end it, if one of its pointers leads to what `key` lies in. */
+  /**
+   * Types whose owner can end it, if one of its pointers leads to what `key` lies in. `&NAME` is every pointer to such
+   * a value or to what it is a part of.
+   */
   readonly owners?: readonly string[];
   readonly key?: Addr;
   /** Or the tasks themselves, by the address that stands for each in handles. */
   readonly tasks?: readonly Addr[];
   /** All of them must act, or one is enough. */
   readonly needs: 'all' | 'any';
-  /** How many there are, if something counts them; `unknown` if there may be others. */
-  readonly count?: number | 'unknown';
+  /**
+   * How many there are, if something counts them; `unknown` if there may be others. `anybody`: these can end it, but
+   * need not be about to, and any code may.
+   */
+  readonly count?: number | 'unknown' | 'anybody';
 }
 
 /**
@@ -129,4 +135,9 @@ export async function deadlineIn(
 /** A type's name without generic arguments. */
 export function nameOfType(type: Die | undefined): string {
   return type ? stripGenerics(typeName(type)) : '';
+}
+
+/** Whoever has a pointer to it can end the wait; of a static anybody, for code needs no pointer in memory. */
+export function reachable(name: string, key: Addr): Enders {
+  return { how: 'reachable by', owners: [`&${name}`], key, needs: 'any', count: 'anybody' };
 }

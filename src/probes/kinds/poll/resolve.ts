@@ -9,7 +9,7 @@ import { placeResult, rustConvention } from '../../argument-places.js';
 import type { Conditions } from '../../expressions/comparison.js';
 import { ProgramExpressions } from '../../expressions/program.js';
 import { nearest } from '../../glob.js';
-import { isLibraryFile, languageCrates } from '../../library-crates.js';
+import { ownFutures } from '../../own-futures.js';
 import type { PatchWindow } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
@@ -104,7 +104,10 @@ export function resolvePolls(
 ): PollProbes {
   const shapes = new Shapes(debug);
   const list = whiteList(specs);
-  const allowed = new Set(futures.all.filter((future) => list.allows([future.future, future.instance], isOwn(future))));
+  const own = ownFutures(debug, futures);
+  const allowed = new Set(
+    futures.all.filter((future) => list.allows([future.future, future.instance], own.has(future))),
+  );
   const byAddress = new Map<bigint, FoundPoll>();
   const addPolls = (future: FutureType): void => {
     for (const poll of future.polls) {
@@ -213,15 +216,6 @@ function tagOf(arch: Architecture, shapes: Shapes, { result, resultType }: PollF
   // A pair with a floating-point number has its tag in the integer register.
   const register = arch.results[offset < 8 ? 0 : 1];
   return register === undefined ? undefined : { register, shift: (offset % 8) * 8 };
-}
-
-/**
- * True for the program's own crates: not the language's, not those that came from a registry or from a git checkout.
- */
-export function isOwn(future: FutureType): boolean {
-  if (languageCrates.has(future.crate)) return false;
-  const files = [future.file, ...future.polls.map((poll) => poll.declFile)];
-  return !files.some((file) => file !== undefined && isLibraryFile(file));
 }
 
 function nothingToProbe(
