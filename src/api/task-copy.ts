@@ -5,7 +5,7 @@ import { type Logger, silent } from '../base/logger.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { ElfFile } from '../elf/index.js';
 import { type HartStack, hartStack, isSeen } from '../engines/index.js';
-import { type Libraries, loadedLibraries, processMappings, processMemory } from '../facts/index.js';
+import { type CopyRoom, type Libraries, processMappings, processMemory, seeLibraries } from '../facts/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { deadStack, isIn, type Region, type Snapshot, takeSnapshot, writableRegions } from '../tasks/index.js';
 import { type Stack, Stacks } from '../unwind/index.js';
@@ -32,6 +32,8 @@ export type Described = Pick<Understood, 'elf' | 'debug'>;
 export interface CopyOptions extends Pick<LookedAt, 'arch' | 'debugDirs'> {
   /** More memory that may hold tasks. */
   readonly scan?: readonly Region[];
+  /** Where the copy of a process is put, as long as it fits. */
+  readonly room?: CopyRoom;
   readonly logger?: Logger;
 }
 
@@ -63,7 +65,7 @@ function constantsOf(elf: ElfFile): MemoryReader {
 export async function copyProcess(
   session: Session,
   elf: ElfFile,
-  { arch, scan = [], debugDirs, logger = silent }: CopyOptions,
+  { arch, scan = [], room, debugDirs, logger = silent }: CopyOptions,
 ): Promise<TargetCopy> {
   const registers = await allRegisters(session);
   const tops = registers.flatMap((each) => each.register(arch.sp) ?? []).map((sp) => addr(sp));
@@ -83,17 +85,17 @@ export async function copyProcess(
     stacks.push({ start, length: Number(end - start) });
     dead.push({ start, length: Number(used - start) });
   }
-  using reader = await processMemory(session, tops[0] ?? elf.entry);
+  using reader = await processMemory(session, tops[0] ?? elf.entry, room);
   logger.debug({ source: reader.source, regions: regions.length }, 'memory is copied');
   const memory = await takeSnapshot(reader, clipped(regions, dead), { beyond: constantsOf(elf) });
-  const libraries = await loadedLibraries(session, elf, { ...(debugDirs ? { debugDirs } : {}), logger });
+  const seen = await seeLibraries(session, elf, { ...(debugDirs ? { debugDirs } : {}), logger, memory: reader });
   return {
     memory,
     heaps,
     knowsHeaps: mappings.length > 0,
     stacks,
     dead,
-    walk: (program) => walkAll(registers, memory, libraries, arch, program),
+    walk: async (program) => walkAll(registers, memory, await seen.open(), arch, program),
   };
 }
 

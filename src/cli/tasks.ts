@@ -19,7 +19,7 @@ import type { Logger } from '../base/logger.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { ET } from '../elf/index.js';
-import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
+import { architectureFor, loadedElf, roomForCopy, verifyArchitecture } from '../facts/index.js';
 import { isProcess } from '../rsp/index.js';
 import { FutureFields, openMemoryImage, type Region, type Runtime, runtimes, search } from '../tasks/index.js';
 import { atTarget, stubOpener } from './at-target.js';
@@ -96,7 +96,7 @@ async function copied(
 ): Promise<Copied> {
   using wire = wireRecorder(args, logger);
   const open = stubOpener(args.remote as string, { args, logger, wire, arch });
-  const options = { arch, scan, logger, ...debugFilesOf(args) };
+  const options = { arch, scan, room: roomForCopy(linked.path), logger, ...debugFilesOf(args) };
   const start = performance.now();
   const taken = await atTarget(open, async ({ session }) => {
     verifyArchitecture(session, arch);

@@ -9,7 +9,7 @@
  * headers. Else it is read through the stub (`vFile`).
  */
 
-import { existsSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { type Addr, addr } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
@@ -28,6 +28,13 @@ export interface Libraries {
 
 export interface LibraryOptions extends Pick<DebugFileOptions, 'debugDirs'> {
   readonly logger?: Logger;
+  /** Reads the process; the stub by default. */
+  readonly memory?: MemoryReader;
+}
+
+/** Libraries whose files are read when the process runs again. */
+export interface SeenLibraries {
+  open(): Promise<Libraries>;
 }
 
 /** One library of the process: `bias` if a list gives it, else the address of its first byte. */
@@ -41,6 +48,8 @@ const PT_LOAD = 1;
 const PAGE = 0x1000n;
 /** Bytes of headers that are compared if there is no build id. */
 const HEADERS = 512;
+/** An ELF note header's type 3 and its name, `GNU`: what is in one page with it has a build id there. */
+const BUILD_ID = Buffer.from('03000000474e5500', 'hex');
 /** Of the vDSO: two pages of code in the kernels of today. */
 const MOST_VDSO = 16 * 4096;
 
@@ -50,29 +59,77 @@ export async function loadedLibraries(
   program: ElfFile,
   options: LibraryOptions = {},
 ): Promise<Libraries> {
-  const loaded: ElfFile[] = [];
-  const missing: { name: string; why: string }[] = [];
-  if (!isProcess(session.features)) return { loaded, missing };
+  return (await seeLibraries(session, program, options)).open();
+}
+
+/** Asks the process only what must be asked while it stands; the files are read by `open`, unless the stub has them. */
+export async function seeLibraries(
+  session: Session,
+  program: ElfFile,
+  options: LibraryOptions = {},
+): Promise<SeenLibraries> {
+  if (!isProcess(session.features)) return { open: async () => ({ loaded: [], missing: [] }) };
+  const memory = options.memory ?? session.memory();
   const auxv = await readAuxv(session);
   const vdso = auxvAddress(auxv, AT.SYSINFO_EHDR);
-  const known = [program];
-  if (vdso !== undefined) {
-    const elf = await vdsoAt(session.memory(), vdso);
-    if (elf !== undefined) loaded.push(elf);
-  }
+  const vdsoElf = vdso === undefined ? undefined : await vdsoAt(memory, vdso);
+  const found: (readonly [name: string, opened: () => Promise<ElfFile>])[] = [];
+  const missing: { name: string; why: string }[] = [];
   for (const each of await listed(session)) {
-    try {
-      const elf = await open(session, each, options);
-      if (known.some((other) => overlap(other, elf))) continue;
-      known.push(elf);
-      loaded.push(elf);
-    } catch (error) {
-      if (!(error instanceof RsptraceError)) throw error;
-      if (error.code.startsWith('RSP_')) throw error;
-      missing.push({ name: each.name, why: messageOf(error) });
+    if (await hasFirstPage(each, memory)) found.push([each.name, () => openHere(each, options)]);
+    else {
+      await collect(missing, each.name, async () => {
+        const elf = await open(session, memory, each, options);
+        found.push([each.name, async () => elf]);
+      });
     }
   }
-  return { loaded, missing };
+  return {
+    async open() {
+      const known = [program];
+      for (const [name, opened] of found) {
+        await collect(missing, name, async () => {
+          const elf = await opened();
+          if (!known.some((other) => overlap(other, elf))) known.push(elf);
+        });
+      }
+      return { loaded: [...(vdsoElf ? [vdsoElf] : []), ...known.slice(1)], missing };
+    },
+  };
+}
+
+/** Keeps why a library cannot be read; a broken link ends all. */
+async function collect(
+  missing: { name: string; why: string }[],
+  name: string,
+  read: () => Promise<void>,
+): Promise<void> {
+  try {
+    await read();
+  } catch (error) {
+    if (!(error instanceof RsptraceError)) throw error;
+    if (error.code.startsWith('RSP_')) throw error;
+    missing.push({ name, why: messageOf(error) });
+  }
+}
+
+/** Whether the file of that name here begins with the process's own first page, with a build id in it. */
+async function hasFirstPage({ name, bias, start }: Listed, memory: MemoryReader): Promise<boolean> {
+  const address = bias ?? start;
+  const page = Buffer.alloc(Number(PAGE));
+  try {
+    const file = openSync(name, 'r');
+    try {
+      if (readSync(file, page) < page.length) return false;
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return false;
+  }
+  if (address === undefined || !page.includes(BUILD_ID)) return false;
+  const found = await memory.read(address, page.length);
+  return found !== undefined && page.equals(found);
 }
 
 async function listed(session: Session): Promise<Listed[]> {
@@ -104,11 +161,15 @@ async function processOf(session: Session): Promise<number | undefined> {
 }
 
 /** @throws RsptraceError `LIBRARY_UNREADABLE`, or what {@link ElfFile.open} throws */
-async function open(session: Session, library: Listed, options: LibraryOptions): Promise<ElfFile> {
-  const memory = session.memory();
+async function open(
+  session: Session,
+  memory: MemoryReader,
+  library: Listed,
+  options: LibraryOptions,
+): Promise<ElfFile> {
   const { name } = library;
   if (existsSync(name)) {
-    const elf = loadedAs(await ElfFile.open(name, { ...options, debugFile: undefined }), library);
+    const elf = await openHere(library, options);
     if (await isThere(elf, memory)) return elf;
   }
   const pid = await processOf(session);
@@ -124,6 +185,11 @@ async function open(session: Session, library: Listed, options: LibraryOptions):
       ? 'the file of that name is another one than the process has loaded, and the stub does not give its own'
       : 'there is no such file here, and the stub does not give its own',
   );
+}
+
+async function openHere(library: Listed, { debugDirs, logger }: LibraryOptions): Promise<ElfFile> {
+  const options = { ...(debugDirs ? { debugDirs } : {}), ...(logger ? { logger } : {}), debugFile: undefined };
+  return loadedAs(await ElfFile.open(library.name, options), library);
 }
 
 function loadedAs(elf: ElfFile, { bias, start }: Listed): ElfFile {

@@ -7,6 +7,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { type Addr, addOffset } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { pidOf, type Session } from '../rsp/index.js';
+import type { CopyRoom } from './copy-room.js';
 import { type Mapping, parseMaps } from './process-maps.js';
 
 /** Bytes that both ways of reading must agree about. */
@@ -24,13 +25,16 @@ export async function processMappings(session: Session): Promise<readonly Mappin
   return text && parseMaps(new TextDecoder('latin1').decode(text));
 }
 
-/** Opens the fastest way to read it. `known` is an address of which all ways must show the same. */
-export async function processMemory(session: Session, known: Addr): Promise<ProcessMemory> {
+/**
+ * Opens the fastest way to read it. `known` is an address of which all ways must show the same. What is read lies in
+ * `room` as long as it fits.
+ */
+export async function processMemory(session: Session, known: Addr, room?: CopyRoom): Promise<ProcessMemory> {
   const packets = session.memory();
   const pid = await processId(session);
   if (pid !== undefined && session.localProcess === pid) {
     const expected = await packets.read(known, COMPARED);
-    const memory = openHere(`/proc/${pid}/mem`);
+    const memory = openHere(`/proc/${pid}/mem`, room);
     const got = await memory?.read(known, COMPARED);
     if (memory && expected && got && Buffer.compare(expected, got) === 0) return memory;
     memory?.[Symbol.dispose]();
@@ -44,7 +48,7 @@ async function processId(session: Session): Promise<number | undefined> {
   return pid === undefined ? undefined : Number.parseInt(pid, 16);
 }
 
-function openHere(path: string): ProcessMemory | undefined {
+function openHere(path: string, room: CopyRoom | undefined): ProcessMemory | undefined {
   let file: number;
   try {
     file = openSync(path, 'r');
@@ -54,20 +58,27 @@ function openHere(path: string): ProcessMemory | undefined {
   return {
     source: 'this machine',
     async read(address, length) {
+      const taken = room?.take(length);
       // Not cleared first: all of it is read.
-      const bytes = Buffer.allocUnsafeSlow(length);
-      try {
-        for (let done = 0; done < length; ) {
-          const got = readSync(file, bytes, done, length - done, addOffset(address, done));
-          if (got === 0) return undefined;
-          done += got;
-        }
-        return bytes;
-      } catch {
-        // EIO: a page that is not mapped.
-        return undefined;
-      }
+      const bytes = taken ?? Buffer.allocUnsafeSlow(length);
+      if (readAll(file, bytes, address)) return bytes;
+      if (taken) room?.giveBack(taken);
+      return undefined;
     },
     [Symbol.dispose]: () => closeSync(file),
   };
+}
+
+function readAll(file: number, bytes: Uint8Array, address: Addr): boolean {
+  try {
+    for (let done = 0; done < bytes.length; ) {
+      const got = readSync(file, bytes, done, bytes.length - done, addOffset(address, done));
+      if (got === 0) return false;
+      done += got;
+    }
+    return true;
+  } catch {
+    // EIO: a page that is not mapped.
+    return false;
+  }
 }
