@@ -84,7 +84,7 @@ export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';
 export { type Moment, Window } from './report/window.js';
 export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';
-export { countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';
+export { addedJson, addedTable, countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';
 export { type TaskRow, type TaskState, TaskSummary } from './task-summary.js';
 export { taskTable } from './task-table.js';
 export { tee } from './tee.js';

@@ -8,7 +8,14 @@ export interface TallyRow {
   readonly function: FunctionRef;
   readonly calls: number;
   /** By the size of an argument: below 0, 0, 1, 2-3, 4-7, ...; undefined if they were counted together. */
-  readonly by: { readonly argument: string; readonly counts: readonly number[] } | undefined;
+  readonly by: CountedBy | undefined;
+}
+
+interface CountedBy {
+  readonly argument: string;
+  readonly counts: readonly number[];
+  /** The numbers were added up, and not counted by their size. */
+  readonly added?: { readonly as: 'sum' | 'avg'; readonly sum: bigint } | undefined;
 }
 
 /**
@@ -27,6 +34,55 @@ export function countTable(rows: readonly TallyRow[], options: TableOptions): st
     return { numbers: [String(calls)], name: shared ? instance : name, file: file ?? null, line: line ?? null };
   });
   return textTable(['calls'], 'function', lines, options) + note;
+}
+
+/** For the user: a line a function whose calls' numbers were added up, the largest first, or '' if there is none. */
+export function addedTable(rows: readonly TallyRow[], as: 'sum' | 'avg', options: TableOptions): string {
+  const added = addedRows(rows, as);
+  if (added.length === 0) return '';
+  const lines = added
+    .sort((a, b) => b.value - a.value || inOrder(a.row, b.row))
+    .map(({ row, argument, sum, value }) => {
+      const { name, instance, file, line } = row.function;
+      const isShared =
+        added.filter((other) => other.row.function.name === name && other.argument === argument).length > 1;
+      const text = as === 'sum' ? String(sum) : Number.isInteger(value) ? String(value) : value.toFixed(2);
+      const numbers = [String(row.calls), row.calls === 0 ? '-' : text];
+      return { numbers, name: `${isShared ? instance : name}, ${argument}`, file: file ?? null, line: line ?? null };
+    });
+  return textTable(['calls', as], 'function, number', lines, options);
+}
+
+/** For machines, in the order of {@link tallyJson}. `value`: the sum or the average; null without calls. */
+export function addedJson(rows: readonly TallyRow[], as: 'sum' | 'avg'): object[] {
+  return addedRows([...rows].sort(inOrder), as).map(({ row, argument, sum, value }) => ({
+    ...placeJson(row.function),
+    argument,
+    calls: row.calls,
+    sum: exact(sum),
+    ...(as === 'avg' && { avg: row.calls === 0 ? null : value }),
+  }));
+}
+
+interface AddedRow {
+  readonly row: TallyRow;
+  readonly argument: string;
+  readonly sum: bigint;
+  readonly value: number;
+}
+
+function addedRows(rows: readonly TallyRow[], as: 'sum' | 'avg'): AddedRow[] {
+  return rows.flatMap((row) => {
+    const { argument = '', added } = row.by ?? {};
+    if (added?.as !== as) return [];
+    const value = as === 'sum' || row.calls === 0 ? Number(added.sum) : Number(added.sum) / row.calls;
+    return [{ row, argument, sum: added.sum, value }];
+  });
+}
+
+/** A text where a double has no room for it. */
+function exact(sum: bigint): number | string {
+  return Number.isSafeInteger(Number(sum)) ? Number(sum) : String(sum);
 }
 
 const barWidth = 40;
@@ -50,19 +106,16 @@ export function histogramText({ function: { name }, calls, by }: TallyRow): stri
 /** For machines, sorted by function, then instance, address and argument, in code unit order. */
 export function tallyJson(rows: readonly TallyRow[]): { readonly counts: object[]; readonly histograms: object[] } {
   const sorted = [...rows].sort(inOrder);
-  const place = ({ name, instance, address, file, line }: FunctionRef): object => ({
-    function: name,
-    instance,
-    address: `0x${address.toString(16)}`,
-    file: file ?? null,
-    line: line ?? null,
-  });
   return {
-    counts: sorted.flatMap(({ function: fn, calls, by }) => (by ? [] : [{ ...place(fn), calls }])),
+    counts: sorted.flatMap(({ function: fn, calls, by }) => (by ? [] : [{ ...placeJson(fn), calls }])),
     histograms: sorted.flatMap(({ function: fn, calls, by }) =>
-      by ? [{ ...place(fn), argument: by.argument, calls, buckets: buckets(by.counts) }] : [],
+      by && !by.added ? [{ ...placeJson(fn), argument: by.argument, calls, buckets: buckets(by.counts) }] : [],
     ),
   };
+}
+
+function placeJson({ name, instance, address, file, line }: FunctionRef): object {
+  return { function: name, instance, address: `0x${address.toString(16)}`, file: file ?? null, line: line ?? null };
 }
 
 function buckets(counts: readonly number[]): object[] {

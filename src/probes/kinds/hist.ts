@@ -1,11 +1,11 @@
 import { histogramText, tallyJson } from '../../trace/index.js';
 import type { ProbeKind } from './kind.js';
-import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from './names.js';
+import { argumentOfHist, type NameRules, type ProbeSpec, parseNames, verifyIncludes } from './names.js';
 import { planTally } from './tallies/plan.js';
-import { resolveHistograms, type TallyProbes } from './tallies/resolve.js';
+import { resolveByNumber, type TallyProbes } from './tallies/resolve.js';
 import { TallyTracer } from './tallies/tracer.js';
 
-const rules: NameRules = { name: 'hist', everything: 'every function', hasArgument: true };
+const rules: NameRules = { name: 'hist', everything: 'every function', argument: argumentOfHist };
 
 /** How often functions are called, by the size of an argument, of the result, or by the time that they take. */
 export const hist: ProbeKind<ProbeSpec, TallyProbes> = {
@@ -15,7 +15,7 @@ export const hist: ProbeKind<ProbeSpec, TallyProbes> = {
   // `hist(len):fn:GLOB` is the same: that it is about functions may be said.
   parse: (text) => parseNames(rules, { ...text, rest: text.rest.replace(/^fn:(?!:)\s*/, '') }),
   check: (specs) => verifyIncludes(specs, 'hist(ARG)'),
-  resolve: resolveHistograms,
+  resolve: (program, specs) => resolveByNumber(program, specs),
   plans: ({ probes }, { general }) => probes.map((probe) => planTally(probe, general)),
   tracer({ probes }) {
     const counts = new TallyTracer(probes);
@@ -23,6 +23,6 @@ export const hist: ProbeKind<ProbeSpec, TallyProbes> = {
   },
   report: () => ({
     json: ({ tallies }) => ({ histograms: tallyJson(tallies).histograms }),
-    tables: ({ tallies }) => tallies.flatMap((row) => (row.by ? [histogramText(row)] : [])),
+    tables: ({ tallies }) => tallies.flatMap((row) => (row.by && !row.by.added ? [histogramText(row)] : [])),
   }),
 };

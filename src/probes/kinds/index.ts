@@ -5,10 +5,11 @@ import { hist } from './hist.js';
 import type { AnyProbe, ProbeKind } from './kind.js';
 import { line } from './line.js';
 import { poll } from './poll/index.js';
+import { avg, sum } from './sums.js';
 import { watch } from './watch/index.js';
 
 /** Every kind of probe. Calls that begin in one place nest in this order, and reports follow it. */
-export const kinds: readonly ProbeKind[] = [poll, fn, count, hist, watch, line];
+export const kinds: readonly ProbeKind[] = [poll, fn, count, hist, sum, avg, watch, line];
 
 /**
  * Parses a probe: a kind, a colon, and what the kind reads. `known`: the kinds that there are.

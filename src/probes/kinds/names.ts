@@ -18,13 +18,16 @@ export interface ProbeSpec extends AnyProbe {
   matches(path: string): boolean;
 }
 
+/** What `hist(len)` is for. */
+export const argumentOfHist = 'counts calls by the size of their argument len';
+
 /** What a kind's text may have besides a glob. */
 export interface NameRules {
   readonly name: string;
   /** What `NAME:**` means, for hints: `every function`. */
   readonly everything: string;
-  /** An expression stands in brackets behind the kind's own name. */
-  readonly hasArgument?: boolean;
+  /** An expression stands in brackets behind the kind's own name. What it is for, of `len`. */
+  readonly argument?: string;
 }
 
 /**
@@ -36,7 +39,8 @@ export function parseNames(
   rules: NameRules,
   { text, excludes: isOut, argument: bracketed, rest }: ProbeText,
 ): ProbeSpec {
-  const { name: kind, everything, hasArgument = false } = rules;
+  const { name: kind, everything } = rules;
+  const hasArgument = rules.argument !== undefined;
   let glob = rest;
   let excludes = isOut;
   if (glob.startsWith('!')) {
@@ -51,7 +55,7 @@ export function parseNames(
       hint: `'${kind}:**' is ${everything}`,
     });
   }
-  verifyArgument(text, glob, bracketed, hasArgument && !excludes);
+  verifyArgument(rules, { text, glob, argument: bracketed, isWanted: hasArgument && !excludes });
   const argument = bracketed === undefined ? undefined : { text: bracketed, expression: parseMemberExpr(bracketed) };
   const prefix = hasArgument ? `${kind}(${bracketed ?? 'len'})` : kind;
   const spec = { kind, text, glob, excludes, argument, prefix, matches: compileGlob(glob) };
@@ -65,12 +69,20 @@ export function parseNames(
   return { ...spec, when: parseCondition(condition, text, `${prefix}:${glob}`) };
 }
 
-function verifyArgument(text: string, glob: string, argument: string | undefined, isWanted: boolean): void {
+interface Bracketed {
+  readonly text: string;
+  readonly glob: string;
+  readonly argument: string | undefined;
+  readonly isWanted: boolean;
+}
+
+function verifyArgument(rules: NameRules, { text, glob, argument, isWanted }: Bracketed): void {
   if (isWanted ? /^[^,\s]/.test(argument ?? '') && !argument?.includes(',') : argument === undefined) return;
   const named = argument ? `names '${argument}', which is not one argument` : 'names no argument';
-  const what = isWanted ? named : 'has brackets, which only hist(ARG) has';
+  const what = isWanted ? named : 'has brackets, which only hist(ARG), sum(ARG) and avg(ARG) have';
+  const [name, use] = rules.argument === undefined ? ['hist', argumentOfHist] : [rules.name, rules.argument];
   throw new RsptraceError('PROBE_SYNTAX', `'${text}' ${what}`, {
-    hint: `'hist(len):${glob}' counts calls by the size of their argument len, '!hist:${glob}' leaves functions out`,
+    hint: `'${name}(len):${glob}' ${use}, '!${name}:${glob}' leaves functions out`,
   });
 }
 

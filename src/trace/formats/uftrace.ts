@@ -261,7 +261,7 @@ function symbolsOf(path: string, names: readonly string[]): string {
   const line = (index: number, type: string, name: string): string =>
     `${(index * SYMBOL_STEP).toString(16).padStart(16, '0')} ${type} ${name}`;
   return [
-    `# symbols: ${names.length + 1}`,
+    `# symbols: ${names.length}`,
     `# path name: ${path}`,
     ...names.map((name, index) => line(index, 'T', name)),
     line(names.length, '?', '__sym_end'),

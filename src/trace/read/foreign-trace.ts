@@ -30,6 +30,8 @@ export interface ForeignEvent {
   readonly name: string;
   readonly category: string;
   readonly arguments: TrackEvent['arguments'];
+  /** Slices around this one, if the format says it: those that are deeper and open have lost their ends. */
+  readonly depth?: number | undefined;
 }
 
 /** Gives a sink what a trace of another format holds, and counts it. */
@@ -57,9 +59,14 @@ export class ForeignStory {
     this.#trace.track({ uuid, parent: undefined, name, rank: 0, description: undefined, ...none });
   }
 
+  /** Ends without a begin. */
+  get unmatched(): number {
+    return this.#trace.unmatched;
+  }
+
   event(event: ForeignEvent): void {
     const none = { place: undefined, flow: undefined, counter: undefined, memo: undefined };
-    this.#trace.event({ ...event, ...none, notes: [] });
+    this.#trace.event({ ...event, ...none, notes: [] }, event.depth);
   }
 
   end(isCut: boolean): void {
@@ -80,6 +87,8 @@ export class ForeignTrace {
   readonly #tracks = new Map<Uuid, Track>();
   readonly #places = new Map<string, PlaceRef>();
   #first: number | undefined;
+  /** Ends without a begin. */
+  unmatched = 0;
 
   constructor(emit: (event: TraceEvent) => void, newHart: (hart: HartInfo) => void) {
     this.#emit = emit;
@@ -91,13 +100,16 @@ export class ForeignTrace {
     this.#names.set(uuid, around ? `${around} ${name}` : name);
   }
 
-  event(event: TrackEvent): void {
+  event(event: TrackEvent, depth?: number): void {
     const track = this.#trackOf(event.track);
     this.#first ??= event.time;
     const time = Math.max(track.last, event.time - this.#first) as GuestNanos;
     track.last = time;
+    const isEnd = event.type === EVENT.sliceEnd;
+    if (depth !== undefined) this.#lose(track, isEnd ? depth + 1 : depth, time);
     if (event.type === EVENT.sliceBegin) this.#begin(track, event, time);
-    else if (event.type === EVENT.sliceEnd) this.#end(track, event, time);
+    else if (isEnd && (depth === undefined || track.open.length === depth + 1)) this.#end(track, time);
+    else if (isEnd) this.unmatched++;
     else if (event.type === EVENT.instant) this.#instant(track, event, time);
   }
 
@@ -118,9 +130,21 @@ export class ForeignTrace {
     this.#emit(begin);
   }
 
-  #end(track: Track, _event: TrackEvent, time: GuestNanos): void {
+  /** What is deeper than `depth` has ended, nobody knows when. */
+  #lose({ open }: Track, depth: number, time: GuestNanos): void {
+    while (open.length > depth) {
+      const begin = open.pop() as CallBegin;
+      const { hart, time: began, function: fn } = begin;
+      this.#emit({ type: 'call-lost', time, hart, function: fn, depth: begin.depth, began, begin });
+    }
+  }
+
+  #end(track: Track, time: GuestNanos): void {
     const begin = track.open.pop();
-    if (begin === undefined) return;
+    if (begin === undefined) {
+      this.unmatched++;
+      return;
+    }
     const { hart, depth, time: began, function: fn } = begin;
     this.#emit({ type: 'call-end', time, hart, function: fn, depth, began, begin });
   }

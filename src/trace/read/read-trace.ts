@@ -63,15 +63,13 @@ export async function readTrace(path: string, sink: TraceSink): Promise<TraceRea
 
 /** The same part by part: what is asked for the next part decides when the sink gets more. */
 export async function* readParts(path: string, sink: TraceSink): AsyncGenerator<void, TraceRead> {
-  if (isUftraceFolder(path)) return yield* readUftrace(path, sink);
-  const bytes = await openBytes(path);
-  if (isChromeFile(path)) {
-    try {
-      return yield* readChrome(path, bytes, sink);
-    } catch (error) {
-      throw error instanceof Damage ? damaged(path, undefined, error.message) : error;
-    }
+  try {
+    if (isUftraceFolder(path)) return yield* readUftrace(path, sink);
+    if (isChromeFile(path)) return yield* readChrome(path, await openBytes(path), sink);
+  } catch (error) {
+    throw error instanceof Damage ? damaged(path, undefined, error.message) : error;
   }
+  const bytes = await openBytes(path);
   const story = new Story(path, sink);
   const decoder = new TrackEvents(story);
   const packets = new Packets(uncompressing((chunk, from, to) => decoder.packet(chunk, from, to)));
@@ -89,7 +87,7 @@ export async function* readParts(path: string, sink: TraceSink): AsyncGenerator<
   return {
     ...story.end(isCut),
     cut: isCut ? { at: packets.offset, bytes: packets.torn } : undefined,
-    otherPackets: decoder.others,
+    otherPackets: decoder.others + story.unmatched,
   };
 }
 
@@ -134,6 +132,11 @@ class Story implements TrackEventTaker {
     else if (event.name === 'engines') this.#facts.engines(event);
     else if (event.name === 'recording') this.#facts.recording(event);
     else if (event.name === 'end') this.isWithoutEnd = false;
+  }
+
+  /** Ends of another program's slices whose begins are not in the trace. */
+  get unmatched(): number {
+    return this.#foreign?.unmatched ?? 0;
   }
 
   /** Of other programs' samples nothing tells the clock and the threads, so they are left out. */

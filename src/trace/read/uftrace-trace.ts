@@ -1,18 +1,25 @@
 /*
- * uftrace's data directory (github.com/namhyung/uftrace: uftrace.h, utils/data-file.c, utils/symbol.c), read: entries
- * and exits of user functions by the symbols of the program and its libraries. Kernel and perf data, and events, are
- * left out. Records with arguments have a length that only the argument specification tells; they are refused.
+ * uftrace's data directory (github.com/namhyung/uftrace: uftrace.h, utils/data-file.c, utils/symbol.c), version 4, read:
+ * entries and exits of user functions by the symbols of the program and its libraries. Kernel and perf data, and
+ * events, are left out. Records with arguments have a length that only the argument specification tells; they are
+ * refused, and so is a recording of entries alone. Every length and number is checked.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { RsptraceError } from '../../base/errors.js';
+import { messageOf, RsptraceError } from '../../base/errors.js';
 import type { TraceSink } from '../events.js';
 import { EVENT } from '../formats/perfetto/fields.js';
+import { Damage } from './fields.js';
 import { ForeignStory } from './foreign-trace.js';
 import type { TraceRead } from './read-trace.js';
+import { UftraceSymbols } from './uftrace-symbols.js';
 
 const MAGIC = 'Ftrace!\0';
+const VERSION = 4;
+const INFO_HEADER = 40;
+const LITTLE_ENDIAN = 1;
+const FEATURE = { relativeSymbols: 1 << 5, estimatedReturns: 1 << 11 };
 const RECORD = 16;
 const RECORD_MAGIC = 5;
 const ENTRY = 0;
@@ -24,36 +31,41 @@ const noArguments: readonly never[] = [];
 export function isUftraceFolder(path: string): boolean {
   const info = join(path, 'info');
   if (!statSync(path, { throwIfNoEntry: false })?.isDirectory() || !existsSync(info)) return false;
-  return readFileSync(info).subarray(0, MAGIC.length).toString('latin1') === MAGIC;
+  return fileOf(path, 'info').subarray(0, MAGIC.length).toString('latin1') === MAGIC;
 }
 
-/** Reads a directory for which {@link isUftraceFolder} holds. */
+/** Reads a directory for which {@link isUftraceFolder} holds. Throws `Damage`, and `TRACE_UNREADABLE`. */
 export async function* readUftrace(path: string, sink: TraceSink): AsyncGenerator<void, TraceRead> {
-  const info = readFileSync(join(path, 'info')).toString('latin1');
-  const program = basename(/^exename:(.*)$/m.exec(info.slice(40))?.[1] ?? path);
-  const symbols = new Symbols(path);
-  const story = new ForeignStory(program, sink);
+  const info = infoOf(fileOf(path, 'info'));
+  const names = readdirSync(path);
+  const symbols = new UftraceSymbols(info.hasRelativeSymbols);
+  for (const map of names.filter((name) => /^sid-.*\.map$/.test(name))) {
+    symbols.map(map, fileOf(path, map).toString('latin1'), (name) =>
+      names.includes(name) ? fileOf(path, name).toString('utf8') : undefined,
+    );
+  }
+  const story = new ForeignStory(info.program ?? basename(path), sink);
   const tasks: Task[] = [];
   let others = 0;
   try {
-    for (const name of readdirSync(path)) {
-      const [, tid] = /^(\d+)\.dat$/.exec(name) ?? [];
+    for (const name of names) {
+      const [, tid] = /^(\d{1,10})\.dat$/.exec(name) ?? [];
       if (tid === undefined) continue;
-      const task = new Task(Number(tid), await open(join(path, name), 'r'));
+      const task = new Task(Number(tid), await opened(path, name));
       tasks.push(task);
       story.track(task.tid, `thread ${tid}`);
-      await task.fill(path);
+      await task.fill();
     }
     for (let n = 0; ; n++) {
       const task = earliest(tasks);
       if (task === undefined) break;
-      const { time, type, address } = task.take();
+      const { time, type, address, depth } = task.take();
       if (type === ENTRY || type === EXIT) {
         const kind = type === ENTRY ? EVENT.sliceBegin : EVENT.sliceEnd;
         const name = symbols.nameAt(address);
-        story.event({ type: kind, time, track: task.tid, name, category: '', arguments: noArguments });
+        story.event({ type: kind, time, track: task.tid, name, category: '', arguments: noArguments, depth });
       } else others++;
-      if (task.isEmpty) await task.fill(path);
+      if (task.isEmpty) await task.fill();
       if (n % 10_000 === 9999) yield;
     }
   } finally {
@@ -61,8 +73,53 @@ export async function* readUftrace(path: string, sink: TraceSink): AsyncGenerato
   }
   const torn = tasks.reduce((sum, task) => sum + task.torn, 0);
   story.end(torn > 0);
-  const cut = torn > 0 ? { at: 0, bytes: torn } : undefined;
-  return { info: story.info, facts: undefined, events: story.events, isOwn: false, cut, otherPackets: others };
+  const cut = torn > 0 ? { at: tasks.reduce((sum, task) => sum + task.whole, 0), bytes: torn } : undefined;
+  const otherPackets = others + story.unmatched;
+  return { info: story.info, facts: undefined, events: story.events, isOwn: false, cut, otherPackets };
+}
+
+interface UftraceInfo {
+  readonly program: string | undefined;
+  readonly hasRelativeSymbols: boolean;
+}
+
+/** magic:8 version:u32 header_size:u16 endian:u8 class:u8 feat_mask:u64 info_mask:u64 max_stack:u16, then lines. */
+function infoOf(bytes: Buffer): UftraceInfo {
+  if (bytes.length < INFO_HEADER) throw new Damage(`info has ${bytes.length} bytes, and its header has ${INFO_HEADER}`);
+  const version = bytes.readUInt32LE(8);
+  const size = bytes.readUInt16LE(12);
+  if (bytes[14] !== LITTLE_ENDIAN) throw new Damage('info does not say that its numbers are little-endian');
+  if (version !== VERSION) throw new Damage(`info says version ${version}, and only ${VERSION} is known here`);
+  if (size < INFO_HEADER || size > bytes.length) throw new Damage(`info says that its header has ${size} bytes`);
+  const features = bytes.readUInt32LE(16);
+  if ((features & FEATURE.estimatedReturns) !== 0) {
+    throw new Damage('it was recorded with --estimate-return, so it has no ends of calls');
+  }
+  const path = /^exename:(.+)$/m.exec(bytes.toString('utf8', size))?.[1];
+  return { program: path && basename(path), hasRelativeSymbols: (features & FEATURE.relativeSymbols) !== 0 };
+}
+
+function fileOf(path: string, name: string): Buffer {
+  try {
+    return readFileSync(join(path, name));
+  } catch (error) {
+    throw unreadable(path, name, error);
+  }
+}
+
+async function opened(path: string, name: string): Promise<FileHandle> {
+  try {
+    return await open(join(path, name), 'r');
+  } catch (error) {
+    throw unreadable(path, name, error);
+  }
+}
+
+function unreadable(path: string, name: string, cause: unknown): RsptraceError {
+  return new RsptraceError('TRACE_UNREADABLE', `cannot read ${name} of ${path}: ${messageOf(cause)}`, {
+    hint: 'copy the whole folder, and look at who may read it',
+    cause,
+  });
 }
 
 function earliest(tasks: readonly Task[]): Task | undefined {
@@ -75,6 +132,7 @@ interface Taken {
   readonly time: number;
   readonly type: number;
   readonly address: number;
+  readonly depth: number;
 }
 
 /** The records of one thread. */
@@ -84,6 +142,8 @@ class Task {
   readonly #bytes = Buffer.alloc(CHUNK);
   #at = 0;
   #end = 0;
+  /** Of the file, before the buffer. */
+  #offset = 0;
   /** Bytes behind the last whole record. */
   torn = 0;
   /** Of the next record. */
@@ -98,97 +158,49 @@ class Task {
     return this.#end - this.#at < RECORD;
   }
 
-  async fill(path: string): Promise<void> {
+  /** Bytes of whole records that were read. */
+  get whole(): number {
+    return this.#offset + this.#at;
+  }
+
+  async fill(): Promise<void> {
     let have = this.#end - this.#at;
     this.#bytes.copyWithin(0, this.#at, this.#end);
+    this.#offset += this.#at;
     for (let read = 1; read > 0 && have < CHUNK; have += read) {
       read = (await this.#file.read(this.#bytes, have, CHUNK - have)).bytesRead;
     }
     this.#at = 0;
     this.#end = have;
     if (this.isEmpty) this.torn = have;
-    else this.#look(path);
+    else this.#look();
   }
 
+  /** u64 time, then type:2 more:1 magic:3 depth:10 addr:48. */
   take(): Taken {
     const low = this.#bytes.readUInt16LE(this.#at + 8);
     const address = this.#bytes.readUIntLE(this.#at + 10, 6);
     const { time } = this;
     this.#at += RECORD;
-    if (!this.isEmpty) this.#look('');
-    return { time, type: low & 3, address };
+    if (!this.isEmpty) this.#look();
+    return { time, type: low & 3, address, depth: low >>> 6 };
   }
 
   close(): Promise<void> {
     return this.#file.close();
   }
 
-  #look(path: string): void {
+  #look(): void {
     const bytes = this.#bytes;
     const word = bytes.readUInt16LE(this.#at + 8);
-    const hasArguments = (word & 4) !== 0;
-    if (((word >>> 3) & 7) !== RECORD_MAGIC || (hasArguments && (word & 3) !== LOST)) {
-      const what = hasArguments ? 'arguments of calls, which are not read' : 'no record where one has to be';
-      throw new RsptraceError('TRACE_DAMAGED', `${path || 'a directory of uftrace'}: ${this.tid}.dat has ${what}`, {
-        hint: hasArguments ? 'record it without -A, -R and -a' : 'record it again',
-      });
+    const high = bytes.readUInt32LE(this.#at + 4);
+    const where = `${this.tid}.dat at byte ${this.#offset + this.#at}`;
+    if (((word >>> 3) & 7) !== RECORD_MAGIC) throw new Damage(`${where} has no record where one has to be`);
+    if ((word & 4) !== 0 && (word & 3) !== LOST) {
+      throw new Damage(`${where} has arguments of calls, which are not read: record without -A, -R and -a`);
     }
-    this.time = bytes.readUInt32LE(this.#at + 4) * 2 ** 32 + bytes.readUInt32LE(this.#at);
+    const time = high * 2 ** 32 + bytes.readUInt32LE(this.#at);
+    if (high >= 2 ** 21 || time < this.time) throw new Damage(`${where} goes back in time, or has none`);
+    this.time = time;
   }
-}
-
-interface Mapping {
-  readonly start: number;
-  readonly end: number;
-  readonly addresses: readonly number[];
-  readonly names: readonly string[];
-}
-
-/** 48 bits, as records have them: high halves of kernels are cut alike. */
-const ADDRESSES = 2 ** 48;
-
-/** Names by address, from the maps of all sessions and the symbol files beside them. */
-class Symbols {
-  readonly #mappings: Mapping[] = [];
-  readonly #known = new Map<number, string>();
-
-  constructor(path: string) {
-    const bases = new Map<string, number>();
-    for (const map of readdirSync(path).filter((name) => /^sid-.*\.map$/.test(name))) {
-      for (const line of readFileSync(join(path, map), 'latin1').split('\n')) {
-        const [, from = '', to = '', file = ''] = /^([\da-f]+)-([\da-f]+) \S+ \S+ \S+ \S+ +(\/\S+)/.exec(line) ?? [];
-        const symbols = join(path, `${basename(file)}.sym`);
-        if (file === '' || !existsSync(symbols)) continue;
-        const base = bases.get(file) ?? Number.parseInt(from, 16) % ADDRESSES;
-        bases.set(file, base);
-        this.#mappings.push(mappingOf(base, Number.parseInt(to, 16) % ADDRESSES, readFileSync(symbols, 'utf8')));
-      }
-    }
-  }
-
-  nameAt(address: number): string {
-    let name = this.#known.get(address);
-    if (name === undefined) {
-      name = this.#find(address) ?? `0x${address.toString(16)}`;
-      this.#known.set(address, name);
-    }
-    return name;
-  }
-
-  #find(address: number): string | undefined {
-    for (const { start, end, addresses, names } of this.#mappings) {
-      if (address < start || address >= end) continue;
-      const at = addresses.findLastIndex((each) => each <= address);
-      if (at >= 0) return names[at];
-    }
-    return undefined;
-  }
-}
-
-/** `0000000000001139 T main`, or with a size between the two. */
-function mappingOf(start: number, end: number, text: string): Mapping {
-  const rows = [...text.matchAll(/^([\da-f]{8,16}) (?:[\da-f]{8} )?[?TtwPKDdvu] (.+)$/gm)]
-    .map(([, address = '', name = '']) => ({ address: start + Number.parseInt(address, 16), name }))
-    .sort((a, b) => a.address - b.address);
-  return { start, end, addresses: rows.map(({ address }) => address), names: rows.map(({ name }) => name) };
 }

@@ -19,6 +19,8 @@ export interface TallyProbe {
   readonly function: FunctionProbe;
   /** By whose size they are counted; undefined: all together. */
   readonly by: CountedBy | undefined;
+  /** The numbers are added up instead, for a table of sums or one of averages. */
+  readonly adds?: 'sum' | 'avg' | undefined;
 }
 
 /** A number at the entry, or one that the return tells: the result, or the nanoseconds since the entry. */
@@ -48,10 +50,14 @@ export function resolveCounts(program: ProbedProgram, specs: readonly ProbeSpec[
 }
 
 /**
- * The same for functions whose calls are counted by the size of an argument.
+ * The same for functions whose calls are counted by a number: by its size, or with `adds` added up.
  * @throws RsptraceError as {@link resolveFunctions}; `PROBE_CONDITION` where no function has the argument
  */
-export function resolveHistograms(program: ProbedProgram, specs: readonly ProbeSpec[]): TallyProbes {
+export function resolveByNumber(
+  program: ProbedProgram,
+  specs: readonly ProbeSpec[],
+  adds?: TallyProbe['adds'],
+): TallyProbes {
   const probes: TallyProbe[] = [];
   const excluded: ExcludedFunction[] = [];
   const unmatched: string[] = [];
@@ -64,7 +70,7 @@ export function resolveHistograms(program: ProbedProgram, specs: readonly ProbeS
     );
     const { found, refused } = byArgument(argument, functions.probes, expressions);
     if (found.length === 0) throw noArgument(name, refused);
-    probes.push(...found);
+    probes.push(...found.map((probe) => ({ ...probe, adds })));
     excluded.push(...functions.excluded, ...refused);
     unmatched.push(...functions.unmatched);
   }

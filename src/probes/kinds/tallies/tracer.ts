@@ -12,6 +12,8 @@ import type { TallyProbe } from './resolve.js';
 interface Tally {
   readonly probe: TallyProbe;
   readonly counts: number[];
+  /** Of a probe that adds numbers up. */
+  sum: bigint;
 }
 
 /** A call whose return is counted. */
@@ -31,7 +33,11 @@ export class TallyTracer implements CallKind {
   readonly #at = new AddressMap<Tally[]>();
 
   constructor(probes: readonly TallyProbe[]) {
-    this.#all = probes.map((probe) => ({ probe, counts: new Array<number>(probe.by ? bucketCount : 1).fill(0) }));
+    this.#all = probes.map((probe) => ({
+      probe,
+      counts: new Array<number>(probe.by && !probe.adds ? bucketCount : 1).fill(0),
+      sum: 0n,
+    }));
     for (const tally of this.#all) {
       const { address } = tally.probe.function;
       const known = this.#at.get(address);
@@ -64,7 +70,7 @@ export class TallyTracer implements CallKind {
       if (when && !holds(when, registers, memory)) continue;
       if (by && by.kind !== 'entry') atReturn.push(tally);
       else if (!by) increment(counts, 0);
-      else countNumber(counts, numberIn(by.number, registers, memory));
+      else countNumber(tally, numberIn(by.number, registers, memory));
     }
     return atReturn.length > 0 ? { kind: this, began: time, tallies: atReturn } : undefined;
   }
@@ -77,10 +83,10 @@ export class TallyTracer implements CallKind {
 
   /** In the order of the probes. */
   rows(): TallyRow[] {
-    return this.#all.map(({ probe: { function: fn, by }, counts }) => ({
+    return this.#all.map(({ probe: { function: fn, by, adds }, counts, sum }) => ({
       function: fn.ref,
       calls: counts.reduce((sum, count) => sum + count, 0),
-      by: by && { argument: by.argument, counts },
+      by: by && { argument: by.argument, counts, added: adds && { as: adds, sum } },
     }));
   }
 
@@ -92,9 +98,10 @@ export class TallyTracer implements CallKind {
 
   returning({ payload }: Call, { registers, time }: Moment, memory: HitMemory): void {
     const { began, tallies } = payload as TalliedCall;
-    for (const { probe, counts } of tallies) {
-      if (probe.by?.kind === 'duration') countNumber(counts, BigInt(Math.max(0, Math.round(time - began))));
-      else if (probe.by) countNumber(counts, numberIn(probe.by.number, registers, memory));
+    for (const tally of tallies) {
+      const { by } = tally.probe;
+      if (by?.kind === 'duration') countNumber(tally, BigInt(Math.max(0, Math.round(time - began))));
+      else if (by) countNumber(tally, numberIn(by.number, registers, memory));
     }
   }
 
@@ -108,6 +115,8 @@ function increment(counts: number[], at: number): void {
 }
 
 /** What could not be read is not counted. */
-function countNumber(counts: number[], value: ReturnType<typeof numberIn>): void {
-  if (typeof value === 'bigint') increment(counts, bucketOf(value));
+function countNumber(tally: Tally, value: ReturnType<typeof numberIn>): void {
+  if (typeof value !== 'bigint') return;
+  increment(tally.counts, tally.probe.adds ? 0 : bucketOf(value));
+  tally.sum += value;
 }

@@ -17,5 +17,5 @@ export const chrome: Format = {
 /** Both forms: an array of events with `ph`, and an object with `traceEvents`. */
 function isChrome(head: FileHead): boolean {
   const text = startOf(head);
-  return (/^\s*\[\s*\{/.test(text) || /^\s*\{\s*"traceEvents"\s*:/.test(text)) && /"ph"\s*:\s*"/.test(text);
+  return (/^\s*\[\s*\{/.test(text) || /^\s*\{.*"traceEvents"\s*:\s*\[/s.test(text)) && /"ph"\s*:\s*"/.test(text);
 }
