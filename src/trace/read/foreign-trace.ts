@@ -13,6 +13,7 @@ interface Track {
 }
 
 const none = addr(0n);
+const noNotes: readonly never[] = [];
 
 /** What is said of a trace that another program wrote. */
 export function foreignInfo(program: string): TraceInfo {
@@ -64,9 +65,23 @@ export class ForeignStory {
     return this.#trace.unmatched;
   }
 
-  event(event: ForeignEvent): void {
-    const none = { place: undefined, flow: undefined, counter: undefined, memo: undefined };
-    this.#trace.event({ ...event, ...none, notes: [] }, event.depth);
+  event({ type, time, track, name, category, arguments: values, depth }: ForeignEvent): void {
+    // Spelt out: copied from the event it takes ten times as long.
+    const none = undefined;
+    const event: TrackEvent = {
+      type,
+      time,
+      track,
+      name,
+      category,
+      arguments: values,
+      place: none,
+      flow: none,
+      counter: none,
+      memo: none,
+      notes: noNotes,
+    };
+    this.#trace.event(event, depth);
   }
 
   end(isCut: boolean): void {

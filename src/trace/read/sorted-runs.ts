@@ -16,8 +16,8 @@ interface Run<T> {
 }
 
 /**
- * Sorts any number of things in bounded memory: sorted runs go to a nameless file of the system's temporary folder,
- * as lines of JSON, and are merged. What compares as equal keeps its order if `compare` says so.
+ * Sorts any number of things in bounded memory. Sorted runs go to a nameless file of the system's temporary folder,
+ * as lines of JSON, and are merged. `compare` decides the order of all: equal ones have none.
  */
 export class SortedRuns<T> {
   readonly #compare: (a: T, b: T) => number;

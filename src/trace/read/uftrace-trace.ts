@@ -1,6 +1,6 @@
 /*
- * uftrace's data directory (github.com/namhyung/uftrace: uftrace.h, utils/data-file.c, utils/symbol.c), version 4, read:
- * entries and exits of user functions by the symbols of the program and its libraries. Kernel and perf data, and
+ * uftrace's data directory (github.com/namhyung/uftrace: uftrace.h, utils/data-file.c, utils/symbol.c), read: version
+ * 4, entries and exits of user functions by the symbols of the program and its libraries. Kernel and perf data, and
  * events, are left out. Records with arguments have a length that only the argument specification tells; they are
  * refused, and so is a recording of entries alone. Every length and number is checked.
  */

@@ -92,7 +92,7 @@ t.test('probes are read, and what is not one is refused with a way out', async (
     ['hist():a', "'hist():a' names no argument"],
     ['hist( ):a', "'hist( ):a' names no argument"],
     ['hist(a,b):c', "'hist(a,b):c' names 'a,b', which is not one argument"],
-    ['count():a', "'count():a' has brackets, which only hist(ARG) has"],
+    ['count():a', "'count():a' has brackets, which only hist(ARG), sum(ARG) and avg(ARG) have"],
   ]) {
     t.throws(() => parseProbe(wrong as string), { code: 'PROBE_SYNTAX', message });
   }
