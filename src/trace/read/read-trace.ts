@@ -63,13 +63,13 @@ export async function readTrace(path: string, sink: TraceSink): Promise<TraceRea
 
 /** The same part by part: what is asked for the next part decides when the sink gets more. */
 export async function* readParts(path: string, sink: TraceSink): AsyncGenerator<void, TraceRead> {
+  const bytes = isUftraceFolder(path) ? undefined : await openBytes(path);
   try {
-    if (isUftraceFolder(path)) return yield* readUftrace(path, sink);
-    if (isChromeFile(path)) return yield* readChrome(path, await openBytes(path), sink);
+    if (bytes === undefined) return yield* readUftrace(path, sink);
+    if (isChromeFile(path)) return yield* readChrome(path, bytes, sink);
   } catch (error) {
     throw error instanceof Damage ? damaged(path, undefined, error.message) : error;
   }
-  const bytes = await openBytes(path);
   const story = new Story(path, sink);
   const decoder = new TrackEvents(story);
   const packets = new Packets(uncompressing((chunk, from, to) => decoder.packet(chunk, from, to)));
