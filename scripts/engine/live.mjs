@@ -2,7 +2,7 @@
 //   guest:   how much longer the guest ran than untraced, from its first instruction to its end
 //   decode:  records a second that became events and trace, in the time that went into that
 //   command: the wall time of the whole command, rsptrace's own start and its reading of the ELF included, less that of QEMU alone
-//   polls: every poll of the program's own crates.   functions: fn:** as well.   arguments: the same, with arguments and what they point to.
+//   polls: every poll of the program's own crates.   functions: fn:** as well.
 import { median } from '../bench-lib.mjs';
 import {
   bytesAnEvent,
@@ -20,7 +20,6 @@ import {
 const kinds = {
   polls: [],
   functions: ['-p', 'fn:**', '--no-args'],
-  arguments: ['-p', 'fn:**'],
   both: ['-p', 'fn:**', '-p', 'poll:**', '--no-args'],
 };
 
@@ -31,7 +30,7 @@ export async function live({ guests, probe, rounds, hits }) {
     const base = [];
     const alone = [];
     const [gdb, stop] = [[], []];
-    const traced = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, []]));
+    const traced = { polls: [], functions: [], both: [] };
     for (let round = 0; round < rounds; round++) {
       base.push(timed(command[0], command.slice(1)).ms);
       alone.push(await untraced(lab.start));
