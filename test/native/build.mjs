@@ -56,6 +56,8 @@ try {
   if (isWanted('tasks')) keep('tasks', tasks('tasks', 3));
   if (isWanted('blocked-o0')) keep('blocked-o0', tasks('blocked', 0, ['--cfg', 'tokio_unstable']));
   if (isWanted('blocked-o3')) keep('blocked-o3', tasks('blocked', 3));
+  if (isWanted('tokio-faults-o0')) keep('tokio-faults-o0', tasks('tokio-faults', 0));
+  if (isWanted('tokio-faults-o3')) keep('tokio-faults-o3', tasks('tokio-faults', 3));
   for (const [name, level] of [
     ['live-tokio-o0', 0],
     ['live-tokio-o3', 3],

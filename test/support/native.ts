@@ -105,6 +105,8 @@ type Committed =
   | 'live-tokio-o3'
   | 'live-smol-o3'
   | 'tasks'
+  | 'tokio-faults-o0'
+  | 'tokio-faults-o3'
   | 'blocked-o0'
   | 'blocked-o3'
   | 'executor'
