@@ -11,13 +11,14 @@ import {
   layoutOf,
   locationAt,
   locationsOf,
+  plainRegister,
   qualifiedName,
   rangesOf,
   selectVariant,
   variantName,
 } from '../../src/dwarf/index.js';
 import { debugOf, only } from '../support/dwarf-debug.js';
-import { type DieSpec, DwarfWriter } from '../support/dwarf-writer.js';
+import { type DieSpec, DwarfWriter, type UnitSpec } from '../support/dwarf-writer.js';
 import { ByteWriter } from '../support/elf-writer.js';
 
 t.test('ranges: DWARF 4 lists with base selection, every kind of DWARF 5 entry', async (t) => {
@@ -106,6 +107,180 @@ t.test('location lists: every kind of DWARF 5 entry, the default one last', asyn
     [0x1010, 0x1020, 0x1100, 0x120f, 0x1400, 0x1503, 0x1300, 0x9999].map((pc) => (at(pc) ?? 0) - DW_OP.reg0),
     [1, 7, 2, 3, 4, 5, 6, 7],
   );
+});
+
+type Attributes = NonNullable<DieSpec['attributes']>;
+
+/** The root of a unit with these attributes. */
+function rootWith(
+  unit: Omit<UnitSpec, 'root'>,
+  attributes: Attributes,
+  section?: [name: string, bytes: ByteWriter],
+): Die {
+  const writer = new DwarfWriter();
+  writer.unit({ ...unit, root: { tag: DW_TAG.compile_unit, attributes } });
+  const more = section === undefined ? [] : [{ name: section[0], bytes: section[1].bytes() }];
+  return debugOf(writer, more).units[0]?.root as Die;
+}
+
+const pairs = (die: Die): [number, number][] => rangesOf(die).map(({ low, high }) => [low, high]);
+
+t.test('ranges without a list: a beginning and an end', async (t) => {
+  const of = (...attributes: Attributes): [number, number][] => pairs(rootWith({ version: 4 }, attributes));
+  t.strictSame(of([DW_AT.low_pc, F.addr, 0x1000], [DW_AT.high_pc, F.data4, 0x20]), [[0x1000, 0x1020]]);
+  t.strictSame(of([DW_AT.low_pc, F.addr, 0x1000], [DW_AT.high_pc, F.addr, 0x1020]), [[0x1000, 0x1020]]);
+  t.strictSame(of([DW_AT.low_pc, F.addr, 0x1000], [DW_AT.high_pc, F.data4, 0]), [], 'empty');
+  t.strictSame(of([DW_AT.low_pc, F.addr, 0x1000], [DW_AT.high_pc, F.addr, 0xfff]), [], 'reversed');
+  t.strictSame(of([DW_AT.low_pc, F.addr, 0x1000]), [], 'no end');
+  t.strictSame(of(), []);
+  t.strictSame(of([DW_AT.ranges, F.string, 'no offset']), []);
+});
+
+t.test('ranges of DWARF 4: what ends a list, and what changes its base', async (t) => {
+  const words = (size: number, ...numbers: number[]): ByteWriter =>
+    numbers.reduce((out, number) => out.uint(number, size), new ByteWriter());
+  const of = (addressSize: number, lowPc: number | undefined, list: ByteWriter): [number, number][] => {
+    const base = lowPc === undefined ? [] : ([[DW_AT.low_pc, F.addr, lowPc]] as const);
+    const attributes = [...base, [DW_AT.ranges, F.sec_offset, 0]] as const;
+    return pairs(rootWith({ version: 4, addressSize }, attributes, ['.debug_ranges', list]));
+  };
+  // Only two words of 0 end a list.
+  t.strictSame(of(4, 0x1000, words(4, 0, 8, 0x10, 0x18, 0, 0, 0x20, 0x28, 0, 0)), [
+    [0x1000, 0x1008],
+    [0x1010, 0x1018],
+  ]);
+  t.strictSame(of(8, 0x1000, words(8, 0, 8, 0x10, 0x18, 0, 0, 0x20, 0x28, 0, 0)), [
+    [0x1000, 0x1008],
+    [0x1010, 0x1018],
+  ]);
+  t.strictSame(of(8, undefined, words(8, 0x10, 0x18, 0, 0)), [[0x10, 0x18]], 'no beginning of the unit');
+  // Half of an address that is all ones is none.
+  t.strictSame(of(8, 0, words(4, 0, 1, 4, 1, 0, 0, 0, 0)), [[0x1_0000_0000, 0x1_0000_0004]]);
+  t.strictSame(of(8, 0, words(4, -1, 0, 0, 1, 0, 0, 0, 0)), [[0xffff_ffff, 0x1_0000_0000]]);
+  t.strictSame(of(4, 0x1000, words(4, -1, 0x2000, 1, 2, 0, 0)), [[0x2001, 0x2002]]);
+  t.strictSame(of(8, 0x1000, words(8, -1, 0x2000, 1, 2, 0, 0)), [[0x2001, 0x2002]]);
+  t.strictSame(of(8, 0, words(4, 0, 0, 0, 1, 0, 0, 0, 0)), [[0, 0x1_0000_0000]], 'its low half alone is no end');
+});
+
+t.test('an index into the table of lists, in both sizes of DWARF', async (t) => {
+  for (const offsetSize of [4, 8] as const) {
+    const table = new ByteWriter();
+    if (offsetSize === 8) table.uint(0xffff_ffff, 4);
+    table.uint(0, offsetSize).uint(5, 2).u8(8).u8(0).uint(3, 4);
+    // From behind the header: three offsets, then lists of 18 bytes each.
+    for (const list of [0, 1, 2]) table.uint(3 * offsetSize + 18 * list, offsetSize);
+    for (const list of [0, 1, 2]) {
+      const at = 0x1000 * (list + 1);
+      table
+        .u8(6)
+        .uint(at, 8)
+        .uint(at + 4, 8)
+        .u8(0);
+    }
+    const found = [0, 1, 2].map((index) => {
+      const unit = { version: 5, offsetSize };
+      return pairs(rootWith(unit, [[DW_AT.ranges, F.rnglistx, index]], ['.debug_rnglists', table]));
+    });
+    t.strictSame(found, [[[0x1000, 0x1004]], [[0x2000, 0x2004]], [[0x3000, 0x3004]]], `${offsetSize} bytes`);
+  }
+});
+
+t.test('lists of DWARF 5: empty and reversed ranges, and an entry of no known kind', async (t) => {
+  const list = new ByteWriter().u8(6).uint(0x1000, 8).uint(0x1000, 8).u8(6).uint(0x1008, 8).uint(0x1000, 8);
+  list.u8(6).uint(0x2000, 8).uint(0x2001, 8);
+  const ranges: Attributes = [[DW_AT.ranges, F.sec_offset, 0]];
+  const good = new ByteWriter().raw(list.bytes()).u8(0);
+  t.strictSame(pairs(rootWith({ version: 5 }, ranges, ['.debug_rnglists', good])), [[0x2000, 0x2001]]);
+  const bad = { code: 'INPUT_TRUNCATED', message: /an? (range|location) list entry of a known kind, found 9/ };
+  const odd = new ByteWriter().raw(list.bytes()).u8(9).u8(0);
+  t.throws(() => rangesOf(rootWith({ version: 5 }, ranges, ['.debug_rnglists', odd])), bad);
+  const location: Attributes = [[DW_AT.location, F.sec_offset, 0]];
+  const oddLocation = rootWith({ version: 5 }, location, ['.debug_loclists', new ByteWriter().u8(9).u8(0)]);
+  t.throws(() => locationsOf(oddLocation, DW_AT.location), bad);
+  const endless = rootWith({ version: 5 }, ranges, ['.debug_rnglists', list]);
+  t.throws(() => rangesOf(endless), { code: 'INPUT_TRUNCATED' });
+});
+
+t.test('locations: an expression alone, none, and a list of DWARF 4', async (t) => {
+  const code = Uint8Array.of(DW_OP.reg0 + 3);
+  const alone = rootWith({ version: 4 }, [[DW_AT.location, F.exprloc, code]]);
+  const everywhere = { low: Number.NEGATIVE_INFINITY, high: Number.POSITIVE_INFINITY };
+  t.strictSame(
+    locationsOf(alone, DW_AT.location).map(({ low, high, expression }) => [{ low, high }, [...expression]]),
+    [[everywhere, [...code]]],
+  );
+  t.strictSame([...(locationAt(alone, DW_AT.location, addr(5)) ?? [])], [...code]);
+  t.strictSame(locationsOf(alone, DW_AT.frame_base), []);
+  t.equal(locationAt(alone, DW_AT.frame_base, addr(5)), undefined);
+  t.strictSame(locationsOf(rootWith({ version: 4 }, [[DW_AT.location, F.string, 'x']]), DW_AT.location), []);
+
+  const list = new ByteWriter();
+  list
+    .uint(0x10, 8)
+    .uint(0x20, 8)
+    .uint(1, 2)
+    .u8(DW_OP.reg0 + 1);
+  list.uint(-1, 8).uint(0x2000, 8);
+  list.uint(1, 8).uint(2, 8).uint(2, 2).u8(DW_OP.regx).u8(40);
+  list.uint(0, 16);
+  const old = rootWith(
+    { version: 4 },
+    [
+      [DW_AT.low_pc, F.addr, 0x1000],
+      [DW_AT.location, F.sec_offset, 0],
+    ],
+    ['.debug_loc', list],
+  );
+  t.strictSame(
+    locationsOf(old, DW_AT.location).map(({ low, high, expression }) => [low, high, [...expression]]),
+    [
+      [0x1010, 0x1020, [DW_OP.reg0 + 1]],
+      [0x2001, 0x2002, [DW_OP.regx, 40]],
+    ],
+  );
+  t.equal(locationAt(old, DW_AT.location, addr(0x1020)), undefined, 'its end is not inside, and there is no default');
+});
+
+t.test('locations of DWARF 5: where each entry begins and ends, and an index into the table', async (t) => {
+  const lists = new ByteWriter().uint(0, 4).uint(5, 2).u8(8).u8(0).uint(2, 4).uint(8, 4).uint(8, 4);
+  const reg = (n: number): void => void lists.uleb(1).u8(DW_OP.reg0 + n);
+  lists.u8(6).uint(0x1000, 8).u8(4).uleb(0x10).uleb(0x20);
+  reg(1);
+  lists.u8(2).uleb(0).uleb(1);
+  reg(2);
+  lists.u8(3).uleb(1).uleb(0x10);
+  reg(3);
+  lists.u8(8).uint(0x1500, 8).uleb(4);
+  reg(4);
+  lists.u8(0);
+  const die = only(
+    { version: 5 },
+    [[DW_AT.location, F.loclistx, 1]],
+    [{ name: '.debug_loclists', bytes: lists.bytes() }],
+    (w) => w.addresses.uint(0x1100, 8).uint(0x1200, 8),
+  );
+  t.strictSame(
+    locationsOf(die, DW_AT.location).map(({ low, high, expression }) => [low, high, expression[0]]),
+    [
+      [0x1010, 0x1020, DW_OP.reg0 + 1],
+      [0x1100, 0x1200, DW_OP.reg0 + 2],
+      [0x1200, 0x1210, DW_OP.reg0 + 3],
+      [0x1500, 0x1504, DW_OP.reg0 + 4],
+    ],
+  );
+});
+
+t.test('an expression that is one register', async (t) => {
+  const of = (...bytes: number[]): number | undefined => plainRegister(Uint8Array.of(...bytes));
+  t.equal(of(), undefined);
+  t.equal(of(DW_OP.reg0), 0);
+  t.equal(of(DW_OP.reg31), 31);
+  t.equal(of(DW_OP.reg0 + 5), 5);
+  t.equal(of(DW_OP.reg0 - 1), undefined);
+  t.equal(of(DW_OP.reg31 + 1), undefined, 'a memory place behind a register');
+  t.equal(of(DW_OP.reg0 + 5, DW_OP.reg0), undefined, 'more follows');
+  t.equal(of(DW_OP.regx, 0x85, 0x01), 133);
+  t.equal(of(DW_OP.regx, 0x85, 0x01, DW_OP.reg0), undefined, 'more follows');
 });
 
 t.test('line tables of versions 2 to 5', async (t) => {
