@@ -302,3 +302,127 @@ t.test('random programs: every return ends exactly its own calls, with the right
     { seed: 7, numRuns: 400 },
   );
 });
+
+t.test('whether any return is waited for', async (t) => {
+  const stacks = new CallStacks<string>();
+  t.notOk(stacks.awaitsAny);
+  stacks.enter({ hart: 0 }, { returnAddress: 10n, stackPointer: 1000, isCall: true }, 'a trampoline records it');
+  t.notOk(stacks.awaitsAny);
+  enter(stacks, 0, 20n, 900, 'stops');
+  t.ok(stacks.awaitsAny);
+  stacks.leave({ hart: 0 }, 20n, 900);
+  t.notOk(stacks.awaitsAny);
+  enter(stacks, 0, 30n, 800, 'open at the end');
+  stacks.clear();
+  t.notOk(stacks.awaitsAny);
+});
+
+/** Where the size of stacks is known, a list for each stack is all that there is to it. */
+class Model {
+  readonly #stacks = new Map<string, { id: number; ra: bigint; sp: number; stops: boolean }[]>();
+
+  at(space: number, sp: number) {
+    const key = `${space} ${Math.floor((sp - 1) / size)}`;
+    const calls = this.#stacks.get(key) ?? [];
+    this.#stacks.set(key, calls);
+    return calls;
+  }
+
+  get all() {
+    return [...this.#stacks.values()].flat();
+  }
+
+  /** In the order of their oldest calls, innermost first. */
+  ends() {
+    const used = [...this.#stacks].filter(([, calls]) => calls.length > 0);
+    const byAge = used.sort(([, a], [, b]) => (a[0]?.id ?? 0) - (b[0]?.id ?? 0));
+    const spaces = [...new Set(this.#spaces)];
+    return spaces.flatMap((space) =>
+      byAge.filter(([key]) => key.startsWith(`${space} `)).flatMap(([, calls]) => calls.map(({ id }) => id).reverse()),
+    );
+  }
+
+  readonly #spaces: number[] = [];
+
+  sees(space: number): void {
+    this.#spaces.push(space);
+  }
+
+  /** Removes the innermost calls as long as one is so. */
+  drop(space: number, sp: number, isSo: (call: { id: number; ra: bigint; sp: number }) => boolean): number[] {
+    const calls = this.at(space, sp);
+    const gone: number[] = [];
+    for (let last = calls.at(-1); last && isSo(last); last = calls.at(-1)) {
+      calls.pop();
+      gone.push(last.id);
+    }
+    return gone;
+  }
+}
+
+const size = 0x4000;
+const ids = (calls: readonly OpenCall<number>[]): number[] => calls.map(({ payload }) => payload);
+
+t.test('stacks of a known size: each request has the answer that lists have', async (t) => {
+  const step = fc.record({
+    what: fc.constantFrom('enter', 'enter', 'enter', 'leave', 'leave', 'unwind', 'enclosing', 'ending'),
+    space: fc.nat(1),
+    hart: fc.nat(2),
+    sp: fc.tuple(fc.integer({ min: 1, max: 3 }), fc.nat(12)).map(([stack, at]) => stack * size - at * 0x140),
+    ra: fc.bigInt({ min: 10n, max: 13n }),
+    isCall: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+      const stacks = new CallStacks<number>(size);
+      const model = new Model();
+      const same = (found: unknown, expected: unknown): void => {
+        if (JSON.stringify(found) !== JSON.stringify(expected))
+          throw new Error(`${JSON.stringify(found)}, not ${JSON.stringify(expected)}`);
+      };
+      let id = 0;
+      for (const { what, space, hart, sp, ra, isCall } of steps) {
+        const where = { space, hart };
+        model.sees(space);
+        const calls = model.at(space, sp);
+        const isEnd = (call: { ra: bigint; sp: number }): boolean => call.ra === ra && call.sp === sp;
+        if (what === 'enter') {
+          const gone = model.drop(space, sp, (call) => call.sp < sp || (call.sp === sp && call.ra !== ra));
+          const parent = calls.at(-1);
+          const { call, lost } = stacks.enter(where, { returnAddress: ra, stackPointer: sp, isCall }, ++id);
+          same(
+            [ids(lost), call.parent?.payload, call.depth, call.hart, call.stops, call.wasLost],
+            [gone, parent?.id, calls.length, hart, !isCall, false],
+          );
+          same(String(call.thread?.stack), String(Math.floor((sp - 1) / size) * size));
+          calls.push({ id, ra, sp, stops: !isCall });
+        } else if (what === 'leave') {
+          const gone = calls.some(isEnd) ? model.drop(space, sp, (call) => call.sp < sp) : [];
+          const { ended, lost } = stacks.leave(where, ra, sp);
+          same([ids(ended), ids(lost)], [model.drop(space, sp, isEnd), gone]);
+        } else if (what === 'unwind') {
+          same(
+            ids(stacks.unwind(where, sp)),
+            model.drop(space, sp, (call) => call.sp <= sp),
+          );
+        } else if (what === 'enclosing') {
+          same(stacks.enclosing(where, sp)?.payload, calls.findLast((call) => call.sp >= sp)?.id);
+        } else {
+          const ending = calls.filter(isEnd).map((call) => call.id);
+          same(ids(stacks.endingAt(where, ra, sp)), ending.reverse());
+        }
+        same(
+          stacks.awaits(ra),
+          model.all.some((call) => call.stops && call.ra === ra),
+        );
+        same(
+          stacks.awaitsAny,
+          model.all.some((call) => call.stops),
+        );
+      }
+      same(ids(stacks.clear()), model.ends());
+    }),
+    { seed: 11, numRuns: 600 },
+  );
+  t.pass();
+});
