@@ -426,3 +426,82 @@ t.test('stacks of a known size: each request has the answer that lists have', as
   );
   t.pass();
 });
+
+/** Calls that wait until it is known whether they are over: 16,384, then the older half is given up. */
+const mostAside = 16_384;
+
+t.test('of calls that may be on another stack the older half is lost when there are too many', async (t) => {
+  const stacks = new CallStacks<number>();
+  const lost: number[] = [];
+  // Each is far above the one before, which may lie on another stack.
+  for (let i = 0; i <= mostAside + 1; i++)
+    lost.push(...ids(enter(stacks, 0, BigInt(i + 10), 0x1000 * (i + 1), i).lost));
+  t.equal(lost.length, mostAside / 2);
+  t.same(
+    [...lost].sort((a, b) => a - b),
+    Array.from({ length: mostAside / 2 }, (_, i) => i),
+  );
+  t.notOk(stacks.awaits(10n), 'the oldest');
+  t.ok(stacks.awaits(BigInt(mostAside)), 'a young one');
+  t.equal(ids(stacks.clear()).length, mostAside / 2 + 2, 'what was lost is not told again');
+});
+
+t.test('an untraced call proves which calls it has overwritten', async (t) => {
+  const begun = (): CallStacks<string> => {
+    const stacks = new CallStacks<string>();
+    enter(stacks, 0, 10n, 9000, 'outer');
+    enter(stacks, 0, 20n, 5000, 'inner');
+    t.strictSame(payloads(enter(stacks, 0, 30n, 8900, 'next').lost), []);
+    return stacks;
+  };
+  const above = begun();
+  t.strictSame(payloads(above.overwrite({ hart: 0 }, 5000 + 1024)), [], 'too far above it');
+  t.strictSame(payloads(above.overwrite({ hart: 1 }, 5000 + 1023)), [], 'by another hart');
+  t.strictSame(payloads(above.overwrite({ hart: 0 }, 4999)), [], 'below it');
+  t.strictSame(payloads(above.overwrite({ hart: 0 }, 5000 + 1023)), ['inner']);
+  t.strictSame(payloads(above.overwrite({ hart: 0 }, 5000 + 1023)), [], 'it is told once');
+  t.ok(above.awaits(20n), 'it may return all the same');
+  t.strictSame(
+    above.leave({ hart: 0 }, 20n, 5000).ended.map(({ payload, wasLost }) => [payload, wasLost]),
+    [['inner', true]],
+  );
+  const same = begun();
+  t.strictSame(payloads(same.overwrite({ hart: 1 }, 5000)), ['inner'], 'at its place it is gone, whoever is there');
+  t.notOk(same.awaits(20n));
+  t.strictSame(same.leave({ hart: 0 }, 20n, 5000), { ended: [], lost: [] });
+});
+
+t.test(
+  'a traced call where one was set aside: with its return address it goes on there, else that is gone',
+  async (t) => {
+    const begun = (): CallStacks<string> => {
+      const stacks = new CallStacks<string>();
+      enter(stacks, 0, 10n, 0x9000, 'outer');
+      enter(stacks, 0, 20n, 0x5000, 'aside');
+      t.strictSame(payloads(enter(stacks, 0, 30n, 0x8f00, 'next').lost), []);
+      return stacks;
+    };
+    const tail = begun();
+    const { call, lost } = enter(tail, 1, 20n, 0x5000, 'tail');
+    t.strictSame([payloads(lost), call.parent?.payload], [[], 'aside']);
+    t.strictSame(payloads(tail.leave({ hart: 1 }, 20n, 0x5000).ended), ['tail', 'aside']);
+    t.strictSame(payloads(tail.leave({ hart: 0 }, 30n, 0x8f00).ended), ['next']);
+    t.strictSame(payloads(tail.leave({ hart: 0 }, 10n, 0x9000).ended), ['outer']);
+    t.strictSame(tail.clear(), []);
+    const other = begun();
+    t.strictSame(payloads(enter(other, 1, 40n, 0x5000, 'other').lost), ['aside']);
+    t.notOk(other.awaits(20n));
+    t.strictSame(payloads(other.leave({ hart: 1 }, 40n, 0x5000).ended), ['other']);
+  },
+);
+
+t.test('a call that another hart makes at the depth of a call is on a stack of its own', async (t) => {
+  const stacks = new CallStacks<string>();
+  enter(stacks, 0, 10n, 0x300000, 'first');
+  const { call, lost } = enter(stacks, 1, 20n, 0x100000, 'second');
+  t.strictSame([payloads(lost), call.parent, call.depth], [[], undefined, 0]);
+  t.strictSame(payloads(stacks.leave({ hart: 1 }, 20n, 0x100000).ended), ['second']);
+  // The stack went with its last call, so that the place is free.
+  t.equal(enter(stacks, 2, 30n, 0x100100, 'third').call.parent, undefined);
+  t.equal(enter(stacks, 0, 40n, 0x2fff80, 'inner').call.parent?.payload, 'first');
+});
