@@ -1,5 +1,5 @@
-// Findings on tokio, in a debug and a release build: one poll stops its thread, one task is aborted. The program itself says which task,
-// which line and how long; without the two faults it has no finding.
+// Findings on tokio, in a debug and a release build: one poll stops its thread, one task is aborted. The program itself
+// says which task, which line and how long. Without the two faults it has no finding.
 import t, { type Test } from 'tap';
 import { rsptrace } from '../support/command.js';
 import { gdbserver, pollsProgram } from '../support/native.js';
