@@ -34,7 +34,7 @@ export const modules = [
   {
     name: 'dwarf-units',
     mutate: ['src/dwarf/abbrev.ts', 'src/dwarf/form-sizes.ts', 'src/dwarf/forms.ts'],
-    tests: ['test/dwarf/units.test.ts', 'test/dwarf/lists.test.ts', 'test/dwarf/logic.test.ts'],
+    tests: ['test/dwarf/forms.test.ts', 'test/dwarf/units.test.ts', 'test/dwarf/lists.test.ts'],
   },
   {
     name: 'dwarf-lists',

@@ -26,7 +26,8 @@ import { DwarfWriter } from '../support/dwarf-writer.js';
 import { ByteWriter, writeElf } from '../support/elf-writer.js';
 import { cases } from '../support/long.js';
 
-function unitWithTypes(): { unit: Unit; at: (label: string) => number } {
+/** `own`: where the DIE 'endless' lies, whose location calls itself. */
+function unitWithTypes(own = 0): { unit: Unit; at: (label: string) => number } {
   const writer = new DwarfWriter();
   const base = (label: string, size: number, encoding: number) => ({
     tag: DW_TAG.base_type,
@@ -47,6 +48,18 @@ function unitWithTypes(): { unit: Unit; at: (label: string) => number } {
         base('u8', 1, DW_ATE.unsigned),
         base('f32', 4, DW_ATE.float),
         base('f64', 8, DW_ATE.float),
+        base('i8', 1, DW_ATE.signed_char),
+        base('bool', 1, DW_ATE.boolean),
+        base('u128', 16, DW_ATE.unsigned),
+        base('i128', 16, DW_ATE.signed),
+        base('f16', 2, DW_ATE.float),
+        base('no bytes', 0, DW_ATE.unsigned),
+        base('17 bytes', 17, DW_ATE.unsigned),
+        {
+          tag: DW_TAG.structure_type,
+          label: 'struct',
+          attributes: [[DW_AT.byte_size, DW_FORM.data1, 4]],
+        },
         {
           tag: DW_TAG.variable,
           label: 'called',
@@ -55,7 +68,7 @@ function unitWithTypes(): { unit: Unit; at: (label: string) => number } {
         {
           tag: DW_TAG.variable,
           label: 'endless',
-          attributes: [[DW_AT.location, DW_FORM.exprloc, Uint8Array.of(DW_OP.call4, 0, 0, 0, 0)]],
+          attributes: [[DW_AT.location, DW_FORM.exprloc, Uint8Array.of(DW_OP.call4, own, own >> 8, 0, 0)]],
         },
       ],
     },
@@ -67,7 +80,7 @@ function unitWithTypes(): { unit: Unit; at: (label: string) => number } {
   return { unit, at: (label) => writer.labels.get(label) ?? -1 };
 }
 
-const { unit, at } = unitWithTypes();
+const { unit, at } = unitWithTypes(unitWithTypes().at('endless'));
 /** Registers hold 1000 times their number; a memory word is its own address, upside down. */
 const answer = (need: Need): bigint | undefined => {
   switch (need.kind) {
@@ -201,6 +214,155 @@ t.test('values with types', async (t) => {
   t.equal(value(DW_OP.regval_type, uleb(1), type('u8')), 1000n & 0xffn);
   t.equal(value(lit(1), DW_OP.deref_type, 1, type('u8')), 0xfen);
   t.throws(() => value(lit(1), DW_OP.convert, uleb(3)), { code: /DWARF_/ });
+});
+
+const type = (label: string): ByteWriter => uleb(at(label));
+/** A value of a type on the stack, from its bytes. */
+const held = (label: string, bytes: ArrayBufferView): ByteWriter => {
+  const w = new ByteWriter().u8(DW_OP.const_type).raw(type(label).bytes()).u8(bytes.byteLength);
+  return w.raw(new Uint8Array(bytes.buffer));
+};
+
+t.test('arithmetic of a type is that of an array of it', async () => {
+  const arrays = {
+    i8: Int8Array,
+    u8: Uint8Array,
+    bool: Uint8Array,
+    i32: Int32Array,
+    f32: Float32Array,
+    f64: Float64Array,
+  };
+  const operations = { plus: (a, b) => a + b, minus: (a, b) => a - b, mul: (a, b) => a * b } as Record<
+    'plus' | 'minus' | 'mul' | 'div' | 'mod',
+    (a: number, b: number) => number
+  >;
+  operations.div = (a, b) => a / b;
+  operations.mod = (a, b) => a % b;
+  const small = fc.integer({ min: -120, max: 250 });
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...(Object.keys(arrays) as (keyof typeof arrays)[])),
+      fc.constantFrom(...(Object.keys(operations) as (keyof typeof operations)[])),
+      small,
+      small,
+      (name, op, first, second) => {
+        const list = arrays[name];
+        const [a, b] = [list.of(first), list.of(second)];
+        const isFloat = name.startsWith('f');
+        if (!isFloat && b[0] === 0 && (op === 'div' || op === 'mod')) return;
+        const result = operations[op](a[0] ?? 0, b[0] ?? 0);
+        const expected = new Uint8Array(list.of(isFloat ? result : Math.trunc(result)).buffer);
+        // In which bits, whatever its type.
+        const to = { 1: 'u8', 4: 'i32', 8: 'generic' }[expected.length] ?? '';
+        const cast = to === 'generic' ? uleb(0) : type(to);
+        const found = value(held(name, a), held(name, b), DW_OP[op], DW_OP.reinterpret, cast);
+        let bits = 0n;
+        for (const byte of expected.toReversed()) bits = (bits << 8n) | BigInt(byte);
+        if (found !== bits && !Number.isNaN(result)) throw new Error(`${name} ${a} ${op} ${b}: ${found}, not ${bits}`);
+      },
+    ),
+    { seed: 21, numRuns: 2000 },
+  );
+});
+
+t.test('generic values: division is signed, modulo is not; neither by zero', async (t) => {
+  t.equal(value(DW_OP.consts, sleb(-7), lit(2), DW_OP.mod), M64(-7n) % 2n);
+  t.equal(value(lit(7), lit(4), DW_OP.minus), 3n);
+  t.equal(value(lit(7), lit(4), DW_OP.mod), 3n);
+  t.equal(value(lit(7), lit(4), DW_OP.mul), 28n);
+  t.equal(value(lit(5), DW_OP.abs), 5n);
+  for (const op of [DW_OP.div, DW_OP.mod])
+    t.throws(() => value(lit(1), lit(0), op), { code: 'DWARF_EXPRESSION', message: /zero/ });
+  t.throws(() => value(held('u8', Uint8Array.of(1)), held('u8', Uint8Array.of(0)), DW_OP.mod), {
+    code: 'DWARF_EXPRESSION',
+  });
+});
+
+t.test('comparisons by type: of signs, of none, and of numbers that are none', async (t) => {
+  const order = (a: ByteWriter, b: ByteWriter): unknown =>
+    [DW_OP.eq, DW_OP.ne, DW_OP.lt, DW_OP.le, DW_OP.gt, DW_OP.ge].map((op) => Number(value(a, b, op)));
+  const [below, above, none] = [
+    [0, 1, 1, 1, 0, 0],
+    [0, 1, 0, 0, 1, 1],
+    [0, 1, 0, 0, 0, 0],
+  ];
+  t.same(order(held('u8', Uint8Array.of(200)), held('u8', Uint8Array.of(100))), above);
+  t.same(order(held('i8', Uint8Array.of(200)), held('i8', Uint8Array.of(100))), below);
+  t.same(order(held('f64', Float64Array.of(-1.5)), held('f64', Float64Array.of(-0.5))), below);
+  t.same(order(held('f32', Float32Array.of(2.5)), held('f32', Float32Array.of(-3))), above);
+  t.same(order(held('f64', Float64Array.of(Number.NaN)), held('f64', Float64Array.of(1))), none);
+  const big = (bits: bigint): BigUint64Array => BigUint64Array.of(bits, 1n << 63n);
+  t.same(order(held('u128', big(1n)), held('u128', big(2n))), below);
+});
+
+t.test('conversions keep the value, and what has none becomes 0', async (t) => {
+  const as = (label: string, value: ByteWriter): readonly (number | ByteWriter)[] => [
+    value,
+    DW_OP.convert,
+    type(label),
+  ];
+  t.equal(value(...as('i32', held('f64', Float64Array.of(-2.9))), DW_OP.convert, uleb(0)), M64(-2n));
+  t.equal(value(...as('i32', held('f64', Float64Array.of(Number.POSITIVE_INFINITY)))), 0n);
+  t.equal(value(...as('i32', held('f32', Float32Array.of(Number.NaN)))), 0n);
+  t.equal(value(...as('f32', held('i32', Int32Array.of(-1))), DW_OP.reinterpret, type('i32')), 0xbf80_0000n);
+  t.equal(value(...as('i32', held('bool', Uint8Array.of(255)))), 255n);
+  t.equal(value(...as('i32', held('i8', Uint8Array.of(255)))), 0xffff_ffffn);
+  // A float of another width than 4 or 8 bytes is bits.
+  t.equal(value(...as('i32', held('f16', Uint16Array.of(0x3c00)))), 0x3c00n);
+});
+
+t.test('what is no base type, or larger than any, is refused', async (t) => {
+  for (const label of ['struct', 'called', 'no bytes', '17 bytes'])
+    t.throws(
+      () => value(lit(1), DW_OP.convert, type(label)),
+      { code: 'DWARF_EXPRESSION', message: /no base type/ },
+      label,
+    );
+  t.equal(value(lit(1), DW_OP.convert, type('u128')), 1n);
+});
+
+t.test('literals at the ends of their ranges', async (t) => {
+  t.equal(value(DW_OP.lit31), 31n);
+  t.equal(value(DW_OP.const1u, 0xff), 0xffn);
+  t.equal(value(DW_OP.const2u, 0xff, 0xff), 0xffffn);
+  t.equal(value(DW_OP.const8s, ...Array<number>(8).fill(0xff)), M64(-1n));
+  t.equal(value(DW_OP.constu, uleb(0x7f)), 0x7fn);
+  t.equal(value(DW_OP.addr, new ByteWriter().uint(0x12_3456_789a, 8)), 0x12_3456_789an);
+  for (const op of [DW_OP.addrx, DW_OP.GNU_addr_index, DW_OP.constx, DW_OP.GNU_const_index])
+    t.equal(value(op, uleb(0)), 0x1000n);
+  t.equal(value(lit(1), DW_OP.const8u, ...Array<number>(8).fill(0xff), DW_OP.shl), 0n);
+});
+
+t.test('registers 0 and 31, and reads of 1 to 16 bytes', async (t) => {
+  const where = (...parts: (number | ByteWriter)[]): unknown => pieces(evaluate(code(...parts), unit, answer));
+  t.strictSame(where(DW_OP.reg0), [{ kind: 'register', register: 0 }]);
+  t.strictSame(where(DW_OP.reg31), [{ kind: 'register', register: 31 }]);
+  t.strictSame(where(DW_OP.breg0, sleb(1)), [{ kind: 'memory', address: 1n }]);
+  t.strictSame(where(DW_OP.breg31, sleb(1)), [{ kind: 'memory', address: 31001n }]);
+  t.equal(value(lit(0), DW_OP.deref_size, 16), M64(-1n));
+  t.equal(value(lit(0), DW_OP.deref_size, 1), 0xffn);
+  for (const bytes of [0, 17]) t.throws(() => value(lit(0), DW_OP.deref_size, bytes), { code: 'DWARF_EXPRESSION' });
+  t.same(await evaluateAsync(code(DW_OP.fbreg, sleb(8)), unit, async () => undefined), {
+    missing: { kind: 'frame-base' },
+  });
+});
+
+t.test('jumps and calls', async (t) => {
+  const where = (...parts: (number | ByteWriter)[]): unknown => pieces(evaluate(code(...parts), unit, answer));
+  t.strictSame(where(lit(3), DW_OP.skip, 0, 0), [{ kind: 'memory', address: 3n }], 'to its end');
+  t.throws(() => where(lit(3), DW_OP.skip, 1, 0), { message: /jumps out/ });
+  t.equal(value(lit(0), DW_OP.skip, 1, 0, lit(9)), 0n, 'whatever is on the stack');
+  t.equal(value(lit(3), DW_OP.call2, new ByteWriter().uint(at('called'), 2)), 8n);
+  t.equal(value(lit(3), DW_OP.call_ref, new ByteWriter().uint(at('called'), 4)), 8n);
+  t.equal(value(lit(3), DW_OP.call4, new ByteWriter().uint(at('i32'), 4)), 3n, 'of a DIE without a location');
+  t.throws(() => value(DW_OP.call4, new ByteWriter().uint(at('endless'), 4)), { message: /calls itself/ });
+});
+
+t.test('a stack holds 1,024 values, and gives no more than it has', async (t) => {
+  const full = Array<number>(1024).fill(lit(1));
+  t.equal(value(...full), 1n);
+  t.throws(() => value(...full, lit(1)), { code: 'DWARF_EXPRESSION', message: /past all bounds/ });
+  t.throws(() => value(lit(1), DW_OP.pick, 1), { code: 'DWARF_EXPRESSION' });
 });
 
 t.test('what comes from outside, and where things lie', async (t) => {

@@ -505,3 +505,145 @@ t.test('a call that another hart makes at the depth of a call is on a stack of i
   t.equal(enter(stacks, 2, 30n, 0x100100, 'third').call.parent, undefined);
   t.equal(enter(stacks, 0, 40n, 0x2fff80, 'inner').call.parent?.payload, 'first');
 });
+
+t.test('a call that was lost, and proved to be there by one inside it, is not lost again', async (t) => {
+  const begun = (): CallStacks<string> => {
+    const stacks = new CallStacks<string>();
+    enter(stacks, 0, 10n, 5000, 'outer');
+    enter(stacks, 0, 20n, 4000, 'near');
+    enter(stacks, 0, 30n, 2000, 'far');
+    t.strictSame(payloads(enter(stacks, 0, 40n, 4990, 'next').lost), ['near'], 'the one far from it may be elsewhere');
+    t.strictSame(payloads(stacks.leave({ hart: 0 }, 30n, 2000).ended), ['far']);
+    return stacks;
+  };
+  t.strictSame(payloads(enter(begun(), 0, 50n, 4000, 'at its place').lost), []);
+  t.strictSame(payloads(enter(begun(), 0, 50n, 4100, 'right above it').lost), []);
+  const { ended } = begun().leave({ hart: 0 }, 20n, 4000);
+  t.strictSame(
+    ended.map(({ payload, wasLost }) => [payload, wasLost]),
+    [['near', true]],
+  );
+});
+
+t.test('a call near below, of a hart that may still be in it, is not lost', async (t) => {
+  const begun = (): CallStacks<string> => {
+    const stacks = new CallStacks<string>();
+    enter(stacks, 0, 10n, 5000, 'outer');
+    enter(stacks, 1, 20n, 4500, 'of another hart');
+    return stacks;
+  };
+  const there = begun();
+  t.strictSame(payloads(enter(there, 0, 30n, 4900, 'next').lost), []);
+  t.strictSame(payloads(there.leave({ hart: 1 }, 20n, 4500).ended), ['of another hart']);
+  const away = begun();
+  enter(away, 1, 40n, 0x300000, 'elsewhere');
+  t.strictSame(payloads(enter(away, 0, 30n, 4900, 'next').lost), ['of another hart']);
+});
+
+t.test('a call far below the last one of a stack is on it, unless another hart is there', async (t) => {
+  const begun = (): CallStacks<string> => {
+    const stacks = new CallStacks<string>();
+    enter(stacks, 1, 10n, 0x300000, 'first');
+    return stacks;
+  };
+  const taken = begun();
+  t.equal(enter(taken, 0, 20n, 0x300000 - 1023, 'near').call.parent?.payload, 'first');
+  t.equal(enter(begun(), 0, 20n, 0x300000 - 1024, 'far').call.parent, undefined);
+  const left = begun();
+  enter(left, 1, 30n, 0x100000, 'elsewhere');
+  t.equal(enter(left, 0, 20n, 0x300000 - 1024, 'far').call.parent?.payload, 'first');
+  const own = begun();
+  t.equal(enter(own, 1, 20n, 0x300000 - 1024, 'far').call.parent?.payload, 'first', 'of the same hart');
+});
+
+t.test('calls have no threads as long as every hart leaves stacks only when they are done', async (t) => {
+  const stacks = new CallStacks<string>();
+  enter(stacks, 0, 10n, 0x300000, 'outer');
+  enter(stacks, 0, 20n, 0x2fff80, 'inner');
+  stacks.leave({ hart: 0 }, 20n, 0x2fff80);
+  t.equal(enter(stacks, 0, 30n, 0x2fff40, 'next').call.thread, undefined, 'a return on its own hart shows nothing');
+  t.equal(enter(stacks, 0, 40n, 0x100000, "an interrupt's").call.thread, undefined);
+  // A caught panic takes the hart back, where only an older call is left.
+  t.strictSame(payloads(stacks.unwind({ hart: 0 }, 0x2fff40)), ['next']);
+  t.strictSame(payloads(stacks.leave({ hart: 0 }, 40n, 0x100000).ended), ["an interrupt's"]);
+  t.equal(enter(stacks, 0, 50n, 0x2fff00, 'last').call.thread, undefined);
+});
+
+t.test('what shows that calls belong to stacks: one that goes on where it was passed', async (t) => {
+  const begun = (): CallStacks<string> => {
+    const stacks = new CallStacks<string>();
+    enter(stacks, 0, 10n, 0x9000, 'outer');
+    enter(stacks, 0, 20n, 0x5000, 'aside');
+    t.equal(enter(stacks, 0, 30n, 0x8f00, 'next').call.thread, undefined);
+    return stacks;
+  };
+  const back = begun();
+  back.leave({ hart: 0 }, 20n, 0x5000);
+  const upper = enter(back, 0, 50n, 0x8e00, 'on the upper stack').call;
+  const lower = enter(back, 0, 60n, 0x4f00, 'on the lower stack').call;
+  t.strictSame([upper.parent?.payload, lower.parent], ['next', undefined]);
+  t.ok(upper.thread && lower.thread && upper.thread.stack !== lower.thread.stack);
+  const over = begun();
+  t.equal(enter(over, 1, 40n, 0x5000, 'other').call.thread, undefined, 'another return address there shows nothing');
+});
+
+t.test('calls of an address space of its own have a thread from the first on', async (t) => {
+  const stacks = new CallStacks<string>();
+  const place = { returnAddress: 10n, stackPointer: 0x5000, isCall: false };
+  t.equal(stacks.enter({ hart: 0 }, place, 'kernel').call.thread, undefined);
+  t.ok(stacks.enter({ hart: 0, space: 1 }, place, 'process').call.thread);
+});
+
+t.test('calls inside one that turns out to be elsewhere lie on its stack, with their harts', async (t) => {
+  const stacks = new CallStacks<string>();
+  enter(stacks, 0, 10n, 0x9000, 'upper');
+  enter(stacks, 0, 20n, 0x5000, 'lower');
+  enter(stacks, 0, 30n, 0x8f00, 'upper again');
+  const inner = enter(stacks, 0, 40n, 0x4e00, 'inside lower').call;
+  t.equal(inner.parent?.payload, 'upper again', 'nothing tells otherwise yet');
+  // The lower call returns: the one that was entered below it is none of the upper stack's.
+  t.strictSame(payloads(stacks.leave({ hart: 1 }, 20n, 0x5000).ended), ['lower']);
+  t.equal(inner.parent, undefined);
+  t.equal(enter(stacks, 0, 50n, 0x4d00, 'next').call.parent?.payload, 'inside lower');
+  t.strictSame(payloads(stacks.leave({ hart: 2 }, 30n, 0x8f00).ended), ['upper again']);
+  t.strictSame(payloads(stacks.clear()).sort(), ['inside lower', 'next', 'upper']);
+});
+
+t.test('of the calls that are given up none is lost twice', async (t) => {
+  const stacks = new CallStacks<number>();
+  enter(stacks, 0, 1n, 0x500, -3);
+  enter(stacks, 0, 2n, 0x480, -2);
+  const lost = ids(enter(stacks, 0, 3n, 0x4f0, -1).lost);
+  t.strictSame(lost, [-2]);
+  for (let i = 0; i <= mostAside; i++) lost.push(...ids(enter(stacks, 0, BigInt(i + 10), 0x1000 * (i + 1), i).lost));
+  t.equal(new Set(lost).size, lost.length);
+  t.equal(ids(stacks.clear()).filter((id) => lost.includes(id)).length, 0);
+});
+
+t.test('across a known bound no call overwrites another, however near', async (t) => {
+  const stacks = new CallStacks<string>();
+  enter(stacks, 0, 10n, 0x9000, 'upper');
+  enter(stacks, 0, 20n, 0x5000, 'lower');
+  enter(stacks, 0, 30n, 0x8f00, 'upper again');
+  stacks.leave({ hart: 0 }, 20n, 0x5000);
+  // A bound is between them now, at 0x8000. Below it hart 1 is in a call that hart 0 passes.
+  enter(stacks, 1, 40n, 0x7f00, 'right below the bound');
+  t.strictSame(payloads(enter(stacks, 0, 50n, 0x8000, 'at it').lost), []);
+  t.strictSame(payloads(stacks.overwrite({ hart: 1 }, 0x8100)), []);
+  t.strictSame(payloads(stacks.overwrite({ hart: 1 }, 0x7ff0)), ['right below the bound']);
+});
+
+t.test('a thread is named by the bound below its stack, or by a place near its top', async (t) => {
+  const stacks = new CallStacks<string>();
+  const place = { returnAddress: 10n, stackPointer: 0x5000, isCall: false };
+  t.equal(stacks.enter({ hart: 0, space: 1 }, place, 'process').call.thread?.stack, 0x4c00n);
+  enter(stacks, 0, 10n, 0x9000, 'upper');
+  enter(stacks, 0, 20n, 0x5000, 'lower');
+  enter(stacks, 0, 30n, 0x8f00, 'upper again');
+  stacks.leave({ hart: 0 }, 20n, 0x5000);
+  const upper = enter(stacks, 0, 40n, 0x8e00, 'above the bound').call.thread;
+  t.equal(upper?.stack, 0x8000n);
+  // Nothing tells where this one ends, and the bound is the other's.
+  const far = enter(stacks, 1, 50n, 0x300000, 'far above').call.thread;
+  t.equal(far?.stack, 0x2ffc00n);
+});

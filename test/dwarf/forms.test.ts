@@ -1,0 +1,297 @@
+// Attributes of every form, in any order, at the ends of units and past them: what is written is what is read.
+import fc from 'fast-check';
+import t from 'tap';
+import { Budget } from '../../src/base/budget.js';
+import { ByteReader } from '../../src/base/byte-reader.js';
+import { AbbrevCache, AbbrevTable } from '../../src/dwarf/abbrev.js';
+import { fixedSize, lebEnd, SKIP, skipStep, u16At, u32At, ulebAt } from '../../src/dwarf/form-sizes.js';
+import { isConstantForm } from '../../src/dwarf/forms.js';
+import { type Die, DW_TAG, DW_FORM as F } from '../../src/dwarf/index.js';
+import { debugOf, only } from '../support/dwarf-debug.js';
+import { type DieSpec, DwarfWriter } from '../support/dwarf-writer.js';
+import { ByteWriter } from '../support/elf-writer.js';
+
+type Attribute = NonNullable<DieSpec['attributes']>[number];
+
+/** Attribute `name` of some form, and whether what is read of it is what was written. */
+interface Written {
+  readonly form: number;
+  readonly value: Attribute[2];
+  readonly isRead: (die: Die, name: number) => boolean;
+}
+
+const natural = (form: number, bits: bigint): fc.Arbitrary<Written> =>
+  fc.bigInt(0n, (1n << bits) - 1n).map((value) => ({
+    form,
+    value,
+    isRead: (die, name) => die.big(name) === value && (bits > 53n || die.number(name) === Number(value)),
+  }));
+const blocks = (form: number): fc.Arbitrary<Written> =>
+  fc.uint8Array({ maxLength: 200 }).map((value) => ({
+    form,
+    value,
+    isRead: (die, name) => Buffer.compare(die.block(name) ?? Buffer.from('none'), value) === 0,
+  }));
+const texts = (form: number): fc.Arbitrary<Written> =>
+  fc.string({ maxLength: 20 }).map((text) => {
+    const value = text.replaceAll('\0', '');
+    return { form, value, isRead: (die, name) => die.string(name) === value };
+  });
+const words = (form: number): fc.Arbitrary<Written> =>
+  fc.constantFrom(0, 1).map((value) => ({
+    form,
+    value,
+    isRead: (die, name) => die.code(name) === [0x1100, 0x1200][value],
+  }));
+const references = (form: number): fc.Arbitrary<Written> =>
+  fc.constant({
+    form,
+    value: { ref: 'it' },
+    isRead: (die: Die, name: number) => die.reference(name) === die.offset,
+  });
+
+const ofAnyForm: fc.Arbitrary<Written> = fc.oneof(
+  natural(F.data1, 8n),
+  natural(F.data2, 16n),
+  natural(F.data4, 32n),
+  natural(F.data8, 64n),
+  natural(F.data16, 128n),
+  natural(F.udata, 64n),
+  fc.bigInt(-(1n << 63n), (1n << 63n) - 1n).map((value) => ({
+    form: F.sdata,
+    value,
+    isRead: (die: Die, name: number) => die.big(name) === value,
+  })),
+  fc.integer({ min: -1000, max: 1000 }).map((value) => ({
+    form: F.implicit_const,
+    value,
+    isRead: (die: Die, name: number) => die.number(name) === value && die.big(name) === BigInt(value),
+  })),
+  fc.nat(255).map((value) => ({
+    form: F.flag,
+    value,
+    isRead: (die: Die, name: number) => die.flag(name) === value > 0 && die.number(name) === value,
+  })),
+  fc.constant({ form: F.flag_present, value: 1, isRead: (die: Die, name: number) => die.flag(name) }),
+  ...[F.block1, F.block2, F.block4, F.block, F.exprloc].map(blocks),
+  ...[F.string, F.strp, F.line_strp, F.strx, F.strx1, F.strx2, F.strx3, F.strx4, F.GNU_str_index].map(texts),
+  ...[F.addrx, F.addrx1, F.addrx2, F.addrx3, F.addrx4, F.GNU_addr_index].map(words),
+  ...[F.ref1, F.ref2, F.ref4, F.ref8, F.ref_addr].map(references),
+);
+
+t.test('attributes of any forms in any order are what was written', async () => {
+  fc.assert(
+    fc.property(fc.array(ofAnyForm, { minLength: 1, maxLength: 12 }), (written) => {
+      const attributes = written.map(({ form, value }, i): Attribute => [0x2001 + i, form, value]);
+      const prepare = (w: DwarfWriter): void => void w.addresses.uint(0x1100, 8).uint(0x1200, 8);
+      const die = only({ version: 5 }, attributes, [], prepare);
+      for (const [i, { form, value, isRead }] of written.entries())
+        if (!isRead(die, 0x2001 + i)) throw new Error(`form 0x${form.toString(16)}, ${String(value)}`);
+    }),
+    { seed: 31, numRuns: 400 },
+  );
+});
+
+/** The root of a unit that ends with these bytes: a form's number, and what is there of its value. */
+function ending(form: number, value: Uint8Array | readonly number[], version = 4): Die {
+  const writer = new DwarfWriter();
+  const bytes = new ByteWriter().uleb(form).raw(Uint8Array.from(value)).bytes();
+  writer.unit({ version, root: { tag: DW_TAG.compile_unit, attributes: [[0x2001, F.indirect, bytes]] } });
+  // What comes behind it is none of its own.
+  writer.unit({ version, root: { tag: DW_TAG.compile_unit, attributes: [[0x2001, F.string, 'the next']] } });
+  const [unit] = debugOf(writer).units;
+  if (unit === undefined) throw new Error('no unit');
+  return unit.root;
+}
+
+const damaged = { code: 'DWARF_DAMAGED' };
+const times = (count: number, byte: number): number[] => Array<number>(count).fill(byte);
+
+t.test('a value that ends where its unit does is read, and one that does not is damage', async (t) => {
+  for (const [form, bytes] of [
+    [F.data1, 1],
+    [F.data2, 2],
+    [F.data4, 4],
+    [F.data8, 8],
+    [F.sec_offset, 4],
+    [F.data16, 16],
+  ] as const) {
+    let expected = 0n;
+    for (let i = 0; i < bytes; i++) expected |= 7n << BigInt(i * 8);
+    t.equal(ending(form, times(bytes, 7)).big(0x2001), expected);
+    t.throws(() => ending(form, times(bytes - 1, 7)).big(0x2001), damaged, `form 0x${form.toString(16)}`);
+  }
+  t.equal(ending(F.udata, [0x80, 1]).number(0x2001), 128);
+  t.throws(() => ending(F.udata, [0x80, 0x80]).number(0x2001), damaged);
+  t.throws(() => ending(F.sdata, [0x80, 0x80]).big(0x2001), damaged);
+  t.same([...(ending(F.block1, [2, 5, 6]).block(0x2001) ?? [])], [5, 6]);
+  t.throws(() => ending(F.block1, [3, 5, 6]).block(0x2001), damaged);
+  t.same([...(ending(F.block2, [1, 0, 5]).block(0x2001) ?? [])], [5]);
+  t.throws(() => ending(F.block2, [1, 1, 5]).block(0x2001), damaged);
+  t.throws(() => ending(F.block4, [1, 0, 1, 0, 5]).block(0x2001), damaged);
+  t.throws(() => ending(F.exprloc, [2, 5]).block(0x2001), damaged);
+  t.equal(ending(F.string, [0x68, 0x69, 0]).string(0x2001), 'hi');
+  t.throws(() => ending(F.string, [0x68, 0x69]).string(0x2001), damaged);
+  t.equal(ending(F.addr, [1, ...times(7, 0)]).code(0x2001), 1);
+  t.throws(() => ending(F.addr, times(7, 0)).code(0x2001), damaged);
+});
+
+t.test('numbers of up to 128 bits, in LEB128 and in blocks', async (t) => {
+  t.equal(ending(F.udata, [...times(18, 0x80), 1]).big(0x2001), 1n << 126n);
+  t.throws(() => ending(F.udata, [...times(19, 0x80), 1]).big(0x2001), damaged);
+  t.equal(ending(F.sdata, [0x7f]).big(0x2001), -1n);
+  t.equal(ending(F.sdata, [0xff, 0]).big(0x2001), 127n);
+  t.equal(ending(F.block1, [16, ...times(16, 0xff)]).big(0x2001), (1n << 128n) - 1n);
+  t.equal(ending(F.block1, [17, ...times(17, 0xff)]).big(0x2001), undefined);
+  t.equal(ending(F.block1, [1, 2]).number(0x2001), undefined, 'a block is no number');
+  t.equal(ending(F.data16, times(16, 1)).block(0x2001)?.length, 16);
+  t.equal(ending(F.string, [0]).big(0x2001), undefined);
+});
+
+t.test('what points outside is damage', async (t) => {
+  for (const target of [0, 10, 0xff]) t.throws(() => ending(F.ref1, [target]).reference(0x2001), damaged, `${target}`);
+  // The DIE begins behind a header of 11 bytes; the unit has 15: an abbreviation code, the form, this reference.
+  t.equal(ending(F.ref1, [11]).reference(0x2001), 11);
+  t.equal(ending(F.ref1, [13]).reference(0x2001), 13);
+  t.throws(() => ending(F.ref1, [14]).reference(0x2001), damaged, 'the begin of the next unit');
+  t.equal(ending(F.ref_udata, [11]).reference(0x2001), 11);
+  t.throws(() => ending(F.strp, [0xff, 0, 0, 0]).string(0x2001), damaged);
+  const prepare = (w: DwarfWriter): void => void w.addresses.uint(0x1100, 8);
+  const beyond = only(
+    { version: 5 },
+    [
+      [0x2001, F.addrx, 1],
+      [0x2002, F.addrx, 0],
+    ],
+    [],
+    prepare,
+  );
+  t.throws(() => beyond.code(0x2001), damaged);
+  t.equal(beyond.code(0x2002), 0x1100);
+  const strx = (index: number): Uint8Array => new ByteWriter().uleb(F.strx).uleb(index).bytes();
+  const strings = only({ version: 5 }, [
+    [0x2001, F.strx1, 'one'],
+    [0x2002, F.indirect, strx(0)],
+    [0x2003, F.indirect, strx(1)],
+  ]);
+  t.equal(strings.string(0x2002), 'one');
+  t.throws(() => strings.string(0x2003), damaged);
+});
+
+t.test('a form that is named by another: once, and once more, but not without end', async (t) => {
+  t.equal(ending(F.data1, [5]).number(0x2001), 5);
+  t.equal(ending(F.indirect, [F.data1, 5]).number(0x2001), 5);
+  t.throws(() => ending(F.indirect, [F.indirect, F.data1, 5]).number(0x2001), damaged);
+});
+
+t.test('sizes of forms: DWARF 5, section 7.5.6', async (t) => {
+  const format = { version: 5, addressSize: 8, offsetSize: 4 };
+  t.equal(fixedSize(F.ref_addr, { ...format, version: 2 }), 8);
+  t.equal(fixedSize(F.ref_addr, { ...format, version: 3 }), 4);
+  t.equal(fixedSize(F.strp, { ...format, offsetSize: 8 }), 8);
+  t.equal(fixedSize(F.addr, { ...format, addressSize: 4 }), 4);
+  for (const none of [0, 2, 0x7e, 0x1ffe, 0x5555]) t.equal(fixedSize(none, format), SKIP.unknown);
+  const skipped = (step: number, ...bytes: number[]): number => skipStep(Uint8Array.from(bytes), 1, step, format);
+  t.equal(skipped(SKIP.leb, 9, 0x80, 1, 9), 3);
+  t.equal(skipped(SKIP.string, 0, 0x68, 0, 9), 3);
+  t.equal(skipped(SKIP.string, 0, 0x68), 3, 'past the end');
+  t.equal(skipped(SKIP.block1, 9, 3, 0, 0, 0), 5);
+  t.equal(skipped(SKIP.block2, 9, 1, 2), 1 + 2 + 0x201);
+  t.equal(skipped(SKIP.block4, 9, 1, 2, 3, 4), 1 + 4 + 0x4030201);
+  t.equal(skipped(SKIP.block, 9, 0x81, 1), 3 + 129);
+  t.equal(skipped(SKIP.indirect, 9, F.data4), 6);
+  t.equal(skipped(SKIP.indirect, 9, F.block1, 2), 5);
+  const unknown = { code: 'DWARF_UNKNOWN_FORM' };
+  t.throws(() => skipped(SKIP.indirect, 9, F.indirect, F.data1), unknown);
+  t.throws(() => skipped(SKIP.indirect, 9, 0x7e), unknown);
+  t.throws(() => skipped(SKIP.unknown, 9, 9), unknown);
+  t.equal(lebEnd(Uint8Array.from(times(100, 0x80)), 0), 65, 'a number without an end');
+  t.equal(lebEnd(Uint8Array.of(0x80, 0x80), 0), 3);
+  t.equal(ulebAt(Uint8Array.of(0x7f), 0), 127);
+  t.equal(ulebAt(Uint8Array.of(9, 0x80, 0x81, 0x01), 1), 16512);
+  t.equal(u16At(Uint8Array.of(9, 0x34, 0x12), 1), 0x1234);
+  t.equal(u32At(Uint8Array.of(9, 0x78, 0x56, 0x34, 0xf2), 1), 0xf2345678);
+  const constants = [F.data1, F.data2, F.data4, F.data8, F.udata, F.sdata, F.implicit_const];
+  t.same(Object.values(F).filter(isConstantForm).sort(), constants.sort());
+});
+
+const format = { version: 5, addressSize: 8, offsetSize: 4 };
+
+/** Declarations: their code, tag and attributes. */
+function abbreviations(...rows: readonly (readonly [number, number, ...(readonly [number, number])[]])[]): ByteWriter {
+  const w = new ByteWriter();
+  for (const [code, tag, ...attributes] of rows) {
+    w.uleb(code).uleb(tag).u8(0);
+    for (const [name, form] of attributes) w.uleb(name).uleb(form);
+    w.u8(0).u8(0);
+  }
+  return w.u8(0);
+}
+const tableOf = (w: ByteWriter): AbbrevTable => new AbbrevTable(new ByteReader(w.bytes(), 'a table'), format);
+
+t.test('a code has its first declaration, whatever the order', async (t) => {
+  const inOrder = tableOf(abbreviations([1, 0x11], [2, 0x22], [3, 0x33]));
+  t.same(
+    [0, 1, 2, 3, 4].map((code) => inOrder.row(code)),
+    [-1, 0, 1, 2, -1],
+  );
+  const mixed = tableOf(abbreviations([1, 0x11], [2, 0x22], [7, 0x77], [2, 0x99], [7, 0x98], [3, 0x33]));
+  t.same(
+    [0, 1, 2, 3, 7, 8].map((code) => mixed.row(code)),
+    [-1, 0, 1, 5, 2, -1],
+  );
+  t.equal(mixed.tag[mixed.row(7)], 0x77);
+});
+
+t.test('an attribute is found in its own declaration, and skipped with what is before it', async (t) => {
+  const table = tableOf(
+    abbreviations(
+      [1, 0x11, [0x10, F.data4], [0x20, F.udata], [0x30, F.data2], [0x40, F.data1]],
+      [2, 0x22, [0x50, F.data8]],
+    ),
+  );
+  t.same(
+    [0x10, 0x20, 0x30, 0x40, 0x50].map((name) => table.find(0, name)),
+    [0, 1, 2, 3, -1],
+  );
+  t.same(
+    [0x10, 0x50].map((name) => table.find(1, name)),
+    [-1, 4],
+  );
+  const bytes = Uint8Array.from([9, 1, 1, 1, 1, 0x80, 1, 2, 2, 3, 9]);
+  t.same(
+    [0, 1, 2, 3].map((index) => table.locate(bytes, 1, 0, index, format)),
+    [1, 5, 7, 9],
+  );
+  t.equal(table.skip(bytes, 1, 0, format), 10);
+  t.equal(table.skip(bytes, 1, 1, format), 9);
+});
+
+t.test('a declaration has at most 256 attributes', async (t) => {
+  const many = (count: number): ByteWriter =>
+    abbreviations([1, 0x11, ...Array.from({ length: count }, (_, i) => [i + 1, F.data1] as const)]);
+  t.equal(tableOf(many(256)).attrName.length, 256);
+  t.throws(() => tableOf(many(257)), damaged);
+});
+
+t.test('a table is read once for each format, and refused each time in the same way', async (t) => {
+  const section = abbreviations([1, 0x11, [0x10, F.addr], [0x20, F.strp]]).bytes();
+  const cache = new AbbrevCache(section, new Budget('x', section.length, 1000));
+  const bytes = new Uint8Array(20);
+  const ends = [
+    cache.get(0, format).skip(bytes, 0, 0, format),
+    cache.get(0, { ...format, addressSize: 4 }).skip(bytes, 0, 0, { ...format, addressSize: 4 }),
+    cache.get(0, { ...format, offsetSize: 8 }).skip(bytes, 0, 0, { ...format, offsetSize: 8 }),
+  ];
+  t.same(ends, [12, 8, 16]);
+  t.equal(cache.get(0, format), cache.get(0, format));
+  const errors = [0, 1].map(() => {
+    try {
+      return cache.get(section.length, format);
+    } catch (error) {
+      return error;
+    }
+  });
+  t.match(errors[0], { code: 'INPUT_TRUNCATED' });
+  t.equal(errors[0], errors[1]);
+});
