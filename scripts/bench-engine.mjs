@@ -7,7 +7,7 @@ import { arm } from './engine/arm.mjs';
 import { attached, small } from './engine/attached.mjs';
 import { gdbserver } from './engine/gdbserver.mjs';
 import { idle } from './engine/idle.mjs';
-import { live } from './engine/live.mjs';
+import { kinds, live } from './engine/live.mjs';
 import { smp } from './engine/smp.mjs';
 
 const parts = { live, attached, small, gdbserver, idle, arm, smp };
@@ -15,9 +15,11 @@ const { values } = parseArgs({
   options: {
     part: { type: 'string', default: Object.keys(parts).join() },
     rounds: { type: 'string', default: '3' },
-    hits: { type: 'string', default: '300' },
+    hits: { type: 'string', default: '200' },
     events: { type: 'string', default: '10000000' },
     functions: { type: 'string', default: '5000' },
+    seconds: { type: 'string', default: '120' },
+    kind: { type: 'string', multiple: true, default: ['polls', 'both'] },
     guest: { type: 'string', multiple: true, default: ['rv-o2-long', 'x86-o2-long'] },
     probe: { type: 'string', default: 'poll:labkern::work::leaf_io' },
   },
@@ -27,6 +29,8 @@ const options = {
   hits: Number(values.hits),
   events: Number(values.events),
   functions: Number(values.functions),
+  seconds: Number(values.seconds),
+  kinds: values.kind,
   guests: values.guest,
   probe: values.probe,
 };
@@ -34,9 +38,12 @@ const wanted = values.part.split(',');
 const unknown = wanted.find((name) => !Object.hasOwn(parts, name));
 if (unknown !== undefined) throw new Error(`there is no part ${unknown}: ${Object.keys(parts).join(', ')}`);
 
+const odd = values.kind.find((name) => !Object.hasOwn(kinds, name));
+if (odd !== undefined) throw new Error(`there is no kind ${odd}: ${Object.keys(kinds).join(', ')}`);
+
 const load = () => loadavg()[0].toFixed(1);
 console.log(
-  `${options.rounds} interleaved rounds on ${/model name\s*: (.*)/.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]}`,
+  `up to ${options.rounds} interleaved rounds on ${/model name\s*: (.*)/.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]}`,
 );
 for (const name of wanted) {
   const [began, before] = [performance.now(), load()];

@@ -6,6 +6,7 @@
 // The runs are interleaved, so that load on the machine falls on all; medians over rounds. The first events of a run (--warm) do not count:
 // until V8 has compiled what runs at a hit, that costs several times as much. GDB has nothing to warm up, and is given a few.
 // 'packets' is rsptrace that reads all memory by packets, as it does where the RAM of a QEMU cannot be read past the wire.
+// No round begins that would end after --seconds (120): which ones were run is printed.
 // CPU is the client's own, user and system, with all threads of the process (JIT, garbage collector).
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -19,13 +20,14 @@ import { addressesOf, prepare, record } from '../dist/recorder/index.js';
 import { connect } from '../dist/rsp/index.js';
 import { openTrace, Summary, tee } from '../dist/trace/index.js';
 import { findGuest, unpack } from '../test/qemu/guests/store.mjs';
-import { floor, folder, gdb, median, startGdbserver, startQemu } from './bench-lib.mjs';
+import { floor, folder, gdb, inTime, median, roundsText, startGdbserver, startQemu } from './bench-lib.mjs';
 
 const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
-    hits: { type: 'string', default: '1000' },
-    warm: { type: 'string', default: '3000' },
+    seconds: { type: 'string', default: '120' },
+    hits: { type: 'string', default: '400' },
+    warm: { type: 'string', default: '800' },
     guest: { type: 'string', multiple: true, default: ['rv-o2-long', 'x86-o2-long', 'gdbserver'] },
     probe: { type: 'string', default: 'poll:labkern::work::leaf_io' },
     client: { type: 'string', multiple: true, default: ['gdb', 'C', 'rsptrace', 'packets'] },
@@ -178,7 +180,8 @@ async function gdbserverBench() {
 }
 
 const figure = (value) => value.toFixed(0).padStart(6);
-for (const name of values.guest) {
+/** What is measured of one guest, and what it gave. */
+async function measured(name) {
   const bench = await (name === 'gdbserver' ? gdbserverBench() : guestBench(name));
   const address = `0x${bench.address.toString(16)}`;
   const counts = { hits, warm };
@@ -195,9 +198,22 @@ for (const name of values.guest) {
   };
   for (const kind of Object.keys(kinds)) if (!values.client.includes(kind.split(' ')[0])) delete kinds[kind];
   const results = Object.fromEntries(Object.keys(kinds).map((kind) => [kind, []]));
-  for (let round = 0; round < rounds; round++)
+  const round = async () => {
     for (const [kind, run] of Object.entries(kinds)) results[kind].push(await run());
-  console.log(`${name}: ${bench.what} at ${address}, ${hits} events a run after ${warm}, ${rounds} interleaved rounds`);
+  };
+  return { what: `${name}: ${bench.what} at ${address}`, results, round };
+}
+
+const guests = {};
+for (const name of values.guest) guests[name] = await measured(name);
+const units = Object.fromEntries(Object.entries(guests).map(([name, { round }]) => [name, round]));
+const done = await inTime(units, { rounds, seconds: Number(values.seconds) });
+for (const [name, { what, results }] of Object.entries(guests)) {
+  if (done[name] === 0) {
+    console.log(`${what}: not measured, ${values.seconds} s had passed (--seconds)`);
+    continue;
+  }
+  console.log(`${what}, ${hits} events a run after ${warm}, ${roundsText(done[name])}`);
   const wall = (kind) => median(results[kind].map((each) => each.wall));
   for (const [kind, list] of Object.entries(results)) {
     const walls = list.map((each) => each.wall);

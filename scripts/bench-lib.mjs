@@ -14,6 +14,26 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
 export const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
 
+/**
+ * Runs units of work (a round of one guest) in turn, up to `rounds` each, and none that would end after `seconds`, by
+ * what the slowest took so far. The first is run in any case. Returns how many rounds each has had.
+ */
+export async function inTime(units, { rounds, seconds }) {
+  const began = performance.now();
+  const done = Object.fromEntries(Object.keys(units).map((name) => [name, 0]));
+  let longest = 0;
+  for (let round = 0; round < rounds; round++)
+    for (const [name, run] of Object.entries(units)) {
+      const start = performance.now();
+      if (start - began + longest > seconds * 1000) return done;
+      await run();
+      done[name]++;
+      longest = Math.max(longest, performance.now() - start);
+    }
+  return done;
+}
+
+export const roundsText = (done) => (done === 1 ? '1 round' : `${done} interleaved rounds`);
 const pause = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
 let stubs = 0;
 

@@ -18,6 +18,7 @@ const floors = {
   facts: 6,
   probes: 7,
   tasks: 7,
+  stacks: 7,
   engines: 8,
   recorder: 9,
   doctor: 9,

@@ -18,6 +18,7 @@ export function hex(value: bigint | number): string {
 
 const wide = new BigUint64Array(2);
 const halves = new Uint32Array(wide.buffer);
+const octets = new Uint8Array(wide.buffer);
 
 /** The low 32 bits, for hashes: by far faster than bigint arithmetic (little-endian hosts, as Node's all are). */
 export function lowHalf(value: bigint): number {
@@ -29,6 +30,19 @@ export function lowHalf(value: bigint): number {
 export function highHalf(value: bigint): number {
   wide[0] = value;
   return halves[1] as number;
+}
+
+/** The 64-bit value of its halves, each unsigned: by far faster than shifting bigints. */
+export function fromHalves(low: number, high: number): bigint {
+  halves[0] = low;
+  halves[1] = high;
+  return wide[0] as bigint;
+}
+
+/** Writes the low bytes of a value into `bytes`, from `offset` on, little-endian; at most eight. */
+export function putLow(value: bigint, bytes: Uint8Array, offset: number, size: number): void {
+  wide[0] = value;
+  for (let i = 0; i < size; i++) bytes[offset + i] = octets[i] as number;
 }
 
 /**

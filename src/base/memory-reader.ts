@@ -14,4 +14,6 @@ export interface MemoryReader {
  */
 export interface RegisterReader {
   register(name: string): bigint | undefined;
+  /** Writes the low and the high half of it from `at` on, where that needs no bigint. False if it is not known. */
+  halves?(name: string, into: Uint32Array, at: number): boolean;
 }

@@ -4,6 +4,7 @@
 //
 // References into a supplementary file (ref_sup, strp_sup, GNU_ref_alt, GNU_strp_alt) are undefined: the file is not
 // opened.
+import { fromHalves } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { CodeAddress } from '../elf/index.js';
 import { asText, textAt } from '../elf/index.js';
@@ -123,8 +124,16 @@ export function readBig(unit: Unit, v: Located): bigint | undefined {
 
 /** Bytes as an unsigned number. */
 export function littleEndian(bytes: Uint8Array): bigint {
+  if (bytes.length <= 8) return fromHalves(half(bytes, 0), half(bytes, 4));
   let value = 0n;
   for (let i = bytes.length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i] as number);
+  return value;
+}
+
+/** Four bytes as an unsigned number; those behind the end are zero. */
+function half(bytes: Uint8Array, at: number): number {
+  let value = 0;
+  for (let i = Math.min(at + 4, bytes.length) - 1; i >= at; i--) value = value * 256 + (bytes[i] as number);
   return value;
 }
 

@@ -126,7 +126,7 @@ function linesOf(reasons: readonly StopReason[]): string[] {
   return others > 0 ? [...lines, `... and ${plural(others, 'other reason')}`] : lines;
 }
 
-/** Reasons that are the probe's own, with the way out of each. What is not here is the target's. */
+/** Reasons with a way out of their own. What is not here and the target's is a matter of memory. */
 const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
   {
     why: new RegExp(`^${tooOften}`),
@@ -147,6 +147,11 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
     why: /^it was inlined/,
     code: 'leave-out-inlined',
     text: 'leave these out with --engine target: such polls are then derived from the Future around them, where it shows them',
+  },
+  {
+    why: /are in their firmware, which may set/,
+    code: 'later',
+    text: 'begin when these harts have left their firmware, or only count (count:), which needs no counter',
   },
   {
     why: /floating-point/,
@@ -171,9 +176,9 @@ export function adviceOnStops(
 ): StopAdvice | undefined {
   const [first] = reasons;
   if (stopping + switchedOff === 0 || first === undefined) return undefined;
-  if (first.why === refusal) return wayToMemory(situation);
   const found = ways.find(({ why }) => why.test(first.why));
-  return found ? { code: found.code, text: found.text } : leaveOut;
+  if (found) return { code: found.code, text: found.text };
+  return first.why === refusal ? wayToMemory(situation) : leaveOut;
 }
 
 /** What helps probes that stop for this reason of their own. */

@@ -202,6 +202,16 @@ export class Engines implements StopObserver {
     await installed.stopped(tells);
   }
 
+  /** Emits every event before this stop, which no probe has brought. */
+  async catchUp(): Promise<void> {
+    await this.#installed?.stopped(true);
+  }
+
+  /** Whether code of a trampoline lies there. */
+  isOwnCode(pc: bigint): boolean {
+    return this.#installed?.holds(pc) ?? false;
+  }
+
   /** Counts a stop. A probe that had too many is switched off here and now. */
   async #spend(at: Addr, stops: StopEngine): Promise<void> {
     const now = { hostMs: performance.now(), ranMs: stops.runningTime() / 1e6 };

@@ -159,6 +159,11 @@ export class Installed implements StopObserver {
     this.#target.enough();
   }
 
+  /** Whether code of a trampoline lies there. */
+  holds(pc: bigint): boolean {
+    return this.#target.holds(pc);
+  }
+
   hooked(returnAddress: bigint): HookFrame | undefined {
     return this.#target.hooked(returnAddress);
   }

@@ -1,4 +1,5 @@
 import type { Architecture } from '../arch/index.js';
+import { putLow } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { type Die, DW_AT, DW_OP, evaluate, type Location, locationAt } from '../dwarf/index.js';
@@ -220,9 +221,8 @@ export function bytesIn(place: ValuePlace, size: number, registers: RegisterRead
     let rest = part.register === undefined ? part.constant : registers.register(part.register);
     if (rest === undefined) return undefined;
     if (part.register !== undefined && part.mask !== undefined) rest &= part.mask;
-    for (let i = part.offset; i < Math.min(part.offset + part.size, size); i++, rest >>= 8n) {
-      bytes[i] = Number(rest & 0xffn);
-    }
+    const end = Math.min(part.offset + part.size, size);
+    for (let at = part.offset; at < end; at += WORD, rest >>= 64n) putLow(rest, bytes, at, Math.min(WORD, end - at));
   }
   return bytes;
 }

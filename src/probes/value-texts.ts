@@ -1,15 +1,6 @@
-import { addr, hex, lowHalf } from '../base/addr.js';
+import { type Addr, addr, hex, highHalf, lowHalf } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import {
-  brief,
-  formatValue,
-  ObjectPlace,
-  type Shape,
-  type Shapes,
-  type Value,
-  valueOfBytes,
-  valueReading,
-} from '../values/index.js';
+import { formatValue, type Shape, type TextPlans, ValueText, valueOfBytes, wordText } from '../values/index.js';
 import { bytesIn, type ValuePlace } from './argument-places.js';
 import type { HitMemory } from './reading.js';
 import type { MemoryRequest } from './tracer.js';
@@ -19,26 +10,28 @@ import { leadsToMemory, shownLimits } from './value-reads.js';
 const slots = 64;
 
 /**
- * The values of one place as texts. Often the same values come again and again in a register, so their texts are kept.
+ * The values of one place as texts. Often the same values come again and again in registers, so their texts are kept.
  */
 export class ValueTexts {
   readonly #where: ValuePlace;
   readonly #shape: Shape | undefined;
   /** Undefined if nothing of the value lies in memory. */
-  readonly #shapes: Shapes | undefined;
-  /** The one register that has all of it. */
-  readonly #register: string | undefined;
-  readonly #words: (bigint | undefined)[] = [];
-  readonly #texts: (string | undefined)[] = [];
+  readonly #inMemory: ValueText | undefined;
+  /** The registers that have all of it, if these are two at most. */
+  readonly #registers: readonly string[];
+  /** The halves of the registers that a text is of. */
+  readonly #keys = new Uint32Array(4 * slots);
+  readonly #texts: (string | undefined)[] = new Array(slots).fill(undefined);
 
-  /** Without `shapes` nothing in memory is looked at. */
-  constructor(where: ValuePlace, shape: Shape | undefined, shapes: Shapes | undefined) {
+  /** Without `plans` nothing in memory is looked at. */
+  constructor(where: ValuePlace, shape: Shape | undefined, plans: TextPlans | undefined) {
     this.#where = where;
     this.#shape = shape;
     const looks = shape !== undefined && (where.kind === 'pointer' || leadsToMemory(shape));
-    this.#shapes = looks ? shapes : undefined;
+    this.#inMemory = looks && plans ? new ValueText(plans, shape, shownLimits) : undefined;
     const parts = where.kind === 'registers' ? where.parts : [];
-    this.#register = parts.length === 1 ? parts[0]?.register : undefined;
+    const names = parts.flatMap(({ register }) => register ?? []);
+    this.#registers = names.length === parts.length && names.length <= 2 ? names : [];
   }
 
   /**
@@ -46,58 +39,81 @@ export class ValueTexts {
    * value without a type is a word in hex. Undefined if it is not known.
    */
   text(registers: RegisterReader, memory: HitMemory): string | undefined {
-    const far = this.#inMemory(registers, memory);
-    const value = far && 'kind' in far ? brief(far) : undefined;
-    if (value !== undefined) return formatValue(value);
-    const word = this.#register === undefined ? undefined : registers.register(this.#register);
-    if (word === undefined) return valueText(this.#where, this.#shape, registers);
-    const low = lowHalf(word);
-    const slot = (low ^ (low >>> 6) ^ (low >>> 12)) & (slots - 1);
-    if (this.#words[slot] === word) return this.#texts[slot];
-    const text = integerText(this.#where, this.#shape, word) ?? valueText(this.#where, this.#shape, registers);
-    this.#words[slot] = word;
+    const far = this.#far(registers, memory);
+    if (typeof far === 'string') return far;
+    const [first, second] = this.#registers;
+    if (first === undefined || !load(registers, first, 0)) return valueText(this.#where, this.#shape, registers);
+    seen[2] = 0;
+    seen[3] = 0;
+    if (second !== undefined && !load(registers, second, 2)) return undefined;
+    const [low = 0, high = 0] = seen;
+    const mixed = low ^ Math.imul(seen[2] as number, 31);
+    const slot = (mixed ^ (mixed >>> 6) ^ (mixed >>> 12)) & (slots - 1);
+    const kept = this.#texts[slot];
+    if (kept !== undefined && this.#isKey(4 * slot)) return kept;
+    this.#keys.set(seen, 4 * slot);
+    const text = integerText(this.#where, this.#shape, low, high) ?? valueText(this.#where, this.#shape, registers);
     this.#texts[slot] = text;
     return text;
   }
 
-  /** Memory that must be read before the text is all that it can be. */
-  missing(registers: RegisterReader, memory: HitMemory): MemoryRequest | undefined {
-    const found = this.#inMemory(registers, memory);
-    return found && 'address' in found && !('kind' in found) ? found : undefined;
+  #isKey(at: number): boolean {
+    const keys = this.#keys;
+    for (let i = 0; i < seen.length; i++) if (keys[at + i] !== seen[i]) return false;
+    return true;
   }
 
-  /** The value, as far as memory was read; or what must be read first. Undefined if nothing of it lies in memory. */
-  #inMemory(registers: RegisterReader, memory: HitMemory): Value | MemoryRequest | undefined {
-    const shape = this.#shape;
-    const place = shape && this.#shapes && placeOf(this.#where, shape, registers);
-    if (!shape || !this.#shapes || !place) return undefined;
-    const reading = valueReading(this.#shapes, shape, place, { limits: shownLimits });
-    let step = reading.next();
-    while (!step.done) {
-      const found = memory.bytes(step.value.address, step.value.length);
-      if (found === 'unread') return step.value;
-      step = reading.next(found === 'unreadable' ? undefined : found);
-    }
-    return step.value;
+  /** Memory that must be read before the text is all that it can be. */
+  missing(registers: RegisterReader, memory: HitMemory): MemoryRequest | undefined {
+    const found = this.#far(registers, memory);
+    return typeof found === 'object' ? found : undefined;
+  }
+
+  /**
+   * The text, as far as memory was read; or what must be read first. Undefined if nothing of it lies in memory, or
+   * none of that was read.
+   */
+  #far(registers: RegisterReader, memory: HitMemory): string | MemoryRequest | undefined {
+    const text = this.#inMemory;
+    const place = text && placeOf(this.#where, this.#shape?.size ?? 0, registers);
+    return place === undefined ? undefined : text?.of(place, memory);
   }
 }
 
-function placeOf(where: ValuePlace, { size = 0 }: Shape, registers: RegisterReader): ObjectPlace | undefined {
-  if (where.kind === 'pointer') {
-    const address = registers.register(where.register);
-    return address === undefined ? undefined : ObjectPlace.memory(addr(address));
-  }
-  const bytes = bytesIn(where, size, registers);
-  return bytes && ObjectPlace.bytes(bytes);
+/** The address of the value, or its bytes. */
+function placeOf(where: ValuePlace, size: number, registers: RegisterReader): Addr | Uint8Array | undefined {
+  if (where.kind !== 'pointer') return bytesIn(where, size, registers);
+  const address = registers.register(where.register);
+  return address === undefined ? undefined : addr(address);
+}
+
+/** The halves of two registers. */
+const seen = new Uint32Array(4);
+
+/** Notes a register's halves in {@link seen}. False if it is not known. */
+function load(registers: RegisterReader, name: string, at: number): boolean {
+  if (registers.halves) return registers.halves(name, seen, at);
+  const word = registers.register(name);
+  if (word === undefined) return false;
+  seen[at] = lowHalf(word);
+  seen[at + 1] = highHalf(word);
+  return true;
 }
 
 /** What {@link valueText} says of an integer that fills the low bytes of a register. */
-function integerText(where: ValuePlace, shape: Shape | undefined, word: bigint): string | undefined {
+function integerText(where: ValuePlace, shape: Shape | undefined, low: number, high: number): string | undefined {
   const part = where.kind === 'registers' ? where.parts[0] : undefined;
   if (shape?.kind !== 'integer' || part?.register === undefined || part.mask !== undefined) return undefined;
   if (part.offset !== 0 || part.size !== shape.size) return undefined;
-  const bits = 8 * part.size;
-  return (shape.signed ? BigInt.asIntN(bits, word) : BigInt.asUintN(bits, word)).toString();
+  return integerOf(low, high, part.size, shape.signed);
+}
+
+/** The integer of so many low bytes. */
+function integerOf(low: number, high: number, size: number, signed: boolean): string | undefined {
+  if (size === 8) return wordText(low, high, signed);
+  if (size > 4) return undefined;
+  const above = 32 - 8 * size;
+  return String(signed ? (low << above) >> above : (low << above) >>> above);
 }
 
 function valueText(where: ValuePlace, shape: Shape | undefined, registers: RegisterReader): string | undefined {

@@ -210,7 +210,7 @@ export class TaskSummary implements TraceSink {
   #closed({ root, open }: Tally, { root: ended, begin }: PollEnd | PollLost): PollBegin | undefined {
     const at = root.key === ended.key && begin ? open.lastIndexOf(begin) : -1;
     if (at < 0) return undefined;
-    open.length = at;
+    while (open.length > at) open.pop();
     return at === 0 ? begin : undefined;
   }
 

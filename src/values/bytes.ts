@@ -1,6 +1,6 @@
 import { addr } from '../base/addr.js';
 import { littleEndian } from '../dwarf/index.js';
-import { fieldName, scalarValue } from './reader.js';
+import { fieldName, isTuple, scalarValue } from './reader.js';
 import type { FieldShape, Shape } from './shape.js';
 import type { StructValue, Value } from './value.js';
 
@@ -80,13 +80,12 @@ interface StructContent {
 }
 
 function struct(shape: Shape, { name, fields, variant }: StructContent, bytes: Uint8Array, depth: number): StructValue {
-  const tuple = fields.length > 0 && fields.every((field) => /^__\d+$/.test(field.name));
   return {
     kind: 'struct',
     type: shape.name,
     name,
     variant,
-    form: shape.kind === 'union' ? 'union' : tuple ? 'tuple' : 'named',
+    form: shape.kind === 'union' ? 'union' : isTuple(fields) ? 'tuple' : 'named',
     fields: fields.map((field) => {
       const inner = field.type();
       const value: Value =

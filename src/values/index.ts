@@ -34,6 +34,8 @@ export type {
   VariantShape,
   View,
 } from './shape.js';
+export { wordText } from './texts/scalar-plans.js';
+export { type KnownMemory, TextPlans, ValueText } from './texts/value-text.js';
 export {
   defaultLimits,
   type FieldValue,

@@ -61,16 +61,16 @@ function* readDeque(
   return yield* address === undefined ? read() : reading.follow(shape, address, read);
 }
 
-const DANGLING = 0xffff_ffff_ffff_ffffn;
+export const dangling = 0xffff_ffff_ffff_ffffn;
 /** What a live pointer's strong count, read as a signed number, never exceeds. */
-const MAX_COUNT = 1n << 62n;
+export const mostShared = 1n << 62n;
 
 function* readShared(reading: ValueReading, shape: Shape, view: SharedView, place: ObjectPlace): Reading<Value> {
   const type = shape.name;
   const pointer = yield* reading.number(shape, place.inside(view.pointer));
   if (typeof pointer !== 'bigint') return pointer;
   const { name } = view;
-  if (name === 'Weak' && pointer === DANGLING) return { kind: 'wrapper', type, name, facts: [], value: undefined };
+  if (name === 'Weak' && pointer === dangling) return { kind: 'wrapper', type, name, facts: [], value: undefined };
   const at = addr(pointer);
   const strong = yield* reading.number(shape, ObjectPlace.memory(addOffset(at, view.strong)));
   if (typeof strong !== 'bigint') return strong;
@@ -82,7 +82,7 @@ function* readShared(reading: ValueReading, shape: Shape, view: SharedView, plac
     { name: 'strong', value: strong.toString() },
     { name: 'weak', value: others.toString() },
   ];
-  if (strong > MAX_COUNT) return { kind: 'invalid', type, reason: `strong count 0x${strong.toString(16)}` };
+  if (strong > mostShared) return { kind: 'invalid', type, reason: `strong count 0x${strong.toString(16)}` };
   if (name === 'Weak' || strong === 0n) return { kind: 'wrapper', type, name, facts, value: undefined };
   const { target } = view;
   let value: Value | undefined;

@@ -1,5 +1,5 @@
-import { hex } from '../base/addr.js';
-import type { FieldValue, PointerValue, StructValue, Value } from './value.js';
+import { type Addr, hex } from '../base/addr.js';
+import type { FieldValue, PointerStyle, PointerValue, StructValue, Value } from './value.js';
 
 /**
  * A value as Rust's Debug would write it on one line, with a debugger's additions: addresses, counts, and notes on
@@ -18,17 +18,17 @@ export function formatValue(value: Value): string {
     case 'enumerator':
       return value.name;
     case 'struct':
-      return structText(value);
+      return formatStruct(value);
     case 'sequence':
-      return `${value.name === '' ? '' : `${value.name}(len=${value.length})`}[${list(value.elements, value.length)}]`;
+      return sequenceText(value.name, value.elements.map(formatValue), value.length);
     case 'text':
-      return `"${escaped(value.text, '"')}"${value.cut ? '...' : ''}`;
+      return textText(value.text, value.cut);
     case 'pointer':
-      return pointerText(value);
+      if (value.target !== undefined) return referenceText(value.style, formatValue(value.target), value.dyn?.trait);
+      return pointerText(value.address, value.dyn, value.symbol);
     case 'wrapper': {
       const facts = value.facts.map((f) => `${f.name}=${f.value}`).join(', ');
-      const inner = value.value === undefined ? '' : `(${formatValue(value.value)})`;
-      return `${value.name}${facts === '' && inner !== '' ? '' : `(${facts})`}${inner}`;
+      return wrapperText(value.name, facts, value.value && formatValue(value.value));
     }
     case 'bytes':
       return `<${value.type}: ${Buffer.from(value.bytes).toString('hex')}>`;
@@ -37,36 +37,58 @@ export function formatValue(value: Value): string {
     case 'optimized-out':
       return '<optimized out>';
     case 'invalid':
-      return `<invalid ${value.type}: ${value.reason}>`;
+      return invalidText(value.type, value.reason);
     case 'cut':
       return value.reason === 'cycle' ? '<itself>' : '..';
   }
 }
 
-function structText(value: StructValue): string {
-  const { name, fields } = value;
-  switch (value.form) {
-    case 'tuple':
-      // A tuple of one has a comma behind it.
-      return `${name}(${fields.map((f) => formatValue(f.value)).join(', ')}${name === '' && fields.length === 1 ? ',' : ''})`;
-    case 'union':
-    case 'named': {
-      if (fields.length === 0) return name === '' ? '()' : name;
-      const between = value.form === 'union' ? ' | ' : ', ';
-      return `${name}${name === '' ? '' : ' '}{ ${fields.map(fieldText).join(between)} }`;
-    }
-  }
+/** A struct, a tuple or a union. `content`: its `count` members, of a tuple their texts, else with names in front. */
+export function structText(name: string, form: StructValue['form'], content: string, count: number): string {
+  // A tuple of one has a comma behind it.
+  if (form === 'tuple') return `${name}(${content}${name === '' && count === 1 ? ',' : ''})`;
+  if (count === 0) return name === '' ? '()' : name;
+  return `${name}${name === '' ? '' : ' '}{ ${content} }`;
+}
+
+function formatStruct({ name, form, fields }: StructValue): string {
+  const members = fields.map(form === 'tuple' ? memberText : fieldText);
+  return structText(name, form, members.join(form === 'union' ? ' | ' : ', '), fields.length);
+}
+
+function memberText({ value }: FieldValue): string {
+  return formatValue(value);
 }
 
 function fieldText({ name, value }: FieldValue): string {
   return name === '' ? formatValue(value) : `${name}: ${formatValue(value)}`;
 }
 
+/** `name` is empty for arrays and slices. The texts may be fewer than `length`. */
+export function sequenceText(name: string, texts: readonly string[], length: number): string {
+  return `${name === '' ? '' : `${name}(len=${length})`}[${list(texts, length)}]`;
+}
+
+/** `cut`: there is more of it. */
+export function textText(text: string, cut: boolean): string {
+  return `"${escaped(text, '"')}"${cut ? '...' : ''}`;
+}
+
+/** `inner`: what is wrapped, if it is known. */
+export function wrapperText(name: string, facts: string, inner: string | undefined): string {
+  if (inner === undefined) return `${name}(${facts})`;
+  return `${name}${facts === '' ? '' : `(${facts})`}(${inner})`;
+}
+
+/** Bytes that are no value of the type. */
+export function invalidText(type: string, reason: string): string {
+  return `<invalid ${type}: ${reason}>`;
+}
+
 /** Runs of equal elements are written once, as an array expression: `0; 64`. */
-function list(elements: readonly Value[], length: number): string {
+function list(texts: readonly string[], length: number): string {
   const parts: string[] = [];
   let run = 0;
-  const texts = elements.map(formatValue);
   for (let i = 0; i <= texts.length; i++) {
     if (i > 0 && i < texts.length && texts[i] === texts[i - 1]) {
       run++;
@@ -79,23 +101,23 @@ function list(elements: readonly Value[], length: number): string {
     }
     run = 1;
   }
-  if (elements.length < length) parts.push('..');
+  if (texts.length < length) parts.push('..');
   return parts.join(', ');
 }
 
 const MIN_RUN = 8;
 
-function pointerText(value: PointerValue): string {
-  const { target, dyn, style, address } = value;
-  if (target !== undefined) {
-    const inner = formatValue(target);
-    const trait = dyn === undefined ? '' : `dyn ${lastOf(dyn.trait)}`;
-    if (style === 'box') return dyn === undefined ? `Box(${inner})` : `Box<${trait}>(${inner})`;
-    const mark = style === 'mut' ? '&mut ' : '&';
-    return dyn === undefined ? `${mark}${inner}` : `${mark}${trait}(${inner})`;
-  }
-  const symbol = value.symbol === undefined ? '' : ` <${value.symbol}>`;
-  if (dyn === undefined) return `${hex(address)}${symbol}`;
+/** A pointer and what it points to. `dyn`: the trait, of a pointer to a trait object. */
+export function referenceText(style: PointerStyle, target: string, dyn?: string): string {
+  const trait = dyn === undefined ? '' : `dyn ${lastOf(dyn)}`;
+  if (style === 'box') return dyn === undefined ? `Box(${target})` : `Box<${trait}>(${target})`;
+  const mark = style === 'mut' ? '&mut ' : '&';
+  return dyn === undefined ? `${mark}${target}` : `${mark}${trait}(${target})`;
+}
+
+/** A pointer that was not followed. */
+export function pointerText(address: Addr, dyn?: PointerValue['dyn'], symbol?: string): string {
+  if (dyn === undefined) return symbol === undefined ? hex(address) : `${hex(address)} <${symbol}>`;
   const concrete = dyn.concrete ?? `vtable ${hex(dyn.vtable)}`;
   return `dyn ${lastOf(dyn.trait)}(${hex(address)}: ${concrete})`;
 }

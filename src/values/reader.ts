@@ -30,7 +30,7 @@ export interface ReadOptions extends AddressNames {
 }
 
 /** Objects up to this size are read in one read. */
-const READ_AHEAD = 0x1_0000;
+export const readAhead = 0x1_0000;
 const WORD = 8;
 
 /** Reads the value at a place. Throws only for damaged debug info. Memory that cannot be read is part of the value. */
@@ -83,7 +83,7 @@ export class ValueReading {
     if (isLarge) return { kind: 'cut', type: shape.name, reason: 'size' };
     this.#depth++;
     try {
-      const place = size !== undefined && size > 0 && size <= READ_AHEAD ? yield* this.ahead(at, size) : at;
+      const place = size !== undefined && size > 0 && size <= readAhead ? yield* this.ahead(at, size) : at;
       return yield* this.#read(shape, place);
     } finally {
       this.#depth--;
@@ -183,8 +183,7 @@ export class ValueReading {
     place: ObjectPlace,
     variant?: string,
   ): Reading<StructValue> {
-    const tuple = fields.length > 0 && fields.every((f) => /^__\d+$/.test(f.name));
-    const form = shape.kind === 'union' ? 'union' : tuple ? 'tuple' : 'named';
+    const form = shape.kind === 'union' ? 'union' : isTuple(fields) ? 'tuple' : 'named';
     return { kind: 'struct', type: shape.name, name, variant, form, fields: yield* this.#fields(fields, place) };
   }
 
@@ -232,7 +231,7 @@ export class ValueReading {
       return { kind: 'invalid', type: shape.name, reason: 'elements of unknown size' };
     }
     const stride = size ?? 0;
-    const from = stride * shown <= READ_AHEAD ? yield* this.ahead(place, stride * shown) : place;
+    const from = stride * shown <= readAhead ? yield* this.ahead(place, stride * shown) : place;
     return yield* this.elements(shape, name, element, length, (i) => from.inside(i * stride));
   }
 
@@ -349,6 +348,11 @@ function textValue(type: string, bytes: Uint8Array, length: number): Value {
 function missingValue(shape: Shape, missing: Missing): Value {
   if (missing.missing === 'optimized-out') return { kind: 'optimized-out', type: shape.name };
   return { kind: 'unreadable', type: shape.name, address: missing.address, size: missing.size };
+}
+
+/** The members have no names. */
+export function isTuple(fields: readonly FieldShape[]): boolean {
+  return fields.length > 0 && fields.every((field) => /^__\d+$/.test(field.name));
 }
 
 /** `__0` of a tuple is `0`, as Rust writes it. */

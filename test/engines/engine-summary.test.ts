@@ -52,6 +52,7 @@ t.test('advice: the way out of what most probes stop for', (t) => {
   t.equal(advice('it has a seccomp filter', 'it has a seccomp filter', { ...attached, isProcess: true }), undefined);
   t.equal(advice('--engine stop'), 'leave-engine-stop');
   t.equal(advice(stackIsRead), 'leave-bt');
+  t.equal(advice('2 harts are in their firmware, which may set mcounteren again'), 'later');
   t.equal(advice('too short'), 'leave-out');
   t.equal(adviceOnStops(summarizeEngines([probe('a', 'target')]), undefined, attached), undefined);
   t.end();

@@ -52,8 +52,36 @@ t.test('mcounteren is 0: the kernel is let read the time, and nothing is illegal
   t.same(printed(stderr), [calls, 0]);
 });
 
+t.test('four harts, each kept from the counter: it is opened on all of them', async (t) => {
+  const { elf, command } = gatedKernel(t, calls, { harts: 4 });
+  const { status, stdout, stderr } = await record(t, 'run', '-p', 'fn:work', elf, '--', ...command);
+  t.equal(status, 0, stderr.slice(-300));
+  const output = JSON.parse(stdout) as Output;
+  t.match(output.hurdles, [{ code: 'counter', text: /on 4 harts/, way_out: /^rsptrace lets it/ }]);
+  t.match(output.functions, [{ function: 'work', calls: 4 * calls }]);
+  t.ok(output.stops < 10, `${output.stops} stops`);
+  t.equal(output.missing, 0);
+  t.same(printed(stderr), [4 * calls, 0]);
+});
+
+t.test(
+  'two of four harts never leave their firmware, which may close the counter: calls stop, and it is said',
+  async (t) => {
+    const { elf, command } = gatedKernel(t, 50, { harts: 4, parked: 2 });
+    const words = ['-o', join(scratchFolder(t), 'out.txt'), '-p', 'fn:work', elf, '--', ...command];
+    const { stdout, stderr } = await rsptrace('run', ...words).ended;
+    t.match(
+      stderr,
+      /the kernel may not read the time counter, and 2 harts are in their firmware, which may set mcounteren/,
+    );
+    t.match(stderr, /To spare most stops: begin when these harts have left their firmware/);
+    t.match(stdout, /^ *100 .* work/m);
+    t.same(printed(stdout), [100, 2], 'nothing was opened');
+  },
+);
+
 t.test('what was opened is closed again', async (t) => {
-  const { elf, command } = gatedKernel(t, 20_000, { spin: 10_000 });
+  const { elf, command } = gatedKernel(t, 20_000, { spin: 40_000 });
   const options = ['--max-events', '200', '--keep-running', '-p', 'fn:work'];
   const { stdout, stderr } = await record(t, 'run', ...options, elf, '--', ...command);
   t.ok((JSON.parse(stdout) as Output).stops < 10);

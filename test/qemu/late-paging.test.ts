@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import { lateKernel } from '../support/tiny-kernels.js';
+import { lateKernel, type PagingKernel } from '../support/tiny-kernels.js';
 
 interface Output {
   readonly end: string;
@@ -16,8 +16,15 @@ interface Output {
 const calls = { early: 700, work: 20_000 };
 const why = 'the last page table was not in use yet';
 
-async function record(t: Test, ...options: string[]) {
-  const { elf, command } = lateKernel(t, calls);
+function record(t: Test, ...options: string[]) {
+  return recordKernel(t, lateKernel(t, calls), options);
+}
+
+function recordHigh(t: Test, ...options: string[]) {
+  return recordKernel(t, lateKernel(t, { ...calls, isHigh: true }), options);
+}
+
+async function recordKernel(t: Test, { elf, command }: PagingKernel, options: readonly string[]) {
   const folder = scratchFolder(t);
   const [trace, kept] = [join(folder, 'out.txt'), join(folder, 'console')];
   const probes = ['-p', 'fn:early', '-p', 'fn:work'];
@@ -70,6 +77,15 @@ t.test('--from-reset and mixed take all', async (t) => {
     const output = JSON.parse((await record(t, '--json', ...options)).stdout) as Output;
     t.same(output.gaps, []);
     t.same(callsOf(output), calls);
+  }
+});
+
+t.test('linked high: what runs before paging runs elsewhere, and is not seen; all is seen from then on', async (t) => {
+  for (const engine of ['auto', 'target']) {
+    const output = JSON.parse((await recordHigh(t, '--json', '--engine', engine)).stdout) as Output;
+    t.same(callsOf(output), { work: calls.work }, 'what the kernel has called where its ELF has it');
+    t.ok(output.stops < 20, `${output.stops} stops`);
+    t.ok(output.probes.every(({ engine }) => engine === 'target'));
   }
 });
 

@@ -124,26 +124,25 @@ export function endsKernel(t: { teardown: (fn: () => void) => void }, calls: num
   return { elf, command: [...bareMachine, '-kernel', elf] };
 }
 
-/** Assembles `kernels/late-riscv64.s`, which turns paging on after so many calls of `early`, and then calls `work`. */
+/**
+ * Assembles `kernels/late-riscv64.s`, which turns paging on after so many calls of `early`, and then calls `work`.
+ * `isHigh`: it is linked at the top of the address space, and runs there once it pages.
+ */
 export function lateKernel(
   t: { teardown: (fn: () => void) => void },
-  { early, work }: { readonly early: number; readonly work: number },
+  { early, work, isHigh = false }: { readonly early: number; readonly work: number; readonly isHigh?: boolean },
 ): PagingKernel {
   const folder = scratchFolder(t);
   const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
-  const source = join(import.meta.dirname, 'kernels', 'late-riscv64.s');
-  const symbols = ['--defsym', `EARLY=${early}`, '--defsym', `WORK=${work}`];
+  const sources = join(import.meta.dirname, 'kernels');
+  const values = { EARLY: early, WORK: work, HIGH: isHigh ? NEAR_BASE - 0x8000_0000n : 0 };
+  const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
+  const assembled = ['-g', '-march=rv64imac_zicsr', ...symbols, '-o', object, join(sources, 'late-riscv64.s')];
   // The assembler's own debug info says that these functions take no arguments.
-  execFileSync('riscv64-linux-gnu-as', ['-g', '-march=rv64imac_zicsr', ...symbols, '-o', object, source]);
-  execFileSync('riscv64-linux-gnu-ld', [
-    '--no-warn-rwx-segments',
-    '-N',
-    '-Ttext=0x80200000',
-    '-static',
-    object,
-    '-o',
-    elf,
-  ]);
+  execFileSync('riscv64-linux-gnu-as', assembled);
+  const high = ['--no-warn-mismatch', '--defsym', `BASE=${NEAR_BASE}`, '-T', join(sources, 'riscv64.ld')];
+  const placed = isHigh ? high : ['-N', '-Ttext=0x80200000', '-static'];
+  execFileSync('riscv64-linux-gnu-ld', ['--no-warn-rwx-segments', ...placed, object, '-o', elf]);
   return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
 }
 
@@ -164,16 +163,19 @@ export function diskKernel(t: { teardown: (fn: () => void) => void }, calls: num
 
 /**
  * Assembles `kernels/gated-riscv64.s`, whose firmware keeps all counters from it. `gap`: so many bytes lie between its
- * functions and the room behind its text. `spin`: turns that it waits after each call.
+ * functions and the room behind its text. `spin`: turns that it waits after each call. `parked`: so many of its harts
+ * never leave the firmware.
  */
 export function gatedKernel(
   t: { teardown: (fn: () => void) => void },
   calls: number,
-  { gap = 0, spin = 0 }: { readonly gap?: number; readonly spin?: number } = {},
+  options: { readonly gap?: number; readonly spin?: number; readonly harts?: number; readonly parked?: number } = {},
 ): PagingKernel {
+  const { gap = 0, spin = 0, harts = 1, parked = 0 } = options;
+  const values = { CALLS: calls, GAP: gap, SPIN: spin, HARTS: harts, PARKED: parked };
   // The assembler's own debug info says that these functions take no arguments.
-  const elf = bareKernel(t, 'riscv64', 'gated-riscv64.s', { CALLS: calls, GAP: gap, SPIN: spin }, ['-g']);
-  return { elf, command: [...bareMachine, '-kernel', elf] };
+  const elf = bareKernel(t, 'riscv64', 'gated-riscv64.s', values, ['-g']);
+  return { elf, command: [...bareMachine, '-smp', String(harts), '-kernel', elf] };
 }
 
 const bareMachine = ['qemu-system-riscv64', '-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none'];

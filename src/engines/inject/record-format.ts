@@ -1,5 +1,5 @@
 import type { ExtentCopy, FieldSource, LoadBase, OuterCopy, RecordField } from '../../arch/index.js';
-import { type Addr, addOffset, hex } from '../../base/addr.js';
+import { type Addr, addOffset, hex, highHalf, lowHalf } from '../../base/addr.js';
 import type { AddressMap } from '../../base/address-map.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import {
@@ -346,6 +346,18 @@ export class RecordReader implements RegisterReader, HitMemory {
     return undefined;
   }
 
+  halves(name: string, into: Uint32Array, at: number): boolean {
+    const names = this.#names;
+    for (let i = 0; i < names.length; i++) {
+      if (names[i] !== name) continue;
+      const place = this.#offset + (this.#places[i] as number);
+      into[at] = this.#view.getUint32(place, true);
+      into[at + 1] = this.#view.getUint32(place + 4, true);
+      return true;
+    }
+    return false;
+  }
+
   /** Every register that is in the record, as hex. */
   texts(): Record<string, string> {
     return Object.fromEntries(this.#names.map((name, i) => [name, hex(this.word(this.#places[i] as number))]));
@@ -402,23 +414,38 @@ export class RecordReader implements RegisterReader, HitMemory {
 
   bytes(address: Addr, length: number): Uint8Array | 'unreadable' {
     const { blocks, extentsRead } = this.#format;
+    const view = this.#view;
+    const [low, high] = [lowHalf(address), highHalf(address)];
     for (let i = 0; i < blocks.length; i++) {
-      const { pointerAt, from, align } = blocks[i] as BlockFormat;
-      const pointer = this.word(pointerAt);
-      const inside = address - pointer;
-      if (from !== 0 || inside < 0n || inside >= mostRecorded || pointer % BigInt(align) !== 0n) continue;
-      const end = Number(inside) + length;
-      if (pointer === 0n || end > (this.#covered[i] as number)) continue;
-      const found = this.#readings[i]?.read(this.#view, this.#offset, end);
-      if (found) return found.bytes.subarray(Number(inside));
+      const { pointerAt, from, align, loads } = blocks[i] as BlockFormat;
+      const at = this.#offset + pointerAt;
+      const [lowest, highest] = [view.getUint32(at, true), view.getUint32(at + 4, true)];
+      const inside = (high - highest) * 2 ** 32 + (low - lowest);
+      if (from !== 0 || inside < 0 || inside + length > (this.#covered[i] as number)) continue;
+      if (lowest % align === 0 && (lowest !== 0 || highest !== 0)) return this.#loaded(loads, inside, length);
     }
     for (const { pointerAt, countAt, at, shift, bytes } of extentsRead) {
-      const isAll = length <= bytes && BigInt(length) <= this.word(countAt) << BigInt(shift);
-      if (!isAll || this.word(pointerAt) !== address) continue;
-      const start = this.#view.byteOffset + this.#offset + at + Number(address & 7n);
-      return new Uint8Array(this.#view.buffer.slice(start, start + length));
+      if (length > bytes || length > this.count(countAt) * 2 ** shift || this.word(pointerAt) !== address) continue;
+      return this.#copy(at + (low & 7), length);
     }
     return 'unreadable';
+  }
+
+  /** Bytes of an object that are all loaded, from `start` on. */
+  #loaded(loads: readonly PlacedLoad[], start: number, length: number): Uint8Array {
+    const bytes = new Uint8Array(length);
+    for (let i = 0; i < loads.length; i++) {
+      const { offset, size, at } = loads[i] as PlacedLoad;
+      for (let k = Math.max(0, start - offset); k < size && offset + k < start + length; k++)
+        bytes[offset + k - start] = this.#view.getUint8(this.#offset + at + k);
+    }
+    return bytes;
+  }
+
+  #copy(from: number, length: number): Uint8Array {
+    const bytes = new Uint8Array(length);
+    for (let i = 0; i < length; i++) bytes[i] = this.#view.getUint8(this.#offset + from + i);
+    return bytes;
   }
 
   /** Two pointers have one value: the bytes of both blocks. */
@@ -430,9 +457,6 @@ export class RecordReader implements RegisterReader, HitMemory {
     return new Reading(both);
   }
 }
-
-/** No object in a record has as many bytes. */
-const mostRecorded = 1024n;
 
 /** Bytes from the beginning of an object that are loaded without a hole. */
 function coveredBytes(loads: readonly PlacedLoad[]): number {

@@ -243,10 +243,10 @@ export class CallStacks<T> {
   }
 
   /** The calls that {@link leave} would end, in the same order, without ending them. */
-  endingAt(where: Where, returnAddress: bigint, stackPointer: number): OpenCall<T>[] {
+  endingAt(where: Where, returnAddress: bigint, stackPointer: number): readonly OpenCall<T>[] {
     const space = this.#space(where);
     const stack = this.#stackEndingAt(space, where.hart, returnAddress, stackPointer);
-    if (!stack) return space.aside.endingAt(returnAddress, stackPointer);
+    if (!stack) return space.aside.size > 0 ? space.aside.endingAt(returnAddress, stackPointer) : none;
     return stack.calls.filter((call) => ends(call, returnAddress, stackPointer)).reverse();
   }
 

@@ -427,7 +427,7 @@ export class CallTracer implements Tracer {
     return gone;
   }
 
-  #running(hit: Moment, place: BlockPlace): Call[] {
+  #running(hit: Moment, place: BlockPlace): readonly Call[] {
     return this.#stacks.endingAt(hit, keyOf(place), place.stackPointer);
   }
 

@@ -147,13 +147,14 @@ class ChromeEvents {
     const name = textOf(event, 'name');
     const category = textOf(event, 'cat');
     const args = argumentsOf(event);
-    const moment = { time, duration: INSTANT, order: this.#count++, track, name, category, args };
+    const order = this.#count++;
+    const moment = (duration: number | null): Moment => ({ time, duration, order, track, name, category, args });
     // Both ends are rounded, not the distance between them: what ends where another begins still does.
     if (ph === 'X') {
       const end = nanos(event, micros - this.#first + durationOf(event));
-      this.#moments.add({ ...moment, duration: end - time });
-    } else if (ph === 'B') this.#begin({ moment: { ...moment, duration: null }, at: event.at });
-    else this.#moments.add(moment);
+      this.#moments.add(moment(end - time));
+    } else if (ph === 'B') this.#begin({ moment: moment(null), at: event.at });
+    else this.#moments.add(moment(INSTANT));
   }
 
   #begin(begin: Begin): void {

@@ -2,13 +2,17 @@
 #   CALLS   how often it calls `work`
 #   SPIN    so many turns it waits after each call
 #   GAP     so many bytes of code lie behind it that nothing runs
-# It prints that number, counted by the function itself, and how many instructions were illegal, and powers off.
+#   HARTS   so many harts do that, once all are in the kernel
+#   PARKED  the last so many of them stay in the firmware
+# It prints how often `work` was called, counted by the function itself, and how many instructions were illegal, and
+# powers off.
 
     .option norelax
     .option norvc
     .text
     .globl _start
 _start:
+    csrr tp, mhartid
     csrw mcounteren, zero
     la t0, trap
     csrw mtvec, t0
@@ -18,6 +22,8 @@ _start:
     csrw pmpcfg0, t0
     li t0, 0x1800
     csrc mstatus, t0
+    li t0, HARTS - PARKED
+1:  bgeu tp, t0, 1b
     li t0, 0x800                    # MPP = S
     csrs mstatus, t0
     la t0, kernel
@@ -28,9 +34,8 @@ _start:
     .balign 4
 trap:
     la t5, illegal
-    ld t6, 0(t5)
-    addi t6, t6, 1
-    sd t6, 0(t5)
+    li t6, 1
+    amoadd.d zero, t6, (t5)
     csrr t5, mepc
     addi t5, t5, 4
     csrw mepc, t5
@@ -40,6 +45,10 @@ trap:
     .type kernel, @function
 kernel:
     la sp, stack_end
+    slli t0, tp, 12
+    sub sp, sp, t0
+    la s3, arrived
+    call all
     li s2, CALLS
 1:  mv a0, s2
     call work
@@ -49,6 +58,9 @@ kernel:
     addi s2, s2, -1
     bnez s2, 1b
     rdtime t0                       # illegal, unless somebody has opened the counter
+    la s3, ended
+    call all
+2:  bnez tp, 2b
     la t0, works
     ld a0, 0(t0)
     call number
@@ -62,14 +74,22 @@ kernel:
     j 2b
     .size kernel, . - kernel
 
+# Waits until all harts that run the kernel are here. s3: where they are counted.
+all:
+    li t0, 1
+    amoadd.d zero, t0, (s3)
+    li t0, HARTS - PARKED
+1:  ld t1, 0(s3)
+    bltu t1, t0, 1b
+    ret
+
     .globl work
     .type work, @function
 work:
     addi sp, sp, -16
     la t0, works
-    ld t1, 0(t0)
-    addi t1, t1, 1
-    sd t1, 0(t0)
+    li t1, 1
+    amoadd.d zero, t1, (t0)
     addi sp, sp, 16
     ret
     .size work, . - work
@@ -100,5 +120,9 @@ illegal:
     .skip 8
 works:
     .skip 8
-    .skip 4096
+arrived:
+    .skip 8
+ended:
+    .skip 8
+    .skip 4096 * HARTS
 stack_end:

@@ -1,6 +1,7 @@
-# A supervisor-mode kernel that turns paging on late, at the addresses where it runs already, assembled with
+# A supervisor-mode kernel that turns paging on late, assembled with
 #   EARLY   how often it calls `early`, before it turns paging on
 #   WORK    how often it calls `work`, afterwards
+#   HIGH    how far above the RAM it is linked, and runs from then on; 0: where it runs already
 # It prints both numbers, counted by the functions themselves, and powers off.
 
     .option norelax
@@ -41,12 +42,18 @@ paging:
     sd t1, 0(t0)
     li t1, (0x80000000 >> 2) | 0xcf # RAM, where it is: V R W X A D
     sd t1, 16(t0)
+    li t2, 510 * 8                  # and at 0xffffffff80000000
+    add t2, t2, t0
+    sd t1, 0(t2)
     srli t0, t0, 12
     li t1, 8 << 60                  # Sv39
     or t0, t0, t1
     sfence.vma
     csrw satp, t0
     sfence.vma
+    li t0, HIGH
+    add sp, sp, t0
+    add ra, ra, t0
     ret
     .size paging, . - paging
 

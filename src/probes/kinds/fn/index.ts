@@ -1,5 +1,5 @@
 import { FunctionSummary, functionJson, functionTable } from '../../../trace/index.js';
-import { Shapes } from '../../../values/index.js';
+import { TextPlans } from '../../../values/index.js';
 import { loopsToStart } from '../../code-facts.js';
 import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
 import type { Found, ProbeKind } from '../kind.js';
@@ -30,7 +30,7 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
     const loops = loopsToStart(elf, arch);
     const options = {
       loops,
-      shapes: debug && new Shapes(debug),
+      plans: debug && new TextPlans(),
       ...(values === undefined ? {} : { values }),
       ...(maxDepth === undefined ? {} : { maxDepth }),
     };

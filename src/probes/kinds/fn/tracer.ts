@@ -1,7 +1,7 @@
 import { AddressMap } from '../../../base/address-map.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.js';
-import type { Shapes } from '../../../values/index.js';
+import type { TextPlans } from '../../../values/index.js';
 import type { OpenCall } from '../../calls/call-stacks.js';
 import {
   type Call,
@@ -23,8 +23,8 @@ export interface FunctionOptions {
   readonly maxDepth?: number;
   /** Record arguments and results. */
   readonly values?: boolean;
-  /** The program's types, for values in memory; without them such a value is its address. */
-  readonly shapes?: Shapes | undefined;
+  /** How values in memory are written; without it such a value is its address. */
+  readonly plans?: TextPlans | undefined;
   /** Whether a function's code jumps to its own first instruction; undefined, or not given: not known. */
   readonly loops?: (probe: FunctionProbe) => boolean | undefined;
 }
@@ -70,8 +70,8 @@ export class FunctionTracer implements CallKind {
     this.#output = output;
     this.#maxDepth = options.maxDepth ?? Number.POSITIVE_INFINITY;
     this.#jumps = options.loops ?? (() => undefined);
-    const { values = true, shapes } = options;
-    for (const probe of probes) this.#probes.set(probe.address, probed(probe, values, shapes));
+    const { values = true, plans } = options;
+    for (const probe of probes) this.#probes.set(probe.address, probed(probe, values, plans));
   }
 
   entryReads({ pc }: Moment): readonly MemoryRequest[] | undefined {
@@ -170,14 +170,14 @@ export class FunctionTracer implements CallKind {
   }
 }
 
-function probed(probe: FunctionProbe, values: boolean, shapes: Shapes | undefined): Probed {
+function probed(probe: FunctionProbe, values: boolean, plans: TextPlans | undefined): Probed {
   if (!values) return { probe, arguments: none, result: undefined };
   const texts = probe.arguments.map(({ name, where, shape }) => ({
     name,
-    texts: new ValueTexts(where, shape, shapes),
+    texts: new ValueTexts(where, shape, plans),
   }));
   const { result } = probe;
-  return { probe, arguments: texts, result: result && new ValueTexts(result.where, result.shape, shapes) };
+  return { probe, arguments: texts, result: result && new ValueTexts(result.where, result.shape, plans) };
 }
 
 function argumentsOf(probed: Probed, registers: RegisterReader, memory: HitMemory): ArgumentValue[] {

@@ -40,8 +40,6 @@ interface Probed {
   readonly when: Conditions | undefined;
   /** What is known of the poll function; undefined where it was inlined. */
   readonly fn: PollProbe | undefined;
-  /** Where it exists as long as it is not Ready, if it was inlined. */
-  readonly guards: readonly Guard[];
   /** Those that this poll function belongs to. */
   readonly futures: readonly FutureType[];
   /** Bytes of them that are read. */
@@ -54,8 +52,11 @@ interface Probed {
 
 /** What {@link CallTracer} keeps about an open poll. */
 interface TracedPoll extends TracedCall {
-  told?: PollBegin | undefined;
+  /** The event of its begin, when it was emitted. */
+  told: PollBegin | undefined;
   readonly probe: Probed;
+  /** Where the Future exists as long as it is not Ready, if its poll was inlined. */
+  readonly guards: readonly Guard[];
   /** It emits no events. */
   readonly isAround: boolean;
   readonly self: Addr;
@@ -70,6 +71,17 @@ interface TracedPoll extends TracedCall {
   entry: Entry | undefined;
   /** The values of its return, until they are emitted. */
   exit: Exit | undefined;
+}
+
+/** What differs between a poll function's polls and inlined ones. */
+interface Opened {
+  readonly probe: Probed;
+  readonly self: Addr;
+  readonly look: FutureLook | undefined;
+  readonly isAround: boolean;
+  readonly resultAt: Addr | undefined;
+  readonly guards: readonly Guard[];
+  readonly entry: Entry;
 }
 
 type PollCall = OpenCall<TracedCall> & { readonly payload: TracedPoll };
@@ -88,6 +100,7 @@ interface Exit {
   readonly result: PollResult;
 }
 
+const noGuards: readonly Guard[] = [];
 const onlyMoment: Entry = { stack: undefined, outer: undefined, outerLook: undefined };
 
 /**
@@ -198,19 +211,22 @@ export class PollTracer implements CallKind {
         const self = places.selfAt(at, block);
         const probe = all[block];
         if (self === undefined || !probe) return undefined;
-        const known = { ...probe, guards: self.guards };
-        const look = self.isStored ? lookAt(probe, self.address, memory) : undefined;
-        const opened = this.#open(known, self.address, look, { at, around });
-        // The outer Future's bytes are not read: the compiler may not have stored its states where no call is.
         const outer = pollAround(around);
-        return {
-          ...opened,
+        const opened = {
+          probe,
+          self: self.address,
+          look: self.isStored ? lookAt(probe, self.address, memory) : undefined,
+          isAround: probe.isAround,
+          resultAt: undefined,
+          guards: self.guards,
+          // The outer Future's bytes are not read: the compiler may not have stored its states where no call is.
           entry: {
             stack: probe.isAround ? undefined : this.#stackAt(at, memory),
             outer: outer?.payload.inlined ? outer : undefined,
             outerLook: undefined,
           },
         };
+        return this.#open(opened, at, outer);
       },
     };
   }
@@ -241,35 +257,34 @@ export class PollTracer implements CallKind {
     if (!probe || !fn || pointer === undefined) return undefined;
     const self = pointer as Addr;
     const resultAt = fn.resultPointer === undefined ? undefined : registers.register(fn.resultPointer);
-    const { around } = site;
-    const opened = this.#open(probe, self, lookAt(probe, self, memory), { at, around });
+    const look = lookAt(probe, self, memory);
     const isAround = probe.isAround || (probe.when !== undefined && decide(probe.when, registers, memory) !== true);
-    const entry = this.#entry(at, pollAround(around), memory);
-    return { ...opened, isAround, resultAt: resultAt as Addr | undefined, entry };
+    const outer = pollAround(site.around);
+    const entry = this.#entry(at, outer, memory);
+    const opened = { probe, self, look, isAround, resultAt: resultAt as Addr | undefined, guards: noGuards, entry };
+    return this.#open(opened, at, outer);
   }
 
-  #open(
-    probe: Probed,
-    self: Addr,
-    look: FutureLook | undefined,
-    { at, around }: { readonly at: Moment; readonly around: Call | undefined },
-  ): TracedPoll {
+  /** All of them have one shape, and no copies are made: a trace of a busy program has a million a second. */
+  #open(opened: Opened, at: Moment, outer: PollCall | undefined): TracedPoll {
+    const { probe, self, look, isAround, resultAt, guards, entry } = opened;
     const before = look?.state;
     // A Future that was never polled cannot be the one that was here before: a new lifetime.
     if (before?.name === 'Unresumed') probe.roots.delete(self);
-    const outer = pollAround(around);
     return {
       kind: this,
+      told: undefined,
       probe,
-      isAround: probe.isAround,
+      guards,
+      isAround,
       self,
       root: outer?.payload.root ?? this.#roots.at(probe, self),
       began: this.#output.at(at.time),
       before,
-      resultAt: undefined,
+      resultAt,
       inlined: inlines(probe) ? new InlinedChain(look) : undefined,
       hart: at.hart,
-      entry: undefined,
+      entry,
       exit: undefined,
     };
   }
@@ -324,11 +339,11 @@ export class PollTracer implements CallKind {
   }
 
   exitReads({ payload }: PollCall): readonly MemoryRequest[] {
-    const { probe, self, resultAt } = payload;
+    const { probe, self, resultAt, guards } = payload;
     const reads = [{ address: self, length: probe.length }];
     const { result, resultSize = 0 } = probe.fn?.poll ?? {};
     if (result && resultAt !== undefined) reads.push({ address: resultAt, length: resultSize });
-    for (const { offset, size } of probe.guards) reads.push({ address: addOffset(self, offset), length: size });
+    for (const { offset, size } of guards) reads.push({ address: addOffset(self, offset), length: size });
     return reads;
   }
 
@@ -374,8 +389,7 @@ export class PollTracer implements CallKind {
     }
     if (isAround) return;
     if (state && state !== before) {
-      const change = { type: 'state', from: before, to: state, derived: false } as const;
-      this.#output.emit({ ...change, time, hart, root, future, address });
+      this.#output.emit({ type: 'state', time, hart, root, future, address, from: before, to: state, derived: false });
     }
     const begin = payload.told;
     this.#output.emit({
@@ -434,8 +448,8 @@ export class PollTracer implements CallKind {
    * returned.
    */
   #result(open: TracedPoll, { registers }: Moment, look: FutureLook | undefined, memory: HitMemory): PollResult {
-    const { guards, fn } = open.probe;
-    if (guards.some((guard) => !holds(guard, open.self, memory))) return 'ready';
+    const { fn } = open.probe;
+    if (open.guards.some((guard) => !holds(guard, open.self, memory))) return 'ready';
     const state = look?.state;
     // The compiler does not store that it is Ready where nobody would read it.
     if (!fn && state && (state === open.before || !open.before)) {
@@ -480,8 +494,7 @@ function probed(
   roots: AddressMap<RootRef>,
 ): Probed {
   const length = readLength(future);
-  const unknown = { when: undefined, fn: undefined, inlines: undefined };
-  return { future, ref, isAround, guards: [], futures, length, roots, ...unknown };
+  return { future, ref, isAround, when: undefined, fn: undefined, futures, length, inlines: undefined, roots };
 }
 
 /** Whether an enum around a Future still has the variant that holds it; true if that was not read. */

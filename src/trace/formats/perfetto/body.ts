@@ -108,7 +108,8 @@ export function kept({ bytes, length }: ProtoBuffer): Body {
 
 function inWords(bytes: Uint8Array, length: number): Int32Array {
   const words = new Int32Array(Math.ceil(length / 4));
-  new Uint8Array(words.buffer).set(bytes.subarray(0, length));
+  // Bodies are short, and views of their memory would cost more than they do.
+  for (let i = 0; i < length; i++) words[i >> 2] = (words[i >> 2] as number) | ((bytes[i] as number) << ((i & 3) * 8));
   return words;
 }
 
@@ -131,16 +132,37 @@ export class ValueNotes implements Body {
     const worst = 3 * value.length;
     if (this.length + name.length + worst + 24 > this.#bytes.length) this.#grow(name.length + worst + 24);
     const bytes = this.#bytes;
-    const textLength = utf8Length(value);
     let at = this.length;
     bytes[at++] = (TRACK_EVENT.debugAnnotations << 3) | LEN;
-    at = putVarint(bytes, at, name.length + 1 + varintLength(textLength) + textLength);
+    const short = value.length + name.length + 3 < 0x80 ? this.#short(at, name, value) : 0;
+    this.length = short > 0 ? short : this.#any(at, name, value);
+  }
+
+  /** Writes a short ASCII text in one pass, as most are. Returns the end; 0 if it is not ASCII. */
+  #short(from: number, name: Uint8Array, value: string): number {
+    const bytes = this.#bytes;
+    const { length } = value;
+    let at = from;
+    bytes[at++] = name.length + 2 + length;
     for (let i = 0; i < name.length; i++) bytes[at++] = name[i] as number;
     bytes[at++] = (DEBUG_ANNOTATION.stringValue << 3) | LEN;
-    at = putVarint(bytes, at, textLength);
-    if (textLength === value.length) for (let i = 0; i < textLength; i++) bytes[at++] = value.charCodeAt(i);
-    else at += utf8.encodeInto(value, bytes.subarray(at)).written;
-    this.length = at;
+    bytes[at++] = length;
+    for (let i = 0; i < length; i++) {
+      const code = value.charCodeAt(i);
+      if (code > 0x7f) return 0;
+      bytes[at++] = code;
+    }
+    return at;
+  }
+
+  #any(from: number, name: Uint8Array, value: string): number {
+    const bytes = this.#bytes;
+    const length = Buffer.byteLength(value);
+    let at = putVarint(bytes, from, name.length + 1 + varintLength(length) + length);
+    for (let i = 0; i < name.length; i++) bytes[at++] = name[i] as number;
+    bytes[at++] = (DEBUG_ANNOTATION.stringValue << 3) | LEN;
+    at = putVarint(bytes, at, length);
+    return at + utf8.encodeInto(value, bytes.subarray(at)).written;
   }
 
   #grow(more: number): void {
@@ -149,10 +171,4 @@ export class ValueNotes implements Body {
     this.words = words;
     this.#bytes = new Uint8Array(words.buffer);
   }
-}
-
-/** Its own length for what is ASCII, as most values are. */
-function utf8Length(text: string): number {
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return Buffer.byteLength(text);
-  return text.length;
 }

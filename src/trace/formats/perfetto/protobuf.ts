@@ -73,8 +73,9 @@ export class ProtoBuffer {
   fixed64(field: number, value: number): void {
     this.#room(18);
     this.#varint((field << 3) | FIXED64);
-    new DataView(this.#bytes.buffer, this.#bytes.byteOffset).setBigUint64(this.#length, BigInt(value), true);
-    this.#length += 8;
+    const high = Math.floor(value / 2 ** 32);
+    for (let shift = 0; shift < 32; shift += 8) this.#bytes[this.#length++] = value >>> shift;
+    for (let shift = 0; shift < 32; shift += 8) this.#bytes[this.#length++] = high >>> shift;
   }
 
   bool(field: number, value: boolean): void {

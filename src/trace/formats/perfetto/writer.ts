@@ -20,6 +20,7 @@
  * odd from FIRST_SAMPLED harts in a profile; GAPS_TRACK, and watched places in even numbers down
  * from there. Nothing of the host is written.
  */
+
 import {
   type CallBegin,
   type CallEnd,
@@ -51,6 +52,7 @@ import {
 } from '../../events.js';
 import type { Track } from '../../open-calls.js';
 import type { OutputFile } from '../../output-file.js';
+import { sampleFactsJson } from '../../sample-facts.js';
 import {
   aboutText,
   accessText,
@@ -389,7 +391,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   #tellRecording(recording: RecordingFacts, ownTime: OwnTime | undefined): void {
-    const { end, stub, neverLoaded, tailLost, leftOut } = recording;
+    const { end, stub, neverLoaded, tailLost, leftOut, samples } = recording;
     const notes = this.#sequence.annotate();
     notes.text('end', end);
     if (stub !== undefined) notes.text('stub', stub);
@@ -401,6 +403,8 @@ export class PerfettoWriter implements LaneWriter {
     if (neverLoaded.length > 0) notes.text('never_loaded', neverLoaded.join(', '));
     notes.bool('tail_lost', tailLost);
     if (leftOut !== undefined) notes.text('left_out', String(leftOut));
+    for (const [name, value] of Object.entries(samples ? sampleFactsJson(samples) : {}))
+      notes.text(`samples_${name}`, String(value));
     if (ownTime) notes.text('own_time_total_ns', String(ownTime.totalNs));
     const body = this.#sequence.body({ category: 'trace', name: 'recording' });
     this.#event(EVENT.instant, PROCESS_TRACK, this.#span?.first ?? 0, body);
