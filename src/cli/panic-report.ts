@@ -2,6 +2,7 @@ import { copyTarget, type FoundTasks, stacksAt, tasksIn, taskView } from '../api
 import { hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
+import { shownPlace } from '../base/shown-place.js';
 import { textLines } from '../base/visible.js';
 import { panicVerdict, type Verdict } from '../check/index.js';
 import { findFutures } from '../futures/index.js';
@@ -40,7 +41,7 @@ export async function lookAtPanic(
   const frames = harts.flatMap(({ stack }) => stack.frames.flatMap((frame) => sources.of(frame)));
   const guilty = frames.find(isGuilty);
   const verdict = panicVerdict({ ...guilty, function: guilty?.function ?? 'an unknown function' });
-  const head = `the guest panicked ${verdict.measured}${guilty?.file === undefined ? '' : ` at ${guilty.file}:${guilty.line ?? '?'}`}\n\n`;
+  const head = `the guest panicked ${verdict.measured}${guilty?.file === undefined ? '' : ` at ${shownPlace(guilty.file, guilty.line)}`}\n\n`;
   const tasks = await tasksThere(session, { elf, arch, debug }, traced, logger);
   return {
     text: [`${head}${stacksText(harts, sources)}`, tasks.text].join('\n'),
@@ -94,7 +95,7 @@ function tracedText(traced: readonly TaskRow[]): string {
   if (traced.length === 0) return 'no task was being polled\n';
   return textLines(
     traced.map(({ future, address, await: last }) => {
-      const waited = last ? `, it has waited at ${last.file}:${last.line ?? '?'}` : '';
+      const waited = last ? `, it has waited at ${shownPlace(last.file, last.line ?? undefined)}` : '';
       return `in the task ${future} @${address}${waited}`;
     }),
   );

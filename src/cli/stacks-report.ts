@@ -1,7 +1,8 @@
 import type { HartBacktrace } from '../api/index.js';
 import { type Addr, hex } from '../base/addr.js';
+import { shownPlace } from '../base/shown-place.js';
 import { textLines } from '../base/visible.js';
-import type { OtherCode } from '../engines/index.js';
+import type { OtherCode } from '../stacks/index.js';
 import type { EndReason, Frame, SourceFrame, SourceFrames } from '../unwind/index.js';
 import { formatValue, valueJson } from '../values/index.js';
 
@@ -82,7 +83,7 @@ function otherText({ pc, privilege }: OtherCode): string {
 function frameText(frame: Frame, source: SourceFrame, first: boolean, interrupted: boolean): string {
   const number = first ? `#${frame.level}` : '';
   const library = first && frame.image?.isLibrary ? ` from ${frame.image.elf.path}` : '';
-  const where = source.file === undefined ? library : ` at ${source.file}:${source.line ?? '?'}`;
+  const where = source.file === undefined ? library : ` at ${shownPlace(source.file, source.line)}`;
   const notes = [
     ...(source.inlined ? ['inlined'] : [frame.unwinder ?? '']),
     ...(source.inlined || frame.confidence === 'sure' ? [] : [frame.confidence]),

@@ -1,8 +1,9 @@
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { plural } from '../base/plural.js';
+import { shownFile, shownPlace } from '../base/shown-place.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { type AwaitAt, type Moment, rootText, stateText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
+import { type AwaitAt, type Moment, rootText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { headJson, noMatch, readSaved } from './saved-trace.js';
 import type { TaskSortKey } from './tasks-options.js';
@@ -103,7 +104,8 @@ function branches(nodes: readonly AwaitAt[], lead: string): string[] {
 
 /** `  Suspend0 at src/work.rs:12`; links of a chain have a place alone. */
 function placeOf({ state }: AwaitAt): string {
-  return state === undefined ? '' : `  ${stateText(state).trim()}`;
+  if (state?.file === undefined) return state === undefined ? '' : `  ${state.name}`;
+  return `  ${state.name} at ${state.line === undefined ? shownFile(state.file) : shownPlace(state.file, state.line)}`;
 }
 
 function taskJson(task: TaskAt, at: number): object {

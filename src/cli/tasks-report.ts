@@ -1,6 +1,7 @@
 import type { FoundTasks } from '../api/index.js';
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
+import { shownFile, shownPlace } from '../base/shown-place.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import type { AwaitNode, Fate, FutureFields, FutureLocal, Task } from '../tasks/index.js';
 import { formatValue, valueJson } from '../values/index.js';
@@ -87,13 +88,14 @@ function summary({ found, stoodMs, mayHaveHeap }: Shown): string {
   if (tasks.length > 0)
     return `${plural(tasks.length, 'task')}${names.length > 0 ? ` (${names.join(', ')})` : ''}${stood}`;
   const hint = mayHaveHeap ? '; the stub does not tell where heaps are: give yours with --scan START,SIZE' : '';
-  return `no task was found (${mebibytes(searched)} searched)${hint}${stood}`;
+  const root = names.length > 0 ? '; what a thread blocks on is no task: rsptrace bt shows it' : '';
+  return `no task was found (${mebibytes(searched)} searched)${hint}${root}${stood}`;
 }
 
 const FATES: readonly (readonly [Fate, string])[] = [
   ['ended', 'ended, and the result not yet taken'],
   ['free', 'room for a task that is not spawned'],
-  ['internal', "of the runtime's own"],
+  ['internal', "the runtime's own, and what a thread blocks on"],
   ['unreferenced', 'no task, for nothing leads to it: dropped, or held in a way that its type does not show'],
 ];
 
@@ -113,14 +115,17 @@ function othersText(others: readonly Task[]): string[] {
 
 /** `labtasks::sleeper  Suspend0 at src/main.rs:17  @0x5581c0  [tokio: id 7, idle]`. */
 function taskText(task: Task): string {
-  const facts = Object.entries(task.facts).map(([name, value]) => (name === 'state' ? value : `${name} ${value}`));
+  const facts = Object.entries(task.facts).map(([name, value]) => {
+    const shown = typeof value === 'string' ? shownFile(value) : value;
+    return name === 'state' ? shown : `${name} ${shown}`;
+  });
   return `${nodeText(task)}${facts.length === 0 ? '' : `  [${task.runtime}: ${facts.join(', ')}]`}`;
 }
 
 /** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */
 function nodeText({ future, typeName, state, address, path, maybe, cut }: AwaitNode): string {
   const branch = path === '' || path === '__awaitee' ? '' : `${path}: `;
-  const place = state?.file === undefined ? '' : ` at ${state.file}:${state.line ?? '?'}`;
+  const place = state?.file === undefined ? '' : ` at ${shownPlace(state.file, state.line)}`;
   const at = state === undefined ? '' : `  ${state.name}${place}`;
   const notes = `${maybe ? '  (may have been moved)' : ''}${cut === undefined ? '' : `  (${cut})`}`;
   return `${branch}${future?.future ?? typeName}${at}  @${hex(address)}${notes}`;

@@ -1,6 +1,7 @@
 import type { FoundTasks } from '../api/index.js';
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
+import { shownPlace } from '../base/shown-place.js';
 import type { AwaitNode, Deadlock, Task, Wait } from '../tasks/index.js';
 
 /** More of those who can end one wait are only counted. */
@@ -22,13 +23,15 @@ const KINDS: Readonly<Record<string, string>> = {
   task: 'the end of',
   tasks: 'the end of one of',
   watch: 'a change of the watch',
+  readable: 'a socket to be readable',
+  writable: 'a socket to be writable',
   nothing: 'nothing, for ever',
   turn: 'its next turn',
 };
 
 /** `waits for Mutex at 0x5581c0, held by task 12 (app::worker, src/db.rs:40)`. */
 export function waitText(wait: Wait<Task>): string {
-  const { how, enders, known } = wait;
+  const { how, enders } = wait;
   const what = `waits for ${whatText(wait)}`;
   if (how === undefined) return what;
   if (how === ITSELF)
@@ -44,15 +47,23 @@ export function waitText(wait: Wait<Task>): string {
   const named = [...names].slice(0, MOST_NAMED);
   const isOne = named.length > 1 && enders.every(({ maybe }) => maybe);
   const more = moreThan(names.size);
-  const others = known === 'some' ? ' or others' : '';
-  return `${what}, ${how} ${named.join(isOne ? ' or ' : ', ')}${more}${others}`;
+  return `${what}, ${how} ${named.join(isOne ? ' or ' : ', ')}${more}${othersText(wait)}`;
 }
 
 /** Of a static memory does not tell who will use it, because code needs no pointer to it. */
-function noneText({ symbol, how }: Wait<Task>, words: string): string {
+function noneText({ symbol, how, counted }: Wait<Task>, words: string): string {
+  if (counted?.count === 0) return `and all ${counted.of}s are gone`;
+  if (counted) return `${plural(counted.count, counted.of)}, held by no task that was found`;
   return how === REACHABLE && symbol !== undefined
     ? 'a static: memory does not tell whose code uses it'
-    : `${words} none of the tasks`;
+    : `${words} no task that was found`;
+}
+
+/** Those who can end it, and have no task that was found. */
+function othersText({ known, enders, counted }: Wait<Task>): string {
+  const left = counted === undefined ? 0 : counted.count - enders.length;
+  if (left > 0 && counted) return ` or ${plural(left, `other ${counted.of}`)}, held by no task that was found`;
+  return known === 'some' && counted === undefined ? ' or others' : '';
 }
 
 function moreThan(count: number): string {
@@ -60,6 +71,7 @@ function moreThan(count: number): string {
 }
 
 function whatText({ kind, symbol, address, detail }: Wait<Task>): string {
+  if (kind === 'readable' || kind === 'writable') return detail === undefined ? kind : `${kind}: ${detail}`;
   const at = address === undefined ? '' : ` at ${hex(address)}`;
   return `${KINDS[kind] ?? kind}${symbol === undefined ? '' : ` ${symbol}`}${at}${detail === undefined ? '' : ` (${detail})`}`;
 }
@@ -81,7 +93,7 @@ function placeOf(task: Task, nodes: readonly AwaitNode[] = chain(task)): string 
   const own = nodes.findLast(({ state }) => isOwn(state?.file))?.state;
   // A macro's await lies in the macro's file.
   const place = own ?? nodes.findLast(({ future }) => isOwn(future?.file))?.future;
-  return place && `${place.file}:${place.line ?? '?'}`;
+  return place?.file === undefined ? undefined : shownPlace(place.file, place.line);
 }
 
 /** Tells the program's own files. If it came from a registry itself, these are the package of the outermost Future. */
@@ -145,7 +157,7 @@ function shortName({ facts, address }: Task): string {
 }
 
 export function waitJson({ tasks }: FoundTasks, wait: Wait<Task>): object {
-  const { kind, address, symbol, detail, how, enders, known, node } = wait;
+  const { kind, address, symbol, detail, how, enders, known, counted, node } = wait;
   return {
     ...{ kind, address: address === undefined ? null : hex(address), symbol: symbol ?? null, detail: detail ?? null },
     future: node.future?.future ?? node.typeName,
@@ -157,6 +169,7 @@ export function waitJson({ tasks }: FoundTasks, wait: Wait<Task>): object {
       ...(maybe ? { maybe } : {}),
     })),
     known,
+    ...(counted ? { counted } : {}),
   };
 }
 

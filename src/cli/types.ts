@@ -1,5 +1,6 @@
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
+import { shownFile } from '../base/shown-place.js';
 import { jsonLine, visible } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
@@ -65,7 +66,8 @@ function bytes(size: number | undefined): string {
 /** A type as text: one line per member, `offset  size  name: type`, in the order of their places. */
 export function typeText(type: DescribedType): string {
   const align = type.align === undefined ? '' : `, align ${type.align}`;
-  const place = type.file === undefined ? '' : `  ${type.file}${type.line === undefined ? '' : `:${type.line}`}`;
+  const place =
+    type.file === undefined ? '' : `  ${shownFile(type.file)}${type.line === undefined ? '' : `:${type.line}`}`;
   const head = `${type.kind === 'other' || type.kind === 'alias' ? 'type' : type.kind} ${type.name}`;
   const lines = [
     `${head}${type.target === undefined ? '' : ` = ${type.target}`}  (${bytes(type.size)}${align})${place}`,
@@ -78,7 +80,7 @@ export function typeText(type: DescribedType): string {
   rows.push(...type.holes.map(holeRow));
   lines.push(...rowLines(rows, '  '));
   for (const variant of type.variants) {
-    const line = variant.line === undefined ? '' : `  ${variant.file ?? ''}:${variant.line}`;
+    const line = variant.line === undefined ? '' : `  ${shownFile(variant.file ?? '')}:${variant.line}`;
     lines.push(`  ${variant.name} = ${valuesText(variant.values)}${line}`);
     lines.push(...rowLines([...variant.members.map(memberRow), ...variant.holes.map(holeRow)], '    '));
   }

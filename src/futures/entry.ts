@@ -40,6 +40,11 @@ export class FutureEntry implements FutureType {
     return this.polled.inlined;
   }
 
+  get isTypeOnly(): boolean {
+    const { poll, functions, inlined } = this.polled;
+    return this.kind === 'impl' && poll === undefined && functions.length === 0 && inlined.length === 0;
+  }
+
   get vtables(): readonly Addr[] {
     return this.polled.vtables;
   }

@@ -2,12 +2,13 @@ import { type Addr, addOffset } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import type { U32Column } from '../base/growable.js';
 import type { DebugInfo, Die } from '../dwarf/index.js';
-import { DW_AT, evaluate, functionName, nameOf } from '../dwarf/index.js';
+import { DW_AT, DW_TAG, evaluate, functionName, layoutOf, nameOf } from '../dwarf/index.js';
 import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
 import { FutureCatalog } from './catalog.js';
 import type { FutureEntry } from './entry.js';
 import { HeldFutures, outputOfDyn } from './held-futures.js';
 import type { FutureLookup } from './layout.js';
+import { pointerOf } from './pointers.js';
 import {
   declaredPinTarget,
   isFuturePoll,
@@ -21,7 +22,8 @@ import type { FutureKind, FutureSet, FutureType, HeldInPlace } from './types.js'
 
 /**
  * Every type of Future in the debug info. Compiler-made ones are known by the shape of their environment (a variant
- * part with `Unresumed`). All others are known by a `poll` whose `self` is `Pin<&mut T>`. The same type has a DIE in
+ * part with `Unresumed`). All others are known by a `poll` whose `self` is `Pin<&mut T>`, or because a state or a
+ * `select!` awaits them. The same type has a DIE in
  * each unit that uses it: types are the same if full name and size are equal. Damaged parts are left out with a
  * warning.
  */
@@ -44,6 +46,8 @@ class Futures implements FutureSet, FutureLookup {
     this.held = new HeldFutures(debug, this.futureOf);
     const scan = new FutureScan(debug);
     each(scan.environments, (offset) => this.#attempt(offset, (die) => this.#addEnvironment(die)));
+    each(scan.awaited, (offset) => this.#attempt(offset, (type) => this.#addAwaited(type)));
+    each(scan.branches, (offset) => this.#attempt(offset, (type) => this.#addBranches(type)));
     const polls = this.#findPolls(scan);
     for (const [offset, future] of polls) this.#attempt(offset, (fn) => this.#addPoll(future, fn));
     each(scan.instances, (offset, i) => {
@@ -51,11 +55,11 @@ class Futures implements FutureSet, FutureLookup {
       if (future !== undefined) this.#attempt(offset, (fn) => this.#addPoll(future, fn));
     });
     const names = new Map<number, string>();
-    each(scan.inlined, (offset, i) => {
-      const future = polls.get(scan.inlinedOrigin.at(i));
+    each(scan.inlined.at, (offset, i) => {
+      const future = polls.get(scan.inlined.origin.at(i));
       if (future === undefined) return;
       this.#attempt(offset, (copy) => {
-        const into = scan.inlinedInto.at(i);
+        const into = scan.inlined.into.at(i);
         const around = debug.die(into);
         if (around === undefined) return;
         if (!names.has(into)) names.set(into, functionName(around));
@@ -131,6 +135,24 @@ class Futures implements FutureSet, FutureLookup {
     const kind = /^\{(async_fn|async_block|async_closure)_env#\d+\}/.exec(nameOf(type) ?? '')?.[1];
     // Generators have the same shape, but are never polled.
     if (kind !== undefined) this.#catalog.add(type, kind as FutureKind);
+  }
+
+  /** What is awaited is a Future, also if nothing is left of its poll. Of a pointer its target is one. */
+  #addAwaited(type: Die): void {
+    const pointer = pointerOf(type);
+    const isOne = pointer !== undefined && pointer.vtable === undefined && pointer.length === undefined;
+    const awaited = isOne ? pointer.target : type;
+    if (awaited === undefined || (pointer !== undefined && !isOne)) return;
+    if (awaited.tag !== DW_TAG.structure_type || awaited.flag(DW_AT.declaration)) return;
+    if (pointerOf(awaited) === undefined && this.#catalog.ofType(awaited) === undefined)
+      this.#catalog.add(awaited, 'impl');
+  }
+
+  /** The branches of a `select!`, in a tuple or behind a reference to one. */
+  #addBranches(type: Die): void {
+    const tuple = type.tag === DW_TAG.pointer_type ? type.follow(DW_AT.type) : type;
+    if (!tuple?.name?.startsWith('(')) return;
+    for (const { type: branch } of layoutOf(tuple).members) if (branch) this.#addAwaited(branch);
   }
 
   /** The functions that are polls, by DIE offset: with code or abstract. */

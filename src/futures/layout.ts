@@ -3,15 +3,13 @@ import { layoutOf, type Member, selectVariant, sizeOf, typeName, variantName } f
 import type { HeldFutures } from './held-futures.js';
 import { atFirst, type Found, fieldName, named, shifted } from './held-place.js';
 import { boxOf, type FutureOfType } from './pointers.js';
+import { AWAITEE } from './scan.js';
 import type { FutureState, HeldFuture, PollResultLayout, StateLocal } from './types.js';
 
 export interface StateMachine {
   readonly discriminant: { readonly offset: number; readonly size: number } | undefined;
   readonly states: readonly FutureState[];
 }
-
-/** The name that rustc gives the member that holds what a state awaits. */
-const AWAITEE = '__awaitee';
 
 /** What a state keeps. */
 type Contents = Pick<FutureState, 'awaitee' | 'locals'> & { readonly members: readonly Member[] };

@@ -2,6 +2,11 @@ import { U32Column } from '../base/growable.js';
 import type { DebugInfo, Unit } from '../dwarf/index.js';
 import { DieCursor, DW_AT, DW_LANG, DW_TAG } from '../dwarf/index.js';
 
+/** The name that rustc gives the member that holds what a state awaits. */
+export const AWAITEE = '__awaitee';
+/** The variable of tokio's `select!`, captured by reference or by value. tokio/src/macros/select.rs */
+const BRANCHES: ReadonlySet<string> = new Set(['_ref__futures', 'futures']);
+
 /** The result of one pass over all Rust units, as columns of DIE offsets that are not yet interpreted. */
 export class FutureScan {
   /** Structs with a nested struct `Unresumed`: the environments of coroutines. */
@@ -13,11 +18,13 @@ export class FutureScan {
   readonly instances = new U32Column();
   readonly instanceOrigin = new U32Column();
   /** Inlined copies, what they are copies of, and the function around. */
-  readonly inlined = new U32Column();
-  readonly inlinedOrigin = new U32Column();
-  readonly inlinedInto = new U32Column();
+  readonly inlined = { at: new U32Column(), origin: new U32Column(), into: new U32Column() };
   /** Variables named `<.. as ..Future>::{vtable}`. */
   readonly vtables = new U32Column();
+  /** The types of what states await. */
+  readonly awaited = new U32Column();
+  /** The types of what closures keep as `futures`: in tokio's `select!` a tuple of its branches. */
+  readonly branches = new U32Column();
 
   constructor(debug: DebugInfo) {
     for (const unit of debug.units) debug.attempt(unit, () => isRust(unit) && this.#scan(unit));
@@ -31,6 +38,9 @@ export class FutureScan {
     let parameterSeen = false;
     // Of the structs around, the last one at each depth.
     const structAt: number[] = [];
+    // Which members of the last struct are Futures, and their depth.
+    let futureMembers: FutureMembers | undefined;
+    let memberDepth = 0;
     while (cursor.next()) {
       if (cursor.depth <= currentDepth) currentDepth = -1;
       switch (cursor.tag) {
@@ -55,15 +65,9 @@ export class FutureScan {
             }
           }
           break;
-        case DW_TAG.inlined_subroutine: {
-          const origin = currentDepth < 0 ? undefined : cursor.reference(DW_AT.abstract_origin);
-          if (origin !== undefined) {
-            this.inlined.push(cursor.offset);
-            this.inlinedOrigin.push(origin);
-            this.inlinedInto.push(current);
-          }
+        case DW_TAG.inlined_subroutine:
+          if (currentDepth >= 0) this.#copy(cursor, current);
           break;
-        }
         case DW_TAG.structure_type:
           structAt.length = Math.min(structAt.length, cursor.depth);
           if (cursor.depth > 0 && cursor.name === 'Unresumed') {
@@ -71,6 +75,11 @@ export class FutureScan {
             if (around !== undefined) this.environments.push(around);
           }
           structAt[cursor.depth] = cursor.offset;
+          futureMembers = membersOf(cursor.name);
+          memberDepth = cursor.depth + 1;
+          break;
+        case DW_TAG.member:
+          if (futureMembers !== undefined && cursor.depth === memberDepth) this.#member(cursor, futureMembers);
           break;
         case DW_TAG.namespace:
           structAt.length = Math.min(structAt.length, cursor.depth);
@@ -81,6 +90,29 @@ export class FutureScan {
       }
     }
   }
+
+  #copy(cursor: DieCursor, into: number): void {
+    const origin = cursor.reference(DW_AT.abstract_origin);
+    if (origin === undefined) return;
+    this.inlined.at.push(cursor.offset);
+    this.inlined.origin.push(origin);
+    this.inlined.into.push(into);
+  }
+
+  #member(cursor: DieCursor, wanted: FutureMembers): void {
+    const { name } = cursor;
+    const isWanted = wanted === 'awaited' ? name === AWAITEE : name !== undefined && BRANCHES.has(name);
+    const type = isWanted ? cursor.reference(DW_AT.type) : undefined;
+    if (type !== undefined) this[wanted].push(type);
+  }
+}
+
+/** Which column the members of a struct that are Futures belong to. */
+type FutureMembers = 'awaited' | 'branches';
+
+function membersOf(struct: string | undefined): FutureMembers | undefined {
+  if (struct?.startsWith('Suspend')) return 'awaited';
+  return struct?.startsWith('{closure_env#') ? 'branches' : undefined;
 }
 
 function isRust(unit: Unit): boolean {

@@ -1,5 +1,6 @@
 import { hex } from '../base/addr.js';
 import { textTable } from '../base/columns.js';
+import { shownFile } from '../base/shown-place.js';
 import { placeText } from '../trace/index.js';
 import type { FutureNames } from './short-names.js';
 import type { FutureType } from './types.js';
@@ -22,7 +23,7 @@ export function futuresTable(
     future.kind === 'impl' ? '-' : String(future.states.filter((state) => state.awaitee !== undefined).length),
     pollText(future),
     seen(future),
-    placeText(future) ?? '',
+    shownFile(placeText(future) ?? ''),
   ]);
   const columns = ['future', 'kind', 'size>', 'states>', 'awaits>', 'poll', 'seen', 'file:line'];
   return textTable(columns, rows, color);

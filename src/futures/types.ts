@@ -28,6 +28,11 @@ export interface FutureType {
   /** Poll functions that exist out of line, one an address. */
   readonly polls: readonly PollFunction[];
   readonly inlined: readonly InlinedPoll[];
+  /**
+   * Known only because others await it: its poll was inlined, and the optimiser left nothing that names it. How often
+   * it is polled only the Future around it shows.
+   */
+  readonly isTypeOnly: boolean;
   /** Addresses of its vtables as `dyn Future`. */
   readonly vtables: readonly Addr[];
   /** The type of its result, as DWARF spells it; undefined if no poll function is in the debug info. */

@@ -4,6 +4,7 @@ import type { FutureType } from '../futures/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
 import { type Deadlock, findDeadlocks } from './deadlocks.js';
 import { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
+import { isOnStack } from './runtimes/boxes.js';
 import { search } from './runtimes/index.js';
 import type { AddressRange } from './snapshot.js';
 import { findWaits, type Wait, type Waiting } from './waits.js';
@@ -61,8 +62,9 @@ export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: re
   const { tasks, others } = finder.found();
   const waits = await findWaits(full, tasks);
   const deadlocks = findDeadlocks(waits);
-  const isIdle = (task: Task): boolean => waits.of.get(task)?.some(({ kind }) => kind === 'nothing') ?? false;
-  const lost = tasks.filter((task) => finder.isLost(task) && !isIdle(task));
+  // Who awaits `pending()` wants no wake. A sender that no task has may still wake one.
+  const isWell = ({ kind, counted }: Wait<Task>): boolean => kind === 'nothing' || (counted?.count ?? 0) > 0;
+  const lost = tasks.filter((task) => finder.isLost(task) && !waits.of.get(task)?.some(isWell));
   const { searched, unread } = context.memory;
   return { runtimes: used, tasks, others, waits: waits.of, deadlocks, lost, searched, unread, notes: [...notes] };
 }
@@ -115,7 +117,8 @@ class Finder {
     const isWoken = isBesides ? await this.#wokenBoxes(roots) : () => true;
     for (const root of roots) {
       const { future, address, fate = 'live' } = root;
-      if (future) await add(future, address, isWoken(root) ? fate : 'unreferenced');
+      const other = fate !== 'unreferenced' && isOnStack(this.#context, root) ? 'internal' : 'unreferenced';
+      if (future) await add(future, address, fate === 'live' && !isWoken(root) ? other : fate);
     }
     // Live ones first: what they hold is not told as unreferenced.
     for (const task of candidates.toSorted((a, b) => Number(a.fate !== 'live') - Number(b.fate !== 'live')))

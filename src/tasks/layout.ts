@@ -17,8 +17,8 @@ export interface Part {
   readonly type: Die;
 }
 
-/** Wrappers nest so deep at most: `UnsafeCell` in `AtomicPtr` in a struct of one member. */
-const MAX_DEPTH = 8;
+/** Wrappers nest so deep at most: a descriptor lies ten below a socket of tokio's. */
+const MAX_DEPTH = 12;
 
 /**
  * The member that a path of names leads to (`core.task_id`), as the program's own debug info has it.

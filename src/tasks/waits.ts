@@ -2,7 +2,7 @@ import { type Addr, addOffset } from '../base/addr.js';
 import { demangle, stripGenerics } from '../dwarf/index.js';
 import type { AwaitNode } from './await-tree.js';
 import { type Reference, References } from './references.js';
-import { type Awaited, type Enders, Look, type Primitive, primitives } from './resources/index.js';
+import { type Awaited, type Counted, type Enders, Look, type Primitive, primitives } from './resources/index.js';
 import type { TaskContext } from './runtime.js';
 
 /** What the search for waits needs to know of a task. */
@@ -39,6 +39,8 @@ export interface Wait<T> extends Pick<Awaited, 'kind' | 'address'> {
    * permits.
    */
   readonly known: 'all' | 'likely' | 'some';
+  /** How many senders or receivers there are in all, by the channel's own count: also those that no task has. */
+  readonly counted: Counted | undefined;
 }
 
 export interface Waits<T> {
@@ -83,6 +85,7 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
         ...{ node, above, kind: awaited.kind, address: awaited.address },
         detail: awaited.free ? FREE : awaited.detail,
         symbol: awaited.address && symbolAt(context, awaited.address),
+        counted: awaited.enders?.counted,
         ...endersOf(awaited, awaited.enders?.count === 'anybody' ? held.filter(elsewhere) : held, byHeader, given),
       })),
     );

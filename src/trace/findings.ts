@@ -1,5 +1,6 @@
 import { AddressMap } from '../base/address-map.js';
 import { plural } from '../base/plural.js';
+import { shownFile } from '../base/shown-place.js';
 import { textLines } from '../base/visible.js';
 import type {
   Cancelled,
@@ -296,7 +297,7 @@ export function findingsText(findings: readonly Finding[]): string {
   if (findings.length === 0) return '';
   const lines = findings.slice(0, mostShown).map((finding) => {
     const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
-    const where = place === undefined ? '' : ` at ${place}`;
+    const where = place === undefined ? '' : ` at ${shownFile(place)}`;
     return `  task ${finding.task}, ${finding.future}${where}: ${findingText(finding)}`;
   });
   const more = findings.length - lines.length;

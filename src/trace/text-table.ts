@@ -1,3 +1,4 @@
+import { shownFile } from '../base/shown-place.js';
 import { visible } from '../base/visible.js';
 import { placeText } from './text.js';
 
@@ -34,7 +35,7 @@ export function textTable(
   const widths = head.map((title, i) => Math.max(title.length, ...lines.map(({ numbers }) => numbers[i]?.length ?? 0)));
   const names = lines.map(({ name }) => visible(name));
   const places = lines.map(({ file, line }) =>
-    visible(placeText({ file: file ?? undefined, line: line ?? undefined }) ?? ''),
+    visible(shownFile(placeText({ file: file ?? undefined, line: line ?? undefined }) ?? '')),
   );
   const { places: placeTitle = 'file:line' } = options;
   const room = options.width - widths.reduce((sum, width) => sum + width + GAP.length, 0);

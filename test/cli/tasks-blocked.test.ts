@@ -13,6 +13,7 @@ interface Wait {
   readonly detail: string | null;
   readonly by: readonly { readonly task: number; readonly id: number; readonly maybe?: true }[];
   readonly known: string;
+  readonly counted?: { readonly of: string; readonly count: number };
 }
 interface Report {
   readonly tasks: readonly {
@@ -21,6 +22,7 @@ interface Report {
     readonly facts: { readonly id: number; readonly spawned?: string };
     readonly waits?: readonly Wait[];
   }[];
+  readonly others: readonly { readonly future: string; readonly fate: string }[];
   readonly deadlocks: readonly {
     readonly cycle: readonly { readonly id: number }[];
     readonly behind: readonly { readonly id: number }[];
@@ -52,10 +54,17 @@ async function look(t: Test, build: Build, what: string, threads: string) {
     /^waits (\d+) (\w+) (\w+) (\w+) (\S*)$/gm,
   ))
     book.set(Number(id), { name, kind, at, by: by === '' ? [] : by.split(',').map(Number) });
+  const senders = new Map(
+    [...printed.matchAll(/^senders (\w+) (\d+)$/gm)].map(([, key, count]) => [key, Number(count)]),
+  );
   const server = await gdbserver(t, '--attach', String(program.process.pid));
   const ran = await rsptrace('tasks', '--json', '-r', server.address, elf).ended;
   t.equal(ran.status, 0, ran.stderr);
-  return { book, report: JSON.parse(ran.stdout) as Report, elf };
+  const text = async (...more: string[]) => {
+    const again = await gdbserver(t, '--attach', String(program.process.pid));
+    return (await rsptrace('tasks', ...more, '-r', again.address, elf).ended).stdout;
+  };
+  return { book, senders, report: JSON.parse(ran.stdout) as Report, text };
 }
 
 const idsOf = (tasks: readonly { readonly id: number }[]): number[] => tasks.map(({ id }) => id).sort((a, b) => a - b);
@@ -192,7 +201,7 @@ t.test('--blocked shows who waits for whom', async (t) => {
   t.match(stdout, line);
   t.match(stdout, /^task 21 .* waits for the end of task 20 \(blocked_program::sleeps, .*:\d+\)$/m);
   t.match(stdout, /^others wait: 21 for a timer$/m);
-  t.match(stdout, /^task 23 .* waits for Notify at 0x\w+, reachable by none of the tasks$/m);
+  t.match(stdout, /^task 23 .* waits for Notify at 0x\w+, reachable by no task that was found$/m);
   t.match(
     stdout,
     /^task 27 .* waits for Notify at 0x\w+, reachable by task 28 \(blocked_program::has_notify, .*\) or others$/m,
@@ -203,3 +212,52 @@ t.test('--blocked shows who waits for whom', async (t) => {
   t.match(stdout, /^ {2}task 37 .* waits for Mutex at 0x\w+, held by task 38$/m);
   t.match(stdout, /^ {2}2 more tasks behind them: task 39, task 40$/m);
 });
+
+for (const build of ['blocked-o0', 'blocked-o3'] as const) {
+  t.test(`${build}: senders that no task has are counted, and nothing is lost`, async (t) => {
+    const { book, senders, report, text } = await look(t, build, 'kept', 'ct');
+    const found = report.tasks.flatMap(({ facts: { id }, waits = [] }) => {
+      const { name = '', kind = '', at = '', by = [] } = book.get(id) ?? {};
+      if (kind === 'timer') return [];
+      const [wait] = waits;
+      t.equal(WORDS[wait?.kind ?? ''] ?? wait?.kind, kind, name);
+      t.strictSame(wait?.counted, { of: 'sender', count: senders.get(at) }, name);
+      t.strictSame(idsOf(wait?.by ?? []), by);
+      t.not(wait?.known, 'all', name);
+      return name;
+    });
+    t.strictSame(found.toSorted(), ['listener', 'one', 'receiver', 'receiver', 'watcher']);
+    t.strictSame([report.deadlocks, report.lost], [[], []]);
+    const blocked = await text('--blocked');
+    t.match(
+      blocked,
+      /receiver.* waits for a message of the channel at \w+, 2 senders, held by no task that was found$/m,
+    );
+    t.match(blocked, /oneshot at \w+, 1 sender, held by no task that was found$/m);
+    t.match(blocked, /to be sent by task \d+ \(.*has_sender.*\) or 2 other senders, held by no task that was found$/m);
+  });
+
+  t.test(`${build}: what the root of block_on holds is no stale box`, async (t) => {
+    const { report } = await look(t, build, 'kept', 'mt');
+    const rests = report.others.filter(({ future }) => future === 'blocked_program::rests');
+    t.strictSame(
+      rests.map(({ fate }) => fate),
+      ['internal'],
+    );
+  });
+
+  t.test(`${build}: sockets that are waited for, by their descriptors`, async (t) => {
+    const { book, report, text } = await look(t, build, 'sockets', 'mt');
+    const types: Readonly<Record<string, string>> = { accepts: 'TcpListener', datagrams: 'UdpSocket' };
+    for (const { facts, waits = [] } of report.tasks) {
+      const { name = '', kind, at } = book.get(facts.id) ?? {};
+      t.strictSame(
+        waits.map(({ kind, detail }) => ({ kind, detail })),
+        [{ kind, detail: `${types[name] ?? 'TcpStream'} fd ${Number(at)}` }],
+        name,
+      );
+    }
+    t.equal(report.tasks.length, 5);
+    t.match(await text(), /^ +waits for readable: UdpSocket fd \d+$/m);
+  });
+}

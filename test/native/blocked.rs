@@ -1,14 +1,19 @@
 //! A program for tests: tasks of tokio that wait for each other. It says of each by its own book what it waits for, and who has that, and waits
 //! to be looked at. Its first argument says what is wrong: `clean` (nothing), `mutexes` (two tasks have one mutex each and want the other's),
-//! `channels` (a task waits for a message of one that waits for its end), `lost` (a task's wakers are gone); `boxes`: another executor boxes tasks of its own beside tokio's. Its second is `ct` or `mt`.
+//! `channels` (a task waits for a message of one that waits for its end), `lost` (a task's wakers are gone); `boxes`: another executor boxes tasks of its own beside tokio's;
+//! `kept` (senders that no task has), `sockets` (tasks wait for sockets). Its second is `ct` or `mt`.
 //!
 //! Built by `node test/native/build.mjs`.
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::{poll_fn, Future};
+use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex as Book};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::Builder;
 use tokio::sync::{broadcast, mpsc, oneshot, watch, Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
@@ -333,6 +338,76 @@ async fn lost() {
     tokio::spawn(remembers());
 }
 
+/// What no task has.
+static KEPT: Book<Vec<Box<dyn Any + Send>>> = Book::new(vec![]);
+/// How many senders each channel has, by the key that its tasks have.
+static SENDERS: Book<BTreeMap<usize, usize>> = Book::new(BTreeMap::new());
+
+fn keep<T: Send + 'static>(key: usize, senders: Vec<T>) {
+    *SENDERS.lock().unwrap().entry(key).or_default() += senders.len();
+    KEPT.lock().unwrap().extend(senders.into_iter().map(|sender| Box::new(sender) as Box<dyn Any + Send>));
+}
+async fn kept() {
+    let (to, from) = mpsc::channel(1);
+    tokio::spawn(receiver(from, 1));
+    keep(1, vec![to.clone(), to]);
+    let (to, from) = oneshot::channel();
+    tokio::spawn(one(from, 2));
+    keep(2, vec![to]);
+    let (to, from) = watch::channel(0);
+    tokio::spawn(watcher(from, 3));
+    keep(3, vec![to.clone(), to]);
+    let (to, from) = broadcast::channel(4);
+    tokio::spawn(listener(from, 4));
+    keep(4, vec![to]);
+    let (to, from) = mpsc::channel(1);
+    tokio::spawn(receiver(from, 5));
+    tokio::spawn(has_sender(to.clone(), 5));
+    SENDERS.lock().unwrap().insert(5, 1);
+    keep(5, vec![to.clone(), to]);
+}
+
+async fn reads(mut from: TcpStream) {
+    waits("reads", "readable", from.as_raw_fd() as usize);
+    let mut buffer = [0; 16];
+    let _ = from.read(&mut buffer).await;
+}
+async fn reads_half(from: TcpStream) {
+    waits("reads_half", "readable", from.as_raw_fd() as usize);
+    let (mut from, to) = from.into_split();
+    let mut buffer = [0; 16];
+    let _ = from.read_exact(&mut buffer).await;
+    drop(to);
+}
+async fn writes(mut to: TcpStream) {
+    waits("writes", "writable", to.as_raw_fd() as usize);
+    let _ = to.write_all(&vec![0; 64 << 20]).await;
+}
+async fn accepts(listener: TcpListener) {
+    waits("accepts", "readable", listener.as_raw_fd() as usize);
+    let _ = listener.accept().await;
+}
+async fn datagrams(socket: UdpSocket) {
+    waits("datagrams", "readable", socket.as_raw_fd() as usize);
+    let mut buffer = [0; 16];
+    let _ = socket.recv_from(&mut buffer).await;
+}
+async fn sockets() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    for what in 0..3 {
+        let stream = TcpStream::connect(at).await.unwrap();
+        keep(0, vec![listener.accept().await.unwrap().0]);
+        match what {
+            0 => drop(tokio::spawn(reads(stream))),
+            1 => drop(tokio::spawn(reads_half(stream))),
+            _ => drop(tokio::spawn(writes(stream))),
+        }
+    }
+    tokio::spawn(accepts(listener));
+    tokio::spawn(datagrams(UdpSocket::bind("127.0.0.1:0").await.unwrap()));
+}
+
 /// A task of an executor that is not tokio's.
 struct Boxed(Book<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>);
 impl Wake for Boxed {
@@ -381,6 +456,8 @@ async fn program(what: String) {
         "channels" => channels().await,
         "lost" => lost().await,
         "boxes" => boxes().await,
+        "kept" => kept().await,
+        "sockets" => sockets().await,
         _ => clean().await,
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -389,7 +466,15 @@ async fn program(what: String) {
         let by: Vec<String> = held.get(at).into_iter().flatten().map(u64::to_string).collect();
         println!("waits {id} {name} {kind} {at:#x} {}", by.join(","));
     }
+    for (key, count) in SENDERS.lock().unwrap().iter() {
+        println!("senders {key:#x} {count}");
+    }
+    // Held by the root of `block_on`, which is no task.
+    let mut rest: Pin<Box<dyn Future<Output = ()>>> = Box::pin(rests());
     println!("ready");
+    rest.as_mut().await;
+}
+async fn rests() {
     tokio::time::sleep(LONG).await;
 }
 

@@ -20,6 +20,7 @@ import { brotliCompressSync, constants } from 'node:zlib';
 const here = import.meta.dirname;
 const names = process.argv.slice(2);
 const isWanted = (name) => names.length === 0 || names.includes(name);
+const SOCKETS = ['net', 'io-util'];
 const folder = mkdtempSync(join(tmpdir(), 'rsptrace-native-'));
 try {
   const libraries = 'lib/rustlib/x86_64-unknown-linux-gnu/lib';
@@ -54,8 +55,8 @@ try {
   }
   if (isWanted('tokio')) keep('tokio', tokio());
   if (isWanted('tasks')) keep('tasks', tasks('tasks', 3));
-  if (isWanted('blocked-o0')) keep('blocked-o0', tasks('blocked', 0, ['--cfg', 'tokio_unstable']));
-  if (isWanted('blocked-o3')) keep('blocked-o3', tasks('blocked', 3));
+  if (isWanted('blocked-o0')) keep('blocked-o0', tasks('blocked', 0, ['--cfg', 'tokio_unstable'], SOCKETS));
+  if (isWanted('blocked-o3')) keep('blocked-o3', tasks('blocked', 3, [], SOCKETS));
   if (isWanted('tokio-faults-o0')) keep('tokio-faults-o0', tasks('tokio-faults', 0));
   if (isWanted('tokio-faults-o3')) keep('tokio-faults-o3', tasks('tokio-faults', 3));
   for (const [name, level] of [
@@ -100,8 +101,8 @@ function tokio() {
 }
 
 /** Builds a source with tokio as it is. */
-function tasks(name, level, flags = []) {
-  const project = projectOf(name, ['sync', 'rt', 'rt-multi-thread', 'macros', 'time']);
+function tasks(name, level, flags = [], more = []) {
+  const project = projectOf(name, ['sync', 'rt', 'rt-multi-thread', 'macros', 'time', ...more]);
   return project.build(`opt-level = ${level}\n`, [], flags);
 }
 

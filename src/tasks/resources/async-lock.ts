@@ -71,7 +71,7 @@ export const asyncRwLock: Primitive = lockOf(
 );
 
 /** The channel that the other end of is needed, and how many of these there are. */
-function channelOf(kind: string, future: string, own: string, other: string, how: string): Primitive {
+function channelOf(kind: string, future: string, own: string, other: 'Sender' | 'Receiver', how: string): Primitive {
   const owners = [`async_channel::${other}`];
   return {
     futures: [`async_channel::${future}`],
@@ -80,9 +80,12 @@ function channelOf(kind: string, future: string, own: string, other: string, how
       const end = (await look.pointers(node)).find(({ type }) => nameOfType(type) === `async_channel::${own}`);
       const channel = end?.type && (await look.pointerIn(end.type, end.address, 'channel'));
       if (!channel) return undefined;
-      const counted = await look.number(channel, `${other.toLowerCase()}_count`);
-      const count = counted === undefined ? 'unknown' : Number(counted);
-      return { kind, address: channel.address, enders: { how, owners, key: channel.address, needs: 'any', count } };
+      const of = other === 'Sender' ? 'sender' : 'receiver';
+      const number = await look.number(channel, `${of}_count`);
+      const count = number === undefined ? 'unknown' : Number(number);
+      const counted = count === 'unknown' ? {} : { counted: { of, count } as const };
+      const enders = { how, owners, key: channel.address, needs: 'any', count, ...counted } as const;
+      return { kind, address: channel.address, enders };
     },
   };
 }

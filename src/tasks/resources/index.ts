@@ -10,12 +10,13 @@ import {
 import { embassyMutex, embassyReceive, embassySend, embassySignal, embassyTimer } from './embassy.js';
 import { itsTurn, pendingForEver } from './never.js';
 import type { Primitive } from './resource.js';
+import { asyncReady, streamed, tokioReadiness } from './sockets.js';
 import { tokioBroadcast, tokioMpsc, tokioOneshot, tokioUnbounded } from './tokio-channels.js';
 import { tokioJoin, tokioJoinSet } from './tokio-join.js';
 import { tokioNotify, tokioSleep } from './tokio-others.js';
 import { tokioSemaphore } from './tokio-semaphore.js';
 
-export { type Awaited, type Enders, Look, type Primitive } from './resource.js';
+export { type Awaited, type Counted, type Enders, Look, type Primitive } from './resource.js';
 
 /** The locks, channels, handles and timers that are known. */
 export const primitives: readonly Primitive[] = [
@@ -28,6 +29,9 @@ export const primitives: readonly Primitive[] = [
   tokioJoinSet,
   tokioNotify,
   tokioSleep,
+  tokioReadiness,
+  asyncReady,
+  streamed,
   embassyReceive,
   embassySend,
   embassyMutex,

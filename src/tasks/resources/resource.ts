@@ -12,7 +12,7 @@ const BILLION = 1_000_000_000n;
 export interface Awaited {
   /**
    * `Mutex`, `RwLock`, `Semaphore`, `OnceCell`, `message`, `room`, `oneshot`, `task`, `tasks`, `timer`, `Notify`,
-   * `watch`, `Barrier`, `Signal`, `nothing` (`pending()`), `turn` (it has woken itself).
+   * `watch`, `Barrier`, `Signal`, `readable`, `writable`, `nothing` (`pending()`), `turn` (it has woken itself).
    */
   readonly kind: string;
   /** Of what it waits for; undefined if nothing stands for it in memory. */
@@ -44,6 +44,14 @@ export interface Enders {
    * need not be about to, and any code may.
    */
   readonly count?: number | 'unknown' | 'anybody';
+  /** How many there are in all by the channel's own count, wherever they are. */
+  readonly counted?: Counted;
+}
+
+/** So many can end a wait, some of which perhaps no task has. */
+export interface Counted {
+  readonly of: 'sender' | 'receiver';
+  readonly count: number;
 }
 
 /**

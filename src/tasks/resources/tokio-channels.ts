@@ -6,7 +6,7 @@
  *   oneshot   Receiver { inner: Option<Arc<Inner>> }                          Sender { inner: Option<Arc<Inner>> }
  */
 
-import type { Awaited, Look, Primitive } from './resource.js';
+import type { Awaited, Counted, Enders, Look, Primitive } from './resource.js';
 
 const SYNC = 'tokio::sync';
 
@@ -22,8 +22,7 @@ const mpscOf = (module: string, receiver: string, sender: string): Primitive => 
       if (!chan) return undefined;
       const senders = await look.number(chan, 'tx_count');
       const enders = { how: 'to be sent by', owners, key: chan.address, needs: 'any' } as const;
-      const count = senders === undefined ? 'unknown' : Number(senders);
-      return { kind: 'message', address: chan.address, enders: { ...enders, count } };
+      return { kind: 'message', address: chan.address, enders: { ...enders, ...countedSenders(senders) } };
     },
   };
 };
@@ -43,11 +42,21 @@ export const tokioBroadcast: Primitive = {
     if (!shared) return undefined;
     const senders = await look.number(shared, 'num_tx');
     const enders = { how: 'to be sent by', owners: BROADCASTERS, key: shared.address, needs: 'any' } as const;
-    const count = senders === undefined ? 'unknown' : Number(senders);
-    return { kind: 'message', address: shared.address, enders: { ...enders, count } };
+    return { kind: 'message', address: shared.address, enders: { ...enders, ...countedSenders(senders) } };
   },
 };
 
+/** `count` and `counted` of {@link Enders}, by a channel's own count. */
+export function countedSenders(senders: bigint | undefined): {
+  count: NonNullable<Enders['count']>;
+  counted?: Counted;
+} {
+  const count = Number(senders);
+  return senders === undefined ? { count: 'unknown' } : { count, counted: { of: 'sender', count } };
+}
+
+/** The bit of `Inner::state` that a sender sets when it sends, and when it is dropped. tokio/src/sync/oneshot.rs */
+const VALUE_SENT = 2n;
 const ONE_SENDER = [`${SYNC}::oneshot::Sender`];
 
 export const tokioOneshot: Primitive = {
@@ -57,7 +66,10 @@ export const tokioOneshot: Primitive = {
     const type = look.typeOf(node);
     const inner = type && look.part(type, 'inner') && (await look.pointerIn(type, node.address, 'inner'));
     if (!inner) return undefined;
+    const state = await look.number(inner, 'state');
+    const counted: Counted | undefined =
+      state === undefined ? undefined : { of: 'sender', count: (state & VALUE_SENT) === 0n ? 1 : 0 };
     const enders = { how: 'to be sent by', owners: ONE_SENDER, key: inner.address, needs: 'any', count: 1 } as const;
-    return { kind: 'oneshot', address: inner.address, enders };
+    return { kind: 'oneshot', address: inner.address, enders: { ...enders, ...(counted ? { counted } : {}) } };
   },
 };

@@ -7,8 +7,9 @@
 
 import { addOffset, addr } from '../../base/addr.js';
 import type { AwaitNode } from '../await-tree.js';
-import { partCalled } from '../layout.js';
+import { memberAt, partCalled } from '../layout.js';
 import { type Awaited, deadlineIn, type Look, type Primitive, reachable } from './resource.js';
+import { countedSenders } from './tokio-channels.js';
 
 export const tokioSleep: Primitive = {
   futures: ['tokio::time::sleep::Sleep'],
@@ -33,12 +34,21 @@ export const tokioNotify: Primitive = {
     const barrier = above.find(({ future }) => future?.future.startsWith(`${BARRIER}::`));
     if (barrier) return barrierOf(look, barrier);
     const key = addr(notify.address);
-    const isWatch = above.some(({ future }) => future?.future.startsWith(watches));
-    if (!isWatch) return { kind: 'Notify', address: key, enders: reachable(NOTIFY, key) };
+    const watch = above.find(({ future }) => future?.future.startsWith(watches));
+    if (!watch) return { kind: 'Notify', address: key, enders: reachable(NOTIFY, key) };
+    const { counted } = countedSenders(await watchSenders(look, watch));
     const enders = { how: 'to be sent by', owners: WATCH_SENDERS, key, needs: 'any', count: 'anybody' } as const;
-    return { kind: 'watch', address: key, enders };
+    return { kind: 'watch', address: key, enders: { ...enders, ...(counted ? { counted } : {}) } };
   },
 };
+
+/** How many senders a watch has. tokio counts them since 1.37. */
+async function watchSenders(look: Look, node: AwaitNode): Promise<bigint | undefined> {
+  const receiver = await look.selfOf(node);
+  const shared = receiver?.type && (await look.pointerIn(receiver.type, receiver.address, 'shared'));
+  const isCounted = shared?.type && memberAt(shared.type, 'ref_count_tx') !== undefined;
+  return isCounted ? look.number(shared, 'ref_count_tx') : undefined;
+}
 
 /** Its end comes with others: whoever has it may be one of them. */
 async function barrierOf(look: Look, node: AwaitNode): Promise<Awaited | undefined> {

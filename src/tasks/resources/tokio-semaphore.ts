@@ -62,7 +62,8 @@ function waitFor(key: Addr, around: Pointed | undefined, wanted: number): Awaite
   const address = around?.address ?? key;
   const name = nameOfType(around?.type);
   if (name === `${SYNC}::mpsc::chan::Chan`) {
-    const enders = { how: 'to be taken from by', owners: [RECEIVER], key, needs: 'any', count: 1 } as const;
+    const counted = { of: 'receiver', count: 1 } as const;
+    const enders = { how: 'to be taken from by', owners: [RECEIVER], key, needs: 'any', count: 1, counted } as const;
     return { kind: 'room', address, enders };
   }
   if (name === `${SYNC}::mutex::Mutex`)

@@ -4,6 +4,7 @@
  *
  * A box that was dropped looks the same while its memory is not used again. In a process the allocator's marks tell
  * that.
+ * A box on a stack is held by what a thread blocks on, which is no task.
  * Besides, a box on a heap counts only if something points to it or to what is right before it. An executor's queue
  * does, and so do a task's wakers.
  */
@@ -59,9 +60,15 @@ function referenced(context: TaskContext, candidates: readonly FoundRoot[]): Fou
     [...(starts.get(addr(at - REACH)) ?? [])].some((place) => place !== at && !isIn(context.dead, place));
   return candidates.map((root) => {
     const { references, fate } = root;
-    const live = fate === undefined && (references.some(own) || references.some(isHeld));
-    return { ...root, fate: live ? 'live' : 'unreferenced' };
+    if (fate !== undefined) return root;
+    if (references.some(own) || references.some(isHeld)) return { ...root, fate: 'live' };
+    return { ...root, fate: isOnStack(context, root) ? 'internal' : 'unreferenced' };
   });
+}
+
+/** A box that lies in the used part of a stack: what a thread blocks on holds it. */
+export function isOnStack({ stacks, dead }: TaskContext, { references }: FoundRoot): boolean {
+  return references.some((at) => isIn(stacks, at) && !isIn(dead, at));
 }
 
 /** A static of at least so many bytes is an arena that a heap lies in. */

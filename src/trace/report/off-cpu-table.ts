@@ -1,3 +1,4 @@
+import { shownFile } from '../../base/shown-place.js';
 import { placeText } from '../text.js';
 import { type TableOptions, textTable, timeText } from '../text-table.js';
 import type { WaitRow } from './off-cpu.js';
@@ -8,7 +9,7 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
     const place = at && placeText(at);
     return {
       numbers: [String(waits), timeText(total), timeText(runnable), timeText(Math.round(total / waits)), timeText(max)],
-      name: `${task}${place === undefined ? '' : ` at ${place}`}`,
+      name: `${task}${place === undefined ? '' : ` at ${shownFile(place)}`}`,
       file: wokenBy,
       line: null,
     };

@@ -77,6 +77,7 @@ export class Coverage {
   readonly #awaited = new Map<FutureType, ReadonlySet<FutureType>>();
   readonly #polled: ReadonlySet<FutureType>;
   #folded: Map<FutureType, FutureType> | undefined;
+  #held: ReadonlySet<FutureType> | undefined;
 
   /** `polled`: the Futures whose polls are probed. */
   constructor(
@@ -116,7 +117,7 @@ export class Coverage {
 
   /** Some of its polls may be in other functions' code, without being seen there. */
   isInlined(future: FutureType): boolean {
-    return future.inlined.some((copy) => !this.#isUsed(copy) && !this.#isMerged(future, copy));
+    return future.isTypeOnly || future.inlined.some((copy) => !this.#isUsed(copy) && !this.#isMerged(future, copy));
   }
 
   of(futures: readonly FutureType[]): SeenFuture[] {
@@ -197,6 +198,10 @@ export class Coverage {
   }
 
   #seen(future: FutureType, isPartly: boolean): SeenFuture {
+    if (future.isTypeOnly && this.#heldByPolled().has(future)) {
+      const reason = 'its poll was inlined, and nothing in the debug info says where';
+      return { future, seen: isPartly ? 'lower-bound' : 'not', reason, help: helpFor(future) };
+    }
     if (future.polls.length === 0 && future.inlined.length === 0) {
       return { future, seen: 'no-code', reason: 'no code polls it', help: undefined };
     }
@@ -223,6 +228,12 @@ export class Coverage {
     return this.#inlined === 'none' || this.#inlined === 'patched'
       ? '--engine auto may stop there'
       : '--exact stops at each poll';
+  }
+
+  /** What Futures hold that are polled somewhere. */
+  #heldByPolled(): ReadonlySet<FutureType> {
+    this.#held ??= heldByPolled(this.#futures);
+    return this.#held;
   }
 
   /** Another Future with the same poll function. */
@@ -261,6 +272,20 @@ function awaitedBy(future: FutureType): Set<FutureType> {
       if (!awaitee?.future || awaitee.box || found.has(awaitee.future)) continue;
       found.add(awaitee.future);
       open.push(awaitee.future);
+    }
+  }
+  return found;
+}
+
+/** What Futures hold that are polled somewhere, also through others of which nothing says where they are polled. */
+function heldByPolled({ all }: FutureSet): Set<FutureType> {
+  const found = new Set<FutureType>();
+  const open = all.filter(({ polls, inlined }) => polls.length > 0 || inlined.length > 0);
+  for (let at = open.pop(); at; at = open.pop()) {
+    for (const { future } of [...at.holds, ...at.states.flatMap(({ holds }) => holds)]) {
+      if (future === undefined || !future.isTypeOnly || found.has(future)) continue;
+      found.add(future);
+      open.push(future);
     }
   }
   return found;

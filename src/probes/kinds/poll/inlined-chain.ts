@@ -97,7 +97,8 @@ function isSame(a: InnerFuture, b: InnerFuture): boolean {
 
 /** A Future whose bytes were not read: if it is the one that ran there before, it was resumed like that one. */
 function resumedAs(link: InnerFuture, before: Running | undefined): Running {
-  return { ...link, resumed: before && isSame(before, link) ? before.resumed : undefined };
+  const { future, offset } = link;
+  return { future, offset, resumed: before && isSame(before, link) ? before.resumed : undefined };
 }
 
 /**

@@ -1,0 +1,23 @@
+// Source files as tables and trees show them: of packages and the standard library without what lies before.
+import t from 'tap';
+import { shownFile, shownPlace } from '../../src/base/shown-place.js';
+
+t.test('files', (t) => {
+  for (const [file, shown] of [
+    [
+      '/home/a/.cargo/registry/src/index.crates.io-1949cf8c/tokio-1.54.1/src/sync/mutex.rs',
+      'tokio-1.54.1/src/sync/mutex.rs',
+    ],
+    ['/home/a/.cargo/git/checkouts/axum-a8e1b1/0f3c/axum/src/lib.rs', 'axum-a8e1b1/0f3c/axum/src/lib.rs'],
+    ['/rustc/59807616e1fa/library/core/src/future/poll_fn.rs', 'library/core/src/future/poll_fn.rs'],
+    ['/root/.rustup/toolchains/x/lib/rustlib/src/rust/library/std/src/io.rs', 'library/std/src/io.rs'],
+    ['/rustc/59807616e1fa/compiler/rustc/src/main.rs', '/rustc/59807616e1fa/compiler/rustc/src/main.rs'],
+    ['/home/a/registry/source/main.rs', '/home/a/registry/source/main.rs'],
+    ['src/main.rs', 'src/main.rs'],
+    ['', ''],
+  ] as const)
+    t.equal(shownFile(file), shown);
+  t.equal(shownPlace('/rustc/1/library/a.rs', 3), 'library/a.rs:3');
+  t.equal(shownPlace('src/main.rs', undefined), 'src/main.rs:?');
+  t.end();
+});
