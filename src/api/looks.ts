@@ -5,10 +5,10 @@ import type { Logger } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { type HartStack, hartStack } from '../engines/index.js';
 import { type Libraries, loadedLibraries } from '../facts/index.js';
 import { type FutureSet, findFutures } from '../futures/index.js';
 import type { Hart, Session } from '../rsp/index.js';
+import { type HartStack, hartStack } from '../stacks/index.js';
 import {
   type AwaitNode,
   findTasks,

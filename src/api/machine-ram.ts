@@ -1,9 +1,9 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import type { HartStack } from '../engines/index.js';
 import { readMemoryTree } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
+import type { HartStack } from '../stacks/index.js';
 import { merged, type Region } from '../tasks/index.js';
 
 /** One region at most: lengths are numbers that one read may have. */

@@ -452,6 +452,10 @@ export const errorCodes = {
     means: 'The memory that the user named for the engine cannot be used.',
     remedy: 'See the reason in the error, or take `--engine stop`.',
   },
+  SAMPLES_UNAVAILABLE: {
+    means: 'Stacks cannot be sampled, because the target plays back what has happened, or cannot be interrupted.',
+    remedy: 'Leave `sample:` out. Start a process by gdbserver itself, or with `setsid`.',
+  },
   STACKS_UNAVAILABLE: {
     means: '`--bt` records who polls, and no poll is traced.',
     remedy: "Add `--probe 'poll:GLOB'`, or leave `--bt` out.",

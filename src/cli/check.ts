@@ -12,6 +12,7 @@ import {
   readBudget,
   writeBudget,
 } from '../check/index.js';
+import { sampleFactsJson, sampleFactsLines, type TraceRead } from '../trace/index.js';
 import type { CheckArguments } from './check-options.js';
 import { reportChecked } from './check-report.js';
 import { ExitCode } from './failure.js';
@@ -29,11 +30,19 @@ export async function check(args: CheckArguments): Promise<number> {
   };
   process.stdout.write(
     args.json
-      ? jsonLine({ ...headJson(args.trace, read), ...checkedJson(checked) })
+      ? jsonLine({ ...headJson(args.trace, read), ...sampledJson(read), ...checkedJson(checked) })
       : checkedText(checked, tableOptions()),
   );
+  const { samples } = read.facts?.recording ?? {};
+  if (samples && !args.json) process.stdout.write(textLines(sampleFactsLines(samples)));
   reportChecked(checked, args, args.json ? process.stderr : process.stdout);
   return isBroken(checked) ? ExitCode.limitBroken : ExitCode.recorded;
+}
+
+/** How stacks were sampled, if they were. */
+function sampledJson({ facts }: TraceRead): object {
+  const { samples } = facts?.recording ?? {};
+  return samples ? { samples: sampleFactsJson(samples) } : {};
 }
 
 async function newBudget(args: CheckArguments): Promise<BudgetFile> {

@@ -1,7 +1,16 @@
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { Inside, type ProbeFact, type TraceEvent, type TraceRead, type TraceSink, timeText } from '../trace/index.js';
+import {
+  Inside,
+  type ProbeFact,
+  sampleFactsJson,
+  sampleFactsLines,
+  type TraceEvent,
+  type TraceRead,
+  type TraceSink,
+  timeText,
+} from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { headJson, readChosen } from './saved-trace.js';
 import type { InfoArguments } from './saved-trace-options.js';
@@ -75,6 +84,7 @@ function json(path: string, read: TraceRead, tally: EventTally): object {
     never_loaded: recording?.neverLoaded ?? [],
     own_time_ns: ownTime ? { least: ownTime.leastNs, most: ownTime.mostNs, total: ownTime.totalNs } : null,
     probes: (facts?.probes ?? []).map(probeJson),
+    samples: recording?.samples ? sampleFactsJson(recording.samples) : null,
     other_packets: otherPackets,
   };
 }
@@ -100,6 +110,10 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
     ['end', recording?.end.replace('-', ' ') ?? 'not told: the recording came to no end, or is of another program'],
     ...losses(read, tally).map((line): [string, string] => ['losses', line]),
     ...costs(read).map((line): [string, string] => ['cost', line]),
+    ...(recording?.samples ? sampleFactsLines(recording.samples) : []).map((line): [string, string] => [
+      'samples',
+      line.slice('samples: '.length),
+    ]),
     ...probeLines(facts?.probes ?? []).map((line): [string, string] => ['probes', line]),
   ];
   let before = '';

@@ -2,8 +2,8 @@ import { RsptraceError } from '../base/errors.js';
 import { formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { warn } from './open-output.js';
 
-/** The file of a profile's -o, in a format that has a place for samples. `merged`: that adds up those of one stack. */
-export function openSamples(path: string, force: boolean, how: 'any' | 'merged'): TraceSink {
+/** Refuses a file whose format has no place for samples. `merged`: that adds up those of one stack. Throws `USAGE`. */
+export function refuseWithoutSamples(path: string, how: 'any' | 'merged'): void {
   const format = formatOf(path);
   const fits = ({ holdsSamples }: (typeof formats)[number]): boolean =>
     how === 'merged' ? holdsSamples === 'merged' : holdsSamples !== undefined;
@@ -14,5 +14,10 @@ export function openSamples(path: string, force: boolean, how: 'any' | 'merged')
       hint: `name a file that ends with ${others.join(', ')}`,
     });
   }
+}
+
+/** The file of a profile's -o, in a format that has a place for samples. `merged`: that adds up those of one stack. */
+export function openSamples(path: string, force: boolean, how: 'any' | 'merged'): TraceSink {
+  refuseWithoutSamples(path, how);
   return openTrace(path, { lock: warn, onlyTraces: !force });
 }

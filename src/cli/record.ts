@@ -4,6 +4,7 @@ import { isRefusal } from '../base/refusal.js';
 import { textLines } from '../base/visible.js';
 import { hideAtReset } from '../engines/index.js';
 import { nanosPerInstruction, ResetVector, sleeps, verifyArchitecture } from '../facts/index.js';
+import { samplesOf } from '../recorder/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import type { RecordingArguments } from './options.js';
@@ -45,6 +46,7 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
 /** Connects, records what is prepared, and leaves the target. */
 export async function recordAt(args: RecordArguments, prepared: Prepared): Promise<Recorded> {
   const remote = parseRemote(args.remote);
+  if (remote.kind === 'replay' && samplesOf(prepared.program)) throw replayed();
   using wire = wireRecorder(args, prepared.logger);
   const open = stubOpener(args.remote, { args, logger: prepared.logger, wire });
   // A recording of the wire has no target that could still be there.
@@ -57,6 +59,16 @@ export async function recordAt(args: RecordArguments, prepared: Prepared): Promi
     recordingBegins();
     return await recordSession(prepared, session, { reconnect, resetVector, ...begun });
   });
+}
+
+function replayed(): RsptraceError {
+  return new RsptraceError(
+    'SAMPLES_UNAVAILABLE',
+    'a recording of the wire is played back: nothing can be interrupted',
+    {
+      hint: "leave the probe 'sample:' out",
+    },
+  );
 }
 
 /**

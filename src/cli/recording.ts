@@ -37,6 +37,7 @@ import {
   type Recording,
   type RecordOptions,
   record,
+  samplesOf,
 } from '../recorder/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import {
@@ -57,6 +58,7 @@ import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
 import { createLogger } from './logging.js';
 import { warn } from './open-output.js';
+import { refuseWithoutSamples } from './open-samples.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
 import type { PanicLook } from './panic-report.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
@@ -133,6 +135,7 @@ async function prepareRecording(
   const wishes = { findings: args.findings !== 'off', longPollNs: args['long-poll'] };
   const checker = args.budget === undefined ? undefined : new Checker(readBudget(args.budget));
   const reports = program.known.map((kind) => kind.report(foundOf(program, kind), wishes));
+  if (!into && samplesOf(program)) refuseWithoutSamples(args.output, 'any');
   const output = into?.(program) ?? openOutputTrace(args, plugins);
   const newest = args.last && new NewestEvents(output, args.last);
   return {

@@ -46,12 +46,14 @@ export async function recordRun(given: RunArguments): Promise<number> {
   if (!isMachine && elf !== undefined && isLinuxProgram(await ElfFile.open(elf)))
     return recordProgram({ ...given, elf });
   const target = runTarget(elf, given.command);
-  const { command, notes } = given.deterministic
+  const { command, notes: fixed } = given.deterministic
     ? deterministicCommand(target.command)
     : ({ command: target.command, notes: [] } satisfies Omit<DeterministicCommand, 'added'>);
   const args = { ...given, elf: target.elf, command };
   return withRecording(args, async (prepared) => {
     if (target.isOurs) process.stderr.write(textLines([`rsptrace: starts ${target.command.join(' ')}`]));
+    const { text: sampled } = prepared.program.specs.find(({ kind }) => kind === 'sample') ?? {};
+    const notes = sampled && given.deterministic ? [...fixed, `${sampled} interrupts by the host's clock`] : fixed;
     process.stderr.write(textLines(notes.map((note) => `rsptrace: not every run will be the same: ${note}`)));
     return runGuest(args, prepared);
   });

@@ -63,7 +63,6 @@ export { unlistedRam } from './memory/unlisted-ram.js';
 export { tooOften } from './probe-choices.js';
 export { type InstalledFacts, recoveredRecords } from './recovered-records.js';
 export { ClockLeak, type StopLeak } from './stop/clock-leak.js';
-export { type HartStack, hartStack, isSeen, type OtherCode } from './stop/hart-stack.js';
 export { StopEngine } from './stop/stop-engine.js';
-export type { EngineEnd, ResetWatch } from './stop/stop-engine-options.js';
+export type { EngineEnd, ResetWatch, StopSampler } from './stop/stop-engine-options.js';
 export { Watchpoints } from './stop/watchpoints.js';

@@ -22,6 +22,7 @@ export type {
   AnyProbe,
   Found,
   FoundKind,
+  FoundSamples,
   FoundWatches,
   InlinedPolls,
   KindPreview,

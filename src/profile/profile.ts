@@ -1,12 +1,16 @@
 import { basename } from 'node:path';
-import { hex } from '../base/addr.js';
 import { findClock } from '../facts/index.js';
 import { findFutures } from '../futures/index.js';
 import { HartNumbers, hartName } from '../recorder/index.js';
-import type { ClockInfo, GuestNanos, SampledFrame, TraceSink } from '../trace/index.js';
-import { SampledFrames } from './frames.js';
-import { LoadedCode, type LoadedCodeOptions } from './loaded-code.js';
-import { type HartLook, Looks } from './look.js';
+import {
+  LoadedCode,
+  type LoadedCodeOptions,
+  Looks,
+  SampledFrames,
+  Samples,
+  type SampleWishes,
+} from '../stacks/index.js';
+import type { ClockInfo, GuestNanos, TraceSink } from '../trace/index.js';
 import { type Sampled, sampling } from './sampling.js';
 
 /** The program is as it is loaded. */
@@ -18,20 +22,6 @@ export interface ProfileOptions extends LoadedCodeOptions {
   readonly mostSamples: number;
   readonly signal: AbortSignal;
   readonly want: SampleWishes;
-}
-
-/** Which samples there are to be, and what their stacks are made of. */
-export interface SampleWishes {
-  /** The most frames. */
-  readonly depth: number;
-  /** Only of the kernel, or only of programs. */
-  readonly mode: 'kernel' | 'user' | 'all';
-  /** Harts that wait for an interrupt, and threads that wait in a system call, are samples too. */
-  readonly idle: boolean;
-  /** By what is awaited: without the executor's frames. Samples outside of all polls are one frame. */
-  readonly awaited: boolean;
-  /** The outermost frame. */
-  readonly by: 'hart' | 'process' | undefined;
 }
 
 /** How a profile went. */
@@ -56,7 +46,7 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
   const { session, elf, arch, debug, sink, want } = options;
   await session.passSignals();
   const code = await LoadedCode.find(options);
-  const looks = new Looks(session, arch, code, want.depth);
+  const looks = new Looks(session, arch, code, { depth: want.depth });
   const futures = want.awaited && debug ? findFutures(debug) : undefined;
   const samples = new Samples(new SampledFrames(elf, debug, futures), sink, options.periodMs, want);
   const harts = (await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) }));
@@ -88,49 +78,4 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
     },
   });
   return { ...sampled, ...samples.counts, looks: stops, clock: clock.info, missingLibraries: code.missing };
-}
-
-/** Turns looks into samples. */
-class Samples {
-  readonly counts = { samples: 0, idle: 0, otherMode: 0, incomplete: 0 };
-  readonly #frames: SampledFrames;
-  readonly #sink: TraceSink;
-  readonly #periodNs: number;
-  readonly #want: SampleWishes;
-
-  constructor(frames: SampledFrames, sink: TraceSink, periodMs: number, want: SampleWishes) {
-    this.#frames = frames;
-    this.#sink = sink;
-    this.#periodNs = Math.round(periodMs * 1e6);
-    this.#want = want;
-  }
-
-  add(look: HartLook, hart: number, time: GuestNanos): void {
-    const { mode, idle } = this.#want;
-    const isKernel = look.privilege !== 'user';
-    if (look.isIdle && !idle) this.counts.idle++;
-    else if (mode !== 'all' && isKernel !== (mode === 'kernel')) this.counts.otherMode++;
-    else {
-      this.counts.samples++;
-      if (!look.stack.end.complete) this.counts.incomplete++;
-      const inner = this.#stackOf(look);
-      const stack = [...(inner.length > 0 ? inner : [this.#frames.mark('[unknown]')]), ...this.#outermost(look, hart)];
-      this.#sink.event({ type: 'sample', time, hart, stack, periodNs: this.#periodNs });
-    }
-  }
-
-  #stackOf({ stack, firmware, other, isIdle }: HartLook): SampledFrame[] {
-    const frames = this.#frames;
-    const innermost = isIdle ? [frames.mark('[idle]')] : firmware === undefined ? [] : [frames.mark('[firmware]')];
-    if (other !== undefined) return [...innermost, frames.mark('[another program]')];
-    if (!this.#want.awaited) return [...innermost, ...frames.of(stack.frames)];
-    return [...innermost, ...(frames.awaited(stack.frames) ?? [frames.mark('[outside of polls]')])];
-  }
-
-  #outermost({ root }: HartLook, hart: number): SampledFrame[] {
-    const { by } = this.#want;
-    if (by === 'hart') return [this.#frames.mark(`hart ${hart}`)];
-    if (by === 'process') return [this.#frames.mark(root === undefined ? 'no paging' : `process ${hex(root)}`)];
-    return [];
-  }
 }

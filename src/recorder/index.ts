@@ -10,6 +10,7 @@ export {
   type Program,
   planHarts,
   prepare,
+  samplesOf,
   understand,
 } from './program.js';
 export { record } from './record.js';

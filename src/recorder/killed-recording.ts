@@ -15,7 +15,7 @@ import { hartSource } from '../facts/index.js';
 import type { Hit } from '../probes/index.js';
 import type { TraceInfo } from '../trace/index.js';
 import { HartNumbers, HartWords } from './harts.js';
-import { enginePlan, type Program, programAt } from './program.js';
+import { enginePlan, type Program, programAt, samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 import { type KnownHart, type ToldStop, toldFrom } from './told.js';
 import { buildTracers, type Tracers } from './tracers.js';
@@ -81,6 +81,7 @@ export class KilledRecording {
     if (elf.buildId !== this.info.buildId) throw mismatch(`${elf.path} is not the program that was recorded`);
     const recovery = new Recovery(options, this.#harts, this.info);
     const notes = this.#watches ? ['accesses of watched places are not in these records'] : [];
+    if (samplesOf(options.program)) notes.push('samples of stacks are not in these records');
     let last: string | undefined;
     for (;;) {
       const part = this.#reader.next(this.#size);

@@ -11,6 +11,7 @@ import {
   askedKinds,
   codeFacts,
   type FoundKind,
+  type FoundSamples,
   type FoundWatches,
   type InlinedPolls,
   kinds,
@@ -134,6 +135,11 @@ export function addressesOf({ kinds: found }: Program): Addr[] {
 /** What is traced by watchpoints. */
 export function watchesOf({ kinds: found }: Program): readonly FoundWatches[] {
   return found.flatMap((each) => each.found.watches ?? []);
+}
+
+/** How often stacks are sampled, if they are. */
+export function samplesOf({ kinds: found }: Program): FoundSamples | undefined {
+  return found.find((each) => each.found.samples)?.found.samples;
 }
 
 /** After an exec: whether the process runs the ELF, loaded at the same address. */

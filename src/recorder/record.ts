@@ -87,6 +87,7 @@ function factsOf(run: Run, missing: number): RecordingFacts {
     foreignHits,
     neverLoaded: notLoaded,
     tailLost: engines.tailLost,
+    ...(run.sampler ? { samples: run.sampler.facts } : {}),
   };
 }
 
@@ -121,6 +122,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     gaps: tracers.counting.gaps,
     tallies: tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)),
     watches: watches.all.map(watchRef),
+    samples: run.sampler?.facts,
     scratch,
     ownTime: engines.ownTime,
     leak: run.leak?.facts,

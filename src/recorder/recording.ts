@@ -5,7 +5,7 @@ import type { EngineName, Hurdle, ScratchSources, StopLeak } from '../engines/in
 import type { ClockName, GuestRam, NoGuestRam, ResetVector } from '../facts/index.js';
 import type { FunctionOptions, HitObserver } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
-import type { ClockInfo, OwnTime, ProbeFact, TallyRow, TraceSink, WatchRef } from '../trace/index.js';
+import type { ClockInfo, OwnTime, ProbeFact, SampleFacts, TallyRow, TraceSink, WatchRef } from '../trace/index.js';
 import type { Program } from './program.js';
 import type { LogRequest } from './recording-log.js';
 
@@ -121,6 +121,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly tallies: readonly TallyRow[];
   /** What was watched. */
   readonly watches: readonly WatchRef[];
+  /** How stacks were sampled; undefined if they were not. */
+  readonly samples: SampleFacts | undefined;
   /** Where the trampolines were; undefined if every probe stopped the target. */
   readonly scratch: string | undefined;
   /** The overhead of trampolines that was subtracted from durations; undefined if it is not known. */

@@ -5,7 +5,7 @@ import { ClockLeak, counterScale, type RecordCounter } from '../engines/index.js
 import { type ClockReader, type ClosedCounter, CounterGate, findClock, SteadyClock } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
-import { watchesOf } from './program.js';
+import { samplesOf, watchesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 import type { Verified } from './verify.js';
 
@@ -62,7 +62,7 @@ export class TraceClock {
     const { session, nanosPerInstruction, clockSleeps = true, reconnect } = this.#options;
     const { program, isProcess } = this.#target;
     const steady = this.#steady;
-    if (!steady?.info.guest || isProcess || reconnect || watchesOf(program).length > 0) return;
+    if (!steady?.info.guest || isProcess || reconnect || watchesOf(program).length > 0 || samplesOf(program)) return;
     const isKnown = nanosPerInstruction === undefined || (clockSleeps && program.arch.waits !== undefined);
     if (!isKnown || (await session.stub()).name !== 'qemu-system') return;
     const code = (address: Addr, length: number) => program.elf.bytesAt(address, length);

@@ -16,8 +16,9 @@ import type { WatchPlace } from '../probes/index.js';
 import { isProcess } from '../rsp/index.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
 import { KnownHurdles } from './known-hurdles.js';
-import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts, watchesOf } from './program.js';
+import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts, samplesOf, watchesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
+import { verifySampling } from './sampler.js';
 
 /** A target that runs the program: what is known about both before anything is inserted. */
 export interface Verified {
@@ -54,13 +55,15 @@ export interface Verified {
 
 /**
  * First phase: compares the target with the ELF, before anything is inserted.
- * @throws RsptraceError `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`, `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`
+ * @throws RsptraceError `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`, `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`,
+ * `SAMPLES_UNAVAILABLE`
  */
 export async function verify(options: RecordOptions): Promise<Verified> {
   const { session, logger = silent } = options;
   verifyArchitecture(session, options.program.arch);
   const program = await loadedProgram(options.program, session, logger);
   const { arch, elf } = program;
+  if (samplesOf(program)) await verifySampling(session);
   const offset = elf.loadBias - options.program.elf.loadBias;
   const until = options.until && addOffset(options.until, offset);
   const panics = (options.panics ?? []).map((address) => addOffset(address, offset));

@@ -1,4 +1,5 @@
 import type { Addr } from '../base/addr.js';
+import type { SampleFacts } from './sample-facts.js';
 
 /**
  * The event model: everything that formats, tables and checks know. The source of events is not known here, so a
@@ -394,7 +395,7 @@ export interface TraceFacts {
 /** For a trace whose end is missing, and with it what is known at the end. */
 export const endMissing: TraceFacts = { probes: [], isCut: true };
 
-/** How a recording went. Nothing of the host: two runs of a deterministic guest have the same. */
+/** How a recording went. Nothing of the host, except for samples: two runs of a deterministic guest have the same. */
 export interface RecordingFacts {
   /** Why it ended: `guest-ended`, `duration`, ... */
   readonly end: string;
@@ -414,6 +415,8 @@ export interface RecordingFacts {
   readonly tailLost: boolean;
   /** A flight recorder's trace: events before its first one that it does not have. */
   readonly leftOut?: number | undefined;
+  /** How stacks were sampled beside probes. */
+  readonly samples?: SampleFacts | undefined;
 }
 
 /** The guest nanoseconds of overhead that durations leave out: the least and the most for one event, and the total. */

@@ -82,6 +82,7 @@ export { type SampleRow, sampleRows, sampleTable } from './report/sample-rows.js
 export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './report/selection.js';
 export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';
 export { type Moment, Window } from './report/window.js';
+export { type SampleFacts, sampleFactsFrom, sampleFactsJson, sampleFactsLines } from './sample-facts.js';
 export { Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';
 export { addedJson, addedTable, countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';

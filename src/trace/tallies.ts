@@ -1,5 +1,5 @@
 import { textLines } from '../base/visible.js';
-import type { FunctionRef } from './events.js';
+import type { FunctionRef, RootRef } from './events.js';
 import { compare } from './summary.js';
 import { type TableOptions, textTable } from './text-table.js';
 
@@ -9,7 +9,13 @@ export interface TallyRow {
   readonly calls: number;
   /** By the size of an argument: below 0, 0, 1, 2-3, 4-7, ...; undefined if they were counted together. */
   readonly by: CountedBy | undefined;
+  /** Whose calls these are, where they were counted apart; `root` is undefined for calls outside of all tasks. */
+  readonly group?: TallyGroup | undefined;
 }
+
+export type TallyGroup =
+  | { readonly by: 'task'; readonly root: RootRef | undefined }
+  | { readonly by: 'hart'; readonly hart: number };
 
 interface CountedBy {
   readonly argument: string;
@@ -29,9 +35,16 @@ export function countTable(rows: readonly TallyRow[], options: TableOptions): st
   const note = missed === 0 ? '' : `${missed} ${missed === 1 ? 'function was' : 'functions were'} not called\n`;
   if (called.length === 0) return note;
   const sorted = [...called].sort((a, b) => b.calls - a.calls || inOrder(a, b));
-  const lines = sorted.map(({ calls, function: { name, instance, file, line } }) => {
-    const shared = called.filter((other) => other.function.name === name).length > 1;
-    return { numbers: [String(calls)], name: shared ? instance : name, file: file ?? null, line: line ?? null };
+  const lines = sorted.map((row) => {
+    const { calls, group } = row;
+    const { name, instance, address, file, line } = row.function;
+    const shared = called.some(({ function: other }) => other.name === name && other.address !== address);
+    return {
+      numbers: [String(calls)],
+      name: `${shared ? instance : name}${groupText(group)}`,
+      file: file ?? null,
+      line: line ?? null,
+    };
   });
   return textTable(['calls'], 'function', lines, options) + note;
 }
@@ -44,11 +57,19 @@ export function addedTable(rows: readonly TallyRow[], as: 'sum' | 'avg', options
     .sort((a, b) => b.value - a.value || inOrder(a.row, b.row))
     .map(({ row, argument, sum, value }) => {
       const { name, instance, file, line } = row.function;
-      const isShared =
-        added.filter((other) => other.row.function.name === name && other.argument === argument).length > 1;
+      const { address } = row.function;
+      const isShared = added.some(
+        (other) =>
+          other.row.function.name === name && other.argument === argument && other.row.function.address !== address,
+      );
       const text = as === 'sum' ? String(sum) : Number.isInteger(value) ? String(value) : value.toFixed(2);
       const numbers = [String(row.calls), row.calls === 0 ? '-' : text];
-      return { numbers, name: `${isShared ? instance : name}, ${argument}`, file: file ?? null, line: line ?? null };
+      return {
+        numbers,
+        name: `${isShared ? instance : name}, ${argument}${groupText(row.group)}`,
+        file: file ?? null,
+        line: line ?? null,
+      };
     });
   return textTable(['calls', as], 'function, number', lines, options);
 }
@@ -57,6 +78,7 @@ export function addedTable(rows: readonly TallyRow[], as: 'sum' | 'avg', options
 export function addedJson(rows: readonly TallyRow[], as: 'sum' | 'avg'): object[] {
   return addedRows([...rows].sort(inOrder), as).map(({ row, argument, sum, value }) => ({
     ...placeJson(row.function),
+    ...groupJson(row.group),
     argument,
     calls: row.calls,
     sum: exact(sum),
@@ -88,7 +110,7 @@ function exact(sum: bigint): number | string {
 const barWidth = 40;
 
 /** For the user: one bar per power of two, from the lowest to the highest one that was seen. */
-export function histogramText({ function: { name }, calls, by }: TallyRow): string {
+export function histogramText({ function: { name }, calls, by, group }: TallyRow): string {
   if (!by) return '';
   const first = by.counts.findIndex((count) => count > 0);
   if (first < 0) return textLines([`${name}, ${by.argument}: not called`]);
@@ -100,22 +122,45 @@ export function histogramText({ function: { name }, calls, by }: TallyRow): stri
     const bar = '@'.repeat(Math.round((count / most) * barWidth)).padEnd(barWidth);
     return `${bucketText(first + i).padEnd(14)}  ${String(count).padStart(width)} |${bar}|\n`;
   });
-  return `${textLines([`${name}, ${by.argument}: ${calls} calls`])}${bars.join('')}`;
+  return `${textLines([`${name}, ${by.argument}${groupText(group)}: ${calls} calls`])}${bars.join('')}`;
 }
 
 /** For machines, sorted by function, then instance, address and argument, in code unit order. */
 export function tallyJson(rows: readonly TallyRow[]): { readonly counts: object[]; readonly histograms: object[] } {
   const sorted = [...rows].sort(inOrder);
   return {
-    counts: sorted.flatMap(({ function: fn, calls, by }) => (by ? [] : [{ ...placeJson(fn), calls }])),
-    histograms: sorted.flatMap(({ function: fn, calls, by }) =>
-      by && !by.added ? [{ ...placeJson(fn), argument: by.argument, calls, buckets: buckets(by.counts) }] : [],
+    counts: sorted.flatMap(({ function: fn, calls, by, group }) =>
+      by ? [] : [{ ...placeJson(fn), ...groupJson(group), calls }],
+    ),
+    histograms: sorted.flatMap(({ function: fn, calls, by, group }) =>
+      by && !by.added
+        ? [{ ...placeJson(fn), ...groupJson(group), argument: by.argument, calls, buckets: buckets(by.counts) }]
+        : [],
     ),
   };
 }
 
 function placeJson({ name, instance, address, file, line }: FunctionRef): object {
   return { function: name, instance, address: `0x${address.toString(16)}`, file: file ?? null, line: line ?? null };
+}
+
+/** `, app::worker @0x80412340`, `, hart 1`, `, (no task)`. */
+function groupText(group: TallyGroup | undefined): string {
+  if (group === undefined) return '';
+  if (group.by === 'hart') return `, hart ${group.hart}`;
+  const { root } = group;
+  if (root === undefined) return ', (no task)';
+  const name = root.about?.name === undefined ? '' : `'${root.about.name}' `;
+  return `, ${name}${root.future.future} @0x${root.address.toString(16)}`;
+}
+
+function groupJson(group: TallyGroup | undefined): object {
+  if (group === undefined) return {};
+  if (group.by === 'hart') return { hart: group.hart };
+  const { root } = group;
+  if (root === undefined) return { task: null };
+  const { id = null, name = null } = root.about ?? {};
+  return { task: { future: root.future.future, address: `0x${root.address.toString(16)}`, id, name } };
 }
 
 function buckets(counts: readonly number[]): object[] {

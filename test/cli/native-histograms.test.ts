@@ -1,6 +1,7 @@
 // Histograms by what a return tells: a program that knows what its functions return, and how long they sleep at least.
+import { join } from 'node:path';
 import t from 'tap';
-import { rsptrace } from '../support/command.js';
+import { rsptrace, scratchFolder } from '../support/command.js';
 import { compileC, gdbserver } from '../support/native.js';
 
 const source = `
@@ -25,7 +26,17 @@ for (const engine of ['target', 'stop'])
       '-p',
       one,
     ]);
-    const ran = await rsptrace('-r', server.address, '--json', '--engine', engine, ...probes, program).ended;
+    const ran = await rsptrace(
+      '-r',
+      server.address,
+      '-o',
+      join(scratchFolder(t), 'out.pftrace'),
+      '--json',
+      '--engine',
+      engine,
+      ...probes,
+      program,
+    ).ended;
     t.equal(ran.status, 0, ran.stderr.slice(-300));
     const { histograms, events } = JSON.parse(ran.stdout) as { histograms: readonly Histogram[]; events: number };
     t.equal(events, 0);

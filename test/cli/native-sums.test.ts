@@ -1,8 +1,9 @@
 // Sums and averages of arguments, results and times, beside counts and histograms of the same functions: a program
 // that adds the same numbers up itself, and prints them.
 import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import t from 'tap';
-import { rsptrace } from '../support/command.js';
+import { rsptrace, scratchFolder } from '../support/command.js';
 import { compileC, gdbserver } from '../support/native.js';
 
 const source = `
@@ -49,7 +50,17 @@ for (const engine of ['target', 'stop'])
     const record = async (...probes: string[]) => {
       const server = await gdbserver(t, program);
       const words = probes.flatMap((one) => ['-p', one]);
-      const ran = await rsptrace('-r', server.address, '--json', '--engine', engine, ...words, program).ended;
+      const ran = await rsptrace(
+        '-r',
+        server.address,
+        '-o',
+        join(scratchFolder(t), 'out.pftrace'),
+        '--json',
+        '--engine',
+        engine,
+        ...words,
+        program,
+      ).ended;
       t.equal(ran.status, 0, ran.stderr.slice(-300));
       return JSON.parse(ran.stdout) as {
         readonly sums: readonly Added[];
@@ -94,7 +105,14 @@ t.test('tables, and what cannot be added up', async (t) => {
   const program = compileC(t, source);
   const server = await gdbserver(t, program);
   const probes = ['sum(n):large', 'avg(amount):owe', 'avg(n):never'].flatMap((one) => ['-p', one]);
-  const { stdout, stderr, status } = await rsptrace('-r', server.address, ...probes, program).ended;
+  const { stdout, stderr, status } = await rsptrace(
+    '-r',
+    server.address,
+    '-o',
+    join(scratchFolder(t), 'out.pftrace'),
+    ...probes,
+    program,
+  ).ended;
   t.equal(status, 0, stderr.slice(-300));
   t.match(stdout, /^calls +sum +function, number/m);
   t.match(stdout, /^ +40 +368934881474191032320 +large, n/m);

@@ -29,7 +29,7 @@ export interface PollsOutput {
  * looks (seek, the block of block_fn, YieldN itself), a branch of an inlined select has no poll and no await slot (loser), and a
  * Future without a state number that is replaced by its like is counted once (Sleep, Join2, Select2, Recv).
  */
-const lowerBounds = new Set(['method', 'block_fn', 'loser', 'yield_n', 'sleep', 'join2', 'select2', 'recv']);
+export const lowerBounds = new Set(['method', 'block_fn', 'loser', 'yield_n', 'sleep', 'join2', 'select2', 'recv']);
 
 export const engines = ['target', 'stop'] as const;
 

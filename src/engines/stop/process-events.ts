@@ -3,6 +3,7 @@ import type { Logger } from '../../base/logger.js';
 import type { Tracer } from '../../probes/index.js';
 import { type Breakpoint, programSignal, type Resume, type Session, type SignalStop } from '../../rsp/index.js';
 import type { Breakpoints } from './breakpoints.js';
+import type { StopSampler } from './stop-engine-options.js';
 import type { Watchpoints } from './watchpoints.js';
 
 export interface ProcessEventsOptions {
@@ -10,6 +11,7 @@ export interface ProcessEventsOptions {
   readonly points: Breakpoints;
   readonly tracer: Tracer;
   readonly watches?: Watchpoints;
+  readonly sampler?: StopSampler | undefined;
   readonly logger: Logger;
   /** Further places for probes in the new program. */
   readonly onExec: () => Promise<readonly Addr[]>;
@@ -35,7 +37,7 @@ export class ProcessEvents {
 
   /** Does what a stop requires, and returns how the process goes on; undefined if the stop is none of these. */
   async handle(stop: SignalStop): Promise<Resume | undefined> {
-    const { session, points } = this.#options;
+    const { session, points, sampler } = this.#options;
     const { hart, child } = stop;
     if (stop.reason === 'fork' && child !== undefined) await session.children.letGo(child);
     else if (stop.reason === 'vfork' && child !== undefined) this.#lifted = await session.children.letVforkGo(child);
@@ -44,7 +46,7 @@ export class ProcessEvents {
     else if (stop.reason === 'syscall_return') await points.plantLate();
     else if (stop.reason !== 'syscall_entry') {
       const signal = programSignal(stop);
-      const isOurs = points.late.hasInterrupted && interrupts.has(stop.signal);
+      const isOurs = (points.late.hasInterrupted || sampler?.hasInterrupted) && interrupts.has(stop.signal);
       return signal === undefined || isOurs ? undefined : { ...this.#goOn(hart), signal };
     }
     return this.#goOn(hart);

@@ -17,6 +17,20 @@ export interface ResetWatch {
   again(time: number | undefined): Promise<void>;
 }
 
+/** Takes samples at stops, and interrupts the target for them. */
+export interface StopSampler {
+  /** The target runs until the returned function is called. */
+  runs(): () => void;
+  /** It is time for a sample, at whatever stop. */
+  readonly isDue: boolean;
+  /** The last run ended with its interrupt, or with a stop that came in the same moment. */
+  readonly hasInterrupted: boolean;
+  /** The target stands. `atProbe`: a probe's place has stopped it. */
+  take(time: number, atProbe: boolean): Promise<void>;
+  /** The process runs another program. */
+  forget(): void;
+}
+
 export interface StopEngineOptions extends StopPointsOptions {
   readonly tracer: Tracer;
   /** The machine's RAM, if it can be read past the wire. */
@@ -33,6 +47,7 @@ export interface StopEngineOptions extends StopPointsOptions {
    */
   readonly onFirstHit?: (inUserMode: boolean) => Promise<boolean>;
   readonly beside?: StopObserver;
+  readonly sampler?: StopSampler | undefined;
   /** Takes what stops add to the clock out of it; undefined where nobody can. Asked at each stop. */
   readonly leak?: (() => ClockLeak | undefined) | undefined;
   /**

@@ -80,6 +80,7 @@ export class StopEngine {
     this.#reads = new StopReads(options);
     const onExec = async (): Promise<readonly Addr[]> => {
       this.#arrived = false;
+      options.sampler?.forget();
       return (await options.onExec?.()) ?? [];
     };
     this.#events = new ProcessEvents({ ...options, points: this.points, onExec, logger });
@@ -199,6 +200,7 @@ export class StopEngine {
       if (reset !== 'passed') this.#clock ??= await this.#options.findClock();
       if (reset === 'passed' || !time) continue;
       const point = pc === undefined ? undefined : this.points.at(pc);
+      await this.#sample(time(), inUse(point));
       if (stop.reason === undefined && pc !== undefined && watches && !this.points.isWatched(pc)) {
         watched = watches.next(await this.#codeAt(pc, hart), registers);
         if (watched) continue;
@@ -233,6 +235,13 @@ export class StopEngine {
       const next = await this.#handle(point, hit, hart, guessed, found);
       if (next !== 'again') return next;
     }
+  }
+
+  async #sample(time: number, atProbe: boolean): Promise<void> {
+    const { sampler } = this.#options;
+    if (!sampler?.isDue) return;
+    await sampler.take(time, atProbe);
+    this.#strangers.expected();
   }
 
   /** The hit is not handled: the same stop is wanted again, with nothing to do. */
@@ -278,7 +287,7 @@ export class StopEngine {
     }
     if (!isPoint) {
       this.#stepper.stopped(hart);
-      if (!this.points.late.hasInterrupted) this.#strangers.seen(stop, pc);
+      if (!this.points.late.hasInterrupted && !this.#options.sampler?.hasInterrupted) this.#strangers.seen(stop, pc);
     }
     return this.#resume(this.#session.batch(hart));
   }
@@ -519,7 +528,8 @@ export class StopEngine {
     this.#times.begin();
     const looked = this.points.late.runs();
     const paused = this.#options.beside?.runs();
-    const stop = await this.#goesOn(batch, how).finally(looked).finally(paused);
+    const sampled = this.#options.sampler?.runs();
+    const stop = await this.#goesOn(batch, how).finally(looked).finally(paused).finally(sampled);
     this.#times.end();
     return stop;
   }

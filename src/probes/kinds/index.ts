@@ -5,11 +5,12 @@ import { hist } from './hist.js';
 import type { AnyProbe, ProbeKind } from './kind.js';
 import { line } from './line.js';
 import { poll } from './poll/index.js';
+import { sample } from './sample.js';
 import { avg, sum } from './sums.js';
 import { watch } from './watch/index.js';
 
 /** Every kind of probe. Calls that begin in one place nest in this order, and reports follow it. */
-export const kinds: readonly ProbeKind[] = [poll, fn, count, hist, sum, avg, watch, line];
+export const kinds: readonly ProbeKind[] = [poll, fn, count, hist, sum, avg, watch, line, sample];
 
 /**
  * Parses a probe: a kind, a colon, and what the kind reads. `known`: the kinds that there are.
@@ -53,6 +54,7 @@ export interface AskedKind {
  */
 export function askedKinds(probes: readonly AnyProbe[], known: readonly ProbeKind[] = kinds): readonly AskedKind[] {
   const all = known.map((kind) => ({ kind, probes: probes.filter((probe) => probe.kind === kind.name) }));
-  for (const each of all) each.kind.check?.(each.probes);
+  const names = new Set(probes.map(({ kind }) => kind));
+  for (const each of all) each.kind.check?.(each.probes, names);
   return all.filter((each) => each.probes.length > 0 || (each.kind.isDefault && probes.length === 0));
 }

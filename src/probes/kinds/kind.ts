@@ -4,7 +4,7 @@ import type { MemoryReader } from '../../base/memory-reader.js';
 import { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
 import type { FutureSet, TaskPlaces } from '../../futures/index.js';
-import type { ProbeFact, TableOptions, TallyRow, TraceSink, WatchRef } from '../../trace/index.js';
+import type { ProbeFact, SampleFacts, TableOptions, TallyRow, TraceSink, WatchRef } from '../../trace/index.js';
 import type { Hooked } from '../../unwind/index.js';
 import type { CallKind, EventOutput, InstantKind } from '../calls/call-tracer.js';
 import type { ReadPlan } from '../read-plan.js';
@@ -64,6 +64,14 @@ export interface Found {
   readonly catches?: readonly Addr[];
   /** Data that watchpoints trace: it needs no breakpoint in code, and each access stops the target. */
   readonly watches?: FoundWatches;
+  /** Every hart's stack is sampled. */
+  readonly samples?: FoundSamples;
+}
+
+/** How often stacks are sampled. */
+export interface FoundSamples {
+  /** Of the time that the target runs, on average. */
+  readonly periodMs: number;
 }
 
 /** Places in memory whose accesses the target reports. */
@@ -117,6 +125,8 @@ export interface Outcome {
   readonly engines: readonly ProbeFact[];
   readonly tallies: readonly TallyRow[];
   readonly watches: readonly WatchRef[];
+  /** How stacks were sampled; undefined if they were not. */
+  readonly samples: SampleFacts | undefined;
   /** What a stop leaves in the times of the trace, where all was recorded by stops. */
   readonly leak?: { readonly spreadNs: number } | undefined;
 }
@@ -174,10 +184,10 @@ export interface ProbeKind<P extends AnyProbe = AnyProbe, F extends Found = Foun
   /** @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`, `WATCH_SIZE` */
   parse(text: ProbeText): P;
   /**
-   * Refuses probes that make no sense together.
+   * Refuses probes that make no sense together. `asked`: the kinds of all probes.
    * @throws RsptraceError `PROBE_SYNTAX`
    */
-  check?(probes: readonly P[]): void;
+  check?(probes: readonly P[], asked: ReadonlySet<string>): void;
   /**
    * Finds the probes in a program.
    * @throws RsptraceError `PROBE_*`, `DWARF_MISSING`, `EXPRESSION_*`, `WATCH_*`

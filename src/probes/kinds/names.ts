@@ -13,10 +13,15 @@ export interface ProbeSpec extends AnyProbe {
   readonly when: readonly (readonly Comparison[])[];
   /** The `len` of `hist(len):GLOB`; undefined for other kinds, and in a probe that excludes. */
   readonly argument: Pick<Comparison, 'text' | 'expression'> | undefined;
+  /** `count:GLOB by task`: a row each. */
+  readonly groupedBy?: Grouping | undefined;
   /** The text before the colon of a probe that includes: `fn`, `hist(len)`. */
   readonly prefix: string;
   matches(path: string): boolean;
 }
+
+/** What calls can be told apart by when they are counted. */
+export type Grouping = 'task' | 'hart';
 
 /** What `hist(len)` is for. */
 export const argumentOfHist = 'counts calls by the size of their argument len';
@@ -28,6 +33,8 @@ export interface NameRules {
   readonly everything: string;
   /** An expression stands in brackets behind the kind's own name. What it is for, of `len`. */
   readonly argument?: string;
+  /** It may be `by task` or `by hart`. */
+  readonly isGrouped?: boolean;
 }
 
 /**
@@ -37,8 +44,9 @@ export interface NameRules {
  */
 export function parseNames(
   rules: NameRules,
-  { text, excludes: isOut, argument: bracketed, rest }: ProbeText,
+  { text, excludes: isOut, argument: bracketed, rest: all }: ProbeText,
 ): ProbeSpec {
+  const { rest, groupedBy } = rules.isGrouped ? groupingOf(text, all) : { rest: all };
   const { name: kind, everything } = rules;
   const hasArgument = rules.argument !== undefined;
   let glob = rest;
@@ -58,7 +66,12 @@ export function parseNames(
   verifyArgument(rules, { text, glob, argument: bracketed, isWanted: hasArgument && !excludes });
   const argument = bracketed === undefined ? undefined : { text: bracketed, expression: parseMemberExpr(bracketed) };
   const prefix = hasArgument ? `${kind}(${bracketed ?? 'len'})` : kind;
-  const spec = { kind, text, glob, excludes, argument, prefix, matches: compileGlob(glob) };
+  if (excludes && groupedBy) {
+    throw new RsptraceError('PROBE_SYNTAX', `'${text}' leaves out what matches, so that there is nothing to group`, {
+      hint: `leave 'by ${groupedBy}' away`,
+    });
+  }
+  const spec = { kind, text, glob, excludes, argument, groupedBy, prefix, matches: compileGlob(glob) };
   if (condition === undefined) return { ...spec, when: [] };
   if (excludes) {
     const taken = `${hasArgument ? `${kind}(len)` : kind}:${glob} if ${condition}`;
@@ -67,6 +80,30 @@ export function parseNames(
     });
   }
   return { ...spec, when: parseCondition(condition, text, `${prefix}:${glob}`) };
+}
+
+/** Cuts `by task` out: it stands behind the glob, or at the end. */
+function groupingOf(text: string, all: string): { readonly rest: string; readonly groupedBy: Grouping | undefined } {
+  const [found, by, condition = ''] = /\sby\s+(\S*)(\s+if\s.*)?$/s.exec(all) ?? [];
+  if (found === undefined) return { rest: all, groupedBy: undefined };
+  if (by !== 'task' && by !== 'hart') {
+    throw new RsptraceError('PROBE_SYNTAX', `'${text}' groups by '${by}', which is neither task nor hart`, {
+      hint: "write 'by task' or 'by hart' behind the glob",
+    });
+  }
+  return { rest: `${all.slice(0, -found.length)}${condition}`, groupedBy: by };
+}
+
+/**
+ * Refuses groups by task where no poll is traced, because then nothing tells which task runs.
+ * @throws RsptraceError `PROBE_SYNTAX`
+ */
+export function verifyGrouping(specs: readonly ProbeSpec[], asked: ReadonlySet<string>): void {
+  const spec = specs.find(({ groupedBy }) => groupedBy === 'task');
+  if (!spec || asked.has('poll')) return;
+  throw new RsptraceError('PROBE_SYNTAX', `'${spec.text}' needs polls: without them nothing tells which task runs`, {
+    hint: "add --probe 'poll:**', or a part of the program's Futures",
+  });
 }
 
 interface Bracketed {

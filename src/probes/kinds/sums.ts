@@ -1,6 +1,6 @@
 import { addedJson, addedTable } from '../../trace/index.js';
 import type { ProbeKind } from './kind.js';
-import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from './names.js';
+import { type NameRules, type ProbeSpec, parseNames, verifyGrouping, verifyIncludes } from './names.js';
 import { planTally } from './tallies/plan.js';
 import { resolveByNumber, type TallyProbes } from './tallies/resolve.js';
 import { TallyTracer } from './tallies/tracer.js';
@@ -13,13 +13,16 @@ export const avg: ProbeKind<ProbeSpec, TallyProbes> = adding('avg', 'is the aver
 
 function adding(as: 'sum' | 'avg', does: string, member: string): ProbeKind<ProbeSpec, TallyProbes> {
   const argument = `${does} the argument len of calls`;
-  const rules: NameRules = { name: as, everything: 'every function', argument };
+  const rules: NameRules = { name: as, everything: 'every function', isGrouped: true, argument };
   return {
     name: as,
     help: `'${as}(ARG):GLOB' ${does} an argument, the result (${as}(ret)) or ${as}(duration)`,
     onlyCounts: true,
     parse: (text) => parseNames(rules, { ...text, rest: text.rest.replace(/^fn:(?!:)\s*/, '') }),
-    check: (specs) => verifyIncludes(specs, `${as}(ARG)`),
+    check(specs, asked) {
+      verifyIncludes(specs, `${as}(ARG)`);
+      verifyGrouping(specs, asked);
+    },
     resolve: (program, specs) => resolveByNumber(program, specs, as),
     plans: ({ probes }, { general }) => probes.map((probe) => planTally(probe, general)),
     tracer({ probes }) {

@@ -22,6 +22,12 @@ const LIST = 'traceEvents';
  */
 type State = 'before' | 'members' | 'skipped' | 'list' | 'event' | 'over';
 
+/** Bytes of a chunk. */
+interface Piece {
+  readonly from: number;
+  readonly to: number;
+}
+
 /** An event as it was parsed, and the byte of the file where it stands. */
 export interface EventObject {
   readonly at: number;
@@ -63,11 +69,20 @@ export class EventObjects {
 
   feed(chunk: Uint8Array): EventObject[] {
     const found: EventObject[] = [];
-    for (let at = 0; at < chunk.length; ) {
-      if (this.#state === 'skipped') at = this.#nested(chunk, at);
-      else if (this.#state !== 'event') this.#between(chunk[at] as number, this.#offset + at++);
-      else at = this.#event(chunk, at, found);
+    const whole: Piece[] = [];
+    try {
+      for (let at = 0; at < chunk.length; ) {
+        if (this.#state === 'skipped') at = this.#nested(chunk, at);
+        else if (this.#state !== 'event') this.#between(chunk[at] as number, this.#offset + at++);
+        else at = this.#event(chunk, at, found, whole);
+      }
+    } catch (error) {
+      // Damage in an event before this one is told first.
+      this.#parsedTogether(chunk, whole);
+      throw error;
     }
+    // One that began in the chunk before is found already.
+    for (const event of this.#parsedTogether(chunk, whole)) found.push(event);
     this.#offset += chunk.length;
     return found;
   }
@@ -117,7 +132,7 @@ export class EventObjects {
     } else if (byte !== COMMA) throw new Damage(`no event where one has to be, at byte ${at}`);
   }
 
-  #event(chunk: Uint8Array, at: number, found: EventObject[]): number {
+  #event(chunk: Uint8Array, at: number, found: EventObject[], whole: Piece[]): number {
     // Its bracket was the last byte of the chunk before.
     if (this.#pieces.length === 0 && this.#from < this.#offset) this.#pieces.push(Uint8Array.of(OPEN));
     const isNew = this.#pieces.length === 0;
@@ -130,9 +145,9 @@ export class EventObjects {
       this.#pieces.push(Uint8Array.from(piece));
       return end;
     }
-    const bytes = isNew ? piece : Buffer.concat([...this.#pieces, piece]);
+    if (isNew) whole.push({ from, to: end });
+    else found.push({ at: this.#from, value: this.#parsed(Buffer.concat([...this.#pieces, piece]), this.#from) });
     this.#pieces = [];
-    found.push({ at: this.#from, value: this.#parsed(bytes) });
     this.wholeTo = this.#offset + end;
     return end;
   }
@@ -159,11 +174,33 @@ export class EventObjects {
     return at;
   }
 
-  #parsed(bytes: Uint8Array): EventObject['value'] {
+  /** Events that lie in one chunk: parsed at once where they are a list, as they nearly always are. */
+  #parsedTogether(chunk: Uint8Array, events: readonly Piece[]): EventObject[] {
+    const [first] = events;
+    const last = events.at(-1);
+    if (first === undefined || last === undefined) return [];
+    const values = this.#list(chunk.subarray(first.from, last.to), events.length);
+    return events.map(({ from, to }, i) => {
+      const at = this.#offset + from;
+      return { at, value: values?.[i] ?? this.#parsed(chunk.subarray(from, to), at) };
+    });
+  }
+
+  /** Undefined if there are not so many, or if one of them is damaged. */
+  #list(bytes: Uint8Array, count: number): readonly EventObject['value'][] | undefined {
+    try {
+      const values = JSON.parse(`[${this.#utf8.decode(bytes)}]`) as EventObject['value'][];
+      return values.length === count ? values : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #parsed(bytes: Uint8Array, at: number): EventObject['value'] {
     try {
       return JSON.parse(this.#utf8.decode(bytes)) as EventObject['value'];
     } catch {
-      throw this.#atEvent('no JSON object');
+      throw new Damage(`no JSON object at byte ${at}`);
     }
   }
 

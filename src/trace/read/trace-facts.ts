@@ -1,5 +1,6 @@
 import { addr } from '../../base/addr.js';
 import type { HartInfo, OwnTime, ProbeFact, RecordingFacts, TraceFacts, TraceInfo } from '../events.js';
+import { sampleFactsFrom } from '../sample-facts.js';
 import { addressOf } from './refs.js';
 import type { TrackEvent } from './track-events.js';
 
@@ -56,6 +57,9 @@ export class FactsReader {
       neverLoaded: (note('never_loaded') ?? '').split(', ').filter((text) => text !== ''),
       tailLost: note('tail_lost') === 'true',
       ...(note('left_out') === undefined ? {} : { leftOut: number('left_out') }),
+      ...(note('samples_wanted') === undefined
+        ? {}
+        : { samples: sampleFactsFrom((name) => number(`samples_${name}`)) }),
     };
     const { probes = [], ownTime } = this.facts ?? {};
     const total = note('own_time_total_ns');

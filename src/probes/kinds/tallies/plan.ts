@@ -4,7 +4,10 @@ import type { ReadPlan } from '../../read-plan.js';
 import type { TallyProbe } from './resolve.js';
 
 /** What counting a function's calls reads: the registers of its conditions, and of what it counts by. */
-export function planTally({ function: probe, by, adds }: TallyProbe, general: ReadonlySet<string>): ReadPlan {
+export function planTally(
+  { function: probe, by, adds, groupedBy }: TallyProbe,
+  general: ReadonlySet<string>,
+): ReadPlan {
   const { address, size, ref, producer } = probe;
   const { registers, reads, why, when, isDecided } = planConditions(
     probe.when,
@@ -14,8 +17,9 @@ export function planTally({ function: probe, by, adds }: TallyProbe, general: Re
   const foreign = [...registers, ...returned].find((name) => !general.has(name));
   const counted = by?.kind === 'entry' ? by.number.target : undefined;
   const seesReturn = by !== undefined && by.kind !== 'entry';
-  // What lies in memory is counted when a record is read, and so is what is added up: counters only count.
-  const isCounted = isDecided && !adds && (by === undefined || (counted !== undefined && !counted.behind));
+  // What lies in memory is counted when a record is read, and so is what is added up or grouped: counters only count.
+  const isCounted =
+    isDecided && !adds && !groupedBy && (by === undefined || (counted !== undefined && !counted.behind));
   return {
     address,
     codeSize: size,

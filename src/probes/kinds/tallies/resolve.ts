@@ -12,7 +12,7 @@ import {
   resolveFunctions,
 } from '../../resolve-functions.js';
 import type { Found, ProbedProgram } from '../kind.js';
-import type { ProbeSpec } from '../names.js';
+import type { Grouping, ProbeSpec } from '../names.js';
 
 /** A function whose calls are only counted. */
 export interface TallyProbe {
@@ -21,6 +21,8 @@ export interface TallyProbe {
   readonly by: CountedBy | undefined;
   /** The numbers are added up instead, for a table of sums or one of averages. */
   readonly adds?: 'sum' | 'avg' | undefined;
+  /** Those of each task or hart apart. */
+  readonly groupedBy?: Grouping | undefined;
 }
 
 /** A number at the entry, or one that the return tells: the result, or the nanoseconds since the entry. */
@@ -45,8 +47,15 @@ export interface TallyProbes extends Found {
  * @throws RsptraceError as {@link resolveFunctions}
  */
 export function resolveCounts(program: ProbedProgram, specs: readonly ProbeSpec[]): TallyProbes {
-  const { probes, excluded, unmatched } = countable(program, specs);
-  return tallyProbes({ probes: probes.map((probe) => ({ function: probe, by: undefined })), excluded, unmatched });
+  const groups = grouped(specs).map(([groupedBy, group]) => {
+    const { probes, excluded, unmatched } = countable(program, group);
+    return { probes: probes.map((probe) => ({ function: probe, by: undefined, groupedBy })), excluded, unmatched };
+  });
+  return tallyProbes({
+    probes: groups.flatMap(({ probes }) => probes),
+    excluded: groups.flatMap(({ excluded }) => excluded),
+    unmatched: groups.flatMap(({ unmatched }) => unmatched),
+  });
 }
 
 /**
@@ -64,17 +73,23 @@ export function resolveByNumber(
   const expressions = program.debug && new ProgramExpressions(program.debug);
   const asked = new Map(specs.flatMap(({ argument }) => (argument ? [[argument.text, argument]] : [])));
   for (const [name, argument] of asked) {
-    const functions = countable(
-      program,
-      specs.filter((spec) => spec.excludes || spec.argument?.text === name),
-    );
-    const { found, refused } = byArgument(argument, functions.probes, expressions);
-    if (found.length === 0) throw noArgument(name, refused);
-    probes.push(...found.map((probe) => ({ ...probe, adds })));
-    excluded.push(...functions.excluded, ...refused);
-    unmatched.push(...functions.unmatched);
+    const named = specs.filter((spec) => spec.excludes || spec.argument?.text === name);
+    for (const [groupedBy, group] of grouped(named)) {
+      const functions = countable(program, group);
+      const { found, refused } = byArgument(argument, functions.probes, expressions);
+      if (found.length === 0) throw noArgument(name, refused);
+      probes.push(...found.map((probe) => ({ ...probe, adds, groupedBy })));
+      excluded.push(...functions.excluded, ...refused);
+      unmatched.push(...functions.unmatched);
+    }
   }
   return tallyProbes({ probes, excluded, unmatched });
+}
+
+/** Probes of each grouping, with all that leave functions out. */
+function grouped(specs: readonly ProbeSpec[]): [Grouping | undefined, readonly ProbeSpec[]][] {
+  const groupings = new Set(specs.filter(({ excludes }) => !excludes).map(({ groupedBy }) => groupedBy));
+  return [...groupings].map((by) => [by, specs.filter((spec) => spec.excludes || spec.groupedBy === by)]);
 }
 
 function tallyProbes(found: Pick<TallyProbes, 'probes' | 'excluded' | 'unmatched'>): TallyProbes {

@@ -1,25 +1,38 @@
 import { bucketCount, bucketOf } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import type { TallyRow } from '../../../trace/index.js';
-import type { Call, CallKind, Moment, TracedCall } from '../../calls/call-tracer.js';
+import type { RootRef, TallyRow } from '../../../trace/index.js';
+import type { Call, CallKind, CallSite, Moment, TracedCall } from '../../calls/call-tracer.js';
 import { decide, holds, numberIn } from '../../expressions/comparison.js';
 import type { HitMemory } from '../../reading.js';
 import type { MemoryRequest } from '../../tracer.js';
+import { pollAround } from '../poll/tracer.js';
 import type { TallyProbe } from './resolve.js';
 
-/** The counts of one probe: one number, or one for each bucket. */
-interface Tally {
-  readonly probe: TallyProbe;
+/** Counts: one number, or one for each bucket. */
+interface Counts {
   readonly counts: number[];
   /** Of a probe that adds numbers up. */
   sum: bigint;
 }
 
+/** The counts of one probe. */
+interface Tally extends Counts {
+  readonly probe: TallyProbe;
+  /** Of one that groups calls: those of each task, undefined for calls outside of all, or of each hart. */
+  readonly groups: Map<RootRef | number | undefined, Counts>;
+}
+
+/** A probe's counts that a call belongs to. */
+interface Counting {
+  readonly probe: TallyProbe;
+  readonly to: Counts;
+}
+
 /** A call whose return is counted. */
 interface TalliedCall extends TracedCall {
   readonly began: number;
-  readonly tallies: readonly Tally[];
+  readonly tallies: readonly Counting[];
 }
 
 const none: readonly never[] = [];
@@ -35,8 +48,8 @@ export class TallyTracer implements CallKind {
   constructor(probes: readonly TallyProbe[]) {
     this.#all = probes.map((probe) => ({
       probe,
-      counts: new Array<number>(probe.by && !probe.adds ? bucketCount : 1).fill(0),
-      sum: 0n,
+      ...zero(probe),
+      groups: new Map(),
     }));
     for (const tally of this.#all) {
       const { address } = tally.probe.function;
@@ -59,18 +72,19 @@ export class TallyTracer implements CallKind {
     });
   }
 
-  begin({ pc, registers, time }: Moment, _: unknown, memory: HitMemory): TalliedCall | undefined {
-    const atReturn: Tally[] = [];
+  begin({ pc, registers, time, hart }: Moment, { around }: CallSite, memory: HitMemory): TalliedCall | undefined {
+    const atReturn: Counting[] = [];
     for (const tally of this.#at.get(pc) ?? none) {
-      const { probe, counts } = tally;
+      const { probe } = tally;
       const {
         by,
         function: { when },
       } = probe;
       if (when && !holds(when, registers, memory)) continue;
-      if (by && by.kind !== 'entry') atReturn.push(tally);
-      else if (!by) increment(counts, 0);
-      else countNumber(tally, numberIn(by.number, registers, memory));
+      const counting = { probe, to: countsOf(tally, hart, around) };
+      if (by && by.kind !== 'entry') atReturn.push(counting);
+      else if (!by) increment(counting.to.counts, 0);
+      else countNumber(counting, numberIn(by.number, registers, memory));
     }
     return atReturn.length > 0 ? { kind: this, began: time, tallies: atReturn } : undefined;
   }
@@ -83,11 +97,15 @@ export class TallyTracer implements CallKind {
 
   /** In the order of the probes. */
   rows(): TallyRow[] {
-    return this.#all.map(({ probe: { function: fn, by, adds }, counts, sum }) => ({
-      function: fn.ref,
-      calls: counts.reduce((sum, count) => sum + count, 0),
-      by: by && { argument: by.argument, counts, added: adds && { as: adds, sum } },
-    }));
+    return this.#all.flatMap((tally) => {
+      const { groups, probe } = tally;
+      const { groupedBy } = probe;
+      if (groupedBy === undefined || groups.size === 0) return rowOf(probe, tally, undefined);
+      return [...groups].map(([key, counts]) => {
+        const group = typeof key === 'number' ? { by: 'hart' as const, hart: key } : { by: 'task' as const, root: key };
+        return rowOf(probe, counts, group);
+      });
+    });
   }
 
   exitReads(): readonly MemoryRequest[] {
@@ -98,10 +116,10 @@ export class TallyTracer implements CallKind {
 
   returning({ payload }: Call, { registers, time }: Moment, memory: HitMemory): void {
     const { began, tallies } = payload as TalliedCall;
-    for (const tally of tallies) {
-      const { by } = tally.probe;
-      if (by?.kind === 'duration') countNumber(tally, BigInt(Math.max(0, Math.round(time - began))));
-      else if (by) countNumber(tally, numberIn(by.number, registers, memory));
+    for (const counting of tallies) {
+      const { by } = counting.probe;
+      if (by?.kind === 'duration') countNumber(counting, BigInt(Math.max(0, Math.round(time - began))));
+      else if (by) countNumber(counting, numberIn(by.number, registers, memory));
     }
   }
 
@@ -110,13 +128,36 @@ export class TallyTracer implements CallKind {
   lost(): void {}
 }
 
+function zero({ by, adds }: TallyProbe): Counts {
+  return { counts: new Array<number>(by && !adds ? bucketCount : 1).fill(0), sum: 0n };
+}
+
+/** The counts of the task whose poll is open around a call, or of its hart; the probe's own where it groups nothing. */
+function countsOf(tally: Tally, hart: number, around: Call | undefined): Counts {
+  const { probe, groups } = tally;
+  if (probe.groupedBy === undefined) return tally;
+  const key = probe.groupedBy === 'hart' ? hart : pollAround(around)?.payload.root;
+  const known = groups.get(key) ?? zero(probe);
+  groups.set(key, known);
+  return known;
+}
+
+function rowOf({ function: fn, by, adds }: TallyProbe, { counts, sum }: Counts, group: TallyRow['group']): TallyRow {
+  return {
+    function: fn.ref,
+    calls: counts.reduce((total, count) => total + count, 0),
+    by: by && { argument: by.argument, counts, added: adds && { as: adds, sum } },
+    group,
+  };
+}
+
 function increment(counts: number[], at: number): void {
   counts[at] = (counts[at] ?? 0) + 1;
 }
 
 /** What could not be read is not counted. */
-function countNumber(tally: Tally, value: ReturnType<typeof numberIn>): void {
+function countNumber({ probe, to }: Counting, value: ReturnType<typeof numberIn>): void {
   if (typeof value !== 'bigint') return;
-  increment(tally.counts, tally.probe.adds ? 0 : bucketOf(value));
-  tally.sum += value;
+  increment(to.counts, probe.adds ? 0 : bucketOf(value));
+  to.sum += value;
 }

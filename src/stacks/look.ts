@@ -1,12 +1,14 @@
 import type { Architecture, Privilege } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
-import { type HartStack, hartStack } from '../engines/index.js';
 import { type Hart, isProcess, type Session } from '../rsp/index.js';
+import type { StackOptions } from '../unwind/index.js';
+import { type HartStack, hartStack } from './hart-stack.js';
 import type { LoadedCode } from './loaded-code.js';
 
 /** What one hart was doing when the target was stopped. */
 export interface HartLook extends Pick<HartStack, 'stack' | 'firmware' | 'other'> {
   readonly hart: Hart;
+  readonly pc: bigint | undefined;
   /** Undefined where the architecture does not tell. */
   readonly privilege: Privilege | undefined;
   /** The physical address of its page tables' root; undefined without paging. */
@@ -20,16 +22,15 @@ export class Looks {
   readonly #session: Session;
   readonly #arch: Architecture;
   readonly #code: LoadedCode;
-  readonly #depth: number;
+  readonly #options: StackOptions;
   /** Whether a system call ends there: code does not change, and threads wait at the same few places. */
   readonly #behindCall = new Map<Addr, boolean>();
 
-  /** `depth`: the most frames of a stack. */
-  constructor(session: Session, arch: Architecture, code: LoadedCode, depth: number) {
+  constructor(session: Session, arch: Architecture, code: LoadedCode, options: StackOptions) {
     this.#session = session;
     this.#arch = arch;
     this.#code = code;
-    this.#depth = depth;
+    this.#options = options;
   }
 
   async all(): Promise<HartLook[]> {
@@ -41,18 +42,20 @@ export class Looks {
 
   async #look(hart: Hart): Promise<HartLook> {
     const isIdle = await this.#isHalted(hart);
-    const found = await hartStack(this.#session, hart.id, this.#arch, this.#code.stacks, { depth: this.#depth });
+    const found = await hartStack(this.#session, hart.id, this.#arch, this.#code.stacks, this.#options);
     const { stack, firmware, other, registers } = found;
+    const pc = registers.register(this.#arch.pc);
     const standing = this.#arch.privilege?.standing(registers);
     const privilege = firmware === undefined ? standing?.privilege : 'firmware';
     return {
       hart,
+      pc,
       stack,
       firmware,
       other,
       privilege: isProcess(this.#session.features) ? 'user' : privilege,
       root: standing?.root,
-      isIdle: isIdle ?? (await this.#isInSystemCall(hart, registers.register(this.#arch.pc))),
+      isIdle: isIdle ?? (await this.#isInSystemCall(hart, pc)),
     };
   }
 

@@ -1,10 +1,10 @@
-import type { AddressSpace, Architecture, Privilege } from '../../arch/index.js';
-import { type Addr, addOffset, addr } from '../../base/addr.js';
-import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
-import type { ElfFile } from '../../elf/index.js';
-import { changesItsCode, isOwnPage } from '../../facts/index.js';
-import { isProcess, type Session } from '../../rsp/index.js';
-import type { Stack, StackOptions, Stacks } from '../../unwind/index.js';
+import type { AddressSpace, Architecture, Privilege } from '../arch/index.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
+import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
+import type { ElfFile } from '../elf/index.js';
+import { changesItsCode, isOwnPage } from '../facts/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
+import type { Stack, StackOptions, Stacks } from '../unwind/index.js';
 
 /** A stopped hart's stack. */
 export interface HartStack {

@@ -1,0 +1,86 @@
+import { RsptraceError } from '../../base/errors.js';
+import {
+  CallTree,
+  type SampleFacts,
+  sampleFactsJson,
+  sampleFactsLines,
+  sampleRows,
+  sampleTable,
+  type TraceEvent,
+} from '../../trace/index.js';
+import type { AnyProbe, Found, FoundSamples, ProbeKind } from './kind.js';
+
+/** Samples a second: QEMU takes some milliseconds for a stop, so more than these would only stop it. */
+const [fewestHz, mostHz] = [0.01, 10_000];
+/** Rows of the table at the end. */
+const mostRows = 30;
+
+interface SampleProbe extends AnyProbe, FoundSamples {}
+
+interface FoundPeriod extends Found {
+  readonly samples: FoundSamples;
+}
+
+/** The stack of every hart, again and again. It needs no place in the program. */
+export const sample: ProbeKind<SampleProbe, FoundPeriod> = {
+  name: 'sample',
+  help: "'sample:99hz' or 'sample:10ms' every hart's stack",
+  isPlain: true,
+  parse: ({ text, rest }) => ({ kind: 'sample', text, periodMs: periodOf(text, rest) }),
+  check(probes) {
+    const [, second] = probes;
+    if (second)
+      throw new RsptraceError('PROBE_SYNTAX', `'${second.text}' is a second rate of samples`, { hint: 'give one' });
+  },
+  resolve: (_, probes) => ({ addresses: [], samples: probes[0] as SampleProbe }),
+  report(found) {
+    if (!found) return { json: () => ({ samples: null }), tables: () => [] };
+    const tree = new CallTree();
+    return {
+      sink: {
+        begin: () => {},
+        event: (event: TraceEvent) => (event.type === 'sample' ? tree.event(event) : undefined),
+        hart: () => {},
+        flush: () => {},
+        end: () => tree.end(),
+      },
+      json: ({ samples }) => ({
+        samples: { ...sampleFactsJson(factsOf(samples, found)), functions: sampleRows(tree) },
+      }),
+      tables({ samples }, options) {
+        const facts = factsOf(samples, found);
+        const notes = sampleFactsLines(facts).map((line) => `${line}\n`);
+        return [`${sampleTable(sampleRows(tree).slice(0, mostRows), tree.samples, options)}${notes.join('')}`];
+      },
+    };
+  },
+  preview(found) {
+    if (!found) return { json: {}, table: undefined };
+    const { periodMs } = found.samples;
+    const table = `samples of every hart's stack, each ${text(periodMs)} that the target runs, by an interrupt each\n`;
+    return { json: { samples: { period_ms: periodMs } }, table };
+  },
+};
+
+/** A recording that failed before it began has none. */
+function factsOf(facts: SampleFacts | undefined, { samples }: FoundPeriod): SampleFacts {
+  const none = { wanted: 0, looks: 0, samples: 0, idle: 0, own: 0, incomplete: 0, atProbes: 0, stoodNs: 0 };
+  return facts ?? { periodNs: Math.round(samples.periodMs * 1e6), ...none };
+}
+
+/** `10 ms`, `10.1 ms`. */
+function text(ms: number): string {
+  return `${Number(ms.toPrecision(3))} ms`;
+}
+
+/** `99hz`, `10ms`, in milliseconds. */
+function periodOf(probe: string, words: string): number {
+  const [, digits = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*(hz|us|ms|s)$/i.exec(words) ?? [];
+  const value = Number(digits);
+  const ms = { hz: 1000 / value, us: value / 1000, ms: value, s: value * 1000 }[unit.toLowerCase()] ?? Number.NaN;
+  if (ms >= 1000 / mostHz && ms <= 1000 / fewestHz) return ms;
+  const range = `from ${fewestHz}hz to ${mostHz}hz, or from 100us to 100s`;
+  throw new RsptraceError('PROBE_SYNTAX', `'${probe}' is no rate of samples: it goes ${range}`, {
+    hint: "write 'sample:99hz' or 'sample:10ms'",
+  });
+}

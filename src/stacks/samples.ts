@@ -1,0 +1,68 @@
+import { hex } from '../base/addr.js';
+import type { GuestNanos, Sample, SampledFrame } from '../trace/index.js';
+import type { SampledFrames } from './frames.js';
+import type { HartLook } from './look.js';
+
+/** Which samples there are to be, and what their stacks are made of. */
+export interface SampleWishes {
+  /** The most frames. */
+  readonly depth: number;
+  /** Only of the kernel, or only of programs. */
+  readonly mode: 'kernel' | 'user' | 'all';
+  /** Harts that wait for an interrupt, and threads that wait in a system call, are samples too. */
+  readonly idle: boolean;
+  /** By what is awaited: without the executor's frames. Samples outside of all polls are one frame. */
+  readonly awaited: boolean;
+  /** The outermost frame. */
+  readonly by: 'hart' | 'process' | undefined;
+}
+
+/** Where samples go: a trace's sink is one. */
+interface SampleSink {
+  event(event: Sample): void;
+}
+
+/** Turns looks into samples. */
+export class Samples {
+  readonly counts = { samples: 0, idle: 0, otherMode: 0, incomplete: 0 };
+  readonly #frames: SampledFrames;
+  readonly #sink: SampleSink;
+  readonly #periodNs: number;
+  readonly #want: SampleWishes;
+
+  constructor(frames: SampledFrames, sink: SampleSink, periodMs: number, want: SampleWishes) {
+    this.#frames = frames;
+    this.#sink = sink;
+    this.#periodNs = Math.round(periodMs * 1e6);
+    this.#want = want;
+  }
+
+  add(look: HartLook, hart: number, time: GuestNanos): void {
+    const { mode, idle } = this.#want;
+    const isKernel = look.privilege !== 'user';
+    if (look.isIdle && !idle) this.counts.idle++;
+    else if (mode !== 'all' && isKernel !== (mode === 'kernel')) this.counts.otherMode++;
+    else {
+      this.counts.samples++;
+      if (!look.stack.end.complete) this.counts.incomplete++;
+      const inner = this.#stackOf(look);
+      const stack = [...(inner.length > 0 ? inner : [this.#frames.mark('[unknown]')]), ...this.#outermost(look, hart)];
+      this.#sink.event({ type: 'sample', time, hart, stack, periodNs: this.#periodNs });
+    }
+  }
+
+  #stackOf({ stack, firmware, other, isIdle }: HartLook): SampledFrame[] {
+    const frames = this.#frames;
+    const innermost = isIdle ? [frames.mark('[idle]')] : firmware === undefined ? [] : [frames.mark('[firmware]')];
+    if (other !== undefined) return [...innermost, frames.mark('[another program]')];
+    if (!this.#want.awaited) return [...innermost, ...frames.of(stack.frames)];
+    return [...innermost, ...(frames.awaited(stack.frames) ?? [frames.mark('[outside of polls]')])];
+  }
+
+  #outermost({ root }: HartLook, hart: number): SampledFrame[] {
+    const { by } = this.#want;
+    if (by === 'hart') return [this.#frames.mark(`hart ${hart}`)];
+    if (by === 'process') return [this.#frames.mark(root === undefined ? 'no paging' : `process ${hex(root)}`)];
+    return [];
+  }
+}
