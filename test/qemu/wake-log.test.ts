@@ -118,9 +118,12 @@ for (const guest of ['rv-asynctask-o0', 'rv-asynctask-o3', 'x86-asynctask-o0', '
     }
     if (!guest.startsWith('rv')) return;
     for (const [task, entries] of log) {
-      const [traced, known] = [delays(told.all.get(task) ?? []), delays(entries)];
+      if (task === CANCELLED && isOptimised) continue;
+      const known = delays(entries);
+      const traced = delays(told.all.get(task) ?? []);
+      if (!isFull) t.equal(traced.length, known.length);
       // The kernel looks at the clock before the wake, and in the poll.
-      for (const [i, delay] of traced.entries())
+      for (const [i, delay] of traced.slice(0, known.length).entries())
         t.ok(delay >= 0 && delay <= (known[i] ?? 0) + 100, `task ${task}: ${delay} ns of ${known[i]} ns`);
     }
   });

@@ -16,11 +16,20 @@ const DEEPEST = 500;
 
 const LIST = 'traceEvents';
 
+const utf8 = new TextDecoder();
+
 /**
  * - `before`: nothing but spaces so far. `members`: between the members of the outermost object.
  * - `skipped`: inside a member that nobody asks for. `list`: between events. `event`: inside one. `over`: behind all.
  */
 type State = 'before' | 'members' | 'skipped' | 'list' | 'event' | 'over';
+
+/** Where the reading stands inside a member or an event. */
+interface Inner {
+  /** Brackets that are open. */
+  depth: number;
+  text: 'none' | 'inside' | 'escaped';
+}
 
 /** Bytes of a chunk. */
 interface Piece {
@@ -39,11 +48,8 @@ export interface EventObject {
  * `traceEvents` is one. Each byte is looked at once. Memory holds a chunk and one event. Throws {@link Damage}.
  */
 export class EventObjects {
-  readonly #utf8 = new TextDecoder();
   #state: State = 'before';
-  /** Brackets that are open inside a member or an event. */
-  #depth = 0;
-  #text: 'none' | 'inside' | 'escaped' = 'none';
+  readonly #inner: Inner = { depth: 0, text: 'none' };
   /** What of an event was in chunks before. */
   #pieces: Uint8Array[] = [];
   /** Of the event. */
@@ -88,7 +94,7 @@ export class EventObjects {
   }
 
   #between(byte: number, at: number): void {
-    if (this.#text !== 'none') this.#keyByte(byte);
+    if (this.#inner.text !== 'none') this.#keyByte(byte);
     else if (spaces.has(byte)) return;
     else if (this.#state === 'members') this.#member(byte, at);
     else if (this.#state === 'list') this.#listed(byte, at);
@@ -102,21 +108,21 @@ export class EventObjects {
     const before = this.#last;
     this.#last = byte;
     if (byte === QUOTE) {
-      this.#text = 'inside';
+      this.#inner.text = 'inside';
       this.#key = '';
     } else if (byte === CLOSE) this.#state = 'over';
     else if (byte === OPEN || byte === OPEN_LIST) {
       if (before !== COLON) throw new Damage(`a member without a name at byte ${at}`);
       const isList = byte === OPEN_LIST && this.#key === LIST;
-      this.#depth = isList ? 0 : 1;
+      this.#inner.depth = isList ? 0 : 1;
       this.#state = isList ? 'list' : 'skipped';
     }
   }
 
   #keyByte(byte: number): void {
-    if (this.#text === 'escaped') this.#text = 'inside';
-    else if (byte === BACKSLASH) this.#text = 'escaped';
-    else if (byte === QUOTE) this.#text = 'none';
+    if (this.#inner.text === 'escaped') this.#inner.text = 'inside';
+    else if (byte === BACKSLASH) this.#inner.text = 'escaped';
+    else if (byte === QUOTE) this.#inner.text = 'none';
     else if (this.#key.length <= LIST.length) this.#key += String.fromCharCode(byte);
   }
 
@@ -127,7 +133,7 @@ export class EventObjects {
       this.#state = this.#isObject ? 'members' : 'over';
     } else if (byte === OPEN) {
       this.#from = at;
-      this.#depth = 1;
+      this.#inner.depth = 1;
       this.#state = 'event';
     } else if (byte !== COMMA) throw new Damage(`no event where one has to be, at byte ${at}`);
   }
@@ -140,7 +146,7 @@ export class EventObjects {
     const end = this.#nested(chunk, at);
     if (this.#offset + end - this.#from > LONGEST) throw this.#atEvent(`an event of more than ${LONGEST} bytes`);
     const piece = chunk.subarray(from, end);
-    if (this.#depth > 0) {
+    if (this.#inner.depth > 0) {
       // A chunk's memory is its owner's, so what is kept is a copy.
       this.#pieces.push(Uint8Array.from(piece));
       return end;
@@ -154,8 +160,8 @@ export class EventObjects {
 
   /** Goes on to where the brackets that are open close. */
   #nested(chunk: Uint8Array, from: number): number {
-    let depth = this.#depth;
-    let text = this.#text;
+    let depth = this.#inner.depth;
+    let text = this.#inner.text;
     let at = from;
     while (at < chunk.length && depth > 0) {
       const byte = chunk[at++];
@@ -168,8 +174,8 @@ export class EventObjects {
         if (++depth > DEEPEST) throw this.#atEvent(`brackets inside more than ${DEEPEST} others`);
       } else if (byte === CLOSE || byte === CLOSE_LIST) depth--;
     }
-    this.#depth = depth;
-    this.#text = text;
+    this.#inner.depth = depth;
+    this.#inner.text = text;
     if (depth === 0) this.#state = this.#state === 'event' ? 'list' : 'members';
     return at;
   }
@@ -189,7 +195,7 @@ export class EventObjects {
   /** Undefined if there are not so many, or if one of them is damaged. */
   #list(bytes: Uint8Array, count: number): readonly EventObject['value'][] | undefined {
     try {
-      const values = JSON.parse(`[${this.#utf8.decode(bytes)}]`) as EventObject['value'][];
+      const values = JSON.parse(`[${utf8.decode(bytes)}]`) as EventObject['value'][];
       return values.length === count ? values : undefined;
     } catch {
       return undefined;
@@ -198,7 +204,7 @@ export class EventObjects {
 
   #parsed(bytes: Uint8Array, at: number): EventObject['value'] {
     try {
-      return JSON.parse(this.#utf8.decode(bytes)) as EventObject['value'];
+      return JSON.parse(utf8.decode(bytes)) as EventObject['value'];
     } catch {
       throw new Damage(`no JSON object at byte ${at}`);
     }

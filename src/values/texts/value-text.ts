@@ -8,7 +8,8 @@ import { type KnownMemory, type Spot, spotAt, TextReading } from './text-reading
 
 /**
  * Writes values of one type as text, straight from their bytes, for values that come by the million. The text is what
- * `formatValue(brief(value))` makes of a value that was read. Functions and concrete types behind vtables have no names.
+ * `formatValue(brief(value))` makes of a value that was read. Functions and concrete types behind vtables have no
+ * names.
  */
 export class ValueText {
   readonly #plan: TextPlan;
