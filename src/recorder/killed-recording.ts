@@ -140,7 +140,7 @@ class Recovery {
     this.#options = options;
     this.#harts = new HartNumbers(harts);
     this.#words = new HartWords(harts.length);
-    this.#tracers = buildTracers(options, { program: options.program, harts: this.#harts }, () => undefined);
+    this.#tracers = buildTracers(options, { program: options.program, harts: this.#harts });
     this.#tracers.sink.begin(info);
   }
 

@@ -87,7 +87,7 @@ function factsOf(run: Run, missing: number): RecordingFacts {
     foreignHits,
     neverLoaded: notLoaded,
     tailLost: engines.tailLost,
-    ...(run.sampler ? { samples: run.sampler.facts } : {}),
+    ...(run.tracers.sampler ? { samples: run.tracers.sampler.facts } : {}),
   };
 }
 
@@ -122,7 +122,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     gaps: tracers.counting.gaps,
     tallies: tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)),
     watches: watches.all.map(watchRef),
-    samples: run.sampler?.facts,
+    samples: tracers.sampler?.facts,
     scratch,
     ownTime: engines.ownTime,
     leak: run.leak?.facts,

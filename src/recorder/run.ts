@@ -10,11 +10,10 @@ import type { ClockInfo, GuestNanos } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { ConsoleLines } from './console-lines.js';
 import { EarlyStops } from './early-stops.js';
-import { addressesOf, isLoadedAlike, samplesOf, watchesOf } from './program.js';
+import { addressesOf, isLoadedAlike, watchesOf } from './program.js';
 import type { Progress, RecordOptions } from './recording.js';
 import { LoggedTracer, RecordingLog } from './recording-log.js';
 import { Resets } from './resets.js';
-import { Sampler } from './sampler.js';
 import { StopConditions } from './stop-conditions.js';
 import { TraceClock } from './trace-clock.js';
 import { buildTracers, type Tracers } from './tracers.js';
@@ -41,7 +40,6 @@ export class Run {
   readonly engines: Engines;
   readonly stopping: StopConditions;
   readonly resets: Resets | undefined;
-  readonly sampler: Sampler | undefined;
   readonly #early: EarlyStops;
   /** Undefined if nothing is recorded without stops, or if nobody wants it. */
   readonly log: RecordingLog | undefined;
@@ -55,7 +53,7 @@ export class Run {
     this.#options = options;
     this.#target = target;
     const { logger = silent } = options;
-    this.tracers = buildTracers(options, target, (returnAddress) => this.engines.hooked(returnAddress));
+    this.tracers = buildTracers(options, target, this);
     this.#clock = new TraceClock(options, target, () => this.#totals.ranNs, {
       isWanted: () => this.engines.writesRecords && !target.hurdles.isWithoutMemory,
       opened: (closed) =>
@@ -68,7 +66,6 @@ export class Run {
     const isLogged = options.log && this.engines.choices.some(({ engine }) => engine === 'target');
     this.log = isLogged ? new RecordingLog(options.log, logger) : undefined;
     this.resets = this.#makeResets(logger);
-    this.sampler = this.#makeSampler(logger);
     this.#connection = this.#connect(options.session, () => this.#firstClock());
   }
 
@@ -85,10 +82,10 @@ export class Run {
   }
 
   get progress(): Progress {
-    const { counting } = this.tracers;
+    const { counting, sampler } = this.tracers;
     const { stops } = this.#totals;
     const { records } = this.engines;
-    const sampled = this.sampler?.facts;
+    const sampled = sampler?.facts;
     return {
       events: counting.count,
       stops,
@@ -394,29 +391,6 @@ export class Run {
     return time() as GuestNanos;
   }
 
-  /** Samples have their place among the events: everything before is emitted first. */
-  #makeSampler(logger: Logger): Sampler | undefined {
-    const { program, harts } = this.#target;
-    const plan = samplesOf(program);
-    const { output } = this.tracers;
-    return (
-      plan &&
-      new Sampler({
-        ...{ plan, program, logger },
-        session: () => this.session,
-        hartNumber: (id) => harts.number(id),
-        isOwnCode: (pc) => this.engines.isOwnCode(pc),
-        hooked: (returnAddress) => this.engines.hooked(returnAddress),
-        catchUp: () => this.engines.catchUp(),
-        emit: (event) =>
-          this.engines.whenDigested(() => {
-            output.moveTo(event.time);
-            output.emit({ ...event, time: output.time });
-          }),
-      })
-    );
-  }
-
   #makeResets(logger: Logger): Resets | undefined {
     const { session, resetVector: vector, scratch } = this.#options;
     const { counting, output } = this.tracers;
@@ -443,7 +417,7 @@ export class Run {
     const { logger = silent, hardware, program: linked } = this.#options;
     const { program, harts, code, places, ram } = this.#target;
     const { arch, elf } = program;
-    const { calls: tracer, spaces, watches: watchEvents } = this.tracers;
+    const { calls: tracer, spaces, watches: watchEvents, sampler } = this.tracers;
     const tell: ConstructorParameters<typeof Watchpoints>[0]['tell'] = (access) => watchEvents.tell(access);
     const watches = new Watchpoints({ session, arch, places, logger, tell });
     const engine = new StopEngine({
@@ -463,7 +437,7 @@ export class Run {
       resets: this.resets,
       onFirstHit: (inUserMode) => this.#firstHit(inUserMode),
       beside: this.engines,
-      sampler: this.sampler,
+      sampler,
       leak: () => this.#leakOfStops(),
       onExec: async () => {
         const addresses = await this.engines.restart();

@@ -1,9 +1,14 @@
+import { type Logger, silent } from '../base/logger.js';
+import type { Engines } from '../engines/index.js';
 import { SpaceNumbers, stackBytes } from '../facts/index.js';
 import { CallTracer, EventOutput, type KindTracer, WatchEvents } from '../probes/index.js';
+import type { Session } from '../rsp/index.js';
 import { Threshold, type TraceSink } from '../trace/index.js';
 import type { Hooked } from '../unwind/index.js';
 import { CountingSink } from './counting-sink.js';
+import { samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
+import { Sampler } from './sampler.js';
 import type { Verified } from './verify.js';
 
 /** The tracers, which make events of hits, and the sink that takes the events. */
@@ -14,6 +19,8 @@ export interface Tracers {
   /** One for each kind that traces code. */
   readonly kinds: readonly KindTracer[];
   readonly watches: WatchEvents;
+  /** Undefined if no stacks are sampled. */
+  readonly sampler: Sampler | undefined;
   readonly output: EventOutput;
   /** The trace, except for calls below the user's threshold. */
   readonly sink: TraceSink;
@@ -21,17 +28,26 @@ export interface Tracers {
   readonly counting: CountingSink;
 }
 
-/** Second phase. `hooked` gives the original of a return address that a trampoline has replaced. */
+/** The recording that the tracers belong to. They ask it at hits and samples, when it runs. */
+interface Running {
+  readonly session: Session;
+  readonly engines: Engines;
+}
+
+type TracerOptions = Pick<RecordOptions, 'sink' | 'thresholdNs' | 'functions' | 'stackDepth' | 'observer' | 'logger'>;
+
+/** Second phase. Without a `run` no target is there any more: nothing is sampled, and no return address is a hook's. */
 export function buildTracers(
-  options: Pick<RecordOptions, 'sink' | 'thresholdNs' | 'functions' | 'stackDepth' | 'observer'>,
+  options: TracerOptions,
   { program, harts }: Pick<Verified, 'program' | 'harts'>,
-  hooked: Hooked,
+  run?: Running,
 ): Tracers {
   const { arch, elf, debug } = program;
   const counting = new CountingSink(options.sink, harts);
   const sink = options.thresholdNs ? new Threshold(counting, options.thresholdNs) : counting;
   const output = new EventOutput(sink);
   const { values, maxDepth } = options.functions ?? {};
+  const hooked: Hooked = (returnAddress) => run?.engines.hooked(returnAddress);
   const context = { elf, arch, debug, output, stackDepth: options.stackDepth, hooked, values, maxDepth };
   const kinds = program.kinds.flatMap(({ kind, found }) => kind.tracer?.(found, context) ?? []);
   const spaces = new SpaceNumbers();
@@ -47,5 +63,33 @@ export function buildTracers(
       observer: options.observer,
     },
   );
-  return { calls, spaces, kinds, watches: new WatchEvents(elf, debug, output), output, sink, counting };
+  const watches = new WatchEvents(elf, debug, output);
+  const sampler = run && makeSampler({ program, harts }, output, run, options.logger);
+  return { calls, spaces, kinds, watches, sampler, output, sink, counting };
+}
+
+/** Samples have their place among the events: everything before is emitted first. */
+function makeSampler(
+  { program, harts }: Pick<Verified, 'program' | 'harts'>,
+  output: EventOutput,
+  run: Running,
+  logger: Logger = silent,
+): Sampler | undefined {
+  const plan = samplesOf(program);
+  return (
+    plan &&
+    new Sampler({
+      ...{ plan, program, logger },
+      session: () => run.session,
+      hartNumber: (id) => harts.number(id),
+      isOwnCode: (pc) => run.engines.isOwnCode(pc),
+      hooked: (returnAddress) => run.engines.hooked(returnAddress),
+      catchUp: () => run.engines.catchUp(),
+      emit: (event) =>
+        run.engines.whenDigested(() => {
+          output.moveTo(event.time);
+          output.emit({ ...event, time: output.time });
+        }),
+    })
+  );
 }
