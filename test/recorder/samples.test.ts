@@ -18,7 +18,15 @@ const shares: Readonly<Record<string, number>> = { burn_half: 0.5, burn_third: 0
 
 // Debug info says that the functions take no arguments, so that they run without stops; calls are long beside a record.
 const riscv = built('shares-riscv64.elf');
-execFileSync('riscv64-linux-gnu-as', ['-g', '--defsym', 'SCALE=20', '-march=rv64gc', source('shares-riscv64.S'), '-o', `${riscv}.o`]);
+execFileSync('riscv64-linux-gnu-as', [
+  '-g',
+  '--defsym',
+  'SCALE=20',
+  '-march=rv64gc',
+  source('shares-riscv64.S'),
+  '-o',
+  `${riscv}.o`,
+]);
 execFileSync('riscv64-linux-gnu-ld', ['-Ttext=0x80000000', `${riscv}.o`, '-o', riscv]);
 const x86 = built('shares-x86_64.elf');
 execFileSync('gcc', ['-c', '-g', '-Wa,--defsym,SCALE=20', source('shares-x86_64.S'), '-o', `${x86}.o`]);
