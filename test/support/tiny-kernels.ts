@@ -61,6 +61,8 @@ export interface HartsOptions {
   readonly calls: number;
   /** Ticks of the 10 MHz timer between two interrupts of a hart; 0: none. */
   readonly period: number;
+  /** A hart that has called that often calls on until so many interrupts have come. */
+  readonly ticks?: number;
   /** On x86_64: how often a triple fault resets the machine when all is printed. */
   readonly resets?: number;
 }
@@ -79,8 +81,8 @@ export function hartsKernel(
   arch: 'riscv64' | 'x86_64',
   options: HartsOptions,
 ): PagingKernel {
-  const { harts, calls, period, resets = 0 } = options;
-  const values = { HARTS: harts, CALLS: calls, PERIOD: period, RESETS: resets };
+  const { harts, calls, period, ticks = 0, resets = 0 } = options;
+  const values = { HARTS: harts, CALLS: calls, PERIOD: period, TICKS: ticks, RESETS: resets };
   const elf = bareKernel(t, arch, `harts-${arch}.s`, values);
   // On x86-64 two sockets of three cores, whose APICs are 0, 1, 2, 4, 5, 6.
   const smp = arch === 'x86_64' ? `${harts},maxcpus=6,sockets=2,cores=3` : `${harts}`;
@@ -161,18 +163,26 @@ export function diskKernel(t: { teardown: (fn: () => void) => void }, calls: num
   return { elf, command: ['qemu-system-x86_64', ...exit, '-nographic', '-drive', `file=${disk},format=raw`] };
 }
 
-/**
- * Assembles `kernels/gated-riscv64.s`, whose firmware keeps all counters from it. `gap`: so many bytes lie between its
- * functions and the room behind its text. `spin`: turns that it waits after each call. `parked`: so many of its harts
- * never leave the firmware.
- */
+export interface GatedOptions {
+  /** So many bytes lie between its functions and the room behind its text. */
+  readonly gap?: number;
+  /** Turns that it waits after each call. */
+  readonly spin?: number;
+  readonly harts?: number;
+  /** So many of its harts never leave the firmware. */
+  readonly parked?: number;
+  /** At its end the kernel reads the time until that is illegal: until nobody lets it read the counter any more. */
+  readonly awaitsClosing?: boolean;
+}
+
+/** Assembles `kernels/gated-riscv64.s`, whose firmware keeps all counters from it. */
 export function gatedKernel(
   t: { teardown: (fn: () => void) => void },
   calls: number,
-  options: { readonly gap?: number; readonly spin?: number; readonly harts?: number; readonly parked?: number } = {},
+  options: GatedOptions = {},
 ): PagingKernel {
-  const { gap = 0, spin = 0, harts = 1, parked = 0 } = options;
-  const values = { CALLS: calls, GAP: gap, SPIN: spin, HARTS: harts, PARKED: parked };
+  const { gap = 0, spin = 0, harts = 1, parked = 0, awaitsClosing = false } = options;
+  const values = { CALLS: calls, GAP: gap, SPIN: spin, HARTS: harts, PARKED: parked, CLOSED: Number(awaitsClosing) };
   // The assembler's own debug info says that these functions take no arguments.
   const elf = bareKernel(t, 'riscv64', 'gated-riscv64.s', values, ['-g']);
   return { elf, command: [...bareMachine, '-smp', String(harts), '-kernel', elf] };

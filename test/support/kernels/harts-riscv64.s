@@ -1,6 +1,7 @@
 # A kernel in M-mode whose harts all run the same functions at once, under a timer interrupt each, assembled with
 #   HARTS   how many harts run, CALLS how often each of them calls `outer(call, hart)`, which calls `inner`
 #   PERIOD  ticks of the 10 MHz timer between two interrupts of a hart; 0: none. Each calls `tick(so many, hart)`
+#   TICKS   a hart calls on until so many interrupts have come
 # When all have called, hart 0 prints a line a hart, "hart H outer N inner N ticks N sum N", and ends with status 0. `sum` is of what `outer`
 # gave, 3 * call + hart + 1 each. tp is the hart's number, as Linux, xv6 and others have it.
 
@@ -42,7 +43,10 @@ _start:
     call outer
     add s3, s3, a0
     addi s2, s2, 1
-    bne s2, s4, 1b
+    bltu s2, s4, 1b
+    li t1, TICKS
+    ld t0, 16(s1)
+    bltu t0, t1, 1b
 .if PERIOD
     # One interrupt at least, however fast that was.
 11: ld t0, 16(s1)

@@ -125,7 +125,9 @@ long:
     add %rax, %r13
     inc %r12
     cmp $CALLS, %r12
-    jne 3b
+    jb 3b
+    cmpq $TICKS, 16(%r14)
+    jb 3b
 .if PERIOD
 31: pause                           # one interrupt at least, however fast that was
     cmpq $0, 16(%r14)
