@@ -1,7 +1,14 @@
 // What a budget names, spelt as probes are: `fn:init_done`, `poll:net::**`, `ready:checker`.
 import { nearestWords } from '../base/nearest.js';
 import { compileGlob, nearest } from '../probes/index.js';
-import type { FunctionRef, FutureRef, TraceEvent } from '../trace/index.js';
+import {
+  type FunctionRef,
+  type FutureRef,
+  type ProbeFact,
+  probesLeftOut,
+  subjectOf,
+  type TraceEvent,
+} from '../trace/index.js';
 import { invalid, type Json, textAt } from './json.js';
 import type { Ending, Place } from './section.js';
 
@@ -66,17 +73,34 @@ export class Selector {
     return matches;
   }
 
-  /** Whether the recording could have seen it: an event or a probe has such a name. */
-  isProbed({ seen, facts }: Ending): boolean {
+  /** Whether the recording could have seen all of it: an event or a probe has such a name, and none was left out. */
+  isProbed(end: Ending): boolean {
     if (this.#word === 'reset') return true;
+    if (this.#leftOut(end) !== undefined) return false;
+    const { seen, facts } = end;
     return [...seen].map(nameOf).some(this.#matches) || (facts?.probes ?? []).some(({ name }) => this.#matches(name));
   }
 
-  /** Why nothing matches: `nothing in the trace has this name; nearest: ...`. */
-  missing({ seen, facts }: Ending): string {
+  /** Whether probes of it were left out, or switched off on the way. */
+  isPartial(end: Ending): boolean {
+    return this.#leftOut(end) !== undefined;
+  }
+
+  /** Why not all of it could be seen: `nothing in the trace has this name; nearest: ...`. */
+  missing(end: Ending): string {
+    const leftOut = this.#leftOut(end);
+    if (leftOut) {
+      const why = leftOut.why === undefined ? '' : ` (${leftOut.why})`;
+      return `the probe of ${subjectOf(leftOut)} was left out, or switched off on the way${why}`;
+    }
+    const { seen, facts } = end;
     const names = [...[...seen].map(nameOf), ...(facts?.probes ?? []).map(({ name }) => name)];
     const near = nearest(this.#glob, names);
     return `nothing in the trace has this name${near.length > 0 ? `; nearest: ${near.join(', ')}` : ''}`;
+  }
+
+  #leftOut({ facts }: Ending): ProbeFact | undefined {
+    return probesLeftOut(facts?.probes ?? []).find((probe) => this.#matches(subjectOf(probe)));
   }
 }
 

@@ -7,6 +7,8 @@ import {
   Choosing,
   type Chosen,
   chosenByName,
+  leftOutText,
+  namesLeftOut,
   readTrace,
   type TableOptions,
   type TraceRead,
@@ -111,8 +113,10 @@ function nothingChosen(
 }
 
 /** What of a trace is missing or was not understood. */
-export function notesOn(path: string, { cut, isOwn, otherPackets, events }: TraceRead): string[] {
+export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts }: TraceRead): string[] {
   const notes: string[] = [];
+  const leftOut = leftOutText(facts?.probes ?? []);
+  if (leftOut !== undefined) notes.push(`${path}: ${leftOut}`);
   if (cut) {
     const torn =
       cut.bytes === 0
@@ -141,7 +145,7 @@ export function tableOptions(): TableOptions {
 }
 
 /** The head of every JSON object about a trace. */
-export function headJson(path: string, { info, events, cut }: TraceRead): object {
+export function headJson(path: string, { info, events, cut, facts }: TraceRead): object {
   return {
     version: 1,
     trace: path,
@@ -150,5 +154,6 @@ export function headJson(path: string, { info, events, cut }: TraceRead): object
     clock: info.clock.name,
     events,
     cut_at: cut?.at ?? null,
+    probes_left_out: [...namesLeftOut(facts?.probes ?? [])],
   };
 }

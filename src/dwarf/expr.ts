@@ -24,7 +24,11 @@ export type Need =
   /** The address of thread-local storage at an offset. */
   | { readonly kind: 'tls'; readonly offset: bigint }
   /** The value of an expression at the function's entry. */
-  | { readonly kind: 'entry-value'; readonly expression: Uint8Array };
+  | { readonly kind: 'entry-value'; readonly expression: Uint8Array }
+  /** What the caller gave for a parameter that gcc has removed from the function. `die`: the parameter's. */
+  | { readonly kind: 'removed-parameter'; readonly die: number }
+  /** The value of another variable. `die`: its offset. */
+  | { readonly kind: 'variable'; readonly die: number };
 
 export type Answer = bigint | undefined;
 
@@ -248,6 +252,10 @@ class Evaluation {
       case DW_OP.entry_value:
       case DW_OP.GNU_entry_value:
         return { need: { kind: 'entry-value', expression: r.take(r.uleb()) } };
+      case DW_OP.GNU_parameter_ref:
+        return { need: { kind: 'removed-parameter', die: this.#unit.offset + r.u32() } };
+      case DW_OP.GNU_variable_value:
+        return { need: { kind: 'variable', die: this.#offset(r) } };
       default:
         return undefined;
     }

@@ -88,4 +88,5 @@ export const DW_OP = {
   GNU_parameter_ref: 0xfa,
   GNU_addr_index: 0xfb,
   GNU_const_index: 0xfc,
+  GNU_variable_value: 0xfd,
 } as const;

@@ -2,7 +2,7 @@ import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { watchRef } from '../probes/index.js';
 import { type StopReply, stubOfHandshake } from '../rsp/index.js';
-import type { ClockInfo, RecordingFacts } from '../trace/index.js';
+import { boundTallies, type ClockInfo, type RecordingFacts } from '../trace/index.js';
 import type { Recording, RecordOptions } from './recording.js';
 import { detach, Run } from './run.js';
 import { verify } from './verify.js';
@@ -120,7 +120,10 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     standingMs: run.session.stoodMs,
     digestedMs: engines.digestedMs,
     gaps: tracers.counting.gaps,
-    tallies: tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)),
+    tallies: boundTallies(
+      tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)),
+      choices,
+    ),
     watches: watches.all.map(watchRef),
     samples: tracers.sampler?.facts,
     scratch,

@@ -12,6 +12,8 @@ export interface FunctionRow {
   readonly file: string | null;
   readonly line: number | null;
   readonly calls: number;
+  /** `calls` is a lower bound, because the probe was switched off on the way. */
+  readonly at_least: boolean;
   /** Those of `calls` whose return was not seen; they have no time. */
   readonly lost: number;
   /** Time inside it, including everything that it calls. If calls nest, only the outermost counts, as in uftrace. */
@@ -84,8 +86,8 @@ export class FunctionSummary implements TraceSink {
     }
   }
 
-  /** A row a function, in no particular order. `spreadNs`: see `Summary.rows`. */
-  rows(spreadNs?: number): FunctionRow[] {
+  /** A row a function, in no particular order. `spreadNs`, `leftOut`: see `Summary.rows`. */
+  rows(spreadNs?: number, leftOut: ReadonlySet<string> = new Set()): FunctionRow[] {
     return this.#tallies
       .filter((tally) => tally !== undefined)
       .map((tally) => ({
@@ -95,6 +97,7 @@ export class FunctionSummary implements TraceSink {
         file: tally.function.file ?? null,
         line: tally.function.line ?? null,
         calls: tally.calls,
+        at_least: leftOut.has(tally.function.name) || leftOut.has(tally.function.instance),
         lost: tally.lost,
         total_ns: tally.total,
         ...errorOf(tally.inside, spreadNs),

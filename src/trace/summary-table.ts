@@ -1,4 +1,5 @@
 import type { FunctionRow } from './function-summary.js';
+import { LEFT_OUT_NOTE } from './left-out.js';
 import { compare, type SummaryRow } from './summary.js';
 import { type TableOptions, textTable, timeText, timeWithError } from './text-table.js';
 
@@ -46,7 +47,8 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
   const isUnknown = ({ polls, ready, pending, panicked, lost }: SummaryRow): boolean =>
     polls > ready + pending + panicked + lost;
   const notes = [
-    rows.some((row) => row.at_least) && BOUNDS_NOTE,
+    rows.some((row) => row.at_least && !row.probe_left_out) && BOUNDS_NOTE,
+    rows.some((row) => row.probe_left_out) && LEFT_OUT_NOTE,
     counts.includes('cancelled') && rows.some((row) => row.cancelled_at_least) && DROPS_NOTE,
     rows.some(isUnknown) && UNKNOWN_NOTE,
   ];
@@ -69,7 +71,7 @@ export function functionTable(rows: readonly FunctionRow[], options: TableOption
   const names = displayNames(sorted.map((row) => [row.function, row.instance]));
   const lines = sorted.map((row, i) => ({
     numbers: [
-      ...counts.map((name) => String(row[name])),
+      ...counts.map((name) => `${name === 'calls' && row.at_least ? '>=' : ''}${row[name]}`),
       ...(row.calls > row.lost
         ? [timeWithError(row.total_ns, row.total_error_ns), ...[row.self_ns, row.avg_ns, row.max_ns].map(timeText)]
         : ['-', '-', '-', '-']),
@@ -78,7 +80,8 @@ export function functionTable(rows: readonly FunctionRow[], options: TableOption
     file: row.file,
     line: row.line,
   }));
-  return textTable([...counts, 'total', 'self', 'average', 'longest'], 'function', lines, options);
+  const table = textTable([...counts, 'total', 'self', 'average', 'longest'], 'function', lines, options);
+  return rows.some((row) => row.at_least) ? `${table}${LEFT_OUT_NOTE}` : table;
 }
 
 /** The short name of each row, or the long one if others have the same short one. */

@@ -23,8 +23,13 @@ export interface SummaryRow {
   readonly derived: number;
   /** Those of `polls` whose end was not seen; they have no time. */
   readonly lost: number;
-  /** `polls`, `ready` and `pending` are lower bounds, because not every inlined poll of this Future leaves a mark. */
+  /**
+   * `polls`, `ready` and `pending` are lower bounds, because not every inlined poll of this Future leaves a mark, or
+   * because a probe was left out.
+   */
   readonly at_least: boolean;
+  /** A probe of it was left out, or switched off on the way. */
+  readonly probe_left_out: boolean;
   /**
    * Time inside this Future's polls, including everything that they call. If polls of the same instance nest on one
    * hart, only the outermost counts, as in `uftrace report`. So it never exceeds the time that passed.
@@ -111,8 +116,9 @@ export class Summary implements TraceSink {
 
   /**
    * A row a Future, in no particular order. `spreadNs`: the standard deviation of what a stop has left in the times.
+   * `leftOut`: the Futures of which a probe was left out.
    */
-  rows(spreadNs?: number): SummaryRow[] {
+  rows(spreadNs?: number, leftOut: ReadonlySet<string> = new Set()): SummaryRow[] {
     return this.#tallies
       .filter((tally) => tally !== undefined)
       .map(({ future, total, inside, max, ...counts }) => ({
@@ -129,7 +135,8 @@ export class Summary implements TraceSink {
         cancelled_at_least: future.hidesDrops === true,
         derived: counts.derived,
         lost: counts.lost,
-        at_least: counts.derived > 0 || future.inlined === true,
+        at_least: counts.derived > 0 || future.inlined === true || leftOut.has(future.future),
+        probe_left_out: leftOut.has(future.future),
         total_ns: total,
         ...errorOf(inside, spreadNs),
         max_ns: max,

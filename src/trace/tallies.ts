@@ -1,5 +1,6 @@
 import { textLines } from '../base/visible.js';
-import type { FunctionRef, RootRef } from './events.js';
+import type { FunctionRef, ProbeFact, RootRef } from './events.js';
+import { LEFT_OUT_NOTE, namesLeftOut } from './left-out.js';
 import { compare } from './summary.js';
 import { type TableOptions, textTable } from './text-table.js';
 
@@ -7,6 +8,8 @@ import { type TableOptions, textTable } from './text-table.js';
 export interface TallyRow {
   readonly function: FunctionRef;
   readonly calls: number;
+  /** The numbers are of some of the calls only, because the probe was switched off on the way. */
+  readonly isBound?: boolean;
   /** By the size of an argument: below 0, 0, 1, 2-3, 4-7, ...; undefined if they were counted together. */
   readonly by: CountedBy | undefined;
   /** Whose calls these are, where they were counted apart; `root` is undefined for calls outside of all tasks. */
@@ -24,6 +27,13 @@ interface CountedBy {
   readonly added?: { readonly as: 'sum' | 'avg'; readonly sum: bigint } | undefined;
 }
 
+/** The rows of a recording; those of probes that were switched off say so. */
+export function boundTallies(rows: readonly TallyRow[], probes: readonly ProbeFact[]): readonly TallyRow[] {
+  const leftOut = namesLeftOut(probes);
+  const isBound = ({ name, instance }: FunctionRef): boolean => leftOut.has(name) || leftOut.has(instance);
+  return rows.map((row) => (isBound(row.function) ? { ...row, isBound: true } : row));
+}
+
 /**
  * For the user: one line per function that was called, the one with the most calls first, each line ended by a
  * newline.
@@ -36,17 +46,25 @@ export function countTable(rows: readonly TallyRow[], options: TableOptions): st
   if (called.length === 0) return note;
   const sorted = [...called].sort((a, b) => b.calls - a.calls || inOrder(a, b));
   const lines = sorted.map((row) => {
-    const { calls, group } = row;
+    const { group } = row;
     const { name, instance, address, file, line } = row.function;
     const shared = called.some(({ function: other }) => other.name === name && other.address !== address);
     return {
-      numbers: [String(calls)],
+      numbers: [callsText(row)],
       name: `${shared ? instance : name}${groupText(group)}`,
       file: file ?? null,
       line: line ?? null,
     };
   });
-  return textTable(['calls'], 'function', lines, options) + note;
+  return textTable(['calls'], 'function', lines, options) + boundNote(called) + note;
+}
+
+function callsText({ calls, isBound }: TallyRow): string {
+  return `${isBound ? '>=' : ''}${calls}`;
+}
+
+function boundNote(rows: readonly TallyRow[]): string {
+  return rows.some(({ isBound }) => isBound) ? LEFT_OUT_NOTE : '';
 }
 
 /** For the user: a line a function whose calls' numbers were added up, the largest first, or '' if there is none. */
@@ -63,7 +81,7 @@ export function addedTable(rows: readonly TallyRow[], as: 'sum' | 'avg', options
           other.row.function.name === name && other.argument === argument && other.row.function.address !== address,
       );
       const text = as === 'sum' ? String(sum) : Number.isInteger(value) ? String(value) : value.toFixed(2);
-      const numbers = [String(row.calls), row.calls === 0 ? '-' : text];
+      const numbers = [callsText(row), row.calls === 0 ? '-' : text];
       return {
         numbers,
         name: `${isShared ? instance : name}, ${argument}${groupText(row.group)}`,
@@ -71,7 +89,7 @@ export function addedTable(rows: readonly TallyRow[], as: 'sum' | 'avg', options
         line: line ?? null,
       };
     });
-  return textTable(['calls', as], 'function, number', lines, options);
+  return textTable(['calls', as], 'function, number', lines, options) + boundNote(added.map(({ row }) => row));
 }
 
 /** For machines, in the order of {@link tallyJson}. `value`: the sum or the average; null without calls. */
@@ -81,6 +99,7 @@ export function addedJson(rows: readonly TallyRow[], as: 'sum' | 'avg'): object[
     ...groupJson(row.group),
     argument,
     calls: row.calls,
+    ...boundJson(row),
     sum: exact(sum),
     ...(as === 'avg' && { avg: row.calls === 0 ? null : value }),
   }));
@@ -110,7 +129,7 @@ function exact(sum: bigint): number | string {
 const barWidth = 40;
 
 /** For the user: one bar per power of two, from the lowest to the highest one that was seen. */
-export function histogramText({ function: { name }, calls, by, group }: TallyRow): string {
+export function histogramText({ function: { name }, calls, isBound, by, group }: TallyRow): string {
   if (!by) return '';
   const first = by.counts.findIndex((count) => count > 0);
   if (first < 0) return textLines([`${name}, ${by.argument}: not called`]);
@@ -122,22 +141,28 @@ export function histogramText({ function: { name }, calls, by, group }: TallyRow
     const bar = '@'.repeat(Math.round((count / most) * barWidth)).padEnd(barWidth);
     return `${bucketText(first + i).padEnd(14)}  ${String(count).padStart(width)} |${bar}|\n`;
   });
-  return `${textLines([`${name}, ${by.argument}${groupText(group)}: ${calls} calls`])}${bars.join('')}`;
+  return `${textLines([`${name}, ${by.argument}${groupText(group)}: ${isBound ? 'at least ' : ''}${calls} calls`])}${bars.join('')}`;
 }
 
 /** For machines, sorted by function, then instance, address and argument, in code unit order. */
 export function tallyJson(rows: readonly TallyRow[]): { readonly counts: object[]; readonly histograms: object[] } {
   const sorted = [...rows].sort(inOrder);
   return {
-    counts: sorted.flatMap(({ function: fn, calls, by, group }) =>
-      by ? [] : [{ ...placeJson(fn), ...groupJson(group), calls }],
+    counts: sorted.flatMap((row) =>
+      row.by ? [] : [{ ...placeJson(row.function), ...groupJson(row.group), calls: row.calls, ...boundJson(row) }],
     ),
-    histograms: sorted.flatMap(({ function: fn, calls, by, group }) =>
-      by && !by.added
-        ? [{ ...placeJson(fn), ...groupJson(group), argument: by.argument, calls, buckets: buckets(by.counts) }]
-        : [],
-    ),
+    histograms: sorted.flatMap((row) => {
+      const { function: fn, calls, by, group } = row;
+      if (!by || by.added) return [];
+      const { argument, counts } = by;
+      return [{ ...placeJson(fn), ...groupJson(group), argument, calls, ...boundJson(row), buckets: buckets(counts) }];
+    }),
   };
+}
+
+/** A member where there is something to say: most rows are whole. */
+function boundJson({ isBound }: TallyRow): object {
+  return isBound ? { at_least: true } : {};
 }
 
 function placeJson({ name, instance, address, file, line }: FunctionRef): object {

@@ -248,9 +248,9 @@ function kept(texts: WeakMap<StateRef, string>, state: StateRef, make: () => str
 export function engineTexts({ probes, ownTime }: TraceFacts): [probe: string, engine: string][] {
   const names = new Map<string, number>();
   for (const { name } of probes) names.set(name, (names.get(name) ?? 0) + 1);
-  const texts = probes.map(({ name, address, engine, why }): [string, string] => [
+  const texts = probes.map(({ name, address, engine, why, extra }): [string, string] => [
     names.get(name) === 1 ? name : `${name} @${hex(address)}`,
-    `${engineText[engine]}${why === undefined ? '' : `: ${why}`}`,
+    `${engineText[engine]}${extra === undefined ? '' : ` (${extra})`}${why === undefined ? '' : `: ${why}`}`,
   ]);
   return ownTime ? [...texts, ['guest time', ownTimeText(ownTime)]] : texts;
 }

@@ -157,6 +157,8 @@ async function answer(need: Need, scope: ExpressionScope, nesting: number): Prom
     case 'tls':
       return frame?.threadLocal?.(need.offset);
     case 'object-address':
+    case 'removed-parameter':
+    case 'variable':
       return undefined;
     case 'frame-base': {
       if (fn === undefined || frame === undefined || nesting >= MAX_NESTING) return undefined;

@@ -98,6 +98,10 @@ const answer = (need: Need): bigint | undefined => {
       return 0xb000n + need.offset;
     case 'entry-value':
       return BigInt(need.expression.length);
+    case 'removed-parameter':
+      return 0xc000n + BigInt(need.die - unit.offset);
+    case 'variable':
+      return 0xd000n + BigInt(need.die);
   }
 };
 const code = (...parts: (number | ByteWriter)[]): Uint8Array => {
@@ -354,6 +358,9 @@ t.test('jumps and calls', async (t) => {
   t.equal(value(lit(0), DW_OP.skip, 1, 0, lit(9)), 0n, 'whatever is on the stack');
   t.equal(value(lit(3), DW_OP.call2, new ByteWriter().uint(at('called'), 2)), 8n);
   t.equal(value(lit(3), DW_OP.call_ref, new ByteWriter().uint(at('called'), 4)), 8n);
+  // As gcc emits them: four bytes from the unit's begin, and an offset into the section.
+  t.equal(value(DW_OP.GNU_parameter_ref, new ByteWriter().uint(0x49, 4)), 0xc049n);
+  t.equal(value(DW_OP.GNU_variable_value, new ByteWriter().uint(0x77, 4), lit(1), DW_OP.plus), 0xd078n);
   t.equal(value(lit(3), DW_OP.call4, new ByteWriter().uint(at('i32'), 4)), 3n, 'of a DIE without a location');
   t.throws(() => value(DW_OP.call4, new ByteWriter().uint(at('endless'), 4)), { message: /calls itself/ });
 });
@@ -377,6 +384,9 @@ t.test('what comes from outside, and where things lie', async (t) => {
   t.strictSame(where(DW_OP.push_object_address, lit(8), DW_OP.plus), [{ kind: 'memory', address: 0xa008n }]);
   t.equal(value(lit(0), DW_OP.deref_size, 2), 0xffffn);
   t.equal(value(DW_OP.entry_value, uleb(1), DW_OP.reg0 + 5), 1n);
+  // As gcc emits them: four bytes from the unit's begin, and an offset into the section.
+  t.equal(value(DW_OP.GNU_parameter_ref, new ByteWriter().uint(0x49, 4)), 0xc049n);
+  t.equal(value(DW_OP.GNU_variable_value, new ByteWriter().uint(0x77, 4), lit(1), DW_OP.plus), 0xd078n);
   t.equal(value(lit(3), DW_OP.call4, new ByteWriter().uint(at('called'), 4)), 8n);
   t.strictSame(where(DW_OP.implicit_value, uleb(2), 7, 8), [{ kind: 'bytes', bytes: Uint8Array.of(7, 8) }]);
   t.strictSame(where(DW_OP.implicit_pointer, new ByteWriter().uint(0x20, 4), sleb(-2)), [

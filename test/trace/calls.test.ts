@@ -234,6 +234,7 @@ t.test("the functions' table counts what happened", async (t) => {
           file: fn.file ?? null,
           line: fn.line ?? null,
           calls: calls.length,
+          at_least: false,
           lost: calls.filter((call) => call.lost).length,
           total_ns: sum(outer),
           self_ns: returned.reduce((total, call) => total + span(call) - sum(inside(call)), 0),

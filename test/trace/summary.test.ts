@@ -45,6 +45,7 @@ function expected(told: Story): SummaryRow[] {
       derived: derived.length,
       lost: count('lost'),
       at_least: derived.length > 0,
+      probe_left_out: false,
       total_ns: spans(outermost).reduce((sum, span) => sum + span, 0),
       max_ns: Math.max(0, ...spans(timed)),
     };
@@ -129,6 +130,7 @@ const row = (future: string, more: Partial<SummaryRow>): SummaryRow => ({
   derived: 0,
   lost: 0,
   at_least: false,
+  probe_left_out: false,
   total_ns: 0,
   max_ns: 0,
   ...more,

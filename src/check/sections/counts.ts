@@ -1,6 +1,6 @@
 import { below, objectAt } from '../json.js';
 import { type Bounds, boundsAt, boundsText, nearBound, roomyBounds } from '../limits.js';
-import type { Place, SectionKind, Verdict } from '../section.js';
+import type { Place, SectionKind, Verdict, VerdictState } from '../section.js';
 import { placeOf, type Selector, selectorAt } from '../selector.js';
 
 interface Counted {
@@ -30,13 +30,14 @@ export const counts: SectionKind = {
       },
       verdicts: (end) =>
         counted.map(({ selector, bounds, count, place }): Verdict => {
-          const isKept = count >= bounds.min && count <= bounds.max;
-          const isUnseen = count === 0 && !selector.isProbed(end);
+          const isBound = count === 0 ? !selector.isProbed(end) : selector.isPartial(end);
+          const state = stateOf(bounds, count, isBound);
+          const atLeast = count > 0 ? `at least ${count}: ` : '';
           return {
             ...{ section: 'counts', subject: selector.text },
-            state: isKept ? (isUnseen ? 'unseen' : 'kept') : 'broken',
+            state,
             limit: boundsText(bounds),
-            measured: isUnseen ? selector.missing(end) : String(count),
+            measured: isBound && state !== 'kept' ? `${atLeast}${selector.missing(end)}` : String(count),
             ...{ bound: nearBound(bounds, count), value: count, place },
           };
         }),
@@ -45,3 +46,9 @@ export const counts: SectionKind = {
     };
   },
 };
+
+/** `isBound`: not all was seen, so that there may have been more. Too few of nothing are broken all the same. */
+function stateOf({ min, max }: Bounds, count: number, isBound: boolean): VerdictState {
+  if (count > max || (count < min && (!isBound || count === 0))) return 'broken';
+  return isBound && (count === 0 || count < min || max !== Number.POSITIVE_INFINITY) ? 'unseen' : 'kept';
+}

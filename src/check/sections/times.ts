@@ -101,15 +101,24 @@ function follow(event: TraceEvent, timed: readonly Timed[], spent: CallTimes): v
 }
 
 function verdict(timed: Timed, measure: Measure, limit: number, end: Ending): Verdict {
-  const { selector, durations, begun, place } = timed;
+  const { selector, durations, place } = timed;
   const value = timed.of(measure);
   const isSeen = durations.count > 0;
-  const when = measure === 'max' ? `, at ${timeText(begun)}` : '';
+  // The longest of some calls, and the sum of them, are lower bounds; of the others nothing is known.
+  const isSurelyBroken = value > limit && (measure === 'max' || measure === 'total');
+  const isUnsure = !isSeen || (selector.isPartial(end) && !isSurelyBroken);
   return {
     ...{ section: 'times', subject: `${selector.text} ${measure}` },
-    state: !isSeen ? 'unseen' : value <= limit ? 'kept' : 'broken',
+    state: isUnsure ? 'unseen' : value <= limit ? 'kept' : 'broken',
     limit: `at most ${timeText(limit)}`,
-    measured: isSeen ? `${timeText(value)}${when}` : selector.isProbed(end) ? 'never came' : selector.missing(end),
+    measured: isSeen ? seenText(timed, measure, end) : selector.isProbed(end) ? 'never came' : selector.missing(end),
     ...{ bound: limit, value: isSeen ? value : undefined, place },
   };
+}
+
+function seenText(timed: Timed, measure: Measure, end: Ending): string {
+  const { selector, begun } = timed;
+  const when = measure === 'max' ? `, at ${timeText(begun)}` : '';
+  const partly = selector.isPartial(end) ? `, and not all were seen: ${selector.missing(end)}` : '';
+  return `${timeText(timed.of(measure))}${when}${partly}`;
 }

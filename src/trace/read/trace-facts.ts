@@ -73,17 +73,19 @@ export class FactsReader {
 
 const engines = { 'without stops': 'target', stops: 'stop', 'left out': 'none' } as const;
 
-/** `labkern::work::deep0 @0x80200000`: `stops: no memory for trampolines`. */
+/** `labkern::work::deep0 @0x80200000`: `stops: no memory for trampolines`, `left out (wakes): ...`. */
 function probeOf(name: string, text: string): ProbeFact {
   const at = name.lastIndexOf(' @0x');
   const address = at < 0 ? undefined : addressOf(name.slice(at + 2));
   const colon = text.indexOf(': ');
-  const engine = engines[(colon < 0 ? text : text.slice(0, colon)) as keyof typeof engines] ?? 'stop';
+  const [, words, extra] = /^(.*?)(?: \((\w+)\))?$/.exec(colon < 0 ? text : text.slice(0, colon)) ?? [];
+  const engine = engines[words as keyof typeof engines] ?? 'stop';
   return {
     name: address === undefined ? name : name.slice(0, at),
     address: address ?? addr(0n),
     engine,
     why: colon < 0 ? undefined : text.slice(colon + 2),
+    ...(extra === undefined ? {} : { extra }),
   };
 }
 

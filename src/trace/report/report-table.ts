@@ -1,3 +1,4 @@
+import { LEFT_OUT_NOTE } from '../left-out.js';
 import { compare } from '../summary.js';
 import { type TableOptions, textTable, timeText } from '../text-table.js';
 import type { Arc, Node } from './arcs.js';
@@ -54,13 +55,15 @@ export function reportTable(rows: readonly ReportRow[], nameTitle: string, optio
     line: row.line ?? null,
   }));
   const heads = columns.map((column) => (column === 'histogram' ? scale.title : column));
-  return textTable(heads, nameTitle, lines, options);
+  const table = textTable(heads, nameTitle, lines, options);
+  return rows.some(({ isBound }) => isBound) ? `${table}${LEFT_OUT_NOTE}` : table;
 }
 
 function cell(row: ReportRow, column: Column, scale: Scale): string {
   if (column === 'histogram') return histogramBar(row.durations, scale);
   const value = sortValue[column](row);
-  if (column === 'calls' || column === 'lost') return String(value);
+  if (column === 'calls') return `${row.isBound ? '>=' : ''}${value}`;
+  if (column === 'lost') return String(value);
   return row.durations.count === 0 && column !== 'self' ? '-' : timeText(Math.round(value));
 }
 
@@ -110,6 +113,7 @@ export function rowJson(row: ReportRow): object {
     file: file ?? null,
     line: line ?? null,
     calls,
+    at_least: row.isBound,
     lost,
     total_ns: row.total,
     self_ns: row.self,

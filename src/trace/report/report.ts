@@ -10,9 +10,11 @@ import type {
   PollLost,
   RootRef,
   TraceEvent,
+  TraceFacts,
   TraceSink,
 } from '../events.js';
 import { Lanes } from '../formats/lanes.js';
+import { namesLeftOut } from '../left-out.js';
 import { rootText } from '../text.js';
 import { Durations } from './durations.js';
 import type { Chosen } from './selection.js';
@@ -31,6 +33,8 @@ export interface ReportRow {
   readonly line: number | undefined;
   /** Calls, polls, or waits. */
   readonly calls: number;
+  /** `calls` is a lower bound, because a probe was left out, or switched off on the way. */
+  readonly isBound: boolean;
   /** Those whose end was not seen; they have no time. */
   readonly lost: number;
   /** Time inside, recursion counted once. */
@@ -117,8 +121,12 @@ class Rows {
     return row;
   }
 
-  all(): ReportRow[] {
-    return [...this.#rows.values()];
+  /** `leftOut`: what probes that were left out are on. */
+  all(leftOut: ReadonlySet<string>): ReportRow[] {
+    return [...this.#rows.values()].map((row) => ({
+      ...row,
+      isBound: leftOut.has(row.name) || (row.instance !== undefined && leftOut.has(row.instance)),
+    }));
   }
 }
 
@@ -129,6 +137,7 @@ class CallReport implements Report {
   readonly #others = new WeakSet<AnyBegin>();
   readonly #times = new CallTimes();
   readonly #rows = new Rows();
+  #leftOut: ReadonlySet<string> = new Set();
 
   constructor(subject: (begin: AnyBegin) => Subject | undefined, chosen: Chosen | undefined) {
     this.#subject = subject;
@@ -141,7 +150,9 @@ class CallReport implements Report {
 
   flush(): void {}
 
-  end(): void {}
+  end(facts?: TraceFacts): void {
+    this.#leftOut = namesLeftOut(facts?.probes ?? []);
+  }
 
   event(event: TraceEvent): void {
     switch (event.type) {
@@ -168,7 +179,7 @@ class CallReport implements Report {
   }
 
   rows(): ReportRow[] {
-    return this.#rows.all();
+    return this.#rows.all(this.#leftOut);
   }
 
   #returned(event: CallEnd | PollEnd): void {
@@ -240,5 +251,5 @@ function awaitReport(chosen: Chosen | undefined): Report {
       wait.row.durations.add(took);
     },
   });
-  return Object.assign(lanes, { rows: () => rows.all() });
+  return Object.assign(lanes, { rows: () => rows.all(new Set()) });
 }

@@ -1,8 +1,8 @@
-import { FunctionSummary, functionJson, functionTable } from '../../../trace/index.js';
+import { type FunctionRow, FunctionSummary, functionJson, functionTable, namesLeftOut } from '../../../trace/index.js';
 import { TextPlans } from '../../../values/index.js';
 import { loopsToStart } from '../../code-facts.js';
 import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
-import type { Found, ProbeKind } from '../kind.js';
+import type { Found, Outcome, ProbeKind } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from '../names.js';
 import { planFunction } from './plan.js';
 import { FunctionTracer } from './tracer.js';
@@ -39,10 +39,12 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
   report(found) {
     if (!found) return { json: () => ({ functions: [] }), tables: () => [] };
     const summary = new FunctionSummary();
+    const rows = ({ leak, engines }: Outcome): readonly FunctionRow[] =>
+      summary.rows(leak?.spreadNs, namesLeftOut(engines));
     return {
       sink: summary,
-      json: ({ leak }) => ({ functions: functionJson(summary.rows(leak?.spreadNs)) }),
-      tables: ({ leak }, options) => [functionTable(summary.rows(leak?.spreadNs), options)],
+      json: (outcome) => ({ functions: functionJson(rows(outcome)) }),
+      tables: (outcome, options) => [functionTable(rows(outcome), options)],
     };
   },
 };

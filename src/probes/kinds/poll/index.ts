@@ -4,6 +4,7 @@ import {
   type Finding,
   Findings,
   findingsText,
+  namesLeftOut,
   Summary,
   type SummaryRow,
   summaryJson,
@@ -153,7 +154,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
-    const all = summary.rows(outcome.leak?.spreadNs);
+    const all = summary.rows(outcome.leak?.spreadNs, namesLeftOut(outcome.engines));
     return all.map((row) => (unseen.has(row.instance) ? { ...row, cancelled_at_least: true } : row));
   };
   return {
