@@ -1,3 +1,4 @@
+import type { FlowStep } from '../../../arch/index.js';
 import type { FlowGraph } from '../../flow-graph.js';
 
 /** Where a poll that was inlined begins and ends. Numbers are nodes of the graph. */
@@ -50,7 +51,10 @@ export function inlinedBlock(graph: FlowGraph, { copy, shared, isForeign }: Copy
   );
   const stops = (node: number): boolean => proof.has(node) || isOut(node);
   const starts = [0, ...outs.flatMap((node) => graph.next[node] ?? [])];
-  const begins = [...graph.reachable(starts, graph.next, stops)].filter((node) => proof.has(node));
+  const reachedFirst = [...graph.reachable(starts, graph.next, stops)].filter((node) => proof.has(node));
+  const moved = movedBehind(graph, { copy, shared }, { proof, isOut, begins: reachedFirst });
+  for (const node of moved) proof.delete(node);
+  const begins = reachedFirst.filter((node) => !moved.has(node));
   if (runsInto(graph, { copy, proof, begins: new Set(begins), isOut }))
     return 'one poll may follow another without a branch';
   const returning = graph.reachable([...graph.leaves, ...begins], graph.before, () => false);
@@ -63,6 +67,34 @@ export function inlinedBlock(graph: FlowGraph, { copy, shared, isForeign }: Copy
   const left = ends.filter((node) => returning.has(node));
   if (begins.length + left.length > mostPlaces) return `it begins and ends in ${begins.length + left.length} places`;
   return { begins: inOrder(begins), ends: inOrder(left) };
+}
+
+/**
+ * Branches of the copy that the compiler has moved behind its end: the test of a `?`, run when the function around has
+ * dropped the Future. No way leads there but through the copy, and from there on the copy only branches. A poll would
+ * store something, its state at least.
+ */
+function movedBehind(
+  graph: FlowGraph,
+  { copy, shared }: Pick<CopyNodes, 'copy' | 'shared'>,
+  {
+    proof,
+    isOut,
+    begins,
+  }: {
+    readonly proof: ReadonlySet<number>;
+    readonly begins: readonly number[];
+    readonly isOut: (node: number) => boolean;
+  },
+): ReadonlySet<number> {
+  const direct = graph.reachable([0], graph.next, (node) => proof.has(node));
+  const acts = (node: number): boolean => {
+    const { kind } = graph.steps[node] as FlowStep;
+    return (copy.has(node) || shared.has(node)) && kind !== 'next' && kind !== 'branch';
+  };
+  return new Set(
+    begins.filter((begin) => !direct.has(begin) && ![...graph.reachable([begin], graph.next, isOut)].some(acts)),
+  );
 }
 
 /**

@@ -56,6 +56,21 @@ t.test('polled in a loop that parks in between', async (t) => {
   t.same(found, { begins: [0], ends: [1] });
 });
 
+t.test('the test of a `?` is run when the Future has been dropped: no second poll', async (t) => {
+  const found = blockOf(
+    'branch 1,5 +', // the dispatch
+    'store 2 +', // the state: Returned
+    'call 3', // the function around drops the Future
+    'branch 4,5 +', // was it an error?
+    'return',
+    'return',
+  );
+  t.same(found, { begins: [0], ends: [2, 5] });
+  // What stores something there may be the next poll.
+  const again = blockOf('branch 1,5 +', 'store 2 +', 'call 3', 'branch 4,5 +', 'store 5 +', 'return');
+  t.match(again, { begins: [0, 3] });
+});
+
 t.test('a panic is no end', async (t) => {
   t.same(blockOf('branch 1,2 +', 'call', 'return'), { begins: [0], ends: [2] });
 });
