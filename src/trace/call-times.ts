@@ -18,7 +18,7 @@ interface TimedCall {
   /** Events before it. */
   readonly before: number;
   isOver: boolean;
-  /** Time of the calls directly inside that have returned. */
+  /** Time of the calls and polls directly inside that have returned. */
   inside: number;
   /** Time of calls of the same function or Future inside, as far as their total has it. */
   counted: number;
@@ -27,7 +27,7 @@ interface TimedCall {
 /** What the end of a call adds. */
 export interface CallTime {
   readonly time: number;
-  /** Without the calls inside. */
+  /** Without the calls and polls inside. */
   readonly self: number;
   /** To the time that passed while the function, or a poll of the Future, ran. */
   readonly total: number;
@@ -53,15 +53,11 @@ export class CallTimes {
     call.isOver = true;
     const time = event.time - call.begin.time;
     const self = Math.max(0, time - call.inside);
-    // Calls that were counted as inside may have turned out to be on another stack. Polls inside a poll are in its
-    // own time.
-    const least = call.begin.type === 'call-begin' ? self : 0;
-    const total = Math.max(least, time - call.counted);
+    // Calls that were counted as inside may have turned out to be on another stack.
+    const total = Math.max(self, time - call.counted);
     const outer = outerOfSame(call);
     if (outer) outer.counted += total + call.counted;
-    // A poll adds nothing of its own to the function around it, only what functions inside it took.
-    const { around, inside } = call;
-    if (around && !around.isOver) around.inside += call.begin.type === 'call-begin' ? time : inside;
+    if (call.around && !call.around.isOver) call.around.inside += time;
     return { time, self, total, events: outer ? 0 : this.#events - call.before };
   }
 

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import {
+  CallTree,
   FunctionSummary,
   functionJson,
   functionTable,
@@ -213,6 +214,23 @@ function summarize(events: readonly TraceEvent[]) {
   return functionJson(summary.rows());
 }
 
+t.test('own times in the merged tree add up to the time that passed, polls inside polls too', async () => {
+  fc.assert(
+    fc.property(callStories, (story) => {
+      const tree = new CallTree();
+      tell(tree, story.events);
+      const own = [...tree.nodes()].reduce((sum, node) => sum + node.self, 0);
+      const hasReturned = (call: TrueCall): boolean => call.end !== undefined && !call.lost;
+      const outermost = story.calls.filter((call) => hasReturned(call) && !call.around.some(hasReturned));
+      assert.equal(
+        own,
+        outermost.reduce((sum, { begin, end = 0 }) => sum + end - begin, 0),
+      );
+    }),
+    fixed,
+  );
+});
+
 t.test("the functions' table counts what happened", async (t) => {
   fc.assert(
     fc.property(callStories, (story) => {
@@ -221,11 +239,11 @@ t.test("the functions' table counts what happened", async (t) => {
         const returned = calls.filter((call) => call.end !== undefined && !call.lost);
         const span = (call: TrueCall) => (call.end ?? 0) - call.begin;
         const sum = (list: readonly TrueCall[]) => list.reduce((total, call) => total + span(call), 0);
-        // A call's own time: without the nearest functions inside it that returned; of one that was lost, those inside that.
+        // A call's own time: without the nearest calls and polls inside it that returned; of one that was lost, those inside that.
         const inside = (call: TrueCall): readonly TrueCall[] =>
           story.calls
             .filter((one) => one.around.at(-1) === call)
-            .flatMap((one) => (one.function && !one.lost && one.end !== undefined ? [one] : inside(one)));
+            .flatMap((one) => (!one.lost && one.end !== undefined ? [one] : inside(one)));
         const outer = returned.filter((call) => !call.around.some((one) => returned.includes(one)));
         return {
           function: fn.name,

@@ -39,7 +39,7 @@ export interface ReportRow {
   readonly lost: number;
   /** Time inside, recursion counted once. */
   readonly total: number;
-  /** Without the traced functions inside. */
+  /** Without the traced calls and polls inside. */
   readonly self: number;
   readonly durations: Durations;
 }
