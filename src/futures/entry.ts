@@ -2,9 +2,17 @@ import type { Addr } from '../base/addr.js';
 import type { DebugInfo, Die } from '../dwarf/index.js';
 import { DW_AT, linkageNameOf, namedPath, pathOf, stripGenerics, typeName } from '../dwarf/index.js';
 import { type FutureLookup, fieldsOf, holdsOfFields, readStates, type StateMachine } from './layout.js';
-import { pollTypeOf } from './poll-functions.js';
+import { pollTypeOf, returnsNothing } from './poll-functions.js';
 import { PollPlaces } from './poll-places.js';
-import type { FutureKind, FutureType, HeldFuture, InlinedPoll, PollFunction, StateLocal } from './types.js';
+import {
+  type FutureKind,
+  type FutureType,
+  type HeldFuture,
+  type InlinedPoll,
+  NEVER,
+  type PollFunction,
+  type StateLocal,
+} from './types.js';
 
 /** One Future, filled while the debug info is read. Expensive parts are read on first use. */
 export class FutureEntry implements FutureType {
@@ -81,6 +89,7 @@ export class FutureEntry implements FutureType {
 
   get output(): string | undefined {
     const { poll } = this.polled;
+    if (poll && this.#attempt(() => returnsNothing(poll))) return NEVER;
     const name = poll && this.#attempt(() => typeName(pollTypeOf(poll)));
     return name === undefined ? undefined : /^core::task::poll::Poll<(.*)>$/.exec(name)?.[1];
   }

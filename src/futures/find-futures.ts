@@ -16,6 +16,7 @@ import {
   pollTypeOf,
   readInlinedPoll,
   readPollFunction,
+  returnsNothing,
 } from './poll-functions.js';
 import { FutureScan } from './scan.js';
 import type { FutureKind, FutureSet, FutureType, HeldInPlace } from './types.js';
@@ -180,7 +181,8 @@ class Futures implements FutureSet, FutureLookup {
       this.#attempt(offset, (fn) => {
         const made = this.#catalog.ofType(target);
         if (made !== undefined && made.kind !== 'impl') {
-          if (/^\{async_/.test(nameOf(fn) ?? '') && pollTypeOf(fn) !== undefined) polls.set(offset, made);
+          if (/^\{async_/.test(nameOf(fn) ?? '') && (pollTypeOf(fn) !== undefined || returnsNothing(fn)))
+            polls.set(offset, made);
         } else if (isFuturePoll(fn)) {
           polls.set(offset, this.#catalog.add(target, 'impl'));
         }

@@ -42,13 +42,22 @@ export function pollTypeOf(fn: Die): Die | undefined {
 }
 
 /**
+ * Whether a function that polls returns nothing, as rustc tells it where `Poll<T>` has one value alone: Pending. Then T
+ * is `!`, as of `async { loop { .. } }` in edition 2024, or another type without values.
+ */
+export function returnsNothing(fn: Die): boolean {
+  return through(fn, (d) => d.follow(DW_AT.type)) === undefined;
+}
+
+/**
  * Whether a function whose first parameter is `Pin<&mut T>` is `<T as Future>::poll`. The mangled name shows the
  * trait. Without one the shape decides: `poll` in an impl block, from `&mut Context` to `Poll`.
  */
 export function isFuturePoll(fn: Die): boolean {
   if (stripGenerics(nameOf(fn) ?? '') !== 'poll') return false;
   const scope = fn.unit.debug.indexOf(fn.unit).scopeOf(fn.offset);
-  if (!/^\{impl#\d+\}$/.test((scope && nameOf(scope)) ?? '') || pollTypeOf(fn) === undefined) return false;
+  if (!/^\{impl#\d+\}$/.test((scope && nameOf(scope)) ?? '')) return false;
+  if (pollTypeOf(fn) === undefined && !returnsNothing(fn)) return false;
   const symbol = linkageNameOf(fn);
   if (symbol !== undefined)
     return /^<.* as core::future::future::Future>::poll$/.test(stripGenerics(demangle(symbol, fn.unit.budget)));

@@ -35,7 +35,7 @@ export interface FutureType {
   readonly isTypeOnly: boolean;
   /** Addresses of its vtables as `dyn Future`. */
   readonly vtables: readonly Addr[];
-  /** The type of its result, as DWARF spells it; undefined if no poll function is in the debug info. */
+  /** The type of its result, as DWARF spells it; {@link NEVER} where that has no values; undefined if no poll function is in the debug info. */
   readonly output: string | undefined;
   /** For `impl`: its own fields. Those of an enum have their variant's name before them: `Pending.0`. */
   readonly fields: readonly StateLocal[];
@@ -156,6 +156,9 @@ export type HopTarget =
   | { readonly kind: 'slice'; readonly length: number; readonly stride: number }
   /** `FuturesUnordered<F>`: nodes linked by the pointer at `next` of each, until it is null. */
   | { readonly kind: 'list'; readonly next: number };
+
+/** The output of a Future that is never Ready. */
+export const NEVER = '!';
 
 export interface PollFunction {
   readonly address: Addr;

@@ -43,12 +43,14 @@ try {
     ['texts', 'texts.rs', 2, 'abort'],
     ['panics-o0', 'panics.rs', 0, 'unwind'],
     ['panics-o2', 'panics.rs', 2, 'unwind'],
+    ['never-o0', 'never.rs', 0, 'abort'],
+    ['never-o2', 'never.rs', 2, 'abort'],
   ]) {
     if (!isWanted(name)) continue;
     const program = join(folder, name);
-    const options = `--edition 2021 -C opt-level=${level} -C debuginfo=2 -C panic=${panic} -C codegen-units=1`.split(
-      ' ',
-    );
+    const edition = source === 'never.rs' ? 2024 : 2021;
+    const options =
+      `--edition ${edition} -C opt-level=${level} -C debuginfo=2 -C panic=${panic} -C codegen-units=1`.split(' ');
     const paths = ['--sysroot', folder, '--remap-path-prefix', `${here}=${place}`, '-o', program, join(here, source)];
     execFileSync('rustc', [...options, ...paths], { cwd: here, stdio: 'inherit' });
     keep(name, program);

@@ -100,6 +100,8 @@ type Committed =
   | 'results-o2'
   | 'panics-o0'
   | 'panics-o2'
+  | 'never-o0'
+  | 'never-o2'
   | 'tokio'
   | 'live-tokio-o0'
   | 'live-tokio-o3'

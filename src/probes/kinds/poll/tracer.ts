@@ -1,6 +1,13 @@
 import { type Addr, addOffset, addr, lowHalf } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import type { ChainLink, FutureSet, FutureState, FutureType, Guard } from '../../../futures/index.js';
+import {
+  type ChainLink,
+  type FutureSet,
+  type FutureState,
+  type FutureType,
+  type Guard,
+  NEVER,
+} from '../../../futures/index.js';
 import type {
   AwaitLink,
   FutureRef,
@@ -42,6 +49,8 @@ interface Probed {
   readonly fn: PollProbe | undefined;
   /** Those that this poll function belongs to. */
   readonly futures: readonly FutureType[];
+  /** Each poll that returns is Pending. */
+  readonly isNeverReady: boolean;
   /** Bytes of them that are read. */
   readonly length: number;
   /** Whether Futures may be inlined into them; undefined until the first is polled. */
@@ -448,7 +457,8 @@ export class PollTracer implements CallKind {
    * returned.
    */
   #result(open: TracedPoll, { registers }: Moment, look: FutureLook | undefined, memory: HitMemory): PollResult {
-    const { fn } = open.probe;
+    const { fn, isNeverReady } = open.probe;
+    if (isNeverReady) return look?.state?.name === 'Panicked' ? 'panicked' : 'pending';
     if (open.guards.some((guard) => !holds(guard, open.self, memory))) return 'ready';
     const state = look?.state;
     // The compiler does not store that it is Ready where nobody would read it.
@@ -493,8 +503,9 @@ function probed(
   futures: readonly FutureType[],
   roots: AddressMap<RootRef>,
 ): Probed {
-  const length = readLength(future);
-  return { future, ref, isAround, when: undefined, fn: undefined, futures, length, inlines: undefined, roots };
+  const isNeverReady = future.output === NEVER;
+  const [length, unknown] = [readLength(future), { when: undefined, fn: undefined, inlines: undefined }];
+  return { future, ref, isAround, futures, isNeverReady, length, roots, ...unknown };
 }
 
 /** Whether an enum around a Future still has the variant that holds it; true if that was not read. */
