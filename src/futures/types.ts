@@ -36,8 +36,8 @@ export interface FutureType {
   /** Addresses of its vtables as `dyn Future`. */
   readonly vtables: readonly Addr[];
   /**
-   * The type of its result, as DWARF spells it, or {@link NEVER} where that has no values; undefined if no poll function
-   * is in the debug info.
+   * The type of its result, as DWARF spells it; undefined if no poll function is in the debug info. {@link NEVER} where
+   * the type has no values.
    */
   readonly output: string | undefined;
   /** For `impl`: its own fields. Those of an enum have their variant's name before them: `Pending.0`. */

@@ -20,7 +20,7 @@ export interface FunctionRow {
   readonly total_ns: number;
   /** How wrong `total_ns` may be, where stops have added to it what could not be taken out. */
   readonly total_error_ns?: number;
-  /** Time inside it, without what was traced inside: calls and polls that ran meanwhile on the same hart or thread. */
+  /** Time inside it, without the traced calls and polls that ran meanwhile on the same hart, or in the same thread. */
   readonly self_ns: number;
   /** Mean time of the calls that returned, recursive ones included. */
   readonly avg_ns: number;
