@@ -45,7 +45,6 @@ class AttributeColumns {
   read(r: ByteReader): void {
     this.end();
     const first = this.name.length;
-    const firstSkip = this.skip.length;
     /** Bytes of the attributes so far; undefined after one whose size is not fixed. */
     let run: number | undefined = 0;
     for (;;) {
@@ -59,15 +58,15 @@ class AttributeColumns {
       this.fixed.push(run ?? NOT_FIXED);
       const size = fixedSize(form, this.#format);
       if (size >= 0) {
-        if (run === undefined) this.#skipMore(size, firstSkip);
+        if (run === undefined) this.#skipMore(size);
         else run += size;
         continue;
       }
-      if (run !== undefined && run > 0) this.skip.push(run);
+      if (run) this.skip.push(run);
       run = undefined;
       this.skip.push(size);
     }
-    if (run !== undefined && run > 0) this.skip.push(run);
+    if (run) this.skip.push(run);
   }
 
   /** The next declaration begins here, or there is none. */
@@ -76,10 +75,11 @@ class AttributeColumns {
     this.skipStart.push(this.skip.length);
   }
 
-  #skipMore(size: number, firstSkip: number): void {
+  /** Behind a value of variable size in the same declaration. */
+  #skipMore(size: number): void {
     const last = this.skip.length - 1;
-    const before = this.skip[last];
-    if (last >= firstSkip && before !== undefined && before >= 0) this.skip[last] = before + size;
+    const before = this.skip[last] as number;
+    if (before >= 0) this.skip[last] = before + size;
     else this.skip.push(size);
   }
 }

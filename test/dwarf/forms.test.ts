@@ -295,3 +295,44 @@ t.test('a table is read once for each format, and refused each time in the same 
   t.match(errors[0], { code: 'INPUT_TRUNCATED' });
   t.equal(errors[0], errors[1]);
 });
+
+t.test('numbers of eight bytes are numbers too, as long as these are exact', async (t) => {
+  const bytes = [...times(4, 0xff), 1, 0, 0, 0];
+  t.equal(ending(F.data8, bytes).number(0x2001), 0x1_ffff_ffff);
+});
+
+t.test('a flag is of a form of flags, and a type of a unit that is there', async (t) => {
+  t.equal(ending(F.data1, [5]).flag(0x2001), false);
+  t.equal(ending(F.flag, [5]).flag(0x2001), true);
+  t.equal(ending(F.flag_present, []).flag(0x2001), true);
+  t.equal(ending(F.ref_sig8, times(8, 3)).reference(0x2001), undefined);
+});
+
+t.test('what is skipped by its own length', async (t) => {
+  t.equal(skipStep(Uint8Array.of(0, 1), 0, SKIP.string, format), 1);
+  t.equal(skipStep(Uint8Array.of(F.flag_present, 7), 0, SKIP.indirect, format), 1);
+  t.throws(() => skipStep(Uint8Array.of(F.indirect, 1), 0, SKIP.indirect, format), {
+    code: 'DWARF_UNKNOWN_FORM',
+    message: /the form 0x16 through DW_FORM_indirect/,
+  });
+  t.throws(() => skipStep(Uint8Array.of(1), 0, SKIP.unknown, format), { message: /uses an unknown form$/ });
+  t.equal(ulebAt(Uint8Array.from(times(12, 0xff)), 0), Number((1n << 70n) - 1n), 'ten bytes of it');
+});
+
+t.test('a reference of eight bytes reaches over more than 127', async (t) => {
+  const writer = new DwarfWriter();
+  writer.unit({
+    version: 4,
+    root: {
+      tag: DW_TAG.compile_unit,
+      attributes: [[0x2001, F.ref8, { ref: 'far' }]],
+      children: [
+        { tag: DW_TAG.base_type, attributes: [[0x2002, F.block1, Uint8Array.from(times(200, 1))]] },
+        { tag: DW_TAG.base_type, label: 'far', attributes: [[0x2003, F.data1, 9]] },
+      ],
+    },
+  });
+  const [unit] = debugOf(writer).units;
+  const far = unit?.root.follow(0x2001);
+  t.equal(far?.number(0x2003), 9);
+});
