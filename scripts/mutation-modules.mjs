@@ -54,7 +54,7 @@ export const modules = [
   {
     name: 'walk',
     mutate: ['src/unwind/walk.ts'],
-    tests: ['test/unwind/walk.test.ts'],
+    tests: ['test/unwind/walk-steps.test.ts', 'test/unwind/walk.test.ts'],
   },
   {
     name: 'writers',
