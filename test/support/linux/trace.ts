@@ -138,7 +138,8 @@ export async function traceLinux(
 
   const console = readFileSync(kept, 'latin1');
   t.match(console, /init has ended/);
-  t.notMatch(console, /\bOops|BUG:|WARNING:|Call Trace|Kernel panic/i);
+  // Not its `..MP-BIOS bug: 8254 timer not connected`, with which it tells of a busy host.
+  t.notMatch(console, /\bOops|\bBUG:|WARNING:|Call Trace|Kernel panic/);
   const boot = async (): Promise<string[]> => shape(logLines(await plainRun(t, guest.command(...words))));
   await compareLogs(t, shape(logLines(console)), boot);
 }
