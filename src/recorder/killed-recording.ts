@@ -17,7 +17,7 @@ import type { TraceInfo } from '../trace/index.js';
 import { HartNumbers, HartWords } from './harts.js';
 import { enginePlan, type Program, programAt, samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
-import { type KnownHart, type ToldStop, toldFrom } from './told.js';
+import { type KnownHart, type ToldProbe, type ToldStop, toldFrom } from './told.js';
 import { buildTracers, type Tracers } from './tracers.js';
 
 /** What a recording that was killed has left, given back as a trace. */
@@ -119,6 +119,9 @@ export class KilledRecording {
         return undefined;
       case 'stop':
         return recovery.stop(told) ? undefined : 'a stop was recorded that this program does not have';
+      case 'left-out':
+        recovery.leftOut(told.probes);
+        return undefined;
       case 'left':
         return 'the target began anew: what was recorded then is left out';
     }
@@ -171,6 +174,12 @@ class Recovery {
       threadNumber: (id) => this.#harts.number(id),
     });
     return this.#dispatcher !== undefined;
+  }
+
+  leftOut(probes: readonly ToldProbe[]): void {
+    this.#tracers.calls.leftOut(
+      probes.map(({ name, address, why }) => ({ name, address: addr(BigInt(address)), engine: 'none', why })),
+    );
   }
 
   records(view: DataView, start: number, end: number, slot: number): void {

@@ -6,7 +6,7 @@ import { isRefusal } from '../base/refusal.js';
 import { type ClockLeak, Engines, type Hurdle, StopEngine, Watchpoints } from '../engines/index.js';
 import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from '../facts/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
-import type { ClockInfo, GuestNanos } from '../trace/index.js';
+import type { ClockInfo, GuestNanos, ProbeFact } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { ConsoleLines } from './console-lines.js';
 import { EarlyStops } from './early-stops.js';
@@ -287,13 +287,26 @@ export class Run {
     }
     if (this.engines.refusal !== undefined) this.log?.remove();
     if (!done && this.engines.isWaiting) await this.#early.tooEarly();
-    if (done)
+    if (done) {
+      this.#tellLeftOut(this.engines.choices);
       this.#options.onEngines?.({
         engines: this.engines.choices,
         refusal: this.engines.refusal,
         ram: this.#target.ram,
       });
+    }
     return done;
+  }
+
+  /** What probes see no more all hits is known to the tracers, now and after a kill. */
+  #tellLeftOut(choices: readonly ProbeFact[]): void {
+    const probes = choices.filter(({ engine }) => engine === 'none');
+    if (probes.length === 0) return;
+    this.tracers.calls.leftOut(probes);
+    this.log?.tell({
+      type: 'left-out',
+      probes: probes.map(({ name, address, why }) => ({ name, address: hex(address), why })),
+    });
   }
 
   async #firstClock(): Promise<ClockReader> {
@@ -331,7 +344,10 @@ export class Run {
       thresholdNs,
       counter: ({ code }) => this.#clock.counter(session, code.address),
       hartNumber: (word) => words.number(word),
-      leftOut: this.#options.onLeftOut,
+      leftOut: (probes) => {
+        this.#tellLeftOut(probes);
+        this.#options.onLeftOut?.(probes);
+      },
       log: () => this.log?.opened,
       counted: (address, counts) => {
         for (const kind of kinds) kind.counts?.add(address, counts);
@@ -361,7 +377,7 @@ export class Run {
 
   #makeEarlyStops(): EarlyStops {
     const { engine: wanted = 'auto', fromReset = false } = this.#options;
-    const { counting, output } = this.tracers;
+    const { calls, counting, output } = this.tracers;
     return new EarlyStops({
       wanted,
       fromReset,
@@ -374,6 +390,7 @@ export class Run {
       unrecorded: async (from = 0 as GuestNanos) => {
         const to = await this.#now();
         const why = 'the last page table was not in use yet';
+        calls.missed();
         if (!this.engine.clock) counting.gaps.push({ from_ns: from, to_ns: to, why });
         else counting.event({ type: 'gap', from, to, why });
         output.moveTo(to);

@@ -22,8 +22,17 @@ export type Told =
   | ({ readonly type: 'installed' } & InstalledFacts)
   | ({ readonly type: 'clock' } & CounterScale)
   | ToldStop
+  /** Probes that do not see all hits from now on. */
+  | { readonly type: 'left-out'; readonly probes: readonly ToldProbe[] }
   /** The machine was reset, or another program runs: what comes then is not understood without this process. */
   | { readonly type: 'left' };
+
+/** A probe that was left out. */
+export interface ToldProbe {
+  readonly name: string;
+  readonly address: string;
+  readonly why?: string | undefined;
+}
 
 /** A stop at a probe: all that was read of the target there. */
 export interface ToldStop {
@@ -92,6 +101,7 @@ const shapes: Readonly<Record<Told['type'], Shape>> = {
     ...{ hart: whole, pc: word, sp: word, 'space?': whole, time: number, registers: table(word) },
     memory: list((bytes) => bytes === null || (typeof bytes === 'string' && /^([0-9a-f]{2})*$/.test(bytes))),
   },
+  'left-out': { probes: list(shaped({ name: text, address: word, 'why?': text })) },
   left: {},
 };
 

@@ -324,6 +324,11 @@ export interface Cancelled {
   readonly by: RootRef | undefined;
   /** Who dropped it: among the functions inlined there, the innermost outside of Rust's library. */
   readonly caller: StackEntry;
+  /**
+   * Nothing has shown the drop itself, which was some time before. `replaced`: another Future is polled for the first
+   * time at its address. `holder-ended`: the Future that held it has ended.
+   */
+  readonly implied?: 'replaced' | 'holder-ended' | undefined;
 }
 
 /** Events in between are missing. If the link to the stub was broken, open polls are emitted as lost. */

@@ -53,6 +53,7 @@ export { writeJsonLines } from './formats/json-lines.js';
 export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { type Lines, TreeWriter } from './formats/tree.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
+export { isSuspended } from './late-results.js';
 export { leftOutText, namesLeftOut, probesLeftOut, subjectOf } from './left-out.js';
 export { type Merged, type MergeInput, mergeTraces } from './merge/merge.js';
 export { type Newest, NewestEvents } from './newest-events.js';

@@ -1,5 +1,6 @@
 import { CallTimes } from './call-times.js';
 import type { FutureKind, FutureRef, PollEnd, PollResult, TraceEvent, TraceInfo, TraceSink } from './events.js';
+import { LateResults } from './late-results.js';
 import { isOfTask } from './text.js';
 
 /** What one Future's type did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
@@ -63,6 +64,9 @@ export class Summary implements TraceSink {
   /** By the Future's key. */
   readonly #tallies: Tally[] = [];
   readonly #times = new CallTimes();
+  readonly #late = new LateResults((future) => {
+    this.#tally(future).pending++;
+  });
 
   begin(_info: TraceInfo): void {}
 
@@ -76,6 +80,7 @@ export class Summary implements TraceSink {
     switch (event.type) {
       case 'poll-begin':
         this.#times.begin(event);
+        this.#late.began(event);
         this.#tally(event.future).polls++;
         break;
       case 'poll-end':
@@ -105,6 +110,8 @@ export class Summary implements TraceSink {
         this.#times.lost(event);
         break;
       case 'gap':
+        this.#late.clear();
+        break;
       case 'state':
       case 'watch':
       case 'place':
@@ -150,6 +157,7 @@ export class Summary implements TraceSink {
     const tally = this.#tally(event.future);
     if (event.wasLost) tally.lost--;
     count(tally, event.result);
+    this.#late.ended(event);
     tally.max = Math.max(tally.max, spent.time);
     tally.total += spent.total;
     tally.inside += spent.events;

@@ -167,7 +167,18 @@ export function cancelText(event: Cancelled): string {
   const { future, address, state } = event;
   const waited = state && placeText(state);
   const where = waited === undefined ? '' : ` at ${waited}`;
-  return `${future.future} @${hex(address)} was dropped${where} by ${dropperText(event)}`;
+  return `${future.future} @${hex(address)} was dropped${where} ${howDropped(event)}`;
+}
+
+const impliedTexts = {
+  replaced: 'before another one began there',
+  'holder-ended': 'before the Future that held it ended',
+} as const;
+
+function howDropped(event: Cancelled): string {
+  if (event.implied === undefined) return `by ${dropperText(event)}`;
+  const by = event.by === undefined ? '' : `by ${wakerText(event)}, `;
+  return `${by}${impliedTexts[event.implied]}`;
 }
 
 /** `labkern::work::selector @0x80412300, in labkern::work::run at src/work.rs:7`; `no task`. */

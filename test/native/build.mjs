@@ -61,6 +61,8 @@ try {
   if (isWanted('blocked-o3')) keep('blocked-o3', tasks('blocked', 3, [], SOCKETS));
   if (isWanted('tokio-faults-o0')) keep('tokio-faults-o0', tasks('tokio-faults', 0));
   if (isWanted('tokio-faults-o3')) keep('tokio-faults-o3', tasks('tokio-faults', 3));
+  if (isWanted('cancels-o0')) keep('cancels-o0', tasks('cancels', 0));
+  if (isWanted('cancels-o3')) keep('cancels-o3', tasks('cancels', 3));
   for (const [name, level] of [
     ['live-tokio-o0', 0],
     ['live-tokio-o3', 3],

@@ -109,6 +109,8 @@ type Committed =
   | 'tasks'
   | 'tokio-faults-o0'
   | 'tokio-faults-o3'
+  | 'cancels-o0'
+  | 'cancels-o3'
   | 'blocked-o0'
   | 'blocked-o3'
   | 'executor'

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import {
+  type PollEnd,
   Summary,
   type SummaryRow,
   summaryJson,
@@ -20,8 +21,28 @@ function summarize(events: readonly TraceEvent[]): SummaryRow[] {
   return summaryJson(summary.rows());
 }
 
+/** Whether a poll that ended without a result was pending, by the first later event that says it. */
+function wasPending({ future, address }: PollEnd, later: readonly TraceEvent[]): boolean {
+  const isSuspended = (state: { readonly name: string } | undefined) => /^Suspend/.test(state?.name ?? '');
+  for (const event of later) {
+    if (event.type === 'gap') return false;
+    if (event.type !== 'poll-begin' && event.type !== 'poll-end') continue;
+    const isSame = event.future.key === future.key && event.address === address;
+    if (isSame) return event.type === 'poll-begin' && isSuspended(event.state);
+    if (event.type === 'poll-begin' || event.result !== 'pending') continue;
+    const links = event.chain.filter((link) => link.future?.key === future.key && link.address === address);
+    if (links.some(({ state }) => isSuspended(state))) return true;
+  }
+  return false;
+}
+
 /** The same table, counted from what happened and not from events. */
 function expected(told: Story): SummaryRow[] {
+  const lateOf = (key: number) =>
+    told.events.filter((event, i) => {
+      if (event.type !== 'poll-end' || event.result !== 'unknown' || event.future.key !== key) return false;
+      return wasPending(event, told.events.slice(i + 1));
+    }).length;
   const rows = futures.map((future): SummaryRow => {
     const polls = told.polls.filter((poll) => poll.future === future);
     const derived = told.instants.filter((it) => it.derivedPoll !== undefined && it.future === future);
@@ -38,7 +59,7 @@ function expected(told: Story): SummaryRow[] {
       line: future.line ?? null,
       polls: polls.length + derived.length,
       ready: count('ready'),
-      pending: count('pending'),
+      pending: count('pending') + lateOf(future.key),
       panicked: count('panicked'),
       cancelled: 0,
       cancelled_at_least: false,

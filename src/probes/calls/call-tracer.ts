@@ -3,7 +3,7 @@ import { type Addr, addOffset, addr } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import type { SpaceNumbers } from '../../facts/index.js';
-import type { AnyBegin, GuestNanos, TraceEvent, TraceSink } from '../../trace/index.js';
+import type { AnyBegin, GuestNanos, ProbeFact, TraceEvent, TraceSink } from '../../trace/index.js';
 import { newRequests } from '../expressions/comparison.js';
 import { Answers, type HitMemory, nothingRead } from '../reading.js';
 import type { Hit, MemoryRequest, Reaction, Tracer } from '../tracer.js';
@@ -95,6 +95,9 @@ export interface CallKind {
   panicked?(call: Call, hart: number): void;
   /** Calls without a function of their own. They are seen at stops only. */
   readonly blocks?: BlockKind | undefined;
+  /** Events are missing from here on to the next one, or probes of it are left out. */
+  missed?(): void;
+  leftOut?(probes: readonly ProbeFact[]): void;
   /** The program has ended, and no call is open: the objects in its memory no longer exist. */
   forget?(): void;
 }
@@ -355,6 +358,18 @@ export class CallTracer implements Tracer {
   finish(): void {
     this.digest();
     for (const call of this.#stacks.clear()) call.payload.kind.lost(call, call.hart);
+    this.missed();
+  }
+
+  /** Hits from the last one to the next one are not seen. */
+  missed(): void {
+    this.digest();
+    for (const kind of this.#kinds) kind.missed?.();
+  }
+
+  /** These probes will not see all hits. */
+  leftOut(probes: readonly ProbeFact[]): void {
+    for (const kind of this.#kinds) kind.leftOut?.(probes);
   }
 
   /** The program has ended: open calls will not return. */

@@ -485,6 +485,7 @@ export class OwnTrace {
     const address = addressNote(event, NOTE.address);
     const future = this.#refs.future(name, textOf(notes[NOTE.instance]), undefined, hiddenIn(event));
     const before = textOf(notes[NOTE.state_before]);
+    const implied = textOf(notes[NOTE.implied]);
     this.#emit({
       type: 'cancelled',
       time: event.time as GuestNanos,
@@ -495,6 +496,7 @@ export class OwnTrace {
       state: before === undefined ? undefined : this.#refs.state(before),
       by: by === 'itself' ? root : this.#rootNamed(by),
       caller: { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line },
+      implied: implied === 'replaced' || implied === 'holder-ended' ? implied : undefined,
     });
   }
 

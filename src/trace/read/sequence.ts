@@ -39,6 +39,7 @@ export const noteNames = [
   'was_lost',
   'inlined_polls',
   'hides_drops',
+  'implied',
   'watch',
   'access',
   'old',

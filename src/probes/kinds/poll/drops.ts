@@ -1,12 +1,13 @@
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import type { FutureState, FutureType } from '../../../futures/index.js';
-import type { Cancelled, FutureRef, RootRef } from '../../../trace/index.js';
+import { type Cancelled, type FutureRef, isSuspended, type RootRef } from '../../../trace/index.js';
 import type { Call, EventOutput, InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
 import { entryPlan, type PlannedLoad, type ReadPlan } from '../../read-plan.js';
 import type { MemoryRequest } from '../../tracer.js';
 import { Callers, type InstantContext } from './callers.js';
 import type { DropFunction, DropTarget } from './drop-functions.js';
+import type { ImpliedDrops } from './implied-drops.js';
 import { type PollTracer, pollAround } from './tracer.js';
 import type { TaskBook } from './wakes.js';
 
@@ -14,6 +15,7 @@ import type { TaskBook } from './wakes.js';
 interface KnownFutures {
   readonly polls: PollTracer;
   readonly tasks: TaskBook;
+  readonly implied: ImpliedDrops;
   ref(future: FutureType): FutureRef;
   /** Whether events are wanted of it. */
   allows(future: FutureType): boolean;
@@ -36,7 +38,9 @@ export class DropTracer implements InstantKind {
   readonly #output: EventOutput;
   readonly #pointer: string;
   readonly #callers: Callers;
-  /** The last task that was dropped: what it held is dropped next. */
+  /** The last task that was dropped at an address: what it held is dropped next. */
+  readonly #tasks = new AddressMap<RootRef>();
+  /** The last of all. */
   #last: RootRef | undefined;
 
   constructor(functions: readonly DropFunction[], known: KnownFutures, context: InstantContext) {
@@ -71,7 +75,9 @@ export class DropTracer implements InstantKind {
     return () => {
       for (const event of this.#events(fn, dropped, open)) {
         const { time } = this.#output;
+        if (this.#known.implied.wasTold(event.future, event.address)) continue;
         this.#output.emit({ type: 'cancelled', time, hart, ...event, by, caller });
+        this.#known.implied.dropped({ ...event, by }, hart);
       }
     };
   }
@@ -94,9 +100,12 @@ export class DropTracer implements InstantKind {
         const isSame = root.future === future;
         events.push({ root, future: root.future, address: root.address, state: isSame ? state : undefined });
         polls.dropped(root);
+        this.#tasks.set(root.address, root);
         this.#last = root;
         if (isSame) continue;
       }
+      // A runtime drops a task by a function around the one that drops the Future itself.
+      if (!root && this.#tasks.get(self)?.future === future) continue;
       // Of several types that share one function nothing tells which one it is.
       if (!state || fn.when || target.offset > 0 || own.length > 1 || !allows(target.future)) continue;
       events.push({ root: this.#taskOf(self, open), future, address: self, state });
@@ -143,10 +152,6 @@ function onlySuspended({ targets: [target, ...others], when }: DropFunction, reg
   if (suspended.length === 0) return [];
   const behind = { through: [], offset: target.offset + (discriminant?.offset ?? 0) };
   return [{ register, size: width, signed: false, behind, op: 'ge', value: BigInt(first) }];
-}
-
-function isSuspended({ name }: FutureState): boolean {
-  return name.startsWith('Suspend');
 }
 
 /** Bytes from the address in the first argument. */

@@ -28,6 +28,7 @@ import { recordedCoverage } from './coverage.js';
 import { coverageJson, coverageText } from './coverage-report.js';
 import { type DropFunction, dropFunctions } from './drop-functions.js';
 import { DropTracer, planDrop } from './drops.js';
+import { ImpliedDrops } from './implied-drops.js';
 import { mayInline } from './inlined-chain.js';
 import { cratesNotProbed, cratesNotProbedText } from './other-crates.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
@@ -56,7 +57,8 @@ export interface FoundPolls extends Found {
   readonly places: TaskPlaces;
   readonly drops: readonly DropFunction[];
   readonly pollers: readonly PollerProbe[];
-  /** Those that may be dropped unseen when they are a task. */
+  /** Those of which some are dropped unseen, and those of them that may be so when they are a task. */
+  readonly hiddenDrops: ReadonlySet<FutureType>;
   readonly hiddenTasks: ReadonlySet<FutureType>;
 }
 
@@ -90,7 +92,8 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const all = [...addresses, ...catches, ...wakes.map(({ address }) => address)];
     const wakesStop = wanted === 'always';
     const wakers = { wakes, wakesStop, wakesInlined, wakesWanted: wanted !== 'never' };
-    return { futures, polls, panics, catches, ...wakers, places, drops, pollers, hiddenTasks, addresses: all };
+    const hidden = { hiddenDrops: some, hiddenTasks };
+    return { futures, polls, panics, catches, ...wakers, places, drops, pollers, ...hidden, addresses: all };
   },
   plans({ polls, panics, wakes, wakesStop, drops, pollers }, { arch, stackDepth }) {
     const plans = polls.probes.map((probe) =>
@@ -111,16 +114,17 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
       ...pollers.map((each) => planPoller(each, first)),
     ];
   },
-  tracer({ futures, polls, wakes, places, drops, pollers }, context) {
+  tracer({ futures, polls, wakes, places, drops, pollers, hiddenDrops }, context) {
     const { elf, arch, output, stackDepth: depth, hooked } = context;
     const backtraces = depth ? new Backtraces(elf, arch, neededDebugInfo(context), { depth, hooked }) : undefined;
     const tasks = new TaskBook(places.offsets);
-    const calls = new PollTracer(futures, polls, output, { backtraces, tasks });
-    const { ref, allows } = polls;
+    const { ref, allows, coverage } = polls;
+    const implied = new ImpliedDrops(output, { coverage, ref, drops, hidden: hiddenDrops });
+    const calls = new PollTracer(futures, polls, output, { backtraces, tasks, implied });
     const instants = [
       ...(pollers.length > 0 ? [new PollerTracer(pollers, tasks, arch.arguments[0] as string)] : []),
       ...(wakes.length > 0 ? [new WakeTracer(wakes, tasks, context)] : []),
-      ...(drops.length > 0 ? [new DropTracer(drops, { polls: calls, tasks, ref, allows }, context)] : []),
+      ...(drops.length > 0 ? [new DropTracer(drops, { polls: calls, tasks, implied, ref, allows }, context)] : []),
     ];
     return { calls, instants };
   },

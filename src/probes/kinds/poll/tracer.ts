@@ -13,7 +13,9 @@ import type {
   FutureRef,
   GuestNanos,
   PollBegin,
+  PollEnd,
   PollResult,
+  ProbeFact,
   RootRef,
   StackEntry,
 } from '../../../trace/index.js';
@@ -33,6 +35,7 @@ import { type Conditions, decide } from '../../expressions/comparison.js';
 import type { FutureLook, HitMemory } from '../../reading.js';
 import type { MemoryRequest } from '../../tracer.js';
 import type { Backtraces } from './backtraces.js';
+import { type ImpliedDrops, isCompiled, type PolledPlace } from './implied-drops.js';
 import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
 import { InlinedPlaces } from './inlined-places.js';
 import type { InlinedProbe, PollProbe, PollProbes } from './resolve.js';
@@ -165,6 +168,15 @@ class Roots {
   }
 }
 
+/** What polls are told to besides. */
+interface PollTracerParts {
+  /** With it every poll's begin has the poller's stack. */
+  readonly backtraces?: Backtraces | undefined;
+  /** It is told of each task. */
+  readonly tasks?: TaskBook | undefined;
+  readonly implied: ImpliedDrops;
+}
+
 /**
  * Turns hits at poll functions and at their return addresses into poll events: the Future, its states, its result,
  * and what it awaits. One read of the Future's bytes at each end gives all of it.
@@ -177,17 +189,18 @@ export class PollTracer implements CallKind {
   readonly #output: EventOutput;
   readonly #backtraces: Backtraces | undefined;
   readonly #roots: Roots;
+  readonly #implied: ImpliedDrops;
   readonly #paths = new AwaitPaths();
   readonly #inner = new InnerAddresses();
 
-  /** With `backtraces` every poll's begin has the poller's stack. `tasks` is told of each task. */
   constructor(
     futures: FutureSet,
     resolved: PollProbes,
     output: EventOutput,
-    { backtraces, tasks }: { readonly backtraces?: Backtraces | undefined; readonly tasks?: TaskBook } = {},
+    { backtraces, tasks, implied }: PollTracerParts,
   ) {
     this.#backtraces = backtraces;
+    this.#implied = implied;
     this.#roots = new Roots(tasks);
     this.#futures = futures;
     this.#resolved = resolved;
@@ -318,6 +331,7 @@ export class PollTracer implements CallKind {
     const outer = entry?.outer;
     if (outer && !lost.includes(outer)) this.#insideOf(outer.payload, payload, entry.outerLook);
     if (isAround) return;
+    this.#implied.began(placeOf(payload), before && before.name === 'Unresumed', hart);
     const { time } = this.#output;
     const { depth, thread } = call;
     const begin: PollBegin = {
@@ -392,6 +406,7 @@ export class PollTracer implements CallKind {
     const { time } = this.#output;
     const future = probe.ref;
     const address = self;
+    this.#tellDrops(payload, { result, state, chain, hart });
     if (root.address === self && root.future === future) {
       if (result === 'ready' || result === 'panicked') this.#roots.over(root);
       else this.#roots.polled(root, result);
@@ -419,6 +434,22 @@ export class PollTracer implements CallKind {
     });
   }
 
+  /** What the end of a poll says of drops that nothing shows. */
+  #tellDrops(
+    poll: TracedPoll,
+    { result, state, chain, hart }: Pick<PollEnd, 'result' | 'state' | 'chain' | 'hart'>,
+  ): void {
+    const place = placeOf(poll);
+    if (result === 'pending' || result === 'unknown') {
+      this.#implied.polled(place, result, state);
+      if (result === 'pending') this.#implied.awaited(chain);
+      return;
+    }
+    this.#implied.over(place);
+    const { future } = poll.probe;
+    if (isCompiled(future)) this.#implied.ended(place, future.size, hart);
+  }
+
   #derived(outer: TracedPoll, hart: number, steps: readonly DerivedStep[] | undefined): void {
     if (!steps) return;
     for (const { future, offset, result, from, to } of steps) {
@@ -436,6 +467,7 @@ export class PollTracer implements CallKind {
 
   lost({ payload, depth, thread }: PollCall, hart: number): void {
     const { probe, isAround, self, root, told, began } = payload;
+    this.#implied.over(placeOf(payload));
     if (root.address === self) this.#roots.over(root);
     if (isAround) return;
     const { time } = this.#output;
@@ -448,7 +480,16 @@ export class PollTracer implements CallKind {
     this.#roots.over(root);
   }
 
+  missed(): void {
+    this.#implied.forget();
+  }
+
+  leftOut(probes: readonly ProbeFact[]): void {
+    this.#implied.leftOut(probes);
+  }
+
   forget(): void {
+    this.#implied.forget();
     this.#roots.clear();
   }
 
@@ -486,6 +527,10 @@ export class PollTracer implements CallKind {
     address,
     state,
   });
+}
+
+function placeOf({ root, probe: { ref }, self }: TracedPoll): PolledPlace {
+  return { root, ref, self };
 }
 
 /** The innermost poll of the calls around a place. */

@@ -252,6 +252,7 @@ export class ChromeWriter implements LaneWriter {
       by: event.by && rootText(event.by),
       function: event.caller.function,
       at: placeText(event.caller),
+      implied: event.implied,
     });
   }
 

@@ -147,13 +147,14 @@ export class PollBodies {
 
   /** What was dropped, by whom, and where. */
   cancelled(event: Cancelled): Body {
-    const { root, state, caller, future } = event;
+    const { root, state, caller, future, implied } = event;
     const notes = this.#sequence.annotate();
     noteFuture(notes, event);
     noteState(notes, 'state_before', state);
     if (root) notes.text('task', rootText(root));
     notes.text('by', wakerText(event));
     if (caller.function !== undefined) notes.text('function', caller.function);
+    if (implied !== undefined) notes.text('implied', implied);
     return this.#sequence.body({ category: 'cancelled', name: future.future, place: caller });
   }
 
