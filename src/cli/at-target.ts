@@ -7,7 +7,7 @@ import type { Session } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
 import type { CommonArguments } from './options.js';
 
-interface StubOptions {
+export interface StubOptions {
   readonly args: CommonArguments;
   readonly logger: Logger;
   readonly wire?: TargetOptions['recordWire'] | undefined;

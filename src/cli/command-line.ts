@@ -62,11 +62,16 @@ const commands: Readonly<Record<string, Command>> = {
     },
   ),
   profile: command(
-    '<elf>',
+    '[elf]',
     'what the target spends its time with, by samples of every stack',
-    (args, texts) => elfOption(profileOptions(args, texts)),
+    (args, texts) =>
+      profileOptions(args, texts).positional('elf', {
+        type: 'string',
+        describe: 'The program, or the ELF that runs there',
+      }),
     async (args) => {
-      if (args['off-cpu']) return (await import('./off-cpu.js')).offCpu(args);
+      const { elf } = args;
+      if (args['off-cpu'] && elf !== undefined) return (await import('./off-cpu.js')).offCpu({ ...args, elf });
       recordsBesideStdout();
       return (await import('./profile.js')).profileTarget(args);
     },

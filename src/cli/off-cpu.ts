@@ -16,7 +16,7 @@ import type { ProfileArguments } from './profile-options.js';
 import { headJson, readChosen, tableOptions } from './saved-trace.js';
 
 /** `rsptrace profile TRACE --off-cpu`: what tasks wait for, and who ends that. Gives the exit status. */
-export async function offCpu(args: ProfileArguments): Promise<number> {
+export async function offCpu(args: ProfileArguments & { readonly elf: string }): Promise<number> {
   const { elf: trace, output } = args;
   const file = output === undefined ? [] : [openSamples(output, args.force, 'merged')];
   const waits = new OffCpu(tee(file));

@@ -6,7 +6,7 @@ import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import { connect, placeAtStart, placeInProcess } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
-import { atTarget } from './at-target.js';
+import { type AtTarget, atTarget, type StubOptions } from './at-target.js';
 import type { RecordingArguments } from './options.js';
 import { type Prepared, type Recorded, recordSession, report, withRecording } from './recording.js';
 import type { RunArguments } from './run.js';
@@ -61,49 +61,56 @@ export function recordProgram(args: RunArguments & RecordingArguments): Promise<
   );
 }
 
-interface Under {
-  readonly recording: Recorded;
-  /** It has gone; its process may be there. */
-  readonly server: Gdbserver;
-}
-
 /** Starts gdbserver, records, and waits until gdbserver has let go of the process. */
 async function recordUnder(
   prepared: Prepared,
   subject: Subject,
   onSignal?: (signal: NodeJS.Signals) => void,
-): Promise<Under> {
-  using wire = wireRecorder(prepared.args, prepared.logger);
+): Promise<{ readonly recording: Recorded; readonly server: Gdbserver }> {
+  const { args, logger } = prepared;
+  using wire = wireRecorder(args, logger);
+  const { result, server, connectingMs } = await underGdbserver(subject, { args, logger, wire }, (target) => {
+    target.recordingBegins();
+    return recordSession(prepared, target.session, { isLaunched: 'command' in subject, ...(onSignal && { onSignal }) });
+  });
+  return { recording: { ...result, standingMs: result.standingMs + connectingMs }, server };
+}
+
+interface Under<T> {
+  readonly result: T;
+  /** It has gone; its process may be there. */
+  readonly server: Gdbserver;
+  /** How long the process stood before it was connected to. */
+  readonly connectingMs: number;
+}
+
+/** Starts gdbserver, connects, runs `body`, and waits until gdbserver has let go of the process. */
+export async function underGdbserver<T>(
+  subject: Subject,
+  { args, logger, wire }: Omit<StubOptions, 'arch'>,
+  body: (target: AtTarget) => Promise<T>,
+): Promise<Under<T>> {
   const begun: { server?: Gdbserver; connectingMs: number } = { connectingMs: 0 };
   const open = async (): Promise<Session> => {
-    const server = await Gdbserver.start(subject, prepared.args.json ? 2 : 'inherit');
+    const server = await Gdbserver.start(subject, args.json ? 2 : 'inherit');
     begun.server = server;
-    const { logger } = prepared;
-    const session = await connect(server.address, {
-      logger,
-      timeoutMs: prepared.args.timeout,
-      waitMs,
-      recordWire: wire,
-    });
+    const session = await connect(server.address, { logger, timeoutMs: args.timeout, waitMs, recordWire: wire });
     begun.connectingMs = performance.now() - server.since;
     return session;
   };
   try {
-    const recording = await atTarget(open, async ({ session, recordingBegins }) => {
-      recordingBegins();
-      return recordSession(prepared, session, { isLaunched: 'command' in subject, ...(onSignal && { onSignal }) });
-    });
-    const { server } = begun;
+    const result = await atTarget(open, body);
+    const { server, connectingMs } = begun;
     if (server === undefined) throw new RsptraceError('GDBSERVER_FAILED', 'gdbserver was not started');
     await server.gone();
-    return { recording: { ...recording, standingMs: recording.standingMs + begun.connectingMs }, server };
+    return { result, server, connectingMs };
   } finally {
     begun.server?.[Symbol.dispose]();
   }
 }
 
 /** After the recording: a program that `runsOn` does so until Ctrl-C. */
-async function endProgram(server: Gdbserver, runsOn: boolean): Promise<void> {
+export async function endProgram(server: Gdbserver, runsOn: boolean): Promise<void> {
   if (!runsOn) {
     server.kill('SIGTERM');
     if (!(await server.processEnded(endMs))) server.kill('SIGKILL');
@@ -121,7 +128,7 @@ async function endProgram(server: Gdbserver, runsOn: boolean): Promise<void> {
 }
 
 /** @throws RsptraceError `USAGE`, `ATTACH_NO_PROCESS` */
-function processNamed(text: string): number {
+export function processNamed(text: string): number {
   const pid = Number(text);
   if (!(Number.isSafeInteger(pid) && pid > 0)) {
     throw new RsptraceError('USAGE', `'${text}' is no process number`, {
@@ -132,7 +139,7 @@ function processNamed(text: string): number {
 }
 
 /** The program that a process runs: the file itself, also if it was moved or removed. */
-function executableOf(pid: number): string {
+export function executableOf(pid: number): string {
   const link = `/proc/${pid}/exe`;
   try {
     const path = readlinkSync(link);

@@ -5,8 +5,9 @@ import { type CommonArguments, commonOptions, count, last, seconds } from './opt
 import { type SelectionArguments, selectionOptions } from './saved-trace-options.js';
 
 export interface ProfileArguments extends CommonArguments, SelectionArguments {
-  /** With `off-cpu` a saved trace. */
-  readonly elf: string;
+  /** With `off-cpu` a saved trace; undefined only with a `pid`. */
+  readonly elf: string | undefined;
+  readonly pid: string | undefined;
   readonly 'off-cpu': boolean;
   readonly remote: string | undefined;
   /** Samples a second. */
@@ -26,6 +27,7 @@ export interface ProfileArguments extends CommonArguments, SelectionArguments {
   readonly command: readonly string[];
 }
 
+const oneOut = 'leave one of them out';
 const groups = ['hart', 'process'] as const;
 /** What perf and bcc's `profile` take: not a round number, so that it is in step with no timer. */
 const usualHz = 99;
@@ -34,7 +36,7 @@ const usualHz = 99;
 export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
   const which = selectionOptions(commonOptions(args))
     .usage(
-      'rsptrace profile [options] <elf> [-- qemu-system-... [its arguments]]\n       rsptrace profile --off-cpu [options] <trace>',
+      'rsptrace profile [options] <program> [-- its arguments]\n       rsptrace profile [options] --pid PID [elf]\n       rsptrace profile [options] <elf> -- qemu-system-... [its arguments]\n       rsptrace profile [options] --remote ADDR <elf>\n       rsptrace profile --off-cpu [options] <trace>',
     )
     .option('off-cpu', {
       type: 'boolean',
@@ -46,21 +48,29 @@ export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
       type: 'string',
       requiresArg: true,
       coerce: last<string>,
-      describe: 'The stub: :1234, host:1234, the path of a unix socket; not with a QEMU behind --',
+      describe: 'The stub: :1234, host:1234, the path of a unix socket; not with a command behind --',
+    })
+    .option('pid', {
+      alias: 'p',
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: 'A process of this machine, by its number',
     });
   return resultOptions(stackOptions(rateOptions(which)), formats).check((given) => {
+    const { elf } = given as { readonly elf?: string };
+    if (elf === undefined && given.pid === undefined) throw usage('no program is given', 'rsptrace profile ./program');
     if (given['off-cpu']) return checkOffCpu(given);
-    const { kernel, user, remote, '--': behind } = given;
+    const { kernel, user, remote, pid, '--': behind } = given;
     for (const name of ['from', 'to', 'filter'] as const) {
       if (given[name] !== undefined) throw usage(`--${name} is for saved traces`, 'leave it out, or add --off-cpu');
     }
     if (kernel && user) throw usage('-K and -U leave nothing to sample', 'leave both out to sample all');
     const command = (behind as readonly string[] | undefined) ?? [];
-    if (remote === undefined && command.length === 0) {
-      throw usage('nothing tells what to sample', 'give --remote ADDR, or a QEMU to start behind --');
-    }
-    if (remote !== undefined && command.length > 0) {
-      throw usage('--remote and a command behind -- do not go together', 'leave one of them out');
+    if (pid !== undefined && remote !== undefined) throw usage('--pid and --remote do not go together', oneOut);
+    for (const [name, value] of Object.entries({ remote, pid })) {
+      if (value === undefined || command.length === 0) continue;
+      throw usage(`--${name} and a command behind -- do not go together`, oneOut);
     }
     return true;
   });
@@ -143,7 +153,19 @@ function resultOptions<T>(args: Argv<T>, formats: string) {
 }
 
 /** Options that a target needs, and a trace does not. */
-const ofTargets = ['remote', 'frequency', 'period', 'duration', 'samples', 'kernel', 'user', 'idle', 'async', 'by'];
+const ofTargets = [
+  'remote',
+  'pid',
+  'frequency',
+  'period',
+  'duration',
+  'samples',
+  'kernel',
+  'user',
+  'idle',
+  'async',
+  'by',
+];
 
 function checkOffCpu(given: Readonly<Record<string, unknown>>): true {
   const other = ofTargets.find((name) => given[name] !== undefined && given[name] !== false);

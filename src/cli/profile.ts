@@ -1,4 +1,5 @@
-import { endingSignals, startMachine } from '../api/index.js';
+import { basename, resolve } from 'node:path';
+import { endingSignals, type Subject, startMachine } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
@@ -10,19 +11,22 @@ import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.j
 import { type ProfileFacts, profile } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { CallTree, formatOf, sampleRows, sampleTable, type TraceFacts, type TraceSink, tee } from '../trace/index.js';
-import { atTarget, stubOpener } from './at-target.js';
+import { type AtTarget, atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options.js';
+import { endProgram, executableOf, isLinuxProgram, processNamed, programNamed, underGdbserver } from './process.js';
 import { type ProfileArguments, periodOf } from './profile-options.js';
 import { tableOptions } from './saved-trace.js';
 import { wireRecorder } from './wire-file.js';
 
+type Chosen = ProfileArguments & { readonly elf: string };
+
 /** What is read before the target is touched. */
 interface Prepared {
-  readonly args: ProfileArguments;
+  readonly args: Chosen;
   readonly linked: ElfFile;
   readonly arch: Architecture;
   readonly known: DebugInfo | undefined;
@@ -31,13 +35,21 @@ interface Prepared {
   readonly logger: Logger;
 }
 
+interface Sampled {
+  /** The exit status. */
+  readonly status: number;
+  readonly end: ProfileFacts['end'];
+}
+
 /** Without --duration: longer than anybody waits, in milliseconds. */
 const forever = 2 ** 31 - 1;
 
 /** `rsptrace profile`: what the target spends its time with, by samples of its stacks. Gives the exit status. */
-export async function profileTarget(args: ProfileArguments): Promise<number> {
+export async function profileTarget(given: ProfileArguments): Promise<number> {
+  const args = { ...given, elf: programOf(given) };
   const logger = createLogger(args.log);
   const linked = await openElf(args, logger);
+  const target = targetOf(args, linked);
   const arch = architectureFor(linked);
   await arch.prepare();
   const known = debugOf(linked, logger);
@@ -46,25 +58,57 @@ export async function profileTarget(args: ProfileArguments): Promise<number> {
   const sink = tee([tree, ...(args.output === undefined ? [] : [openSamples(args.output, args.force, 'any')])]);
   const prepared = { args, linked, arch, known, tree, sink, logger };
   try {
-    return args.command.length > 0 ? await ofMachine(prepared) : await ofStub(prepared);
+    return await target(prepared);
   } finally {
     sink.end();
   }
+}
+
+/** The file of the program: a process tells its own. */
+function programOf({ elf, pid, remote }: ProfileArguments): string {
+  if (elf === undefined) return executableOf(processNamed(pid as string));
+  return remote === undefined ? programNamed(elf) : elf;
+}
+
+function targetOf(args: Chosen, linked: ElfFile): (prepared: Prepared) => Promise<number> {
+  const { command, pid } = args;
+  if (args.remote !== undefined) return ofStub;
+  if (pid !== undefined) return (prepared) => ofProcess(prepared, { pid: processNamed(pid) });
+  const isMachine = /^qemu-system-/.test(basename(command[0] ?? ''));
+  if (!isMachine && isLinuxProgram(linked))
+    return (prepared) => ofProcess(prepared, { command: [resolve(args.elf), ...command] });
+  if (command.length > 0) return ofMachine;
+  throw new RsptraceError('USAGE', `nothing tells where ${args.elf} runs, and it is no program of Linux`, {
+    hint: 'give --remote ADDR, or a QEMU to start behind --',
+  });
 }
 
 async function ofStub(prepared: Prepared): Promise<number> {
   const { args, arch, logger } = prepared;
   using wire = wireRecorder(args, logger);
   const open = stubOpener(args.remote as string, { args, logger, wire, arch });
-  return await atTarget(open, async ({ session, recordingBegins }) => {
-    verifyArchitecture(session, arch);
-    if (isProcess(session.features)) {
-      await session.findLocalProcess();
-      if (!(await session.isInterruptible())) throw notInterruptible();
-    }
-    recordingBegins();
-    return await sampled(prepared, session, await loadedElf(session, prepared.linked), true);
-  });
+  return await atTarget(open, async (target) => (await ofTarget(prepared, target)).status);
+}
+
+/** A process of this machine, under a gdbserver that is started at the last moment and taken away. */
+async function ofProcess(prepared: Prepared, subject: Subject): Promise<number> {
+  const { args, logger } = prepared;
+  using wire = wireRecorder(args, logger);
+  const { result, server } = await underGdbserver(subject, { args, logger, wire }, (target) =>
+    ofTarget(prepared, target),
+  );
+  if ('command' in subject && result.end !== 'target-ended') await endProgram(server, result.end === 'interrupted');
+  return result.status;
+}
+
+async function ofTarget(prepared: Prepared, { session, recordingBegins }: AtTarget): Promise<Sampled> {
+  verifyArchitecture(session, prepared.arch);
+  if (isProcess(session.features)) {
+    await session.findLocalProcess();
+    if (!(await session.isInterruptible())) throw notInterruptible();
+  }
+  recordingBegins();
+  return await sampled(prepared, session, await loadedElf(session, prepared.linked), true);
 }
 
 async function ofMachine(prepared: Prepared): Promise<number> {
@@ -76,11 +120,11 @@ async function ofMachine(prepared: Prepared): Promise<number> {
     ...{ timeoutMs: args.timeout, onlyStops: true, outlives: false },
     onConsole: (text) => void shown.write(text),
   });
-  return await sampled(prepared, machine.session, linked, false);
+  return (await sampled(prepared, machine.session, linked, false)).status;
 }
 
 /** `isLeft`: the target goes on when this is over. */
-async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLeft: boolean): Promise<number> {
+async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLeft: boolean): Promise<Sampled> {
   const { args, arch, linked, known, sink, tree, logger } = prepared;
   const stopper = new AbortController();
   const onSignal = (): void => stopper.abort();
@@ -109,10 +153,10 @@ async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLef
   const stub = (await session.stub()).name;
   sink.end(traceFacts(facts, stub));
   report(args, facts, tree);
-  return ExitCode.recorded;
+  return { status: ExitCode.recorded, end: facts.end };
 }
 
-function report(args: ProfileArguments, facts: ProfileFacts, tree: CallTree): void {
+function report(args: Chosen, facts: ProfileFacts, tree: CallTree): void {
   const rows = sampleRows(tree);
   if (args.json) {
     process.stdout.write(jsonLine(asJson(args, facts, rows)));
@@ -122,7 +166,7 @@ function report(args: ProfileArguments, facts: ProfileFacts, tree: CallTree): vo
   process.stderr.write(textLines(notesOn(args, facts, rows.length)));
 }
 
-function asJson(args: ProfileArguments, facts: ProfileFacts, rows: ReturnType<typeof sampleRows>): object {
+function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampleRows>): object {
   return {
     version: 1,
     program: args.elf,

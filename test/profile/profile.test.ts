@@ -1,6 +1,7 @@
 // Profiles of programs that spend known shares of their time in known functions.
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { elfPath, qemuArgv } from '../qemu/guests/guests.js';
@@ -82,6 +83,27 @@ t.test('a native program: four threads that compute, and one that waits', async 
   t.ok(found.incomplete < 0.1 * found.samples, `libraries that were loaded later are known: ${found.incomplete}`);
 });
 
+t.test('a program that is started for it, and one that runs', async (t) => {
+  // Kept in a process of its own name, which nobody else has.
+  const program = `${native}-started`;
+  copyFileSync(native, program);
+  const running = () => spawnSync('pgrep', ['-f', `^${program}`], { encoding: 'utf8' }).stdout.trim();
+  sharesAreRight(t, await profile('-F', '100', '-n', '160', program), 'total');
+  t.equal(running(), '', 'what was started is ended');
+  for (const isLeader of [true, false]) {
+    const child = spawn(program, { stdio: 'ignore', detached: isLeader });
+    t.teardown(() => child.kill('SIGKILL'));
+    const found = await profile('-F', '100', '-n', '120', '--pid', String(child.pid));
+    sharesAreRight(t, found, 'total');
+    t.equal(running(), String(child.pid), 'what ran runs on');
+    t.match(readFileSync(`/proc/${child.pid}/status`, 'latin1'), /^TracerPid:\t0$/m);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+  const ended = await profile('/bin/true', '--', 'an argument');
+  t.equal(ended.end, 'target-ended');
+});
+
 t.test('its files hold the same samples', async (t) => {
   const trace = built('p.pftrace');
   const found = await profile('-F', '200', '-n', '60', '-o', trace, '--by', 'hart', riscv, '--', ...virt, '-smp', '2');
@@ -130,7 +152,14 @@ t.test('-K and -U', async (t) => {
 t.test('wrong command lines', async (t) => {
   for (const [words, message] of [
     [['-F', '0', '-r', ':1', riscv], /-F takes samples a second, from 0.01 to 10000, not '0' \[USAGE\]/],
-    [[riscv], /nothing tells what to sample \[USAGE\]\n {2}give --remote ADDR, or a QEMU to start behind --/],
+    [
+      [riscv],
+      /nothing tells where .* runs, and it is no program of Linux \[USAGE\]\n {2}give --remote ADDR, or a QEMU/,
+    ],
+    [['--pid', '1', '-r', ':1', riscv], /--pid and --remote do not go together/],
+    [['--pid', '1', native, '--', 'x'], /--pid and a command behind -- do not go together/],
+    [['--pid', 'x'], /'x' is no process number/],
+    [[], /no program is given \[USAGE\]\n {2}rsptrace profile \.\/program/],
     [['-K', '-U', '-r', ':1', riscv], /-K and -U leave nothing to sample/],
     [
       ['-r', ':1', '-o', built('x.json'), riscv],
