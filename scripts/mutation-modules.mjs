@@ -59,7 +59,7 @@ export const modules = [
   {
     name: 'writers',
     mutate: ['src/trace/formats/perfetto/protobuf.ts', 'src/trace/formats/lanes.ts'],
-    tests: ['test/trace/formats/perfetto/protobuf.test.ts', 'test/trace/formats/lanes.test.ts'],
+    tests: ['test/trace/formats/perfetto/protobuf.test.ts', 'test/trace/formats/lanes-steps.test.ts'],
   },
   {
     name: 'conditions',

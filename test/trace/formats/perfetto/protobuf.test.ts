@@ -1,5 +1,5 @@
 import t from 'tap';
-import { ProtoBuffer } from '../../../../src/trace/formats/perfetto/protobuf.js';
+import { ProtoBuffer, putVarint, varintLength } from '../../../../src/trace/formats/perfetto/protobuf.js';
 import { children } from '../../decode-perfetto.js';
 import { decode } from '../../written.js';
 
@@ -69,4 +69,47 @@ t.test('varints and lengths are what protoc reads', async (t) => {
   t.throws(() => buffer.uint(8, Number.NaN), RangeError);
   buffer.clear();
   t.equal(buffer.length, 0);
+});
+
+t.test('a varint has as many bytes as it was said to have', async (t) => {
+  // Seven bits a byte.
+  for (let bits = 0; bits <= 53; bits++)
+    for (const value of [2 ** bits - 1, 2 ** bits, 2 ** bits + 1]) {
+      if (value > Number.MAX_SAFE_INTEGER) continue;
+      const expected = Math.max(1, Math.ceil(value.toString(2).length / 7));
+      t.equal(varintLength(value), expected, `${value}`);
+      const bytes = new Uint8Array(12);
+      t.equal(putVarint(bytes, 2, value), 2 + expected);
+      let back = 0n;
+      for (let i = expected - 1; i >= 0; i--) back = (back << 7n) | BigInt((bytes[2 + i] ?? 0) & 0x7f);
+      t.equal(back, BigInt(value));
+      t.same([...bytes.subarray(0, 2), ...bytes.subarray(2 + expected)], new Array(12 - expected).fill(0));
+    }
+});
+
+t.test('fields of eight bytes, and fields that are copied', async (t) => {
+  const buffer = new ProtoBuffer(1);
+  for (const value of [0, 1, 2 ** 32 - 1, 2 ** 32, 0x12_3456_789a_bcde]) {
+    buffer.clear();
+    buffer.fixed64(3, value);
+    const view = new DataView(buffer.bytes.buffer, buffer.bytes.byteOffset);
+    // The tag: number 3, wire type 1.
+    t.same([buffer.length, view.getUint8(0), view.getBigUint64(1, true)], [9, 0x19, BigInt(value)]);
+  }
+  buffer.clear();
+  buffer.double(16, -1.5);
+  const view = new DataView(buffer.bytes.buffer, buffer.bytes.byteOffset);
+  t.same([buffer.length, view.getUint8(0), view.getUint8(1), view.getFloat64(2, true)], [10, 0x81, 1, -1.5]);
+
+  const other = new ProtoBuffer(1);
+  other.bool(1, true);
+  other.bool(2, false);
+  t.same([...other.bytes.subarray(0, other.length)], [8, 1, 16, 0]);
+  for (let i = 0; i < 100; i++) {
+    buffer.append(other);
+    buffer.raw(Uint8Array.of(24, 5));
+  }
+  t.equal(buffer.length, 10 + 600);
+  t.same([...buffer.bytes.subarray(604, 610)], [8, 1, 16, 0, 24, 5]);
+  t.equal(other.length, 4, 'what was copied is left as it was');
 });
