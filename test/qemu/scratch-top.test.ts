@@ -1,5 +1,5 @@
 // `--scratch top`: the end of RAM of a QEMU that somebody else has started, where the kernel leaves it alone, and only there.
-import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import t, { type Test } from 'tap';
@@ -68,6 +68,7 @@ t.test('where the guest comes near it, the recording ends', async (t) => {
   const ended = ran.ended.finally(() => {
     isOver = true;
   });
+  while (!existsSync(path)) await delay(20);
   // As the guest would: into the first guard page, once it is one.
   const ram = openSync(path, 'r+');
   while (!isOver) {
