@@ -3,10 +3,10 @@ import type { FutureRef, PollBegin, PollEnd, StateRef } from './events.js';
 
 /**
  * Results of polls whose own end does not show them: of a poll that was inlined, memory may look the same before and
- * after. It was pending if
+ * after. It was pending in two cases:
  *
- * - the next poll of the Future finds it at an await, or
- * - a Future around it is pending and awaits it.
+ * - The next poll of the Future finds it at an await.
+ * - A Future around it is pending and awaits it.
  */
 export class LateResults {
   readonly #told: (future: FutureRef) => void;

@@ -43,12 +43,12 @@ interface Followed {
 }
 
 /**
- * Drops of Futures that no function call shows, because the compiler inlined them. What follows shows them: a Future
- * made by the compiler does not move once it was polled, and is dropped before its memory is used again (the contract
- * of `Pin`, std::pin, "Drop guarantee"). So one that is pending was dropped if
+ * Drops of Futures that no function call shows, because the compiler inlined them. What follows shows them. A Future
+ * made by the compiler does not move once it was polled. It is dropped before its memory is used again (the contract
+ * of `Pin`, std::pin, "Drop guarantee"). So one that is pending was dropped in two cases:
  *
- * - another of its type is polled for the first time at the same address, or
- * - a Future made by the compiler is ready, or unwound, that holds it.
+ * - Another of its type is polled for the first time at the same address.
+ * - A Future made by the compiler that holds it is ready, or unwound.
  *
  * Only those are followed of which every poll is seen: one that became ready unseen would look the same.
  */
@@ -88,6 +88,11 @@ export class ImpliedDrops {
     const all = this.#followed.get(ref);
     if (!all) return;
     const last = all.get(self);
+    if (last?.root === root && last.is !== 'dropped') {
+      last.is = is;
+      last.state = state;
+      return;
+    }
     if (last) this.#remove(last);
     const now: Polled = { root, future: ref, address: self, is, state };
     all.set(self, now);

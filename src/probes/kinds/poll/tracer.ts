@@ -191,7 +191,6 @@ export class PollTracer implements CallKind {
   readonly #roots: Roots;
   readonly #implied: ImpliedDrops;
   readonly #paths = new AwaitPaths();
-  readonly #inner = new InnerAddresses();
 
   constructor(
     futures: FutureSet,
@@ -458,7 +457,7 @@ export class PollTracer implements CallKind {
       const { time } = this.#output;
       const { root } = outer;
       const ref = this.#resolved.ref(future);
-      const address = this.#inner.address(outer.self, offset);
+      const address = innerAddresses.at(outer.self, offset);
       this.#output.emit({ type: 'derived-poll', time, hart, root, future: ref, address, result, state: to });
       if (from === to) continue;
       this.#output.emit({ type: 'state', time, hart, root, future: ref, address, from, to, derived: true });
@@ -596,7 +595,7 @@ const innerSlots = 1024;
 class InnerAddresses {
   readonly #known: (InnerAddress | undefined)[] = new Array(innerSlots).fill(undefined);
 
-  address(self: Addr, offset: number): Addr {
+  at(self: Addr, offset: number): Addr {
     const slot = (Math.imul(lowHalf(self), 0x0100_0193) ^ offset) & (innerSlots - 1);
     const known = this.#known[slot];
     if (known && known.offset === offset && known.self === self) return known.address;
@@ -605,3 +604,5 @@ class InnerAddresses {
     return address;
   }
 }
+
+const innerAddresses = new InnerAddresses();
