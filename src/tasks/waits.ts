@@ -2,7 +2,15 @@ import { type Addr, addOffset } from '../base/addr.js';
 import { demangle, stripGenerics } from '../dwarf/index.js';
 import type { AwaitNode } from './await-tree.js';
 import { type Reference, References } from './references.js';
-import { type Awaited, type Counted, type Enders, Look, type Primitive, primitives } from './resources/index.js';
+import {
+  type Awaited,
+  type Counted,
+  type Enders,
+  Look,
+  type Primitive,
+  primitives,
+  socketThatWakes,
+} from './resources/index.js';
 import type { TaskContext } from './runtime.js';
 
 /** What the search for waits needs to know of a task. */
@@ -66,7 +74,7 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
     const ends = [...endsOf(task)];
     const known: { node: AwaitNode; above: readonly AwaitNode[]; awaited: Awaited }[] = [];
     for (const { node, above, primitive } of ends) {
-      const awaited = await primitive?.awaited(look, node, above);
+      const awaited = (await primitive?.awaited(look, node, above)) ?? (await socketThatWakes(look, node, task.header));
       if (awaited) known.push({ node, above, awaited });
       else open.add(task);
     }

@@ -257,7 +257,7 @@ for (const build of ['blocked-o0', 'blocked-o3'] as const) {
         name,
       );
     }
-    t.equal(report.tasks.length, 5);
+    t.equal(report.tasks.length, 6);
     t.match(await text(), /^ +waits for readable: UdpSocket fd \d+$/m);
   });
 }

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex as Book};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::Builder;
 use tokio::sync::{broadcast, mpsc, oneshot, watch, Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore};
@@ -392,15 +392,47 @@ async fn datagrams(socket: UdpSocket) {
     let mut buffer = [0; 16];
     let _ = socket.recv_from(&mut buffer).await;
 }
+/// Reads by hand, as hyper's connections do.
+struct Framed {
+    got: usize,
+    stream: TcpStream,
+}
+struct Connection {
+    other: Arc<TcpStream>,
+    framed: Option<Box<Framed>>,
+}
+impl Future for Connection {
+    type Output = usize;
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<usize> {
+        let fd = self.other.as_raw_fd() as usize;
+        let framed = self.framed.as_mut().unwrap();
+        let mut bytes = [0; 16];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        let done = Pin::new(&mut framed.stream).poll_read(context, &mut buffer);
+        framed.got += buffer.filled().len();
+        let got = framed.got + fd;
+        done.map(|_| got)
+    }
+}
+async fn by_hand(stream: TcpStream, other: TcpStream) {
+    waits("by_hand", "readable", stream.as_raw_fd() as usize);
+    let framed = Some(Box::new(Framed { got: 0, stream }));
+    Connection { other: Arc::new(other), framed }.await;
+}
 async fn sockets() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    for what in 0..3 {
+    for what in 0..4 {
         let stream = TcpStream::connect(at).await.unwrap();
         keep(0, vec![listener.accept().await.unwrap().0]);
         match what {
             0 => drop(tokio::spawn(reads(stream))),
             1 => drop(tokio::spawn(reads_half(stream))),
+            2 => {
+                let other = TcpStream::connect(at).await.unwrap();
+                keep(0, vec![listener.accept().await.unwrap().0]);
+                tokio::spawn(by_hand(stream, other));
+            }
             _ => drop(tokio::spawn(writes(stream))),
         }
     }

@@ -17,6 +17,7 @@ import { tokioNotify, tokioSleep } from './tokio-others.js';
 import { tokioSemaphore } from './tokio-semaphore.js';
 
 export { type Awaited, type Counted, type Enders, Look, type Primitive } from './resource.js';
+export { socketThatWakes } from './sockets.js';
 
 /** The locks, channels, handles and timers that are known. */
 export const primitives: readonly Primitive[] = [

@@ -8,9 +8,18 @@
  */
 
 import { type Addr, addOffset, addr } from '../../base/addr.js';
-import { type Die, DW_AT, DW_TAG, layoutOf, stripGenerics } from '../../dwarf/index.js';
+import {
+  type Die,
+  DW_AT,
+  DW_TAG,
+  layoutOf,
+  selectVariant,
+  stripGenerics,
+  type Variant,
+  type VariantPart,
+} from '../../dwarf/index.js';
 import type { AwaitNode } from '../await-tree.js';
-import { genericsOf, numberAt, partCalled } from '../layout.js';
+import { genericsOf, memberAt, numberAt, partCalled } from '../layout.js';
 import { behindCounts } from '../references.js';
 import { type Awaited, type Look, nameOfType, type Primitive } from './resource.js';
 
@@ -21,7 +30,7 @@ const WATCHED: ReadonlyMap<string, string> = new Map([
   ['async_io::Async', 'T'],
 ]);
 /** Wrappers between a Future and its socket: `BufReader<ReadHalf<TcpStream>>`, an `Arc`. */
-const MAX_DEPTH = 10;
+const MAX_DEPTH = 16;
 const MAX_POINTERS = 4;
 
 const READ = ['read', 'read_buf', 'read_exact', 'read_to_end', 'read_to_string', 'read_until', 'read_line', 'fill_buf'];
@@ -90,7 +99,7 @@ function waitFor(isReader: boolean, socket: string | undefined): Awaited {
 async function socketAbove(look: Look, above: readonly AwaitNode[]): Promise<string | undefined> {
   for (const node of above) {
     const target = await look.selfOf(node);
-    const socket = target?.type && (await new Search(look).in(target.type, target.address));
+    const socket = target?.type && (await new Search(look, socketAt(look)).in(target.type, target.address));
     if (socket !== undefined) return socket;
   }
   return undefined;
@@ -98,28 +107,85 @@ async function socketAbove(look: Look, above: readonly AwaitNode[]): Promise<str
 
 async function socketOf(look: Look, node: AwaitNode): Promise<string | undefined> {
   const type = look.typeOf(node);
-  return type && new Search(look).in(type, node.address);
+  return type && new Search(look, socketAt(look)).in(type, node.address);
 }
 
-/** Looks for the first socket in a value, also behind pointers. */
-class Search {
+/**
+ * What a Future that is written by hand waits for, if it has a socket within whose next event wakes the task: hyper's
+ * connections, streams of lines. `header` is the task's address in wakers.
+ */
+export async function socketThatWakes(
+  look: Look,
+  node: AwaitNode,
+  header: Addr | undefined,
+): Promise<Awaited | undefined> {
+  const type = look.typeOf(node);
+  if (type === undefined || node.future?.kind !== 'impl' || node.awaits.length > 0) return undefined;
+  const wakes: Match<Awaited> = async (part, address) => {
+    const name = nameOfType(part);
+    if (name === 'async_io::reactor::Ready') return readyFor(look, part, address);
+    return name === 'tokio::io::poll_evented::PollEvented' ? registered(look, part, address, header) : undefined;
+  };
+  return new Search(look, wakes, isOwner).in(type, node.address);
+}
+
+async function readyFor(look: Look, type: Die, address: Addr): Promise<Awaited | undefined> {
+  const dir = await look.number({ type, address }, 'dir');
+  return dir === undefined ? undefined : waitFor(dir === 0n, await new Search(look, socketAt(look)).in(type, address));
+}
+
+/** The directions for which a socket of tokio's has a waker of the task. tokio/src/runtime/io/scheduled_io.rs */
+async function registered(
+  look: Look,
+  type: Die,
+  address: Addr,
+  header: Addr | undefined,
+): Promise<Awaited | undefined> {
+  const shared = header === undefined ? undefined : await look.pointerIn(type, address, 'registration.shared');
+  const waiters = shared?.type && partCalled(shared.type, 'Waiters');
+  if (!shared || !waiters) return undefined;
+  const wakes = async (direction: string): Promise<boolean> => {
+    const member = memberAt(waiters.type, direction);
+    const data = member && partCalled(member.type, 'RawWaker');
+    const part = data && memberAt(data.type, 'data');
+    if (!member || !data || !part) return false;
+    const at = addOffset(shared.address, waiters.offset + member.offset + data.offset + part.offset);
+    return (await numberIn(look, at, 8)) === header;
+  };
+  const [reads, writes] = [await wakes('reader'), await wakes('writer')];
+  if (!reads && !writes) return undefined;
+  const socket = await socketAt(look)(type, address);
+  const wait = waitFor(reads, socket);
+  return reads && writes ? { ...wait, kind: 'readable or writable' } : wait;
+}
+
+/** What is looked for at a part of a value. */
+type Match<T> = (type: Die, address: Addr) => Promise<T | undefined>;
+
+/** Looks for the first match in a value, also behind pointers. */
+class Search<T> {
   readonly #look: Look;
+  readonly #match: Match<T>;
+  readonly #follows: (pointer: Die) => boolean;
   readonly #seen = new Set<string>();
 
-  constructor(look: Look) {
+  constructor(look: Look, match: Match<T>, follows: (pointer: Die) => boolean = () => true) {
     this.#look = look;
+    this.#match = match;
+    this.#follows = follows;
   }
 
-  /** `TcpStream fd 9`. */
-  async in(type: Die, address: Addr, depth = 0, pointers = 0): Promise<string | undefined> {
+  async in(type: Die, address: Addr, depth = 0, pointers = 0): Promise<T | undefined> {
     const key = `${address}:${type.offset}`;
     if (depth > MAX_DEPTH || this.#seen.has(key)) return undefined;
     this.#seen.add(key);
     if (type.tag === DW_TAG.pointer_type) return this.#behind(type, address, pointers);
     if (type.tag !== DW_TAG.structure_type) return undefined;
-    const parameter = WATCHED.get(nameOfType(type));
-    if (parameter !== undefined) return this.#named(type, address, parameter);
-    for (const member of layoutOf(type).members) {
+    const match = await this.#match(type, address);
+    if (match !== undefined) return match;
+    const { members, variantPart } = layoutOf(type);
+    const variant = variantPart && (await this.#active(variantPart, address));
+    for (const member of [...members, ...(variant?.members ?? [])]) {
       const at = addOffset(address, member.offset);
       const found = member.type && (await this.in(member.type, at, depth + 1, pointers));
       if (found !== undefined) return found;
@@ -127,21 +193,38 @@ class Search {
     return undefined;
   }
 
-  async #behind(type: Die, address: Addr, pointers: number): Promise<string | undefined> {
+  async #active(part: VariantPart, address: Addr): Promise<Variant | undefined> {
+    const { discriminant } = part;
+    if (discriminant === undefined) return selectVariant(part, 0n);
+    const value = await numberIn(this.#look, addOffset(address, discriminant.offset), discriminant.size);
+    return value === undefined ? undefined : selectVariant(part, value);
+  }
+
+  async #behind(type: Die, address: Addr, pointers: number): Promise<T | undefined> {
     const target = type.follow(DW_AT.type);
-    const to = target && pointers < MAX_POINTERS ? await numberIn(this.#look, address, 8) : undefined;
+    const isFollowed = target && pointers < MAX_POINTERS && this.#follows(type);
+    const to = isFollowed ? await numberIn(this.#look, address, 8) : undefined;
     if (!to) return undefined;
     const { type: value, address: at } = behindCounts(target, addr(to));
     return value && this.in(value, at, 0, pointers + 1);
   }
+}
 
-  async #named(type: Die, address: Addr, parameter: string): Promise<string | undefined> {
-    const fd = partCalled(type, 'OwnedFd');
-    const what = genericsOf(type).get(parameter);
-    const number = fd && (await numberIn(this.#look, addOffset(address, fd.offset), 4));
+/** Nobody else uses what lies behind it. */
+function isOwner(pointer: Die): boolean {
+  return /^(?:&mut |alloc::boxed::Box<)/.test(pointer.name ?? '');
+}
+
+/** `TcpStream fd 9`. */
+function socketAt(look: Look): Match<string> {
+  return async (type, address) => {
+    const parameter = WATCHED.get(nameOfType(type));
+    const fd = parameter === undefined ? undefined : partCalled(type, 'OwnedFd');
+    const what = parameter === undefined ? undefined : genericsOf(type).get(parameter);
+    const number = fd && (await numberIn(look, addOffset(address, fd.offset), 4));
     const name = nameOfType(what).replace(/^.*::/, '') || 'file';
     return number === undefined || number > MAX_FD ? undefined : `${name} fd ${number}`;
-  }
+  };
 }
 
 /** Negative ones stand for none. */
