@@ -2,8 +2,8 @@
  * Any executor that boxes its tasks. A `Box<dyn Future>` is two words: a pointer to a possible place of a Future, and
  * the address of that Future's vtable.
  *
- * A box that was dropped looks the same while its memory is not used again. In a process the allocator's marks tell
- * that.
+ * A box that was dropped looks the same while its memory is not used again. The allocator's marks tell that, or its
+ * lists of free blocks.
  * A box on a stack is held by what a thread blocks on, which is no task.
  * Besides, a box on a heap counts only if something points to it or to what is right before it. An executor's queue
  * does, and so do a task's wakers.
@@ -12,6 +12,7 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { ElfFile } from '../../elf/index.js';
 import type { FutureType } from '../../futures/index.js';
+import { freeBlocks } from '../free-lists.js';
 import { isFreed } from '../freed.js';
 import { writableRegions } from '../regions.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
@@ -41,10 +42,13 @@ export const boxes: Runtime = {
         else found.set(key, { future, address: addr(pointer), references: [before] });
       }
     }
+    const free = found.size > 0 ? await freeBlocks(context) : [];
     const candidates: FoundRoot[] = [];
     for (const root of found.values()) {
-      const isStale = await isFreed(context.memory, context.heaps, root.address);
-      candidates.push(isStale ? { ...root, fate: 'unreferenced' } : root);
+      const references = root.references.filter((at) => !isIn(free, at));
+      const isStale = references.length === 0 || isIn(free, root.address);
+      const isGone = isStale || (await isFreed(context.memory, context.heaps, root.address));
+      candidates.push(isGone ? { ...root, fate: 'unreferenced' } : { ...root, references });
     }
     return referenced(context, candidates);
   },
