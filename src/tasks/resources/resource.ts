@@ -12,7 +12,7 @@ const BILLION = 1_000_000_000n;
 export interface Awaited {
   /**
    * `Mutex`, `RwLock`, `Semaphore`, `OnceCell`, `message`, `room`, `oneshot`, `task`, `tasks`, `timer`, `Notify`,
-   * `watch`, `Barrier`, `Signal`, `readable`, `writable`, `nothing` (`pending()`), `turn` (it has woken itself).
+   * `watch`, `Barrier`, `Signal`, `readable`, `writable`, `readable or writable`, `nothing` (`pending()`), `turn` (it has woken itself).
    */
   readonly kind: string;
   /** Of what it waits for; undefined if nothing stands for it in memory. */
