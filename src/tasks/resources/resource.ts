@@ -11,8 +11,9 @@ const BILLION = 1_000_000_000n;
 /** What a Future at the end of an await tree waits for. */
 export interface Awaited {
   /**
-   * `Mutex`, `RwLock`, `Semaphore`, `OnceCell`, `message`, `room`, `oneshot`, `task`, `tasks`, `timer`, `Notify`,
-   * `watch`, `Barrier`, `Signal`, `readable`, `writable`, `readable or writable`, `nothing` (`pending()`), `turn` (it has woken itself).
+   * A lock: `Mutex`, `RwLock`, `Semaphore`, `OnceCell`, `Barrier`. A channel: `message`, `room`, `oneshot`, `watch`,
+   * `Notify`, `Signal`. The end of others: `task`, `tasks`. A socket: `readable`, `writable`, `readable or writable`.
+   * Time: `timer`. `nothing` (`pending()`), `turn` (it has woken itself).
    */
   readonly kind: string;
   /** Of what it waits for; undefined if nothing stands for it in memory. */

@@ -111,8 +111,8 @@ async function socketOf(look: Look, node: AwaitNode): Promise<string | undefined
 }
 
 /**
- * What a Future that is written by hand waits for, if it has a socket within whose next event wakes the task: hyper's
- * connections, streams of lines. `header` is the task's address in wakers.
+ * What a Future written by hand waits for: a socket within it, whose next event wakes the task. So are hyper's
+ * connections, and streams of lines. `header` is the task's address in wakers.
  */
 export async function socketThatWakes(
   look: Look,
