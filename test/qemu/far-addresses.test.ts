@@ -6,7 +6,7 @@ import { architectureOf } from '../../src/arch/index.js';
 import { addr, hex } from '../../src/base/addr.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { Stacks, StackWindow } from '../../src/unwind/index.js';
-import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { frozenQemu, rsptrace, scratchFolder, start } from '../support/command.js';
 import { FAR_BASE, pagingKernel } from '../support/tiny-kernels.js';
 
 interface Stop {
@@ -23,11 +23,7 @@ for (const name of ['riscv64', 'x86_64'] as const) {
   t.test(`${name}: 20 stacks beyond 2^53`, async (t) => {
     const { elf: path, command } = pagingKernel(t, name, 5, FAR_BASE);
     const folder = scratchFolder(t);
-    const socket = join(folder, 'gdb');
-    const stub = ['-S', '-chardev', `socket,path=${socket},server=on,wait=off,id=g`, '-gdb', 'chardev:g'];
-    const [qemu = '', ...args] = command;
-    const guest = start(qemu, [...args, ...stub]);
-    t.teardown(() => void guest.process.kill('SIGKILL'));
+    const { socket } = frozenQemu(t, command);
 
     const out = join(folder, 'stops');
     const wanted = { TARGET: socket, OUT: out, STOPS: '20', SEED: '3', BREAKS: 'work outer inner' };
@@ -130,11 +126,7 @@ async function atEcall(
   ...environment: readonly string[]
 ) {
   const [asks] = (await ElfFile.open(path)).symbols.named('asks');
-  const socket = join(scratchFolder(t), 'gdb');
-  const stub = ['-S', '-chardev', `socket,path=${socket},server=on,wait=off,id=g`, '-gdb', 'chardev:g'];
-  const [qemu = '', ...args] = command;
-  const guest = start(qemu, [...args, ...stub]);
-  t.teardown(() => void guest.process.kill('SIGKILL'));
+  const { socket } = frozenQemu(t, command);
   const assignments = [`TARGET=${socket}`, `ASKS=${hex(asks?.address ?? 0n)}`, ...environment];
   const run = ['gdb-multiarch', '-nx', '-batch', '-x', join(import.meta.dirname, script), path];
   return { gdb: await start('env', [...assignments, ...run]).ended, socket };

@@ -124,12 +124,12 @@ export function connections(path: string): number {
   return lines.filter((line) => line.endsWith(` ${path}`) && /^\S+( \S+){4} 0[23] /.test(line)).length;
 }
 
-/** Blocks until something listens there, which proc_pid_net(5) shows as a flag, or for ten seconds. */
+/** Blocks until something listens there, which proc_pid_net(5) shows as a flag, or for a minute. */
 function waitForServer(socket: string): void {
   const clock = new Int32Array(new SharedArrayBuffer(4));
   const listens = (): boolean =>
     readFileSync('/proc/net/unix', 'utf8')
       .split('\n')
       .some((line) => line.endsWith(` ${socket}`) && line.split(' ')[3] === LISTENING);
-  for (let tries = 0; !listens() && tries < 1000; tries++) Atomics.wait(clock, 0, 0, 10);
+  for (let tries = 0; !listens() && tries < 6000; tries++) Atomics.wait(clock, 0, 0, 10);
 }

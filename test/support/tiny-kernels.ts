@@ -171,7 +171,7 @@ export interface GatedOptions {
   readonly harts?: number;
   /** So many of its harts never leave the firmware. */
   readonly parked?: number;
-  /** At its end the kernel reads the time until that is illegal: until nobody lets it read the counter any more. */
+  /** At its end the kernel reads the time until that is illegal, for some ten seconds at most. */
   readonly awaitsClosing?: boolean;
 }
 
@@ -182,7 +182,14 @@ export function gatedKernel(
   options: GatedOptions = {},
 ): PagingKernel {
   const { gap = 0, spin = 0, harts = 1, parked = 0, awaitsClosing = false } = options;
-  const values = { CALLS: calls, GAP: gap, SPIN: spin, HARTS: harts, PARKED: parked, CLOSED: Number(awaitsClosing) };
+  const values = {
+    CALLS: calls,
+    GAP: gap,
+    SPIN: spin,
+    HARTS: harts,
+    PARKED: parked,
+    CLOSED: awaitsClosing ? 300_000_000 : 0,
+  };
   // The assembler's own debug info says that these functions take no arguments.
   const elf = bareKernel(t, 'riscv64', 'gated-riscv64.s', values, ['-g']);
   return { elf, command: [...bareMachine, '-smp', String(harts), '-kernel', elf] };
