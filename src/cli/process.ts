@@ -132,7 +132,7 @@ export function processNamed(text: string): number {
   const pid = Number(text);
   if (!(Number.isSafeInteger(pid) && pid > 0)) {
     throw new RsptraceError('USAGE', `'${text}' is no process number`, {
-      hint: 'rsptrace attach PID [ELF]; `pgrep -a NAME` shows the numbers of those that run',
+      hint: '`pgrep -a NAME` shows the numbers of those that run',
     });
   }
   return pid;

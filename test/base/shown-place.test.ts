@@ -10,7 +10,7 @@ t.test('files', (t) => {
     ],
     ['/home/a/.cargo/git/checkouts/axum-a8e1b1/0f3c/axum/src/lib.rs', 'axum-a8e1b1/0f3c/axum/src/lib.rs'],
     ['/rustc/59807616e1fa/library/core/src/future/poll_fn.rs', 'library/core/src/future/poll_fn.rs'],
-    ['/root/.rustup/toolchains/x/lib/rustlib/src/rust/library/std/src/io.rs', 'library/std/src/io.rs'],
+    ['/home/user/.rustup/toolchains/x/lib/rustlib/src/rust/library/std/src/io.rs', 'library/std/src/io.rs'],
     ['/rustc/59807616e1fa/compiler/rustc/src/main.rs', '/rustc/59807616e1fa/compiler/rustc/src/main.rs'],
     ['/home/a/registry/source/main.rs', '/home/a/registry/source/main.rs'],
     ['src/main.rs', 'src/main.rs'],

@@ -27,23 +27,23 @@ export function scalarPlan(shape: Shape): TextPlan {
 }
 
 function writeOf(shape: Shape, size: number): Write {
-  const any: Write = ({ data, at }) => formatValue(scalarValue(shape, data.subarray(at, at + size)));
+  const general: Write = ({ data, at }) => formatValue(scalarValue(shape, data.subarray(at, at + size)));
   switch (shape.kind) {
     case 'integer':
-      return integer(size, shape.signed) ?? any;
+      return integer(size, shape.signed) ?? general;
     case 'bool':
-      if (size !== 1) return any;
+      if (size !== 1) return general;
       return (reading) => {
         const byte = reading.data[reading.at];
-        return byte === 0 ? 'false' : byte === 1 ? 'true' : any(reading);
+        return byte === 0 ? 'false' : byte === 1 ? 'true' : general(reading);
       };
     case 'enumeration': {
-      if (size !== 1) return any;
+      if (size !== 1) return general;
       const names = Array.from({ length: 256 }, (_, byte) => shape.names.get(BigInt(byte)));
-      return (reading) => names[reading.data[reading.at] as number] ?? any(reading);
+      return (reading) => names[reading.data[reading.at] as number] ?? general(reading);
     }
     default:
-      return any;
+      return general;
   }
 }
 
