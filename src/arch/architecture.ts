@@ -7,6 +7,7 @@ import type { ProbeCode } from './inject/probe-code.js';
 import type { InstructionModel } from './instructions.js';
 import type { LinuxModel } from './linux.js';
 import type { AddressSpaces } from './pages/address-space.js';
+import type { PowerOffModel } from './power-off.js';
 import type { PrivilegeModel } from './privilege.js';
 import type { RegisterDefaults, RegisterModel } from './registers.js';
 import type { ResetModel } from './reset.js';
@@ -34,6 +35,7 @@ import type { SystemRegisters } from './system-registers.js';
  *       in Linux processes: `probeCode.process` and `linux.systemCalls`
  *       in memory of the guest's own allocator: `injectedCall`
  *   to go on recording after the machine is reset: `reset`
+ *   to read the last records of a machine that ends itself: `powerOff`, with `codeFlow`
  *   to decode system registers in `doctor`: `systemRegisters`
  *   to see a Linux process map code without interrupting it, and to remove a gdbserver's breakpoints: `linux`
  *
@@ -76,6 +78,7 @@ export interface Capabilities {
   /** QEMU's machines of it that are known, by the name of their kind: `virt`. */
   readonly qemuMachines?: readonly string[];
   readonly reset?: ResetModel;
+  readonly powerOff?: PowerOffModel;
   readonly systemRegisters?: SystemRegisters;
   readonly linux?: LinuxModel;
 }

@@ -24,7 +24,8 @@ export function doctorOptions<T>(args: Argv<T>) {
       requiresArg: true,
       coerce: last<string>,
       conflicts: 'scratch-symbol',
-      describe: 'Memory that nobody else uses, to be looked at: ADDR,SIZE as in 0x87000000,1M; top: the end of RAM',
+      describe:
+        'Memory that nobody else uses, to be looked at: ADDR,SIZE as in 0x87000000,1M; top: the end of RAM; none: no RAM kept from the guest',
     })
     .option('scratch-symbol', {
       type: 'string',

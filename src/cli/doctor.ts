@@ -4,6 +4,7 @@ import type { Logger } from '../base/logger.js';
 import { jsonLine } from '../base/visible.js';
 import { type Diagnosis, diagnosisJson, diagnosisText, examine, type Subject } from '../doctor/index.js';
 import { ElfFile } from '../elf/index.js';
+import { expectedAtReset, type ScratchSources } from '../engines/index.js';
 import { architectureFor, connect, loadedElf } from '../facts/index.js';
 import { parseProbe } from '../probes/index.js';
 import { addressesOf, enginePlan, loadedProgram, type Program, planHarts, prepare } from '../recorder/index.js';
@@ -13,7 +14,7 @@ import { ExitCode, errorText } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
-import { givenScratchOf } from './scratch-options.js';
+import { givenScratchOf, hidesRam } from './scratch-options.js';
 import { usageError } from './usage-error.js';
 import { wireRecorder } from './wire-file.js';
 
@@ -65,9 +66,10 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   try {
     fresh = await (await session.stub()).neverRan();
     const harts = (await session.harts()).length;
+    const hidden = linked && (await expectedRam(args, linked.elf, session));
     const subject = linked && (await loaded(linked, session, args, harts, logger));
     found = await examine({
-      ...{ session, logger, fresh, subject, scratch },
+      ...{ session, logger, fresh, subject, scratch: { ...scratch, ...(hidden && { hidden }) } },
       timebaseHz: args.timebase,
       mayRun: args.run,
       signal: stopper.signal,
@@ -81,6 +83,15 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   if (problem === undefined) return ExitCode.recorded;
   process.stderr.write(errorText(problem));
   return ExitCode.failed;
+}
+
+/** What a recording would keep from the guest of a machine that stands at its reset. */
+async function expectedRam(
+  args: DoctorArguments,
+  elf: ElfFile,
+  session: Session,
+): Promise<ScratchSources['hidden'] | undefined> {
+  return hidesRam(args, elf) ? expectedAtReset(session, architectureFor(elf), elf) : undefined;
 }
 
 async function read(path: string, args: DoctorArguments, logger: Logger): Promise<Linked> {

@@ -288,7 +288,7 @@ function engineOptions<T>(args: Argv<T>) {
       coerce: last<string>,
       conflicts: 'scratch-symbol',
       describe:
-        'Memory that nobody else uses, for trampolines: ADDR,SIZE as in 0x87000000,1M; hidden: RAM that a QEMU at its reset (-S) keeps from the guest; top: the end of RAM, if the guest never uses it',
+        'Memory that nobody else uses, for trampolines: ADDR,SIZE as in 0x87000000,1M; top: the end of RAM, if the guest never uses it; hidden: RAM that is kept from the guest of a QEMU at its reset (-S), which is the default there; none: no such RAM',
     })
     .option('scratch-symbol', {
       type: 'string',

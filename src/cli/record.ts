@@ -16,7 +16,7 @@ import {
   type SessionOptions,
   withRecording,
 } from './recording.js';
-import { isHidden } from './scratch-options.js';
+import { hidesRam } from './scratch-options.js';
 import { wireRecorder } from './wire-file.js';
 
 export interface RecordArguments extends RecordingArguments {
@@ -71,29 +71,29 @@ function replayed(): RsptraceError {
   );
 }
 
-/**
- * For a QEMU that stands at its reset: keeps memory for trampolines from the guest, as `rsptrace run` does. Only where
- * that is asked for, because what a guest notes last is lost if its QEMU ends before it is read.
- */
+/** For a QEMU that stands at its reset: keeps memory for trampolines from the guest, as `rsptrace run` does. */
 async function fromReset(
   { args, program, logger }: Prepared,
   session: Session,
 ): Promise<Pick<SessionOptions, 'hidden' | 'resetVector' | 'nanosPerInstruction' | 'clockSleeps'> | undefined> {
-  if (!isHidden(args) || args.engine === 'stop') return undefined;
+  const hides = hidesRam(args, program.elf);
+  if (hides === undefined || args.engine === 'stop') return undefined;
   verifyArchitecture(session, program.arch);
-  const found = await hideAtReset(session, program.arch, logger);
+  const found = await hideAtReset(session, program.arch, program.elf, logger);
   if (found === undefined) {
-    process.stderr.write('rsptrace: --scratch hidden needs a QEMU that stands at its reset (-S)\n');
+    if (hides === 'asked')
+      process.stderr.write('rsptrace: --scratch hidden needs a QEMU that stands at its reset (-S)\n');
     return undefined;
   }
   if (isRefusal(found)) {
-    process.stderr.write(textLines([`rsptrace: no RAM is kept from the guest for trampolines: ${found.refused}`]));
-    return undefined;
+    const refused = `no RAM can be kept from the guest for trampolines: ${found.refused}`;
+    if (hides === 'asked') process.stderr.write(textLines([`rsptrace: ${refused}`]));
+    return { hidden: { refused } };
   }
   const { hidden, resetVector, command, taken } = found;
-  process.stderr.write(
-    `rsptrace: ${taken / 2 ** 20} MiB of the guest's RAM are kept from it, for trampolines and records\n`,
-  );
+  const kept = `${taken / 2 ** 20} MiB of the guest's RAM are kept from it, for trampolines and records`;
+  const wayOut = hides === 'asked' ? '' : '; --scratch none leaves it all, and each event stops the guest then';
+  process.stderr.write(`rsptrace: ${kept}${wayOut}\n`);
   const given = command.slice(1);
   return { hidden, resetVector, nanosPerInstruction: nanosPerInstruction(given), clockSleeps: sleeps(given) };
 }

@@ -192,7 +192,7 @@ export function wayToMemory({ isMachineOfQemu, isLaunched, isProcess }: EngineSi
   if (isMachineOfQemu && !isLaunched)
     return {
       code: 'start-with-run',
-      text: 'start QEMU with `rsptrace run`, which brings memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE, or --scratch hidden if it stands at its reset (-S), or --scratch top if its kernel leaves the end of RAM alone',
+      text: 'start QEMU with `rsptrace run`, or with -S and attach before its kernel has run: both bring memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE, or --scratch top if its kernel leaves the end of RAM alone',
     };
   if (isMachineOfQemu)
     return {

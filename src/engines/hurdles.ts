@@ -121,7 +121,8 @@ export async function findHurdles(facts: TargetFacts): Promise<readonly Hurdle[]
   if (!missing && pastWire && 'refused' in pastWire) {
     const { refused, wayOut } = pastWire as NoGuestRam;
     const text = `the guest's RAM is read by packets, so a full ring is a stop: ${refused}`;
-    if (!facts.hidden || isRefusal(facts.hidden)) found.push({ code: 'packets', text, wayOut, probes: records });
+    if (!facts.hidden || isRefusal(facts.hidden) || !facts.hidden.isShared)
+      found.push({ code: 'packets', text, wayOut, probes: records });
   }
   return [...found, ...code];
 }

@@ -40,7 +40,7 @@ export { layOutTrampolines } from './inject/trampoline-layout.js';
 export { findScratch } from './memory/find-scratch.js';
 export type { Intercept } from './memory/guest-allocator.js';
 export { HiddenMemory } from './memory/hidden-memory.js';
-export { type HiddenAtReset, hideAtReset } from './memory/hide-at-reset.js';
+export { expectedAtReset, type HiddenAtReset, hideAtReset } from './memory/hide-at-reset.js';
 export { linuxStart } from './memory/linux-start.js';
 export { type HiddenMemoryPlan, planHiddenMemory } from './memory/plan-hidden-memory.js';
 export { beginPrivacyProof } from './memory/prove-private.js';
@@ -50,13 +50,14 @@ export { accessTo } from './memory/region-access.js';
 export {
   parseScratch,
   type ReservedMemory,
+  reservedIn,
   reservedScratch,
   sectionMemory,
   symbolMemory,
 } from './memory/reserved-memory.js';
 export { stackBelow } from './memory/saved-thread.js';
 export { closeScratch, type MapRefusal, type Region, type Scratch, type SharedMemory } from './memory/scratch.js';
-export type { ScratchRequest, ScratchSources } from './memory/source.js';
+export type { HiddenSource, ScratchRequest, ScratchSources } from './memory/source.js';
 export { SystemCalls } from './memory/system-calls.js';
 export { slackOf, textSlack } from './memory/text-slack.js';
 export { unlistedRam } from './memory/unlisted-ram.js';

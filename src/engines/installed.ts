@@ -12,6 +12,7 @@ import { briefCalls } from './inject/brief-calls.js';
 import { clearSlack } from './inject/clear-slack.js';
 import type { Drain } from './inject/drain.js';
 import { cleanChild } from './inject/forked-child.js';
+import { readLastRecords } from './inject/last-records.js';
 import { ProcessUnwinder, unwinderRoom } from './inject/libgcc-unwinder.js';
 import { LiveDrain } from './inject/live-drain.js';
 import { defined, loadedLibrary } from './inject/loaded-library.js';
@@ -83,14 +84,14 @@ export class Installed implements StopObserver {
     await this.#disarm(stops, target.sites);
     if (target.breakpoint !== undefined) {
       await stops.pause(target.breakpoint);
-      await this.#pauseAtExit(stops);
+      await this.#waitForEnd(stops);
       // Not if a clock counts instructions, because two runs must be alike. Not for Linux, because a stop in user
       // mode does not see the kernel's memory.
       const interrupts =
         nanosPerInstruction === undefined && !changesItsCode(elf) && (await StoppedDrain.gains(session));
       this.#drain = new StoppedDrain(target, session, interrupts, onError);
     } else {
-      if (this.scratch.shared?.endsWithTarget) await this.#pauseAtExit(stops);
+      if (this.scratch.shared?.endsWithTarget) await this.#waitForEnd(stops);
       // The end of QEMU is told by the wire.
       this.#drain = new LiveDrain(target, (thrown) => (isClosed(thrown) ? undefined : onError(thrown)));
     }
@@ -303,7 +304,20 @@ export class Installed implements StopObserver {
     await stops.disarm([...sites.map(({ plan: { address } }) => address), ...leftOut]);
   }
 
-  /** A process whose ring is read at stops only, or ends with it: its last stop is where it calls `exit`. */
+  /** The ring is read at stops only, or ends with the target: a stop where that ends itself. */
+  async #waitForEnd(stops: StopEngine): Promise<void> {
+    if (this.#options.inProcess) return this.#pauseAtExit(stops);
+    const target = this.#target;
+    await readLastRecords({
+      ...{ logger: silent, ...this.#options, stops },
+      passedBefore: (address) => target.passedBefore(address),
+      drain: () => target.drainStopped({ later: true }),
+      onEnd: () => {
+        this.#exiting = true;
+      },
+    });
+  }
+
   async #pauseAtExit(stops: StopEngine): Promise<void> {
     if (!this.scratch.calls) return;
     const { session, elf } = this.#options;

@@ -1,13 +1,13 @@
 import type { Logger } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
-import type { HiddenMemory, ResetWatch } from '../engines/index.js';
+import type { HiddenSource, ResetWatch } from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 
 export interface ResetsOptions {
   readonly session: Session;
   readonly vector: ResetVector;
-  readonly hidden: HiddenMemory | Refusal | undefined;
+  readonly hidden: HiddenSource | Refusal | undefined;
   readonly logger: Logger;
   /** The old boot is over: writes its last records to the trace, and forgets what was inserted. */
   readonly ended: (time: number | undefined) => Promise<void>;

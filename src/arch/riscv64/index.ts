@@ -7,6 +7,7 @@ import { emulate } from './emulate.js';
 import { codeFlow } from './flow.js';
 import { injectedCall } from './injected-call.js';
 import { linux } from './linux.js';
+import { powerOff } from './power-off.js';
 import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
 import { dwarfRegister, generalRegisters, registerDefaults } from './registers.js';
@@ -53,6 +54,7 @@ export const riscv64: CompleteArchitecture = {
   injectedCall,
   qemuMachines: ['virt'],
   reset,
+  powerOff,
   systemRegisters,
   linux,
 };

@@ -5,6 +5,7 @@ import { emulate } from './emulate.js';
 import { codeFlow } from './flow.js';
 import { injectedCall } from './injected-call.js';
 import { linux } from './linux.js';
+import { powerOff } from './power-off.js';
 import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
 import { dwarfRegister, generalRegisters, registerDefaults } from './registers.js';
@@ -53,6 +54,7 @@ export const x86_64: CompleteArchitecture = {
   injectedCall,
   qemuMachines: ['pc'],
   reset,
+  powerOff,
   systemRegisters,
   linux,
 };

@@ -175,6 +175,15 @@ export class TargetEngine {
     return this.#placement;
   }
 
+  /** Where a hart comes by that would run the instruction at an address: the patch that has displaced it, or itself. */
+  passedBefore(address: Addr): Addr {
+    const sites = new Set(this.sites);
+    const found = this.#placement.trampolines.find(
+      ({ site, displaced: { start, length } }) => sites.has(site) && within(address, start, length),
+    );
+    return found?.displaced.start ?? address;
+  }
+
   get records(): number {
     return this.#ring.records;
   }
@@ -191,7 +200,7 @@ export class TargetEngine {
 
   /** True for an address in a trampoline. */
   holds(pc: bigint): boolean {
-    return this.#placement.ranges.some(({ address, length }) => pc >= address && pc < address + BigInt(length));
+    return this.#placement.ranges.some(({ address, length }) => within(addr(pc), address, length));
   }
 
   /**
@@ -469,6 +478,10 @@ export class TargetEngine {
 /** Of records that begin and end no call. */
 function insideIds(sites: readonly Site[]): ReadonlySet<number> {
   return new Set(sites.flatMap(({ plan, index }) => (plan.inside ? [2 * index] : [])));
+}
+
+function within(address: Addr, start: Addr, length: number): boolean {
+  return address >= start && address < addOffset(start, length);
 }
 
 function tooSmall(bytes: number): RsptraceError {

@@ -8,6 +8,7 @@ import type { HidingPlan } from './plan-hidden-memory.js';
 import { type PagingFacts, RamPiece } from './ram-piece.js';
 import { accessTo } from './region-access.js';
 import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, type Scratch } from './scratch.js';
+import type { HiddenSource } from './source.js';
 
 /** Bytes that are looked at in one piece past the wire, and in each such piece by packets. */
 const LOOKED_AT = 64 * 2 ** 10;
@@ -17,7 +18,7 @@ const SAMPLE = 64;
  * RAM that the guest was not told about. It exists from the machine's start. A kernel can use it after {@link map}:
  * at once if the kernel does not page, else when its final page table is in use.
  */
-export class HiddenMemory {
+export class HiddenMemory implements HiddenSource {
   /** Physical; both are multiples of 2 MiB. */
   readonly start: Addr;
   readonly size: number;
@@ -39,6 +40,10 @@ export class HiddenMemory {
     this.#plan = plan;
     this.#fileBase = found.fileBase;
     this.#first = found;
+  }
+
+  get isShared(): boolean {
+    return this.#plan.file !== undefined;
   }
 
   /**

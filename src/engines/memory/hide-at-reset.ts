@@ -1,6 +1,8 @@
 import type { Architecture } from '../../arch/index.js';
+import { addr, hex } from '../../base/addr.js';
 import type { Logger } from '../../base/logger.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
+import type { ElfFile } from '../../elf/index.js';
 import { commandLineOf, type MemoryPiece, qemuOptions, ResetVector, readMemoryTree } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import { HiddenMemory } from './hidden-memory.js';
@@ -8,7 +10,9 @@ import { machinesWith } from './machines/index.js';
 import type { Hide } from './machines/machine.js';
 import { machineOf } from './plan-hidden-memory.js';
 import { alignDown, LARGE_PAGE } from './scratch.js';
+import type { HiddenSource } from './source.js';
 
+const PT_LOAD = 1;
 /** What is taken from a guest's RAM: at most so many bytes, and at most a quarter. */
 const MOST = 16 * 2 ** 20;
 /** A page for the device tree, and one for code, and one for data. */
@@ -34,9 +38,10 @@ export interface PlanAtReset extends Omit<HiddenAtReset, 'hidden'> {
  * Whether RAM can be hidden from the guest of a QEMU that was started elsewhere with `-S` and has not run an
  * instruction. Changes nothing. Undefined for a target that has run, or that is no machine of QEMU.
  */
-export async function planAtReset(
+async function planAtReset(
   session: Session,
   arch: Architecture,
+  elf: ElfFile,
   logger?: Logger,
 ): Promise<PlanAtReset | Refusal | undefined> {
   if (!(await (await session.stub()).neverRan())) return undefined;
@@ -45,9 +50,12 @@ export async function planAtReset(
   const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
   const server = session.serverProcess('qemu');
   const command = typeof server === 'number' ? commandLineOf(server) : [];
-  const ram = ramOf(tree);
+  const largest = largestRam(tree);
+  const ram = Number(largest.end - largest.start);
   const taken = Math.min(MOST, alignDown(ram / 4, LARGE_PAGE));
   if (taken < LEAST) return { refused: `the guest has only ${ram / 2 ** 20} MiB of RAM` };
+  const known = knownIn(elf, largest.end - BigInt(taken), largest.end);
+  if (known !== undefined) return { refused: `the kernel knows the end of RAM without being told: ${known}` };
   const hide = await hidingOf(arch, tree, command, ram);
   return isRefusal(hide) ? hide : { hide, visible: ram - taken, taken, resetVector, command };
 }
@@ -59,18 +67,46 @@ export async function planAtReset(
 export async function hideAtReset(
   session: Session,
   arch: Architecture,
+  elf: ElfFile,
   logger: Logger,
 ): Promise<HiddenAtReset | Refusal | undefined> {
-  const plan = await planAtReset(session, arch, logger);
+  const plan = await planAtReset(session, arch, elf, logger);
   if (plan === undefined || isRefusal(plan)) return plan;
   const { hide, visible, taken, resetVector, command } = plan;
   const hidden = await HiddenMemory.reserve(session, { hide, visible, hidden: taken });
   return isRefusal(hidden) ? hidden : { hidden, resetVector, command, taken };
 }
 
-/** Bytes of the largest piece of RAM. */
-function ramOf(tree: readonly MemoryPiece[]): number {
-  return Math.max(0, ...tree.filter(({ kind }) => kind === 'ram').map(({ start, end }) => Number(end - start)));
+/** What {@link hideAtReset} would give, for who only examines the machine. */
+export async function expectedAtReset(
+  session: Session,
+  arch: Architecture,
+  elf: ElfFile,
+): Promise<HiddenSource | Refusal | undefined> {
+  const plan = await planAtReset(session, arch, elf);
+  if (plan === undefined || isRefusal(plan)) return plan;
+  const refused = `a recording that begins here keeps ${plan.taken / 2 ** 20} MiB of the guest's RAM from it`;
+  return { isShared: false, map: async () => ({ refused, later: true }), hideAgain: async () => undefined };
+}
+
+function largestRam(tree: readonly MemoryPiece[]): Pick<MemoryPiece, 'start' | 'end'> {
+  const size = ({ start, end }: Pick<MemoryPiece, 'start' | 'end'>): bigint => end - start;
+  const [largest] = tree.filter(({ kind }) => kind === 'ram').toSorted((a, b) => (size(b) > size(a) ? 1 : -1));
+  return largest ?? { start: 0n, end: 0n };
+}
+
+/**
+ * What of a program lies in physical memory, or names its end: a segment, or a symbol as `_stack_start` of riscv-rt,
+ * which is the end of the RAM that the linker script is told of.
+ */
+function knownIn(elf: ElfFile, start: bigint, end: bigint): string | undefined {
+  const segment = elf.segments.find(
+    ({ type, physical, memorySize }) =>
+      type === PT_LOAD && memorySize > 0 && physical < end && physical + BigInt(memorySize) > start,
+  );
+  if (segment) return `its ELF is loaded at ${hex(segment.physical)}`;
+  const symbol = elf.symbols.above(addr(start - 1n));
+  return symbol && symbol.address <= end ? `its symbol ${symbol.name} is ${hex(symbol.address)}` : undefined;
 }
 
 async function hidingOf(

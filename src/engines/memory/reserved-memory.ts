@@ -45,7 +45,9 @@ export function parseScratch(text: string): ReservedMemory {
   const size = match === null ? Number.NaN : Number(match[2]) * (units[(match[3] as string).toLowerCase()] as number);
   const address = BigInt(match?.[1] ?? 0);
   if (match === null || !Number.isSafeInteger(size) || address + BigInt(size) > 1n << 64n) {
-    throw new RsptraceError('SCRATCH_SYNTAX', `'${text}' is not ADDR,SIZE`, { hint: 'as in --scratch 0x87000000,1M' });
+    throw new RsptraceError('SCRATCH_SYNTAX', `'${text}' is not ADDR,SIZE`, {
+      hint: 'as in --scratch 0x87000000,1M; or one of the words hidden, top and none',
+    });
   }
   return { owned: false, name: '--scratch', address: addr(address), size };
 }
@@ -62,6 +64,11 @@ export function symbolMemory(elf: ElfFile, name: string): ReservedMemory {
   throw new RsptraceError('SCRATCH_NO_SYMBOL', `${elf.path} ${why}`, {
     hint: 'make it a static with #[unsafe(no_mangle)] and #[used]',
   });
+}
+
+/** What a program sets aside for us: its section `.rsptrace`, or the statics of examples/rsptrace-scratch. */
+export function reservedIn(elf: ElfFile): ReservedMemory | undefined {
+  return sectionMemory(elf) ?? reservedStatic(elf, 'data');
 }
 
 /** The section that a program sets aside for us, `.rsptrace`; undefined if it has none that is loaded. */

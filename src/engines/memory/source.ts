@@ -7,8 +7,7 @@ import type { ElfFile } from '../../elf/index.js';
 import type { GuestRam } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import type { GuestAllocator, Intercept } from './guest-allocator.js';
-import type { HiddenMemory } from './hidden-memory.js';
-import type { RamPiece } from './ram-piece.js';
+import type { PagingFacts, RamPiece } from './ram-piece.js';
 import type { ReservedMemory } from './reserved-memory.js';
 import type { MapRefusal, Scratch } from './scratch.js';
 
@@ -33,9 +32,19 @@ export interface None {
   readonly none: string | undefined;
 }
 
+/** RAM that a machine's guest was not told of. */
+export interface HiddenSource {
+  /** It lies in a file of ours, which is read past the wire. */
+  readonly isShared: boolean;
+  /** Makes it usable for the kernel; at a later stop, if it is too early. */
+  map(arch: Architecture, facts: PagingFacts, ram?: GuestRam): Promise<Scratch | MapRefusal>;
+  /** The machine was reset. */
+  hideAgain(): Promise<Refusal | undefined>;
+}
+
 export interface ScratchSources {
-  /** RAM of a machine that rsptrace started; or why it has none for us. */
-  readonly hidden?: HiddenMemory | Refusal;
+  /** Or why there is none for us. */
+  readonly hidden?: HiddenSource | Refusal;
   /** What the user named. */
   readonly given?: ReservedMemory;
   /** The user says that the kernel leaves the end of RAM alone. */

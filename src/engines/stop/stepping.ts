@@ -35,6 +35,8 @@ export class Stepper {
   readonly #watches: Watchpoints | undefined;
   /** Steps so far. */
   steps = 0;
+  /** How the target ended while it was stepped by {@link walk}. */
+  ended: StopReply | undefined;
   /**
    * The hart that will stop once more without a reason. QEMU's x86 reports a watched access at the end of a step, and
    * its debug interrupt stays pending.
@@ -62,6 +64,28 @@ export class Stepper {
     this.#owing = undefined;
     await this.#session.resume({ kind: 'step', hart });
     this.steps++;
+  }
+
+  /**
+   * Runs at most `most` instructions of one hart, one by one. `goesOn` is asked before each. If the target ends
+   * meanwhile, {@link ended} says how.
+   */
+  async walk(
+    hart: string | undefined,
+    most: number,
+    goesOn: (pc: bigint | undefined) => Promise<boolean>,
+  ): Promise<void> {
+    for (let step = 0; step < most; step++) {
+      const batch = this.#session.batch(hart);
+      const pc = batch.readRegister(this.#arch.pc);
+      await batch.send();
+      if (!(await goesOn(pc.value))) return;
+      const stop = await this.#session.resume({ kind: 'step', hart: hart ?? ANY_HART });
+      this.steps++;
+      if (stop.kind === 'signal') continue;
+      this.ended = stop;
+      return;
+    }
   }
 
   /**

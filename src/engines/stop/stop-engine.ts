@@ -141,6 +141,20 @@ export class StopEngine {
     return this.points.disarm(addresses);
   }
 
+  /**
+   * At a stop: runs the instructions of one hart one by one, `each` before each of them. That ends at a place where
+   * somebody waits, or where the recording is to end.
+   * @returns whether the target has ended meanwhile
+   */
+  async walk(hart: string | undefined, most: number, each: () => Promise<void>): Promise<boolean> {
+    await this.#stepper.walk(hart, most, async (pc) => {
+      if (this.#askedToStop || pc === undefined || this.points.isWatched(pc)) return false;
+      await each();
+      return true;
+    });
+    return this.#stepper.ended !== undefined;
+  }
+
   /** Makes `run` return at the next stop. Interrupts a running guest. */
   async stop(): Promise<void> {
     if (this.#askedToStop) return;
@@ -215,7 +229,10 @@ export class StopEngine {
         if (next === 'again') continue;
         if (next !== 'own') return next;
       }
-      if (await this.points.intercepted(point, hart)) continue;
+      if (await this.points.intercepted(point, hart)) {
+        if (this.#stepper.ended) return this.#stepper.ended;
+        continue;
+      }
       const tells = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
       await this.#options.beside?.stopped(tells, tells && pc !== undefined ? addr(pc) : undefined);
       if (point?.permanent && !this.#arrived && !asked) {

@@ -1,5 +1,4 @@
-import type { ElfFile } from '../../../elf/index.js';
-import { type ReservedMemory, reservedScratch, reservedStatic, sectionMemory } from '../reserved-memory.js';
+import { reservedIn, reservedScratch } from '../reserved-memory.js';
 import type { ScratchSource } from '../source.js';
 import { slackOf } from '../text-slack.js';
 
@@ -14,7 +13,3 @@ export const reservedSection: ScratchSource = {
     return reservedScratch(session, arch, section, { pages, slack: await slackOf(request), codeSize, ram });
   },
 };
-
-function reservedIn(elf: ElfFile): ReservedMemory | undefined {
-  return sectionMemory(elf) ?? reservedStatic(elf, 'data');
-}

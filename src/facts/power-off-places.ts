@@ -1,0 +1,43 @@
+// Where a kernel's code ends the machine that it runs on.
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addOffset } from '../base/addr.js';
+import type { ElfFile } from '../elf/index.js';
+import { isLinux } from './linux-kernel.js';
+import { keyValues, type QemuOption } from './qemu-options.js';
+
+const PT_LOAD = 1;
+const PF_X = 1;
+/** More places than kernels have: then these are no such places. */
+const mostPlaces = 16;
+
+/**
+ * Instructions soon behind which a program ends its machine, as far as its code shows. Each is verified to be an
+ * instruction of the function that it lies in. Empty for Linux, whose drivers learn at runtime how to do it, and where
+ * too many places are found.
+ * @param options of QEMU's command line, which may name an exit device
+ */
+export function powerOffPlaces(elf: ElfFile, arch: Architecture, options: readonly QemuOption[]): readonly Addr[] {
+  const { powerOff, codeFlow } = arch;
+  if (!powerOff || !codeFlow || isLinux(elf)) return [];
+  const ports = exitPorts(options);
+  const guesses = elf.segments.flatMap(({ type, flags, address, fileSize }) => {
+    if (type !== PT_LOAD || (flags & PF_X) === 0) return [];
+    const code = elf.bytesAt(address, fileSize);
+    return code ? powerOff.places(code, ports).map((at) => addOffset(address, at)) : [];
+  });
+  const places = guesses.filter((at) => {
+    const symbol = elf.symbols.at(at);
+    const code = symbol?.type === 'function' && elf.bytesAt(symbol.address, symbol.size);
+    return code && codeFlow.steps(code, symbol.address).some(({ address }) => address === at);
+  });
+  return places.length <= mostPlaces ? places : [];
+}
+
+/** The ports of `-device isa-debug-exit` (QEMU hw/misc/debugexit.c), whose default is 0x501. */
+function exitPorts(options: readonly QemuOption[]): number[] {
+  return options.flatMap(({ name, value }) => {
+    const keys = name === 'device' ? keyValues(value, 'driver') : undefined;
+    if (keys?.get('driver') !== 'isa-debug-exit') return [];
+    return [Number(keys.get('iobase') ?? 0x501)];
+  });
+}
