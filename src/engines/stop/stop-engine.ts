@@ -142,13 +142,14 @@ export class StopEngine {
   }
 
   /**
-   * At a stop: runs the instructions of one hart one by one, `each` before each of them. That ends at a place where
-   * somebody waits, or where the recording is to end.
+   * At a stop: runs the instructions of one hart one by one, `each` before each of them. That ends at a breakpoint, or
+   * where the recording is to end.
    * @returns whether the target has ended meanwhile
    */
   async walk(hart: string | undefined, most: number, each: () => Promise<void>): Promise<boolean> {
     await this.#stepper.walk(hart, most, async (pc) => {
-      if (this.#askedToStop || pc === undefined || this.points.isWatched(pc)) return false;
+      const isInserted = this.#session.breakpoints.some(({ address }) => address === pc);
+      if (this.#askedToStop || pc === undefined || isInserted) return false;
       await each();
       return true;
     });
