@@ -7,6 +7,8 @@ import { keyValues, type QemuOption } from './qemu-options.js';
 
 const PT_LOAD = 1;
 const PF_X = 1;
+/** Longest instruction of all architectures. */
+const longest = 16;
 /** More places than kernels have: then these are no such places. */
 const mostPlaces = 16;
 
@@ -26,11 +28,19 @@ export function powerOffPlaces(elf: ElfFile, arch: Architecture, options: readon
     return code ? powerOff.places(code, ports).map((at) => addOffset(address, at)) : [];
   });
   const places = guesses.filter((at) => {
-    const symbol = elf.symbols.at(at);
-    const code = symbol?.type === 'function' && elf.bytesAt(symbol.address, symbol.size);
-    return code && codeFlow.steps(code, symbol.address).some(({ address }) => address === at);
+    const code = codeAround(elf, at);
+    return code && codeFlow.steps(code.bytes, code.address).some(({ address }) => address === at);
   });
   return places.length <= mostPlaces ? places : [];
+}
+
+/** From the symbol before an address on: a whole function, or assembly behind a label, up to the address at least. */
+function codeAround(elf: ElfFile, at: Addr): { readonly address: Addr; readonly bytes: Uint8Array } | undefined {
+  const symbol = elf.symbols.at(at);
+  if (symbol === undefined || symbol.type === 'object') return undefined;
+  const { address, size } = symbol;
+  const bytes = elf.bytesAt(address, size > 0 ? size : Number(at - address) + longest);
+  return bytes && { address, bytes };
 }
 
 /** The ports of `-device isa-debug-exit` (QEMU hw/misc/debugexit.c), whose default is 0x501. */

@@ -148,6 +148,20 @@ export function lateKernel(
   return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
 }
 
+/** Assembles `kernels/power-off-riscv64.s`, which ends its machine in the way of this number. */
+export function powerOffKernel(t: { teardown: (fn: () => void) => void }, calls: number, way: number): PagingKernel {
+  const folder = scratchFolder(t);
+  const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
+  const source = join(import.meta.dirname, 'kernels', 'power-off-riscv64.s');
+  const symbols = ['--defsym', `CALLS=${calls}`, '--defsym', `WAY=${way}`];
+  // The assembler's own debug info says that these functions take no arguments.
+  execFileSync('riscv64-linux-gnu-as', ['-g', '-march=rv64imac', ...symbols, '-o', object, source]);
+  const placed = ['--no-warn-rwx-segments', '-N', '-Ttext=0x80200000', '-static'];
+  execFileSync('riscv64-linux-gnu-ld', [...placed, object, '-o', elf]);
+  const machine = ['qemu-system-riscv64', '-M', 'virt', '-semihosting', '-nographic', '-nic', 'none'];
+  return { elf, command: [...machine, '-kernel', elf] };
+}
+
 /** Assembles `kernels/disk-x86_64.s`, which a PC's firmware loads from a disk. */
 export function diskKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
   const folder = scratchFolder(t);
