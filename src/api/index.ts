@@ -17,7 +17,7 @@ export {
   type Understood,
   understandFutures,
 } from './looks.js';
-export { type Machine, type MachineOptions, startMachine } from './machine.js';
+export { type Machine, type MachineOptions, onlyStops, startMachine } from './machine.js';
 export type { Probe } from './probe.js';
 export type { Qemu } from './qemu.js';
 export { type AttachOptions, attach, type Plugins, type RunOptions, Target } from './target.js';

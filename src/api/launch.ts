@@ -2,7 +2,7 @@ import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { ElfFile } from '../elf/index.js';
 import { architectureFor, nanosPerInstruction, sleeps } from '../facts/index.js';
-import { startMachine } from './machine.js';
+import { onlyStops, startMachine } from './machine.js';
 import { type AttachOptions, Target } from './target.js';
 
 export interface LaunchOptions extends AttachOptions {
@@ -25,7 +25,15 @@ export async function launch(options: LaunchOptions): Promise<Target> {
   const arch = architectureFor(elf);
   await arch.prepare();
   const machine = await startMachine({
-    ...{ command, elf, arch, logger, onConsole, outlives: false, onlyStops: engine === 'stop' },
+    ...{
+      command,
+      elf,
+      arch,
+      logger,
+      onConsole,
+      outlives: false,
+      hidesNothing: engine === 'stop' ? onlyStops : undefined,
+    },
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   });
   const { hidden, resetVector, session, qemu } = machine;

@@ -13,14 +13,17 @@ import { type Qemu, startQemu } from './qemu.js';
 /** How long a QEMU whose stub has closed the connection may take to end, in milliseconds. */
 const lastWordsMs = 1000;
 
+/** Only breakpoints will be used, so that no memory need be hidden from the guest. */
+export const onlyStops: Refusal = { refused: '--engine stop' };
+
 export interface MachineOptions {
   /** A command that begins with qemu-system-...; what makes it wait for us is added. */
   readonly command: readonly string[];
   readonly elf: ElfFile;
   readonly arch: Architecture;
   readonly logger: Logger;
-  /** Only breakpoints will be used: no memory is hidden from the guest. */
-  readonly onlyStops: boolean;
+  /** Why no memory is to be hidden from the guest; undefined: some is, if it can be. */
+  readonly hidesNothing: Refusal | undefined;
   readonly timeoutMs?: number;
   readonly wire?: WireRecorder | undefined;
   /** It runs on when we are killed. */
@@ -42,7 +45,7 @@ export interface Machine extends AsyncDisposable {
  * @throws RsptraceError `RUN_*`, `ARCH_MISMATCH`, `KERNEL_MOVES`, `RSP_*`
  */
 export async function startMachine(options: MachineOptions): Promise<Machine> {
-  const { command, elf, arch, logger, onlyStops, outlives, onConsole } = options;
+  const { command, elf, arch, logger, hidesNothing, outlives, onConsole } = options;
   const program = command[0] ?? '';
   const commandLine = await linuxStart(command);
   if (commandLine !== undefined && choosesItsPlace(elf, commandLine)) {
@@ -53,7 +56,7 @@ export async function startMachine(options: MachineOptions): Promise<Machine> {
     );
   }
   verifyEmulator(program, arch.name);
-  const planned = onlyStops ? { refused: '--engine stop' } : await planHiddenMemory(command);
+  const planned = hidesNothing ?? (await planHiddenMemory(command));
   const plan = isRefusal(planned) ? undefined : planned;
   const owned: (Disposable | undefined)[] = [plan];
   const end = (): void => {

@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path';
-import { endingSignals, type Subject, startMachine } from '../api/index.js';
+import { endingSignals, onlyStops, type Subject, startMachine } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
@@ -117,7 +117,7 @@ async function ofMachine(prepared: Prepared): Promise<number> {
   const shown = args.json ? process.stderr : process.stdout;
   await using machine = await startMachine({
     ...{ command: args.command, elf: linked, arch, logger, wire },
-    ...{ timeoutMs: args.timeout, onlyStops: true, outlives: false },
+    ...{ timeoutMs: args.timeout, hidesNothing: onlyStops, outlives: false },
     onConsole: (text) => void shown.write(text),
   });
   return (await sampled(prepared, machine.session, linked, false)).status;

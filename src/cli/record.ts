@@ -3,8 +3,8 @@ import { RsptraceError } from '../base/errors.js';
 import { isRefusal } from '../base/refusal.js';
 import { textLines } from '../base/visible.js';
 import { hideAtReset } from '../engines/index.js';
-import { nanosPerInstruction, ResetVector, sleeps, verifyArchitecture } from '../facts/index.js';
-import { samplesOf } from '../recorder/index.js';
+import { nanosPerInstruction, ResetVector, sleeps } from '../facts/index.js';
+import { samplesOf, verifyProgram } from '../recorder/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import type { RecordingArguments } from './options.js';
@@ -55,7 +55,8 @@ export async function recordAt(args: RecordArguments, prepared: Prepared): Promi
     // A recording of `rsptrace run` is played back to the requests of that command.
     const { arch } = prepared.program;
     const resetVector = wasLaunched(remote) ? await ResetVector.find(session, arch, prepared.logger) : undefined;
-    const begun = resetVector || reconnect ? undefined : await fromReset(prepared, session);
+    const isReplayed = remote.kind === 'replay';
+    const begun = resetVector || reconnect || isReplayed ? undefined : await fromReset(prepared, session);
     recordingBegins();
     return await recordSession(prepared, session, { reconnect, resetVector, ...begun });
   });
@@ -78,7 +79,7 @@ async function fromReset(
 ): Promise<Pick<SessionOptions, 'hidden' | 'resetVector' | 'nanosPerInstruction' | 'clockSleeps'> | undefined> {
   const hides = hidesRam(args, program.elf);
   if (hides === undefined || args.engine === 'stop') return undefined;
-  verifyArchitecture(session, program.arch);
+  await verifyProgram(session, program);
   const found = await hideAtReset(session, program.arch, program.elf, logger);
   if (found === undefined) {
     if (hides === 'asked')

@@ -3,6 +3,7 @@ import {
   type DeterministicCommand,
   deterministicCommand,
   type Machine,
+  onlyStops,
   type Qemu,
   startMachine,
 } from '../api/index.js';
@@ -20,6 +21,7 @@ import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { isLinuxProgram, programNamed, recordProgram } from './process.js';
 import { type Prepared, type Recorded, recordSession, report, withRecording } from './recording.js';
 import { runTarget } from './runner.js';
+import { refusedScratch } from './scratch-options.js';
 import { wireRecorder } from './wire-file.js';
 
 export interface RunArguments extends Omit<RecordingArguments, 'elf'>, GuestArguments {
@@ -77,7 +79,11 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   const { elf, arch } = prepared.program;
   await using machine = await startMachine({
     ...{ command: args.command, elf, arch, logger: prepared.logger, wire, onConsole },
-    ...{ timeoutMs: args.timeout, onlyStops: args.engine === 'stop', outlives: args['keep-running'] },
+    ...{
+      timeoutMs: args.timeout,
+      hidesNothing: args.engine === 'stop' ? onlyStops : refusedScratch(args),
+      outlives: args['keep-running'],
+    },
   });
   let signalled: NodeJS.Signals | undefined;
   // After a SIGTERM or SIGHUP no user is there who could end it by a second one.

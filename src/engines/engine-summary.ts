@@ -149,6 +149,11 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
     text: 'leave these out with --engine target: such polls are then derived from the Future around them, where it shows them',
   },
   {
+    why: /^--scratch none /,
+    code: 'leave-scratch-none',
+    text: 'leave --scratch none away: of a QEMU at its reset (-S) some RAM is then kept from the guest',
+  },
+  {
     why: /are in their firmware, which may set/,
     code: 'later',
     text: 'begin when these harts have left their firmware, or only count (count:), which needs no counter',
@@ -184,6 +189,11 @@ export function adviceOnStops(
 /** What helps probes that stop for this reason of their own. */
 export function wayOutOf(reason: string): string {
   return (ways.find(({ why }) => why.test(reason)) ?? leaveOut).text;
+}
+
+/** What helps where this keeps trampolines from having memory; undefined where nothing is known to. */
+export function wayOutWithout(memory: string, situation: EngineSituation): string | undefined {
+  return (ways.find(({ why }) => why.test(memory)) ?? wayToMemory(situation))?.text;
 }
 
 /** What would give trampolines memory; undefined where nothing is known to. */

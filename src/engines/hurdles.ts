@@ -7,7 +7,7 @@ import { type ClosedCounter, closedCounter, type NoGuestRam } from '../facts/ind
 import { codeOf } from '../probes/index.js';
 import { isProcess } from '../rsp/index.js';
 import { type EnginePlanOptions, engineChoices, planEngines, whyNoTrampolines } from './engine-choice.js';
-import { type EngineSituation, reasonLine, summarizeEngines, wayOutOf, wayToMemory } from './engine-summary.js';
+import { type EngineSituation, reasonLine, summarizeEngines, wayOutOf, wayOutWithout } from './engine-summary.js';
 import { within } from './inject/code-allocator.js';
 import { whyProcessStops } from './inject/process-memory.js';
 import type { Site, SitePlan } from './inject/sites.js';
@@ -111,7 +111,7 @@ export async function findHurdles(facts: TargetFacts): Promise<readonly Hurdle[]
   }
   const missing = await memoryMissing({ ...facts, text: first.plan.address, process: undefined });
   if (missing) {
-    const wayOut = wayToMemory(await situationOf(facts))?.text;
+    const wayOut = wayOutWithout(missing.refused, await situationOf(facts));
     found.push({ code: 'memory', text: missing.refused, wayOut, probes });
   }
   const records = sites.filter(({ counters }) => counters === 0).length;

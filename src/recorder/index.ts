@@ -16,3 +16,4 @@ export {
 export { record } from './record.js';
 export type { EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';
 export type { LogRequest } from './recording-log.js';
+export { verifyProgram } from './verify.js';

@@ -13,7 +13,7 @@ import {
   verifyPlace,
 } from '../facts/index.js';
 import type { WatchPlace } from '../probes/index.js';
-import { isProcess } from '../rsp/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
 import { HartNumbers, HartWords, hartName } from './harts.js';
 import { KnownHurdles } from './known-hurdles.js';
 import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts, samplesOf, watchesOf } from './program.js';
@@ -51,6 +51,16 @@ export interface Verified {
   readonly ram: GuestRam | NoGuestRam | undefined;
   /** What will keep probes from running without stops. */
   readonly hurdles: KnownHurdles;
+}
+
+/**
+ * Whether a machine has the code of a program, as far as that is loaded; for who changes the machine before it is
+ * recorded.
+ * @throws RsptraceError `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`, `RSP_*`
+ */
+export async function verifyProgram(session: Session, program: Program): Promise<void> {
+  verifyArchitecture(session, program.arch);
+  await verifyCode(session, program.elf, codeToVerify(program));
 }
 
 /**

@@ -34,7 +34,19 @@ async function recording(t: Test, ...options: string[]): Promise<Traced> {
   const proxy = await FaultProxy.start(qemu.socket);
   t.teardown(() => proxy[Symbol.asyncDispose]());
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptrace('--remote', proxy.path, '--timeout', '1s', '--json', '-o', trace, ...options, elfPath(name));
+  const tracer = rsptrace(
+    '--remote',
+    proxy.path,
+    '--timeout',
+    '1s',
+    '--scratch',
+    'none',
+    '--json',
+    '-o',
+    trace,
+    ...options,
+    elfPath(name),
+  );
   await moreStops({ proxy, tracer }, 120);
   return { qemu, proxy, tracer, trace };
 }
@@ -76,7 +88,17 @@ t.test('bytes that are split and late do no harm at all', async (t) => {
   });
   const trace = join(scratchFolder(t), 'out.pftrace');
   const probes = ['chain_task', 'joiner', 'producer', 'consumer'].flatMap((future) => ['-p', `poll:${future}`]);
-  const ran = await rsptrace('--remote', proxy.path, '--json', ...probes, '-o', trace, elfPath(name)).ended;
+  const ran = await rsptrace(
+    '--remote',
+    proxy.path,
+    '--scratch',
+    'none',
+    '--json',
+    ...probes,
+    '-o',
+    trace,
+    elfPath(name),
+  ).ended;
   t.equal(ran.status, 0, ran.stderr);
   const { futures } = JSON.parse(ran.stdout) as Output;
   const lab = parseLab((await qemu.ended).stdout);

@@ -136,20 +136,28 @@ t.test(
       (await rsptrace('--remote', ':1', '--dry-run', '--json', '-p', 'fn:work', elf).ended).stdout,
     );
     t.match((dry as Output).hurdles, [{ code: 'reach', probes: 1, text: /no register is free .*\(work\)$/ }]);
-    const doctor = await runDoctor(frozenQemu(t, command).socket, '--no-run', '-p', 'fn:work', elf);
+    const doctor = await runDoctor(
+      frozenQemu(t, command).socket,
+      '--no-run',
+      '--scratch',
+      'none',
+      '-p',
+      'fn:work',
+      elf,
+    );
     const found = doctor.found.program as unknown as Output;
     t.same(
       found.hurdles.map(({ code }) => code),
       ['memory', 'reach'],
     );
     const qemu = frozenQemu(t, command);
-    const { stdout } = await record(t, '--remote', qemu.socket, '-p', 'fn:work', elf);
+    const { stdout } = await record(t, '--remote', qemu.socket, '--scratch', 'none', '-p', 'fn:work', elf);
     const output = JSON.parse(stdout) as Output;
     t.same(
       output.hurdles.map(({ code }) => code),
       ['memory', 'reach'],
     );
-    t.match(output.hurdles[0]?.way_out, /rsptrace run/);
+    t.match(output.hurdles[0]?.way_out, /leave --scratch none away/);
     t.match(output.functions, [{ function: 'work', calls }]);
     t.same(printed((await qemu.ended).stdout), [calls, 1], 'with stops, nothing is opened');
   },

@@ -176,7 +176,7 @@ t.test('a recording at a machine that somebody else has started', async (t) => {
   const name = 'x86-o0';
   const qemu = frozenGuest(t, name);
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const until = ['--until', 'labkern::stats::report', '-o', trace];
+  const until = ['--scratch', 'none', '--until', 'labkern::stats::report', '-o', trace];
   const { status, stdout, stderr } = await rsptrace('-r', qemu.socket, '--json', ...until, elfPath(name)).ended;
   t.equal(status, 0, stderr);
   const output = JSON.parse(stdout) as {
