@@ -1,5 +1,6 @@
 import type { Addr } from '../base/addr.js';
 import type { EngineName, Engines, StopEngine } from '../engines/index.js';
+import type { TablePlace } from '../facts/index.js';
 import type { GuestNanos } from '../trace/index.js';
 
 /** So many stops are taken before the last page table is in use; the first calls of a boot are worth having. */
@@ -12,7 +13,9 @@ export interface EarlyStopsOptions {
   /** Take them all. */
   readonly fromReset: boolean;
   /** Where the last page table may come into use; none if it is in use already, or if no place is known. */
-  readonly places: readonly Addr[];
+  readonly places: readonly TablePlace[];
+  /** The only place tells for sure, and comes late: no probe need stop before, if none may. */
+  readonly isSure: boolean;
   /** Every probe. */
   readonly addresses: readonly Addr[];
   readonly engine: () => StopEngine;
@@ -43,26 +46,24 @@ export class EarlyStops {
 
   /** The machine begins. Returns the probes that may stop it. */
   async begin(): Promise<readonly Addr[]> {
-    const { wanted, places, addresses, engines } = this.#options;
+    const { wanted, places, isSure, addresses, engines } = this.#options;
     this.#before = this.#options.engine().stops;
     this.#changes = 0;
     this.#out = undefined;
     const leftOut = new Set<Addr>(engines.withoutStops);
     const stopping = addresses.filter((address) => !leftOut.has(address));
-    if (wanted !== 'target' || places.length === 0) return stopping;
+    if (wanted !== 'target' || !isSure || places.length === 0) return stopping;
     this.#out = { since: undefined };
-    await this.#wait();
     return [];
   }
 
   /** A probe was hit, and it was too early for trampolines. */
   async tooEarly(): Promise<void> {
     const { wanted, fromReset, places, addresses, engine } = this.#options;
-    if (this.#out || wanted !== 'auto' || fromReset || places.length === 0) return;
-    if (engine().stops - this.#before < mostStops) return;
+    if (this.#out || (wanted !== 'auto' && wanted !== 'target') || fromReset || places.length === 0) return;
+    if (wanted === 'auto' && engine().stops - this.#before < mostStops) return;
     this.#out = { since: this.#options.time() };
     await engine().disarm(addresses);
-    await this.#wait();
   }
 
   /** The recording ends: the probes may still be out. */
@@ -71,16 +72,13 @@ export class EarlyStops {
     this.#out = undefined;
   }
 
-  async #wait(): Promise<void> {
-    await this.#options.engine().points.intercept(this.#options.places, () => this.#changed());
-  }
-
-  /** The page table has changed. If it is the last one, trampolines are placed, and breakpoints where these cannot be. */
-  async #changed(): Promise<void> {
+  /** The page table has changed. Where trampolines can be, they are placed, and breakpoints where they cannot. */
+  async changed(): Promise<void> {
     const { engines, engine, arrive, addresses } = this.#options;
+    if (!this.#out) return;
     engines.settle();
     await arrive();
-    if (engines.isWaiting && ++this.#changes < mostChanges) return this.#wait();
+    if (engines.isWaiting && ++this.#changes < mostChanges) return;
     await this.end();
     const withoutStops = new Set<Addr>(engines.isWaiting ? engines.withoutStops : engines.unarmed);
     await engine().arm(addresses.filter((address) => !withoutStops.has(address)));

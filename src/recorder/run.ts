@@ -15,6 +15,7 @@ import type { Progress, RecordOptions } from './recording.js';
 import { LoggedTracer, RecordingLog } from './recording-log.js';
 import { Resets } from './resets.js';
 import { StopConditions } from './stop-conditions.js';
+import { TableChanges } from './table-changes.js';
 import { TraceClock } from './trace-clock.js';
 import { buildTracers, type Tracers } from './tracers.js';
 import type { Verified } from './verify.js';
@@ -41,6 +42,7 @@ export class Run {
   readonly stopping: StopConditions;
   readonly resets: Resets | undefined;
   readonly #early: EarlyStops;
+  readonly #tables: TableChanges;
   /** Undefined if nothing is recorded without stops, or if nobody wants it. */
   readonly log: RecordingLog | undefined;
   readonly #options: RecordOptions;
@@ -62,6 +64,14 @@ export class Run {
     this.stopping = new StopConditions(options, () => this.#interrupt(logger));
     this.engines = this.#makeEngines();
     this.#early = this.#makeEarlyStops();
+    this.#tables = new TableChanges({
+      places: options.engine === 'stop' ? [] : target.pagingAt,
+      engines: this.engines,
+      engine: () => this.engine,
+      session: () => this.session,
+      early: () => this.#early.changed(),
+      interrupts: options.nanosPerInstruction === undefined,
+    });
     this.#takeConsole();
     const isLogged = options.log && this.engines.choices.some(({ engine }) => engine === 'target');
     this.log = isLogged ? new RecordingLog(options.log, logger) : undefined;
@@ -256,6 +266,7 @@ export class Run {
   async #insert(): Promise<void> {
     const { until, panics, settlesAt } = this.#target;
     await this.engine.arm(await this.#early.begin());
+    await this.#tables.begin();
     await this.watches.arm();
     if (until !== undefined) await this.engine.pauseInProgram([until], () => this.stopping.stop('until'));
     if (panics.length > 0) await this.engine.pauseInProgram(panics, () => this.stopping.stop('panicked'));
@@ -382,6 +393,7 @@ export class Run {
       wanted,
       fromReset,
       places: this.#target.pagingAt,
+      isSure: this.#target.settlesAt !== undefined,
       addresses: addressesOf(this.#target.program),
       engine: () => this.engine,
       engines: this.engines,
@@ -453,7 +465,7 @@ export class Run {
       isSameProgram: () => isLoadedAlike(session, linked.elf, elf, code),
       resets: this.resets,
       onFirstHit: (inUserMode) => this.#firstHit(inUserMode),
-      beside: this.engines,
+      beside: this.#tables,
       sampler,
       leak: () => this.#leakOfStops(),
       onExec: async () => {
