@@ -2,6 +2,12 @@ import type { Addr } from '../base/addr.js';
 import type { EngineName, Engines, StopEngine } from '../engines/index.js';
 import type { TablePlace } from '../facts/index.js';
 import type { GuestNanos } from '../trace/index.js';
+import type { CodeAsLoaded } from './code-as-loaded.js';
+
+/** Why nothing was recorded, though stops could have. */
+export const tooEarly = 'the last page table was not in use yet';
+/** The same, where no probe can be. */
+const notAsLinked = 'the kernel ran where it is loaded, and its ELF has no code there';
 
 /** So many stops are taken before the last page table is in use; the first calls of a boot are worth having. */
 const mostStops = 500;
@@ -22,8 +28,10 @@ export interface EarlyStopsOptions {
   readonly engines: Engines;
   /** Tries to place the trampolines. */
   readonly arrive: () => Promise<unknown>;
-  /** What is missing is known: from here to now. Undefined: from the machine's start. */
-  readonly unrecorded: (from: GuestNanos | undefined) => Promise<void>;
+  /** Functions that are called where they are loaded, before paging is on. */
+  readonly loaded: CodeAsLoaded;
+  /** What is missing is known: from here to now, and why. Undefined: from the machine's start. */
+  readonly unrecorded: (from: GuestNanos | undefined, why: string) => Promise<void>;
   /** The time of the last event. */
   readonly time: () => GuestNanos;
 }
@@ -46,12 +54,13 @@ export class EarlyStops {
 
   /** The machine begins. Returns the probes that may stop it. */
   async begin(): Promise<readonly Addr[]> {
-    const { wanted, places, isSure, addresses, engines } = this.#options;
+    const { wanted, places, isSure, addresses, engines, loaded } = this.#options;
     this.#before = this.#options.engine().stops;
     this.#changes = 0;
     this.#out = undefined;
     const leftOut = new Set<Addr>(engines.withoutStops);
     const stopping = addresses.filter((address) => !leftOut.has(address));
+    if (!isSure && places.length > 0) await loaded.begin();
     if (wanted !== 'target' || !isSure || places.length === 0) return stopping;
     this.#out = { since: undefined };
     return [];
@@ -68,18 +77,29 @@ export class EarlyStops {
 
   /** The recording ends: the probes may still be out. */
   async end(): Promise<void> {
-    if (this.#out) await this.#options.unrecorded(this.#out.since);
+    await this.#tellLoaded();
+    await this.#tellOut();
+  }
+
+  async #tellOut(): Promise<void> {
+    if (this.#out) await this.#options.unrecorded(this.#out.since, tooEarly);
     this.#out = undefined;
+  }
+
+  async #tellLoaded(): Promise<void> {
+    const { loaded, unrecorded, places } = this.#options;
+    if (places.length > 0 && (await loaded.end())) await unrecorded(undefined, notAsLinked);
   }
 
   /** The page table has changed. Where trampolines can be, they are placed, and breakpoints where they cannot. */
   async changed(): Promise<void> {
     const { engines, engine, arrive, addresses } = this.#options;
+    await this.#tellLoaded();
     if (!this.#out) return;
     engines.settle();
     await arrive();
     if (engines.isWaiting && ++this.#changes < mostChanges) return;
-    await this.end();
+    await this.#tellOut();
     const withoutStops = new Set<Addr>(engines.isWaiting ? engines.withoutStops : engines.unarmed);
     await engine().arm(addresses.filter((address) => !withoutStops.has(address)));
   }

@@ -8,6 +8,7 @@ import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos, ProbeFact } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
+import { CodeAsLoaded } from './code-as-loaded.js';
 import { ConsoleLines } from './console-lines.js';
 import { EarlyStops } from './early-stops.js';
 import { addressesOf, isLoadedAlike, watchesOf } from './program.js';
@@ -399,9 +400,14 @@ export class Run {
       engines: this.engines,
       arrive: () => this.#firstHit(false),
       time: () => output.time,
-      unrecorded: async (from = 0 as GuestNanos) => {
+      loaded: new CodeAsLoaded({
+        elf: this.#target.program.elf,
+        probes: addressesOf(this.#target.program),
+        session: () => this.session,
+        engine: () => this.engine,
+      }),
+      unrecorded: async (from = 0 as GuestNanos, why) => {
         const to = await this.#now();
-        const why = 'the last page table was not in use yet';
         calls.missed();
         if (!this.engine.clock) counting.gaps.push({ from_ns: from, to_ns: to, why });
         else counting.event({ type: 'gap', from, to, why });

@@ -120,7 +120,8 @@ export class OwnPages {
 
   async #write(memory: TargetMemory, at: Addr, entry: bigint): Promise<Refusal | undefined> {
     await memory.write(at, bytesOf(entry));
-    if ((await word(memory, at)) !== entry) return { refused: `the page table at ${hex(at)} does not keep what is written` };
+    if ((await word(memory, at)) !== entry)
+      return { refused: `the page table at ${hex(at)} does not keep what is written` };
     this.#written.push({ at, entry });
     return undefined;
   }
@@ -131,7 +132,7 @@ export class OwnPages {
     const ignored = this.#options.arch.addressSpaces?.hardwareBits ?? 0n;
     for (const { at, entry } of this.#written.splice(0)) {
       const now = await memory?.read(at, ENTRY);
-      if (now === undefined || ((valueOf(now) ^ entry) & ~ignored) !== 0n) continue;
+      if (now === undefined || ((entryOf(now) ^ entry) & ~ignored) !== 0n) continue;
       await memory?.write(at, bytesOf(0n));
     }
   }
@@ -144,10 +145,10 @@ function entryIn(table: Addr, address: Addr, level: number): Addr {
 
 async function word(memory: TargetMemory, at: Addr): Promise<bigint | undefined> {
   const bytes = await memory.read(at, ENTRY);
-  return bytes && valueOf(bytes);
+  return bytes && entryOf(bytes);
 }
 
-function valueOf(bytes: Uint8Array): bigint {
+function entryOf(bytes: Uint8Array): bigint {
   return new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true);
 }
 

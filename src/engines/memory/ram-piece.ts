@@ -102,7 +102,8 @@ export class RamPiece {
     const space = await currentAddressSpace(this.#session, arch);
     if (isRefusal(space)) return { ...space, later: false };
     if (space.user) return { refused: 'the target stands in user mode', later: true };
-    if (space.scheme === 'off' && facts.pages) return { refused: 'the kernel has not turned its paging on', later: true };
+    if (space.scheme === 'off' && facts.pages)
+      return { refused: 'the kernel has not turned its paging on', later: true };
     const textAt = await physicalOf(space, text);
     if (textAt === undefined) return { refused: `the kernel's text at ${hex(text)} is not mapped`, later: true };
 

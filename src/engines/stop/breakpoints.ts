@@ -145,7 +145,7 @@ export class Breakpoints {
   /** No longer waits at these places. */
   async release(places: readonly Addr[]): Promise<void> {
     const borrowed = places.filter((place) => this.#give(place));
-    await this.disarm(borrowed);
+    if (borrowed.length > 0) await this.disarm(borrowed);
   }
 
   /** True if the breakpoint here was inserted for an interception alone, and may be removed. */
