@@ -481,7 +481,7 @@ function tellTables({ args, plugins, program, reports, newest }: Prepared, recor
       closingLine(recording),
       ...unrecordedLines(recording),
       ...stopReport(recording, recording.situation),
-      ...leakLines(recording.leak),
+      ...leakLines(recording.leak, recording.stops),
       ...(recording.situation.isProcess ? [`the process stood ${secondsText(recording.standingMs)} in all`] : []),
       `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
     ])}`,

@@ -3,7 +3,7 @@ import { hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
-import { type ClockLeak, Engines, type Hurdle, StopEngine, Watchpoints } from '../engines/index.js';
+import { type ClockLeak, Engines, type Hurdle, StopEngine, type StopLeak, Watchpoints } from '../engines/index.js';
 import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from '../facts/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos, ProbeFact } from '../trace/index.js';
@@ -93,7 +93,8 @@ export class Run {
       undigested: this.engines.undigested,
       hits: stops + records + counting.count - (sampled ? sampled.looks + sampled.samples : 0),
       codeAbsent: this.#target.isAbsent,
-      guestNs: counting.span,
+      // Also what was taken out and the clock has not made up for yet.
+      guestNs: counting.span + (this.#clock.steady?.takenOut ?? 0),
     };
   }
 
@@ -102,8 +103,9 @@ export class Run {
     return this.#totals.ranNs / 1e6;
   }
 
-  get leak(): ClockLeak | undefined {
-    return this.#clock.leak;
+  /** What stops have added to the clock; undefined if anything was recorded without them. */
+  get leaked(): StopLeak | undefined {
+    return this.engines.onlyStops ? this.#clock.leaked : undefined;
   }
 
   /** What keeps probes from running without stops, as far as that is known. */
