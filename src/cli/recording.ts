@@ -457,6 +457,7 @@ function recordingJson(
     scratch: recording.scratch,
     ram: ramJson(recording),
     trampolines_stay: recording.trampolinesStay,
+    counter_stays_open: recording.openCounter ? recording.openCounter.register : null,
     probes: choicesJson(recording.engines),
     guest_ns: recording.guestNs,
     ...ownTimeJson(recording.ownTime),
@@ -500,6 +501,14 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
       textLines([
         `rsptrace: calls were open that return through trampolines, so these stay in ${recording.scratch}; they do no harm`,
       ]),
+    );
+  }
+  const { openCounter } = recording;
+  // A guest that we have ended keeps nothing.
+  if (openCounter && (guest === undefined || guest.status !== null)) {
+    const { register, harts } = openCounter;
+    process.stderr.write(
+      `rsptrace: calls were open that return through trampolines, which read the time counter: the kernel may go on reading it (${register}, on ${plural(harts.length, 'hart')})\n`,
     );
   }
   if (recording.foreignHits > 0) {

@@ -143,6 +143,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     missing,
     tailLost,
     trampolinesStay,
+    openCounter: ended ? undefined : run.openCounter,
     pastWire,
     resets: resets?.count ?? 0,
     foreignHits: run.foreignHits,

@@ -2,7 +2,7 @@ import type { Addr } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { EngineName, Hurdle, ScratchSources, StopLeak } from '../engines/index.js';
-import type { ClockName, GuestRam, InstructionClock, NoGuestRam, ResetVector } from '../facts/index.js';
+import type { ClockName, ClosedCounter, GuestRam, InstructionClock, NoGuestRam, ResetVector } from '../facts/index.js';
 import type { FunctionOptions, HitObserver } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type {
@@ -152,6 +152,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly tailLost: boolean;
   /** Calls were open at the end that return through trampolines: these stay in the target, where `scratch` says. */
   readonly trampolinesStay: boolean;
+  /** A counter that the kernel may read from now on, because such trampolines read it. */
+  readonly openCounter: ClosedCounter | undefined;
   /** How often the machine was reset, and booted once more. */
   readonly resets: number;
   /** Records were read past the stub: a recording of the wire does not have them. */

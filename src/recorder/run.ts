@@ -4,7 +4,13 @@ import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { type ClockLeak, Engines, type Hurdle, StopEngine, type StopLeak, Watchpoints } from '../engines/index.js';
-import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from '../facts/index.js';
+import {
+  type ClockReader,
+  type ClosedCounter,
+  changesItsCode,
+  verifyArchitecture,
+  verifyCode,
+} from '../facts/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos, ProbeFact } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
@@ -111,6 +117,11 @@ export class Run {
   /** What keeps probes from running without stops, as far as that is known. */
   get hurdles(): readonly Hurdle[] {
     return this.#target.hurdles.all;
+  }
+
+  /** The counter that is open for the kernel; undefined if none was opened, or if it was closed again. */
+  get openCounter(): ClosedCounter | undefined {
+    return this.#clock.openCounter;
   }
 
   /** No code of ours is in the target any more, which is stopped. */
@@ -345,6 +356,7 @@ export class Run {
       nanosPerInstruction: watchesOf(program).length > 0 ? undefined : nanosPerInstruction,
       thresholdNs,
       counter: ({ code }) => this.#clock.counter(session, code.address),
+      mustEnd: () => this.openCounter !== undefined,
       hartNumber: (word) => words.number(word),
       leftOut: (probes) => {
         this.#tellLeftOut(probes);

@@ -98,6 +98,11 @@ export class TraceClock {
     return this.#steady;
   }
 
+  /** The counter that is open for the kernel, because trampolines read it. */
+  get openCounter(): ClosedCounter | undefined {
+    return this.#gate.opened;
+  }
+
   /** What was opened for the kernel is closed again: no code of ours runs any more. */
   async closeCounter(): Promise<void> {
     await this.#gate.close();
