@@ -31,23 +31,24 @@ export function ownTimeJson(own: OwnTime | undefined): object {
   return { own_time: { least_ns: own.leastNs, most_ns: own.mostNs, total_ns: own.totalNs } };
 }
 
-/** For `--json`: what stops have added to the guest's clock; nothing where it was not taken out. */
+/** For `--json`: what stops have added to the guest's clock; nothing where anything was recorded without them. */
 export function leakJson(leak: StopLeak | undefined): object {
   if (!leak) return {};
-  const { totalNs, perStopNs, spreadNs, isExact, measured, stops } = leak;
+  const { totalNs, perStopNs, measured, stops, rest } = leak;
   return {
-    leak: { total_ns: totalNs, per_stop_ns: perStopNs, spread_ns: spreadNs, exact: isExact, measured, stops },
+    leak: {
+      ...{ total_ns: totalNs, per_stop_ns: perStopNs, measured, stops, exact: rest === 'tick' },
+      ...(rest === 'tick' ? {} : { rest_per_stop_ns: rest.perStopNs ?? null, why: rest.why, way_out: rest.wayOut }),
+    },
   };
 }
 
 /** The same for people. */
-export function leakLines(leak: StopLeak | undefined): string[] {
-  if (!leak) return [];
-  const { totalNs, perStopNs, isExact } = leak;
-  const slow = isExact
-    ? ''
-    : '. QEMU also runs code more slowly after a stop: that stays in, but under -icount shift=N';
-  return [
-    `stops have added ${timeText(totalNs)} to the guest's clock, ${timeText(perStopNs)} each, which durations are without (+- is what may remain of it)${slow}`,
-  ];
+export function leakLines(leak: StopLeak | undefined, stops: number): string[] {
+  if (!leak || stops === 0) return [];
+  const { totalNs, perStopNs, rest } = leak;
+  const taken = `stops have added ${timeText(totalNs)} to the guest's clock, ${timeText(perStopNs)} each, which`;
+  if (rest === 'tick') return [`${taken} durations are without (+- is the clock's tick, for all stops inside)`];
+  const limit = rest.perStopNs === undefined ? '' : `, not known to better than ${timeText(rest.perStopNs)} a stop`;
+  return [`durations are upper bounds (<)${limit}, because ${rest.why}; for better ones ${rest.wayOut}`];
 }

@@ -458,6 +458,7 @@ function recordingJson(
     scratch: recording.scratch,
     ram: ramJson(recording),
     trampolines_stay: recording.trampolinesStay,
+    counter_stays_open: recording.openCounter ? recording.openCounter.register : null,
     probes: choicesJson(recording.engines),
     guest_ns: recording.guestNs,
     ...ownTimeJson(recording.ownTime),
@@ -482,7 +483,7 @@ function tellTables({ args, plugins, program, reports, newest }: Prepared, recor
       closingLine(recording),
       ...unrecordedLines(recording),
       ...stopReport(recording, recording.situation),
-      ...leakLines(recording.leak),
+      ...leakLines(recording.leak, recording.stops),
       ...(recording.situation.isProcess ? [`the process stood ${secondsText(recording.standingMs)} in all`] : []),
       `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
     ])}`,
@@ -501,6 +502,14 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
       textLines([
         `rsptrace: calls were open that return through trampolines, so these stay in ${recording.scratch}; they do no harm`,
       ]),
+    );
+  }
+  const { openCounter } = recording;
+  // A guest that we have ended keeps nothing.
+  if (openCounter && (guest === undefined || guest.status !== null)) {
+    const { register, harts } = openCounter;
+    process.stderr.write(
+      `rsptrace: calls were open that return through trampolines, which read the time counter: the kernel may go on reading it (${register}, on ${plural(harts.length, 'hart')})\n`,
     );
   }
   if (recording.foreignHits > 0) {

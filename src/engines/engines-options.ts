@@ -31,6 +31,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly hartNumber: (word: bigint) => number;
   /** Takes the counts of the target's counters, by the function's address; once for each program that ran. */
   readonly counted: (address: Addr, counts: readonly number[]) => void;
+  /** Whether open calls should end before the target is left, because something stays open for their trampolines. */
+  readonly mustEnd?: (() => boolean) | undefined;
   /** Called when probes are left out from now on, because they had stopped the target too often. */
   readonly leftOut?: ((probes: readonly ProbeFact[]) => void) | undefined;
   /** A process of Linux, with what only the recording knows about it. */

@@ -35,6 +35,8 @@ import type { StopEngine } from './stop/stop-engine.js';
 
 /** How often guard pages of memory that the kernel may take are looked at, in milliseconds. */
 const guardsMs = 50;
+/** The longest of the moments in which open calls of a machine may end, in milliseconds; 63 ms in all. */
+const longestWait = 32;
 
 export interface InstallRequest {
   readonly options: EnginesOptions;
@@ -296,7 +298,7 @@ export class Installed implements StopObserver {
     const touched = await this.scratch.verifyGuards();
     if (touched !== undefined) logger.warn({ scratch }, touched);
     const process = this.scratch.calls && this.#options.arch.probeCode?.process;
-    if (process ? await this.#target.becomesIdle() : await this.#target.idle()) {
+    if (await this.#isIdle(process !== undefined)) {
       await release(this.#placed.unwinder, this.scratch);
       return dropped;
     }
@@ -305,6 +307,16 @@ export class Installed implements StopObserver {
     const isIdle = this.#options.session.state.kind === 'idle';
     if (process && isIdle && (await this.#target.mute(process))) await this.scratch.releaseData?.();
     return dropped;
+  }
+
+  /** Whether no code of ours can run any more. Open calls get time to end where it matters that they have. */
+  async #isIdle(inProcess: boolean): Promise<boolean> {
+    if (inProcess) return await this.#target.becomesIdle();
+    const isIdle = await this.#target.idle();
+    if (isIdle || !this.#options.mustEnd?.()) return isIdle;
+    // Nobody answers a stop any more.
+    await this.#options.session.clearBreakpoints();
+    return await this.#target.becomesIdle(longestWait);
   }
 
   async #reportCounts(reachable: boolean): Promise<void> {

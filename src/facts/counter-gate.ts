@@ -89,6 +89,11 @@ export class CounterGate {
     return refused ?? closed;
   }
 
+  /** The harts whose kernel may read it now, because of us. */
+  get opened(): ClosedCounter | undefined {
+    return this.#opened;
+  }
+
   /** The target is stopped, and no code of ours runs any more. */
   async close(): Promise<void> {
     if (this.#opened) await closeCounter(this.#session, this.#opened);

@@ -10,6 +10,7 @@ export { type ClosedCounter, CounterGate, closedCounter } from './counter-gate.j
 export { FDT_HEADER, type FdtRange, fdtSize, readFdt, writeFdtSize } from './fdt.js';
 export { commandLineOf, GuestRam, type NoGuestRam } from './guest-ram.js';
 export { hartSource } from './hart-source.js';
+export { type InstructionClock, instructionClock } from './instruction-clock.js';
 export { runIntoKernel } from './kernel-mode.js';
 export { type Libraries, loadedLibraries, seeLibraries } from './libraries.js';
 export { changesItsCode, choosesItsPlace, isLinux, stackBytes } from './linux-kernel.js';

@@ -9,8 +9,8 @@ export class SteadyClock implements ClockReader {
   readonly #clock: ClockReader;
   /** Nanoseconds by which the trace's time is ahead of the clock's. */
   ahead = 0;
-  /** The part of {@link ahead} that was taken out, as a positive number. */
-  #takenOut = 0;
+  /** Nanoseconds of the clock that the trace's time is without; part of {@link ahead}. */
+  takenOut = 0;
 
   constructor(clock: ClockReader) {
     this.#clock = clock;
@@ -36,20 +36,12 @@ export class SteadyClock implements ClockReader {
   /** A stop has added so many nanoseconds to the clock. */
   takeOut(nanos: number): void {
     this.ahead -= nanos;
-    this.#takenOut += nanos;
-  }
-
-  /** The last stop has added fewer nanoseconds than were taken out, by this number. Returns what could be given back. */
-  giveBack(nanos: number): number {
-    const back = Math.min(nanos, this.#takenOut);
-    this.ahead += back;
-    this.#takenOut -= back;
-    return back;
+    this.takenOut += nanos;
   }
 
   /** The trace's time is that of the clock again. */
   catchUp(): void {
-    this.ahead += this.#takenOut;
-    this.#takenOut = 0;
+    this.ahead += this.takenOut;
+    this.takenOut = 0;
   }
 }

@@ -1,5 +1,6 @@
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
+import { instructionClock } from '../facts/index.js';
 import { watchRef } from '../probes/index.js';
 import { type StopReply, stubOfHandshake } from '../rsp/index.js';
 import { boundTallies, type ClockInfo, type RecordingFacts } from '../trace/index.js';
@@ -15,8 +16,9 @@ import { verify } from './verify.js';
  * @throws RsptraceError for what is wrong before the guest runs: `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`,
  * `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`
  */
-export async function record(options: RecordOptions): Promise<Recording> {
+export async function record(asked: RecordOptions): Promise<Recording> {
   const started = performance.now();
+  const options = await withClock(asked);
   const target = await verify(options);
   const { ram } = target;
   using _ram = ram && !isRefusal(ram) ? ram : undefined;
@@ -28,6 +30,13 @@ export async function record(options: RecordOptions): Promise<Recording> {
   const stoodMs = performance.now() - begun - run.ranMs;
   const { missing, clock } = await leave(run, options);
   return summarize(run, { ram, ended, missing, clock, stoodMs, hostMs: performance.now() - started });
+}
+
+/** Adds whether the guest's clock counts instructions. */
+async function withClock(options: RecordOptions): Promise<RecordOptions> {
+  const { session, nanosPerInstruction, clockSleeps: sleeps } = options;
+  const counts = await instructionClock(session, { nanosPerInstruction, sleeps });
+  return { ...options, counts, nanosPerInstruction: nanosPerInstruction ?? counts?.nanosPerInstruction };
 }
 
 /** How long records are digested between two looks at signals and timers, in milliseconds. */
@@ -102,6 +111,7 @@ interface Outcome extends Pick<Recording, 'ram'> {
 function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
   const { engines, stopping, tracers, watches, resets } = run;
   const { choices, scratch, tailLost, trampolinesStay, pastWire } = engines;
+  const { leaked: leak } = run;
   const leftOut = new Set(engines.leftOut);
   const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
   return {
@@ -128,10 +138,12 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     samples: tracers.sampler?.facts,
     scratch,
     ownTime: engines.ownTime,
-    leak: run.leak?.facts,
+    leak,
+    stopError: leak && { tickNs: clock.resolutionNs, isUnknown: leak.rest !== 'tick' },
     missing,
     tailLost,
     trampolinesStay,
+    openCounter: ended ? undefined : run.openCounter,
     pastWire,
     resets: resets?.count ?? 0,
     foreignHits: run.foreignHits,

@@ -2,10 +2,19 @@ import type { Addr } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { EngineName, Hurdle, ScratchSources, StopLeak } from '../engines/index.js';
-import type { ClockName, GuestRam, NoGuestRam, ResetVector } from '../facts/index.js';
+import type { ClockName, ClosedCounter, GuestRam, InstructionClock, NoGuestRam, ResetVector } from '../facts/index.js';
 import type { FunctionOptions, HitObserver } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
-import type { ClockInfo, OwnTime, ProbeFact, SampleFacts, TallyRow, TraceSink, WatchRef } from '../trace/index.js';
+import type {
+  ClockInfo,
+  OwnTime,
+  ProbeFact,
+  SampleFacts,
+  StopError,
+  TallyRow,
+  TraceSink,
+  WatchRef,
+} from '../trace/index.js';
 import type { Program } from './program.js';
 import type { LogRequest } from './recording-log.js';
 
@@ -42,6 +51,8 @@ export interface RecordOptions {
   readonly nanosPerInstruction?: number | undefined;
   /** That clock follows the host's while no hart runs: `-icount` without `sleep=off`. */
   readonly clockSleeps?: boolean | undefined;
+  /** What {@link record} has found out of that clock. */
+  readonly counts?: InstructionClock | undefined;
   /** Drop calls of functions that last less, in guest nanoseconds. */
   readonly thresholdNs?: number;
   /**
@@ -127,8 +138,10 @@ export interface Recording extends Progress, EnginesChosen {
   readonly scratch: string | undefined;
   /** The overhead of trampolines that was subtracted from durations; undefined if it is not known. */
   readonly ownTime: OwnTime | undefined;
-  /** What stops added to the guest's clock, which was taken out; undefined if that is not known. */
+  /** What stops added to the guest's clock, where nothing was recorded without stops. */
   readonly leak: StopLeak | undefined;
+  /** What they have left in durations. */
+  readonly stopError: StopError | undefined;
   /** Events known to be missing from the trace. */
   readonly missing: number;
   /** Probes that were never inserted, because the target never loaded their code. */
@@ -139,6 +152,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly tailLost: boolean;
   /** Calls were open at the end that return through trampolines: these stay in the target, where `scratch` says. */
   readonly trampolinesStay: boolean;
+  /** A counter that the kernel may read from now on, because such trampolines read it. */
+  readonly openCounter: ClosedCounter | undefined;
   /** How often the machine was reset, and booted once more. */
   readonly resets: number;
   /** Records were read past the stub: a recording of the wire does not have them. */

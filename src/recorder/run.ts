@@ -3,8 +3,14 @@ import { hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
-import { type ClockLeak, Engines, type Hurdle, StopEngine, Watchpoints } from '../engines/index.js';
-import { type ClockReader, changesItsCode, verifyArchitecture, verifyCode } from '../facts/index.js';
+import { type ClockLeak, Engines, type Hurdle, StopEngine, type StopLeak, Watchpoints } from '../engines/index.js';
+import {
+  type ClockReader,
+  type ClosedCounter,
+  changesItsCode,
+  verifyArchitecture,
+  verifyCode,
+} from '../facts/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos, ProbeFact } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
@@ -104,7 +110,8 @@ export class Run {
       undigested: this.engines.undigested,
       hits: stops + records + counting.count - (sampled ? sampled.looks + sampled.samples : 0),
       codeAbsent: this.#target.isAbsent,
-      guestNs: counting.span,
+      // Also what was taken out and the clock has not made up for yet.
+      guestNs: counting.span + (this.#clock.steady?.takenOut ?? 0),
     };
   }
 
@@ -113,13 +120,19 @@ export class Run {
     return this.#totals.ranNs / 1e6;
   }
 
-  get leak(): ClockLeak | undefined {
-    return this.#clock.leak;
+  /** What stops have added to the clock; undefined if anything was recorded without them. */
+  get leaked(): StopLeak | undefined {
+    return this.engines.onlyStops ? this.#clock.leaked : undefined;
   }
 
   /** What keeps probes from running without stops, as far as that is known. */
   get hurdles(): readonly Hurdle[] {
     return this.#target.hurdles.all;
+  }
+
+  /** The counter that is open for the kernel; undefined if none was opened, or if it was closed again. */
+  get openCounter(): ClosedCounter | undefined {
+    return this.#clock.openCounter;
   }
 
   /** No code of ours is in the target any more, which is stopped. */
@@ -355,6 +368,7 @@ export class Run {
       nanosPerInstruction: watchesOf(program).length > 0 ? undefined : nanosPerInstruction,
       thresholdNs,
       counter: ({ code }) => this.#clock.counter(session, code.address),
+      mustEnd: () => this.openCounter !== undefined,
       hartNumber: (word) => words.number(word),
       leftOut: (probes) => {
         this.#tellLeftOut(probes);

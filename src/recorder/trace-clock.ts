@@ -1,7 +1,16 @@
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
-import { ClockLeak, counterScale, type RecordCounter } from '../engines/index.js';
+import {
+  type ClockLeak,
+  counterScale,
+  JUMPS,
+  type RecordCounter,
+  RepeatedLeak,
+  SteppedLeak,
+  type StopLeak,
+  type UnknownRest,
+} from '../engines/index.js';
 import { type ClockReader, type ClosedCounter, CounterGate, findClock, SteadyClock } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
@@ -11,6 +20,13 @@ import type { Verified } from './verify.js';
 
 /** Ticks a second of the time counter of QEMU's `virt` machine. */
 const defaultTimebaseHz = 10_000_000;
+
+/** Why durations are not known where nothing is measured. */
+const UNMEASURED: UnknownRest = {
+  perStopNs: undefined,
+  why: 'what a stop adds to the clock is not measured here',
+  wayOut: 'use probes that need no stops',
+};
 
 /** What the recording has to do with the counter that trampolines read. */
 export interface CounterWishes {
@@ -54,19 +70,25 @@ export class TraceClock {
     return this.#leak;
   }
 
+  /** What stops have added, and what remains of that. */
+  get leaked(): StopLeak {
+    const rest = this.#options.counts?.sleeps === false ? JUMPS : UNMEASURED;
+    return this.#leak?.facts ?? { totalNs: 0, perStopNs: 0, measured: 0, stops: 0, rest };
+  }
+
   /**
    * Finds out whether what stops add can be taken out: of a machine of QEMU whose clock is the guest's. What is watched
    * would be accessed in a step.
    */
   async findLeak(): Promise<void> {
-    const { session, nanosPerInstruction, clockSleeps = true, reconnect } = this.#options;
+    const { session, counts, reconnect } = this.#options;
     const { program, isProcess } = this.#target;
+    const { arch, elf } = program;
     const steady = this.#steady;
     if (!steady?.info.guest || isProcess || reconnect || watchesOf(program).length > 0 || samplesOf(program)) return;
-    const isKnown = nanosPerInstruction === undefined || (clockSleeps && program.arch.waits !== undefined);
-    if (!isKnown || (await session.stub()).name !== 'qemu-system') return;
-    const code = (address: Addr, length: number) => program.elf.bytesAt(address, length);
-    this.#leak = new ClockLeak({ session, arch: program.arch, clock: steady, nanosPerInstruction, code });
+    if (counts?.sleeps === false || (counts && !arch.waits) || (await session.stub()).name !== 'qemu-system') return;
+    const code = (address: Addr, length: number) => elf.bytesAt(address, length);
+    this.#leak = counts ? new SteppedLeak({ session, arch, clock: steady, counts, code }) : new RepeatedLeak(steady);
   }
 
   /** The clock of the first connection. */
@@ -74,6 +96,11 @@ export class TraceClock {
     if (this.#counter.isWanted()) await this.#openCounter();
     this.#steady = new SteadyClock(await this.find(session));
     return this.#steady;
+  }
+
+  /** The counter that is open for the kernel, because trampolines read it. */
+  get openCounter(): ClosedCounter | undefined {
+    return this.#gate.opened;
   }
 
   /** What was opened for the kernel is closed again: no code of ours runs any more. */

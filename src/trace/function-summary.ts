@@ -1,6 +1,6 @@
 import { CallTimes } from './call-times.js';
 import type { CallEnd, FunctionRef, TraceEvent, TraceInfo, TraceSink } from './events.js';
-import { compare, errorOf } from './summary.js';
+import { bounded, compare, errorMembers, type StopError } from './summary.js';
 
 /** What one function did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
 export interface FunctionRow {
@@ -18,8 +18,9 @@ export interface FunctionRow {
   readonly lost: number;
   /** Time inside it, including everything that it calls. If calls nest, only the outermost counts, as in uftrace. */
   readonly total_ns: number;
-  /** How wrong `total_ns` may be, where stops have added to it what could not be taken out. */
+  /** See `SummaryRow`. */
   readonly total_error_ns?: number;
+  readonly times_at_most?: true;
   /** Time inside it, without the traced calls and polls that ran meanwhile on the same hart, or in the same thread. */
   readonly self_ns: number;
   /** Mean time of the calls that returned, recursive ones included. */
@@ -86,8 +87,8 @@ export class FunctionSummary implements TraceSink {
     }
   }
 
-  /** A row a function, in no particular order. `spreadNs`, `leftOut`: see `Summary.rows`. */
-  rows(spreadNs?: number, leftOut: ReadonlySet<string> = new Set()): FunctionRow[] {
+  /** A row a function, in no particular order. `error`, `leftOut`: see `Summary.rows`. */
+  rows(error?: StopError, leftOut: ReadonlySet<string> = new Set()): FunctionRow[] {
     return this.#tallies
       .filter((tally) => tally !== undefined)
       .map((tally) => ({
@@ -99,11 +100,11 @@ export class FunctionSummary implements TraceSink {
         calls: tally.calls,
         at_least: leftOut.has(tally.function.name) || leftOut.has(tally.function.instance),
         lost: tally.lost,
-        total_ns: tally.total,
-        ...errorOf(tally.inside, spreadNs),
-        self_ns: tally.self,
-        avg_ns: tally.returned === 0 ? 0 : Math.round(tally.sum / tally.returned),
-        max_ns: tally.max,
+        total_ns: bounded(tally.total, error),
+        ...errorMembers(tally.inside, error),
+        self_ns: bounded(tally.self, error),
+        avg_ns: bounded(tally.returned === 0 ? 0 : Math.round(tally.sum / tally.returned), error),
+        max_ns: bounded(tally.max, error),
       }));
   }
 

@@ -85,7 +85,7 @@ export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } 
 export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';
 export { type Moment, Window } from './report/window.js';
 export { type SampleFacts, sampleFactsFrom, sampleFactsJson, sampleFactsLines } from './sample-facts.js';
-export { Summary, type SummaryRow, summaryJson } from './summary.js';
+export { type StopError, Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';
 export { addedJson, addedTable, boundTallies, countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';
 export { type TaskRow, type TaskState, TaskSummary } from './task-summary.js';

@@ -1,7 +1,7 @@
 import type { FunctionRow } from './function-summary.js';
 import { LEFT_OUT_NOTE } from './left-out.js';
 import { compare, type SummaryRow } from './summary.js';
-import { type TableOptions, textTable, timeText, timeWithError } from './text-table.js';
+import { boundText, type TableOptions, textTable, timeWithError } from './text-table.js';
 
 type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'cancelled' | 'derived' | 'lost';
 
@@ -35,9 +35,7 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
     numbers: [
       ...counts.map((name) => countText(row, name)),
       // Derived polls have no duration, because their begin was not seen.
-      ...(row.polls > row.derived + row.lost
-        ? [timeWithError(row.total_ns, row.total_error_ns), timeText(row.max_ns)]
-        : ['-', '-']),
+      ...(row.polls > row.derived + row.lost ? [totalText(row), boundText(row.max_ns, row.times_at_most)] : ['-', '-']),
     ],
     name: names[i] ?? '',
     file: row.file,
@@ -61,6 +59,10 @@ function countText(row: SummaryRow, name: Count): string {
   return `${isBound ? '>=' : ''}${row[name]}`;
 }
 
+function totalText(row: Pick<SummaryRow, 'total_ns' | 'total_error_ns' | 'times_at_most'>): string {
+  return row.times_at_most ? boundText(row.total_ns, true) : timeWithError(row.total_ns, row.total_error_ns);
+}
+
 /** The same of functions: one line each, the one with the most time first. */
 export function functionTable(rows: readonly FunctionRow[], options: TableOptions): string {
   if (rows.length === 0) return 'no calls were recorded\n';
@@ -73,7 +75,7 @@ export function functionTable(rows: readonly FunctionRow[], options: TableOption
     numbers: [
       ...counts.map((name) => `${name === 'calls' && row.at_least ? '>=' : ''}${row[name]}`),
       ...(row.calls > row.lost
-        ? [timeWithError(row.total_ns, row.total_error_ns), ...[row.self_ns, row.avg_ns, row.max_ns].map(timeText)]
+        ? [totalText(row), ...[row.self_ns, row.avg_ns, row.max_ns].map((time) => boundText(time, row.times_at_most))]
         : ['-', '-', '-', '-']),
     ],
     name: names[i] ?? '',

@@ -36,8 +36,10 @@ export interface SummaryRow {
    * hart, only the outermost counts, as in `uftrace report`. So it never exceeds the time that passed.
    */
   readonly total_ns: number;
-  /** How wrong `total_ns` may be, where stops have added to it what could not be taken out. */
+  /** How wrong `total_ns` may be, where stops were taken out of it up to a tick of the clock each. */
   readonly total_error_ns?: number;
+  /** The times are upper bounds, because stops have added to them what nothing tells. */
+  readonly times_at_most?: true;
   /** The longest single poll. */
   readonly max_ns: number;
 }
@@ -122,10 +124,10 @@ export class Summary implements TraceSink {
   }
 
   /**
-   * A row a Future, in no particular order. `spreadNs`: the standard deviation of what a stop has left in the times.
+   * A row a Future, in no particular order. `error`: what stops have left in the times.
    * `leftOut`: the Futures of which a probe was left out.
    */
-  rows(spreadNs?: number, leftOut: ReadonlySet<string> = new Set()): SummaryRow[] {
+  rows(error?: StopError, leftOut: ReadonlySet<string> = new Set()): SummaryRow[] {
     return this.#tallies
       .filter((tally) => tally !== undefined)
       .map(({ future, total, inside, max, ...counts }) => ({
@@ -144,9 +146,9 @@ export class Summary implements TraceSink {
         lost: counts.lost,
         at_least: counts.derived > 0 || future.inlined === true || leftOut.has(future.future),
         probe_left_out: leftOut.has(future.future),
-        total_ns: total,
-        ...errorOf(inside, spreadNs),
-        max_ns: max,
+        total_ns: bounded(total, error),
+        ...errorMembers(inside, error),
+        max_ns: bounded(max, error),
       }));
   }
 
@@ -189,9 +191,33 @@ function count(tally: Tally, result: PollResult): void {
   }
 }
 
-/** Of so many stops. Their errors add up, because those of neighbours are not independent. */
-export function errorOf(stops: number, spreadNs: number | undefined): { readonly total_error_ns?: number } {
-  return spreadNs === undefined ? {} : { total_error_ns: Math.round(spreadNs * stops) };
+/** What stops leave in durations: the error of a tick each, or nobody knows how much. */
+export interface StopError {
+  readonly tickNs: number;
+  readonly isUnknown: boolean;
+}
+
+/**
+ * Of a total in which so many events were stops: three standard deviations, which is 1.25 ticks by the root of the
+ * number. A stop's leak ends anywhere within a tick, so the difference of two times is wrong by its own 0.41 ticks.
+ * One difference is wrong by a tick at most.
+ */
+export function errorOf(stops: number, tickNs: number): number {
+  return Math.round(tickNs * Math.min(stops, 1.25 * Math.sqrt(stops)));
+}
+
+/** Members of a row in whose total so many events were stops. */
+export function errorMembers(
+  stops: number,
+  error: StopError | undefined,
+): Partial<Pick<SummaryRow, 'total_error_ns' | 'times_at_most'>> {
+  if (error === undefined) return {};
+  return error.isUnknown ? { times_at_most: true } : { total_error_ns: errorOf(stops, error.tickNs) };
+}
+
+/** A time as it is told: an upper bound is a tick of the clock at least. */
+export function bounded(nanos: number, error: StopError | undefined): number {
+  return error?.isUnknown ? Math.max(nanos, Math.ceil(error.tickNs)) : nanos;
 }
 
 /** The rows for machines: sorted by future, then instance, in code unit order, whatever the locale. */

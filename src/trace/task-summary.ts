@@ -11,6 +11,7 @@ import type {
   TraceSink,
   Wake,
 } from './events.js';
+import type { StopError } from './summary.js';
 import { isOfTask, waitingState } from './text.js';
 
 /**
@@ -45,6 +46,8 @@ export interface TaskRow {
   readonly busy_ns: number;
   /** The longest of them. */
   readonly max_ns: number;
+  /** `busy_ns` and `max_ns` are upper bounds, see `SummaryRow`. */
+  readonly times_at_most?: true;
   /** Time between them, and from the last one to the end of the recording if it will be polled again. */
   readonly idle_ns: number;
   /** Of `idle_ns`, the time from a wake to the next poll; null if wakes were not seen, as in the next four. */
@@ -139,9 +142,14 @@ export class TaskSummary implements TraceSink {
   }
 
   /** A row a task, in the order of their first polls. `seen`: which wakes were; none if undefined. */
-  rows(seen?: 'all' | 'some'): TaskRow[] {
+  rows(seen?: 'all' | 'some', error?: StopError): TaskRow[] {
     const all = [...this.#ended, ...this.#live].sort((a, b) => a.number - b.number);
-    return all.map((task) => ({ ...this.#row(task), ...wakesOf(seen && task), wakes_at_least: seen === 'some' }));
+    return all.map((task) => ({
+      ...this.#row(task),
+      ...wakesOf(seen && task),
+      wakes_at_least: seen === 'some',
+      ...(error?.isUnknown && task.busy > 0 ? { times_at_most: true } : {}),
+    }));
   }
 
   #wakes({ root, by, time }: Wake): void {

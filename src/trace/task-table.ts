@@ -2,7 +2,7 @@ import { plural } from '../base/plural.js';
 import { visible } from '../base/visible.js';
 import { displayNames, readable } from './summary-table.js';
 import type { TaskRow } from './task-summary.js';
-import { type TableOptions, textTable, timeText } from './text-table.js';
+import { boundText, type TableOptions, textTable, timeText } from './text-table.js';
 
 const wakeHead = ['wakes', 'self', 'to poll', 'longest'];
 
@@ -42,8 +42,7 @@ export function taskTable(
       ...facts.map((fact) => visible(String(row[fact] ?? '-'))),
       row.state,
       String(row.polls),
-      timeText(row.busy_ns),
-      timeText(row.max_ns),
+      ...[row.busy_ns, row.max_ns].map((time) => boundText(time, row.times_at_most)),
       timeText(row.idle_ns),
       ...(seesWakes ? wakeCells(row) : []),
     ],

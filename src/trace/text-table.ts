@@ -58,10 +58,16 @@ export function timeText(nanos: number): string {
   return `${(nanos / 1e9).toFixed(1)} s`;
 }
 
-/** `1.6 ms +- 0.4`, both in one unit. */
+/** `< 2.5 ms` for a time that is only known to be less. */
+export function boundText(nanos: number, isBound: boolean | undefined): string {
+  return isBound ? `< ${timeText(nanos)}` : timeText(nanos);
+}
+
+/** `1.6 ms +- 0.4`, both in one unit; `< 2.5 ms` if the error is as large as the time. */
 export function timeWithError(nanos: number, error: number | undefined): string {
+  if (!error) return timeText(nanos);
+  if (error >= nanos) return boundText(nanos + error, true);
   const text = timeText(nanos);
-  if (!error) return text;
   const unit = units[text.split(' ').at(-1) as keyof typeof units];
   return `${text} +- ${unit === 1 ? error : (error / unit).toFixed(1)}`;
 }

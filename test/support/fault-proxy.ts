@@ -44,7 +44,8 @@ export class FaultProxy implements AsyncDisposable {
   /** Bytes dropped, added, changed. */
   harm = 0;
   connections = 0;
-  readonly #target: string;
+  /** Where the next connection leads. */
+  target: string;
   readonly #server: net.Server;
   readonly #counts: Record<Direction, number> = { 'to-stub': 0, 'to-client': 0 };
   readonly #random: Record<Direction, () => number>;
@@ -53,7 +54,7 @@ export class FaultProxy implements AsyncDisposable {
   #deaf = false;
 
   private constructor(target: string, faults: Partial<Record<Direction, Faults>>) {
-    this.#target = target;
+    this.target = target;
     this.faults = { 'to-stub': faults['to-stub'] ?? {}, 'to-client': faults['to-client'] ?? {} };
     this.#random = {
       'to-stub': random(1),
@@ -102,8 +103,8 @@ export class FaultProxy implements AsyncDisposable {
 
   #serve(client: net.Socket): void {
     this.connections++;
-    const [, host, port] = /^([\d.]+):(\d+)$/.exec(this.#target) ?? [];
-    const where = host === undefined ? { path: this.#target } : { host, port: Number(port) };
+    const [, host, port] = /^([\d.]+):(\d+)$/.exec(this.target) ?? [];
+    const where = host === undefined ? { path: this.target } : { host, port: Number(port) };
     const stub = net.connect({ ...where, allowHalfOpen: true });
     this.#client = client;
     this.#stub = stub;

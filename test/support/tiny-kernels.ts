@@ -215,6 +215,8 @@ export interface GatedOptions {
   readonly gap?: number;
   /** Turns that it waits after each call. */
   readonly spin?: number;
+  /** Turns that it spends in each call. */
+  readonly work?: number;
   readonly harts?: number;
   /** So many of its harts never leave the firmware. */
   readonly parked?: number;
@@ -228,11 +230,12 @@ export function gatedKernel(
   calls: number,
   options: GatedOptions = {},
 ): PagingKernel {
-  const { gap = 0, spin = 0, harts = 1, parked = 0, awaitsClosing = false } = options;
+  const { gap = 0, spin = 0, work = 0, harts = 1, parked = 0, awaitsClosing = false } = options;
   const values = {
     CALLS: calls,
     GAP: gap,
     SPIN: spin,
+    WORK: work,
     HARTS: harts,
     PARKED: parked,
     CLOSED: awaitsClosing ? 300_000_000 : 0,

@@ -4,6 +4,7 @@ import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import {
   type PollEnd,
+  type StopError,
   Summary,
   type SummaryRow,
   summaryJson,
@@ -13,6 +14,8 @@ import {
   tee,
   timeText,
 } from '../../src/trace/index.js';
+import { errorOf } from '../../src/trace/summary.js';
+import { random } from '../support/fault-proxy.js';
 import { futures, info, linked, nanos, type Story, stories, tell } from './stories.js';
 
 function summarize(events: readonly TraceEvent[]): SummaryRow[] {
@@ -229,4 +232,47 @@ t.test('a tee gives every sink everything, and then the first error', async (t) 
     seen,
     ['begin', 'hart', 'event', 'flush', 'end'].flatMap((what) => ['x', 'y', 'z'].map((name) => `${name} ${what}`)),
   );
+});
+
+t.test('what stops have left in times is told with its unit, and as a bound where it is as large', (t) => {
+  const events = Array.from({ length: 50 }, (_, poll) => [
+    began(poll * 10_000, 0),
+    ended(poll * 10_000 + 1000, 0, poll * 10_000),
+  ]);
+  const summary = new Summary();
+  tell(summary, linked(events.flat()));
+  const cells = (error: StopError): [SummaryRow, string] => {
+    const [one] = summary.rows(error);
+    if (!one) throw new Error('no row');
+    const text = summaryTable([one], { width: 200, color: false }).split('\n')[1] ?? '';
+    return [one, text];
+  };
+  // 100 events: 1.25 ticks by the root of 100. What was seen of 50 times 1000 ns is wrong by that at most.
+  const [small, smallText] = cells({ tickNs: 100, isUnknown: false });
+  t.match(small, { total_ns: 50_000, total_error_ns: 1250 });
+  t.match(smallText, / 50\.0 us \+- 1\.3 +1\.0 us /);
+  t.match(cells({ tickNs: 4000, isUnknown: false })[1], / < 100\.0 us +1\.0 us /, 'not 50.0 us +- 50.0');
+  const [bound, boundText] = cells({ tickNs: 100, isUnknown: true });
+  t.match(bound, { total_ns: 50_000, times_at_most: true, max_ns: 1000 });
+  t.notOk('total_error_ns' in bound);
+  t.match(boundText, / < 50\.0 us +< 1\.0 us /);
+  t.match(cells({ tickNs: 60_000, isUnknown: true })[1], / < 60\.0 us +< 60\.0 us /, 'nothing is less than a tick');
+  t.end();
+});
+
+t.test('the error of a total holds for times that a clock cuts off to its ticks', (t) => {
+  const chance = random(27);
+  let held = 0;
+  for (let total = 1; total <= 1000; total++) {
+    let error = 0;
+    for (let span = 0; span < total; span++) {
+      // It begins anywhere within a tick, because what a stop adds is any time of the host.
+      const [begin, length] = [chance() * 100, chance() * 400];
+      error += Math.floor((begin + length) / 100) * 100 - length;
+    }
+    if (Math.abs(error) <= errorOf(total, 100)) held++;
+  }
+  // Three standard deviations: 99.7 %.
+  t.ok(held >= 990, `it held ${held} times of 1000`);
+  t.end();
 });

@@ -411,11 +411,14 @@ export class TargetEngine {
     return !(await this.#isInside());
   }
 
-  /** Like {@link idle}, but first open calls get some time to end. They write their last records, which are read. */
-  async becomesIdle(): Promise<boolean> {
+  /**
+   * Like {@link idle}, but first open calls get some time to end. They write their last records, which are read.
+   * `longest`: the longest of these runs in milliseconds; each is twice the one before.
+   */
+  async becomesIdle(longest = longestMoment): Promise<boolean> {
     const { session } = this.#options;
     for (let moment = 1; !(await this.idle()); moment *= 2) {
-      if (moment > longestMoment) {
+      if (moment > longest) {
         await writeAll(session, [unattended(this.#control.address, true)]);
         return false;
       }

@@ -246,7 +246,7 @@ export class StopEngine {
         return this.#elsewhere(stop, look, point !== undefined);
       }
       this.#strangers.expected();
-      if (point.permanent && this.#measuresLeak(pc, hart, time())) return this.#resume(this.#session.batch(hart));
+      if (this.#measuresLeak(point, pc, hart, time)) return this.#resume(this.#session.batch(hart));
       this.#last = { time: time(), steps: this.#stepper.steps };
       const space = found && this.#checks?.space(found.standing);
       const hit: Hit = { hart: this.#options.hartNumber(hart), pc, stackPointer, space, registers, time: time() };
@@ -263,10 +263,12 @@ export class StopEngine {
   }
 
   /** The hit is not handled: the same stop is wanted again, with nothing to do. */
-  #measuresLeak(pc: bigint, hart: string | undefined, time: number): boolean {
+  #measuresLeak(point: Point, pc: bigint, hart: string | undefined, time: () => number): boolean {
     const leak = this.#options.leak?.();
-    if (this.#options.tracer.awaitsReturns === false) leak?.nothingIsOpen();
-    return leak?.wantsAgain(pc, hart, time) ?? false;
+    if (!leak) return false;
+    if (this.#options.tracer.awaitsReturns === false) leak.nothingIsOpen();
+    leak.arrived(pc, hart, time());
+    return point.permanent && leak.wantsAgain(pc, hart);
   }
 
   /** Does what must wait until the program runs; true when that is done. */

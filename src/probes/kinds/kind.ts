@@ -4,7 +4,15 @@ import type { MemoryReader } from '../../base/memory-reader.js';
 import { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
 import type { FutureSet, TaskPlaces } from '../../futures/index.js';
-import type { ProbeFact, SampleFacts, TableOptions, TallyRow, TraceSink, WatchRef } from '../../trace/index.js';
+import type {
+  ProbeFact,
+  SampleFacts,
+  StopError,
+  TableOptions,
+  TallyRow,
+  TraceSink,
+  WatchRef,
+} from '../../trace/index.js';
 import type { Hooked } from '../../unwind/index.js';
 import type { CallKind, EventOutput, InstantKind } from '../calls/call-tracer.js';
 import type { ReadPlan } from '../read-plan.js';
@@ -127,8 +135,8 @@ export interface Outcome {
   readonly watches: readonly WatchRef[];
   /** How stacks were sampled; undefined if they were not. */
   readonly samples: SampleFacts | undefined;
-  /** What a stop leaves in the times of the trace, where all was recorded by stops. */
-  readonly leak?: { readonly spreadNs: number } | undefined;
+  /** What stops leave in the times of the trace, where all was recorded by stops. */
+  readonly stopError?: StopError | undefined;
 }
 
 /** What a report is to hold. */

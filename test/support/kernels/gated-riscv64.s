@@ -1,6 +1,7 @@
 # A supervisor-mode kernel above firmware of its own, which lets it read no counter (mcounteren is 0), assembled with
 #   CALLS   how often it calls `work`
 #   SPIN    so many turns it waits after each call
+#   WORK    turns that `work` itself takes
 #   GAP     so many bytes of code lie behind it that nothing runs
 #   HARTS   so many harts do that, once all are in the kernel
 #   PARKED  the last so many of them stay in the firmware
@@ -50,14 +51,7 @@ kernel:
     sub sp, sp, t0
     la s3, arrived
     call all
-    li s2, CALLS
-1:  mv a0, s2
-    call work
-    li t1, SPIN
-4:  addi t1, t1, -1
-    bgtz t1, 4b
-    addi s2, s2, -1
-    bnez s2, 1b
+    call rounds
     li t3, CLOSED
 5:  rdtime t0                       # illegal, unless somebody has opened the counter
     la t0, illegal
@@ -91,6 +85,24 @@ all:
     bltu t1, t0, 1b
     ret
 
+    .globl rounds
+    .type rounds, @function
+rounds:
+    addi sp, sp, -16
+    sd ra, 8(sp)
+    li s2, CALLS
+1:  mv a0, s2
+    call work
+    li t1, SPIN
+4:  addi t1, t1, -1
+    bgtz t1, 4b
+    addi s2, s2, -1
+    bnez s2, 1b
+    ld ra, 8(sp)
+    addi sp, sp, 16
+    ret
+    .size rounds, . - rounds
+
     .globl work
     .type work, @function
 work:
@@ -98,6 +110,9 @@ work:
     la t0, works
     li t1, 1
     amoadd.d zero, t1, (t0)
+    li t1, WORK
+1:  addi t1, t1, -1
+    bgtz t1, 1b
     addi sp, sp, 16
     ret
     .size work, . - work

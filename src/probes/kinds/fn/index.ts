@@ -39,8 +39,8 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
   report(found) {
     if (!found) return { json: () => ({ functions: [] }), tables: () => [] };
     const summary = new FunctionSummary();
-    const rows = ({ leak, engines }: Outcome): readonly FunctionRow[] =>
-      summary.rows(leak?.spreadNs, namesLeftOut(engines));
+    const rows = ({ stopError, engines }: Outcome): readonly FunctionRow[] =>
+      summary.rows(stopError, namesLeftOut(engines));
     return {
       sink: summary,
       json: (outcome) => ({ functions: functionJson(rows(outcome)) }),

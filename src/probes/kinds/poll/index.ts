@@ -158,21 +158,22 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
-    const all = summary.rows(outcome.leak?.spreadNs, namesLeftOut(outcome.engines));
+    const all = summary.rows(outcome.stopError, namesLeftOut(outcome.engines));
     return all.map((row) => (unseen.has(row.instance) ? { ...row, cancelled_at_least: true } : row));
   };
   return {
     sink: tee([summary, tasks, ...(search ? [search] : [])]),
     json: (outcome) => ({
       futures: summaryJson(rows(outcome)),
-      tasks: tasks.rows(wakesSeen(found, outcome)),
+      tasks: tasks.rows(wakesSeen(found, outcome), outcome.stopError),
       tasks_left_out: tasks.leftOut,
       findings: findings(outcome),
       coverage: { ...coverageJson(recordedCoverage(coverage, outcome.engines)), not_probed: others },
     }),
     tables(outcome, options) {
       const hides = ({ instance }: TaskRow): boolean => hidden.has(instance);
-      const table = taskTable(tasks.rows(wakesSeen(found, outcome)), tasks.leftOut, options, hides);
+      const shown = tasks.rows(wakesSeen(found, outcome), outcome.stopError);
+      const table = taskTable(shown, tasks.leftOut, options, hides);
       const summed = rows(outcome);
       const elsewhere = summed.length > 0 ? '' : cratesNotProbedText(others);
       const texts = [summaryTable(summed, options), elsewhere, table, findingsText(findings(outcome))];
