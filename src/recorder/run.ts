@@ -10,7 +10,7 @@ import type { ClockInfo, GuestNanos, ProbeFact } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { ConsoleLines } from './console-lines.js';
 import { EarlyStops } from './early-stops.js';
-import { addressesOf, isLoadedAlike, watchesOf } from './program.js';
+import { addressesOf, isLoadedAlike, type Program, watchesOf } from './program.js';
 import type { Progress, RecordOptions } from './recording.js';
 import { LoggedTracer, RecordingLog } from './recording-log.js';
 import { Resets } from './resets.js';
@@ -67,6 +67,11 @@ export class Run {
     this.log = isLogged ? new RecordingLog(options.log, logger) : undefined;
     this.resets = this.#makeResets(logger);
     this.#connection = this.#connect(options.session, () => this.#firstClock());
+  }
+
+  /** With its addresses in the target. */
+  get program(): Program {
+    return this.#target.program;
   }
 
   get session(): Session {
@@ -388,7 +393,7 @@ export class Run {
       arrive: () => this.#firstHit(false),
       time: () => output.time,
       unrecorded: async (from = 0 as GuestNanos) => {
-        const to = await this.#now();
+        const to = await this.now();
         const why = 'the last page table was not in use yet';
         calls.missed();
         if (!this.engine.clock) counting.gaps.push({ from_ns: from, to_ns: to, why });
@@ -399,7 +404,7 @@ export class Run {
   }
 
   /** The trace's time, if the target can be asked; else that of the last event. */
-  async #now(): Promise<GuestNanos> {
+  async now(): Promise<GuestNanos> {
     const { clock } = this.engine;
     if (!clock || this.session.state.kind !== 'idle') return this.tracers.output.time;
     const batch = this.session.batch();
