@@ -30,6 +30,9 @@ import type { AnyHit, CallHit, PollHit, PollReturn } from './hits.js';
 import { polledCapture } from './polled-captures.js';
 import type { Asked } from './probe.js';
 
+/** What no handler is called for. */
+const withoutHit: ReadonlySet<TraceEvent['type']> = new Set(['state', 'gap', 'reset', 'console', 'stuck']);
+
 /** Where a hit's values are read: at a stop, or in a record. */
 type Source = { readonly at: Moment } & (
   | { readonly memory: MemoryReader; readonly record?: never }
@@ -71,8 +74,7 @@ export class Teller implements TraceSink, HitObserver {
   event(event: TraceEvent): void {
     if (event.type === 'watch') this.#watch(event);
     else if (event.type === 'poll-lost' || event.type === 'call-lost') this.#lost(event);
-    else if (event.type !== 'state' && event.type !== 'gap' && event.type !== 'reset' && event.type !== 'console')
-      this.#fresh.push(event);
+    else if (!withoutHit.has(event.type)) this.#fresh.push(event);
   }
 
   recorded(at: Moment, record: HitMemory): void {

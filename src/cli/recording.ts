@@ -58,6 +58,7 @@ import { choicesJson, choiceTable, leakJson, leakLines, ownTimeJson } from './en
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
 import { createLogger } from './logging.js';
+import { lookForStuck } from './look-at-end.js';
 import { warn } from './open-output.js';
 import { refuseWithoutSamples } from './open-samples.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
@@ -338,7 +339,7 @@ export async function recordSession(
 
 /** What the command line and the files that it names ask of a recording. */
 function askedOptions(
-  { args, logger, program, sink, given, until }: Prepared,
+  { args, plugins, logger, program, sink, given, until }: Prepared,
   hidden: SessionOptions['hidden'],
 ): Omit<RecordOptions, 'session'> {
   return {
@@ -352,6 +353,7 @@ function askedOptions(
     fromReset: args['from-reset'],
     scratch: { ...given, ...(hidden === undefined ? {} : { hidden }) },
     log: recordsRequest(args),
+    ...(args.findings === 'off' ? {} : { look: lookForStuck(logger, plugins.runtimes, debugFilesOf(args)) }),
     ...(until === undefined ? {} : { until }),
     functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
     ...(args.threshold === undefined ? {} : { thresholdNs: args.threshold }),

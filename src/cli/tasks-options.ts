@@ -42,6 +42,13 @@ export function tasksOptions<T>(args: Argv<T>, texts: OptionTexts) {
     })
     .option('blocked', { type: 'boolean', default: false, describe: 'Show who waits for whom, and who for each other' })
     .option('locals', { type: 'boolean', default: false, describe: 'Show what each Future keeps in its state' })
+    .option('findings', {
+      choices: ['show', 'error'] as const,
+      default: 'show' as const,
+      requiresArg: true,
+      coerce: last<'show' | 'error'>,
+      describe: 'Deadlocks and lost wakes; error: end with status 4 if there is any',
+    })
     .option('at', {
       type: 'string',
       requiresArg: true,

@@ -3,9 +3,9 @@ import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
 import { shownFile, shownPlace } from '../base/shown-place.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import type { AwaitNode, Fate, FutureFields, FutureLocal, Task } from '../tasks/index.js';
+import { type AwaitNode, type Fate, type FutureFields, type FutureLocal, type Task, waitText } from '../tasks/index.js';
 import { formatValue, valueJson } from '../values/index.js';
-import { blockedLines, findingsJson, findingsText, waitJson, waitText } from './tasks-waits.js';
+import { blockedLines, findingsJson, findingsText, waitJson } from './tasks-waits.js';
 
 /** What a report is made of. */
 export interface Shown {

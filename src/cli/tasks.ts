@@ -39,6 +39,7 @@ export interface TasksArguments extends CommonArguments {
   readonly scan: readonly string[];
   readonly runtime: string | undefined;
   readonly blocked: boolean;
+  readonly findings: 'show' | 'error';
   readonly locals: boolean;
   readonly plugin: readonly string[];
 }
@@ -135,7 +136,8 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
   const shown: Shown = { elf: args.elf, found, fields, stoodMs, mayHaveHeap: !knowsHeaps && args.scan.length === 0 };
   const text = args.blocked ? blockedText : tasksText;
   process.stdout.write(args.json ? await tasksJson(shown) : await text(shown));
-  return ExitCode.recorded;
+  const isFound = found.deadlocks.length > 0 || found.lost.length > 0;
+  return args.findings === 'error' && isFound ? ExitCode.limitBroken : ExitCode.recorded;
 }
 
 /** For a dump of another program, or of other memory. */

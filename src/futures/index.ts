@@ -10,7 +10,14 @@ export { FutureNames, shortType } from './short-names.js';
 export { type Blame, blameChain, blameOf } from './size-blame.js';
 export { futuresSizes } from './sizes.js';
 export { futuresTable } from './table.js';
-export { type KnownTask, noTaskPlaces, type TaskEnder, type TaskPlaces, type TaskPoller } from './task-places.js';
+export {
+  type KnownTask,
+  noTaskPlaces,
+  type StuckTask,
+  type TaskEnder,
+  type TaskPlaces,
+  type TaskPoller,
+} from './task-places.js';
 export { futuresTree } from './tree.js';
 export {
   type Awaitee,

@@ -1,4 +1,6 @@
+import type { Addr } from '../base/addr.js';
 import type { Die } from '../dwarf/index.js';
+import type { Stuck } from '../trace/index.js';
 
 /** What a runtime knows of a task. Members that it does not keep are left out. */
 export interface KnownTask {
@@ -7,6 +9,12 @@ export interface KnownTask {
   readonly name?: string;
   /** Where it was spawned: `src/main.rs:12:5`. */
   readonly spawned?: string;
+}
+
+/** A task that will not be polled again, as memory shows. */
+export interface StuckTask extends Pick<Stuck, 'why' | 'wait' | 'file' | 'line'> {
+  /** The task's own, and those that it awaits, the outermost first. `instance`: the full type name. */
+  readonly futures: readonly { readonly address: Addr; readonly instance: string }[];
 }
 
 /** A function that a runtime calls for each poll of a task. Its first argument is the task's header. */

@@ -1,9 +1,11 @@
+import { messageOf } from '../base/errors.js';
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { instructionClock } from '../facts/index.js';
+import type { StuckTask } from '../futures/index.js';
 import { watchRef } from '../probes/index.js';
 import { type StopReply, stubOfHandshake } from '../rsp/index.js';
-import { boundTallies, type ClockInfo, type RecordingFacts } from '../trace/index.js';
+import { boundTallies, type ClockInfo, type GuestNanos, type RecordingFacts } from '../trace/index.js';
 import type { Recording, RecordOptions } from './recording.js';
 import { detach, Run } from './run.js';
 import { verify } from './verify.js';
@@ -28,7 +30,7 @@ export async function record(asked: RecordOptions): Promise<Recording> {
   const begun = performance.now();
   const ended = await run.toEnd();
   const stoodMs = performance.now() - begun - run.ranMs;
-  const { missing, clock } = await leave(run, options);
+  const { missing, clock } = await leave(run, options, performance.now() - begun);
   return summarize(run, { ram, ended, missing, clock, stoodMs, hostMs: performance.now() - started });
 }
 
@@ -43,12 +45,11 @@ async function withClock(options: RecordOptions): Promise<RecordOptions> {
 const digestMs = 20;
 
 /** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
-async function leave(
-  run: Run,
-  { logger = silent, stays = false, onLeft }: RecordOptions,
-): Promise<{ missing: number; clock: ClockInfo }> {
+async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<{ missing: number; clock: ClockInfo }> {
+  const { logger = silent, stays = false, onLeft } = options;
   const { tracers, engines, stopping } = run;
   let missing = 0;
+  let look: TaskLook | undefined;
   try {
     const isIdle = run.session.state.kind === 'idle';
     await run.endEarly();
@@ -56,6 +57,7 @@ async function leave(
     if (isIdle) await run.engine.settle();
     ({ missing } = await engines.leave(isIdle));
     if (run.session.state.kind === 'idle' && !engines.trampolinesStay) await run.closeCounter();
+    if (tookMs >= leastForLook) look = await lookAtTasks(run, options);
   } catch (thrown) {
     stopping.fail(thrown);
   }
@@ -65,6 +67,7 @@ async function leave(
   try {
     while (engines.digest(digestMs)) await new Promise(setImmediate);
     tracers.calls.finish();
+    if (look) await tellStuck(run, look);
   } catch (thrown) {
     stopping.fail(thrown);
   }
@@ -80,6 +83,36 @@ async function leave(
   if (run.notLoaded.length > 0)
     logger.warn({ probes: run.notLoaded }, 'their code was never loaded: these probes were not planted');
   return { missing, clock };
+}
+
+/** What is known of the tasks of a target that stood, and when that was. */
+interface TaskLook {
+  readonly time: GuestNanos;
+  readonly understand: () => Promise<readonly StuckTask[]>;
+}
+
+/** A shorter recording is not worth the time that the target would stand for it: in milliseconds. */
+const leastForLook = 1000;
+
+/** Undefined if nobody asks for it, or if the end of the recording was not ours to choose. */
+async function lookAtTasks(run: Run, { look, logger = silent }: RecordOptions): Promise<TaskLook | undefined> {
+  const { reason } = run.stopping;
+  const isOurs = reason === 'duration' || reason === 'interrupted';
+  if (!look || !isOurs || run.session.state.kind !== 'idle') return undefined;
+  try {
+    return { time: await run.now(), understand: await look(run.session, run.program) };
+  } catch (error) {
+    logger.info({ error: messageOf(error) }, 'the tasks at the end were not looked at');
+    return undefined;
+  }
+}
+
+/** Memory can show what no event does: tasks that wait for each other, or for nobody. */
+async function tellStuck({ tracers }: Run, { time, understand }: TaskLook): Promise<void> {
+  const stuck = await understand();
+  if (stuck.length === 0) return;
+  tracers.output.moveTo(time);
+  for (const kind of tracers.kinds) kind.stuck?.(stuck);
 }
 
 /** What a saved trace tells of its recording. */

@@ -3,6 +3,7 @@ import type { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { EngineName, Hurdle, ScratchSources, StopLeak } from '../engines/index.js';
 import type { ClockName, ClosedCounter, GuestRam, InstructionClock, NoGuestRam, ResetVector } from '../facts/index.js';
+import type { StuckTask } from '../futures/index.js';
 import type { FunctionOptions, HitObserver } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type {
@@ -66,6 +67,11 @@ export interface RecordOptions {
   readonly observer?: HitObserver;
   /** Keep what was not understood yet in a file, for {@link recover} if this process is killed. */
   readonly log?: LogRequest | undefined;
+  /**
+   * Looks at the tasks of the target where rsptrace itself ends the recording, before it is left. What it gives works
+   * out, when the target runs again, which of them will not be polled again.
+   */
+  readonly look?: ((session: Session, program: Program) => Promise<() => Promise<readonly StuckTask[]>>) | undefined;
   /** The target stands when the recording has ended, and the session stays open. */
   readonly stays?: boolean;
   readonly logger?: Logger;

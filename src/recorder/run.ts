@@ -17,7 +17,7 @@ import { gapUntilNow, isLinkError } from './broken-link.js';
 import { CodeAsLoaded } from './code-as-loaded.js';
 import { ConsoleLines } from './console-lines.js';
 import { EarlyStops } from './early-stops.js';
-import { addressesOf, isLoadedAlike, watchesOf } from './program.js';
+import { addressesOf, isLoadedAlike, type Program, watchesOf } from './program.js';
 import type { Progress, RecordOptions } from './recording.js';
 import { LoggedTracer, RecordingLog } from './recording-log.js';
 import { Resets } from './resets.js';
@@ -84,6 +84,11 @@ export class Run {
     this.log = isLogged ? new RecordingLog(options.log, logger) : undefined;
     this.resets = this.#makeResets(logger);
     this.#connection = this.#connect(options.session, () => this.#firstClock());
+  }
+
+  /** With its addresses in the target. */
+  get program(): Program {
+    return this.#target.program;
   }
 
   get session(): Session {
@@ -421,7 +426,7 @@ export class Run {
         engine: () => this.engine,
       }),
       unrecorded: async (from = 0 as GuestNanos, why) => {
-        const to = await this.#now();
+        const to = await this.now();
         calls.missed();
         if (!this.engine.clock) counting.gaps.push({ from_ns: from, to_ns: to, why });
         else counting.event({ type: 'gap', from, to, why });
@@ -431,7 +436,7 @@ export class Run {
   }
 
   /** The trace's time, if the target can be asked; else that of the last event. */
-  async #now(): Promise<GuestNanos> {
+  async now(): Promise<GuestNanos> {
     const { clock } = this.engine;
     if (!clock || this.session.state.kind !== 'idle') return this.tracers.output.time;
     const batch = this.session.batch();

@@ -9,6 +9,8 @@ export { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type T
 export { functionsOf, type TaskFunction, wordsInData } from './runtimes/constants.js';
 export { runtimes, search } from './runtimes/index.js';
 export { type AddressRange, merged, type Snapshot, takeSnapshot } from './snapshot.js';
+export { stuckTasks } from './stuck.js';
 export { taskPlaces } from './task-places.js';
+export { awaitOf, ITSELF, KINDS, placeOf, taskName, waitText, whatText } from './wait-text.js';
 export type { Ender, Wait } from './waits.js';
 export { type FoundWaker, wakersInto } from './wakers.js';

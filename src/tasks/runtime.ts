@@ -48,6 +48,8 @@ export interface TaskContext {
   readonly heaps: readonly Region[];
   /** Unused parts of stacks: their content is stale. */
   readonly dead: readonly Region[];
+  /** Whether all memory with words of the program was found: not if it has a heap that nothing tells of. */
+  readonly knowsHeaps: boolean;
   /** The outermost Future that each hart polls now: also a task, wherever it lies. */
   readonly running: readonly { readonly future: FutureType; readonly address: Addr }[];
   /** Tells the user what could not be found out, one sentence. */

@@ -1,6 +1,7 @@
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import { SHF } from '../elf/index.js';
 import { memberAt } from './layout.js';
+import type { Region } from './memory-image.js';
 import { isIn, type TaskContext } from './runtime.js';
 import type { AddressRange } from './snapshot.js';
 
@@ -35,6 +36,31 @@ export async function wakersInto(
       const clone = table && cloneOf(context, addr(table));
       if (!to || !table || !clone) continue;
       found.set(start, [...(found.get(start) ?? []), { data: addr(to), vtable: addr(table), clone }]);
+    }
+  }
+  return found;
+}
+
+/**
+ * Which of these addresses some word leads to. A word in `ignored` does not count, nor one that a waker has left
+ * behind: an `Option<Waker>` that is `None` again keeps its data and has no vtable. Undefined if nothing tells how a
+ * waker lies, or if not all memory is known.
+ */
+export async function ledTo(
+  context: TaskContext,
+  addresses: readonly Addr[],
+  ignored: readonly Region[],
+): Promise<ReadonlySet<Addr> | undefined> {
+  const { debug, memory, dead, knowsHeaps } = context;
+  const [raw] = debug.typesNamed('core::task::wake::RawWaker');
+  const [data, vtable] = ['data', 'vtable'].map((name) => raw && memberAt(raw, name));
+  if (!data || !vtable || !knowsHeaps || memory.unread > 0) return undefined;
+  const found = new Set<Addr>();
+  for (const [word, places] of memory.places(addresses)) {
+    for (const place of places) {
+      if (isIn(dead, place) || isIn(ignored, place)) continue;
+      const beside = await wordAt(context, addOffset(place, vtable.offset - data.offset));
+      if (beside !== 0n) found.add(addr(word));
     }
   }
   return found;

@@ -331,6 +331,26 @@ export interface Cancelled {
   readonly implied?: 'replaced' | 'holder-ended' | undefined;
 }
 
+/**
+ * At the end of the recording memory has shown that a task will not be polled again. `deadlock`: it waits for tasks
+ * that wait for it. `likely-deadlock`: the same, unless somebody else can end a wait. `lost-wake`: no waker of it is
+ * left.
+ */
+export interface Stuck {
+  readonly type: 'stuck';
+  readonly time: GuestNanos;
+  /** Undefined if no poll of it was seen. */
+  readonly root: RootRef | undefined;
+  readonly future: FutureRef;
+  readonly address: Addr;
+  readonly why: 'deadlock' | 'likely-deadlock' | 'lost-wake';
+  /** In words: `waits for Mutex at 0x80208050, held by task 3 (app::worker, src/work.rs:51)`. */
+  readonly wait: string;
+  /** The await in the program's own code. */
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+}
+
 /** Events in between are missing. If the link to the stub was broken, open polls are emitted as lost. */
 export interface Gap {
   readonly type: 'gap';
@@ -366,6 +386,7 @@ export type TraceEvent =
   | Wake
   | Sample
   | Cancelled
+  | Stuck
   | Gap
   | Reset
   | ConsoleLine;

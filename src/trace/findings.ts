@@ -9,6 +9,7 @@ import type {
   PollEnd,
   RootRef,
   StateRef,
+  Stuck,
   TraceEvent,
   TraceSink,
   Wake,
@@ -22,7 +23,8 @@ import { timeText } from './text-table.js';
  * in each of many polls, and came to the same await again. `idle-polls`: a task was polled many times though nobody had
  * woken it, and came to the same await each time. `woken-not-polled`: the executor did not poll a woken task
  * for long. `dropped-pending`: a task's Future was dropped before it was ready. `large-future`: a task's Future is
- * much larger than those of the others.
+ * much larger than those of the others. `deadlock`, `likely-deadlock`, `lost-wake`: at the end memory showed that a
+ * task will not be polled again ({@link Stuck}).
  */
 export type FindingKind =
   | 'long-poll'
@@ -30,12 +32,13 @@ export type FindingKind =
   | 'idle-polls'
   | 'woken-not-polled'
   | 'dropped-pending'
-  | 'large-future';
+  | 'large-future'
+  | Stuck['why'];
 
 /** What is worth a look, as `--json` prints it. Times are guest nanoseconds since the trace's first event. */
 export interface Finding {
   readonly kind: FindingKind;
-  /** The number of the task, as in the table of tasks. */
+  /** The number of the task, as in the table of tasks; 0 for one that was not polled while it was recorded. */
   readonly task: number;
   readonly future: string;
   readonly instance: string;
@@ -45,10 +48,15 @@ export interface Finding {
   readonly count: number;
   /** When: the first of them, ten at most. */
   readonly times_ns: readonly number[];
-  /** The longest poll or wait, in nanoseconds; the polls in a row; the size in bytes; null for `dropped-pending`. */
+  /**
+   * The longest poll or wait, in nanoseconds; the polls in a row; the size in bytes; null for what has no size:
+   * `dropped-pending`, deadlocks, lost wakes.
+   */
   readonly worst: number | null;
   /** For `dropped-pending`: who dropped it; null if only the memory of the task shows that it is gone. */
   readonly by?: string | null;
+  /** Of a deadlock and a lost wake: for what the task waits, and who could end that, in words. */
+  readonly wait?: string;
 }
 
 /** What a recording can be certain of. What it is not certain of is left out. */
@@ -115,6 +123,7 @@ export class Findings implements TraceSink {
   readonly #woken = new Set<Watched>();
   /** Who dropped a task before it was ready. */
   readonly #droppers = new Map<RootRef, string>();
+  readonly #stuck: Stuck[] = [];
   /** A wake was seen of which nothing told the task. */
   #strayWakes = false;
   #now = 0;
@@ -149,6 +158,9 @@ export class Findings implements TraceSink {
       case 'cancelled':
         this.#cancels(event);
         break;
+      case 'stuck':
+        if (this.#stuck.length < mostFindings) this.#stuck.push(event);
+        break;
     }
   }
 
@@ -168,7 +180,8 @@ export class Findings implements TraceSink {
       const where = { file: at.file ?? null, line: at.line ?? null };
       return { kind, task: numberOf(root), future: name, instance, ...where, count, times_ns: times, worst };
     });
-    return [...found, ...ofRows(rows, this.#droppersByNumber(numberOf))].sort((a, b) => a.task - b.task);
+    const stuck = this.#stuck.map((event) => ofStuck(event, event.root ? numberOf(event.root) : 0));
+    return [...found, ...ofRows(rows, this.#droppersByNumber(numberOf)), ...stuck].sort((a, b) => a.task - b.task);
   }
 
   #droppersByNumber(numberOf: (root: RootRef) => number): ReadonlyMap<number, string> {
@@ -265,6 +278,13 @@ export class Findings implements TraceSink {
   }
 }
 
+function ofStuck({ why: kind, future, file, line, time, wait }: Stuck, task: number): Finding {
+  const { future: name, instance } = future;
+  const place = file === undefined ? future : { file, line };
+  const where = { file: place.file ?? null, line: place.line ?? null };
+  return { kind, task, future: name, instance, ...where, count: 1, times_ns: [time], worst: null, wait };
+}
+
 /** What the table of tasks shows. */
 function ofRows(rows: readonly TaskRow[], droppers: ReadonlyMap<number, string>): Finding[] {
   const sizes = new Map(rows.flatMap(({ instance, size }) => (size === null ? [] : [[instance, size] as const])));
@@ -298,7 +318,8 @@ export function findingsText(findings: readonly Finding[]): string {
   const lines = findings.slice(0, mostShown).map((finding) => {
     const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
     const where = place === undefined ? '' : ` at ${shownFile(place)}`;
-    return `  task ${finding.task}, ${finding.future}${where}: ${findingText(finding)}`;
+    const who = finding.task === 0 ? 'a task that was not polled' : `task ${finding.task}`;
+    return `  ${who}, ${finding.future}${where}: ${findingText(finding)}`;
   });
   const more = findings.length - lines.length;
   if (more > 0) lines.push(`  ... and ${more} more: --json has them`);
@@ -306,7 +327,7 @@ export function findingsText(findings: readonly Finding[]): string {
 }
 
 /** What a finding says, without whose it is. */
-export function findingText({ kind, count, worst, by, times_ns: [first = 0] }: Finding): string {
+export function findingText({ kind, count, worst, by, wait, times_ns: [first = 0] }: Finding): string {
   const since = `first at ${timeText(first)}`;
   const number = worst ?? 0;
   switch (kind) {
@@ -322,6 +343,12 @@ export function findingText({ kind, count, worst, by, times_ns: [first = 0] }: F
       return by === null
         ? `it was dropped before it was ready, at the latest at ${timeText(first)}`
         : `it was dropped before it was ready, at ${timeText(first)} by ${by}`;
+    case 'deadlock':
+      return `in a deadlock: it ${wait}`;
+    case 'likely-deadlock':
+      return `likely in a deadlock: it ${wait}`;
+    case 'lost-wake':
+      return `a lost wake: it ${wait}`;
     case 'large-future':
       return `its Future has ${number} bytes, which each move copies`;
   }

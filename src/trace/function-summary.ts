@@ -82,6 +82,7 @@ export class FunctionSummary implements TraceSink {
       case 'place':
       case 'wake':
       case 'cancelled':
+      case 'stuck':
       case 'reset':
         break;
     }

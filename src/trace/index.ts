@@ -34,6 +34,7 @@ export type {
   StackEntry,
   StateChange,
   StateRef,
+  Stuck,
   ThreadRef,
   TraceEvent,
   TraceFacts,

@@ -11,6 +11,7 @@ import type {
   RootRef,
   StackEntry,
   StateRef,
+  Stuck,
   TaskAbout,
   ThreadRef,
   TraceFacts,
@@ -169,6 +170,19 @@ export function cancelText(event: Cancelled): string {
   const where = waited === undefined ? '' : ` at ${waited}`;
   return `${future.future} @${hex(address)} was dropped${where} ${howDropped(event)}`;
 }
+
+/** `labkern::work::payer @0x80412340 is in a deadlock at src/work.rs:51: it waits for Mutex ..., held by task 3 (..)`. */
+export function stuckText(event: Stuck): string {
+  const { future, address, why, wait } = event;
+  const place = placeText(event);
+  return `${future.future} @${hex(address)} ${stuckWords[why]}${place === undefined ? '' : ` at ${place}`}: it ${wait}`;
+}
+
+const stuckWords = {
+  deadlock: 'is in a deadlock',
+  'likely-deadlock': 'is likely in a deadlock',
+  'lost-wake': 'has lost its wake',
+} as const;
 
 const impliedTexts = {
   replaced: 'before another one began there',

@@ -10,6 +10,9 @@ const kinds = Object.keys({
   'woken-not-polled': true,
   'dropped-pending': true,
   'large-future': true,
+  deadlock: true,
+  'likely-deadlock': true,
+  'lost-wake': true,
 } satisfies Readonly<Record<Exclude<FindingKind, 'idle-polls'>, true>>);
 
 /** `"findings": { "allow": ["large-future"], "long_poll": "10ms" }`: all other findings are errors. */

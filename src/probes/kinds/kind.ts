@@ -3,7 +3,7 @@ import type { Addr } from '../../base/addr.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
-import type { FutureSet, TaskPlaces } from '../../futures/index.js';
+import type { FutureSet, StuckTask, TaskPlaces } from '../../futures/index.js';
 import type {
   ProbeFact,
   SampleFacts,
@@ -120,6 +120,8 @@ export interface KindTracer {
   readonly calls?: CallKind;
   /** Places where a hit is no call. */
   readonly instants?: InstantKind | readonly InstantKind[];
+  /** The recording ends: memory shows that these tasks will not be polled again. */
+  stuck?(tasks: readonly StuckTask[]): void;
   /** Counts, to which counters in the target add. */
   readonly counts?: {
     /** Adds what the target's counters at an address have counted; an address of another kind is ignored. */

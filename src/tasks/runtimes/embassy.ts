@@ -23,6 +23,7 @@ import {
 import type { KnownTask, TaskPoller } from '../../futures/index.js';
 import { genericsOf, memberAt, numberAt, type Part, partCalled } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
+import { ledTo } from '../wakers.js';
 import { functionsOf } from './constants.js';
 
 const RAW = 'embassy_executor::raw';
@@ -57,14 +58,41 @@ export const embassy: Runtime = {
     const storages = new Map<Addr, StorageLayout>();
     for (const [at, layout] of await spawnedOnce(context, layouts)) storages.set(at, layout);
     for (const [at, layout] of await pooled(context, layouts, storages)) storages.set(at, layout);
-    const found: FoundRoot[] = [];
+    const found: StoredTask[] = [];
     for (const [at, layout] of [...storages].sort(([a], [b]) => (a < b ? -1 : 1))) {
       const root = await taskAt(context, layout, at);
-      if (root) found.push(root);
+      if (root) found.push({ root, layout, at });
     }
-    return found;
+    return withoutWakers(context, found);
   },
 };
+
+interface StoredTask {
+  readonly root: FoundRoot;
+  readonly layout: StorageLayout;
+  readonly at: Addr;
+}
+
+/**
+ * Nothing counts the wakers of a task. It has none if no word leads to its header, and if it is in no queue. Headers
+ * themselves do not count, because a queue's links stay when a task has left it; nor does what ended tasks have left.
+ */
+async function withoutWakers(context: TaskContext, tasks: readonly StoredTask[]): Promise<FoundRoot[]> {
+  const ignored = tasks.map(({ root, layout: { raw, size }, at }) =>
+    root.fate === 'free' ? { start: at, length: size } : { start: addOffset(at, raw.offset), length: raw.size },
+  );
+  const isPolled = ({ at, layout: { size } }: StoredTask): boolean =>
+    context.running.some(({ address }) => address >= at && address < addOffset(at, size));
+  const idle = tasks.filter((task) => task.root.facts?.state === SPAWNED && !('timer at' in task.root.facts));
+  const suspects = idle.filter((task) => !isPolled(task)).flatMap(({ root }) => root.header ?? []);
+  const led = suspects.length > 0 ? await ledTo(context, suspects, ignored) : undefined;
+  const isLost = ({ header }: FoundRoot): boolean =>
+    led !== undefined && header !== undefined && suspects.includes(header) && !led.has(header);
+  return tasks.map(({ root }) => (isLost(root) ? { ...root, wakeable: false } : root));
+}
+
+/** Its state, if it is in no run queue. */
+const SPAWNED = 'spawned';
 
 export function storageLayouts(context: Pick<TaskContext, 'debug' | 'note'>): Map<string, StorageLayout> {
   const found = new Map<string, StorageLayout>();
@@ -226,7 +254,7 @@ async function taskAt(context: TaskContext, layout: StorageLayout, at: Addr): Pr
   const expires = spawned ? expiry(context, layout, bytes) : undefined;
   const facts: TaskFacts = {
     ...(name === undefined ? {} : { name }),
-    state: spawned ? (queued ? 'spawned, in the run queue' : 'spawned') : 'free',
+    state: spawned ? (queued ? `${SPAWNED}, in the run queue` : SPAWNED) : 'free',
     ...(expires === undefined ? {} : { 'timer at': expires }),
     ...(spawned && executor ? { executor: symbolAt(context, addr(executor)) } : {}),
   };
@@ -235,6 +263,7 @@ async function taskAt(context: TaskContext, layout: StorageLayout, at: Addr): Pr
     typeName: typeName(layout.future),
     address: addOffset(at, layout.place.offset),
     references: [at],
+    header: addOffset(at, layout.raw.offset),
     fate: spawned ? 'live' : 'free',
     facts,
   };

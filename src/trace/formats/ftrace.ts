@@ -16,7 +16,17 @@ import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
 import type { AnyBegin, AnyEnd, HartInfo, TraceEvent, TraceInfo, TraceSink } from '../events.js';
 import { OpenCalls, type Track } from '../open-calls.js';
-import { accessText, cancelText, doerText, gapText, placeHitText, resetText, stateText, wakeText } from '../text.js';
+import {
+  accessText,
+  cancelText,
+  doerText,
+  gapText,
+  placeHitText,
+  resetText,
+  stateText,
+  stuckText,
+  wakeText,
+} from '../text.js';
 import { encoded, type TextBytes } from '../text-bytes.js';
 import { callName } from './call-names.js';
 import type { Format } from './format.js';
@@ -88,6 +98,10 @@ export class FunctionGraph implements TraceSink {
       case 'console':
         this.#openPending();
         this.#out.textRecord(`${visible(`# console: ${event.text}`)}\n`);
+        break;
+      case 'stuck':
+        this.#openPending();
+        this.#out.textRecord(`${visible(`# ${stuckText(event)}`)}\n`);
         break;
       default:
         this.#openPending();
@@ -188,7 +202,7 @@ export class FunctionGraph implements TraceSink {
   }
 }
 
-type Note = Exclude<TraceEvent, AnyBegin | AnyEnd | { readonly type: 'gap' | 'reset' | 'console' }>;
+type Note = Exclude<TraceEvent, AnyBegin | AnyEnd | { readonly type: 'gap' | 'reset' | 'console' | 'stuck' }>;
 
 function noteText(event: Note): string {
   switch (event.type) {

@@ -19,6 +19,7 @@ import type {
   Sample,
   StateChange,
   StateRef,
+  Stuck,
   ThreadRef,
   TraceEvent,
   TraceFacts,
@@ -106,6 +107,8 @@ interface NoteWriter {
   sample?(event: Sample): void;
   /** An instant on the hart's lane. */
   cancelled(event: Cancelled): void;
+  /** An instant on the root's lane; of all harts without a root. */
+  stuck(event: Stuck): void;
   /** An instant of all harts. */
   reset(event: Reset): void;
   /** An instant on a lane of its own. */
@@ -177,6 +180,11 @@ export class Lanes implements TraceSink {
     }
     if (event.type === 'console') {
       this.#writer.console?.(event);
+      return;
+    }
+    if (event.type === 'stuck') {
+      if (event.root) this.#life(event.root, event.time);
+      this.#writer.stuck?.(event);
       return;
     }
     if (!this.#harts[event.hart]) this.hart({ number: event.hart, name: `hart ${event.hart}` });

@@ -24,6 +24,7 @@ import {
   resetText,
   rootText,
   stateText,
+  stuckText,
   wakerText,
 } from '../text.js';
 
@@ -48,6 +49,7 @@ export interface Span {
     | 'wake'
     | 'sample'
     | 'cancelled'
+    | 'stuck'
     | 'gap'
     | 'reset'
     | 'console'
@@ -210,6 +212,13 @@ export class Spans implements TraceSink {
         const about = { name, instance, address: hex(address), file, line, task: root && rootText(root) };
         const subject = { ...nobody, ...about };
         return { ...nowhere, type: 'cancelled', time_ns: time, hart, subject, detail: cancelText(event) };
+      }
+      case 'stuck': {
+        const { time, root, future, address, file, line } = event;
+        const { future: name, instance } = future;
+        const about = { name, instance, address: hex(address), file, line, task: root && rootText(root) };
+        const subject = { ...nobody, ...about };
+        return { ...nowhere, type: 'stuck', time_ns: time, hart: undefined, subject, detail: stuckText(event) };
       }
       case 'console':
         return ofMachine('console', event.time, event.text);

@@ -36,6 +36,7 @@ import {
   placeHitText,
   resetText,
   stateText,
+  stuckText,
   threadText,
   wakeText,
 } from '../text.js';
@@ -129,6 +130,10 @@ export class TreeWriter implements TraceSink {
         break;
       case 'cancelled':
         this.#note(event, cancelText(event));
+        break;
+      case 'stuck':
+        this.#openPending();
+        this.#write(`# ${stuckText(event)}`);
         break;
       case 'gap':
         this.#openPending();

@@ -94,6 +94,10 @@ export class Renumber {
         const about = { root: root && this.#root(root).root, by: by && this.#root(by).root };
         return { ...event, ...this.#at(event), ...about, future: this.#future(future) };
       }
+      case 'stuck': {
+        const { root, future, time } = event;
+        return { ...event, time: this.#time(time), root: root && this.#root(root).root, future: this.#future(future) };
+      }
       case 'sample':
         return { ...event, ...this.#at(event) };
       case 'place':

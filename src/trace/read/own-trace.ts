@@ -366,6 +366,9 @@ export class OwnTrace {
       case 'cancelled':
         this.#cancelled(track, event);
         break;
+      case 'stuck':
+        this.#stuck(event);
+        break;
       case 'reset':
         this.#emit({ type: 'reset', time: event.time as GuestNanos });
         break;
@@ -497,6 +500,22 @@ export class OwnTrace {
       by: by === 'itself' ? root : this.#rootNamed(by),
       caller: { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line },
       implied: implied === 'replaced' || implied === 'holder-ended' ? implied : undefined,
+    });
+  }
+
+  #stuck(event: TrackEvent): void {
+    const { notes, name: why, place } = event;
+    if (why !== 'deadlock' && why !== 'likely-deadlock' && why !== 'lost-wake') return;
+    const root = this.#rootNamed(textOf(notes[NOTE.task]));
+    const address = addressNote(event, NOTE.task_address);
+    const name = textOf(notes[NOTE.future]) ?? '';
+    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), undefined);
+    this.#emit({
+      ...{ type: 'stuck', time: event.time as GuestNanos, root, address, why },
+      future: root ? learnt(root, future, address) : future,
+      wait: textOf(notes[NOTE.wait]) ?? '',
+      file: place?.file,
+      line: place?.line,
     });
   }
 

@@ -40,6 +40,8 @@ export const noteNames = [
   'inlined_polls',
   'hides_drops',
   'implied',
+  'future',
+  'wait',
   'watch',
   'access',
   'old',

@@ -5,6 +5,7 @@ import type {
   Gap,
   HartInfo,
   Reset,
+  Stuck,
   TraceEvent,
   TraceFacts,
   TraceInfo,
@@ -164,12 +165,15 @@ export class Inside implements TraceSink {
       case 'console':
         this.#sink.event(event);
         break;
+      case 'stuck':
+        if (this.#chosen.note(event.future.future)) this.#sink.event(event);
+        break;
       default:
         if (this.#isNoteShown(event)) this.#sink.event(event);
     }
   }
 
-  #isNoteShown(event: Exclude<TraceEvent, AnyBegin | AnyEnd | Gap | Reset | ConsoleLine>): boolean {
+  #isNoteShown(event: Exclude<TraceEvent, AnyBegin | AnyEnd | Gap | Reset | ConsoleLine | Stuck>): boolean {
     if (this.#open.on(event).some(({ isShown }) => isShown)) return true;
     if (event.type === 'wake' || event.type === 'cancelled') {
       if (event.root !== undefined && this.#chosen.note(event.root.future.future)) return true;

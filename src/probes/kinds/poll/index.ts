@@ -1,5 +1,12 @@
 import { addOffset } from '../../../base/addr.js';
-import { type FutureSet, type FutureType, findFutures, noTaskPlaces, type TaskPlaces } from '../../../futures/index.js';
+import {
+  type FutureSet,
+  type FutureType,
+  findFutures,
+  noTaskPlaces,
+  type StuckTask,
+  type TaskPlaces,
+} from '../../../futures/index.js';
 import {
   type Finding,
   Findings,
@@ -35,6 +42,7 @@ import { type CatchProbe, catchProbes, planCatch } from './panics.js';
 import { planPoll, planSites } from './plan.js';
 import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
+import { tellStuck } from './stuck.js';
 import { PollTracer } from './tracer.js';
 import { areInlined, type WakeFunction, wakeFunctions } from './wakers.js';
 import { planWake, TaskBook, WakeTracer } from './wakes.js';
@@ -126,7 +134,8 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
       ...(wakes.length > 0 ? [new WakeTracer(wakes, tasks, context)] : []),
       ...(drops.length > 0 ? [new DropTracer(drops, { polls: calls, tasks, implied, ref, allows }, context)] : []),
     ];
-    return { calls, instants };
+    const stuck = (found: readonly StuckTask[]): void => tellStuck(found, { futures, polls, tasks, output });
+    return { calls, instants, stuck };
   },
   report(found, wishes) {
     return found ? pollReport(found, wishes) : nothing;

@@ -39,6 +39,7 @@ import {
   type Reset,
   type RootRef,
   type StateChange,
+  type Stuck,
   type ThreadRef,
   type TraceFacts,
   type TraceInfo,
@@ -59,6 +60,7 @@ import {
   rootText,
   stackText,
   stateText,
+  stuckText,
   threadText,
   wakeText,
 } from '../../text.js';
@@ -253,6 +255,18 @@ export class ChromeWriter implements LaneWriter {
       function: event.caller.function,
       at: placeText(event.caller),
       implied: event.implied,
+    });
+  }
+
+  stuck(event: Stuck): void {
+    const { time, root, future, address, why, wait } = event;
+    this.#record('i', time, `"tid":1,"s":"g","cat":"stuck","name":${quote(stuckText(event))}`, {
+      future: future.instance,
+      address: hex(address),
+      task: root && rootText(root),
+      why,
+      wait,
+      at: placeText(event),
     });
   }
 

@@ -13,6 +13,7 @@ import type {
   StackEntry,
   StateChange,
   StateRef,
+  Stuck,
   Wake,
 } from '../../events.js';
 import { ChainTexts, rootText, stackText, stateText, wakerText } from '../../text.js';
@@ -156,6 +157,17 @@ export class PollBodies {
     if (caller.function !== undefined) notes.text('function', caller.function);
     if (implied !== undefined) notes.text('implied', implied);
     return this.#sequence.body({ category: 'cancelled', name: future.future, place: caller });
+  }
+
+  /** That a task will not be polled again, and why. */
+  stuck({ root, future, address, why, wait, file, line }: Stuck): Body {
+    const notes = this.#sequence.annotate();
+    notes.text('future', future.future);
+    if (future.instance !== future.future) notes.text('instance', future.instance);
+    notes.pointer('task_address', address);
+    if (root) notes.text('task', rootText(root));
+    notes.text('wait', wait);
+    return this.#sequence.body({ category: 'stuck', name: why, place: { file, line } });
   }
 
   end(event: PollEnd): Body {

@@ -43,6 +43,7 @@ import {
   type Sample,
   type StateChange,
   type StateRef,
+  type Stuck,
   type ThreadRef,
   type TraceFacts,
   type TraceInfo,
@@ -328,6 +329,11 @@ export class PerfettoWriter implements LaneWriter {
 
   cancelled(event: Cancelled): void {
     this.#event(EVENT.instant, hartTrack(event.hart), event.time, this.#bodies.cancelled(event));
+  }
+
+  stuck(event: Stuck): void {
+    const track = event.root ? rootTrack(event.root) : PROCESS_TRACK;
+    this.#event(EVENT.instant, track, event.time, this.#bodies.stuck(event));
   }
 
   #declareTrack({ track: uuid, name, rank, isCounter = false }: ExtraTrack): void {
