@@ -207,8 +207,9 @@ async function chosen(
   line.phase('choosing engines for');
   const options = enginePlan(program, planWishes(args, program));
   const { given } = givenScratchOf(args, program.elf);
-  const hurdles = hurdlesOfCode(options, program.elf, given?.address);
-  return { program, choices: engineChoices(options, planEngines(options).refused), hurdles };
+  const planned = planEngines(options);
+  const hurdles = hurdlesOfCode(options, planned, program.elf, given?.address);
+  return { program, choices: engineChoices(options, planned.refused), hurdles };
 }
 
 function indented(hurdles: readonly Hurdle[]): string[] {

@@ -29,10 +29,17 @@ export interface Hurdle {
   readonly probes: number;
 }
 
-/** What the program alone tells: the reasons why probes stop, and code that a jump may not reach. */
-export function hurdlesOfCode(plan: EnginePlanOptions, elf: ElfFile, given?: Addr): readonly Hurdle[] {
+/**
+ * What the program alone tells: the reasons why probes stop, and code that a jump may not reach. `planned`: what
+ * {@link planEngines} makes of the plan.
+ */
+export function hurdlesOfCode(
+  plan: EnginePlanOptions,
+  planned: SitePlan,
+  elf: ElfFile,
+  given?: Addr,
+): readonly Hurdle[] {
   if (plan.wanted === 'stop') return [];
-  const planned = planEngines(plan);
   const whole = wholeTarget(plan);
   if (whole) return [whole];
   const { reasons } = summarizeEngines(engineChoices(plan, planned.refused));
@@ -99,8 +106,9 @@ export interface TargetFacts extends Omit<ScratchRequest, 'text' | 'process' | '
 export async function findHurdles(facts: TargetFacts): Promise<readonly Hurdle[]> {
   const { session, arch, elf, plan, given } = facts;
   if (plan.wanted === 'stop') return [];
-  const code = hurdlesOfCode(plan, elf, given?.address);
-  const { sites } = planEngines(plan);
+  const planned = planEngines(plan);
+  const code = hurdlesOfCode(plan, planned, elf, given?.address);
+  const { sites } = planned;
   const [first] = sites;
   if (first === undefined) return code;
   const probes = sites.length;

@@ -23,9 +23,20 @@ export interface Running extends InnerFuture {
 export class Reading {
   readonly bytes: Uint8Array;
   #look: FutureLook | undefined;
+  #word: { readonly offset: number; readonly value: bigint } | undefined;
 
   constructor(bytes: Uint8Array) {
     this.bytes = bytes;
+  }
+
+  /** The 8 bytes from an offset on, little-endian; undefined if fewer were read. */
+  word(offset: number): bigint | undefined {
+    const { bytes } = this;
+    if (bytes.length < offset + 8) return undefined;
+    if (this.#word?.offset !== offset) {
+      this.#word = { offset, value: new DataView(bytes.buffer, bytes.byteOffset + offset, 8).getBigUint64(0, true) };
+    }
+    return this.#word.value;
   }
 
   /** The bytes as those of a Future of this type. */

@@ -45,11 +45,11 @@ export class OpenCalls<T extends OpenCall> {
   }
 
   /** Removes what began on the same track after an event that is open, innermost first. */
-  takeAfter(begin: AnyBegin): T[] {
+  takeAfter(begin: AnyBegin): readonly T[] {
     const open = this.#of(begin);
-    if (!open || innermost(open)?.begin === begin) return [];
+    if (!open || innermost(open)?.begin === begin) return none;
     const at = open.findLastIndex((call) => call.begin === begin);
-    return at < 0 ? [] : open.splice(at + 1).reverse();
+    return at < 0 ? none : open.splice(at + 1).reverse();
   }
 
   /** What is open where an event belongs, as it began. */

@@ -20,6 +20,11 @@ export interface Placed {
   readonly offset: number;
 }
 
+const throughT0: Readonly<Record<PatchKind, JumpKind>> = {
+  near: { kind: 'near', through: T0 },
+  far: { kind: 'far', through: T0 },
+};
+
 /** Writes one displaced instruction at its new place, in the same number of bytes everywhere. */
 export type Move = (assembler: Assembler) => void;
 
@@ -37,16 +42,9 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
   const reason = entered(targets, length) ?? ownStack(body) ?? (kind === 'far' ? needsT0(body, first) : undefined);
   if (reason !== undefined) return { refused: reason };
 
-  const moves: Move[] = [];
-  for (const placed of first) {
-    const { instruction, offset } = placed;
-    const at = addOffset(start, offset);
-    const move = movesStack(instruction) ?? moveOf(placed, at, { kind, through: T0 }, code, length);
-    if (typeof move === 'string') return { refused: `${textOf(instruction, at)} ${move}` };
-    moves.push(move);
-  }
-  const how = { kind, through: T0 };
-  return new Taken({ how, start, first, moves, hookRefused: hookRefusal(body, targets) });
+  const taken = { how: throughT0[kind], start, code, length };
+  const moves = movesOf(first, taken);
+  return 'refused' in moves ? moves : new Taken(taken, hookRefusal(body, targets));
 }
 
 /** See `ProbeCode.displaceInside`. */
@@ -64,89 +62,119 @@ export function displaceInside(
   if (last === undefined || last.offset + last.instruction.length < code.length)
     return { refused: 'its code is not known' };
   if (code.length < patchLengths[kind]) return { refused: `${code.length} bytes are shorter than the jump` };
+  const head = taken.filter(({ offset }) => offset < place);
+  const leaving = head.find(({ instruction }) => leaves(instruction));
+  if (leaving) {
+    const text = textOf(leaving.instruction, addOffset(start, leaving.offset));
+    return { refused: `${text} cannot be carried out elsewhere` };
+  }
+  const all = { how, start, code, length: code.length };
+  const moves = movesOf(taken, all);
+  return 'refused' in moves ? moves : new TakenInside(all, head.length);
+}
+
+/** Instructions that are taken out of code, and how that jumps. */
+interface TakenCode {
+  readonly how: JumpKind;
+  readonly start: Addr;
+  readonly code: Uint8Array;
+  /** Bytes of the instructions, which are the first ones of the code. */
+  readonly length: number;
+}
+
+function movesOf(placed: readonly Placed[], { how, start, code, length }: TakenCode): readonly Move[] | Refusal {
   const moves: Move[] = [];
-  for (const placed of taken) {
-    const at = addOffset(start, placed.offset);
-    const { instruction, offset } = placed;
-    const text = (): string => textOf(instruction, at);
-    if (offset < place && leaves(instruction)) return { refused: `${text()} cannot be carried out elsewhere` };
-    const move = movesStack(instruction) ?? moveOf(placed, at, how, code, code.length);
-    if (typeof move === 'string') return { refused: `${text()} ${move}` };
+  for (const one of placed) {
+    const { instruction, offset } = one;
+    const at = addOffset(start, offset);
+    const move = movesStack(instruction) ?? moveOf(one, at, how, code, length);
+    if (typeof move === 'string') return { refused: `${textOf(instruction, at)} ${move}` };
     moves.push(move);
   }
-  const head = taken.filter(({ offset }) => offset < place).length;
-  return new TakenInside({ how, start, first: taken, moves, hookRefused: undefined }, head);
+  return moves;
 }
 
 function leaves({ form }: Instruction): boolean {
   return form === 'branch' || form === 'jump' || form === 'jump-register';
 }
 
-interface Instructions {
+/**
+ * Thousands are made, and few are asked for their instructions: these are decoded again where they are. It is a class,
+ * because an object with functions of its own costs several times as much.
+ */
+class Taken implements Displaced, TakenCode {
   readonly how: JumpKind;
   readonly start: Addr;
-  readonly first: readonly Placed[];
-  /** Of these or the last of them. */
-  readonly moves: readonly Move[];
-  readonly hookRefused: string | undefined;
-}
-
-/** A class, because thousands are made: an object with functions of its own costs several times as much. */
-class Taken implements Displaced {
-  readonly kind: PatchKind;
-  readonly start: Addr;
+  readonly code: Uint8Array;
   readonly length: number;
-  readonly patchLength: number;
   readonly hookRefused: string | undefined;
-  readonly through: string | undefined;
-  readonly #how: JumpKind;
-  readonly #first: readonly Placed[];
-  readonly #moves: readonly Move[];
 
-  constructor({ how, start, first, moves, hookRefused }: Instructions) {
-    const { kind, through } = how;
-    this.kind = kind;
-    this.through = kind === 'far' ? integerName(through) : undefined;
-    this.#how = how;
+  constructor({ how, start, code, length }: TakenCode, hookRefused: string | undefined) {
+    this.how = how;
     this.start = start;
-    this.length = first.reduce((bytes, { instruction }) => bytes + instruction.length, 0);
-    this.patchLength = patchLengths[kind];
+    this.code = code;
+    this.length = length;
     this.hookRefused = hookRefused;
-    this.#first = first;
-    this.#moves = moves;
+  }
+
+  get kind(): PatchKind {
+    return this.how.kind;
+  }
+
+  get patchLength(): number {
+    return patchLengths[this.kind];
+  }
+
+  get through(): string | undefined {
+    return this.kind === 'far' ? integerName(this.how.through) : undefined;
   }
 
   get text(): string[] {
-    return this.#first.map(({ instruction, offset }) => textOf(instruction, addOffset(this.start, offset)));
+    return placedOf(this).map(({ instruction, offset }) => textOf(instruction, addOffset(this.start, offset)));
   }
 
   relocate(at: Addr): Uint8Array {
-    const assembler = new Assembler(at);
-    for (const move of this.#moves) move(assembler);
-    jump(assembler, this.#how, addOffset(this.start, this.length));
-    return assembler.finish();
+    return withJumpBack(movedTo(at, this, placedOf(this)), this);
   }
 }
 
 class TakenInside extends Taken implements DisplacedInside {
-  readonly #head: readonly Move[];
+  readonly #head: number;
 
   /** The first `head` ones come before the place. */
-  constructor(instructions: Instructions, head: number) {
-    const { moves } = instructions;
-    super({ ...instructions, moves: moves.slice(head) });
-    this.#head = moves.slice(0, head);
+  constructor(taken: TakenCode, head: number) {
+    super(taken, undefined);
+    this.#head = head;
   }
 
   get textBefore(): string[] {
-    return this.text.slice(0, this.#head.length);
+    return this.text.slice(0, this.#head);
+  }
+
+  override relocate(at: Addr): Uint8Array {
+    return withJumpBack(movedTo(at, this, placedOf(this).slice(this.#head)), this);
   }
 
   before(at: Addr): Uint8Array {
-    const assembler = new Assembler(at);
-    for (const move of this.#head) move(assembler);
-    return assembler.finish();
+    return movedTo(at, this, placedOf(this).slice(0, this.#head)).finish();
   }
+}
+
+function placedOf({ code, length }: TakenCode): readonly Placed[] {
+  return decodeAll(code.subarray(0, length));
+}
+
+function movedTo(at: Addr, taken: TakenCode, placed: readonly Placed[]): Assembler {
+  const assembler = new Assembler(at);
+  const moves = movesOf(placed, taken);
+  // None was refused when they were taken, and the code is the same.
+  if (!('refused' in moves)) for (const move of moves) move(assembler);
+  return assembler;
+}
+
+function withJumpBack(assembler: Assembler, { how, start, length }: TakenCode): Uint8Array {
+  jump(assembler, how, addOffset(start, length));
+  return assembler.finish();
 }
 
 /** See `ProbeCode.loopsToStart`. */

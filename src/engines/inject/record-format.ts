@@ -116,8 +116,24 @@ export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, 
   const content = { words, reads: plan.entryReads, extents, base, room: plan.readsOuter ? room : 0 };
   const entry = format(id, sources, content, plan.inside === undefined);
   if (plan.inside || sources.returnRegister === undefined) return entry;
+  if (entry.registers === noRegisters) return { ...entry, registers: onlyReturnAddress(sources.returnRegister) };
   const registers = new Map(entry.registers).set(sources.returnRegister, recordOffset.returnAddress);
   return { ...entry, registers };
+}
+
+// A kernel has a hundred thousand formats, and most are alike: what they have in common is made once.
+const noRegisters: ReadonlyMap<string, number> = new Map();
+const withReturnAddress = new Map<string, ReadonlyMap<string, number>>();
+const stackPointerField: RecordField = { at: recordOffset.stackPointer, size: 8, from: { kind: 'stack-pointer' } };
+const returnAddressField: RecordField = { at: recordOffset.returnAddress, size: 8, from: { kind: 'return-address' } };
+
+function onlyReturnAddress(register: string): ReadonlyMap<string, number> {
+  let only = withReturnAddress.get(register);
+  if (!only) {
+    only = new Map([[register, recordOffset.returnAddress]]);
+    withReturnAddress.set(register, only);
+  }
+  return only;
 }
 
 /** The record of its return. What the entry kept has the name `kept:` and its register's name. */
@@ -159,14 +175,14 @@ function format(
   const fields: RecordField[] = [
     { at: o.id, size: 4, from: { kind: 'constant', value: BigInt(id) } },
     { at: o.time, size: 8, from: sources.time },
-    { at: o.stackPointer, size: 8, from: { kind: 'stack-pointer' } },
+    stackPointerField,
   ];
-  if (isCall) fields.push({ at: o.returnAddress, size: 8, from: { kind: 'return-address' } });
+  if (isCall) fields.push(returnAddressField);
   if (sources.hart) fields.push({ at: o.hart, size: 8, from: sources.hart });
   let at = sources.hart ? o.hart + 8 : o.hart;
-  const registers = new Map<string, number>();
-  for (const { name, from } of words) {
-    registers.set(name, at);
+  const wordAt = at;
+  const registers = words.length === 0 ? noRegisters : new Map(words.map(({ name }, i) => [name, wordAt + 8 * i]));
+  for (const { from } of words) {
     fields.push({ at, size: 8, from });
     at += 8;
   }
@@ -206,7 +222,8 @@ function format(
   const outerCopy = outer && { at, room, self };
   if (outerCopy) at += room;
   const copied = placeExtents(extents, at, (word) => pointerTo(asBlock(word), registers, wantedBlocks));
-  const shared = { fields, outerCopy, size: copied.end, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
+  // Without the room that a list has to grow.
+  const shared = { fields: fields.slice(), outerCopy, size: copied.end, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
   return { ...shared, extents: copied.copies, extentsRead: copied.formats };
 }
 

@@ -250,6 +250,13 @@ export class CallStacks<T> {
     return stack.calls.filter((call) => ends(call, returnAddress, stackPointer)).reverse();
   }
 
+  /** Whether {@link leave} would end any. */
+  isOpen(where: Where, returnAddress: bigint, stackPointer: number): boolean {
+    const space = this.#space(where);
+    if (this.#stackEndingAt(space, where.hart, returnAddress, stackPointer)) return true;
+    return space.aside.size > 0 && space.aside.endingAt(returnAddress, stackPointer).length > 0;
+  }
+
   /**
    * A call begins that is not traced: calls that wait for a return to the same place end. Returns those that were not
    * reported yet.

@@ -1,7 +1,7 @@
 import type { Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
-import type { MemoryReader } from '../../base/memory-reader.js';
+import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
 import type { SpaceNumbers } from '../../facts/index.js';
 import type { AnyBegin, GuestNanos, ProbeFact, TraceEvent, TraceSink } from '../../trace/index.js';
 import { newRequests } from '../expressions/comparison.js';
@@ -38,21 +38,26 @@ export interface TracedCall {
   told?: AnyBegin | undefined;
 }
 
-/** Code inside a function that is traced like a call. It has no return address: its kind knows where it ends. */
-export interface BlockPlace {
+/**
+ * Where code inside a function begins or ends that is traced like a call. It has no return address: its kind knows
+ * where it ends.
+ */
+export interface BlockEdge {
   /** The number of the block, which no other one of the program has. */
   readonly block: number;
+  /** Stands for the return address that a block has not. It is negative, as no address is. */
+  readonly key: bigint;
   /**
    * The stack pointer with which the function around it returns, see `stackNumber`, less 1, and less 1 more for each
-   * block around this one. So nothing else has the same one.
+   * block around this one. So nothing else has the same one. Undefined if the registers do not tell.
    */
-  readonly stackPointer: number;
+  stackPointer(registers: RegisterReader): number | undefined;
 }
 
 /** The blocks of one kind at a place. The outermost are first among those that begin, and last among the others. */
 export interface BlocksHere {
-  readonly ended: readonly BlockPlace[];
-  readonly begun: readonly BlockPlace[];
+  readonly ended: readonly BlockEdge[];
+  readonly begun: readonly BlockEdge[];
 }
 
 /** A kind's calls that are blocks. */
@@ -61,10 +66,10 @@ export interface BlockKind {
    * Undefined where no block begins or ends. One that runs already is not begun again, and one that does not run is
    * not ended.
    */
-  at(at: Moment): BlocksHere | undefined;
+  at(pc: Addr): BlocksHere | undefined;
   /** Memory to read where it begins. */
-  reads(at: Moment, block: BlockPlace): readonly MemoryRequest[];
-  begin(at: Moment, block: BlockPlace, around: Call | undefined, memory: HitMemory): TracedCall | undefined;
+  reads(at: Moment, block: BlockEdge): readonly MemoryRequest[];
+  begin(at: Moment, block: BlockEdge, around: Call | undefined, memory: HitMemory): TracedCall | undefined;
 }
 
 /**
@@ -72,6 +77,8 @@ export interface BlockKind {
  * output's time is that of the hit.
  */
 export interface CallKind {
+  /** Whether calls of this kind begin at an address. The answer is always the same. */
+  isAt(pc: Addr): boolean;
   /**
    * Memory to read at an entry, with the innermost open call there. Undefined when nothing of this kind begins at the
    * pc.
@@ -104,21 +111,20 @@ export interface CallKind {
 
 /** Places where a hit neither begins nor ends a call. */
 export interface InstantKind {
+  /** Whether an address is one of its places. The answer is always the same. */
+  isAt(pc: Addr): boolean;
   /** Memory to read; undefined if the pc is none of its places. */
   reads?(at: Moment): readonly MemoryRequest[] | undefined;
-  /**
-   * Undefined if the pc is none of its places; else emits the event, at the output's time, when the guest may run
-   * again.
-   */
+  /** Asked at its places. Emits the event, at the output's time, when the guest may run again; undefined if none. */
   hit(at: Moment, site: InstantSite): (() => void) | undefined;
 }
 
 /** What is around an instant that is a function's entry. */
 export interface InstantSite {
   /** The innermost open call. */
-  readonly around: () => Call | undefined;
+  readonly around: Call | undefined;
   /** Undefined if it was not read. */
-  readonly returnAddress: () => Addr | undefined;
+  readonly returnAddress: Addr | undefined;
   readonly memory: HitMemory;
 }
 
@@ -182,6 +188,15 @@ export interface CallTracerOptions {
   readonly spaces?: SpaceNumbers;
 }
 
+/** Who has something at an address. */
+interface Here {
+  readonly kinds: readonly CallKind[];
+  readonly blocks: readonly { readonly kind: BlockKind; readonly here: BlocksHere }[];
+  readonly instants: readonly InstantKind[];
+  /** A panic is caught here. */
+  readonly catches: boolean;
+}
+
 /**
  * Matches entries with returns over one set of stacks, so that polls and functions nest in each other as they were
  * called. A place that is both a poll and a function opens two calls, the first kind's around the second's, and one
@@ -195,8 +210,10 @@ export class CallTracer implements Tracer {
   readonly #stacks: CallStacks<TracedCall>;
   readonly #instants: readonly InstantKind[];
   readonly #observer: HitObserver | undefined;
-  /** Where panics are caught. */
-  readonly #catches = new AddressMap<true>();
+  /** Functions that are called when a panic was caught. */
+  readonly #catches: readonly Addr[];
+  /** By address: most hits are at a few of them. */
+  readonly #here = new AddressMap<Here>();
   #undigested: { readonly time: number; readonly tell: () => void }[] = [];
   /** The result of `wants`, for `react`. */
   #wanted: readonly MemoryRequest[] = [];
@@ -208,7 +225,7 @@ export class CallTracer implements Tracer {
     kinds: readonly CallKind[],
     { stackBytes, catches = [], instants = [], spaces, observer }: CallTracerOptions = {},
   ) {
-    for (const address of catches) this.#catches.set(address, true);
+    this.#catches = catches;
     this.#stacks = new CallStacks(stackBytes, spaces);
     this.#arch = arch;
     this.#output = output;
@@ -273,24 +290,21 @@ export class CallTracer implements Tracer {
       if (ended.length > 0) this.#later(hit, () => this.#tellEnd(hit.hart, ended, lost));
       for (const { returnAddress } of [...ended, ...lost]) this.#unwatchIfIdle(returnAddress, unwatch);
     }
-    if (this.#catches.get(hit.pc)) {
+    const here = this.#at(hit.pc);
+    if (here.catches) {
       const gone = this.#stacks.unwind(hit, this.#afterReturn(hit));
       if (gone.length > 0) this.#later(hit, () => this.#tellPanic(hit.hart, gone));
       for (const { returnAddress } of gone) this.#unwatchIfIdle(returnAddress, unwatch);
     }
-    const later = (tell: () => void): void => this.#later(hit, tell);
-    for (const gone of this.#passBlocks(hit, memory, later)) this.#unwatchIfIdle(gone.returnAddress, unwatch);
+    for (const gone of this.#laterBlocks(hit, memory)) this.#unwatchIfIdle(gone.returnAddress, unwatch);
     for (const { call, lost } of this.#arrivals(hit, memory)) {
       this.#later(hit, () => this.#tellBegin(hit.hart, call, lost));
       if (call) watch.push(call.returnAddress as Addr);
       for (const gone of lost) this.#unwatchIfIdle(gone.returnAddress, unwatch);
     }
-    for (const kind of this.#instants) {
-      const emit = kind.hit(hit, {
-        around: () => this.#stacks.enclosing(hit, this.#afterReturn(hit)),
-        returnAddress: () => this.#returnAddress(hit, memory),
-        memory,
-      });
+    for (const kind of here.instants) {
+      const around = this.#stacks.enclosing(hit, this.#afterReturn(hit));
+      const emit = kind.hit(hit, { around, returnAddress: this.#returnAddress(hit, memory), memory });
       if (emit) this.#later(hit, emit);
     }
     // A call that began at a stop may have ended with one that a trampoline recorded.
@@ -316,18 +330,19 @@ export class CallTracer implements Tracer {
   /** An entry whose memory has been read. `stackPointer` is that of its return. */
   entered(at: Moment, returnAddress: Addr, stackPointer: number, memory: HitMemory): void {
     this.#output.moveTo(at.time);
-    if (this.#catches.get(at.pc)) this.#tellPanic(at.hart, this.#stacks.unwind(at, stackPointer));
+    const { kinds, instants, catches } = this.#at(at.pc);
+    if (catches) this.#tellPanic(at.hart, this.#stacks.unwind(at, stackPointer));
     let begins = false;
-    for (const kind of this.#kinds) {
+    for (const kind of kinds) {
       const begun = this.#begin(kind, at, { returnAddress, stackPointer, isCall: true }, memory);
       if (!begun) continue;
       this.#tellBegin(at.hart, begun.call, begun.lost);
       begins = true;
     }
     if (!begins) this.#tellLost(at.hart, this.#stacks.overwrite(at, stackPointer));
-    if (this.#instants.length > 0) {
-      const around = (): Call | undefined => this.#stacks.enclosing(at, stackPointer);
-      for (const kind of this.#instants) kind.hit(at, { around, returnAddress: () => returnAddress, memory })?.();
+    for (const kind of instants) {
+      const around = this.#stacks.enclosing(at, stackPointer);
+      kind.hit(at, { around, returnAddress, memory })?.();
     }
     this.#observer?.recorded(at, memory);
   }
@@ -344,8 +359,18 @@ export class CallTracer implements Tracer {
   /** A place inside a function, whose memory has been read. */
   reached(at: Moment, memory: HitMemory): void {
     this.#output.moveTo(at.time);
-    this.#passBlocks(at, memory, (tell) => tell());
-    for (const kind of this.#instants) kind.hit(at, { around: () => undefined, returnAddress: noReturn, memory })?.();
+    const { blocks, instants } = this.#at(at.pc);
+    for (const { kind, here } of blocks) {
+      for (const edge of here.ended) {
+        const { ended, lost } = this.#endBlock(at, edge, memory);
+        if (ended.length > 0) this.#tellEnd(at.hart, ended, lost);
+      }
+      for (const edge of here.begun) {
+        const begun = this.#beginBlock(kind, at, edge, memory);
+        if (begun) this.#tellBegin(at.hart, begun.call, begun.lost);
+      }
+    }
+    for (const kind of instants) kind.hit(at, { around: undefined, returnAddress: undefined, memory })?.();
     this.#observer?.recorded(at, memory);
   }
 
@@ -403,47 +428,82 @@ export class CallTracer implements Tracer {
     return this.#stacks.enter(at, site, traced, isAgain);
   }
 
+  #at(pc: Addr): Here {
+    let here = this.#here.get(pc);
+    if (!here) {
+      here = {
+        kinds: this.#kinds.filter((kind) => kind.isAt(pc)),
+        blocks: this.#kinds.flatMap(({ blocks: kind }) => {
+          const here = kind?.at(pc);
+          return kind && here ? [{ kind, here }] : [];
+        }),
+        instants: this.#instants.filter((kind) => kind.isAt(pc)),
+        catches: this.#catches.includes(pc),
+      };
+      this.#here.set(pc, here);
+    }
+    return here;
+  }
+
   #blockReads(hit: Hit): MemoryRequest[] {
-    return this.#kinds.flatMap(({ blocks }) => {
-      const here = blocks?.at(hit);
-      if (!blocks || !here) return [];
-      const ending = here.ended.flatMap((place) => this.#running(hit, place));
-      const begun = here.begun.filter((place) => this.#running(hit, place).length === 0);
+    return this.#at(hit.pc).blocks.flatMap(({ kind, here }) => {
+      const ending = here.ended.flatMap((edge) => this.#running(hit, edge));
+      const begun = here.begun.filter((edge) => this.#running(hit, edge).length === 0);
       return [
         ...ending.flatMap((call) => call.payload.kind.exitReads(call, hit, nothingRead)),
-        ...begun.flatMap((place) => blocks.reads(hit, place)),
+        ...begun.flatMap((edge) => kind.reads(hit, edge)),
       ];
     });
   }
 
-  /** Ends and begins blocks. Returns the calls that are gone. */
-  #passBlocks(hit: Moment, memory: HitMemory, emit: (tell: () => void) => void): readonly Call[] {
+  /** Ends and begins blocks at a stop. Returns the calls that are gone. */
+  #laterBlocks(hit: Hit, memory: HitMemory): readonly Call[] {
     const gone: Call[] = [];
-    for (const { blocks } of this.#kinds) {
-      const here = blocks?.at(hit);
-      if (!blocks || !here) continue;
-      for (const place of here.ended) {
-        const { ended, lost } = this.#stacks.leave(hit, keyOf(place), place.stackPointer);
-        for (const call of ended) call.payload.kind.returning(call, hit, memory);
-        if (ended.length > 0) emit(() => this.#tellEnd(hit.hart, ended, lost));
+    for (const { kind, here } of this.#at(hit.pc).blocks) {
+      for (const edge of here.ended) {
+        const { ended, lost } = this.#endBlock(hit, edge, memory);
+        if (ended.length > 0) this.#later(hit, () => this.#tellEnd(hit.hart, ended, lost));
         gone.push(...lost);
       }
-      for (const place of here.begun) {
-        if (this.#running(hit, place).length > 0) continue;
-        const around = this.#stacks.enclosing(hit, place.stackPointer);
-        const traced = blocks.begin(hit, place, around, memory);
-        if (!traced) continue;
-        const site = { returnAddress: keyOf(place), stackPointer: place.stackPointer, isCall: true };
-        const { call, lost } = this.#stacks.enter(hit, site, traced);
-        emit(() => this.#tellBegin(hit.hart, call, lost));
-        gone.push(...lost);
+      for (const edge of here.begun) {
+        const begun = this.#beginBlock(kind, hit, edge, memory);
+        if (!begun) continue;
+        this.#later(hit, () => this.#tellBegin(hit.hart, begun.call, begun.lost));
+        gone.push(...begun.lost);
       }
     }
     return gone;
   }
 
-  #running(hit: Moment, place: BlockPlace): readonly Call[] {
-    return this.#stacks.endingAt(hit, keyOf(place), place.stackPointer);
+  #endBlock(
+    hit: Moment,
+    edge: BlockEdge,
+    memory: HitMemory,
+  ): { readonly ended: readonly Call[]; readonly lost: readonly Call[] } {
+    const stackPointer = edge.stackPointer(hit.registers);
+    if (stackPointer === undefined) return { ended: noCalls, lost: noCalls };
+    const gone = this.#stacks.leave(hit, edge.key, stackPointer);
+    for (const call of gone.ended) call.payload.kind.returning(call, hit, memory);
+    return gone;
+  }
+
+  /** Undefined if it runs already, or if nothing begins. */
+  #beginBlock(
+    kind: BlockKind,
+    hit: Moment,
+    edge: BlockEdge,
+    memory: HitMemory,
+  ): { readonly call: Call; readonly lost: readonly Call[] } | undefined {
+    const stackPointer = edge.stackPointer(hit.registers);
+    if (stackPointer === undefined || this.#stacks.isOpen(hit, edge.key, stackPointer)) return undefined;
+    const around = this.#stacks.enclosing(hit, stackPointer);
+    const traced = kind.begin(hit, edge, around, memory);
+    return traced && this.#stacks.enter(hit, { returnAddress: edge.key, stackPointer, isCall: true }, traced);
+  }
+
+  #running(hit: Moment, edge: BlockEdge): readonly Call[] {
+    const stackPointer = edge.stackPointer(hit.registers);
+    return stackPointer === undefined ? noCalls : this.#stacks.endingAt(hit, edge.key, stackPointer);
   }
 
   #tellBegin(hart: number, call: Call | undefined, lost: readonly Call[]): void {
@@ -500,9 +560,4 @@ export class CallTracer implements Tracer {
   }
 }
 
-const noReturn = (): undefined => undefined;
-
-/** Stands for the return address that a block has not: no address is negative. */
-function keyOf({ block }: BlockPlace): bigint {
-  return BigInt(-1 - block);
-}
+const noCalls: readonly never[] = [];

@@ -62,6 +62,7 @@ export const line: ProbeKind<LineSpec, FoundLines> = {
     };
     return {
       instants: {
+        isAt: (pc) => at.get(pc) !== undefined,
         hit({ pc, hart }) {
           const here = at.get(pc);
           return here && (() => hit(here, hart));

@@ -334,7 +334,8 @@ export class Lanes implements TraceSink {
 
   /** Ends slices inside another one to which something happens now: they are on another stack, or over. */
   #cutAfter(begin: AnyBegin | undefined, time: GuestNanos): void {
-    for (const open of begin ? this.#open.takeAfter(begin) : []) {
+    if (!begin) return;
+    for (const open of this.#open.takeAfter(begin)) {
       if (open.begin.type === 'call-begin') this.#writer.callCut(open.begin, time);
       else this.#lose(open, time, 'cut');
     }

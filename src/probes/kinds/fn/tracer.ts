@@ -1,3 +1,4 @@
+import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.js';
@@ -72,6 +73,10 @@ export class FunctionTracer implements CallKind {
     this.#jumps = options.loops ?? (() => undefined);
     const { values = true, plans } = options;
     for (const probe of probes) this.#probes.set(probe.address, probed(probe, values, plans));
+  }
+
+  isAt(pc: Addr): boolean {
+    return this.#probes.get(pc) !== undefined;
   }
 
   entryReads({ pc }: Moment): readonly MemoryRequest[] | undefined {

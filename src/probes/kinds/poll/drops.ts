@@ -51,6 +51,10 @@ export class DropTracer implements InstantKind {
     this.#callers = new Callers(context);
   }
 
+  isAt(pc: Addr): boolean {
+    return this.#functions.get(pc) !== undefined;
+  }
+
   reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {
     const fn = this.#functions.get(pc);
     const pointer = fn && registers.register(this.#pointer);
@@ -69,9 +73,9 @@ export class DropTracer implements InstantKind {
     const dropped = fn.targets.map((target): Dropped => {
       return { target, self: addOffset(addr(pointer), target.offset), state: stateIn(target, bytes) };
     });
-    const open = rootsAround(around());
-    const by = pollAround(around())?.payload.root;
-    const caller = this.#callers.at(returnAddress());
+    const open = rootsAround(around);
+    const by = pollAround(around)?.payload.root;
+    const caller = this.#callers.at(returnAddress);
     return () => {
       for (const event of this.#events(fn, dropped, open)) {
         const { time } = this.#output;

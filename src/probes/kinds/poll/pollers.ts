@@ -46,6 +46,10 @@ export class PollerTracer implements InstantKind {
     this.#header = header;
   }
 
+  isAt(pc: Addr): boolean {
+    return this.#probes.get(pc) !== undefined;
+  }
+
   reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {
     const probe = this.#probes.get(pc);
     const header = probe && registers.register(this.#header);

@@ -128,7 +128,10 @@ export function resolvePolls(
   const coverage = new Coverage(inlinedSites, futures, { polled, inlined });
   const ref = futureRefs(coverage, hidesDrops);
   const conditions = new PollConditions(new ProgramExpressions(debug), specs);
-  const allows = (future: FutureType): boolean => allowed.has(future) && !conditions.isConditional(future);
+  // Asked for each derived poll, so it is worked out once.
+  const whole = new Set([...allowed].filter((future) => !conditions.isConditional(future)));
+  const allows = (future: FutureType): boolean => whole.has(future);
+  const seenInlined = new Set([...whole].filter((future) => future.inlined.length > 0 && !coverage.isInlined(future)));
   const sites = coverage.copies.map((copy): InlinedProbe => {
     return { ...copy, ref: ref(copy.future), isAround: !allows(copy.future) };
   });
@@ -149,7 +152,7 @@ export function resolvePolls(
     sites,
     windows: coverage.windows,
     coverage: seen,
-    isSeenInlined: (future) => future.inlined.length > 0 && allows(future) && !coverage.isInlined(future),
+    isSeenInlined: (future) => seenInlined.has(future),
     ref,
     polled: new Set(polled),
     allows,

@@ -1,4 +1,4 @@
-import { type Addr, addOffset, addr, lowHalf } from '../../../base/addr.js';
+import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import {
   type ChainLink,
@@ -38,7 +38,9 @@ import type { Backtraces } from './backtraces.js';
 import { type ImpliedDrops, isCompiled, type PolledPlace } from './implied-drops.js';
 import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
 import { InlinedPlaces } from './inlined-places.js';
+import { innerAddresses } from './inner-addresses.js';
 import type { InlinedProbe, PollProbe, PollProbes } from './resolve.js';
+import { ResultRegister } from './result-tag.js';
 import type { TaskBook } from './wakes.js';
 
 /** A poll function or a place where one was inlined, and the Futures that it polls. */
@@ -50,6 +52,8 @@ interface Probed {
   readonly when: Conditions | undefined;
   /** What is known of the poll function; undefined where it was inlined. */
   readonly fn: PollProbe | undefined;
+  /** Where its result is, if that is in a register. */
+  readonly tag: ResultRegister | undefined;
   /** Those that this poll function belongs to. */
   readonly futures: readonly FutureType[];
   /** Each poll that returns is Pending. */
@@ -209,6 +213,7 @@ export class PollTracer implements CallKind {
       this.#probes.set(probe.address, {
         ...probed(probe, futures, this.#roots.ofType(probe.ref)),
         fn: probe,
+        tag: ResultRegister.of(probe),
         when: probe.when,
       });
     }
@@ -220,7 +225,7 @@ export class PollTracer implements CallKind {
     const places = new InlinedPlaces(sites);
     const all = sites.map((site) => probed(site, [site.future], this.#roots.ofType(site.ref)));
     return {
-      at: (at) => places.at(at),
+      at: (pc) => places.at(pc),
       reads: (at, { block }) => {
         const self = places.selfAt(at, block);
         const probe = all[block];
@@ -250,6 +255,10 @@ export class PollTracer implements CallKind {
         return this.#open(opened, at, outer);
       },
     };
+  }
+
+  isAt(pc: Addr): boolean {
+    return this.#probes.get(pc) !== undefined;
   }
 
   entryReads({ pc, registers }: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined {
@@ -497,7 +506,7 @@ export class PollTracer implements CallKind {
    * returned.
    */
   #result(open: TracedPoll, { registers }: Moment, look: FutureLook | undefined, memory: HitMemory): PollResult {
-    const { fn, isNeverReady } = open.probe;
+    const { fn, tag, isNeverReady } = open.probe;
     if (isNeverReady) return look?.state?.name === 'Panicked' ? 'panicked' : 'pending';
     if (open.guards.some((guard) => !holds(guard, open.self, memory))) return 'ready';
     const state = look?.state;
@@ -507,17 +516,14 @@ export class PollTracer implements CallKind {
     }
     if (state) return state.name === 'Returned' ? 'ready' : state.name === 'Panicked' ? 'panicked' : 'pending';
     if (!fn?.poll.result) return 'unknown';
-    const { poll, resultTag } = fn;
-    const { offset, size, isReady } = fn.poll.result;
-    let tag: bigint | undefined;
-    const bytes = open.resultAt === undefined ? undefined : memory.at(open.resultAt, poll.resultSize)?.bytes;
-    if (bytes) {
-      tag = bytes.length < offset + size ? undefined : littleEndian(bytes.subarray(offset, offset + size));
-    } else if (open.resultAt === undefined && resultTag) {
-      const value = registers.register(resultTag.register);
-      tag = value === undefined ? undefined : BigInt.asUintN(size * 8, value >> BigInt(resultTag.shift));
+    if (open.resultAt === undefined) {
+      const isReady = tag?.isReady(registers);
+      return isReady === undefined ? 'unknown' : isReady ? 'ready' : 'pending';
     }
-    return tag === undefined ? 'unknown' : isReady(tag) ? 'ready' : 'pending';
+    const { offset, size, isReady } = fn.poll.result;
+    const bytes = memory.at(open.resultAt, fn.poll.resultSize)?.bytes;
+    if (!bytes || bytes.length < offset + size) return 'unknown';
+    return isReady(littleEndian(bytes.subarray(offset, offset + size))) ? 'ready' : 'pending';
   }
 
   readonly #link = ({ future, typeName, state }: ChainLink, address: Addr | undefined): AwaitLink => ({
@@ -548,7 +554,8 @@ function probed(
   roots: AddressMap<RootRef>,
 ): Probed {
   const isNeverReady = future.output === NEVER;
-  const [length, unknown] = [readLength(future), { when: undefined, fn: undefined, inlines: undefined }];
+  const length = readLength(future);
+  const unknown = { when: undefined, fn: undefined, tag: undefined, inlines: undefined };
   return { future, ref, isAround, futures, isNeverReady, length, roots, ...unknown };
 }
 
@@ -582,27 +589,3 @@ function littleEndian(bytes: Uint8Array): bigint {
   for (let i = bytes.length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i] as number);
   return value;
 }
-
-interface InnerAddress {
-  readonly self: Addr;
-  readonly offset: number;
-  readonly address: Addr;
-}
-
-const innerSlots = 1024;
-
-/** Addresses inside Futures, each made once: the same ones come again and again, and bigint arithmetic is slow. */
-class InnerAddresses {
-  readonly #known: (InnerAddress | undefined)[] = new Array(innerSlots).fill(undefined);
-
-  at(self: Addr, offset: number): Addr {
-    const slot = (Math.imul(lowHalf(self), 0x0100_0193) ^ offset) & (innerSlots - 1);
-    const known = this.#known[slot];
-    if (known && known.offset === offset && known.self === self) return known.address;
-    const address = addOffset(self, offset);
-    this.#known[slot] = { self, offset, address };
-    return address;
-  }
-}
-
-const innerAddresses = new InnerAddresses();

@@ -100,6 +100,10 @@ export class WakeTracer implements InstantKind {
     this.#callers = new Callers(context);
   }
 
+  isAt(pc: Addr): boolean {
+    return this.#functions.get(pc) !== undefined;
+  }
+
   reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {
     const fn = this.#functions.get(pc);
     const waker = fn && registers.register(this.#waker);
@@ -112,8 +116,8 @@ export class WakeTracer implements InstantKind {
     const waker = fn && registers.register(this.#waker);
     if (!fn || waker === undefined) return undefined;
     const root = this.#taskOf(fn, addr(waker), memory);
-    const by = pollAround(around())?.payload.root;
-    const caller = this.#callers.at(returnAddress());
+    const by = pollAround(around)?.payload.root;
+    const caller = this.#callers.at(returnAddress);
     return () => {
       const { time } = this.#output;
       this.#output.emit({ type: 'wake', time, hart, waker: addr(waker), root, by, caller });
@@ -123,9 +127,8 @@ export class WakeTracer implements InstantKind {
   #taskOf({ box }: WakeFunction, waker: Addr, memory: InstantSite['memory']): RootRef | undefined {
     const known = this.#tasks.withHeader(waker);
     if (known || box === undefined) return known;
-    const bytes = memory.at(waker, box + WORD)?.bytes;
-    if (!bytes || bytes.length < box + WORD) return undefined;
-    return this.#tasks.withFuture(addr(new DataView(bytes.buffer, bytes.byteOffset + box, WORD).getBigUint64(0, true)));
+    const future = memory.at(waker, box + WORD)?.word(box);
+    return future === undefined ? undefined : this.#tasks.withFuture(addr(future));
   }
 }
 

@@ -59,6 +59,10 @@ export class TallyTracer implements CallKind {
     }
   }
 
+  isAt(pc: Addr): boolean {
+    return this.#at.get(pc) !== undefined;
+  }
+
   entryReads({ pc }: Moment): readonly MemoryRequest[] | undefined {
     return this.#at.get(pc) ? none : undefined;
   }

@@ -1,3 +1,4 @@
+import { copyBytes } from '../../copy-bytes.js';
 import { DEBUG_ANNOTATION, type EventType, TRACE_PACKET, TRACK_EVENT } from './fields.js';
 import { LEN, type ProtoBuffer, putVarint, varintLength } from './protobuf.js';
 
@@ -111,6 +112,22 @@ function inWords(bytes: Uint8Array, length: number): Int32Array {
   // Bodies are short, and views of their memory would cost more than they do.
   for (let i = 0; i < length; i++) words[i >> 2] = (words[i >> 2] as number) | ((bytes[i] as number) << ((i & 3) * 8));
   return words;
+}
+
+/** A few bytes that are given once: each copy takes the place of the one before. */
+export class PassingBody implements Body {
+  readonly words = new Int32Array(8);
+  length = 0;
+  readonly tails = undefined;
+  readonly #bytes = new Uint8Array(this.words.buffer);
+
+  /** @throws RangeError past 32 bytes */
+  copy({ bytes, length }: ProtoBuffer): this {
+    if (length > this.#bytes.length) throw new RangeError(`${length} bytes are too many`);
+    copyBytes(bytes, length, this.#bytes, 0);
+    this.length = length;
+    return this;
+  }
 }
 
 const utf8 = new TextEncoder();

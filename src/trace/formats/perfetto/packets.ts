@@ -21,6 +21,7 @@ import {
   headLength,
   kept,
   noBody,
+  PassingBody,
   putTail,
   tailOf,
 } from './body.js';
@@ -53,6 +54,7 @@ export class PerfettoSequence {
   readonly #packet = new ProtoBuffer();
   readonly #interned = new Interned();
   readonly #annotations = new Annotations(this.#interned);
+  readonly #passing = new PassingBody();
   /** Their iids belong into the next packet. */
   readonly callstacks = new Callstacks(this.#interned.fresh);
   /** The time of the last event: the next one is written as its distance from it. */
@@ -160,11 +162,21 @@ export class PerfettoSequence {
    * `ended`: the number of a flow that ends there.
    */
   flowBody(flow: number, ended?: number): Body {
+    this.#putFlow(flow, ended);
+    return kept(this.#packet);
+  }
+
+  /** The same of a flow that does not come again. Valid until the next call. */
+  passingFlowBody(flow: number, ended?: number): Body {
+    this.#putFlow(flow, ended);
+    return this.#passing.copy(this.#packet);
+  }
+
+  #putFlow(flow: number, ended: number | undefined): void {
     const packet = this.#packet;
     packet.clear();
     packet.fixed64(TRACK_EVENT.flowIds, flow);
     if (ended !== undefined) packet.fixed64(TRACK_EVENT.terminatingFlowIds, ended);
-    return kept(packet);
   }
 
   /** The name of an annotation as the field that gives it, for {@link ValueNotes}; it belongs into the next event. */

@@ -118,9 +118,9 @@ export class PollBodies {
     return body;
   }
 
-  /** The same, and the end of the arrow from the wake that caused the poll. */
+  /** The same, and the end of the arrow from the wake that caused the poll. Valid until the next call. */
   wokenFlow({ key }: RootRef, wake: number): Body {
-    return this.#sequence.flowBody(key, FIRST_WAKE + wake);
+    return this.#sequence.passingFlowBody(key, FIRST_WAKE + wake);
   }
 
   /** What was woken, by whom, and where. */
@@ -141,9 +141,9 @@ export class PollBodies {
     return body;
   }
 
-  /** The begin of the arrow to the poll that a wake causes. */
+  /** The begin of the arrow to the poll that a wake causes. Valid until the next call. */
   wakeFlow(wake: number): Body {
-    return this.#sequence.flowBody(FIRST_WAKE + wake);
+    return this.#sequence.passingFlowBody(FIRST_WAKE + wake);
   }
 
   /** What was dropped, by whom, and where. */
