@@ -114,8 +114,8 @@ export interface KindTracer {
   readonly instants?: InstantKind | readonly InstantKind[];
   /** Counts, to which counters in the target add. */
   readonly counts?: {
-    /** Adds what the target's counters at an address have counted; an address of another kind is ignored. */
-    add(address: Addr, counted: readonly number[]): void;
+    /** Adds what the target's counters have counted, with the probe of a `PlannedCount`; those of other kinds are ignored. */
+    add(probe: object, words: BigUint64Array): void;
     rows(): readonly TallyRow[];
   };
 }
