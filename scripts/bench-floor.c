@@ -2,6 +2,10 @@
 // a trace. Against this rsptrace is measured (scripts/bench hits).
 //
 //   bench-floor SOCKET|PORT ADDRESS entry|exit EVENTS WARM [SELF LENGTH [CLOCK-PACKET]]
+//   bench-floor SOCKET|PORT sample PERIOD SAMPLES WARM
+//
+// The second form interrupts every PERIOD microseconds, reads the registers of every hart, and goes on: what a sampling profile must do
+// (scripts/bench profile). It prints microseconds a sample, those of the period included.
 //
 //   a stop        g  clock  m (guessed as rsptrace guesses)     one write
 //   guess wrong   m                                             one write
@@ -223,7 +227,50 @@ static Guess *guess_after(uint64_t pc, uint64_t first) {
   return guess;
 }
 
+/* Samples */
+
+static void sample(unsigned period, int samples, int warm) {
+  static char threads[64][40];
+  static char list[BUFFER];
+  int harts = 0;
+  strcpy(list, ask("qfThreadInfo"));
+  if (list[0] != 'm') fail("instead of threads:", list);
+  for (char *one = strtok(list + 1, ","); one && harts < 64; one = strtok(NULL, ",")) sprintf(threads[harts++], "Hg%.30s", one);
+  double wall = 0, cpu = 0;
+  for (int n = 1; n <= warm + samples; n++) {
+    put("vCont;c");
+    send_all();
+    usleep(period);
+    if (write(fd, "\003", 1) != 1) fail("write", "failed");
+    char *stop = answer();
+    if (stop[0] != 'T') fail("instead of a stop:", stop);
+    for (int hart = 0; hart < harts; hart++) {
+      put("%s", threads[hart]);
+      put("g");
+    }
+    send_all();
+    for (int hart = 0; hart < harts; hart++) {
+      answer();
+      answer();
+    }
+    if (n == warm) {
+      wall = wall_us();
+      cpu = cpu_us();
+    }
+  }
+  printf("RESULT %.3f %.3f\n", (wall_us() - wall) / samples, (cpu_us() - cpu) / samples);
+}
+
 int main(int count, char **arguments) {
+  if (count == 6 && !strcmp(arguments[2], "sample")) {
+    open_stub(arguments[1]);
+    ask("qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;xmlRegisters=i386");
+    acks = strcmp(ask("QStartNoAckMode"), "OK") != 0;
+    ask("?");
+    ask("vCont?");
+    sample(atoi(arguments[3]), atoi(arguments[4]), atoi(arguments[5]));
+    return 0;
+  }
   if (count < 6) fail("usage:", "see the head of bench-floor.c");
   uint64_t entry = strtoull(arguments[2], NULL, 16);
   int exits = !strcmp(arguments[3], "exit");

@@ -1,4 +1,3 @@
-import type { Addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import type { ElfFile } from '../elf/index.js';
 import type { GuestRam } from '../facts/index.js';
@@ -29,8 +28,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly thresholdNs?: number | undefined;
   readonly tracer: CallTracer;
   readonly hartNumber: (word: bigint) => number;
-  /** Takes the counts of the target's counters, by the function's address; once for each program that ran. */
-  readonly counted: (address: Addr, counts: readonly number[]) => void;
+  /** Takes the words of the target's counters, with the probe of a {@link PlannedCount}; once for each program that ran. */
+  readonly counted: (probe: object, words: BigUint64Array) => void;
   /** Whether open calls should end before the target is left, because something stays open for their trampolines. */
   readonly mustEnd?: (() => boolean) | undefined;
   /** Called when probes are left out from now on, because they had stopped the target too often. */

@@ -321,7 +321,7 @@ export class Installed implements StopObserver {
 
   async #reportCounts(reachable: boolean): Promise<void> {
     const all = await retry(this.#options.session, () => this.#target.counted(reachable));
-    for (const [address, counts] of all) this.#options.counted(address, counts);
+    for (const { probe, words } of all) this.#options.counted(probe, words);
   }
 
   /** Removes the breakpoints from functions that have trampolines now, and from those that may have neither. */

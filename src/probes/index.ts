@@ -52,6 +52,7 @@ export {
   type InnerPlace,
   mergePlans,
   noteName,
+  type PlannedCount,
   type PlannedExtent,
   type PlannedLoad,
   type PlannedReads,

@@ -1,4 +1,4 @@
-import type { Condition, FrameNote, InnerTrampoline, IntegerIn } from '../arch/index.js';
+import type { Condition, Counted, FrameNote, InnerTrampoline } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 
 /** Bytes at a pointer. */
@@ -67,6 +67,14 @@ export function noteName({ of }: FrameNote): string {
   return `noted:${of}`;
 }
 
+/** What counters in the target count of a probe. */
+export type PlannedCount = Counted & {
+  /** A call for which one of these does not hold is not counted. */
+  readonly when: readonly Condition[];
+  /** The kind of the probe knows its own by this object. */
+  readonly probe: object;
+};
+
 /** The code that an engine without stops analyses. */
 export function codeOf({ inside, address, codeSize }: Pick<ReadPlan, 'inside' | 'address' | 'codeSize'>): CodePiece {
   return inside?.window ?? { address, length: codeSize };
@@ -110,12 +118,12 @@ export interface ReadPlan {
    * Why its return address must stay unchanged, so that its exits are patched instead; undefined: it may be replaced.
    */
   readonly returnStays: string | undefined;
-  /** Calls for which one of these does not hold are dropped in the target. */
+  /** Calls for which one of these does not hold leave no record. */
   readonly when: readonly Condition[];
   /** The return of the call is needed. */
   readonly seesReturn: boolean;
-  /** Only a number is needed, or one for each size of an integer: a counter in the target is enough. */
-  readonly count: { readonly by: IntegerIn | undefined } | undefined;
+  /** Counters in the target are enough: nothing else is read. Empty if they are not. */
+  readonly counts: readonly PlannedCount[];
   /** Calls shorter than the threshold are dropped, if there is a threshold. */
   readonly hasThreshold: boolean;
   /** Undefined for a function's entry. */
@@ -143,7 +151,7 @@ export function entryPlan({ address, codeSize, name }: Pick<ReadPlan, 'address' 
     returnStays: undefined,
     when: [],
     seesReturn: false,
-    count: undefined,
+    counts: [],
     hasThreshold: false,
   };
 }
@@ -160,6 +168,7 @@ export function mergePlans(plans: readonly ReadPlan[]): ReadPlan[] {
 
 function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
   const union = (one: readonly string[], other: readonly string[]): string[] => [...new Set([...one, ...other])];
+  const onlyCounts = a.counts.length > 0 && b.counts.length > 0;
   const isMixed = (a.inside === undefined) !== (b.inside === undefined);
   return {
     ...a,
@@ -184,7 +193,7 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     // Each of the two has its own calls to see.
     when: [],
     seesReturn: a.seesReturn || b.seesReturn,
-    count: undefined,
+    counts: onlyCounts ? [...a.counts, ...b.counts] : [],
     hasThreshold: a.hasThreshold && b.hasThreshold,
     notByStops: a.notByStops && b.notByStops,
   };

@@ -46,7 +46,7 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
   const { session, elf, arch, debug, sink, want } = options;
   await session.passSignals();
   const code = await LoadedCode.find(options);
-  const looks = new Looks(session, arch, code, { depth: want.depth });
+  const looks = new Looks(session, arch, code, { depth: want.depth, walksIdle: want.idle });
   const futures = want.awaited && debug ? findFutures(debug) : undefined;
   const samples = new Samples(new SampledFrames(elf, debug, futures), sink, options.periodMs, want);
   const harts = (await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) }));
@@ -66,10 +66,10 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
   const sampled = await sampling({
     ...options,
     look: async () => {
-      const batch = session.batch();
-      const time = clock.request(batch);
-      await batch.send();
-      const all = await looks.all();
+      let time = (): number => last;
+      const all = await looks.all((batch) => {
+        time = clock.request(batch);
+      });
       last = Math.max(last, time());
       for (const look of all) samples.add(look, numbers.number(look.hart.id), last as GuestNanos);
       stops++;

@@ -380,8 +380,8 @@ export class Run {
         this.#options.onLeftOut?.(probes);
       },
       log: () => this.log?.opened,
-      counted: (address, counts) => {
-        for (const kind of kinds) kind.counts?.add(address, counts);
+      counted: (probe, words) => {
+        for (const kind of kinds) kind.counts?.add(probe, words);
       },
       ...(isProcess && {
         inProcess: {

@@ -113,7 +113,7 @@ export class Sampler implements StopSampler {
     if (this.#ready?.session === session) return this.#ready;
     const { program, logger, hooked } = this.#options;
     const code = await LoadedCode.find({ ...program, session, logger });
-    this.#ready = { session, looks: new Looks(session, program.arch, code, { depth, hooked }) };
+    this.#ready = { session, looks: new Looks(session, program.arch, code, { depth, hooked, walksIdle: false }) };
     return this.#ready;
   }
 

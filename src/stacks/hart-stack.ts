@@ -2,8 +2,8 @@ import type { AddressSpace, Architecture, Privilege } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { ElfFile } from '../elf/index.js';
-import { changesItsCode, isOwnPage } from '../facts/index.js';
-import { isProcess, type Session } from '../rsp/index.js';
+import { changesItsCode, isOwnPage, pageBytes } from '../facts/index.js';
+import { type Batch, isProcess, type Session } from '../rsp/index.js';
 import type { Stack, StackOptions, Stacks } from '../unwind/index.js';
 
 /** A stopped hart's stack. */
@@ -23,6 +23,31 @@ export interface OtherCode {
   readonly privilege: Privilege | undefined;
 }
 
+/** What is known of a hart, or of code, before its stack is walked. */
+export interface HartStackOptions extends StackOptions {
+  /** The answer to {@link askRegisters}; without it they are read. */
+  readonly registers?: RegisterReader;
+  /** Pages that were found to have the ELF's code, for harts outside of user mode: more are added. */
+  readonly ownPages?: Set<string>;
+}
+
+/** Asks for the registers that a hart's stack is walked with. */
+export function askRegisters(
+  batch: Batch,
+  { target }: Session,
+  arch: Architecture,
+  stacks: Stacks,
+): { readonly value: RegisterReader } {
+  const { addressSpaces, privilege } = arch;
+  const wanted = [
+    ...stacks.specialRegisters,
+    ...(addressSpaces?.registers ?? []),
+    ...(privilege?.belowFirmware?.registers ?? []),
+  ];
+  const names = new Set(target.source === 'target.xml' ? wanted : []);
+  return batch.readRegisters([...names].filter((name) => target.register(name) !== undefined));
+}
+
 /**
  * Walks the stack of a hart. In its present mode the hart cannot read everything, for example not the kernel's stack
  * from firmware. The rest is read through its page tables, if the stub gives physical memory.
@@ -32,19 +57,10 @@ export async function hartStack(
   hart: string,
   arch: Architecture,
   stacks: Stacks,
-  options: StackOptions = {},
+  options: HartStackOptions = {},
 ): Promise<HartStack> {
   const belowFirmware = arch.privilege?.belowFirmware;
-  const batch = session.batch(hart);
-  const wanted = [
-    ...stacks.specialRegisters,
-    ...(arch.addressSpaces?.registers ?? []),
-    ...(belowFirmware?.registers ?? []),
-  ];
-  const names = new Set(session.target.source === 'target.xml' ? wanted : []);
-  const block = batch.readRegisters([...names].filter((name) => session.target.register(name) !== undefined));
-  await batch.send();
-  const registers = block.value;
+  const registers = options.registers ?? (await readRegisters(session, hart, arch, stacks));
   const direct = session.memory(hart);
   const pc = registers.register(arch.pc);
   const physical = async (): Promise<MemoryReader | undefined> => session.physicalMemory();
@@ -62,7 +78,7 @@ export async function hartStack(
     }
   }
   const memory = new SpaceMemory(arch, registers, direct, physical);
-  const other = await otherCode(session, hart, arch, stacks, registers);
+  const other = await otherCode({ session, hart, arch, stacks, registers, ownPages: options.ownPages });
   const stack = other ? inOtherCode : await stacks.unwind(registers, memory, options);
   return { stack, registers, memory, firmware: undefined, other };
 }
@@ -71,22 +87,49 @@ export async function hartStack(
  * Whether a hart runs a program that the ELF does not describe. Then it is in user mode outside of the ELF's code, or
  * has other code at its addresses.
  */
-async function otherCode(
+async function otherCode({
+  session,
+  hart,
+  arch,
+  stacks,
+  registers,
+  ownPages,
+}: Running): Promise<OtherCode | undefined> {
+  const pc = registers.register(arch.pc);
+  if (pc === undefined || isProcess(session.features)) return undefined;
+  const standing = arch.privilege?.standing(registers);
+  const privilege = standing?.privilege;
+  const { elf } = stacks;
+  const other = { pc: addr(pc), privilege };
+  if (!stacks.isCode(pc)) return privilege === 'user' ? other : undefined;
+  // Programs change within one address space; what is beneath them does not.
+  const page = privilege === 'user' ? undefined : `${standing?.root} ${pc / BigInt(pageBytes)}`;
+  if (changesItsCode(elf) || (page !== undefined && ownPages?.has(page))) return undefined;
+  const isOwn = (await isOwnPage(session.memory(hart), (at, length) => elf.bytesAt(at, length), other.pc)) ?? true;
+  if (isOwn && page !== undefined) ownPages?.add(page);
+  return isOwn ? undefined : other;
+}
+
+/** A hart, and the code that it may run. */
+interface Running {
+  readonly session: Session;
+  readonly hart: string;
+  readonly arch: Architecture;
+  readonly stacks: Stacks;
+  readonly registers: RegisterReader;
+  readonly ownPages: HartStackOptions['ownPages'] | undefined;
+}
+
+async function readRegisters(
   session: Session,
   hart: string,
   arch: Architecture,
   stacks: Stacks,
-  registers: RegisterReader,
-): Promise<OtherCode | undefined> {
-  const pc = registers.register(arch.pc);
-  if (pc === undefined || isProcess(session.features)) return undefined;
-  const privilege = arch.privilege?.standing(registers).privilege;
-  const { elf } = stacks;
-  const isSeen = stacks.isCode(pc)
-    ? changesItsCode(elf) ||
-      ((await isOwnPage(session.memory(hart), (at, length) => elf.bytesAt(at, length), addr(pc))) ?? true)
-    : privilege !== 'user';
-  return isSeen ? undefined : { pc: addr(pc), privilege };
+): Promise<RegisterReader> {
+  const batch = session.batch(hart);
+  const registers = askRegisters(batch, session, arch, stacks);
+  await batch.send();
+  return registers.value;
 }
 
 /** Whether some memory has a program's code, judged by the page where the code begins. */

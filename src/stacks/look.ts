@@ -1,8 +1,9 @@
 import type { Architecture, Privilege } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
-import { type Hart, isProcess, type Session } from '../rsp/index.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+import { type Batch, type Hart, isProcess, type Session } from '../rsp/index.js';
 import type { StackOptions } from '../unwind/index.js';
-import { type HartStack, hartStack } from './hart-stack.js';
+import { askRegisters, type HartStack, hartStack } from './hart-stack.js';
 import type { LoadedCode } from './loaded-code.js';
 
 /** What one hart was doing when the target was stopped. */
@@ -17,32 +18,100 @@ export interface HartLook extends Pick<HartStack, 'stack' | 'firmware' | 'other'
   readonly isIdle: boolean;
 }
 
+/** A hart that stands, with the registers that its stack is walked with. */
+interface Standing {
+  readonly hart: Hart;
+  readonly registers: RegisterReader;
+}
+
+export interface LookOptions extends StackOptions {
+  /** Stacks of harts that are idle are wanted, too. */
+  readonly walksIdle: boolean;
+}
+
+/** What is told of an idle hart if its stack is not wanted. */
+const idle = {
+  stack: { frames: [], end: { reason: 'no-unwinder', complete: false } },
+  firmware: undefined,
+  other: undefined,
+  privilege: undefined,
+  root: undefined,
+  isIdle: true,
+} as const;
+
 /** Looks at every hart of a target that stands. */
 export class Looks {
   readonly #session: Session;
   readonly #arch: Architecture;
   readonly #code: LoadedCode;
-  readonly #options: StackOptions;
+  readonly #options: LookOptions;
+  /** Those of the last look. */
+  #harts: readonly string[] | undefined;
+  readonly #ownPages = new Set<string>();
   /** Whether a system call ends there: code does not change, and threads wait at the same few places. */
   readonly #behindCall = new Map<Addr, boolean>();
 
-  constructor(session: Session, arch: Architecture, code: LoadedCode, options: StackOptions) {
+  constructor(session: Session, arch: Architecture, code: LoadedCode, options: LookOptions) {
     this.#session = session;
     this.#arch = arch;
     this.#code = code;
     this.#options = options;
   }
 
-  async all(): Promise<HartLook[]> {
+  /** `alsoAsk` adds what else is to be read of the target in the same write. */
+  async all(alsoAsk: (batch: Batch) => void = () => {}): Promise<HartLook[]> {
+    const stood = isProcess(this.#session.features) ? await this.#threads(alsoAsk) : await this.#machine(alsoAsk);
     const looks: HartLook[] = [];
-    for (const hart of await this.#session.harts()) looks.push(await this.#look(hart));
+    for (const one of stood) looks.push(await this.#look(one));
     if (looks.some(({ stack }) => stack.end.reason === 'outside-code')) await this.#code.strayed();
     return looks;
   }
 
-  async #look(hart: Hart): Promise<HartLook> {
-    const isIdle = await this.#isHalted(hart);
-    const found = await hartStack(this.#session, hart.id, this.#arch, this.#code.stacks, this.#options);
+  /** The registers of threads, which come and go: those of the last look are asked together with the list. */
+  async #threads(alsoAsk: (batch: Batch) => void): Promise<Standing[]> {
+    const also = this.#session.batch();
+    alsoAsk(also);
+    const sent = also.send();
+    const list = this.#session.hartIds();
+    const guessed = new Map((this.#harts ?? []).map((id) => [id, this.#ask(id, () => {})]));
+    // A stub refuses one that is gone.
+    for (const one of guessed.values()) one.sent.catch(() => {});
+    this.#harts = await list;
+    const asked = this.#harts.map((id) => ({ hart: { id }, ...(guessed.get(id) ?? this.#ask(id, () => {})) }));
+    await Promise.all([sent, ...asked.map((one) => one.sent)]);
+    return asked.map(({ hart, registers }) => ({ hart, registers: registers.value }));
+  }
+
+  /** Those of a machine's harts, which stay: all in one answer. Their names tell whether they are halted. */
+  async #machine(alsoAsk: (batch: Batch) => void): Promise<Standing[]> {
+    this.#harts ??= await this.#session.hartIds();
+    const asked = this.#harts.map((id, index) => ({
+      id,
+      ...this.#ask(id, (batch) => {
+        if (index === 0) alsoAsk(batch);
+        return batch.readHartName(id);
+      }),
+    }));
+    await Promise.all(asked.map((one) => one.sent));
+    return asked.map(({ id, registers, more: { value: name } }) => ({
+      hart: name === undefined ? { id } : { id, name },
+      registers: registers.value,
+    }));
+  }
+
+  #ask<T>(hart: string, ask: (batch: Batch) => T) {
+    const batch = this.#session.batch(hart);
+    const more = ask(batch);
+    const registers = askRegisters(batch, this.#session, this.#arch, this.#code.stacks);
+    return { more, registers, sent: batch.send() };
+  }
+
+  async #look({ hart, registers: given }: Standing): Promise<HartLook> {
+    const halted = this.#isHalted(hart);
+    const isIdle = halted ?? (await this.#isInSystemCall(hart, given.register(this.#arch.pc)));
+    if (isIdle && !this.#options.walksIdle) return { ...idle, hart, pc: given.register(this.#arch.pc) };
+    const options = { ...this.#options, registers: given, ownPages: this.#ownPages };
+    const found = await hartStack(this.#session, hart.id, this.#arch, this.#code.stacks, options);
     const { stack, firmware, other, registers } = found;
     const pc = registers.register(this.#arch.pc);
     const standing = this.#arch.privilege?.standing(registers);
@@ -55,12 +124,12 @@ export class Looks {
       other,
       privilege: isProcess(this.#session.features) ? 'user' : privilege,
       root: standing?.root,
-      isIdle: isIdle ?? (await this.#isInSystemCall(hart, pc)),
+      isIdle,
     };
   }
 
   /** QEMU says so of a hart; undefined for a thread of a process. */
-  async #isHalted({ name }: Hart): Promise<boolean | undefined> {
+  #isHalted({ name }: Hart): boolean | undefined {
     return isProcess(this.#session.features) ? undefined : /\[halted\b/.test(name ?? '');
   }
 
@@ -74,7 +143,10 @@ export class Looks {
     const at = addr(pc);
     let known = this.#behindCall.get(at);
     if (known === undefined) {
-      const bytes = await this.#session.memory(id).read(addr(pc - BigInt(instruction.length)), instruction.length);
+      const before = addr(pc - BigInt(instruction.length));
+      const bytes =
+        this.#code.stacks.codeAt(before, instruction.length) ??
+        (await this.#session.memory(id).read(before, instruction.length));
       known = bytes !== undefined && instruction.every((byte, index) => bytes[index] === byte);
       this.#behindCall.set(at, known);
     }

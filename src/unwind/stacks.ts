@@ -1,5 +1,5 @@
 import type { Architecture } from '../arch/index.js';
-import { type Addr, addr } from '../base/addr.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { DebugInfo } from '../dwarf/index.js';
@@ -27,6 +27,8 @@ export interface StackOptions {
 
 /** The bytes of stack in the first read. Frames of async code are large: a poll often has 2 KiB. */
 const FIRST = 8192;
+/** Stacks whose end is kept. */
+const mostEnds = 1024;
 /** Below the stack pointer a leaf function may use bytes without moving it (the red zone of AMD64's ABI, 128 bytes). */
 const BELOW = 128;
 
@@ -37,6 +39,8 @@ export class Stacks {
   readonly #arch: Architecture;
   readonly #file: RegisterFile;
   readonly #images: CodeImages;
+  /** Where stacks end that were read: the next page is unreadable. */
+  readonly #ends = new Set<Addr>();
 
   /**
    * The architecture must be prepared. `libraries` have their load addresses. Throws `ELF_DAMAGED`,
@@ -66,10 +70,23 @@ export class Stacks {
     return this.#images.at(address, 0) !== undefined;
   }
 
+  /** Bytes of the program's code or of its libraries, out of their files. */
+  codeAt(address: Addr, length: number): Uint8Array | undefined {
+    return this.#images.at(address, 0)?.elf.bytesAt(address, length);
+  }
+
   /** The piece of stack that most walks need: read it together with the other reads of a hit. */
   firstBytes(registers: RegisterReader): { readonly address: Addr; readonly length: number } | undefined {
     const sp = registers.register(this.#arch.sp);
-    return sp === undefined ? undefined : { address: addr(sp - BigInt(BELOW)), length: FIRST };
+    if (sp === undefined) return undefined;
+    const address = addr(sp - BigInt(BELOW));
+    for (
+      let page = addr(pageOf(address) + BigInt(PAGE));
+      page < address + BigInt(FIRST);
+      page = addr(page + BigInt(PAGE))
+    )
+      if (this.#ends.has(page)) return { address, length: Number(page - address) };
+    return { address, length: FIRST };
   }
 
   /** Walks within memory that was read already; beyond it the stack counts as unreadable. */
@@ -87,9 +104,22 @@ export class Stacks {
     const bytes = first && (await memory.read(first.address, first.length));
     if (first !== undefined && bytes !== undefined) window.add(first.address, bytes);
     for (let need = walk?.run(window); need !== undefined; need = walk?.run(window)) {
-      await fetch(memory, window, need);
+      await this.#fetch(memory, window, need);
     }
     return stackOf(walk);
+  }
+
+  /** Adds the page of an address, and the next one; if they cannot be read as a whole, the word alone. */
+  async #fetch(memory: MemoryReader, window: StackWindow, need: Addr): Promise<void> {
+    const page = pageOf(need);
+    const both = await memory.read(page, 2 * PAGE);
+    const pages = both ?? (await memory.read(page, PAGE));
+    if (pages !== undefined) window.add(page, pages);
+    if (!both && pages && this.#ends.size < mostEnds) this.#ends.add(addOffset(page, PAGE));
+    if (window.word(need) !== undefined) return;
+    const word = await memory.read(need, 8);
+    if (word !== undefined) window.add(need, word);
+    if (window.word(need) === undefined) window.addHole(need);
   }
 
   #begin(registers: RegisterReader, options: StackOptions): Walk | undefined {
@@ -104,15 +134,4 @@ export class Stacks {
 function stackOf(walk: Walk | undefined): Stack {
   const end: End = walk?.end ?? { reason: 'no-unwinder', complete: false };
   return { frames: walk?.frames ?? [], end };
-}
-
-/** Adds the page of an address, and the next one; if they cannot be read as a whole, the word alone. */
-async function fetch(memory: MemoryReader, window: StackWindow, need: Addr): Promise<void> {
-  const page = pageOf(need);
-  const pages = (await memory.read(page, 2 * PAGE)) ?? (await memory.read(page, PAGE));
-  if (pages !== undefined) window.add(page, pages);
-  if (window.word(need) !== undefined) return;
-  const word = await memory.read(need, 8);
-  if (word !== undefined) window.add(need, word);
-  if (window.word(need) === undefined) window.addHole(need);
 }

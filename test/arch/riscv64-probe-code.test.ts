@@ -7,8 +7,10 @@ import {
   type RecordField,
 } from '../../src/arch/inject/probe-code.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
+import { addOffset } from '../../src/base/addr.js';
 import { limits } from './buckets.js';
 import { random, values } from './random.js';
+import { pointsOf, readBehind, references } from './references.js';
 import { Calls, call, withoutT0 } from './riscv64-calls.js';
 import { functions, helper, type TestFunction } from './riscv64-functions.js';
 import { Machine, order, type Registers } from './riscv64-machine.js';
@@ -216,7 +218,7 @@ t.test('conditions compare as integers of their type do, with any constant', asy
       for (const signed of [true, false]) {
         for (let round = 0; round < 6; round++) {
           const way = pick(ways);
-          const register = pick(['a0', 'a1', 's0', 't1', 't3', 'sp', 'zero']);
+          const register = pick(['a0', 'a1', 's0', 't1', 't2', 't3', 'sp', 'zero']);
           const from = calls.start();
           const bits = from.registers[register === 's0' ? 'fp' : register] ?? 0n;
           const left = (signed ? BigInt.asIntN : BigInt.asUintN)(8 * size, bits);
@@ -224,14 +226,18 @@ t.test('conditions compare as integers of their type do, with any constant', asy
           const displaced = displace(leaf, way) as Displaced;
           const { patched } = await client.plantEntry(leaf.code, displaced, way, {
             ...plainEntry,
-            when: [{ register, size, signed, op, value: constant }],
-            count: { at: place.counter, by: undefined },
+            counters: [
+              { kind: 'calls', at: place.counter, when: [{ register, size, signed, op, value: constant }] },
+              { kind: 'calls', at: addOffset(place.counter, 8), when: [] },
+            ],
           });
           await machine.writeWord(place.counter, 41n);
+          await machine.writeWord(addOffset(place.counter, 8), 6n);
           const untraced = await call(machine, leaf.code, from);
           const traced = await call(machine, patched, from);
           if (way.kind === 'near') t.same(traced, untraced);
           const yes = (await machine.word(place.counter)) === 42n;
+          if ((await machine.word(addOffset(place.counter, 8))) !== 7n) wrong.push('the counter without a condition');
           if (yes !== holds[op](left, constant)) wrong.push(`${register} ${left} ${op} ${constant}: ${yes}`);
           if (yes) counted++;
           else kept++;
@@ -264,7 +270,7 @@ t.test('calls are counted by the size of an integer in a register', async (t) =>
         const displaced = displace(leaf, way) as Displaced;
         const { patched } = await client.plantEntry(leaf.code, displaced, way, {
           ...plainEntry,
-          count: { at: place.counter, by: { register, size, signed } },
+          counters: [{ kind: 'buckets', at: place.counter, when: [], of: { register, size, signed } }],
         });
         await machine.write(place.counter, new Uint8Array(8 * limits.length));
         const untraced = await call(machine, leaf.code, from);
@@ -283,6 +289,61 @@ t.test('calls are counted by the size of an integer in a register', async (t) =>
   }
   t.same(wrong, []);
   t.ok(seen.size > 10, `${seen.size} buckets`);
+  t.equal(await client.claimed(), 0, 'counting claims nothing');
+});
+
+t.test('what is in a register, or behind it, is added up in 128 bits, between two other counters', async (t) => {
+  await using machine = await Machine.start();
+  const client = new Ring(machine);
+  const leaf = functionNamed('is a leaf of short instructions');
+  const words = place.data + 0x8000n;
+  await client.reset();
+  const wrong: string[] = [];
+  const before = [0n, 1n, (1n << 64n) - 1n, -1n, -(1n << 64n), (1n << 63n) - 1n, 1n << 100n];
+  for (const size of sizes) {
+    for (const signed of [true, false]) {
+      for (const register of ['a0', 'a7', 's0', 't1', 't2', 't3', 'zero']) {
+        const way = pick(ways);
+        const start = calls.start();
+        const name = register === 's0' ? 'fp' : register;
+        const behind =
+          register !== 'zero' && register !== 't1' && pick([true, false]) ? pick(references(size)) : undefined;
+        const { words: content, first } = pointsOf(words, pick, value);
+        const number = pick([0n, 1n, (1n << 64n) - 1n, 1n << 63n, BigInt.asUintN(64, value())]);
+        const given =
+          register === 'zero' || register === 't1' ? (start.registers[name] ?? 0n) : behind ? first : number;
+        const from = { ...start, registers: { ...start.registers, [name]: given } };
+        const of = { register, size, signed, ...(behind && { behind }) };
+        const { patched } = await client.plantEntry(leaf.code, displace(leaf, way) as Displaced, way, {
+          ...plainEntry,
+          counters: [
+            { kind: 'calls', at: place.counter, when: [] },
+            { kind: 'sum', at: addOffset(place.counter, 8), when: [], of },
+            { kind: 'calls', at: addOffset(place.counter, 32), when: [] },
+          ],
+        });
+        for (const [index, word] of content.entries()) await machine.writeWord(words + BigInt(8 * index), word);
+        const was = pick(before);
+        for (const [index, word] of [4n, 7n, was, was >> 64n, 9n].entries())
+          await machine.writeWord(addOffset(place.counter, 8 * index), BigInt.asUintN(64, word));
+        const untraced = await call(machine, leaf.code, from);
+        const traced = await call(machine, patched, from);
+        if (way.kind === 'near') t.same(traced, untraced);
+        const integer = behind
+          ? readBehind(of, first, content, words)
+          : (signed ? BigInt.asIntN : BigInt.asUintN)(8 * size, given);
+        const sum = was + (integer ?? 0n);
+        const wanted = [5n, integer === undefined ? 7n : 8n, sum, sum >> 64n, 10n].map((word) =>
+          BigInt.asUintN(64, word),
+        );
+        const got = [];
+        for (const index of wanted.keys()) got.push(await machine.word(addOffset(place.counter, 8 * index)));
+        if (got.join() !== wanted.join())
+          wrong.push(`${JSON.stringify({ ...of, way: way.name })} ${was} + ${integer}: ${got}`);
+      }
+    }
+  }
+  t.same(wrong, []);
   t.equal(await client.claimed(), 0, 'counting claims nothing');
 });
 

@@ -46,7 +46,7 @@ async function plant(client: Ring, way: Way, nesting: boolean): Promise<Planted>
     hook: { exit: place.exit, keep: ['a0'] },
     nesting: nesting ? { self: 'a2', plan: place.plan } : undefined,
     outerCopy: undefined,
-    count: undefined,
+    counters: [],
   });
   const exit = await client.plantExit({ fields: exitFields, keep: ['a0'], nesting });
   const hop = way.hop === undefined ? undefined : probeCode.hop?.encode(displaced, way.hop, way.at);

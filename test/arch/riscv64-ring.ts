@@ -61,7 +61,7 @@ export const plainEntry: Entry = {
   hook: undefined,
   nesting: undefined,
   outerCopy: undefined,
-  count: undefined,
+  counters: [],
 };
 
 /** What a client does, from the contract alone; but it never uses a segment twice, so that all records can be looked at in the end. */

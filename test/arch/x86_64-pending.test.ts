@@ -212,7 +212,7 @@ t.test('what calls that pend cannot be', (t) => {
   const displaced = probeCode.displace(code, start, 'near');
   if ('refused' in displaced) throw new Error(displaced.refused);
   const fields = [{ at: 16, size: 8, from: { kind: 'time', counter: 'tsc' } }] as const;
-  const none = { when: [], hook: undefined, nesting: undefined, outerCopy: undefined, count: undefined };
+  const none = { when: [], hook: undefined, nesting: undefined, outerCopy: undefined, counters: [] };
   const entry = { ...none, at: elsewhere, ring: geometry, fields, displaced, via: 'patch' as const, pends: true };
   const hook = { exit: elsewhere, keep: [] };
   const { pending: _, ...without } = geometry;

@@ -109,7 +109,7 @@ function plant(below: bigint): Planted {
     const limit = pends ? { below: index === 0 ? below : 0n } : {};
     put(exitAt, probeCode.exit({ ...plain, ...limit, at: exit, fields: exitFields, nesting: false }), 0x300);
     const hook = { exit, keep: ['rdi'] };
-    const none = { when: [], nesting: undefined, outerCopy: undefined, count: undefined };
+    const none = { when: [], nesting: undefined, outerCopy: undefined, counters: [] };
     const shape = { ...none, ring: geometry, fields: entryFields, displaced, via: 'patch' as const };
     put(entryAt, probeCode.entry({ ...shape, at, hook, pends }), 0x300);
     text.bytes.set(probeCode.patch(displaced, at), Number(start - text.address));

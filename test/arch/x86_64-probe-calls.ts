@@ -117,7 +117,7 @@ export const plainProbe: Probe = {
   nesting: undefined,
   room: undefined,
   plan: undefined,
-  count: false,
+  counted: [],
   countShift: 1,
   ringShift: RING_SHIFT,
   code: addr(0x1100_0000),

@@ -2,7 +2,7 @@ import { deepStrictEqual as same } from 'node:assert';
 import fc from 'fast-check';
 import t from 'tap';
 import { controlBlock, type FieldSource, type RecordField } from '../../src/arch/index.js';
-import { addOffset, addr } from '../../src/base/addr.js';
+import { type Addr, addOffset, addr } from '../../src/base/addr.js';
 import { limits } from './buckets.js';
 import { random } from './random.js';
 import {
@@ -87,7 +87,7 @@ function probes(target: string): fc.Arbitrary<Probe> {
         nesting: hooked && nested ? register : fc.constant(undefined),
         room: fc.constantFrom(undefined, undefined, 0, 5, 64),
         plan: fc.option(fc.array(fc.nat(60), { maxLength: 7 }), { nil: undefined }),
-        count: fc.constant(false),
+        counted: fc.constant([]),
         countShift: fc.constantFrom(0, 1, 2, 5),
         ringShift: fc.constant(RING_SHIFT),
         ...addresses,
@@ -233,19 +233,58 @@ for (const register of ['rax', 'rcx', 'rdi', 'rsi', 'r9']) {
   t.test(`calls are counted by the size of what is in ${register}`, async (t) => {
     for (const size of [1, 2, 4, 8] as const) {
       for (const signed of [true, false]) {
-        const by = { register, size, signed };
+        const of = { register, size, signed };
         const limit = { register, size, signed, op: 'ne', value: 1n } as const;
-        const probe = { ...plainProbe, entry: [], exit: undefined, keep: [], count: true, by, when: [limit] };
+        const counted = [{ kind: 'buckets', of }] as const;
+        const probe = { ...plainProbe, entry: [], exit: undefined, keep: [], counted, when: [limit] };
         const list = calls(probe, 6, random(size));
         const ran = run(probe, list);
         for (const [call, { registers }] of list.entries()) {
           const value = (signed ? BigInt.asIntN : BigInt.asUintN)(8 * size, inRegister(registers, register));
-          const counted = Array.from({ length: 66 }, (_, i) => Number(ran.control(call, COUNTER + 8 * i)));
+          const words = Array.from({ length: 66 }, (_, i) => Number(ran.control(call, COUNTER + 8 * i)));
           const wanted = limits.map(({ from, below }) => (value !== 1n && value >= from && value < below ? 1 : 0));
-          t.strictSame(counted, wanted, `${value}`);
+          t.strictSame(words, wanted, `${value}`);
           t.equal(ran.control(call, controlBlock.head), BigInt(RING_BYTES), 'nothing is claimed');
         }
       }
     }
+  });
+}
+
+// What was there before: sums of 128 bits that carry, borrow and go around.
+for (const register of ['rax', 'rcx', 'rdi', 'rsi', 'r9']) {
+  t.test(`what is in ${register} is added up in 128 bits, between two other counters`, (t) => {
+    const next = random(31);
+    const pick = <T>(list: readonly T[]): T => list[next() % list.length] as T;
+    for (const size of [1, 2, 4, 8] as const) {
+      for (const signed of [true, false]) {
+        const of = { register, size, signed };
+        const counted = [{ kind: 'calls' }, { kind: 'sum', of }, { kind: 'calls' }] as const;
+        const probe = { ...plainProbe, entry: [], exit: undefined, keep: [], counted };
+        const at = (word: number): Addr => addOffset(probe.control, COUNTER + 8 * word);
+        const before = [0n, 1n, (1n << 64n) - 1n, -1n, -(1n << 64n), (1n << 63n) - 1n, 1n << 100n];
+        const list = before.flatMap((sum) => {
+          const writes = [4n, 7n, sum, sum >> 64n, 9n].map((value, word) => ({
+            address: at(word),
+            value: BigInt.asUintN(64, value),
+          }));
+          const given = pick([0n, 1n, (1n << 64n) - 1n, 1n << 63n, BigInt(next())]);
+          return calls(probe, 1, next, { writes }).map((call) => ({
+            ...call,
+            registers: call.registers.map((was, number) => (names[number] === register ? given : was)),
+          }));
+        });
+        const ran = run(probe, list);
+        for (const [call, { registers }] of list.entries()) {
+          const value = (signed ? BigInt.asIntN : BigInt.asUintN)(8 * size, inRegister(registers, register));
+          const sum = (before[call] ?? 0n) + value;
+          const words = Array.from({ length: 5 }, (_, word) => ran.control(call, COUNTER + 8 * word));
+          const wanted = [5n, 8n, sum, sum >> 64n, 10n].map((word) => BigInt.asUintN(64, word));
+          t.strictSame(words, wanted, `${before[call]} + ${value}`);
+          t.equal(ran.control(call, controlBlock.head), BigInt(RING_BYTES), 'nothing is claimed');
+        }
+      }
+    }
+    t.end();
   });
 }

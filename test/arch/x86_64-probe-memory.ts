@@ -1,9 +1,10 @@
 import {
   type Condition,
+  type Counted,
   controlBlock,
-  type IntegerIn,
   type RecordField,
   type RingGeometry,
+  wordsOf,
 } from '../../src/arch/index.js';
 import { probeCode } from '../../src/arch/x86_64/trampoline.js';
 import { type Addr, addOffset, addr } from '../../src/base/addr.js';
@@ -24,9 +25,8 @@ export interface Probe {
   readonly room: number | undefined;
   /** Offsets that are copied from `words` when a poll is open already. */
   readonly plan: readonly number[] | undefined;
-  readonly count: boolean;
-  /** With `count`: what is counted by. */
-  readonly by?: IntegerIn;
+  /** One behind the other, from {@link COUNTER} on. */
+  readonly counted: readonly Counted[];
   /** A full ring is waited for as in a process of Linux. */
   readonly sleeps?: boolean;
   /** log2 of the number of segments. */
@@ -46,7 +46,7 @@ export const STACK: Region = {
 /** At a function's first instruction: 8 bytes off a multiple of 16, as calls leave it. */
 export const SP = addOffset(STACK.address, 0xc008);
 export const INNER_PLAN = 0xc00;
-/** One counter, or those of a histogram. */
+/** Where counters begin. */
 export const COUNTER = 0x400;
 export const OUTER_PLAN = 0x800;
 const EXIT = 0x100;
@@ -84,11 +84,15 @@ export function install(host: ProbeHost, probe: Probe): Installed {
     ring,
     fields: probe.entry,
     displaced,
-    when: probe.when,
+    when: probe.counted.length > 0 ? [] : probe.when,
     hook: probe.exit && { exit, keep: probe.keep },
     nesting: probe.nesting === undefined ? undefined : { self: probe.nesting, plan: addOffset(control, INNER_PLAN) },
     outerCopy: probe.room === undefined ? undefined : { at: SLOT - probe.room, room: probe.room },
-    count: probe.count ? { at: addOffset(control, COUNTER), by: probe.by } : undefined,
+    counters: probe.counted.map((counted, index) => ({
+      ...counted,
+      when: probe.when,
+      at: addOffset(control, COUNTER + 8 * probe.counted.slice(0, index).reduce((sum, one) => sum + wordsOf(one), 0)),
+    })),
     via: 'patch',
   });
   code.set(entry, ENTRY);

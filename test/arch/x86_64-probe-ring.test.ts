@@ -45,7 +45,7 @@ t.test('events are noted where all conditions hold, and there only', async (t) =
   let tried = 0;
   fc.assert(
     fc.property(fc.array(conditions, { minLength: 1, maxLength: 2 }), fc.boolean(), (when, count) => {
-      const probe = { ...plainProbe, when, count };
+      const probe = { ...plainProbe, when, counted: count ? [{ kind: 'calls' } as const] : [] };
       const list = calls(probe, 1, random(9)).flatMap((call) =>
         [...edges, ...when.map(({ value }) => BigInt.asUintN(64, value)), random8()].map((value) => ({
           ...call,

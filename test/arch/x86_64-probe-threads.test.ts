@@ -45,7 +45,7 @@ function install({ segmentShift, countShift, hooked, spins }: Shape): Region[] {
       hook: hooked ? { exit, keep } : undefined,
       nesting: undefined,
       outerCopy: undefined,
-      count: undefined,
+      counters: [],
       via: 'patch',
     });
     code.set(entry, Number(at - CODE));

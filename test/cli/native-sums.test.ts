@@ -68,6 +68,7 @@ for (const engine of ['target', 'stop'])
         readonly counts: readonly { readonly calls: number }[];
         readonly histograms: readonly { readonly calls: number }[];
         readonly events: number;
+        readonly records: number;
       };
     };
     const sums = (rows: readonly Added[]) => rows.map((row) => [row.function, row.argument, row.calls, row.sum]);
@@ -99,6 +100,18 @@ for (const engine of ['target', 'stop'])
     t.same([all.counts.map(({ calls }) => calls), all.histograms.map(({ calls }) => calls)], [[40], [40]]);
     const conditional = await record('sum(amount):owe if amount > 9');
     t.equal(conditional.sums[0]?.sum, some);
+    // What is known when a function is entered is added up in the target, each by its own condition.
+    const probes = ['sum(amount):owe', 'sum(amount):owe if amount > 9', 'avg(amount):owe', 'count:owe if amount < 0'];
+    const alone = await record(...probes.slice(1), 'sum(n):large', 'hist(n):large');
+    t.same(sums(alone.sums), [
+      ['large', 'n', 40, String(40n << 63n)],
+      ['owe', 'amount', 15, some],
+    ]);
+    t.same(
+      [alone.averages[0]?.sum, alone.counts.map(({ calls }) => calls), alone.histograms.map(({ calls }) => calls)],
+      [amounts, [20], [40]],
+    );
+    t.equal(alone.records, 0);
   });
 
 t.test('tables, and what cannot be added up', async (t) => {
@@ -131,4 +144,37 @@ t.test('tables, and what cannot be added up', async (t) => {
     t.not(refused.status, 0);
     t.match(refused.stderr, why, probe);
   }
+});
+
+t.test('four threads at once', async (t) => {
+  const program = compileC(
+    t,
+    `
+#include <pthread.h>
+#include <stdio.h>
+static long sums[4];
+__attribute__((noinline)) long owe(long n) { volatile long kept = n; return kept; }
+static void *work(void *own) {
+  long *sum = own;
+  for (long i = 0; i < 100000; i++) *sum += owe(i % 3 ? i << 40 : -(i << 41));
+  return 0;
+}
+int main(void) {
+  pthread_t threads[4];
+  __int128 all = 0;
+  for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, &sums[i]);
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], 0), all += sums[i];
+  printf("%ld\\n", (long)all);
+  return 0;
+}
+`,
+  );
+  const server = await gdbserver(t, program);
+  const [trace, probes] = [join(scratchFolder(t), 'out.pftrace'), ['-p', 'sum(n):owe', '-p', 'hist(n):owe']];
+  const ran = await rsptrace('-r', server.address, '-o', trace, '--json', '--engine', 'target', ...probes, program)
+    .ended;
+  t.equal(ran.status, 0, ran.stderr.slice(-300));
+  const { sums, histograms, records } = JSON.parse(ran.stdout);
+  const own = execFileSync(program, { encoding: 'utf8' }).trim();
+  t.same([sums[0].calls, String(sums[0].sum), histograms[0].calls, records], [400_000, own, 400_000, 0]);
 });

@@ -17,6 +17,7 @@ interface Grouped {
 
 interface Output {
   readonly missing: number;
+  readonly records: number;
   readonly counts: readonly Grouped[];
   readonly sums: readonly Grouped[];
   readonly averages: readonly Grouped[];
@@ -91,6 +92,17 @@ for (const name of ['rv-o2', 'x86-o2'])
     const average = Number(sum) / xs.length;
     t.ok(Math.abs((averages[0]?.avg ?? 0) - average) <= 1e-9 * average, `${averages[0]?.avg} for ${average}`);
     t.match(histograms, [{ argument: 'duration in ns', calls }]);
+    const inTarget = await run(
+      t,
+      name,
+      '--json',
+      '--engine',
+      'target',
+      ...probed(`sum(x):${deep}6`, `avg(x):${deep}6`),
+    );
+    const { records, ...alone } = JSON.parse(inTarget.stdout) as Output;
+    t.same([records, BigInt(alone.sums[0]?.sum ?? -1)], [0, sum], 'added up in the target');
+    t.equal(alone.averages[0]?.avg, averages[0]?.avg);
   });
 
 t.test('the table', async (t) => {

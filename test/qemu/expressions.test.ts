@@ -14,6 +14,7 @@ interface Output {
   readonly probes: readonly { readonly engine: string; readonly why?: string }[];
   readonly counts: readonly { readonly function: string; readonly calls: number }[];
   readonly functions: readonly { readonly function: string; readonly calls: number }[];
+  readonly sums: readonly { readonly calls: number; readonly sum: number }[];
   readonly histograms: readonly {
     readonly calls: number;
     readonly buckets: readonly { readonly from: string; readonly calls: number }[];
@@ -49,9 +50,16 @@ const polled = 'labkern::exec::poll_task';
 
 for (const name of ['rv-o0', 'rv-o2', 'x86-o2']) {
   t.test(`${name}: a counter in the target is behind references`, async (t) => {
-    const counted = await run(t, name, 'target', `count:${polled} if t.fut != None && t.polls < 5`);
+    const [few, number] = [`count:${polled} if t.fut != None && t.polls < 5`, `(t.polls):${polled} if t.fut != None`];
+    const counted = await run(t, name, 'target', few, `sum${number}`, `hist${number}`);
     const early = sum(counted.lab.tasks.map(({ polls }) => Math.min(polls, 5)));
     t.equal(counted.output.counts[0]?.calls, early, 'an atomic, and a variant in a niche');
+    const polls = counted.lab.tasks.map((task) => task.polls);
+    const [all, before] = [sum(polls), sum(polls.map((each) => (each * (each - 1)) / 2))];
+    t.match(counted.output.sums, [{ calls: all, sum: before }], 'each poll knows how many there were');
+    t.match(counted.output.histograms, [
+      { calls: all, buckets: [{ from: 0, below: 1, calls: counted.lab.exec?.spawned }] },
+    ]);
     t.equal(counted.output.records, 0, 'counted where it is decided');
     t.ok(counted.output.probes.every((probe) => probe.engine === 'target'));
   });

@@ -19,7 +19,7 @@ export function pendingOf({ pending }: Omit<RingGeometry, 'wait'>): PendingCall 
 }
 
 /** Throws RangeError if this call is to pend and cannot. */
-export function checkPends({ pends, hook, nesting, outerCopy, count }: EntryTrampoline): void {
-  if (pends && (hook === undefined || nesting !== undefined || outerCopy !== undefined || count !== undefined))
+export function checkPends({ pends, hook, nesting, outerCopy, counters }: EntryTrampoline): void {
+  if (pends && (hook === undefined || nesting !== undefined || outerCopy !== undefined || counters.length > 0))
     throw new RangeError('A call that pends is hooked, has a record, and no poll begins or is looked at');
 }

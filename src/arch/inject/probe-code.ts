@@ -248,12 +248,24 @@ export interface References {
   readonly through: readonly number[];
 }
 
-/** A trampoline that only counts, atomically: no record, no hook. */
-export interface Counter {
-  /** A u64; with `by`, the first of {@link bucketCount} counters. */
-  readonly at: Addr;
-  /** Determines which of them, see {@link bucketOf}. It lies in a register. */
-  readonly by: IntegerIn | undefined;
+/**
+ * What a trampoline counts in words of the target, to each of which it adds atomically. An integer behind a pointer that
+ * is null, or not aligned, is not counted.
+ */
+export type Counted =
+  /** One word: the calls. */
+  | { readonly kind: 'calls' }
+  /** A word for each bucket: the calls whose integer falls into it, see {@link bucketOf}. */
+  | { readonly kind: 'buckets'; readonly of: IntegerIn }
+  /** Three words: the calls, then the sum of their integers in 128 bits, the low word first. */
+  | { readonly kind: 'sum'; readonly of: IntegerIn };
+
+/** Counts the calls for which all of its conditions hold. Its words begin at a multiple of 8. */
+export type Counter = Counted & { readonly at: Addr; readonly when: readonly Condition[] };
+
+/** The number of 64-bit words that it counts in. */
+export function wordsOf({ kind }: Counted): number {
+  return { calls: 1, buckets: bucketCount, sum: 3 }[kind];
 }
 
 /** Buckets of a histogram: below 0, 0, 1, 2-3, 4-7, ... up to 2^63. */
@@ -280,7 +292,8 @@ export interface EntryTrampoline extends Trampoline {
   readonly hook: ReturnHook | undefined;
   readonly nesting: Nesting | undefined;
   readonly outerCopy: OuterCopy | undefined;
-  readonly count: Counter | undefined;
+  /** With any, it only counts: no record, no hook. */
+  readonly counters: readonly Counter[];
   /** The call pends if possible, see {@link PendingCall}: it needs a hook, and its exit needs `below`. */
   readonly pends?: boolean;
   /** How control comes here: by the patch itself, or through the hop at this address, which has saved a register. */

@@ -33,15 +33,20 @@ export function check(assembler: Assembler, frame: TrampolineFrame, condition: C
     }
     return;
   }
-  const register = original(assembler, frame, registerNamed(condition.register), T0);
-  const left = condition.behind
-    ? loaded(assembler, register, condition, condition.behind, otherwise)
-    : extended(assembler, register, size, signed);
+  const left = integer(assembler, frame, condition, otherwise);
   const right = value === 0n ? 0 : T1;
   if (right !== 0) assembler.loadConstant(T1, value);
   const { branch, swapped } = unless[op];
   const taken = signed || op === 'eq' || op === 'ne' ? branch : unsignedBranch[branch];
   assembler.branch(taken, swapped ? right : left, swapped ? left : right, otherwise);
+}
+
+/** The register with an integer; overwrites t0 and t1. Jumps to `otherwise` if a pointer on the way leads nowhere. */
+export function integer(assembler: Assembler, frame: TrampolineFrame, of: IntegerIn, otherwise: Label): number {
+  const register = original(assembler, frame, registerNamed(of.register), T0);
+  return of.behind
+    ? loaded(assembler, register, of, of.behind, otherwise)
+    : extended(assembler, register, of.size, of.signed);
 }
 
 /** The integer behind a pointer, in t0; overwrites t1. */
@@ -119,7 +124,7 @@ const unsignedBranch: Readonly<Record<'bge' | 'blt' | 'beq' | 'bne', Branch>> = 
 };
 
 /** The low bytes of a register as 64 bits; in t0 if they are not the whole register. */
-export function extended(assembler: Assembler, register: number, size: 1 | 2 | 4 | 8, signed: boolean): number {
+function extended(assembler: Assembler, register: number, size: 1 | 2 | 4 | 8, signed: boolean): number {
   if (size === 8) return register;
   if (size === 4 && signed) assembler.emit(addiw(T0, register, 0));
   else {

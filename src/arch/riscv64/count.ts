@@ -1,24 +1,38 @@
+import { addOffset } from '../../base/addr.js';
 import type { Counter } from '../inject/probe-code.js';
-import { type Assembler, add, addi, amoaddD, slli, srli, T0, T1, T2 } from './assembler.js';
-import { extended } from './condition.js';
-import { original, registerNamed, type TrampolineFrame } from './trampoline-frame.js';
+import { type Assembler, add, addi, amoaddD, type Label, slli, sltu, srai, srli, T0, T1, T2 } from './assembler.js';
+import { check, integer } from './condition.js';
+import type { TrampolineFrame } from './trampoline-frame.js';
 
-/**
- * Adds one to a counter, or to the counter of a histogram that the register selects. Overwrites t0 and t1, and t2 for
- * a histogram.
- */
-export function countUp(assembler: Assembler, frame: TrampolineFrame, { at, by }: Counter): void {
-  if (by === undefined) assembler.loadAddress(T0, at);
-  else {
-    const register = original(assembler, frame, registerNamed(by.register), T0);
-    const value = extended(assembler, register, by.size, by.signed);
+/** Adds a call to the counter's words, if its conditions hold. Overwrites t0 and t1, and t2 unless only calls are counted. */
+export function countUp(assembler: Assembler, frame: TrampolineFrame, counter: Counter): void {
+  const { at, when } = counter;
+  const done = assembler.label();
+  for (const condition of when) check(assembler, frame, condition, done);
+  const value = counter.kind === 'calls' ? 0 : integer(assembler, frame, counter.of, done);
+  if (counter.kind === 'sum') addUp(assembler, counter, value, done);
+  else if (counter.kind === 'calls') {
+    assembler.loadAddress(T0, at);
+    assembler.emit(addi(T1, 0, 1), amoaddD(0, T1, T0));
+  } else {
     if (value !== T0) assembler.emit(addi(T0, value, 0));
-    bucket(assembler, by.signed);
+    bucket(assembler, counter.of.signed);
     assembler.emit(slli(T1, T1, 3));
     assembler.loadAddress(T0, at);
-    assembler.emit(add(T0, T0, T1));
+    assembler.emit(add(T0, T0, T1), addi(T1, 0, 1), amoaddD(0, T1, T0));
   }
-  assembler.emit(addi(T1, 0, 1), amoaddD(0, T1, T0));
+  assembler.place(done);
+}
+
+/** The high word changes by the carry out of the low one, and by -1 if the value is below 0: mostly not at all. */
+function addUp(assembler: Assembler, { at, of }: Counter & { readonly kind: 'sum' }, value: number, done: Label): void {
+  assembler.loadAddress(T1, at);
+  assembler.emit(addi(T2, 0, 1), amoaddD(0, T2, T1));
+  assembler.loadAddress(T1, addOffset(at, 8));
+  assembler.emit(amoaddD(T2, value, T1), add(T2, T2, value), sltu(T2, T2, value));
+  if (of.signed) assembler.emit(srai(T0, value, 63), add(T2, T2, T0));
+  assembler.branch('beq', T2, 0, done);
+  assembler.emit(addi(T1, T1, 8), amoaddD(0, T2, T1));
 }
 
 /** The bucket of t0 in t1. */

@@ -46,7 +46,7 @@ const LONGEST = 4096;
 
 function entry(trampoline: EntryTrampoline): Uint8Array {
   checkEntry(trampoline);
-  const { at, ring, fields, displaced, hook, nesting, outerCopy, extents = [], count, via } = trampoline;
+  const { at, ring, fields, displaced, hook, nesting, outerCopy, extents = [], counters, via } = trampoline;
   const copies = outerCopy !== undefined || extents.length > 0;
   const assembler = new Assembler(at);
   const { saved, size } = slots(copies);
@@ -56,7 +56,9 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   /** Bytes of stack that are already in use, and that the hop frees later. */
   const hopped = via === 'patch' ? 0 : HOP_FRAME;
   const first = far || hopped !== 0 ? [T1] : [T1, T0];
-  const others = count !== undefined ? (count.by ? [T2] : []) : copies ? [T2, T3, T4, T5, T6] : [T2, T3];
+  const counts = counters.length > 0;
+  const counted = counters.some(({ kind }) => kind !== 'calls') ? [T2] : [];
+  const others = counts ? counted : copies ? [T2, T3, T4, T5, T6] : [T2, T3];
   const [skip, dropped, resume] = [assembler.label(), assembler.label(), assembler.label()];
 
   moveStack(assembler, hopped - frame.depth);
@@ -72,7 +74,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   for (const condition of trampoline.when) check(assembler, early(T0, T1), condition, skip);
   save(assembler, frame, others);
   let rarely = (): void => {};
-  if (count !== undefined) countUp(assembler, early(T0, T1, T2), count);
+  if (counts) for (const counter of counters) countUp(assembler, early(T0, T1, ...others), counter);
   else {
     assembler.loadAddress(T0, ring.control);
     const record = { ring, fields, outerCopy, extents };
@@ -110,11 +112,11 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
 }
 
 function checkEntry(entry: EntryTrampoline): void {
-  const { ring, fields, displaced, hook, nesting, outerCopy, extents, count, via } = entry;
+  const { ring, fields, displaced, hook, nesting, outerCopy, extents, counters, via } = entry;
   checkRecord({ ring, fields, outerCopy, extents });
   if (via !== 'patch' && displaced.kind === 'far') throw new RangeError('A far patch comes through no hop');
   if (nesting !== undefined && hook === undefined) throw new RangeError('Nesting needs a hook');
-  if (count !== undefined && (hook !== undefined || outerCopy !== undefined || fields.length > 0))
+  if (counters.length > 0 && (hook !== undefined || outerCopy !== undefined || fields.length > 0))
     throw new RangeError('A probe that counts makes no record and has no hook');
   checkPends(entry);
   if (hook !== undefined && displaced.hookRefused !== undefined)

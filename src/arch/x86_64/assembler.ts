@@ -21,7 +21,7 @@ export type Place =
   | { readonly fs: number };
 
 type Operand = number | Place;
-type Operation = 'add' | 'or' | 'sbb' | 'and' | 'sub' | 'xor' | 'cmp';
+type Operation = 'add' | 'or' | 'adc' | 'sbb' | 'and' | 'sub' | 'xor' | 'cmp';
 
 /** A place in the code, known when it is bound. */
 export class Label {
@@ -40,7 +40,7 @@ interface Parts {
   readonly extended?: true;
 }
 
-const operations: readonly (Operation | undefined)[] = ['add', 'or', undefined, 'sbb', 'and', 'sub', 'xor', 'cmp'];
+const operations: readonly Operation[] = ['add', 'or', 'adc', 'sbb', 'and', 'sub', 'xor', 'cmp'];
 
 export class Assembler {
   readonly #start: Addr;
@@ -195,10 +195,10 @@ export class Assembler {
     this.#emit({ size, opcode: [0xff], reg: 1, extended: true, rm: register });
   }
 
-  shift(direction: 'left' | 'right', register: number, count: number): void {
+  shift(direction: 'left' | 'right' | 'signed right', register: number, count: number): void {
     if (!(count >= 0 && count < 64)) throw new RangeError(`A shift by ${count} does not fit in an instruction`);
     const operand = immediate(BigInt(count), 1, 1);
-    const reg = direction === 'left' ? 4 : 5;
+    const reg = { left: 4, right: 5, 'signed right': 7 }[direction];
     this.#emit({ size: 8, opcode: [0xc1], reg, extended: true, rm: register, immediate: operand });
   }
 
@@ -210,6 +210,11 @@ export class Assembler {
   /** `lock inc` of 64 bits. */
   increment(what: Place): void {
     this.#emit({ prefix: 0xf0, size: 8, opcode: [0xff], reg: 0, extended: true, rm: what });
+  }
+
+  /** `lock add` of 64 bits: sets CF to the carry. */
+  addAtOnce(what: Place, register: number): void {
+    this.#emit({ prefix: 0xf0, size: 8, opcode: [0x01], reg: register, rm: what });
   }
 
   /** `lock sub` of 64 bits, by 0 to 127. */

@@ -54,7 +54,7 @@ function hookBytes(keep: number): number {
 const hookedReturnOffset = (keep: number): number => hookBytes(keep) - 8;
 
 function entry(trampoline: EntryTrampoline): Uint8Array {
-  const { at, ring, fields, displaced, when, hook, nesting, outerCopy, extents, count, via } = trampoline;
+  const { at, ring, fields, displaced, when, hook, nesting, outerCopy, extents, counters, via } = trampoline;
   if (via !== 'patch') throw new RangeError('No patch for x86_64 needs a hop');
   if (nesting !== undefined && hook === undefined)
     throw new RangeError('A poll that is to be open until it returns needs a hook');
@@ -62,8 +62,8 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   const code = new Assembler(at);
   const body = new Label();
   for (const condition of when) compare(code, condition, body);
-  if (count !== undefined) {
-    countUp(code, count);
+  if (counters.length > 0) {
+    for (const counter of counters) countUp(code, counter);
     code.bind(body);
     code.raw(displaced.relocate(code.here));
     return code.finish();

@@ -1,6 +1,15 @@
-import type { Displaced, EntryTrampoline, FrameNotes, Hop, ProbeCode, RingGeometry } from '../../arch/index.js';
+import {
+  type Counter,
+  type Displaced,
+  type EntryTrampoline,
+  type FrameNotes,
+  type Hop,
+  type ProbeCode,
+  type RingGeometry,
+  wordsOf,
+} from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
-import { codeOf, type InnerPlace } from '../../probes/index.js';
+import { codeOf, type InnerPlace, type PlannedCount } from '../../probes/index.js';
 import type { HookFrame } from '../../unwind/index.js';
 import { type Allocator, alignment, allocator, mark, markBytes, within } from './code-allocator.js';
 import { type ChosenExits, chooseExits, placeEnds } from './exit-patches.js';
@@ -197,7 +206,7 @@ function placeSite(site: Site, way: Way, places: Places): PlacedSite | string {
   const nesting = nested && listAt !== undefined ? { self: nested.self, plan: listAt } : undefined;
   const exit = placeExit(site, ends, nesting !== undefined, memory);
   const placedEnds = ends && placeEnds({ ...memory, site, ends, exitAt: exit?.write?.address });
-  const counter = plan.count && memory.takeCounters(counterBytes * site.counters);
+  const counter = site.counters > 0 ? memory.takeCounters(counterBytes * site.counters) : undefined;
   const entry = placeEntry({ site, way, exit, nesting, counter }, memory);
   if (typeof entry === 'string') return entry;
   if ((ends && !placedEnds) || (exit && !exit.write)) return full;
@@ -257,6 +266,7 @@ function placeEntry(
   { code, geometry, take, takeHop }: Memory,
 ): { readonly writes: readonly Write[]; readonly patch: Patch; readonly trampoline: Trampoline } | string {
   const { plan } = site;
+  const counts = site.counters > 0;
   const { displaced, hop } = way;
   const hopAt = hop && takeHop(hop.bytes(displaced));
   if (hop && hopAt === undefined) return noHop;
@@ -264,14 +274,14 @@ function placeEntry(
   const bytes = code.entry({
     at: start,
     ring: geometry,
-    fields: plan.count ? [] : site.entry.fields,
+    fields: counts ? [] : site.entry.fields,
     displaced,
-    when: plan.when,
+    when: counts ? [] : plan.when,
     hook: exit?.hooked ? { exit: exit.write?.address ?? start, keep: plan.exit.keep } : undefined,
     nesting,
-    outerCopy: plan.count ? undefined : site.entry.outerCopy,
-    extents: plan.count ? [] : site.entry.extents,
-    count: plan.count && { at: counter ?? start, by: plan.count.by },
+    outerCopy: counts ? undefined : site.entry.outerCopy,
+    extents: counts ? [] : site.entry.extents,
+    counters: countersAt(counter ?? start, plan.counts),
     pends: exit?.pends ?? false,
     via: hopAt === undefined ? 'patch' : { hop: hopAt },
   });
@@ -283,6 +293,16 @@ function placeEntry(
     original: site.code.subarray(0, displaced.patchLength),
   };
   return { writes, patch, trampoline };
+}
+
+/** A probe's counters, one behind the other. */
+function countersAt(start: Addr, counts: readonly PlannedCount[]): Counter[] {
+  let at = start;
+  return counts.map((count) => {
+    const counter = { ...count, at };
+    at = addOffset(at, counterBytes * wordsOf(count));
+    return counter;
+  });
 }
 
 interface Lead {

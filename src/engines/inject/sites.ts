@@ -1,4 +1,4 @@
-import { bucketCount, controlBlock } from '../../arch/index.js';
+import { controlBlock, wordsOf } from '../../arch/index.js';
 import type { Addr } from '../../base/addr.js';
 import type { ReadPlan } from '../../probes/index.js';
 import { alignment } from './code-allocator.js';
@@ -13,7 +13,7 @@ export interface Site extends PatchableCode {
   readonly index: number;
   readonly entry: RecordFormat;
   readonly exit: RecordFormat;
-  /** Number of counters in the target that it uses instead of records; 0: it writes records. */
+  /** Number of words in the target that it counts in; 0: it writes records. */
   readonly counters: number;
 }
 
@@ -81,10 +81,10 @@ function planSite(
   sources: RecordSources,
   room: number,
 ): Site | string {
-  const entry = entryFormat(plan, 2 * index, sources, room);
+  const counters = plan.counts.reduce((sum, count) => sum + wordsOf(count), 0);
+  const entry = entryFormat(counters > 0 ? withoutReads(plan) : plan, 2 * index, sources, room);
   const exit = exitFormat(plan, 2 * index + 1, sources);
   if (Math.max(entry.size, exit.size) > mostRecordBytes) return 'what it reads does not fit a record';
-  const counters = plan.count ? (plan.count.by ? bucketCount : 1) : 0;
   return { plan, index, ...look, entry, exit, counters };
 }
 
@@ -94,13 +94,20 @@ export function middleOf(sites: readonly Site[]): Addr | undefined {
   return places[places.length >> 1];
 }
 
+/** A probe that only counts writes no record, which need not fit. */
+function withoutReads(plan: ReadPlan): ReadPlan {
+  return { ...plan, entryRegisters: [], entryReads: [], entryExtents: [] };
+}
+
 /** Bytes of code that are enough for these sites' trampolines. For memory that is divided before they are placed. */
 export function codeRoom(sites: readonly Site[]): number {
   const roomOf = ({ plan, entry, exit, ends = [] }: Site): number => {
     const fields = entry.fields.length + exit.fields.length;
     const hops = plan.entryReads.reduce((sum, { through = [] }) => sum + through.length, 0);
-    const looked = plan.when.reduce((sum, { behind }) => sum + 48 + 32 * (behind?.through.length ?? 0), 0);
+    const conditions = [...plan.when, ...plan.counts.flatMap(({ when }) => when)];
+    const looked = conditions.reduce((sum, { behind }) => sum + 48 + 32 * (behind?.through.length ?? 0), 0);
     const copied = entry.extents.reduce((sum, { words }) => sum + 96 + 40 * words, 0);
+    const counted = plan.counts.length * 256;
     const noted = (plan.inside?.taken.length ?? 0) + (plan.inside?.noted.length ?? 0);
     return (
       384 +
@@ -109,6 +116,7 @@ export function codeRoom(sites: readonly Site[]): number {
       copied +
       128 * noted +
       looked +
+      counted +
       512 * Math.max(0, ...ends.map((way) => way.length))
     );
   };

@@ -1,12 +1,18 @@
-import type { Addr } from '../../base/addr.js';
+import { wordsOf } from '../../arch/index.js';
+import type { PlannedCount } from '../../probes/index.js';
 import type { Session } from '../../rsp/index.js';
 import type { Scratch } from '../memory/scratch.js';
 import type { Placement } from './placement.js';
 import type { Piece, Write } from './ring.js';
 import { counterBytes } from './sites.js';
 
+/** The words that a probe has counted in. */
+export interface CountedWords extends Pick<PlannedCount, 'probe'> {
+  readonly words: BigUint64Array;
+}
+
 /**
- * The counters that trampolines increment, between the control block and the ring. They are read together, and the
+ * The words that trampolines count in, between the control block and the ring. They are read together, and the
  * values of the last read are kept.
  */
 export class TargetCounters {
@@ -48,15 +54,18 @@ export class TargetCounters {
     return shared !== undefined;
   }
 
-  /** By the address of the function. */
-  all(): ReadonlyMap<Addr, readonly number[]> {
+  /** What each probe has counted. */
+  all(): readonly CountedWords[] {
     const view = new DataView(this.#bytes.buffer);
-    const all = new Map<Addr, readonly number[]>();
+    const all: CountedWords[] = [];
     for (const { site } of this.#placement.patches) {
-      const offset = this.#placement.counters.get(site.index);
+      let offset = this.#placement.counters.get(site.index);
       if (offset === undefined) continue;
-      const word = (_: unknown, i: number): number => Number(view.getBigUint64(offset + counterBytes * i, true));
-      all.set(site.plan.address, Array.from({ length: site.counters }, word));
+      for (const count of site.plan.counts) {
+        const words = new BigUint64Array(wordsOf(count));
+        for (let i = 0; i < words.length; i++, offset += counterBytes) words[i] = view.getBigUint64(offset, true);
+        all.push({ probe: count.probe, words });
+      }
     }
     return all;
   }

@@ -20,7 +20,7 @@ import { RecordDispatcher, type RecordTime } from './record-dispatcher.js';
 import { slotReader } from './record-format.js';
 import { type Piece, RingReader, unattended, type Write } from './ring.js';
 import type { Site } from './sites.js';
-import { TargetCounters } from './target-counters.js';
+import { type CountedWords, TargetCounters } from './target-counters.js';
 import { layOutTrampolines, type TrampolineLayout } from './trampoline-layout.js';
 import {
   controlWord,
@@ -372,8 +372,8 @@ export class TargetEngine {
     return missing;
   }
 
-  /** The values of the counters in the target, by the function's address: now, or at the last stop. */
-  async counted(reachable: boolean): Promise<ReadonlyMap<Addr, readonly number[]>> {
+  /** What the counters in the target have counted: now, or at the last stop. */
+  async counted(reachable: boolean): Promise<readonly CountedWords[]> {
     if (reachable) await this.#counters.read();
     return this.#counters.all();
   }

@@ -124,8 +124,8 @@ export interface KindTracer {
   stuck?(tasks: readonly StuckTask[]): void;
   /** Counts, to which counters in the target add. */
   readonly counts?: {
-    /** Adds what the target's counters at an address have counted; an address of another kind is ignored. */
-    add(address: Addr, counted: readonly number[]): void;
+    /** Adds what the target's counters have counted, with the probe of a `PlannedCount`; those of other kinds are ignored. */
+    add(probe: object, words: BigUint64Array): void;
     rows(): readonly TallyRow[];
   };
 }

@@ -1,5 +1,6 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
+import { hexToBytes } from '../wire/hex.js';
 import { AllReply, type Breakpoint, BreakpointRequest, MemoryReply, WriteBlockRequest } from './batch-requests.js';
 import type { StubFeatures } from './features.js';
 import type { Resume } from './hart-requests.js';
@@ -94,6 +95,20 @@ export class Batch {
     }
     if (block !== undefined && singles.size === 0) return block;
     return new AssembledBlock(target, block, singles);
+  }
+
+  /** What the stub calls a hart or thread, and says of it: QEMU whether it is halted. Undefined if it says nothing. */
+  readHartName(id: string): Reply<string | undefined> {
+    const answer = this.#add(new TextRequest(packets.threadExtraInfo(id)));
+    return {
+      get value() {
+        const bytes = hexToBytes(answer.value);
+        return bytes && bytes.length > 0 ? new TextDecoder().decode(bytes) : undefined;
+      },
+      get errorText() {
+        return answer.errorText;
+      },
+    };
   }
 
   /** One register; undefined when the target does not know or give it. Throws `RSP_NO_TARGET_DESCRIPTION`. */

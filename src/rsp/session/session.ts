@@ -2,7 +2,6 @@ import { hex } from '../../base/addr.js';
 import { messageOf, RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import type { Refusal } from '../../base/refusal.js';
-import { hexToBytes } from '../wire/hex.js';
 import { retry } from '../wire/retry.js';
 import { Batch, type BatchContext, raw } from './batch.js';
 import type { Breakpoint } from './batch-requests.js';
@@ -97,17 +96,27 @@ export class Session implements AsyncDisposable {
 
   /** All harts; a stub without any has one, with the id `0`. */
   async harts(): Promise<Hart[]> {
-    const ids = await readThreads(this.#ask, this.features.transfer.has('threads'), this.features.packetSize);
+    const ids = await this.#threads();
     if (ids.length === 0) return [{ id: this.#control.stoppedHart ?? ANY_HART }];
     const batch = this.batch(ANY_HART);
-    const names = ids.map((id) => batch[raw](packets.threadExtraInfo(id)));
+    const names = ids.map((id) => batch.readHartName(id));
     await batch.send();
     return ids.map((id, index) => {
-      this.#see(id);
-      const bytes = hexToBytes(names[index]?.value ?? '');
-      const name = bytes === undefined ? '' : new TextDecoder().decode(bytes);
-      return name === '' ? { id } : { id, name };
+      const name = names[index]?.value;
+      return name === undefined ? { id } : { id, name };
     });
+  }
+
+  /** The same without what they are called: one question less. */
+  async hartIds(): Promise<string[]> {
+    const ids = await this.#threads();
+    return ids.length === 0 ? [this.#control.stoppedHart ?? ANY_HART] : ids;
+  }
+
+  async #threads(): Promise<string[]> {
+    const ids = await readThreads(this.#ask, this.features.transfer.has('threads'), this.features.packetSize);
+    for (const id of ids) this.#see(id);
+    return ids;
   }
 
   /**

@@ -38,7 +38,7 @@ export function planFunction(probe: FunctionProbe, values: boolean, general: Rea
     returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
     when,
     seesReturn: true,
-    count: undefined,
+    counts: [],
     hasThreshold: true,
   };
 }

@@ -55,7 +55,7 @@ export function planPoll(
     // Whatever the condition says: what is polled inside belongs to this poll's task.
     when: [],
     seesReturn: true,
-    count: undefined,
+    counts: [],
     hasThreshold: false,
   };
 }

@@ -1,13 +1,11 @@
 import { registersOf } from '../../expressions/plan.js';
 import { planConditions } from '../../expressions/planned-conditions.js';
-import type { ReadPlan } from '../../read-plan.js';
+import type { PlannedCount, ReadPlan } from '../../read-plan.js';
 import type { TallyProbe } from './resolve.js';
 
 /** What counting a function's calls reads: the registers of its conditions, and of what it counts by. */
-export function planTally(
-  { function: probe, by, adds, groupedBy }: TallyProbe,
-  general: ReadonlySet<string>,
-): ReadPlan {
+export function planTally(tally: TallyProbe, general: ReadonlySet<string>): ReadPlan {
+  const { function: probe, by } = tally;
   const { address, size, ref, producer } = probe;
   const { registers, reads, why, when, isDecided } = planConditions(
     probe.when,
@@ -15,17 +13,14 @@ export function planTally(
   );
   const returned = by?.kind === 'result' ? registersOf([by.number.spot]) : [];
   const foreign = [...registers, ...returned].find((name) => !general.has(name));
-  const counted = by?.kind === 'entry' ? by.number.target : undefined;
   const seesReturn = by !== undefined && by.kind !== 'entry';
-  // What lies in memory is counted when a record is read, and so is what is added up or grouped: counters only count.
-  const isCounted =
-    isDecided && !adds && !groupedBy && (by === undefined || (counted !== undefined && !counted.behind));
+  const count = isDecided ? countOf(tally, when) : undefined;
   return {
     address,
     codeSize: size,
     name: ref.name,
     entryRegisters: registers,
-    entryReads: isCounted ? [] : reads,
+    entryReads: reads,
     exit: { keep: [], registers: returned, reads: [] },
     outer: undefined,
     readsOuter: false,
@@ -39,7 +34,16 @@ export function planTally(
     returnStays: seesReturn && probe.stackArguments ? 'it may have arguments on the stack' : undefined,
     when,
     seesReturn,
-    count: isCounted ? { by: counted } : undefined,
+    counts: count ? [count] : [],
     hasThreshold: false,
   };
+}
+
+/** What counters in the target can count of it: no result, no time, no tasks or harts apart. */
+function countOf(probe: TallyProbe, when: ReadPlan['when']): PlannedCount | undefined {
+  const { by, adds, groupedBy } = probe;
+  if (groupedBy) return undefined;
+  if (!by) return { kind: 'calls', when, probe };
+  if (by.kind !== 'entry' || !by.number.target) return undefined;
+  return { kind: adds ? 'sum' : 'buckets', of: by.number.target, when, probe };
 }

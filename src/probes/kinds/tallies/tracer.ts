@@ -93,10 +93,13 @@ export class TallyTracer implements CallKind {
     return atReturn.length > 0 ? { kind: this, began: time, tallies: atReturn } : undefined;
   }
 
-  /** A counter in the target: for the one probe at that address. */
-  add(address: Addr, counted: readonly number[]): void {
-    const [tally] = this.#at.get(address) ?? none;
-    for (const [i, count] of counted.entries()) if (tally) tally.counts[i] = (tally.counts[i] ?? 0) + count;
+  add(probe: object, words: BigUint64Array): void {
+    const tally = this.#all.find((one) => one.probe === probe);
+    if (!tally) return;
+    const counts = tally.probe.adds ? words.subarray(0, 1) : words;
+    for (const [i, count] of counts.entries()) tally.counts[i] = (tally.counts[i] ?? 0) + Number(count);
+    const [, low, high] = words;
+    if (tally.probe.adds) tally.sum += BigInt.asIntN(128, ((high ?? 0n) << 64n) | (low ?? 0n));
   }
 
   /** In the order of the probes. */

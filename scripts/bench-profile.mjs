@@ -1,0 +1,129 @@
+// Samples a second that `rsptrace profile` takes, beside a client in C that only interrupts, reads the registers of every hart and goes on
+// (bench-floor.c); interleaved, both with the same time between samples. Stacks are walked, named and added up, as the command does.
+//   node scripts/bench-profile.mjs [--rounds N] [--samples N] [--warm N] [--period US] [--guest rv-o2-long|x86-o2-long|four-harts|gdbserver]...
+import { execFileSync, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { DebugInfo } from '../dist/dwarf/index.js';
+import { ElfFile } from '../dist/elf/index.js';
+import { architectureFor, connect, loadedElf } from '../dist/facts/index.js';
+import { profile } from '../dist/profile/index.js';
+import { CallTree } from '../dist/trace/index.js';
+import { findGuest, unpack } from '../test/qemu/guests/store.mjs';
+import { folder, inTime, median, roundsText, startGdbserver, startQemu } from './bench-lib.mjs';
+
+const everything = ['rv-o2-long', 'x86-o2-long', 'four-harts', 'gdbserver'];
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '180' },
+    samples: { type: 'string', default: '400' },
+    warm: { type: 'string', default: '100' },
+    period: { type: 'string', default: '1000' },
+    guest: { type: 'string', multiple: true, default: everything },
+  },
+});
+const [samples, warm, period] = [values.samples, values.warm, values.period].map(Number);
+
+const floor = join(folder, 'floor');
+execFileSync('gcc', ['-O2', '-o', floor, resolve(import.meta.dirname, 'bench-floor.c')]);
+
+/** What is sampled, ready to start. */
+function subject(name) {
+  if (name !== 'gdbserver') {
+    const guest = findGuest(name === 'four-harts' ? 'rv-o2-long' : name);
+    const elf = unpack(guest);
+    const qemu = [...guest.qemu, ...(name === 'four-harts' ? ['-smp', '4'] : [])];
+    return { elf, start: () => startQemu({ ...guest, qemu }, elf) };
+  }
+  const elf = join(folder, 'busy');
+  writeFileSync(
+    `${elf}.c`,
+    `static volatile long sum;
+__attribute__((noinline)) static void leaf(int n) { for (int i = 0; i < n; i++) sum += i; }
+__attribute__((noinline)) static void deep(int n) { if (n > 0) deep(n - 1); else leaf(1000); sum++; }
+int main(void) { for (;;) deep(8); }`,
+  );
+  execFileSync('gcc', ['-g', '-O1', '-o', elf, `${elf}.c`]);
+  return { elf, start: () => startGdbserver(elf) };
+}
+
+/** Microseconds a sample of the client in C, wall and CPU. */
+function bare({ start }) {
+  const stub = start();
+  const args = [stub.address.replace(/^.*:/, ''), 'sample', period, samples, warm].map(String);
+  const { stdout, stderr } = spawnSync(floor, args, { encoding: 'utf8', timeout: 300_000 });
+  stub.stop();
+  const [, wall, cpu] = /RESULT ([\d.]+) ([\d.]+)/.exec(stdout) ?? [];
+  if (wall === undefined) throw new Error(`the C client gave no result: ${stderr}`);
+  return { wall: Number(wall), cpu: Number(cpu) };
+}
+
+/** The same of rsptrace. */
+async function ours({ elf: path, start }) {
+  const stub = start();
+  const linked = await ElfFile.open(path);
+  const arch = architectureFor(linked);
+  await arch.prepare();
+  const session = await connect(stub.address.startsWith('/') ? `unix:${stub.address}` : stub.address, { waitMs: 5000 });
+  const elf = await loadedElf(session, linked);
+  const tree = new CallTree();
+  const stopper = new AbortController();
+  let looks = 0;
+  let from;
+  let to;
+  const mark = () => ({ wall: performance.now(), cpu: process.cpuUsage() });
+  const sink = {
+    begin: (header) => tree.begin(header),
+    hart: (hart) => tree.hart?.(hart),
+    event: (event) => tree.event(event),
+    end() {},
+    flush() {
+      looks++;
+      if (looks === warm) from = mark();
+      if (looks !== warm + samples) return;
+      to = mark();
+      stopper.abort();
+    },
+  };
+  await profile({
+    ...{ session, elf, arch, debug: new DebugInfo(elf), sink, signal: stopper.signal },
+    logger: { debug() {}, info() {}, warn() {}, error() {}, trace() {}, isLevelEnabled: () => false },
+    ...{ periodMs: period / 1000, durationMs: 2 ** 31 - 1, mostSamples: Number.POSITIVE_INFINITY },
+    want: { depth: 127, mode: 'all', idle: false, awaited: false, by: undefined },
+  });
+  session.close();
+  stub.stop();
+  if (!to) throw new Error(`the target ended after ${looks} samples`);
+  const cpu = to.cpu.user + to.cpu.system - from.cpu.user - from.cpu.system;
+  return { wall: (1000 * (to.wall - from.wall)) / samples, cpu: cpu / samples };
+}
+
+const results = Object.fromEntries(values.guest.map((name) => [name, { bare: [], ours: [] }]));
+const units = Object.fromEntries(
+  values.guest.map((name) => {
+    const from = subject(name);
+    return [
+      name,
+      async () => {
+        results[name].bare.push(bare(from));
+        results[name].ours.push(await ours(from));
+      },
+    ];
+  }),
+);
+const done = await inTime(units, { rounds: Number(values.rounds), seconds: Number(values.seconds) });
+console.log(`${period} us between samples, ${samples} samples after ${warm}; load ${loadavg()[0].toFixed(1)}`);
+for (const [name, found] of Object.entries(results)) {
+  const of = (list, what) => median(list.map((one) => one[what]));
+  const [least, most] = [of(found.bare, 'wall'), of(found.ours, 'wall')];
+  const ratios = found.bare.map(({ wall }, index) => wall / found.ours[index].wall);
+  const text = (us) =>
+    `${(1e6 / us).toFixed(0)}/s (${us.toFixed(0)} us, CPU ${of(us === least ? found.bare : found.ours, 'cpu').toFixed(0)})`;
+  console.log(
+    `${name.padEnd(12)} C client ${text(least)}, rsptrace ${text(most)}: ${(100 * median(ratios)).toFixed(0)} % of its rate (${ratios.map((one) => (100 * one).toFixed(0)).join(', ')}); ${roundsText(done[name])}`,
+  );
+}
+process.exit();
