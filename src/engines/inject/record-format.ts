@@ -223,7 +223,15 @@ function format(
   if (outerCopy) at += room;
   const copied = placeExtents(extents, at, (word) => pointerTo(asBlock(word), registers, wantedBlocks));
   // Without the room that a list has to grow.
-  const shared = { fields: fields.slice(), outerCopy, size: copied.end, hartAt: sources.hart && o.hart, registers, blocks, outerAt };
+  const shared = {
+    fields: fields.slice(),
+    outerCopy,
+    size: copied.end,
+    hartAt: sources.hart && o.hart,
+    registers,
+    blocks,
+    outerAt,
+  };
   return { ...shared, extents: copied.copies, extentsRead: copied.formats };
 }
 
