@@ -1,5 +1,5 @@
 import type { Architecture } from '../arch/index.js';
-import { type Addr, addOffset, addr } from '../base/addr.js';
+import { type Addr, addOffset, addr, distance } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { DebugInfo } from '../dwarf/index.js';
@@ -80,12 +80,10 @@ export class Stacks {
     const sp = registers.register(this.#arch.sp);
     if (sp === undefined) return undefined;
     const address = addr(sp - BigInt(BELOW));
-    for (
-      let page = addr(pageOf(address) + BigInt(PAGE));
-      page < address + BigInt(FIRST);
-      page = addr(page + BigInt(PAGE))
-    )
-      if (this.#ends.has(page)) return { address, length: Number(page - address) };
+    // By offset: the addresses may wrap around where a hart has no stack yet.
+    const toNext = PAGE - distance(pageOf(address), address);
+    for (let length = toNext; length < FIRST; length += PAGE)
+      if (this.#ends.has(addOffset(address, length))) return { address, length };
     return { address, length: FIRST };
   }
 

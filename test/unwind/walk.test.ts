@@ -96,6 +96,30 @@ t.test('one read of the stack is enough for most stacks', async (t) => {
   t.equal(memory.reads, 1);
 });
 
+t.test('where a stack ended once is no more read beyond', async (t) => {
+  const { elf, stacks } = await open('rv-o2');
+  const pc = callSite(elf, 'deep6');
+  const row = CallFrames.load(elf).rowAt(addr(pc - 1n));
+  const size = row?.cfa.kind === 'register' ? BigInt(row.cfa.offset) : 0n;
+  const top = sp + 4096n;
+  const memory = memoryOf((address) => {
+    if (address >= top) return undefined;
+    return (address + 8n - sp) % size === 0n && address < sp + 16n * size ? pc : 0n;
+  });
+  const [leaf] = elf.symbols.named('deep7');
+  const registers = registersOf({ pc: leaf?.address ?? 0n, sp, ra: pc });
+  const first = await stacks.unwind(registers, memory);
+  t.ok(memory.reads > 1, `${memory.reads} reads`);
+  memory.reads = 0;
+  t.same(await stacks.unwind(registers, memory), first);
+  t.equal(memory.reads, 1);
+  // A hart that has no stack yet.
+  for (const start of [0n, 8n, 0x80n, 0xffff_ffff_ffff_ff00n]) {
+    const { end } = await stacks.unwind(registersOf({ pc: leaf?.address ?? 0n, sp: start, ra: pc }), memory);
+    t.equal(end.complete, false, hex(start));
+  }
+});
+
 t.test('a stack that is cyclic, unmapped, overwritten or not there ends with its reason', async (t) => {
   const { elf, stacks } = await open('rv-o2-fp');
   const pc = callSite(elf, 'deep6');
