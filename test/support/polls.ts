@@ -83,8 +83,7 @@ export function testCounts(t: Test, architecture: 'riscv64' | 'x86_64'): void {
       const polled = output.probes.filter((probe) => !probe.function.startsWith('drop of '));
       t.strictSame(new Set(polled.map((probe) => probe.engine)), new Set([engine]), 'each probe by this engine');
       if (engine === 'target') {
-        // The first hit, the end, and the page tables of the boot: none for a poll.
-        t.ok(output.stops < 10, `${output.stops} stops`);
+        t.ok(output.stops < 5, `${output.stops} stops`);
         t.equal(output.missing, 0);
         t.match(output.scratch, /^hidden RAM .*shared through a file$/);
       } else t.equal(output.scratch, undefined);
