@@ -113,8 +113,7 @@ for (const name of ['rv-o2', 'x86-o2'])
     const probes = [`line:${dropped}`, `line:${inDeep}`].flatMap((probe) => ['-p', probe]);
     const { output, lab } = await record(t, name, '--engine', 'target', ...probes);
     t.strictSame([...new Set(output.probes.map(({ engine }) => engine))], ['target']);
-    // The first hit, the end, and the page tables of the boot: none for a line.
-    t.ok(output.stops < 10, `${output.stops} stops`);
+    t.ok(output.stops < 5, `${output.stops} stops`);
     t.equal(hitsOf(output, dropped), statsMade(lab));
     t.equal(hitsOf(output, inDeep), lab.stats.get('deep_calls')?.calls);
   });
