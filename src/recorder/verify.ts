@@ -6,9 +6,8 @@ import {
   GuestRam,
   insideKernel,
   type NoGuestRam,
-  pageTableChanges,
   pagingIsFinal,
-  type TablePlace,
+  pagingTurnedOnAt,
   verifyArchitecture,
   verifyCode,
   verifyPlace,
@@ -47,7 +46,7 @@ export interface Verified {
    */
   readonly settlesAt: Addr | undefined;
   /** Where the last page table may come into use: {@link settlesAt}, or behind what turns paging on. */
-  readonly pagingAt: readonly TablePlace[];
+  readonly pagingAt: readonly Addr[];
   /** The machine's RAM past the wire, or why it is read by packets; undefined where there is only the wire. */
   readonly ram: GuestRam | NoGuestRam | undefined;
   /** What will keep probes from running without stops. */
@@ -131,7 +130,7 @@ async function pagingPlaces(
 ): Promise<Pick<Verified, 'settlesAt' | 'pagingAt'>> {
   const { hidden, given } = scratch ?? {};
   const settlesAt = pagingIsFinal(elf);
-  const places = settlesAt === undefined ? pageTableChanges(elf, arch) : [{ addresses: [settlesAt] }];
+  const places = settlesAt === undefined ? pagingTurnedOnAt(elf, arch) : [settlesAt];
   const begins = hidden
     ? !isRefusal(hidden)
     : !given && places.length > 0 && !isProcess(session.features) && (await (await session.stub()).neverRan());

@@ -42,7 +42,6 @@ export const addressSpaces: AddressSpaces = {
       return {
         scheme: 'off',
         user,
-        pages,
         translate: async (address) => identity(address),
         mappings: everything,
         largePageTable: async () => undefined,
@@ -55,7 +54,6 @@ export const addressSpaces: AddressSpaces = {
     return {
       scheme: ({ 3: 'sv39', 4: 'sv48', 5: 'sv57' } as const)[pages.levels],
       user,
-      pages,
       translate: (address) => walk.translate(address),
       mappings: (...range) => walk.mappings(...range),
       largePageTable: (address) => walk.largePageTable(address),
@@ -65,8 +63,7 @@ export const addressSpaces: AddressSpaces = {
     };
   },
   format: translation,
-  alwaysPages: false,
-  tableChanges: writesSatp,
+  turnedOnBy: writesSatp,
   hardwareBits: A | D,
 };
 
