@@ -14,8 +14,8 @@ const mostPlaces = 16;
 
 /**
  * Instructions soon behind which a program ends its machine, as far as its code shows. Each is verified to be an
- * instruction of the function that it lies in. Empty for Linux, whose drivers learn at runtime how to do it, and where
- * too many places are found.
+ * instruction of the function that it lies in. Empty for Linux, whose drivers learn at runtime how to do it. Empty
+ * where too many places are found.
  * @param options of QEMU's command line, which may name an exit device
  */
 export function powerOffPlaces(elf: ElfFile, arch: Architecture, options: readonly QemuOption[]): readonly Addr[] {

@@ -54,7 +54,7 @@ export interface Verified {
 }
 
 /**
- * Whether a machine has the code of a program, as far as that is loaded; for who changes the machine before it is
+ * Whether a machine has the code of a program, as far as that is loaded. For who changes the machine before it is
  * recorded.
  * @throws RsptraceError `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`, `RSP_*`
  */

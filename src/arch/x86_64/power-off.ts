@@ -1,7 +1,7 @@
-// How x86 code ends QEMU: a write to a port of isa-debug-exit (QEMU hw/misc/debugexit.c), or to the ACPI power management
-// control register, PM1a_CNT (ACPI specification, 4.8.3.2; at 0x604 since QEMU 2.4, at 0xb004 before, hw/isa/vt82c686.c
-// and hw/isa/lpc_ich9.c). Instructions are those of the Intel SDM, volume 2: MOV B8+r, OUT E6 and E7. Not seen: ports
-// that come out of memory, and a triple fault.
+// How x86 code ends QEMU: a write to a port of isa-debug-exit (QEMU hw/misc/debugexit.c), or to ACPI's power
+// management control register, PM1a_CNT (ACPI specification, 4.8.3.2). QEMU's firmware has it at 0x604; older ones had
+// it at 0xb004. Instructions are those of the Intel SDM, volume 2: MOV B8+r, OUT E6 and E7. Not seen: ports that come
+// out of memory, and a triple fault.
 import type { PowerOffModel } from '../power-off.js';
 
 const powerManagement = [0x604, 0xb004];

@@ -96,8 +96,8 @@ function largestRam(tree: readonly MemoryPiece[]): Pick<MemoryPiece, 'start' | '
 }
 
 /**
- * What of a program lies in physical memory, or names its end: a segment, or a symbol as `_stack_start` of riscv-rt,
- * which is the end of the RAM that the linker script is told of.
+ * What of a program lies in physical memory, or names its end: a segment or a symbol. riscv-rt's `_stack_start` is
+ * such a symbol: the end of the RAM that the linker script is told of.
  */
 function knownIn(elf: ElfFile, start: bigint, end: bigint): string | undefined {
   const segment = elf.segments.find(
