@@ -2,6 +2,7 @@
 // saved trace. The kernel prints its own book of who waits for whom. Of its faults two a guest are planted; all with `--long`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
@@ -86,8 +87,14 @@ async function recorded(t: Test, guest: Guest, fault: (typeof faults)[number]) {
   const number = faults.indexOf(fault);
   const qemu = frozenGuest(t, guest, ['-device', `loader,addr=${guests[guest].faultAt},data=${number},data-len=4`]);
   const trace = join(scratchFolder(t), 'stuck.pftrace');
-  const options = ['--json', '--findings', 'error', '--duration', '1500ms', '-o', trace];
-  const ran = await rsptrace('-r', qemu.socket, ...options, elfPath(guest)).ended;
+  const recorder = rsptrace('-r', qemu.socket, '--json', '--findings', 'error', '-o', trace, elfPath(guest));
+  if (number > 0) {
+    // It has printed its book, and nothing of it runs any more. Tasks are looked at after recordings of a second or more.
+    await Promise.race([qemu.shows('LAB left'), recorder.ended]);
+    await sleep(1200);
+    recorder.signal('SIGINT');
+  }
+  const ran = await recorder.ended;
   return { qemu, trace, status: ran.status, output: JSON.parse(ran.stdout || '{}') as Recorded, stderr: ran.stderr };
 }
 

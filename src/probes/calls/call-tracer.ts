@@ -77,8 +77,8 @@ export interface BlockKind {
  * output's time is that of the hit.
  */
 export interface CallKind {
-  /** Whether calls of this kind begin at an address. The answer is always the same. */
-  isAt(pc: Addr): boolean;
+  /** Whether calls of this kind begin at an address, always the same. Without it the kind is asked at each address. */
+  isAt?(pc: Addr): boolean;
   /**
    * Memory to read at an entry, with the innermost open call there. Undefined when nothing of this kind begins at the
    * pc.
@@ -111,11 +111,11 @@ export interface CallKind {
 
 /** Places where a hit neither begins nor ends a call. */
 export interface InstantKind {
-  /** Whether an address is one of its places. The answer is always the same. */
-  isAt(pc: Addr): boolean;
+  /** Whether an address is one of its places, always the same. Without it the kind is asked at each address. */
+  isAt?(pc: Addr): boolean;
   /** Memory to read; undefined if the pc is none of its places. */
   reads?(at: Moment): readonly MemoryRequest[] | undefined;
-  /** Asked at its places. Emits the event, at the output's time, when the guest may run again; undefined if none. */
+  /** Emits the event, at the output's time, when the guest may run again; undefined if none. */
   hit(at: Moment, site: InstantSite): (() => void) | undefined;
 }
 
@@ -432,12 +432,12 @@ export class CallTracer implements Tracer {
     let here = this.#here.get(pc);
     if (!here) {
       here = {
-        kinds: this.#kinds.filter((kind) => kind.isAt(pc)),
+        kinds: this.#kinds.filter((kind) => kind.isAt?.(pc) ?? true),
         blocks: this.#kinds.flatMap(({ blocks: kind }) => {
           const here = kind?.at(pc);
           return kind && here ? [{ kind, here }] : [];
         }),
-        instants: this.#instants.filter((kind) => kind.isAt(pc)),
+        instants: this.#instants.filter((kind) => kind.isAt?.(pc) ?? true),
         catches: this.#catches.includes(pc),
       };
       this.#here.set(pc, here);
