@@ -283,14 +283,17 @@ export class Installed implements StopObserver {
     const touched = await this.scratch.verifyGuards();
     if (touched !== undefined) logger.warn({ scratch }, touched);
     const process = this.scratch.calls && this.#options.arch.probeCode?.process;
-    if (await this.#isIdle(process !== undefined)) {
+    const isIdle = await this.#isIdle(process !== undefined);
+    const stands = this.#options.session.state.kind === 'idle';
+    // What a process maps for us is its own again, or is unmapped.
+    if (!process && stands) await this.#target.erase(isIdle);
+    if (isIdle) {
       await release(this.#placed.unwinder, this.scratch);
       return dropped;
     }
     this.#trampolinesStay = true;
     logger.info({ scratch }, 'calls are still open: their trampolines stay, harmless');
-    const isIdle = this.#options.session.state.kind === 'idle';
-    if (process && isIdle && (await this.#target.mute(process))) await this.scratch.releaseData?.();
+    if (process && stands && (await this.#target.mute(process))) await this.scratch.releaseData?.();
     return dropped;
   }
 

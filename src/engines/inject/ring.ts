@@ -105,6 +105,11 @@ export class RingReader {
     return this.#segments.capacity;
   }
 
+  /** Bytes of the memory that hold records, or have held some, from its start on. */
+  get touched(): number {
+    return Math.min(this.#head - this.#segments.origin, this.capacity);
+  }
+
   /** The first claim that was not read. */
   get next(): number {
     return this.#next;

@@ -34,6 +34,9 @@ import {
   writeData,
 } from './transfers.js';
 
+/** Bytes of zeros that are sent at once. */
+const mostErased = 1 << 20;
+
 export interface TargetEngineOptions {
   readonly session: Session;
   readonly arch: Architecture;
@@ -462,6 +465,18 @@ export class TargetEngine {
       return cuts.slice(1).map((to, i) => ({ address: addr(cuts[i] ?? to), length: Number(to - (cuts[i] ?? to)) }));
     });
     return (await interruptedInside(session, arch, pieces, this.#options.chained)).size > 0;
+  }
+
+  /**
+   * Writes zeros over the records, at a stop when all are read: who searches the target's memory for what leads to an
+   * object must not find it in them. If no code of ours can run any more, over what trampolines keep, too.
+   */
+  async erase(isIdle: boolean): Promise<void> {
+    const { address } = isIdle ? this.#notes : this.#memory;
+    let left = Number(this.#memory.address - address) + this.#ring.touched;
+    for (let at = address; left > 0; at = addOffset(at, mostErased), left -= mostErased) {
+      await writeAll(this.#options.session, [{ address: at, bytes: new Uint8Array(Math.min(left, mostErased)) }]);
+    }
   }
 
   /** Records that were dropped because the ring was not drained in time. */
