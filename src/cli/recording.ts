@@ -38,6 +38,7 @@ import {
   type RecordOptions,
   record,
   samplesOf,
+  tooEarly,
 } from '../recorder/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import {
@@ -536,7 +537,8 @@ function unrecordedLines({ gaps }: Recording): string[] {
     if (why === undefined) return [];
     const [from, to] = [from_ns, to_ns].map((ns) => timeText(ns));
     const times = to_ns > from_ns ? `from ${from} to ${to}` : `from ${from} on`;
-    return [`nothing recorded ${times} by the guest's clock: ${why}; --from-reset records it by stops`];
+    const wayOut = why === tooEarly ? '; --from-reset records it by stops' : '';
+    return [`nothing recorded ${times} by the guest's clock: ${why}${wayOut}`];
   });
 }
 

@@ -12,7 +12,7 @@ import { unavailable } from './engine-choice.js';
 import type { EnginesOptions } from './engines-options.js';
 import type { TrampolineOverhead } from './inject/overhead.js';
 import { processCode, processMemory, whyProcessStops } from './inject/process-memory.js';
-import { codeRoom } from './inject/sites.js';
+import { codeRoom, middleOf } from './inject/sites.js';
 import { findThreadWords, type ThreadWords } from './inject/thread-words.js';
 import { Installed, type InstallRequest } from './installed.js';
 import type { Intercept } from './memory/guest-allocator.js';
@@ -117,6 +117,11 @@ export class Engines implements StopObserver {
     return this.#state.kind === 'waiting' && this.refusal === undefined;
   }
 
+  /** Trampolines are in the target. */
+  get isInstalled(): boolean {
+    return this.#state.kind === 'installed';
+  }
+
   /** Trampolines write records, or will: they read the time. */
   get writesRecords(): boolean {
     return this.refusal === undefined && this.#choices.plan.sites.some(({ counters }) => counters === 0);
@@ -183,6 +188,15 @@ export class Engines implements StopObserver {
       case 'left':
         return true;
     }
+  }
+
+  /**
+   * The kernel has changed its page table, and the target stands right behind that: trampolines are mapped there too.
+   * @returns true if there was nothing to do
+   * @throws RsptraceError `SCRATCH_UNUSABLE` if they cannot be
+   */
+  async followTable(): Promise<boolean> {
+    return (await this.#installed?.followTable()) ?? true;
   }
 
   runs(): () => void {
@@ -340,9 +354,9 @@ export class Engines implements StopObserver {
     if (threads && isRefusal(threads)) return threads;
     this.#choices.retry();
     if (changesItsCode(elf)) await this.#choices.planAnew(session);
-    const [first] = this.#choices.plan.sites;
-    if (first === undefined) return { refused: this.#choices.why(0) ?? 'no function can be patched' };
-    const scratch = await this.#takeScratch(first.plan.address, stops);
+    const text = middleOf(this.#choices.plan.sites);
+    if (text === undefined) return { refused: this.#choices.why(0) ?? 'no function can be patched' };
+    const scratch = await this.#takeScratch(text, stops);
     return scratch === undefined || isRefusal(scratch) ? scratch : { scratch, threads };
   }
 

@@ -2,6 +2,7 @@ import type { ProbeCode, ProcessCode } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
+import { isRefusal } from '../base/refusal.js';
 import { changesItsCode, runIntoKernel } from '../facts/index.js';
 import type { StopObserver } from '../probes/index.js';
 import { retry } from '../rsp/index.js';
@@ -24,6 +25,7 @@ import { StoppedDrain } from './inject/stopped-drain.js';
 import { TargetEngine } from './inject/target-engine.js';
 import { type ThreadWords, withThreadWords } from './inject/thread-words.js';
 import { remembered } from './inject/word-cache.js';
+import { currentAddressSpace } from './memory/region-access.js';
 import { closeScratch, type Region, type Scratch } from './memory/scratch.js';
 import { unusable } from './memory/source.js';
 import { slackOf } from './memory/text-slack.js';
@@ -193,6 +195,19 @@ export class Installed implements StopObserver {
     await this.#disarm(stops, sites);
     const { logger = silent } = this.#options;
     if (sites.length > 0) logger.info({ probes: sites.length, waiting: target.waiting }, 'more functions are patched');
+  }
+
+  /** See {@link Engines.followTable}. */
+  async followTable(): Promise<boolean> {
+    const { session, arch, logger = silent } = this.#options;
+    const space = await currentAddressSpace(session, arch);
+    if (isRefusal(space)) return true;
+    const found = (await this.scratch.follow?.(space)) ?? { entered: false };
+    if (isRefusal(found)) {
+      throw unusable(`the kernel has turned to a page table that trampolines cannot be mapped in: ${found.refused}`);
+    }
+    if (found.entered) logger.info({}, 'the kernel has changed its page table: trampolines are mapped there too');
+    return !found.entered;
   }
 
   get digestedMs(): number {

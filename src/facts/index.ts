@@ -17,7 +17,7 @@ export { changesItsCode, choosesItsPlace, isLinux, stackBytes } from './linux-ke
 export { loadedElf } from './load-bias.js';
 export { type MemoryPiece, readMemoryTree } from './memory-tree.js';
 export { insideKernel } from './other-spaces.js';
-export { pagingIsFinal, pagingTurnedOnAt, turnsPagingOn } from './paging-moment.js';
+export { pageTableChanges, pagingIsFinal, type TablePlace, turnsPagingOn } from './paging-moment.js';
 export { powerOffPlaces } from './power-off-places.js';
 export { parseMaps } from './process-maps.js';
 export { type ProcessMemory, processMappings, processMemory } from './process-memory.js';

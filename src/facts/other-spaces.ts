@@ -27,7 +27,7 @@ export async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<b
   if (privilege === 'user') return true;
   if (isKernel(elf)) return false;
   // A machine that does not page yet is booting, and every program pages.
-  const isPaging = arch.addressSpaces?.turnedOnBy === 'always' || root !== undefined || privilege === 'firmware';
+  const isPaging = arch.addressSpaces?.alwaysPages === true || root !== undefined || privilege === 'firmware';
   return isPaging || (await session.stub()).neverRan();
 }
 

@@ -12,31 +12,33 @@ const PT_LOAD = 1;
  */
 export function turnsPagingOn(elf: ElfFile, { addressSpaces }: Architecture): boolean | undefined {
   if (!addressSpaces) return undefined;
-  const { turnedOnBy } = addressSpaces;
-  if (turnedOnBy === 'always') return true;
-  return elf.segments.some((segment) => {
-    if (segment.type !== PT_LOAD || (segment.flags & PF_X) === 0) return false;
-    const code = elf.bytesAt(segment.address, segment.fileSize);
-    return code !== undefined && turnedOnBy(code).length > 0;
-  });
+  return addressSpaces.alwaysPages || tableChanges(elf, addressSpaces).length > 0;
 }
 
 /** More places than kernels have: a breakpoint at each costs time. */
-const mostPlaces = 16;
+const mostPlaces = 32;
 
-/**
- * Where a program goes on when it has turned paging on, or has changed its table. That is behind each such instruction
- * of code that runs at the same addresses before and after. Empty if there is none, or too many.
- */
-export function pagingTurnedOnAt(elf: ElfFile, { addressSpaces }: Architecture): readonly Addr[] {
-  const turnedOnBy = addressSpaces?.turnedOnBy;
-  if (turnedOnBy === undefined || turnedOnBy === 'always') return [];
-  const places = elf.segments.flatMap(({ type, flags, address, physical, fileSize }) => {
-    if (type !== PT_LOAD || (flags & PF_X) === 0 || address !== physical) return [];
-    const code = elf.bytesAt(address, fileSize);
-    return code ? turnedOnBy(code).map((end) => addOffset(address, end)) : [];
-  });
+/** Where a program goes on when it has turned paging on, or has changed its table. */
+export interface TablePlace {
+  /** Where it is linked; and where it is loaded, if that is elsewhere: code that runs before paging runs there. */
+  readonly addresses: readonly Addr[];
+}
+
+/** All of them, in the order of their addresses. Empty if there is none, or too many. */
+export function pageTableChanges(elf: ElfFile, { addressSpaces }: Architecture): readonly TablePlace[] {
+  const places = addressSpaces ? tableChanges(elf, addressSpaces) : [];
   return places.length <= mostPlaces ? places : [];
+}
+
+function tableChanges(elf: ElfFile, spaces: NonNullable<Architecture['addressSpaces']>): TablePlace[] {
+  return elf.segments.flatMap(({ type, flags, address, physical, fileSize }) => {
+    if (type !== PT_LOAD || (flags & PF_X) === 0) return [];
+    const code = elf.bytesAt(address, fileSize);
+    const starts = address === physical ? [address] : [address, physical];
+    return code
+      ? spaces.tableChanges(code).map((end) => ({ addresses: starts.map((start) => addOffset(start, end)) }))
+      : [];
+  });
 }
 
 /**

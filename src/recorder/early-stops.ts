@@ -1,6 +1,13 @@
 import type { Addr } from '../base/addr.js';
 import type { EngineName, Engines, StopEngine } from '../engines/index.js';
+import type { TablePlace } from '../facts/index.js';
 import type { GuestNanos } from '../trace/index.js';
+import type { CodeAsLoaded } from './code-as-loaded.js';
+
+/** Why nothing was recorded, though stops could have. */
+export const tooEarly = 'the last page table was not in use yet';
+/** The same, where no probe can be. */
+const notAsLinked = 'the kernel ran where it is loaded, and its ELF has no code there';
 
 /** So many stops are taken before the last page table is in use; the first calls of a boot are worth having. */
 const mostStops = 500;
@@ -12,15 +19,19 @@ export interface EarlyStopsOptions {
   /** Take them all. */
   readonly fromReset: boolean;
   /** Where the last page table may come into use; none if it is in use already, or if no place is known. */
-  readonly places: readonly Addr[];
+  readonly places: readonly TablePlace[];
+  /** The only place tells for sure, and comes late: no probe need stop before, if none may. */
+  readonly isSure: boolean;
   /** Every probe. */
   readonly addresses: readonly Addr[];
   readonly engine: () => StopEngine;
   readonly engines: Engines;
   /** Tries to place the trampolines. */
   readonly arrive: () => Promise<unknown>;
-  /** What is missing is known: from here to now. Undefined: from the machine's start. */
-  readonly unrecorded: (from: GuestNanos | undefined) => Promise<void>;
+  /** Functions that are called where they are loaded, before paging is on. */
+  readonly loaded: CodeAsLoaded;
+  /** What is missing is known: from here to now, and why. Undefined: from the machine's start. */
+  readonly unrecorded: (from: GuestNanos | undefined, why: string) => Promise<void>;
   /** The time of the last event. */
   readonly time: () => GuestNanos;
 }
@@ -43,45 +54,52 @@ export class EarlyStops {
 
   /** The machine begins. Returns the probes that may stop it. */
   async begin(): Promise<readonly Addr[]> {
-    const { wanted, places, addresses, engines } = this.#options;
+    const { wanted, places, isSure, addresses, engines, loaded } = this.#options;
     this.#before = this.#options.engine().stops;
     this.#changes = 0;
     this.#out = undefined;
     const leftOut = new Set<Addr>(engines.withoutStops);
     const stopping = addresses.filter((address) => !leftOut.has(address));
-    if (wanted !== 'target' || places.length === 0) return stopping;
+    if (!isSure && places.length > 0) await loaded.begin();
+    if (wanted !== 'target' || !isSure || places.length === 0) return stopping;
     this.#out = { since: undefined };
-    await this.#wait();
     return [];
   }
 
   /** A probe was hit, and it was too early for trampolines. */
   async tooEarly(): Promise<void> {
     const { wanted, fromReset, places, addresses, engine } = this.#options;
-    if (this.#out || wanted !== 'auto' || fromReset || places.length === 0) return;
-    if (engine().stops - this.#before < mostStops) return;
+    if (this.#out || (wanted !== 'auto' && wanted !== 'target') || fromReset || places.length === 0) return;
+    if (wanted === 'auto' && engine().stops - this.#before < mostStops) return;
     this.#out = { since: this.#options.time() };
     await engine().disarm(addresses);
-    await this.#wait();
   }
 
   /** The recording ends: the probes may still be out. */
   async end(): Promise<void> {
-    if (this.#out) await this.#options.unrecorded(this.#out.since);
+    await this.#tellLoaded();
+    await this.#tellOut();
+  }
+
+  async #tellOut(): Promise<void> {
+    if (this.#out) await this.#options.unrecorded(this.#out.since, tooEarly);
     this.#out = undefined;
   }
 
-  async #wait(): Promise<void> {
-    await this.#options.engine().points.intercept(this.#options.places, () => this.#changed());
+  async #tellLoaded(): Promise<void> {
+    const { loaded, unrecorded, places } = this.#options;
+    if (places.length > 0 && (await loaded.end())) await unrecorded(undefined, notAsLinked);
   }
 
-  /** The page table has changed. If it is the last one, trampolines are placed, and breakpoints where these cannot be. */
-  async #changed(): Promise<void> {
+  /** The page table has changed. Where trampolines can be, they are placed, and breakpoints where they cannot. */
+  async changed(): Promise<void> {
     const { engines, engine, arrive, addresses } = this.#options;
+    await this.#tellLoaded();
+    if (!this.#out) return;
     engines.settle();
     await arrive();
-    if (engines.isWaiting && ++this.#changes < mostChanges) return this.#wait();
-    await this.end();
+    if (engines.isWaiting && ++this.#changes < mostChanges) return;
+    await this.#tellOut();
     const withoutStops = new Set<Addr>(engines.isWaiting ? engines.withoutStops : engines.unarmed);
     await engine().arm(addresses.filter((address) => !withoutStops.has(address)));
   }

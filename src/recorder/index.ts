@@ -1,3 +1,4 @@
+export { tooEarly } from './early-stops.js';
 export { functionNamed, panicFunctions } from './function-named.js';
 export { HartNumbers, hartName } from './harts.js';
 export { KilledRecording, type Recovered } from './killed-recording.js';

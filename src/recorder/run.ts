@@ -14,6 +14,7 @@ import {
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos, ProbeFact } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
+import { CodeAsLoaded } from './code-as-loaded.js';
 import { ConsoleLines } from './console-lines.js';
 import { EarlyStops } from './early-stops.js';
 import { addressesOf, isLoadedAlike, type Program, watchesOf } from './program.js';
@@ -21,6 +22,7 @@ import type { Progress, RecordOptions } from './recording.js';
 import { LoggedTracer, RecordingLog } from './recording-log.js';
 import { Resets } from './resets.js';
 import { StopConditions } from './stop-conditions.js';
+import { TableChanges } from './table-changes.js';
 import { TraceClock } from './trace-clock.js';
 import { buildTracers, type Tracers } from './tracers.js';
 import type { Verified } from './verify.js';
@@ -47,6 +49,7 @@ export class Run {
   readonly stopping: StopConditions;
   readonly resets: Resets | undefined;
   readonly #early: EarlyStops;
+  readonly #tables: TableChanges;
   /** Undefined if nothing is recorded without stops, or if nobody wants it. */
   readonly log: RecordingLog | undefined;
   readonly #options: RecordOptions;
@@ -68,6 +71,14 @@ export class Run {
     this.stopping = new StopConditions(options, () => this.#interrupt(logger));
     this.engines = this.#makeEngines();
     this.#early = this.#makeEarlyStops();
+    this.#tables = new TableChanges({
+      places: options.engine === 'stop' ? [] : target.pagingAt,
+      engines: this.engines,
+      engine: () => this.engine,
+      session: () => this.session,
+      early: () => this.#early.changed(),
+      interrupts: options.nanosPerInstruction === undefined,
+    });
     this.#takeConsole();
     const isLogged = options.log && this.engines.choices.some(({ engine }) => engine === 'target');
     this.log = isLogged ? new RecordingLog(options.log, logger) : undefined;
@@ -274,6 +285,7 @@ export class Run {
   async #insert(): Promise<void> {
     const { until, panics, settlesAt } = this.#target;
     await this.engine.arm(await this.#early.begin());
+    await this.#tables.begin();
     await this.watches.arm();
     if (until !== undefined) await this.engine.pauseInProgram([until], () => this.stopping.stop('until'));
     if (panics.length > 0) await this.engine.pauseInProgram(panics, () => this.stopping.stop('panicked'));
@@ -401,14 +413,20 @@ export class Run {
       wanted,
       fromReset,
       places: this.#target.pagingAt,
+      isSure: this.#target.settlesAt !== undefined,
       addresses: addressesOf(this.#target.program),
       engine: () => this.engine,
       engines: this.engines,
       arrive: () => this.#firstHit(false),
       time: () => output.time,
-      unrecorded: async (from = 0 as GuestNanos) => {
+      loaded: new CodeAsLoaded({
+        elf: this.#target.program.elf,
+        probes: addressesOf(this.#target.program),
+        session: () => this.session,
+        engine: () => this.engine,
+      }),
+      unrecorded: async (from = 0 as GuestNanos, why) => {
         const to = await this.now();
-        const why = 'the last page table was not in use yet';
         calls.missed();
         if (!this.engine.clock) counting.gaps.push({ from_ns: from, to_ns: to, why });
         else counting.event({ type: 'gap', from, to, why });
@@ -472,7 +490,7 @@ export class Run {
       isSameProgram: () => isLoadedAlike(session, linked.elf, elf, code),
       resets: this.resets,
       onFirstHit: (inUserMode) => this.#firstHit(inUserMode),
-      beside: this.engines,
+      beside: this.#tables,
       sampler,
       leak: () => this.#leakOfStops(),
       onExec: async () => {

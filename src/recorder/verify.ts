@@ -6,8 +6,9 @@ import {
   GuestRam,
   insideKernel,
   type NoGuestRam,
+  pageTableChanges,
   pagingIsFinal,
-  pagingTurnedOnAt,
+  type TablePlace,
   verifyArchitecture,
   verifyCode,
   verifyPlace,
@@ -46,7 +47,7 @@ export interface Verified {
    */
   readonly settlesAt: Addr | undefined;
   /** Where the last page table may come into use: {@link settlesAt}, or behind what turns paging on. */
-  readonly pagingAt: readonly Addr[];
+  readonly pagingAt: readonly TablePlace[];
   /** The machine's RAM past the wire, or why it is read by packets; undefined where there is only the wire. */
   readonly ram: GuestRam | NoGuestRam | undefined;
   /** What will keep probes from running without stops. */
@@ -130,7 +131,7 @@ async function pagingPlaces(
 ): Promise<Pick<Verified, 'settlesAt' | 'pagingAt'>> {
   const { hidden, given } = scratch ?? {};
   const settlesAt = pagingIsFinal(elf);
-  const places = settlesAt === undefined ? pagingTurnedOnAt(elf, arch) : [settlesAt];
+  const places = settlesAt === undefined ? pageTableChanges(elf, arch) : [{ addresses: [settlesAt] }];
   const begins = hidden
     ? !isRefusal(hidden)
     : !given && places.length > 0 && !isProcess(session.features) && (await (await session.stub()).neverRan());

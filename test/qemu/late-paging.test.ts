@@ -1,9 +1,10 @@
-// A kernel whose functions are called before it turns paging on: so many stops are taken, the rest is said to be missing.
+// Kernels whose functions are called before they turn paging on, and before they turn to their last page table: so many stops are taken, the
+// rest is said to be missing.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import { lateKernel, type PagingKernel } from '../support/tiny-kernels.js';
+import { lateKernel, type PagingKernel, tablesKernel } from '../support/tiny-kernels.js';
 
 interface Output {
   readonly end: string;
@@ -24,10 +25,21 @@ function recordHigh(t: Test, ...options: string[]) {
   return recordKernel(t, lateKernel(t, { ...calls, isHigh: true }), options);
 }
 
-async function recordKernel(t: Test, { elf, command }: PagingKernel, options: readonly string[]) {
+async function recordKernel(t: Test, kernel: PagingKernel, options: readonly string[]) {
+  const { counted, stderr, ...recorded } = await recordCounted(t, kernel, ['early', 'work'], options);
+  t.same(counted, [calls.early, calls.work], `what the kernel has counted; ${stderr.slice(-300)}`);
+  return recorded;
+}
+
+async function recordCounted(
+  t: Test,
+  { elf, command }: PagingKernel,
+  functions: readonly string[],
+  options: readonly string[],
+) {
   const folder = scratchFolder(t);
   const [trace, kept] = [join(folder, 'out.txt'), join(folder, 'console')];
-  const probes = ['-p', 'fn:early', '-p', 'fn:work'];
+  const probes = functions.flatMap((name) => ['-p', `fn:${name}`]);
   const { stdout, stderr } = await rsptrace(
     'run',
     '-o',
@@ -40,9 +52,9 @@ async function recordKernel(t: Test, { elf, command }: PagingKernel, options: re
     '--',
     ...command,
   ).ended;
-  const counted = /(\d{5})\n(\d{5})\n$/.exec(readFileSync(kept, 'latin1').replaceAll('\r', ''))?.slice(1).map(Number);
-  t.same(counted, [calls.early, calls.work], `what the kernel has counted; ${stderr.slice(-300)}`);
-  return { stdout, trace: readFileSync(trace, 'utf8') };
+  const printed = readFileSync(kept, 'latin1').replaceAll('\r', '');
+  const counted = /((?:\d{5}\n)+)$/.exec(printed)?.[1]?.trim().split('\n').map(Number);
+  return { stdout, stderr, counted, trace: readFileSync(trace, 'utf8') };
 }
 
 function callsOf({ functions }: Output): Record<string, number> {
@@ -80,14 +92,55 @@ t.test('--from-reset and mixed take all', async (t) => {
   }
 });
 
-t.test('linked high: what runs before paging runs elsewhere, and is not seen; all is seen from then on', async (t) => {
-  for (const engine of ['auto', 'target']) {
-    const output = JSON.parse((await recordHigh(t, '--json', '--engine', engine)).stdout) as Output;
-    t.same(callsOf(output), { work: calls.work }, 'what the kernel has called where its ELF has it');
-    t.ok(output.stops < 20, `${output.stops} stops`);
-    t.ok(output.probes.every(({ engine }) => engine === 'target'));
-  }
-});
+t.test(
+  'linked high: what runs before paging runs elsewhere, and is said to be missing; all is seen from then on',
+  async (t) => {
+    for (const engine of ['auto', 'target']) {
+      const output = JSON.parse((await recordHigh(t, '--json', '--engine', engine)).stdout) as Output;
+      t.same(callsOf(output), { work: calls.work }, 'what the kernel has called where its ELF has it');
+      t.match(output.gaps, [{ from_ns: 0, why: /the kernel ran where it is loaded/ }]);
+      t.ok((output.gaps[0]?.to_ns ?? 0) > 0);
+      t.ok(output.stops < 20, `${output.stops} stops`);
+      t.ok(output.probes.every(({ engine }) => engine === 'target'));
+    }
+  },
+);
+
+const tables = { early: 40, middle: 3000, work: 20_000 };
+
+async function recordTables(t: Test, kernel: PagingKernel, functions: readonly string[], ...options: string[]) {
+  const { stdout, stderr, counted } = await recordCounted(t, kernel, functions, ['--json', ...options]);
+  t.same(counted, Object.values(tables), `what the kernel has counted; ${stderr.slice(-300)}`);
+  return JSON.parse(stdout) as Output;
+}
+
+for (const arch of ['riscv64', 'x86_64'] as const) {
+  t.test(`${arch}: a call is open while the kernel turns to another table, and all calls are seen`, async (t) => {
+    // With 2 GiB the hidden RAM lies beyond the first table's page of 1 GiB.
+    for (const [engine, memory] of Object.entries({ auto: '128M', target: '2G' })) {
+      const kernel = tablesKernel(t, arch, tables, memory);
+      const output = await recordTables(t, kernel, ['middle', 'paging', 'work'], '--engine', engine);
+      t.same(callsOf(output), { middle: tables.middle, paging: 1, work: tables.work });
+      t.ok(output.functions.every(({ lost }) => lost === 0));
+      t.same(output.gaps, []);
+      t.ok(output.stops < 20, `${output.stops} stops`);
+    }
+  });
+
+  t.test(`${arch}: functions too far from the others stop, and the others do not`, async (t) => {
+    const output = await recordTables(
+      t,
+      tablesKernel(t, arch, tables),
+      ['early', 'middle', 'paging', 'work'],
+      '--engine',
+      'mixed',
+    );
+    t.same(callsOf(output), { ...tables, paging: 1 });
+    t.same(output.gaps, []);
+    const engines = Object.fromEntries(output.probes.map(({ function: name, engine }) => [name, engine]));
+    t.same(engines, { early: 'stop', middle: 'target', paging: 'target', work: 'target' });
+  });
+}
 
 t.test('for people: one line', async (t) => {
   const { stdout } = await record(t);

@@ -162,6 +162,39 @@ export function powerOffKernel(t: { teardown: (fn: () => void) => void }, calls:
   return { elf, command: [...machine, '-kernel', elf] };
 }
 
+export interface TablesCalls {
+  readonly early: number;
+  readonly middle: number;
+  readonly work: number;
+}
+
+/**
+ * Assembles `kernels/tables-ARCH.s`, which calls `early` where it is loaded, jumps to the top of the address space, calls
+ * `middle`, turns to another page table in `paging`, and calls `work`.
+ */
+export function tablesKernel(
+  t: { teardown: (fn: () => void) => void },
+  arch: 'riscv64' | 'x86_64',
+  { early, middle, work }: TablesCalls,
+  memory = '128M',
+): PagingKernel {
+  const folder = scratchFolder(t);
+  const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
+  const source = join(import.meta.dirname, 'kernels', `tables-${arch}`);
+  const [prefix, isa] = arch === 'riscv64' ? ['riscv64-linux-gnu-', ['-march=rv64imac_zicsr']] : ['', []];
+  const values = { BASE: NEAR_BASE, EARLY: early, MIDDLE: middle, WORK: work };
+  const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
+  // The assembler's own debug info says that these functions take no arguments.
+  execFileSync(`${prefix}as`, ['-g', ...isa, ...symbols, '-o', object, `${source}.s`]);
+  const quiet = ['--no-warn-rwx-segments', '--no-warn-mismatch'];
+  execFileSync(`${prefix}ld`, [...quiet, '--defsym', `BASE=${NEAR_BASE}`, '-T', `${source}.ld`, '-o', elf, object]);
+  const command =
+    arch === 'riscv64'
+      ? ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none']
+      : ['qemu-system-x86_64', ...exit, '-nographic'];
+  return { elf, command: [...command, '-m', memory, '-kernel', elf] };
+}
+
 /** Assembles `kernels/disk-x86_64.s`, which a PC's firmware loads from a disk. */
 export function diskKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
   const folder = scratchFolder(t);

@@ -33,6 +33,8 @@ export interface AddressSpace {
   readonly scheme: string;
   /** Whether the hart runs in user mode: its page table is then a process's, which need not hold the kernel. */
   readonly user: boolean;
+  /** Undefined if addresses are physical. */
+  readonly pages: PageFormat | undefined;
   /**
    * The leaf for an address; undefined if the address is not mapped, or if its path is not allowed by the
    * architecture.
@@ -76,8 +78,13 @@ export interface AddressSpaces {
   of(registers: RegisterReader, physical: MemoryReader): AddressSpace | { readonly refused: string };
   /** How the same address space is translated, for who walks it in memory that needs no waiting. */
   format(registers: RegisterReader): Translation | { readonly refused: string };
-  /** Whether code can turn paging on; `always`: no kernel of this architecture runs without paging. */
-  readonly turnedOnBy: 'always' | ((code: Uint8Array) => readonly number[]);
+  /** No kernel of this architecture runs without paging. */
+  readonly alwaysPages: boolean;
+  /**
+   * Offsets behind the instructions of this code that may turn paging on, or put another table into use. Data that
+   * looks like one is among them.
+   */
+  tableChanges(code: Uint8Array): readonly number[];
   /** Bits of an entry that the processor may set: accessed and dirty. */
   readonly hardwareBits: bigint;
 }

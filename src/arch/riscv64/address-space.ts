@@ -42,6 +42,7 @@ export const addressSpaces: AddressSpaces = {
       return {
         scheme: 'off',
         user,
+        pages,
         translate: async (address) => identity(address),
         mappings: everything,
         largePageTable: async () => undefined,
@@ -54,6 +55,7 @@ export const addressSpaces: AddressSpaces = {
     return {
       scheme: ({ 3: 'sv39', 4: 'sv48', 5: 'sv57' } as const)[pages.levels],
       user,
+      pages,
       translate: (address) => walk.translate(address),
       mappings: (...range) => walk.mappings(...range),
       largePageTable: (address) => walk.largePageTable(address),
@@ -63,7 +65,8 @@ export const addressSpaces: AddressSpaces = {
     };
   },
   format: translation,
-  turnedOnBy: writesSatp,
+  alwaysPages: false,
+  tableChanges: writesSatp,
   hardwareBits: A | D,
 };
 

@@ -36,6 +36,7 @@ export const addressSpaces: AddressSpaces = {
       return {
         scheme: 'off',
         user,
+        pages,
         translate: async (address) => identity(address),
         mappings: everything,
         largePageTable: async () => undefined,
@@ -49,6 +50,7 @@ export const addressSpaces: AddressSpaces = {
     return {
       scheme: pages.levels === 5 ? '5-level' : '4-level',
       user,
+      pages,
       translate: (address) => walk.translate(address),
       mappings: (...range) => walk.mappings(...range),
       largePageTable: (address) => walk.largePageTable(address),
@@ -58,9 +60,23 @@ export const addressSpaces: AddressSpaces = {
     };
   },
   format: translation,
-  turnedOnBy: 'always',
+  alwaysPages: true,
+  tableChanges: writesTable,
   hardwareBits: A | D,
 };
+
+/**
+ * Looks for `mov %REG, %cr0` and `mov %REG, %cr3` at every byte: 0f 22 | 11 reg rm, where reg is the control register.
+ */
+function writesTable(code: Uint8Array): readonly number[] {
+  const ends: number[] = [];
+  for (let at = code.indexOf(0x0f); at >= 0; at = code.indexOf(0x0f, at + 1)) {
+    const operands = code[at + 2] ?? 0;
+    const register = (operands >> 3) & 7;
+    if (code[at + 1] === 0x22 && operands >= 0xc0 && (register === 0 || register === 3)) ends.push(at + 3);
+  }
+  return ends;
+}
 
 function translation(registers: RegisterReader): Translation | Refusal {
   const [cr0, cr3, cr4, efer, cs] = addressSpaces.registers.map((name) => registers.register(name));

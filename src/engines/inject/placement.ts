@@ -397,6 +397,9 @@ function chooseWay(site: Site, { code, room }: PlaceOptions, near: Piece): Way |
   const direct = site.ways.find((displaced) => within(start, room.code, reach(displaced)));
   if (direct) return { displaced: direct, hop: undefined };
   const { hop } = code;
+  // The hop's own jump, and the trampoline's way back.
+  const farthest = Math.max(...code.patches.map((patch) => patch.reach));
+  if (!hop || near.length === 0 || !within(start, room.code, farthest)) return undefined;
   const hopped = site.ways.find((displaced) => displaced.kind === 'near' && within(start, near, reach(displaced)));
-  return hop && hopped && near.length > 0 ? { displaced: hopped, hop } : undefined;
+  return hopped && { displaced: hopped, hop };
 }

@@ -1,4 +1,5 @@
 import { controlBlock, wordsOf } from '../../arch/index.js';
+import type { Addr } from '../../base/addr.js';
 import type { ReadPlan } from '../../probes/index.js';
 import { alignment } from './code-allocator.js';
 import { refuseUntilAgreed } from './inner-places.js';
@@ -85,6 +86,12 @@ function planSite(
   const exit = exitFormat(plan, 2 * index + 1, sources);
   if (Math.max(entry.size, exit.size) > mostRecordBytes) return 'what it reads does not fit a record';
   return { plan, index, ...look, entry, exit, counters };
+}
+
+/** The place that trampolines must be near: most sites lie around the middle one. Undefined if there are none. */
+export function middleOf(sites: readonly Site[]): Addr | undefined {
+  const places = sites.map(({ plan }) => plan.address).sort((a, b) => (a < b ? -1 : 1));
+  return places[places.length >> 1];
 }
 
 /** A probe that only counts writes no record, which need not fit. */

@@ -1,9 +1,10 @@
-import type { Architecture } from '../../arch/index.js';
+import type { AddressSpace, Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
-import { isRefusal } from '../../base/refusal.js';
+import { isRefusal, type Refusal } from '../../base/refusal.js';
 import type { GuestRam } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import { mapBesideText } from './large-page-slots.js';
+import { OwnPages } from './own-pages.js';
 import {
   accessTo,
   checkMapped,
@@ -38,6 +39,9 @@ export interface PagingFacts {
 }
 
 const REACH = 2n ** 31n;
+const GIB = 2n ** 30n;
+/** Pages for page tables of ours: enough for eight tables of a kernel that share nothing. */
+const TABLES = 16;
 
 export interface RamPieceOptions {
   /** Physical; both are multiples of 2 MiB, and there are two of them at least. */
@@ -56,13 +60,25 @@ export interface RamPieceOptions {
   readonly ram?: GuestRam | undefined;
 }
 
+/** Where the memory is mapped. */
+interface Placed {
+  readonly address: Addr;
+  /** Bytes of the code's pages, guards included. */
+  readonly split: number;
+  /** For the user. */
+  readonly where: string;
+  readonly pages: OwnPages;
+  readonly unmap?: () => Promise<void>;
+  readonly follow: NonNullable<Scratch['follow']>;
+}
+
 /**
  * RAM that the guest does not know about. A kernel can use it after {@link map}: at once if the kernel does not page,
  * else when its final page table is in use.
  *
  *      start                                                                              start + size
- *      | guard page | code ...                | guard page || data ...             | guard page |
- *      |<------------ a multiple of 2 MiB ---------------->||<------ a multiple of 2 MiB ------>|
+ *      | guard page | code ...                | guard page || data ...   | page tables | guard page |
+ *      |<------------ a multiple of 2 MiB ---------------->||<------- a multiple of 2 MiB ------->|
  */
 export class RamPiece {
   readonly start: Addr;
@@ -81,11 +97,13 @@ export class RamPiece {
    * Makes the RAM usable for the kernel. The target is stopped in the kernel's own code, or at its reset if the
    * kernel does not page.
    */
-  async map(arch: Architecture, { text, pages, codeSize = 0 }: PagingFacts): Promise<Scratch | MapRefusal> {
+  async map(arch: Architecture, facts: PagingFacts): Promise<Scratch | MapRefusal> {
+    const { text, codeSize = 0 } = facts;
     const space = await currentAddressSpace(this.#session, arch);
     if (isRefusal(space)) return { ...space, later: false };
     if (space.user) return { refused: 'the target stands in user mode', later: true };
-    if (space.scheme === 'off' && pages) return { refused: 'the kernel has not turned its paging on', later: true };
+    if (space.scheme === 'off' && facts.pages)
+      return { refused: 'the kernel has not turned its paging on', later: true };
     const textAt = await physicalOf(space, text);
     if (textAt === undefined) return { refused: `the kernel's text at ${hex(text)} is not mapped`, later: true };
 
@@ -103,28 +121,67 @@ export class RamPiece {
     const notThere = (await checkMapped(space, code, 'code')) ?? (await checkMapped(space, data, 'data'));
     if (notThere === undefined) {
       // Jumps and pc-relative addresses have 32 bits.
-      if (far >= -REACH && far + BigInt(this.size) < REACH) return this.#scratch(linear, split, '', async () => {});
+      if (far >= -REACH && far + BigInt(this.size) < REACH) {
+        const pages = this.#ownPages(arch, linear, split);
+        return this.#scratch({ address: linear, split, where: '', pages, follow: follower(pages, text, textAt) });
+      }
       return {
         refused: `the ${this.#options.what} at ${hex(linear)} is out of reach of the text at ${hex(text)}: give the guest less RAM`,
         later: false,
       };
     }
 
-    const count = this.size / LARGE_PAGE;
-    const large = { physical: this.start, count, code: split / LARGE_PAGE };
-    const slots = await mapBesideText(this.#session, arch, space, text, large);
-    if (isRefusal(slots)) return { ...slots, later: false };
-    const where = `, mapped at ${hex(slots.address)}`;
-    return this.#scratch(slots.address, split, where, async () => void (await slots.unmap()));
+    const placed = await this.#nearText(arch, space, text, split);
+    if (isRefusal(placed)) return { ...placed, later: false };
+    const { address, pages } = placed;
+    const where = `, mapped at ${hex(address)}`;
+    return this.#scratch({ ...placed, split, where, follow: follower(pages, text, textAt) });
   }
 
-  /** `split`: bytes of the code's pages, guards included. */
-  async #scratch(
-    address: Addr,
+  /**
+   * Maps the memory: into the table that maps the text, which all address spaces of the kernel share, or if there is
+   * none, because the text lies in larger pages, into the GiB beside it.
+   */
+  async #nearText(
+    arch: Architecture,
+    space: AddressSpace,
+    text: Addr,
     split: number,
-    where: string,
-    unmap: () => Promise<void>,
-  ): Promise<Scratch | MapRefusal> {
+  ): Promise<Pick<Placed, 'address' | 'pages' | 'unmap'> | Refusal> {
+    if ((await space.largePageTable(text)) !== undefined) {
+      const large = { physical: this.start, count: this.size / LARGE_PAGE, code: split / LARGE_PAGE };
+      const slots = await mapBesideText(this.#session, arch, space, text, large);
+      if (isRefusal(slots)) return slots;
+      const { address } = slots;
+      return { address, pages: this.#ownPages(arch, address, split), unmap: async () => void (await slots.unmap()) };
+    }
+    const middle = (text & -GIB) + GIB / 2n;
+    let why: Refusal = { refused: `there is no room beside the text at ${hex(text)}` };
+    for (const address of [middle + GIB, middle - GIB]) {
+      if (address < 0n || address >= 2n ** 64n) continue;
+      const pages = this.#ownPages(arch, addr(address), split);
+      const wrong = await pages.enter(space);
+      if (!wrong) return { address: addr(address), pages };
+      await pages.remove();
+      why = wrong;
+    }
+    return why;
+  }
+
+  #ownPages(arch: Architecture, address: Addr, split: number): OwnPages {
+    const tables = { address, physical: addOffset(this.start, this.size - (TABLES + 1) * PAGE), size: TABLES * PAGE };
+    return new OwnPages({
+      session: this.#session,
+      arch,
+      address,
+      physical: this.start,
+      count: this.size / LARGE_PAGE,
+      code: split / LARGE_PAGE,
+      tables,
+    });
+  }
+
+  async #scratch({ address, split, where, pages, unmap, follow }: Placed): Promise<Scratch | MapRefusal> {
     const piece = (offset: number, size: number): Required<Region> => ({
       address: addOffset(address, offset),
       physical: addOffset(this.start, offset),
@@ -132,13 +189,17 @@ export class RamPiece {
     });
     const { what, note, owned } = this.#options;
     const putBack = owned ? async () => {} : await this.#kept(piece(0, this.size));
+    const leave = async (): Promise<void> => {
+      await pages.remove();
+      await unmap?.();
+    };
     if (putBack === undefined) {
-      await unmap();
+      await leave();
       return { refused: `the ${what} at ${hex(this.start)} cannot be read`, later: false };
     }
     const release = async (): Promise<void> => {
+      await leave();
       await putBack();
-      await unmap();
     };
     const guards = await plantGuards([
       await this.#guard('before the code', piece(0, PAGE)),
@@ -149,7 +210,7 @@ export class RamPiece {
       await release();
       return { ...guards, later: false };
     }
-    const data = piece(split, this.size - split - PAGE);
+    const data = piece(split, this.size - split - (TABLES + 1) * PAGE);
     return {
       source: `${what} ${hex(this.start)}..${hex(addOffset(this.start, this.size))}${where}${note}`,
       owned,
@@ -158,6 +219,7 @@ export class RamPiece {
       data,
       shared: this.#shared(data),
       verifyGuards: guards,
+      follow,
       release,
     };
   }
@@ -192,4 +254,14 @@ export class RamPiece {
   #shared(piece: Required<Region>): SharedMemory | undefined {
     return this.#options.shared?.(piece);
   }
+}
+
+/** See {@link Scratch.follow}. */
+function follower(pages: OwnPages, text: Addr, textAt: Addr): NonNullable<Scratch['follow']> {
+  return async (space) => {
+    // A process's table, or one of a hart that does not page yet.
+    const isKernel = space.pages !== undefined && (await physicalOf(space, text)) === textAt;
+    if (!isKernel || (await pages.isIn(space))) return { entered: false };
+    return (await pages.enter(space)) ?? { entered: true };
+  };
 }

@@ -1,3 +1,4 @@
+import type { AddressSpace } from '../../arch/index.js';
 import type { Addr } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { SystemCalls } from './system-calls.js';
@@ -57,6 +58,11 @@ export interface Scratch {
   readonly own?: Region;
   /** Checks that nothing has written to the guard pages around it; a sentence if something has. */
   verifyGuards(): Promise<string | undefined>;
+  /**
+   * The kernel has changed its page table, and this is how the stopped hart sees memory now: maps the memory there too,
+   * if the kernel is there. Missing where the kernel itself maps the memory.
+   */
+  follow?(space: AddressSpace): Promise<Followed | Refusal>;
   /** Frees the data alone, once no remaining code uses it. */
   releaseData?(): Promise<void>;
   /**
@@ -64,6 +70,11 @@ export interface Scratch {
    * stopped. A second call does no harm.
    */
   release(): Promise<void>;
+}
+
+/** `entered`: the memory was not there. */
+export interface Followed {
+  readonly entered: boolean;
 }
 
 /** Closes what reads it, whatever happens to the memory. A second call does no harm. */

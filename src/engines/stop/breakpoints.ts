@@ -124,7 +124,10 @@ export class Breakpoints {
     this.#at(address, pause);
   }
 
-  /** Inserts breakpoints that are removed again at the first stop at any of them, unless they were there before. */
+  /**
+   * Inserts breakpoints that are removed again at the first stop at any of them, unless they were there before.
+   * {@link Interception.then} may ask for the same place once more, which means the next time.
+   */
   async intercept(places: readonly Addr[], then: Interception['then']): Promise<void> {
     const interception: Interception = { places, then };
     for (const place of places) {
@@ -133,21 +136,38 @@ export class Breakpoints {
       point.intercept = interception;
     }
     await this.armNow(places);
+    for (const place of places) {
+      const point = this.#points.get(place);
+      if (point?.borrowed) point.pause = () => {};
+    }
   }
 
-  /** Whether a caller has waited for a stop here. If so, the hart may be at another place afterwards. */
+  /** No longer waits at these places. */
+  async release(places: readonly Addr[]): Promise<void> {
+    const borrowed = places.filter((place) => this.#give(place));
+    if (borrowed.length > 0) await this.disarm(borrowed);
+  }
+
+  /** True if the breakpoint here was inserted for an interception alone, and may be removed. */
+  #give(place: Addr): boolean {
+    const point = this.#points.get(place);
+    if (!point?.intercept) return false;
+    point.intercept = undefined;
+    if (point.borrowed) point.pause = undefined;
+    return point.borrowed;
+  }
+
+  /**
+   * Whether a caller has waited for a stop here. If so, the hart may be at another place afterwards. False also if the
+   * caller wants to wait here again: then the stop is over.
+   */
   async intercepted(point: Point | undefined, hart: string | undefined): Promise<boolean> {
     if (!point?.intercept) return false;
     const { intercept, breakpoint } = point;
-    const borrowed = intercept.places.filter((place) => {
-      const one = this.#points.get(place);
-      if (one?.intercept !== intercept) return false;
-      one.intercept = undefined;
-      return one.borrowed;
-    });
-    await this.disarm(borrowed);
+    const same = intercept.places.filter((place) => this.#points.get(place)?.intercept === intercept);
+    await this.release(same);
     await intercept.then(hart, breakpoint.address);
-    return true;
+    return this.#points.get(breakpoint.address)?.intercept === undefined;
   }
 
   #at(address: Addr, pause: () => void): void {

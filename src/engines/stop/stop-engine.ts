@@ -236,7 +236,7 @@ export class StopEngine {
       }
       const tells = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
       await this.#options.beside?.stopped(tells, tells && pc !== undefined ? addr(pc) : undefined);
-      if (point?.permanent && !this.#arrived && !asked) {
+      if (point?.permanent && !point.intercept && !this.#arrived && !asked) {
         asked = true;
         this.#arrived = await this.#firstHit();
         // The callback may have read other harts, written registers, or disarmed this very place.

@@ -1,0 +1,167 @@
+# A supervisor-mode kernel that is linked high and changes its page table twice, assembled with
+#   EARLY   how often it calls `early`, where it is loaded, before it turns paging on
+#   MIDDLE  how often it calls `middle`, with a table of 1 GiB pages
+#   WORK    how often it calls `work`, with its last table
+# It prints the three numbers, counted by the functions themselves, and powers off.
+
+    .option norelax
+    .option norvc
+    .section .boot, "ax"
+    .globl _start
+_start:
+    la sp, boot_stack
+    li s2, EARLY
+1:  call early
+    addi s2, s2, -1
+    bnez s2, 1b
+    la t0, boot_root
+    li t1, 0xc7                     # devices, where they are: V R W A D
+    sd t1, 0(t0)
+    li t1, (0x80000000 >> 2) | 0xcf # RAM, where it is: V R W X A D
+    sd t1, 16(t0)
+    li t2, 510 * 8                  # and at 0xffffffff80000000
+    add t2, t2, t0
+    sd t1, 0(t2)
+    srli t0, t0, 12
+    li t1, 8 << 60                  # Sv39
+    or t0, t0, t1
+    sfence.vma
+    csrw satp, t0
+    sfence.vma
+    la t0, high_address
+    ld t0, 0(t0)
+    la a1, earlies
+    jr t0
+
+    .globl early
+    .type early, @function
+early:
+    addi sp, sp, -16
+    la t0, earlies
+    ld t1, 0(t0)
+    addi t1, t1, 1
+    sd t1, 0(t0)
+    addi sp, sp, 16
+    ret
+    .size early, . - early
+    .balign 8
+high_address:
+    .dword high
+earlies:
+    .skip 8
+    .balign 4096
+boot_root:
+    .skip 4096
+    .skip 4096
+boot_stack:
+
+    .text
+high:
+    la sp, stack_end
+    ld s3, 0(a1)
+    li s2, MIDDLE
+1:  call middle
+    addi s2, s2, -1
+    bnez s2, 1b
+    call paging
+    li s2, WORK
+2:  call work
+    addi s2, s2, -1
+    bnez s2, 2b
+    mv a0, s3
+    call number
+    la t0, middles
+    ld a0, 0(t0)
+    call number
+    la t0, works
+    ld a0, 0(t0)
+    call number
+    li t0, 0x100000
+    li t1, 0x5555
+    sw t1, 0(t0)
+park:
+    wfi
+    j park
+
+# The last table: 2 MiB pages of the kernel and the devices, and nothing where the RAM is.
+    .globl paging
+    .type paging, @function
+paging:
+    addi sp, sp, -16
+    la t0, root
+    la t3, level1
+    li t4, -BASE + 0x80000000
+    li t1, 0xc7
+    sd t1, 0(t0)
+    add t1, t3, t4
+    srli t1, t1, 2
+    ori t1, t1, 1
+    li t2, 510 * 8
+    add t2, t2, t0
+    sd t1, 0(t2)
+    li t1, (0x80000000 >> 2) | 0xcf
+    sd t1, 0(t3)                    # 4 MiB
+    li t2, 0x200000 >> 2
+    add t1, t1, t2
+    sd t1, 8(t3)
+    add t0, t0, t4
+    srli t0, t0, 12
+    li t1, 8 << 60
+    or t0, t0, t1
+    sfence.vma
+    csrw satp, t0
+    sfence.vma
+    addi sp, sp, 16
+    ret
+    .size paging, . - paging
+
+    .globl middle
+    .type middle, @function
+middle:
+    addi sp, sp, -16
+    la t0, middles
+    ld t1, 0(t0)
+    addi t1, t1, 1
+    sd t1, 0(t0)
+    addi sp, sp, 16
+    ret
+    .size middle, . - middle
+
+    .globl work
+    .type work, @function
+work:
+    addi sp, sp, -16
+    la t0, works
+    ld t1, 0(t0)
+    addi t1, t1, 1
+    sd t1, 0(t0)
+    addi sp, sp, 16
+    ret
+    .size work, . - work
+
+# Prints a0 as five digits and a line's end.
+number:
+    li t0, 0x10000000
+    li t1, 10000
+    li t2, 10
+3:  divu t3, a0, t1
+    remu a0, a0, t1
+    addi t3, t3, '0'
+    sb t3, 0(t0)
+    divu t1, t1, t2
+    bnez t1, 3b
+    sb t2, 0(t0)
+    ret
+
+    .bss
+    .balign 4096
+root:
+    .skip 4096
+level1:
+    .skip 4096
+middles:
+    .skip 8
+works:
+    .skip 8
+    .skip 4096
+stack_end:
