@@ -117,6 +117,11 @@ export class Engines implements StopObserver {
     return this.#state.kind === 'waiting' && this.refusal === undefined;
   }
 
+  /** It is too early, and another page table may change that. */
+  get waitsForTable(): boolean {
+    return this.isWaiting && !this.#memory.isPending;
+  }
+
   /** Trampolines are in the target. */
   get isInstalled(): boolean {
     return this.#state.kind === 'installed';

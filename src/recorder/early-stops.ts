@@ -68,7 +68,8 @@ export class EarlyStops {
 
   /** A probe was hit, and it was too early for trampolines. */
   async tooEarly(): Promise<void> {
-    const { wanted, fromReset, places, addresses, engine } = this.#options;
+    const { wanted, fromReset, places, addresses, engine, engines } = this.#options;
+    if (!engines.waitsForTable) return;
     if (this.#out || (wanted !== 'auto' && wanted !== 'target') || fromReset || places.length === 0) return;
     if (wanted === 'auto' && engine().stops - this.#before < mostStops) return;
     this.#out = { since: this.#options.time() };

@@ -51,6 +51,11 @@ export class ProvenScratch {
     return this.#found;
   }
 
+  /** Memory is found or asked for, and is not usable yet for a reason that no page table changes. */
+  get isPending(): boolean {
+    return this.#proof !== undefined || this.#known.allocator?.asking === true;
+  }
+
   /** Why there is no memory so far: the program's allocator was asked and has not been called since. */
   get unanswered(): string | undefined {
     return this.#known.allocator?.unanswered;
