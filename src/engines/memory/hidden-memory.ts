@@ -76,11 +76,6 @@ export class HiddenMemory implements HiddenSource {
     if (this.#lost) return { ...this.#lost, later: false };
     const { file, notShared } = this.#plan;
     const isAdded = file !== undefined || notShared !== undefined;
-    const used = isAdded || this.#isMapped ? undefined : await this.#firstUsed(ram);
-    if (used !== undefined) {
-      const why = `the kernel was told of less RAM than there is, and uses it nevertheless, at ${hex(used)}`;
-      return { refused: why, later: false };
-    }
     const piece = new RamPiece(this.#session, {
       start: this.start,
       size: this.size,
@@ -89,11 +84,19 @@ export class HiddenMemory implements HiddenSource {
       note: file ? ', shared through a file' : notShared === undefined ? '' : `; not shared: ${notShared}`,
       shared: ({ physical, size }) => file?.piece(Number(physical - this.#fileBase), size),
       isWatched: !isAdded,
+      unused: () => this.#unused(isAdded, ram),
       ram,
     });
     const mapped = await piece.map(arch, facts);
     this.#isMapped ||= !isRefusal(mapped);
     return mapped;
+  }
+
+  /** Why the RAM cannot be used. Reads all of it. */
+  async #unused(isAdded: boolean, ram: GuestRam | undefined): Promise<Refusal | undefined> {
+    const used = isAdded || this.#isMapped ? undefined : await this.#firstUsed(ram);
+    if (used === undefined) return undefined;
+    return { refused: `the kernel was told of less RAM than there is, and uses it nevertheless, at ${hex(used)}` };
   }
 
   /** A page that is not all zeros, as QEMU makes them; by packets only the beginning of some is looked at. */

@@ -56,6 +56,8 @@ export interface RamPieceOptions {
   readonly shared?: (piece: Required<Region>) => SharedMemory | undefined;
   /** See {@link Scratch.isWatched}. */
   readonly isWatched?: boolean;
+  /** Why the kernel uses the RAM. Asked once it can be mapped, because the answer takes long. */
+  readonly unused?: () => Promise<Refusal | undefined>;
   /** The machine's RAM, if it can be read past the wire. */
   readonly ram?: GuestRam | undefined;
 }
@@ -106,6 +108,8 @@ export class RamPiece {
       return { refused: 'the kernel has not turned its paging on', later: true };
     const textAt = await physicalOf(space, text);
     if (textAt === undefined) return { refused: `the kernel's text at ${hex(text)} is not mapped`, later: true };
+    const used = await this.#options.unused?.();
+    if (used) return { ...used, later: false };
 
     const linear = addr(this.start + (text - textAt));
     const far = BigInt.asIntN(64, linear - text);
