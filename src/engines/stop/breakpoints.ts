@@ -130,16 +130,14 @@ export class Breakpoints {
    */
   async intercept(places: readonly Addr[], then: Interception['then']): Promise<void> {
     const interception: Interception = { places, then };
+    const borrowed: Point[] = [];
     for (const place of places) {
       const point = await this.of(place);
-      point.borrowed = !point.permanent;
+      if (point.borrowed || !point.permanent) borrowed.push(point);
       point.intercept = interception;
     }
     await this.armNow(places);
-    for (const place of places) {
-      const point = this.#points.get(place);
-      if (point?.borrowed) point.pause = () => {};
-    }
+    for (const point of borrowed) borrow(point);
   }
 
   /** No longer waits at these places. */
@@ -153,8 +151,7 @@ export class Breakpoints {
     const point = this.#points.get(place);
     if (!point?.intercept) return false;
     point.intercept = undefined;
-    if (point.borrowed) point.pause = undefined;
-    return point.borrowed;
+    return giveBack(point);
   }
 
   /**
@@ -172,7 +169,9 @@ export class Breakpoints {
 
   #at(address: Addr, pause: () => void): void {
     const point = this.#points.get(address);
-    if (point) point.pause = pause;
+    if (!point) return;
+    point.borrowed = false;
+    point.pause = pause;
   }
 
   /** Like {@link arm}, but never deferred. */
@@ -180,6 +179,7 @@ export class Breakpoints {
     const points: Point[] = [];
     for (const address of addresses) {
       const point = await this.of(address);
+      giveBack(point);
       if (point.permanent) continue;
       point.permanent = true;
       points.push(point);
@@ -199,6 +199,10 @@ export class Breakpoints {
     for (const address of addresses) {
       const point = this.#points.get(address);
       if (!point?.permanent || point.pause) continue;
+      if (point.intercept) {
+        borrow(point);
+        continue;
+      }
       point.permanent = false;
       if (!point.awaited) batch.removeBreakpoint(point.breakpoint);
     }
@@ -328,4 +332,18 @@ function toStep(point: Point): void {
   point.over = undefined;
   point.code = undefined;
   point.seen = true;
+}
+
+/** The breakpoint is there for an interception alone from now on: a stop at it tells nothing. */
+function borrow(point: Point): void {
+  point.borrowed = true;
+  point.pause = () => {};
+}
+
+/** Returns whether it was there for an interception alone. */
+function giveBack(point: Point): boolean {
+  const { borrowed } = point;
+  if (borrowed) point.pause = undefined;
+  point.borrowed = false;
+  return borrowed;
 }
