@@ -37,10 +37,12 @@ export class CodeAsLoaded {
     );
   }
 
-  /** The machine begins. */
-  async begin(): Promise<void> {
+  /** The machine begins. Returns whether there is anything to wait for. */
+  async begin(): Promise<boolean> {
     this.#hasRun = false;
+    if (this.#linked.size === 0) return false;
     await this.#options.engine().points.intercept([...this.#linked.keys()], (_, at) => this.#reached(at));
+    return true;
   }
 
   /** The code runs where it is linked now. Returns true if some of it has run before. */

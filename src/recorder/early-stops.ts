@@ -22,6 +22,8 @@ export interface EarlyStopsOptions {
   readonly places: readonly TablePlace[];
   /** The only place tells for sure, and comes late: no probe need stop before, if none may. */
   readonly isSure: boolean;
+  /** A change of the page table matters from now on. */
+  readonly watch: () => Promise<void>;
   /** Every probe. */
   readonly addresses: readonly Addr[];
   readonly engine: () => StopEngine;
@@ -54,26 +56,28 @@ export class EarlyStops {
 
   /** The machine begins. Returns the probes that may stop it. */
   async begin(): Promise<readonly Addr[]> {
-    const { wanted, places, isSure, addresses, engines, loaded } = this.#options;
+    const { wanted, places, isSure, addresses, engines, loaded, watch } = this.#options;
     this.#before = this.#options.engine().stops;
     this.#changes = 0;
     this.#out = undefined;
     const leftOut = new Set<Addr>(engines.withoutStops);
     const stopping = addresses.filter((address) => !leftOut.has(address));
-    if (!isSure && places.length > 0) await loaded.begin();
+    if (!isSure && places.length > 0 && (await loaded.begin())) await watch();
     if (wanted !== 'target' || !isSure || places.length === 0) return stopping;
     this.#out = { since: undefined };
+    await watch();
     return [];
   }
 
   /** A probe was hit, and it was too early for trampolines. */
   async tooEarly(): Promise<void> {
-    const { wanted, fromReset, places, addresses, engine, engines } = this.#options;
+    const { wanted, fromReset, places, addresses, engine, engines, watch } = this.#options;
     if (!engines.waitsForTable) return;
     if (this.#out || (wanted !== 'auto' && wanted !== 'target') || fromReset || places.length === 0) return;
     if (wanted === 'auto' && engine().stops - this.#before < mostStops) return;
     this.#out = { since: this.#options.time() };
     await engine().disarm(addresses);
+    await watch();
   }
 
   /** The recording ends: the probes may still be out. */

@@ -284,8 +284,8 @@ export class Run {
   /** Inserts everything that a target gets before its first instruction. */
   async #insert(): Promise<void> {
     const { until, panics, settlesAt } = this.#target;
+    this.#tables.begin();
     await this.engine.arm(await this.#early.begin());
-    await this.#tables.begin();
     await this.watches.arm();
     if (until !== undefined) await this.engine.pauseInProgram([until], () => this.stopping.stop('until'));
     if (panics.length > 0) await this.engine.pauseInProgram(panics, () => this.stopping.stop('panicked'));
@@ -317,6 +317,7 @@ export class Run {
     }
     if (this.engines.refusal !== undefined) this.log?.remove();
     if (!done && this.engines.isWaiting) await this.#early.tooEarly();
+    if (this.engines.isInstalled) await this.#tables.watch();
     if (done) {
       this.#tellLeftOut(this.engines.choices);
       this.#options.onEngines?.({
@@ -414,6 +415,7 @@ export class Run {
       fromReset,
       places: this.#target.pagingAt,
       isSure: this.#target.settlesAt !== undefined,
+      watch: () => this.#tables.watch(),
       addresses: addressesOf(this.#target.program),
       engine: () => this.engine,
       engines: this.engines,

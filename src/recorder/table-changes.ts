@@ -27,8 +27,8 @@ export interface TableChangesOptions {
 }
 
 /**
- * Stands behind each place where a kernel turns to another page table, from its first instruction on. Trampolines that
- * are there already are mapped in the new table too, before a function is called that leads to them.
+ * Stands behind each place where a kernel turns to another page table, from when that matters. Trampolines that are
+ * there already are mapped in the new table too, before a function is called that leads to them.
  */
 export class TableChanges implements StopObserver {
   readonly #options: TableChangesOptions;
@@ -43,10 +43,14 @@ export class TableChanges implements StopObserver {
   }
 
   /** The machine begins. */
-  async begin(): Promise<void> {
+  begin(): void {
     this.#quiet = 0;
     this.#waiting.clear();
-    for (const place of this.#options.places) await this.#wait(place, 0);
+  }
+
+  /** From now on a change of the table matters. */
+  async watch(): Promise<void> {
+    for (const place of this.#options.places) if (!this.#waiting.has(place)) await this.#wait(place, 0);
   }
 
   runs(): () => void {
