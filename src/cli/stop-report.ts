@@ -3,6 +3,7 @@ import { isRefusal } from '../base/refusal.js';
 import { textLines } from '../base/visible.js';
 import {
   adviceOnStops,
+  adviceText,
   type EngineSituation,
   engineSentence,
   extraLines,
@@ -33,7 +34,7 @@ export function enginesText({ engines, refusal, ram }: EnginesChosen, situation:
   return textLines([
     `rsptrace: ${engineSentence(summary)}`,
     ...[...reasonLines(summary), ...extraLines(summary)].map((line) => `  ${line}`),
-    ...(advice ? [`  To spare most stops: ${advice.text}`] : []),
+    ...(advice ? [`  ${adviceText(advice)}`] : []),
     ...(ram && isRefusal(ram) ? [`  ${byPacketsText(ram)}`] : []),
   ]);
 }
@@ -76,7 +77,7 @@ export function stopReport(recording: Recording, situation: EngineSituation): st
   return [
     `${engineSentence(summary)}${cost}`,
     ...[...reasonLines(summary), ...extraLines(summary)].map((line) => `  ${line}`),
-    ...(advice ? [`  ${advice.code === 'engine-mixed' ? '' : 'to spare most stops: '}${advice.text}`] : []),
+    ...(advice ? [`  ${adviceText(advice)}`] : []),
   ];
 }
 

@@ -1,4 +1,4 @@
-import { adviceOnStops, engineSentence, summarizeEngines } from '../engines/index.js';
+import { adviceOnStops, adviceText, engineSentence, summarizeEngines } from '../engines/index.js';
 import { isProcess } from '../rsp/index.js';
 import type { Diagnosis } from './examine.js';
 
@@ -46,7 +46,7 @@ function programAdvice({ program, server, session }: Findings): Advice[] {
     });
   }
   const summary = summarizeEngines(program.probes);
-  if (summary.stopping > 0) {
+  if (summary.stopping + summary.crowded > 0) {
     const { scratch } = program;
     const refusal = scratch !== undefined && 'refused' in scratch && !scratch.later ? scratch.refused : undefined;
     const isMachineOfQemu = server.name === 'qemu-system';
@@ -54,7 +54,7 @@ function programAdvice({ program, server, session }: Findings): Advice[] {
     const way = adviceOnStops(summary, refusal, situation);
     advice.push({
       code: refusal === undefined ? 'some-stop' : 'no-scratch',
-      text: `${engineSentence(summary)}${way ? `; to spare most stops: ${way.text}` : ''}`,
+      text: `${engineSentence(summary)}${way ? `; ${adviceText(way)}` : ''}`,
     });
   }
   if (program.absent > 0) {

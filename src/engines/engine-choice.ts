@@ -77,11 +77,19 @@ export function whyNoTrampolines(arch: Architecture, process: boolean): string |
   return process ? missingForProcess(arch) : missingForMachine(arch);
 }
 
+/** Begins the reason of a probe that is left out for how many there are like it. */
+export const tooMany = 'so many breakpoints would slow all code near them';
+
+/** So many breakpoints a machine may have beside trampolines: where most probes run without stops, and where not. */
+const mostBreakpoints = { few: 50, many: 1000 };
+
+/** What each probe is carried out by. */
 export function engineChoices(
-  { plans, wanted }: Pick<EnginePlanOptions, 'plans' | 'wanted'>,
+  options: Pick<EnginePlanOptions, 'plans' | 'wanted' | 'process'>,
   refused: ReadonlyMap<number, string>,
 ): readonly ProbeFact[] {
-  return plans.map(({ name, address, partly, notByStops }, index) => {
+  const { plans, wanted } = options;
+  const facts = plans.map(({ name, address, partly, notByStops }, index): ProbeFact => {
     const why = refused.get(index);
     if (why !== undefined) {
       const engine = wanted === 'target' || notByStops !== undefined ? 'none' : 'stop';
@@ -89,6 +97,30 @@ export function engineChoices(
     }
     return { name, address, engine: 'target', why, ...(partly === undefined ? {} : { partly }) };
   });
+  if (!areTooMany(options, facts)) return facts;
+  return facts.map((fact) =>
+    fact.engine === 'stop' ? { ...fact, engine: 'none', why: `${tooMany}: ${fact.why}` } : fact,
+  );
+}
+
+/** Most probes run without stops, and nobody has asked for stops. */
+export function fewStop(plans: readonly ReadPlan[], facts: readonly ProbeFact[]): boolean {
+  if (plans.some(({ stopIsAsked }) => stopIsAsked)) return false;
+  return facts.filter(({ engine }) => engine === 'target').length * 2 > facts.length;
+}
+
+/**
+ * QEMU runs a page that has a breakpoint instruction by instruction (accel/tcg/cpu-exec.c, check_for_breakpoints), hit
+ * or not, so some hundred bring a kernel to a halt. A process's breakpoints cost nothing until they are hit.
+ */
+function areTooMany(
+  { plans, wanted, process = false }: Pick<EnginePlanOptions, 'plans' | 'wanted' | 'process'>,
+  facts: readonly ProbeFact[],
+): boolean {
+  if (wanted !== 'auto' || process || plans.some(({ stopIsAsked }) => stopIsAsked)) return false;
+  const stopping = facts.filter(({ engine }) => engine === 'stop').length;
+  if (stopping === facts.length) return false;
+  return stopping > (fewStop(plans, facts) ? mostBreakpoints.few : mostBreakpoints.many);
 }
 
 function missingForProcess({ name, probeCode, linux }: Architecture): string | undefined {

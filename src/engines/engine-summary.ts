@@ -1,6 +1,7 @@
 import { plural } from '../base/plural.js';
 import { stackIsRead } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
+import { tooMany } from './engine-choice.js';
 import { tooOften } from './probe-choices.js';
 
 /** How many probes run without stops, and why the others do not. */
@@ -13,6 +14,8 @@ export interface EngineSummary {
   readonly extras: readonly { readonly what: string; readonly probes: number }[];
   /** Of those that are left out: they were switched off, because they had stopped the target too often. */
   readonly switchedOff: number;
+  /** Of those that are left out: there were too many. */
+  readonly crowded: number;
   /** Of those without stops: what is not seen of them. */
   readonly partly: readonly StopReason[];
   /** Of those that stop or are left out: what holds for most probes comes first. */
@@ -61,6 +64,7 @@ export function summarizeEngines(all: readonly ProbeFact[]): EngineSummary {
     leftOut: count.none,
     extras: [...extras].map(([what, probes]) => ({ what, probes })),
     switchedOff: choices.filter(({ engine, why }) => engine === 'none' && why?.startsWith(tooOften)).length,
+    crowded: choices.filter(({ engine, why }) => engine === 'none' && why?.startsWith(tooMany)).length,
     partly: grouped(choices, ({ partly }) => partly),
     reasons: grouped(choices, ({ engine, why = '' }) => (engine === 'target' ? undefined : why)),
   };
@@ -134,6 +138,11 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
     text: '--engine mixed keeps what was switched off, however often it stops the target',
   },
   {
+    why: new RegExp(`^${tooMany}`),
+    code: 'engine-mixed',
+    text: '--engine mixed keeps what is left out, however slow that makes the target',
+  },
+  {
     why: /^--engine stop$/,
     code: 'leave-engine-stop',
     text: 'leave --engine stop away: the default takes stops only where it has to',
@@ -175,15 +184,20 @@ const leaveOut: StopAdvice = {
  * nothing stops. `refusal`: why no probe can do without stops in this target.
  */
 export function adviceOnStops(
-  { reasons, stopping, switchedOff }: EngineSummary,
+  { reasons, stopping, switchedOff, crowded }: EngineSummary,
   refusal: string | undefined,
   situation: EngineSituation,
 ): StopAdvice | undefined {
   const [first] = reasons;
-  if (stopping + switchedOff === 0 || first === undefined) return undefined;
+  if (stopping + switchedOff + crowded === 0 || first === undefined) return undefined;
   const found = ways.find(({ why }) => why.test(first.why));
   if (found) return { code: found.code, text: found.text };
   return first.why === refusal ? wayToMemory(situation) : leaveOut;
+}
+
+/** As a line for the user. */
+export function adviceText({ code, text }: StopAdvice): string {
+  return code === 'engine-mixed' ? text : `to spare most stops: ${text}`;
 }
 
 /** What helps probes that stop for this reason of their own. */

@@ -9,6 +9,7 @@ export {
 export { type EngineName, engineNames } from './engine-names.js';
 export {
   adviceOnStops,
+  adviceText,
   type EngineSituation,
   type EngineSummary,
   engineSentence,

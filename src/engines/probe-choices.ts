@@ -2,7 +2,7 @@ import type { Addr } from '../base/addr.js';
 import { codeOf, type ReadPlan } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
-import { engineChoices, planEngines, unavailable } from './engine-choice.js';
+import { engineChoices, fewStop, planEngines, unavailable } from './engine-choice.js';
 import type { EnginesOptions } from './engines-options.js';
 import type { SitePlan } from './inject/sites.js';
 
@@ -18,8 +18,8 @@ export class ProbeChoices {
   #plan: SitePlan;
   #why: Map<number, string>;
   #refusal: string | undefined;
-  /** Those that were switched off, because they had stopped the target too often. */
-  readonly #switchedOff = new Map<number, string>();
+  /** Those that are left out for good: they had stopped the target too often, or there were too many like them. */
+  readonly #leftOut = new Map<number, string>();
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
   constructor(options: EnginesOptions) {
@@ -28,6 +28,7 @@ export class ProbeChoices {
     this.#plan = this.#planned;
     this.#why = new Map(this.#planned.refused);
     this.#byAddress = new Map(options.plans.map((plan) => [plan.address, plan]));
+    this.#leaveOutMany();
     if (options.wanted === 'target' && this.#plan.sites.length === 0) throw unavailable(this.#why.get(0));
   }
 
@@ -52,19 +53,16 @@ export class ProbeChoices {
 
   get facts(): readonly ProbeFact[] {
     const facts = engineChoices(this.#options, this.#why);
-    if (this.#switchedOff.size === 0) return facts;
+    if (this.#leftOut.size === 0) return facts;
     return facts.map((fact, index) => {
-      const why = this.#switchedOff.get(index);
+      const why = this.#leftOut.get(index);
       return why === undefined ? fact : { ...fact, engine: 'none', why };
     });
   }
 
   /** Most probes run without stops, and nobody has asked for stops: those that stop should not slow the others. */
   get fewStop(): boolean {
-    const { facts } = this;
-    if (this.#options.plans.some(({ stopIsAsked }) => stopIsAsked)) return false;
-    const withoutStops = facts.filter(({ engine }) => engine === 'target').length;
-    return withoutStops * 2 > facts.length;
+    return fewStop(this.#options.plans, this.facts);
   }
 
   /** The name of the probe here, if there is one. */
@@ -76,9 +74,9 @@ export class ProbeChoices {
   switchOff(name: string): readonly ProbeFact[] {
     for (const [index, fact] of this.facts.entries()) {
       if (fact.name !== name || fact.engine !== 'stop') continue;
-      this.#switchedOff.set(index, `${tooOften}: ${fact.why}`);
+      this.#leftOut.set(index, `${tooOften}: ${fact.why}`);
     }
-    return this.facts.filter((fact, index) => fact.name === name && this.#switchedOff.has(index));
+    return this.facts.filter((fact, index) => fact.name === name && this.#leftOut.has(index));
   }
 
   /**
@@ -126,5 +124,13 @@ export class ProbeChoices {
     const bytesAt = (address: Addr, length: number): Uint8Array | undefined => code.get(address)?.subarray(0, length);
     this.#plan = planEngines({ ...this.#options, bytesAt, looks: undefined });
     for (const [index, why] of this.#plan.refused) this.#why.set(index, why);
+    this.#leaveOutMany();
+  }
+
+  /** They have no breakpoint, so they are not had back where trampolines turn out to be impossible. */
+  #leaveOutMany(): void {
+    if (this.#options.wanted === 'target') return;
+    for (const [index, { engine, why, extra }] of this.facts.entries())
+      if (engine === 'none' && extra === undefined && why !== undefined) this.#leftOut.set(index, why);
   }
 }

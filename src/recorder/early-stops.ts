@@ -11,6 +11,11 @@ const notAsLinked = 'the kernel ran where it is loaded, and its ELF has no code 
 
 /** So many stops are taken before the last page table is in use; the first calls of a boot are worth having. */
 const mostStops = 500;
+/** With more breakpoints a boot under QEMU hardly goes on: none is inserted. */
+const mostBreakpoints = 1000;
+/** So many cost a boot a third of its time at most. More are in the target for a limited time, in milliseconds. */
+const fewBreakpoints = 100;
+const longest = 5000;
 /** So often the kernel may change its page table before it is the last one. Then probes stop again. */
 const mostChanges = 50;
 
@@ -40,13 +45,16 @@ export interface EarlyStopsOptions {
 
 /**
  * Before a kernel's last page table is in use, trampolines have no memory, and each probe stops the target. After some
- * hundred such stops the probes are taken out until then, so that no boot is stopped to death.
+ * hundred such stops the probes are taken out until then, so that no boot is stopped to death. Breakpoints alone can
+ * do that too: QEMU goes through all of them for each piece of code that it runs.
  */
 export class EarlyStops {
   readonly #options: EarlyStopsOptions;
   /** The engine's stops when the machine began. */
   #before = 0;
   #changes = 0;
+  /** Breakpoints when the machine began. */
+  #stopping = 0;
   /** Probes are out, since this time; undefined: from the machine's start. */
   #out: { readonly since: GuestNanos | undefined } | undefined;
 
@@ -63,7 +71,9 @@ export class EarlyStops {
     const leftOut = new Set<Addr>(engines.withoutStops);
     const stopping = addresses.filter((address) => !leftOut.has(address));
     if (!isSure && places.length > 0 && (await loaded.begin())) await watch();
-    if (wanted !== 'target' || !isSure || places.length === 0) return stopping;
+    this.#stopping = stopping.length;
+    const isTooMany = this.#isLimited && stopping.length > mostBreakpoints;
+    if ((wanted !== 'target' && !isTooMany) || !isSure || places.length === 0) return stopping;
     this.#out = { since: undefined };
     await watch();
     return [];
@@ -71,13 +81,30 @@ export class EarlyStops {
 
   /** A probe was hit, and it was too early for trampolines. */
   async tooEarly(): Promise<void> {
-    const { wanted, fromReset, places, addresses, engine, engines, watch } = this.#options;
-    if (!engines.waitsForTable) return;
-    if (this.#out || (wanted !== 'auto' && wanted !== 'target') || fromReset || places.length === 0) return;
-    if (wanted === 'auto' && engine().stops - this.#before < mostStops) return;
+    const { wanted, engine, engines } = this.#options;
+    if (!engines.waitsForTable || (wanted !== 'target' && !this.#isLimited)) return;
+    if (wanted === 'target' || engine().stops - this.#before >= mostStops) await this.takeOut();
+  }
+
+  /** How long the target may run with the probes, in milliseconds; undefined: for ever. */
+  get patience(): number | undefined {
+    const isSlow = this.#isLimited && this.#stopping > fewBreakpoints && this.#options.engines.waitsForTable;
+    return isSlow && this.#out === undefined ? longest : undefined;
+  }
+
+  /** Until the page table has changed, no probe stops the target. */
+  async takeOut(): Promise<void> {
+    const { places, addresses, engine, watch, fromReset } = this.#options;
+    if (this.#out || fromReset || places.length === 0) return;
     this.#out = { since: this.#options.time() };
     await engine().disarm(addresses);
     await watch();
+  }
+
+  /** Nobody wants all of the stops. */
+  get #isLimited(): boolean {
+    const { wanted, fromReset, places } = this.#options;
+    return wanted === 'auto' && !fromReset && places.length > 0;
   }
 
   /** The recording ends: the probes may still be out. */

@@ -76,7 +76,7 @@ export class Run {
       engines: this.engines,
       engine: () => this.engine,
       session: () => this.session,
-      early: () => this.#early.changed(),
+      early: () => this.#early,
       interrupts: options.nanosPerInstruction === undefined,
     });
     this.#takeConsole();

@@ -3,6 +3,7 @@ import type { Engines, StopEngine } from '../engines/index.js';
 import type { TablePlace } from '../facts/index.js';
 import type { StopObserver } from '../probes/index.js';
 import type { Batch, Session, SignalStop } from '../rsp/index.js';
+import type { EarlyStops } from './early-stops.js';
 
 /** A place that has changed the table so often, with nothing for us to do, is left alone. */
 const mostIdle = 4;
@@ -20,8 +21,8 @@ export interface TableChangesOptions {
   readonly engines: Engines;
   readonly engine: () => StopEngine;
   readonly session: () => Session;
-  /** The table has changed, and there are no trampolines yet. */
-  readonly early: () => Promise<void>;
+  /** What is done while there are no trampolines. */
+  readonly early: () => Pick<EarlyStops, 'changed' | 'patience' | 'takeOut'>;
   /** The target may be interrupted: two runs need not be alike. */
   readonly interrupts: boolean;
 }
@@ -34,7 +35,8 @@ export class TableChanges implements StopObserver {
   readonly #options: TableChangesOptions;
   /** By place: how often it was passed to no purpose. */
   readonly #waiting = new Map<TablePlace, number>();
-  /** How long it has run since trampolines were there and a probe last stopped it, in milliseconds. */
+  /** How long it has run, in milliseconds: without trampolines; and since these were there and a probe last stopped it. */
+  #ran = 0;
   #quiet = 0;
   #interrupted = false;
 
@@ -44,6 +46,7 @@ export class TableChanges implements StopObserver {
 
   /** The machine begins. */
   begin(): void {
+    this.#ran = 0;
     this.#quiet = 0;
     this.#waiting.clear();
   }
@@ -54,21 +57,32 @@ export class TableChanges implements StopObserver {
   }
 
   runs(): () => void {
-    const { engines, interrupts } = this.#options;
-    const stop = engines.runs();
-    if (this.#waiting.size === 0 || !engines.isInstalled || !interrupts) return stop;
+    const stop = this.#options.engines.runs();
+    const left = this.#left;
+    if (left === undefined) return stop;
     const began = performance.now();
-    const timer = setTimeout(() => this.#interrupt(), patience - this.#quiet);
+    const timer = setTimeout(() => this.#interrupt(), left);
     return () => {
       clearTimeout(timer);
-      this.#quiet += performance.now() - began;
+      const ms = performance.now() - began;
+      if (this.#options.engines.isInstalled) this.#quiet += ms;
+      else this.#ran += ms;
       stop();
     };
   }
 
+  /** How long the target may run until something is to be done, in milliseconds; undefined: for ever. */
+  get #left(): number | undefined {
+    const { engines, early, interrupts } = this.#options;
+    if (!interrupts) return undefined;
+    if (engines.isInstalled) return this.#waiting.size > 0 ? patience - this.#quiet : undefined;
+    const most = early().patience;
+    return most === undefined ? undefined : most - this.#ran;
+  }
+
   async handles(stop: SignalStop, resume: Batch): Promise<boolean> {
     const isOurs = this.#interrupted && stop.signal === SIGINT && stop.reason === undefined;
-    if (isOurs) await this.#leave();
+    if (isOurs) await this.#tooLong();
     return (await this.#options.engines.handles(stop, resume)) || isOurs;
   }
 
@@ -86,14 +100,19 @@ export class TableChanges implements StopObserver {
     const { engines, early } = this.#options;
     this.#waiting.delete(place);
     const isEarly = !engines.isInstalled;
-    if (isEarly) await early();
+    if (isEarly) await early().changed();
     const isIdle = isEarly || (await engines.followTable());
     const now = isIdle ? idle + 1 : 0;
     if (now < (isEarly ? mostEarly : mostIdle)) await this.#wait(place, isEarly && engines.isInstalled ? 0 : now);
   }
 
-  async #leave(): Promise<void> {
+  async #tooLong(): Promise<void> {
     this.#interrupted = false;
+    if (this.#options.engines.isInstalled) await this.#leave();
+    else await this.#options.early().takeOut();
+  }
+
+  async #leave(): Promise<void> {
     const places = [...this.#waiting.keys()].flatMap(({ addresses }) => addresses);
     this.#waiting.clear();
     await this.#options.engine().points.release(places);

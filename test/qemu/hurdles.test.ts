@@ -75,7 +75,7 @@ t.test(
       stderr,
       /the kernel may not read the time counter, and 2 harts are in their firmware, which may set mcounteren/,
     );
-    t.match(stderr, /To spare most stops: begin when these harts have left their firmware/);
+    t.match(stderr, /to spare most stops: begin when these harts have left their firmware/);
     t.match(stdout, /^ *100 .* work/m);
     t.same(printed(stdout), [100, 2], 'nothing was opened');
   },

@@ -1,5 +1,9 @@
 // Debian's Linux for riscv64 (Sv57), traced without stops: with two CPUs from its start, and with one by who comes later.
+import { join } from 'node:path';
 import t from 'tap';
+import { ElfFile } from '../../src/elf/index.js';
+import { rsptraceWithin } from '../support/command.js';
+import { linuxGuest } from '../support/linux/boot.js';
 import { traceAttached } from '../support/linux/attached.js';
 import { traceLinux } from '../support/linux/trace.js';
 
@@ -10,3 +14,52 @@ t.test('functions are called as often as QEMU carries them out', (t) =>
 t.test('a kernel that runs already gives memory of its own', (t) =>
   traceAttached(t, 'riscv64', { behind: 8n, words: [] }),
 );
+
+interface Output {
+  readonly end: string;
+  readonly stops: number;
+  readonly missing: number;
+  readonly functions: readonly { readonly function: string; readonly calls: number }[];
+  readonly probes: readonly { readonly engine: string; readonly why?: string }[];
+  readonly engines: object;
+  readonly gaps: readonly { readonly from_ns: number; readonly why: string }[];
+}
+
+/** Some that the kernel calls thousands of times, most of them when it reads its own BTF. */
+const frequent = [
+  'blake2s_compress_generic',
+  'bpf_lsm_inode_permission',
+  'btf_array_check_meta',
+  'btf_func_check_meta',
+  'btf_name_valid_identifier',
+  'btf_ref_type_check_meta',
+  'btf_struct_check_meta',
+];
+
+t.test('thousands of breakpoints do not bring a boot to a halt', async (t) => {
+  const guest = linuxGuest(t, 'riscv64');
+  const { symbols } = await ElfFile.open(guest.elf);
+  const addressOf = (name: string): bigint => symbols.named(name)[0]?.address ?? 0n;
+  const places = new Map(frequent.map((name) => [name, addressOf(name) + 8n]));
+  const span = [addressOf('rest_init'), addressOf('kernel_power_off')] as const;
+  const options = ['--json', '-o', join(guest.elf, '../out.json'), '-p', 'fn:b*'];
+  const command = [...guest.command(), ...guest.counting([...places.values()], span)];
+  const run = await rsptraceWithin(200_000, 'run', ...options, guest.elf, '--', ...command).ended;
+  t.equal(run.status, 0, run.stderr.slice(-500));
+  const output = JSON.parse(run.stdout) as Output;
+  t.equal(output.end, 'guest-ended');
+  t.ok(output.stops < 10, `${output.stops} stops`);
+  t.equal(output.missing, 0);
+  t.match(output.gaps, [{ from_ns: 0, why: 'the last page table was not in use yet' }]);
+  const leftOut = output.probes.filter(({ engine }) => engine !== 'target');
+  t.ok(leftOut.length > 50, `${leftOut.length} of ${output.probes.length}`);
+  for (const { engine, why } of leftOut) {
+    if (engine !== 'none' || !why?.startsWith('so many breakpoints would slow all code near them: ')) t.fail(`${why}`);
+  }
+  t.match(output.engines, { left_out: leftOut.length, stopping: 0, advice: { code: 'engine-mixed' } });
+  const counts = guest.counts();
+  for (const [name, place] of places) {
+    const counted = counts.get(place)?.reduce((sum, count) => sum + count, 0);
+    t.equal(output.functions.find((row) => row.function === name)?.calls, counted, `${name}: as often as QEMU ran it`);
+  }
+});

@@ -53,7 +53,7 @@ t.test('attached to a QEMU without memory for trampolines, all stop: said twice,
     table.stderr,
     /^rsptrace: \d+ probes, all of which stop the target at each hit\n {2}\d+: --scratch none leaves the guest all its RAM/m,
   );
-  t.match(table.stderr, /^ {2}To spare most stops: leave --scratch none away/m);
+  t.match(table.stderr, /^ {2}to spare most stops: leave --scratch none away/m);
   t.match(
     table.stdout,
     /all of which stop the target at each hit; \d+ stops took [\d.]+ m?s, \d+ % of the time, and QEMU/,
