@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import t from 'tap';
 import { ElfFile } from '../../src/elf/index.js';
 import { rsptraceWithin } from '../support/command.js';
-import { linuxGuest } from '../support/linux/boot.js';
 import { traceAttached } from '../support/linux/attached.js';
+import { linuxGuest } from '../support/linux/boot.js';
 import { traceLinux } from '../support/linux/trace.js';
 
 t.test('functions are called as often as QEMU carries them out', (t) =>
