@@ -139,6 +139,10 @@ export interface Outcome {
   readonly samples: SampleFacts | undefined;
   /** What stops leave in the times of the trace, where all was recorded by stops. */
   readonly stopError?: StopError | undefined;
+  /** The target ended with events that were not read. */
+  readonly tailLost?: boolean;
+  /** Records that were dropped, or never finished. */
+  readonly missing?: number;
 }
 
 /** What a report is to hold. */

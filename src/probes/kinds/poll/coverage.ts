@@ -1,4 +1,5 @@
 import type { Architecture } from '../../../arch/index.js';
+import { plural } from '../../../base/plural.js';
 import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
 import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../futures/index.js';
 import type { ProbeFact } from '../../../trace/index.js';
@@ -28,18 +29,35 @@ export interface InlinedCopy {
   readonly level: number;
 }
 
-/** How they were seen by a recording: one whose probe was left out is not seen exactly, whatever the code allows. */
-export function recordedCoverage(seen: readonly SeenFuture[], probes: readonly ProbeFact[]): readonly SeenFuture[] {
-  const leftOut = probes.filter(({ engine }) => engine === 'none');
-  if (leftOut.length === 0) return seen;
+/** What a recording has not got. */
+export interface Missed {
+  readonly engines: readonly ProbeFact[];
+  /** The guest ended with events that were not read. */
+  readonly tailLost?: boolean;
+  /** Records that were dropped. */
+  readonly missing?: number;
+}
+
+/** How they were seen by a recording: none exactly of which something was left out, whatever the code allows. */
+export function recordedCoverage(seen: readonly SeenFuture[], missed: Missed): readonly SeenFuture[] {
+  const leftOut = missed.engines.filter(({ engine }) => engine === 'none');
+  const lost = lossOf(missed);
+  if (leftOut.length === 0 && lost === undefined) return seen;
   return seen.map((one) => {
     if (one.seen !== 'exact') return one;
     const { future, polls } = one.future;
     const fact = leftOut.find(
       ({ name, address }) => polls.some((poll) => poll.address === address) || name.startsWith(`${future} in `),
     );
-    return fact ? { ...one, seen: 'lower-bound', reason: fact.why, help: '--engine mixed stops there' } : one;
+    const why = fact ? { reason: fact.why, help: '--engine mixed stops there' } : lost;
+    return why ? { ...one, seen: 'lower-bound', ...why } : one;
   });
+}
+
+function lossOf({ tailLost = false, missing = 0 }: Missed): Pick<SeenFuture, 'reason' | 'help'> | undefined {
+  if (tailLost) return { reason: 'the guest ended with events that were not read', help: undefined };
+  if (missing === 0) return undefined;
+  return { reason: `${plural(missing, 'record')} ${missing === 1 ? 'is' : 'are'} missing`, help: undefined };
 }
 
 /** A copy whose begins and ends are known. */

@@ -159,7 +159,7 @@ export class ImpliedDrops {
     const addresses = new Set<bigint>(probes.flatMap(({ engine, address }) => (engine === 'none' ? [address] : [])));
     for (const { address, targets } of this.#drops)
       if (addresses.has(address)) for (const { future } of targets) this.#unseen.add(future);
-    this.#coverage = recordedCoverage(this.#coverage, probes);
+    this.#coverage = recordedCoverage(this.#coverage, { engines: probes });
     const before = this.#followed;
     this.#followed = this.#seenExactly();
     for (const [ref, pending] of before) if (this.#followed.has(ref)) this.#followed.set(ref, pending);

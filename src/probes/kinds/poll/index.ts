@@ -177,7 +177,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       tasks: tasks.rows(wakesSeen(found, outcome), outcome.stopError),
       tasks_left_out: tasks.leftOut,
       findings: findings(outcome),
-      coverage: { ...coverageJson(recordedCoverage(coverage, outcome.engines)), not_probed: others },
+      coverage: { ...coverageJson(recordedCoverage(coverage, outcome)), not_probed: others },
     }),
     tables(outcome, options) {
       const hides = ({ instance }: TaskRow): boolean => hidden.has(instance);
@@ -186,7 +186,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       const summed = rows(outcome);
       const elsewhere = summed.length > 0 ? '' : cratesNotProbedText(others);
       const texts = [summaryTable(summed, options), elsewhere, table, findingsText(findings(outcome))];
-      return [...texts.filter((text) => text !== ''), coverageText(recordedCoverage(coverage, outcome.engines))];
+      return [...texts.filter((text) => text !== ''), coverageText(recordedCoverage(coverage, outcome))];
     },
     findings: (outcome) => findings(outcome).length,
   };

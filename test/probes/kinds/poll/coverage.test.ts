@@ -1,0 +1,41 @@
+// What a recording has not got keeps its Futures from having been seen exactly.
+import t from 'tap';
+import { DebugInfo } from '../../../../src/dwarf/index.js';
+import { ElfFile } from '../../../../src/elf/index.js';
+import { findFutures } from '../../../../src/futures/index.js';
+import { recordedCoverage, type SeenFuture } from '../../../../src/probes/kinds/poll/coverage.js';
+import { elfPath } from '../../../qemu/guests/guests.js';
+
+t.test('events that are missing, and probes that are left out', async (t) => {
+  const elf = await ElfFile.open(elfPath('rv-o2'));
+  const [one, other] = findFutures(DebugInfo.load(elf)).all.filter(({ polls }) => polls.length > 0);
+  const [poll] = one?.polls ?? [];
+  if (!one || !other || !poll) throw new Error('the guest has more Futures');
+  const exact = { seen: 'exact', reason: undefined, help: undefined } as const;
+  const not = { seen: 'not', reason: 'its code is inlined', help: undefined } as const;
+  const seen: SeenFuture[] = [
+    { future: one, ...exact },
+    { future: other, ...exact },
+    { future: one, ...not },
+  ];
+  const probe = { name: one.future, address: poll.address, why: 'its code is short', engine: 'none' } as const;
+  const told = (missed: Parameters<typeof recordedCoverage>[1]): readonly (readonly [string, string | undefined])[] =>
+    recordedCoverage(seen, missed).map(({ seen, reason }) => [seen, reason] as const);
+  const unseen = ['not', 'its code is inlined'] as const;
+
+  t.same(told({ engines: [{ ...probe, engine: 'target', why: undefined }], tailLost: false, missing: 0 }), [
+    ['exact', undefined],
+    ['exact', undefined],
+    unseen,
+  ]);
+  t.same(told({ engines: [probe] }), [['lower-bound', 'its code is short'], ['exact', undefined], unseen]);
+  const lost = ['lower-bound', 'the guest ended with events that were not read'];
+  t.same(told({ engines: [], tailLost: true }), [lost, lost, unseen]);
+  t.same(told({ engines: [probe], tailLost: true }), [['lower-bound', 'its code is short'], lost, unseen]);
+  for (const [missing, text] of [
+    [1, '1 record is missing'],
+    [2, '2 records are missing'],
+  ] as const) {
+    t.same(told({ engines: [], missing }), [['lower-bound', text], ['lower-bound', text], unseen]);
+  }
+});
