@@ -305,6 +305,7 @@ export async function recordSession(
     isProcess: isProcess(session.features),
   };
   let isSaid = args.json;
+  let hurdles: readonly Hurdle[] = [];
   const silence = new Silence();
   try {
     const recording = await record({
@@ -318,11 +319,14 @@ export async function recordSession(
       ...(panics === undefined ? {} : { panics }),
       ...(onLeft === undefined ? {} : { onLeft }),
       ...(reconnect === undefined ? {} : { reconnect }),
-      onHurdles: (hurdles) => (args.json ? undefined : status.above(hurdlesText(hurdles))),
+      onHurdles: (found) => {
+        hurdles = found;
+        if (!args.json) status.above(hurdlesText(found));
+      },
       onEngines: (chosen) => {
         if (isSaid) return;
         isSaid = true;
-        status.above(enginesText(chosen, situation));
+        status.above(enginesText(chosen, situation, hurdles));
       },
       onLeftOut: (probes) => (args.json ? undefined : status.above(switchedOffText(probes))),
       onStart: (progress) => {

@@ -27,13 +27,18 @@ export function hurdlesText(hurdles: readonly Hurdle[]): string {
   return textLines(['rsptrace: in the way of probes without stops:', ...lines]);
 }
 
-/** For stderr, when recording begins. */
-export function enginesText({ engines, refusal, ram }: EnginesChosen, situation: EngineSituation): string {
+/** For stderr, when recording begins. Reasons that {@link hurdlesText} has told are not told again. */
+export function enginesText(
+  { engines, refusal, ram }: EnginesChosen,
+  situation: EngineSituation,
+  hurdles: readonly Hurdle[],
+): string {
   const summary = summarizeEngines(engines);
+  const said = new Set(hurdles.some(isOfTarget) ? hurdles.map(({ text }) => text) : []);
   const advice = adviceOnStops(summary, refusal, situation);
   return textLines([
     `rsptrace: ${engineSentence(summary)}`,
-    ...[...reasonLines(summary), ...extraLines(summary)].map((line) => `  ${line}`),
+    ...[...reasonLines(summary).filter((line) => !said.has(line)), ...extraLines(summary)].map((line) => `  ${line}`),
     ...(advice ? [`  ${adviceText(advice)}`] : []),
     ...(ram && isRefusal(ram) ? [`  ${byPacketsText(ram)}`] : []),
   ]);
