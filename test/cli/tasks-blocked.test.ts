@@ -1,11 +1,12 @@
-// `rsptrace tasks` on tokio programs under a real gdbserver: what each task waits for and who can end that, against the program's own book.
+// `rsptrace tasks` on tokio programs under a real gdbserver: what each task waits for and who can end that, against the
+// program's own book. The locks and channels are tokio's, or those of the futures crate.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, start } from '../support/command.js';
 import { gdbserver, pollsProgram } from '../support/native.js';
 
-type Build = 'blocked-o0' | 'blocked-o3';
+type Build = 'blocked-o0' | 'blocked-o3' | 'futures-waits-o0' | 'futures-waits-o3';
 
 interface Wait {
   readonly kind: string;
@@ -40,9 +41,9 @@ interface Booked {
 }
 
 /** Runs the program until it waits, and looks at it. */
-async function look(t: Test, build: Build, what: string, threads: string) {
+async function look(t: Test, build: Build, what: string, threads?: string) {
   const elf = pollsProgram(t, build);
-  const program = start(elf, [what, threads]);
+  const program = start(elf, threads === undefined ? [what] : [what, threads]);
   t.teardown(() => void program.process.kill('SIGKILL'));
   let printed = '';
   program.process.stdout?.on('data', (text: string) => {
@@ -259,5 +260,39 @@ for (const build of ['blocked-o0', 'blocked-o3'] as const) {
     }
     t.equal(report.tasks.length, 6);
     t.match(await text(), /^ +waits for readable: UdpSocket fd \d+$/m);
+  });
+}
+
+for (const build of ['futures-waits-o0', 'futures-waits-o3'] as const) {
+  t.test(`${build}: the locks and channels of the futures crate, and nothing wrong`, async (t) => {
+    const { book, report } = await look(t, build, 'clean');
+    t.equal(book.size, 26);
+    compare(t, book, report);
+    t.strictSame([report.notes, report.deadlocks, report.lost], [[], [], []]);
+    const wants = report.tasks.filter(({ waits }) => waits?.some(({ kind }) => kind === 'room'));
+    t.strictSame(
+      wants.map(({ facts: { id } }) => book.get(id)?.name),
+      ['sender', 'feeder'],
+    );
+    const counts = report.tasks.flatMap(({ waits = [] }) => waits.flatMap(({ counted }) => counted?.count ?? []));
+    t.strictSame(counts, [2, 1, 1, 1, 1, 1, 1], 'senders of each channel and oneshot');
+  });
+  t.test(`${build}: two mutexes of the futures crate, each held by who wants the other`, async (t) => {
+    const { book, report } = await look(t, build, 'mutexes');
+    compare(t, book, report);
+    const [deadlock, ...others] = report.deadlocks;
+    t.strictSame(others, []);
+    const named = (name: string) => [...book].filter(([, each]) => each.name === name).map(([id]) => id);
+    t.strictSame(idsOf(deadlock?.cycle ?? []), named('greedy'));
+    t.strictSame(idsOf(deadlock?.behind ?? []), named('owned_locker').slice(1));
+    t.equal(deadlock?.likely, false);
+  });
+  t.test(`${build}: a message of one that waits for a oneshot of the receiver`, async (t) => {
+    const { book, report } = await look(t, build, 'channels');
+    compare(t, book, report);
+    t.strictSame(
+      report.deadlocks.map(({ cycle }) => idsOf(cycle)),
+      [[...book.keys()]],
+    );
   });
 }
