@@ -1,7 +1,9 @@
 import { type Addr, addOffset } from '../base/addr.js';
 import { demangle } from '../dwarf/index.js';
 import type { FutureType } from '../futures/index.js';
+import type { Frame } from '../unwind/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
+import { type Blocking, findBlocking } from './blocking.js';
 import { type Deadlock, findDeadlocks } from './deadlocks.js';
 import { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
 import { isOnStack } from './runtimes/boxes.js';
@@ -23,6 +25,8 @@ export interface Tasks {
   readonly runtimes: readonly string[];
   /** Those that will be polled again. */
   readonly tasks: readonly Task[];
+  /** What threads block on, while it waits. These are no tasks, but may wait for tasks, or have what tasks wait for. */
+  readonly blocking: readonly Task[];
   /** What is no such task: ended, free, the runtime's own, or unreferenced. */
   readonly others: readonly Task[];
   /** What each task waits for, as far as it is known. */
@@ -43,12 +47,18 @@ export interface Tasks {
  * Every task that can be found, with its await tree. Each runtime that the program uses lists its own. Then memory is
  * searched for `dyn Future`s: every spawned Future is one in an executor that boxes its tasks. A Future that another
  * one holds is no task, nor is one that has returned. Futures that a hart polls now count, wherever they lie.
+ * `stacks`: the frames of each thread, which may block on a Future.
  */
-export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: readonly Runtime[]): Promise<Tasks> {
+export async function findTasks(
+  context: Omit<TaskContext, 'note'>,
+  runtimes: readonly Runtime[],
+  stacks: readonly (readonly Frame[])[] = [],
+): Promise<Tasks> {
   const notes = new Set<string>();
   const full: TaskContext = { ...context, note: (text) => notes.add(text) };
   const finder = new Finder(full, runtimes);
   const used: string[] = [];
+  for (const each of await findBlocking(full, stacks)) await finder.addBlocking(each);
   for (const runtime of [
     ...runtimes.filter((each) => each !== search),
     ...runtimes.filter((each) => each === search),
@@ -59,16 +69,29 @@ export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: re
     else for (const root of roots) await finder.add(runtime.name, root);
     used.push(runtime.name);
   }
-  const { tasks, others } = finder.found();
-  const waits = await findWaits(full, tasks);
+  const { tasks, blocking, others } = finder.found();
+  const waits = await findWaits(full, [...tasks, ...blocking]);
   const deadlocks = findDeadlocks(waits);
   // Who awaits `pending()` wants no wake. A sender that no task has may still wake one.
   const isWell = ({ kind, counted }: Wait<Task>): boolean => kind === 'nothing' || (counted?.count ?? 0) > 0;
   const lost = tasks.filter((task) => finder.isLost(task) && !waits.of.get(task)?.some(isWell));
   const { searched, unread } = context.memory;
-  return { runtimes: used, tasks, others, waits: waits.of, deadlocks, lost, searched, unread, notes: [...notes] };
+  return {
+    runtimes: used,
+    tasks,
+    blocking,
+    others,
+    waits: waits.of,
+    deadlocks,
+    lost,
+    searched,
+    unread,
+    notes: [...notes],
+  };
 }
 
+/** The `runtime` of what a thread blocks on. */
+export const BLOCK_ON = 'block_on';
 /** A task that holds a box begins at most so far before it. */
 const REACH = 512;
 
@@ -94,6 +117,11 @@ class Finder {
     const task = { ...tree, runtime, fate, facts, header };
     if (root.wakeable === false) this.#lost.add(task);
     this.#keep(task);
+  }
+
+  async addBlocking({ future, address, by }: Blocking): Promise<void> {
+    const tree = await this.#trees.read(future, address);
+    this.#keep({ ...tree, runtime: BLOCK_ON, fate: 'live', facts: { by }, header: undefined });
   }
 
   /**
@@ -140,13 +168,16 @@ class Finder {
     return ({ references }) => references.some(isWoken);
   }
 
-  found(): { readonly tasks: readonly Task[]; readonly others: readonly Task[] } {
+  found(): Pick<Tasks, 'tasks' | 'blocking' | 'others'> {
     const roots = this.#found.filter(
-      ({ runtime, address, typeName }) => runtime !== search.name || !this.#held.has(key(address, typeName)),
+      ({ runtime, address, typeName }) =>
+        (runtime !== search.name && runtime !== BLOCK_ON) || !this.#held.has(key(address, typeName)),
     );
     roots.sort((a, b) => idOf(a) - idOf(b) || (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
+    const isBlocking = ({ runtime }: Task): boolean => runtime === BLOCK_ON;
     return {
-      tasks: roots.filter(({ fate }) => fate === 'live'),
+      tasks: roots.filter((each) => each.fate === 'live' && !isBlocking(each)),
+      blocking: roots.filter(isBlocking),
       others: roots.filter(({ fate }) => fate !== 'live'),
     };
   }

@@ -65,6 +65,8 @@ try {
   if (isWanted('cancels-o3')) keep('cancels-o3', tasks('cancels', 3));
   if (isWanted('futures-waits-o0')) keep('futures-waits-o0', futuresWaits(0));
   if (isWanted('futures-waits-o3')) keep('futures-waits-o3', futuresWaits(3));
+  if (isWanted('roots-o0')) keep('roots-o0', roots(0));
+  if (isWanted('roots-o3')) keep('roots-o3', roots(3));
   for (const [name, level] of [
     ['live-tokio-o0', 0],
     ['live-tokio-o3', 3],
@@ -116,6 +118,13 @@ function tasks(name, level, flags = [], more = []) {
 function futuresWaits(level) {
   const features = ['rt', 'time'];
   const project = projectOf('futures-waits', features, { beside: 'futures = "=0.3.34"' });
+  return project.build(`opt-level = ${level}\n`, []);
+}
+
+/** Builds roots.rs with the crates whose `block_on` it calls. */
+function roots(level) {
+  const beside = 'futures = "=0.3.34"\nsmol = "=2.0.2"\npollster = "=0.4.0"';
+  const project = projectOf('roots', ['rt', 'rt-multi-thread', 'macros'], { beside });
   return project.build(`opt-level = ${level}\n`, []);
 }
 

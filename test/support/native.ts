@@ -115,6 +115,8 @@ type Committed =
   | 'blocked-o3'
   | 'futures-waits-o0'
   | 'futures-waits-o3'
+  | 'roots-o0'
+  | 'roots-o3'
   | 'executor'
   | 'faults'
   | 'texts';
