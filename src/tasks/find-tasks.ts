@@ -133,11 +133,13 @@ class Finder {
     const known = new Set(this.#found.map((task) => key(task.address, task.typeName)));
     const isNew = (future: FutureType, address: bigint): boolean => !known.has(key(address, future.instance));
     const candidates: Task[] = [];
-    const add = async (future: FutureType, address: FoundRoot['address'], fate: Fate): Promise<void> => {
+    const add = async (future: FutureType, address: Addr, fate: Fate, places: readonly Addr[] = []): Promise<void> => {
       if (!isNew(future, address)) return;
       known.add(key(address, future.instance));
       const tree = await this.#trees.read(future, address);
-      if (isAlive(tree)) candidates.push({ ...tree, runtime: search.name, fate, facts: {}, header: undefined });
+      if (!isAlive(tree)) return;
+      const shown = this.#mayBeChance(tree, places) ? 'unreferenced' : fate;
+      candidates.push({ ...tree, runtime: search.name, fate: shown, facts: {}, header: undefined });
     };
     // On a thread's stack lies what it blocks on. That is no task, and shows only while it is polled.
     for (const { future, address } of running)
@@ -146,11 +148,18 @@ class Finder {
     for (const root of roots) {
       const { future, address, fate = 'live' } = root;
       const other = fate !== 'unreferenced' && isOnStack(this.#context, root) ? 'internal' : 'unreferenced';
-      if (future) await add(future, address, fate === 'live' && !isWoken(root) ? other : fate);
+      const shown = fate === 'live' && !isWoken(root) ? other : fate;
+      if (future) await add(future, address, shown, root.references);
     }
     // Live ones first: what they hold is not told as unreferenced.
     for (const task of candidates.toSorted((a, b) => Number(a.fate !== 'live') - Number(b.fate !== 'live')))
       this.#keep(task);
+  }
+
+  /** On a stack two words may stand beside each other by chance, and zeros are the state of a Future before its first poll. */
+  #mayBeChance({ state }: AwaitNode, places: readonly Addr[]): boolean {
+    const { stacks } = this.#context;
+    return state?.name === 'Unresumed' && places.length > 0 && places.every((at) => isIn(stacks, at));
   }
 
   /** Tells which boxes lie in what a waker leads to: another executor's tasks. */
