@@ -3,6 +3,7 @@ export { endingSignals } from './ending-signals.js';
 export { Gdbserver, type Subject } from './gdbserver.js';
 export type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
 export { type LaunchOptions, launch } from './launch.js';
+export { lookForStuck } from './look-at-end.js';
 export {
   type BacktraceOptions,
   dumpView,

@@ -89,15 +89,17 @@ export function understandFutures(elf: ElfFile, logger: Logger): Understood {
 export interface TaskView extends Pick<TargetCopy, 'memory' | 'heaps' | 'stacks' | 'dead' | 'knowsHeaps'> {
   /** Each hart's open polls, the innermost first. */
   readonly polls: readonly (readonly RunningPoll[])[];
+  /** Each hart's frames, the innermost first. */
+  readonly frames: readonly (readonly Frame[])[];
 }
 
 /** Looks at what was copied; the target may run meanwhile. */
 export async function taskView(program: Understood, copy: TargetCopy): Promise<TaskView> {
   const { memory, heaps, stacks, dead, knowsHeaps } = copy;
   const polls: RunningPoll[][] = [];
-  for (const { frames } of await copy.walk(program))
-    polls.push(await runningPolls(frames, program.debug, program.futures, memory));
-  return { memory, heaps, stacks, dead, knowsHeaps, polls };
+  const frames = (await copy.walk(program)).map((stack) => stack.frames);
+  for (const each of frames) polls.push(await runningPolls(each, program.debug, program.futures, memory));
+  return { memory, heaps, stacks, dead, knowsHeaps, polls, frames };
 }
 
 /** The same of a dump: which harts polled what, it does not tell. */
@@ -107,7 +109,7 @@ export async function dumpView({ elf }: Understood, image: MemoryImage, scan: re
   };
   const regions = [...writableRegions(elf), ...scan];
   const memory = await takeSnapshot(image, regions, { beyond: constants, heaps: image.regions });
-  return { memory, heaps: [], stacks: [], dead: [], knowsHeaps: true, polls: [] };
+  return { memory, heaps: [], stacks: [], dead: [], knowsHeaps: true, polls: [], frames: [] };
 }
 
 export interface TaskOptions {
@@ -130,12 +132,12 @@ export interface FoundTasks extends Tasks {
  */
 export async function tasksIn(
   { debug, futures }: Understood,
-  { memory, heaps, stacks, dead, knowsHeaps, polls }: TaskView,
+  { polls, frames, ...view }: TaskView,
   { runtimes: own = [], runtime }: TaskOptions = {},
 ): Promise<FoundTasks> {
   const running = polls.flatMap((stack) => stack.slice(-1));
   const asked = runtimesCalled(runtime, [...own, ...runtimes, search]);
-  const found = await findTasks({ debug, futures, memory, heaps, stacks, dead, knowsHeaps, running }, asked);
+  const found = await findTasks({ debug, futures, running, ...view }, asked, frames);
   const now = new Set(polls.flat().map(({ future, address }) => key(address, future.instance)));
   return { ...found, isRunning: ({ address, typeName }) => now.has(key(address, typeName)) };
 }

@@ -14,6 +14,7 @@ import { type Format, openTrace, type ProbeFact, type TraceSink, tee } from '../
 import type { PlainValue } from '../values/index.js';
 import { Ears } from './ears.js';
 import type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
+import { lookForStuck } from './look-at-end.js';
 import {
   type BacktraceOptions,
   type FoundTasks,
@@ -55,7 +56,10 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /** Write a trace file too, in the format that its extension names. */
   readonly trace?: string;
-  /** Receives every event. */
+  /**
+   * Receives every event. Like a trace, it is told last of tasks that will not be polled again (`stuck`), if a run with
+   * probes at polls ends by its duration or signal, a second or more after it began.
+   */
   readonly sink?: TraceSink;
 }
 
@@ -170,7 +174,9 @@ export class Target implements AsyncDisposable {
     const plan = enginePlan(await loadedProgram(program, this.session, logger), { wanted: engine });
     this.#learn(ears, engineChoices(plan, planEngines(plan).refused));
     const file = trace === undefined ? [] : [openTrace(trace, { formats: this.#options.formats })];
+    const isTold = trace !== undefined || sink !== undefined;
     return await record({
+      ...(isTold ? { look: lookForStuck(logger, this.#options.runtimes ?? []) } : {}),
       ...{ session: this.session, program, logger, observer: teller, stays: true },
       ...(this.#own ? { resetVector, nanosPerInstruction, clockSleeps } : {}),
       sink: tee([...file, ...(sink ? [sink] : []), teller]),

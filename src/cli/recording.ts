@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { endingSignals } from '../api/index.js';
+import { endingSignals, lookForStuck } from '../api/index.js';
 import type { Addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
@@ -58,7 +58,6 @@ import { choicesJson, choiceTable, leakJson, leakLines, ownTimeJson } from './en
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
 import { createLogger } from './logging.js';
-import { lookForStuck } from './look-at-end.js';
 import { warn } from './open-output.js';
 import { refuseWithoutSamples } from './open-samples.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';

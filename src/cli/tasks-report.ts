@@ -51,6 +51,7 @@ export async function tasksJson({ elf, found, fields, stoodMs }: Shown): Promise
     ...{ version: 2, program: elf, runtimes, searched, unread, notes },
     stoodMs: stoodMs === undefined ? null : Math.round(stoodMs),
     tasks: await Promise.all(found.tasks.map(task)),
+    blocking: await Promise.all(found.blocking.map(task)),
     others: await Promise.all(found.others.map(task)),
     ...findingsJson(found),
   });
@@ -72,7 +73,7 @@ export async function tasksText(shown: Shown): Promise<string> {
       await show(child, nodeText(child), `${inner}${isLast ? '└─ ' : '├─ '}`, `${inner}${isLast ? '   ' : '│  '}`);
     }
   };
-  for (const task of found.tasks) await show(task, taskText(task), '', '');
+  for (const task of [...found.tasks, ...found.blocking]) await show(task, taskText(task), '', '');
   return textLines([...lines, ...othersText(found.others), ...findingsText(found), summary(shown)]);
 }
 
@@ -82,12 +83,17 @@ export function blockedText(shown: Shown): string {
 }
 
 function summary({ found, stoodMs, mayHaveHeap }: Shown): string {
-  const { tasks, runtimes, searched } = found;
+  const { tasks, blocking, runtimes, searched } = found;
+  const also =
+    blocking.length === 0
+      ? ''
+      : `, and what ${blocking.length === 1 ? 'a thread blocks' : `${blocking.length} threads block`} on`;
   const stood = stoodMs === undefined ? '' : `; the target stood for ${(stoodMs / 1000).toFixed(2)} s`;
   const names = runtimes.filter((name) => name !== 'search');
   if (tasks.length > 0)
-    return `${plural(tasks.length, 'task')}${names.length > 0 ? ` (${names.join(', ')})` : ''}${stood}`;
+    return `${plural(tasks.length, 'task')}${names.length > 0 ? ` (${names.join(', ')})` : ''}${also}${stood}`;
   const hint = mayHaveHeap ? '; the stub does not tell where heaps are: give yours with --scan START,SIZE' : '';
+  if (blocking.length > 0) return `no task was found${also.replace(', and', ', but')}${stood}`;
   const root = names.length > 0 ? '; what a thread blocks on is no task: rsptrace bt shows it' : '';
   return `no task was found (${mebibytes(searched)} searched)${hint}${root}${stood}`;
 }

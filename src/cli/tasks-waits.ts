@@ -2,6 +2,7 @@ import type { FoundTasks } from '../api/index.js';
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
 import {
+  BLOCK_ON,
   type Deadlock,
   ITSELF,
   KINDS,
@@ -14,11 +15,11 @@ import {
 } from '../tasks/index.js';
 
 /** A line for each wait of each task that another one can end, then the others, by what they wait for. */
-export function blockedLines({ tasks, waits }: FoundTasks): string[] {
+export function blockedLines({ tasks, blocking, waits }: FoundTasks): string[] {
   const lines: string[] = [];
   const others = new Map<string, number>();
   const count = (what: string): void => void others.set(what, (others.get(what) ?? 0) + 1);
-  for (const task of tasks) {
+  for (const task of [...tasks, ...blocking]) {
     const own = waits.get(task) ?? [];
     for (const wait of own) {
       if (wait.how === undefined) count(KINDS[wait.kind] ?? wait.kind);
@@ -54,11 +55,11 @@ function deadlockText({ cycle, behind, likely }: Deadlock<Task>): string[] {
   return [`${word}deadlock: ${head}`, ...lines, ...after];
 }
 
-function shortName({ facts, address }: Task): string {
-  return `task ${facts.id ?? hex(address)}`;
+function shortName({ runtime, facts, address }: Task): string {
+  return runtime === BLOCK_ON ? 'what a thread blocks on' : `task ${facts.id ?? hex(address)}`;
 }
 
-export function waitJson({ tasks }: FoundTasks, wait: Wait<Task>): object {
+export function waitJson(found: FoundTasks, wait: Wait<Task>): object {
   const { kind, address, symbol, detail, how, enders, known, counted, node } = wait;
   return {
     ...{ kind, address: address === undefined ? null : hex(address), symbol: symbol ?? null, detail: detail ?? null },
@@ -66,7 +67,7 @@ export function waitJson({ tasks }: FoundTasks, wait: Wait<Task>): object {
     at: hex(node.address),
     how: how ?? null,
     by: enders.map(({ task, holder, maybe }) => ({
-      ...refer(tasks, task),
+      ...refer(found, task),
       ...(holder ? { holder: holder.future?.future ?? holder.typeName, line: holder.state?.line ?? null } : {}),
       ...(maybe ? { maybe } : {}),
     })),
@@ -75,19 +76,21 @@ export function waitJson({ tasks }: FoundTasks, wait: Wait<Task>): object {
   };
 }
 
-export function findingsJson({ tasks, deadlocks, lost }: FoundTasks): object {
+export function findingsJson(found: FoundTasks): object {
+  const { deadlocks, lost } = found;
   return {
     deadlocks: deadlocks.map(({ cycle, behind, likely }) => ({
-      cycle: cycle.map(({ task }) => refer(tasks, task)),
-      behind: behind.map((task) => refer(tasks, task)),
+      cycle: cycle.map(({ task }) => refer(found, task)),
+      behind: behind.map((task) => refer(found, task)),
       likely,
     })),
-    lost: lost.map((task) => refer(tasks, task)),
+    lost: lost.map((task) => refer(found, task)),
   };
 }
 
-/** A task by its place among `tasks`, and its number. */
-function refer(tasks: readonly Task[], task: Task): object {
+/** A task by its place among `tasks`, and its number; what a thread blocks on by its place among `blocking`. */
+function refer({ tasks, blocking }: FoundTasks, task: Task): object {
   const { id } = task.facts;
+  if (task.runtime === BLOCK_ON) return { blocking: blocking.indexOf(task) };
   return { task: tasks.indexOf(task), ...(id === undefined ? {} : { id }) };
 }

@@ -154,15 +154,23 @@ export class AwaitTrees {
   }
 }
 
-/** The branches of a `select!` are variables, and the closure that polls them refers to them: they are shown there. */
+/**
+ * The branches of a `select!` are variables, and the closure that polls them refers to them: they are shown there. Of
+ * two ways that lead to one Future, as an awaited reference and the variable that it refers to, the surer one is shown.
+ */
 function onceEach(awaits: readonly AwaitNode[]): readonly AwaitNode[] {
   const below = new Set<string>();
+  const keyOf = ({ address, typeName }: AwaitNode): string => `${address}:${typeName}`;
   const note = (node: AwaitNode): void => {
     for (const inner of node.awaits) {
-      if (inner.cut === undefined) below.add(`${inner.address}:${inner.typeName}`);
+      if (inner.cut === undefined) below.add(keyOf(inner));
       note(inner);
     }
   };
   awaits.forEach(note);
-  return awaits.filter(({ address, typeName }) => !below.has(`${address}:${typeName}`));
+  const first = new Map<string, AwaitNode>();
+  for (const node of awaits) if (first.get(keyOf(node))?.maybe ?? true) first.set(keyOf(node), node);
+  // Those without bytes may share an address.
+  const isOther = (node: AwaitNode): boolean => node.future?.size === 0 || first.get(keyOf(node)) === node;
+  return awaits.filter((node) => !below.has(keyOf(node)) && isOther(node));
 }

@@ -1,7 +1,9 @@
 import { type Addr, addOffset } from '../base/addr.js';
 import { demangle } from '../dwarf/index.js';
 import type { FutureType } from '../futures/index.js';
+import type { Frame } from '../unwind/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
+import { type Blocking, findBlocking } from './blocking.js';
 import { type Deadlock, findDeadlocks } from './deadlocks.js';
 import { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
 import { isOnStack } from './runtimes/boxes.js';
@@ -23,6 +25,8 @@ export interface Tasks {
   readonly runtimes: readonly string[];
   /** Those that will be polled again. */
   readonly tasks: readonly Task[];
+  /** What threads block on, while it waits. These are no tasks, but may wait for tasks, or have what tasks wait for. */
+  readonly blocking: readonly Task[];
   /** What is no such task: ended, free, the runtime's own, or unreferenced. */
   readonly others: readonly Task[];
   /** What each task waits for, as far as it is known. */
@@ -43,12 +47,18 @@ export interface Tasks {
  * Every task that can be found, with its await tree. Each runtime that the program uses lists its own. Then memory is
  * searched for `dyn Future`s: every spawned Future is one in an executor that boxes its tasks. A Future that another
  * one holds is no task, nor is one that has returned. Futures that a hart polls now count, wherever they lie.
+ * `stacks`: the frames of each thread, which may block on a Future.
  */
-export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: readonly Runtime[]): Promise<Tasks> {
+export async function findTasks(
+  context: Omit<TaskContext, 'note'>,
+  runtimes: readonly Runtime[],
+  stacks: readonly (readonly Frame[])[] = [],
+): Promise<Tasks> {
   const notes = new Set<string>();
   const full: TaskContext = { ...context, note: (text) => notes.add(text) };
   const finder = new Finder(full, runtimes);
   const used: string[] = [];
+  for (const each of await findBlocking(full, stacks)) await finder.addBlocking(each);
   for (const runtime of [
     ...runtimes.filter((each) => each !== search),
     ...runtimes.filter((each) => each === search),
@@ -59,16 +69,29 @@ export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: re
     else for (const root of roots) await finder.add(runtime.name, root);
     used.push(runtime.name);
   }
-  const { tasks, others } = finder.found();
-  const waits = await findWaits(full, tasks);
+  const { tasks, blocking, others } = finder.found();
+  const waits = await findWaits(full, [...tasks, ...blocking]);
   const deadlocks = findDeadlocks(waits);
   // Who awaits `pending()` wants no wake. A sender that no task has may still wake one.
   const isWell = ({ kind, counted }: Wait<Task>): boolean => kind === 'nothing' || (counted?.count ?? 0) > 0;
   const lost = tasks.filter((task) => finder.isLost(task) && !waits.of.get(task)?.some(isWell));
   const { searched, unread } = context.memory;
-  return { runtimes: used, tasks, others, waits: waits.of, deadlocks, lost, searched, unread, notes: [...notes] };
+  return {
+    runtimes: used,
+    tasks,
+    blocking,
+    others,
+    waits: waits.of,
+    deadlocks,
+    lost,
+    searched,
+    unread,
+    notes: [...notes],
+  };
 }
 
+/** The `runtime` of what a thread blocks on. */
+export const BLOCK_ON = 'block_on';
 /** A task that holds a box begins at most so far before it. */
 const REACH = 512;
 
@@ -96,6 +119,11 @@ class Finder {
     this.#keep(task);
   }
 
+  async addBlocking({ future, address, by }: Blocking): Promise<void> {
+    const tree = await this.#trees.read(future, address);
+    this.#keep({ ...tree, runtime: BLOCK_ON, fate: 'live', facts: { by }, header: undefined });
+  }
+
   /**
    * What the search found. If a runtime has listed the tasks, a box that no tree reaches belongs to none of them.
    * Then it is a task only if a hart polls it, or if it has wakers that are no other runtime's.
@@ -105,11 +133,13 @@ class Finder {
     const known = new Set(this.#found.map((task) => key(task.address, task.typeName)));
     const isNew = (future: FutureType, address: bigint): boolean => !known.has(key(address, future.instance));
     const candidates: Task[] = [];
-    const add = async (future: FutureType, address: FoundRoot['address'], fate: Fate): Promise<void> => {
+    const add = async (future: FutureType, address: Addr, fate: Fate, places: readonly Addr[] = []): Promise<void> => {
       if (!isNew(future, address)) return;
       known.add(key(address, future.instance));
       const tree = await this.#trees.read(future, address);
-      if (isAlive(tree)) candidates.push({ ...tree, runtime: search.name, fate, facts: {}, header: undefined });
+      if (!isAlive(tree)) return;
+      const shown = this.#mayBeChance(tree, places) ? 'unreferenced' : fate;
+      candidates.push({ ...tree, runtime: search.name, fate: shown, facts: {}, header: undefined });
     };
     // On a thread's stack lies what it blocks on. That is no task, and shows only while it is polled.
     for (const { future, address } of running)
@@ -118,11 +148,18 @@ class Finder {
     for (const root of roots) {
       const { future, address, fate = 'live' } = root;
       const other = fate !== 'unreferenced' && isOnStack(this.#context, root) ? 'internal' : 'unreferenced';
-      if (future) await add(future, address, fate === 'live' && !isWoken(root) ? other : fate);
+      const shown = fate === 'live' && !isWoken(root) ? other : fate;
+      if (future) await add(future, address, shown, root.references);
     }
     // Live ones first: what they hold is not told as unreferenced.
     for (const task of candidates.toSorted((a, b) => Number(a.fate !== 'live') - Number(b.fate !== 'live')))
       this.#keep(task);
+  }
+
+  /** On a stack two words may stand beside each other by chance, and zeros are the state of a Future before its first poll. */
+  #mayBeChance({ state }: AwaitNode, places: readonly Addr[]): boolean {
+    const { stacks } = this.#context;
+    return state?.name === 'Unresumed' && places.length > 0 && places.every((at) => isIn(stacks, at));
   }
 
   /** Tells which boxes lie in what a waker leads to: another executor's tasks. */
@@ -140,13 +177,16 @@ class Finder {
     return ({ references }) => references.some(isWoken);
   }
 
-  found(): { readonly tasks: readonly Task[]; readonly others: readonly Task[] } {
+  found(): Pick<Tasks, 'tasks' | 'blocking' | 'others'> {
     const roots = this.#found.filter(
-      ({ runtime, address, typeName }) => runtime !== search.name || !this.#held.has(key(address, typeName)),
+      ({ runtime, address, typeName }) =>
+        (runtime !== search.name && runtime !== BLOCK_ON) || !this.#held.has(key(address, typeName)),
     );
     roots.sort((a, b) => idOf(a) - idOf(b) || (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
+    const isBlocking = ({ runtime }: Task): boolean => runtime === BLOCK_ON;
     return {
-      tasks: roots.filter(({ fate }) => fate === 'live'),
+      tasks: roots.filter((each) => each.fate === 'live' && !isBlocking(each)),
+      blocking: roots.filter(isBlocking),
       others: roots.filter(({ fate }) => fate !== 'live'),
     };
   }

@@ -1,6 +1,6 @@
 export { type AwaitNode, AwaitTrees } from './await-tree.js';
 export type { Deadlock } from './deadlocks.js';
-export { findTasks, type Task, type Tasks } from './find-tasks.js';
+export { BLOCK_ON, findTasks, type Task, type Tasks } from './find-tasks.js';
 export { FutureFields, type FutureLocal } from './future-fields.js';
 export { genericsOf, memberAt, numberAt, type Part, partCalled } from './layout.js';
 export { type MemoryImage, openMemoryImage, type Region } from './memory-image.js';

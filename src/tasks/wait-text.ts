@@ -2,7 +2,7 @@ import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
 import { shownPlace } from '../base/shown-place.js';
 import type { AwaitNode } from './await-tree.js';
-import type { Task } from './find-tasks.js';
+import { BLOCK_ON, type Task } from './find-tasks.js';
 import type { Wait } from './waits.js';
 
 /** More of those who can end one wait are only counted. */
@@ -82,12 +82,13 @@ export function whatText({ kind, symbol, address, detail }: Wait<Task>): string 
 /** `task 12 (app::worker, src/db.rs:40)`: its first Future in the program's own code, and its number or address. */
 export function taskName(task: Task, place = placeOf(task)): string {
   const { id, name } = task.facts;
+  const what = task.runtime === BLOCK_ON ? 'what a thread blocks on' : `task ${id ?? hex(task.address)}`;
   const nodes = chain(task);
   const isOwn = ownFiles(nodes);
   const own = nodes.find(({ future }) => isOwn(future?.file)) ?? task;
   const future = own.future?.future ?? own.typeName;
   const words = [...(name === undefined ? [] : [`"${name}"`]), future, ...(place === undefined ? [] : [place])];
-  return `task ${id ?? hex(task.address)} (${words.join(', ')})`;
+  return `${what} (${words.join(', ')})`;
 }
 
 /** Where it waits in the program's own code: the innermost await there. */

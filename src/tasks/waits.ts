@@ -127,7 +127,7 @@ function* endsOf(root: AwaitNode): Generator<End> {
   const seen = new Set<Addr>();
   const visit = function* (node: AwaitNode, above: readonly AwaitNode[]): Generator<End> {
     const primitive = byName.get(waitName(node));
-    if (primitive === undefined && node.awaits.length > 0) {
+    if ((primitive?.isAdapter ?? primitive === undefined) && node.awaits.length > 0) {
       for (const inner of node.awaits) yield* visit(inner, [node, ...above]);
       return;
     }

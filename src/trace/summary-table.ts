@@ -14,6 +14,9 @@ const UNKNOWN_NOTE =
 const DROPS_NOTE =
   'cancelled: dropped before they were ready; those whose drop was inlined or left out leave no mark (- and >=)\n';
 
+/** More Futures are only counted in a note. */
+const MOST_NAMED = 3;
+
 /** Always shown, even when all zero. */
 const USUAL: readonly Count[] = ['polls', 'ready', 'pending'];
 /** Shown if any row has one. */
@@ -47,10 +50,21 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
   const notes = [
     rows.some((row) => row.at_least && !row.probe_left_out) && BOUNDS_NOTE,
     rows.some((row) => row.probe_left_out) && LEFT_OUT_NOTE,
-    counts.includes('cancelled') && rows.some((row) => row.cancelled_at_least) && DROPS_NOTE,
+    counts.includes('cancelled') ? rows.some((row) => row.cancelled_at_least) && DROPS_NOTE : unseenDropsNote(rows),
     rows.some(isUnknown) && UNKNOWN_NOTE,
   ];
   return `${table}${notes.filter(Boolean).join('')}`;
+}
+
+/** Where no row has a `cancelled` one, and those that may have waited had drops which leave no mark. */
+function unseenDropsNote(rows: readonly SummaryRow[]): string | false {
+  const mayHave = ({ polls, ready, panicked, cancelled_at_least }: SummaryRow): boolean =>
+    cancelled_at_least && polls > ready + panicked;
+  const names = [...new Set(rows.filter(mayHave).map(({ future }) => future))].sort(compare);
+  if (names.length === 0) return false;
+  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : '';
+  const named = `${names.slice(0, MOST_NAMED).join(', ')}${more}`;
+  return `no drop before ready was seen; these have drops that were inlined or left out and leave no mark: ${named}\n`;
 }
 
 function countText(row: SummaryRow, name: Count): string {

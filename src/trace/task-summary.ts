@@ -50,7 +50,10 @@ export interface TaskRow {
   readonly times_at_most?: true;
   /** Time between them, and from the last one to the end of the recording if it will be polled again. */
   readonly idle_ns: number;
-  /** Of `idle_ns`, the time from a wake to the next poll; null if wakes were not seen, as in the next four. */
+  /**
+   * Of `idle_ns`, the time from a wake to the next poll; null if wakes were not seen, as in the next four. Null also if
+   * some wakes told no task, and nothing tells that none of them was this one's.
+   */
   readonly scheduled_ns: number | null;
   readonly wakes: number | null;
   /** `wakes` is a lower bound, because not every inlined wake leaves a mark. */
@@ -111,6 +114,8 @@ export class TaskSummary implements TraceSink {
   readonly #numbers = new WeakMap<RootRef, number>();
   #count = 0;
   #leftOut = 0;
+  /** A wake was seen of which nothing told the task. */
+  #strayWakes = false;
   /** The time of the last event. */
   #now = 0;
 
@@ -146,14 +151,20 @@ export class TaskSummary implements TraceSink {
     const all = [...this.#ended, ...this.#live].sort((a, b) => a.number - b.number);
     return all.map((task) => ({
       ...this.#row(task),
-      ...wakesOf(seen && task),
+      ...wakesOf(seen && !this.#mayHaveStray(task) ? task : undefined),
       wakes_at_least: seen === 'some',
       ...(error?.isUnknown && task.busy > 0 ? { times_at_most: true } : {}),
     }));
   }
 
+  /** Wakers need not point to what is known of a task: those of a thread that blocks on one point to the thread. */
+  #mayHaveStray({ wakes, root }: Tally): boolean {
+    return this.#strayWakes && wakes === 0 && root.about === undefined;
+  }
+
   #wakes({ root, by, time }: Wake): void {
     const task = root && this.#tasks.get(root.address);
+    if (!root) this.#strayWakes = true;
     if (!task || task.root !== root || task.ended !== undefined) return;
     task.wakes++;
     if (by === root) task.selfWakes++;

@@ -9,6 +9,7 @@ const wakeHead = ['wakes', 'self', 'to poll', 'longest'];
 function wakeCells(row: TaskRow): string[] {
   const { wake_to_poll_avg_ns: average, wake_to_poll_max_ns: longest } = row;
   const times = [average, longest].map((time) => (time === null ? '-' : timeText(time)));
+  if (row.wakes === null) return wakeHead.map(() => '-');
   const bound = row.wakes_at_least ? '>=' : '';
   return [`${bound}${row.wakes}`, `${bound}${row.self_wakes}`, ...times];
 }

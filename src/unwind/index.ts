@@ -2,6 +2,6 @@
 
 export type { End, EndReason, Frame, FrameRegisters, Hooked, HookFrame, UnwinderName } from './frame.js';
 export { type FrameVariable, FrameVariables, type RunningPoll, runningPolls } from './frame-variables.js';
-export { type SourceFrame, SourceFrames } from './source-frames.js';
+export { functionsAt, type SourceFrame, SourceFrames } from './source-frames.js';
 export { StackWindow } from './stack-window.js';
 export { type Stack, type StackOptions, Stacks } from './stacks.js';

@@ -65,6 +65,14 @@ function describe(at: Addr, elf: ElfFile, debug: DebugInfo | undefined): readonl
   return frames;
 }
 
+/** The functions of the program's that an address is in, the innermost first: those inlined there, and around them. */
+export function functionsAt(debug: DebugInfo, at: Addr): readonly Die[] {
+  const info = debug.functionAt(at);
+  if (info === undefined) return [];
+  const inlined = debug.attempt(info.die.unit, () => inlinedAt(info.die, debug.elf.codes.toCode(at))) ?? [];
+  return [...inlined.reverse(), info.die];
+}
+
 /** The inlined functions at an address of a function, the outermost first. */
 function inlinedAt(die: Die, at: number): Die[] {
   const found: Die[] = [];

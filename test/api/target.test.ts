@@ -1,9 +1,11 @@
 // The library's face on a guest: what probes are told, against the guest's own counters and the source of the function probed.
 import t, { type Test } from 'tap';
 import { type AttachOptions, attach, launch, type PollHit, type Target } from '../../src/index.js';
+import { Findings, type Stuck, type TraceEvent, type TraceSink, tee } from '../../src/trace/index.js';
 import { Unavailable } from '../../src/values/index.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from '../qemu/guests/guests.js';
 import { usually } from '../support/long.js';
+import { gdbserver, pollsProgram } from '../support/native.js';
 
 const longest = '120s';
 
@@ -18,6 +20,12 @@ async function machine(t: Test, name: string, options: AttachOptions = {}): Prom
   const target = await launch({ ...options, elf: elfPath(name), command: qemuArgv(name), onConsole });
   t.teardown(() => target[Symbol.asyncDispose]());
   return { target, lab: () => parseLab(Buffer.concat(texts).toString('latin1')) };
+}
+
+/** A sink of events alone. */
+function only(event: (event: TraceEvent) => unknown): TraceSink {
+  const nothing = (): void => {};
+  return { begin: nothing, hart: nothing, flush: nothing, end: nothing, event: (each) => void event(each) };
 }
 
 for (const engine of ['auto', 'stop'] as const) {
@@ -189,4 +197,43 @@ t.test('attach leaves a guest that never ran as it was, and a signal ends a run'
   const probe = target.probe('fn:deep0', () => stopper.abort());
   t.match(await target.run({ signal: stopper.signal, duration: longest }), { end: 'interrupted' });
   t.equal(probe.hits, 1);
+});
+
+t.test('tasks that will not be polled again are told to a sink at the end of a run', async (t) => {
+  const elf = pollsProgram(t, 'futures-waits-o3');
+  const server = await gdbserver(t, elf, 'mutexes');
+  // It outlives its server, which is told to let it go.
+  t.teardown(() => void process.kill(server.pid, 'SIGKILL'));
+  let printed = '';
+  server.process.stdout?.on('data', (text: string) => {
+    printed += text;
+  });
+  await using target = await attach(server.address, elf);
+  target.probe('poll:**');
+  const findings = new Findings();
+  const stuck: Stuck[] = [];
+  const sink = tee([findings, only((event) => event.type === 'stuck' && stuck.push(event))]);
+  await target.run({ duration: '4s', sink });
+  // A task has a mutex and wants that of another: the program says which mutexes, and who.
+  const book = new Map(
+    [...printed.matchAll(/^waits (\d+) greedy Mutex (\w+) (\d+)$/gm)].map(([, id, at, by]) => [id, { at, by }]),
+  );
+  t.equal(book.size, 2, printed);
+  t.equal(stuck.length, 2);
+  for (const { why, future, root, wait } of stuck) {
+    const { at, by } = book.get(String(root?.about?.id)) ?? {};
+    t.strictSame([why, future.future], ['deadlock', 'futures_waits_program::greedy']);
+    t.match(wait, new RegExp(`^waits for Mutex at ${at}, held by task ${by} `));
+  }
+  const found = findings.all([], { isTimed: false, seesWakes: false }, () => 0);
+  t.strictSame(
+    found.filter(({ kind }) => kind === 'deadlock').map(({ future }) => future),
+    Array(2).fill('futures_waits_program::greedy'),
+  );
+  const { deadlocks, blocking } = await target.tasks();
+  t.strictSame(
+    [deadlocks.length, deadlocks[0]?.cycle.length, blocking.length],
+    [1, 2, 1],
+    'the target stands: the same is seen',
+  );
 });

@@ -1,11 +1,12 @@
-// `rsptrace tasks` on tokio programs under a real gdbserver: what each task waits for and who can end that, against the program's own book.
+// `rsptrace tasks` on tokio programs under a real gdbserver: what each task waits for and who can end that, against the
+// program's own book. The locks and channels are tokio's, or those of the futures crate.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, start } from '../support/command.js';
 import { gdbserver, pollsProgram } from '../support/native.js';
 
-type Build = 'blocked-o0' | 'blocked-o3';
+type Build = 'blocked-o0' | 'blocked-o3' | 'futures-waits-o0' | 'futures-waits-o3';
 
 interface Wait {
   readonly kind: string;
@@ -22,6 +23,7 @@ interface Report {
     readonly facts: { readonly id: number; readonly spawned?: string };
     readonly waits?: readonly Wait[];
   }[];
+  readonly blocking: readonly { readonly future: string; readonly awaits: readonly { readonly future: string }[] }[];
   readonly others: readonly { readonly future: string; readonly fate: string }[];
   readonly deadlocks: readonly {
     readonly cycle: readonly { readonly id: number }[];
@@ -40,9 +42,9 @@ interface Booked {
 }
 
 /** Runs the program until it waits, and looks at it. */
-async function look(t: Test, build: Build, what: string, threads: string) {
+async function look(t: Test, build: Build, what: string, threads?: string) {
   const elf = pollsProgram(t, build);
-  const program = start(elf, [what, threads]);
+  const program = start(elf, threads === undefined ? [what] : [what, threads]);
   t.teardown(() => void program.process.kill('SIGKILL'));
   let printed = '';
   program.process.stdout?.on('data', (text: string) => {
@@ -200,7 +202,7 @@ t.test('--blocked shows who waits for whom', async (t) => {
     /^task 9 \(blocked_program::acquirer, \/native\/src\/main\.rs:\d+\) waits for Semaphore at 0x\w+ \(2 permits\), held by task 7 .*, task 8 /m;
   t.match(stdout, line);
   t.match(stdout, /^task 21 .* waits for the end of task 20 \(blocked_program::sleeps, .*:\d+\)$/m);
-  t.match(stdout, /^others wait: 21 for a timer$/m);
+  t.match(stdout, /^others wait: 22 for a timer$/m);
   t.match(stdout, /^task 23 .* waits for Notify at 0x\w+, reachable by no task that was found$/m);
   t.match(
     stdout,
@@ -237,12 +239,13 @@ for (const build of ['blocked-o0', 'blocked-o3'] as const) {
     t.match(blocked, /to be sent by task \d+ \(.*has_sender.*\) or 2 other senders, held by no task that was found$/m);
   });
 
-  t.test(`${build}: what the root of block_on holds is no stale box`, async (t) => {
+  t.test(`${build}: what the root of block_on holds is shown there, once, and is no stale box`, async (t) => {
     const { report } = await look(t, build, 'kept', 'mt');
     const rests = report.others.filter(({ future }) => future === 'blocked_program::rests');
+    t.strictSame(rests, []);
     t.strictSame(
-      rests.map(({ fate }) => fate),
-      ['internal'],
+      report.blocking.map(({ future, awaits }) => [future, awaits.map((each) => each.future)]),
+      [['blocked_program::program', ['blocked_program::rests']]],
     );
   });
 
@@ -259,5 +262,39 @@ for (const build of ['blocked-o0', 'blocked-o3'] as const) {
     }
     t.equal(report.tasks.length, 6);
     t.match(await text(), /^ +waits for readable: UdpSocket fd \d+$/m);
+  });
+}
+
+for (const build of ['futures-waits-o0', 'futures-waits-o3'] as const) {
+  t.test(`${build}: the locks and channels of the futures crate, and nothing wrong`, async (t) => {
+    const { book, report } = await look(t, build, 'clean');
+    t.equal(book.size, 26);
+    compare(t, book, report);
+    t.strictSame([report.notes, report.deadlocks, report.lost], [[], [], []]);
+    const wants = report.tasks.filter(({ waits }) => waits?.some(({ kind }) => kind === 'room'));
+    t.strictSame(
+      wants.map(({ facts: { id } }) => book.get(id)?.name),
+      ['sender', 'feeder'],
+    );
+    const counts = report.tasks.flatMap(({ waits = [] }) => waits.flatMap(({ counted }) => counted?.count ?? []));
+    t.strictSame(counts, [2, 1, 1, 1, 1, 1, 1], 'senders of each channel and oneshot');
+  });
+  t.test(`${build}: two mutexes of the futures crate, each held by who wants the other`, async (t) => {
+    const { book, report } = await look(t, build, 'mutexes');
+    compare(t, book, report);
+    const [deadlock, ...others] = report.deadlocks;
+    t.strictSame(others, []);
+    const named = (name: string) => [...book].filter(([, each]) => each.name === name).map(([id]) => id);
+    t.strictSame(idsOf(deadlock?.cycle ?? []), named('greedy'));
+    t.strictSame(idsOf(deadlock?.behind ?? []), named('owned_locker').slice(1));
+    t.equal(deadlock?.likely, false);
+  });
+  t.test(`${build}: a message of one that waits for a oneshot of the receiver`, async (t) => {
+    const { book, report } = await look(t, build, 'channels');
+    compare(t, book, report);
+    t.strictSame(
+      report.deadlocks.map(({ cycle }) => idsOf(cycle)),
+      [[...book.keys()]],
+    );
   });
 }

@@ -63,6 +63,10 @@ try {
   if (isWanted('tokio-faults-o3')) keep('tokio-faults-o3', tasks('tokio-faults', 3));
   if (isWanted('cancels-o0')) keep('cancels-o0', tasks('cancels', 0));
   if (isWanted('cancels-o3')) keep('cancels-o3', tasks('cancels', 3));
+  if (isWanted('futures-waits-o0')) keep('futures-waits-o0', futuresWaits(0));
+  if (isWanted('futures-waits-o3')) keep('futures-waits-o3', futuresWaits(3));
+  if (isWanted('roots-o0')) keep('roots-o0', roots(0));
+  if (isWanted('roots-o3')) keep('roots-o3', roots(3));
   for (const [name, level] of [
     ['live-tokio-o0', 0],
     ['live-tokio-o3', 3],
@@ -110,6 +114,20 @@ function tasks(name, level, flags = [], more = []) {
   return project.build(`opt-level = ${level}\n`, [], flags);
 }
 
+/** Builds futures-waits.rs with the futures crate as it is, in tokio. */
+function futuresWaits(level) {
+  const features = ['rt', 'time'];
+  const project = projectOf('futures-waits', features, { beside: 'futures = "=0.3.34"' });
+  return project.build(`opt-level = ${level}\n`, []);
+}
+
+/** Builds roots.rs with the crates whose `block_on` it calls. */
+function roots(level) {
+  const beside = 'futures = "=0.3.34"\nsmol = "=2.0.2"\npollster = "=0.4.0"';
+  const project = projectOf('roots', ['rt', 'rt-multi-thread', 'macros'], { beside });
+  return project.build(`opt-level = ${level}\n`, []);
+}
+
 /** A program of scripts/coverage, alone with its list of tasks: `live-tokio-o3` is live_tokio.rs. */
 function live(name, level) {
   const sources = join(here, '../../scripts/coverage/src');
@@ -132,7 +150,11 @@ function live(name, level) {
 }
 
 /** A crate of one source and tokio. */
-function projectOf(name, features, { source = join(here, `${name}.rs`), edition = 2021, crate, dependency } = {}) {
+function projectOf(
+  name,
+  features,
+  { source = join(here, `${name}.rs`), edition = 2021, crate, dependency, beside = '' } = {},
+) {
   const project = join(folder, `project-${name}`);
   mkdirSync(join(project, 'src'), { recursive: true });
   copyFileSync(source, join(project, 'src/main.rs'));
@@ -145,6 +167,7 @@ version = "0.1.0"
 edition = "${edition}"
 [dependencies]
 ${dependency ?? `tokio = { version = "=1.54.1", features = ${JSON.stringify(features)} }`}
+${beside}
 [profile.release]
 debug = 2
 codegen-units = 1

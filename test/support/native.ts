@@ -113,6 +113,10 @@ type Committed =
   | 'cancels-o3'
   | 'blocked-o0'
   | 'blocked-o3'
+  | 'futures-waits-o0'
+  | 'futures-waits-o3'
+  | 'roots-o0'
+  | 'roots-o3'
   | 'executor'
   | 'faults'
   | 'texts';

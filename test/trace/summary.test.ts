@@ -193,6 +193,23 @@ t.test('the table for people', async (t) => {
   t.equal(summaryTable([], { color: false, width: 80 }), 'no polls were recorded\n');
 });
 
+t.test('drops that leave no mark are told with the column of cancelled ones, and without', async (t) => {
+  const wide = { color: false, width: 200 };
+  const hidden = { cancelled_at_least: true, polls: 2, pending: 1 };
+  const names = ['d', 'c', 'b', 'a'];
+  const some = names.map((name) => row(name, hidden));
+  t.match(
+    summaryTable(some, wide),
+    /^no drop before ready was seen; these have drops .* leave no mark: a, b, c and 1 more\n$/m,
+  );
+  // Whatever was ready each time was not dropped before, and the others' drops are seen.
+  const sure = [row('ready', { ...hidden, ready: 2, pending: 0 }), row('seen', { polls: 2, pending: 1 })];
+  t.notMatch(summaryTable(sure, wide), /no mark/);
+  const counted = summaryTable([...some, row('e', { cancelled: 1 })], wide);
+  t.match(counted, /^cancelled: dropped before .* leave no mark/m);
+  t.notMatch(counted, /no drop/);
+});
+
 t.test('times for people', async (t) => {
   const cases: [number, string][] = [
     [0, '0 ns'],

@@ -55,6 +55,27 @@ t.test('one task: its state, its waits, where it waited', async (t) => {
   t.match(over, { state: 'ready', polls: 2, busy_ns: 1377, max_ns: 877, ended_ns: 5_000_001_000 });
 });
 
+t.test('a wake that tells no task may be that of any task without one', (t) => {
+  const wake = (of: typeof root | undefined): TraceEvent => ({
+    ...{ type: 'wake', time: nanos(600), hart: 1, waker: root.address, root: of, by: undefined },
+    caller: { function: undefined, file: undefined, line: undefined },
+  });
+  const row = (...wakes: TraceEvent[]): TaskRow | undefined => {
+    const tasks = new TaskSummary();
+    tell(tasks, [...oneTask.slice(0, 6), ...wakes, ...oneTask.slice(6)]);
+    return tasks.rows('all')[0];
+  };
+  t.equal(row()?.wakes, 0, 'none was seen');
+  t.equal(row(wake(root))?.wakes, 1);
+  const stray = row(wake(undefined));
+  t.match(stray, { wakes: null, self_wakes: null, scheduled_ns: null });
+  const wide = { color: false, width: 200 };
+  const table = taskTable([stray as TaskRow, { ...(row(wake(root)) as TaskRow), number: 2 }], 0, wide);
+  t.match(table, /^ +1 .* - +- +- +- /m);
+  t.equal(row(wake(undefined), wake(root))?.wakes, 1);
+  t.end();
+});
+
 const at = (time: number, whose = root) =>
   ({ time: nanos(time), hart: 0, root: whose, future: whose.future, address: whose.address, depth: 0 }) as const;
 

@@ -11,47 +11,29 @@
 import { addr } from '../../base/addr.js';
 import type { AwaitNode } from '../await-tree.js';
 import type { Pointed } from '../references.js';
+import { guarded } from './guarded.js';
 import { deadlineIn, type Look, nameOfType, type Primitive } from './resource.js';
 
 const LOCK = 'async_lock';
 /** The bit of `Mutex::state`; above it those are counted who wait for too long. async-lock/src/mutex.rs */
 const LOCKED = 1n;
 
-/** A lock whose guards point to it. */
-function lockOf(kind: string, targets: readonly string[], futures: readonly string[], owners: readonly string[]) {
-  const isPlenty = kind === 'Semaphore';
-  const primitive: Primitive = {
-    futures,
-    owners,
-    async awaited(look, node) {
-      const lock = (await look.pointers(node)).find(({ type }) => targets.includes(nameOfType(type)));
-      if (!lock) return undefined;
-      const enders = { how: 'held by', owners, key: lock.address } as const;
-      if (isPlenty) return { kind, address: lock.address, enders: { ...enders, needs: 'any', count: 'unknown' } };
-      if (kind !== 'Mutex') return { kind, address: lock.address, enders: { ...enders, needs: 'all' } };
-      const state = await look.number(lock, 'state');
-      const free = state !== undefined && (state & LOCKED) === 0n;
-      return { kind, address: lock.address, enders: { ...enders, needs: 'all', count: 1 }, free };
-    },
-  };
-  return primitive;
-}
-
 const inModule = (module: string, ...names: readonly string[]): string[] =>
   names.map((name) => `${LOCK}::${module}::${name}`);
 
-export const asyncMutex: Primitive = lockOf(
-  'Mutex',
-  inModule('mutex', 'Mutex'),
-  inModule('mutex', 'Lock', 'LockArc'),
-  inModule('mutex', 'MutexGuard', 'MutexGuardArc'),
-);
-export const asyncSemaphore: Primitive = lockOf(
-  'Semaphore',
-  inModule('semaphore', 'Semaphore'),
-  inModule('semaphore', 'Acquire', 'AcquireArc'),
-  inModule('semaphore', 'SemaphoreGuard', 'SemaphoreGuardArc'),
-);
+export const asyncMutex: Primitive = guarded({
+  kind: 'Mutex',
+  locks: inModule('mutex', 'Mutex'),
+  futures: inModule('mutex', 'Lock', 'LockArc'),
+  guards: inModule('mutex', 'MutexGuard', 'MutexGuardArc'),
+  lockedBit: LOCKED,
+});
+export const asyncSemaphore: Primitive = guarded({
+  kind: 'Semaphore',
+  locks: inModule('semaphore', 'Semaphore'),
+  futures: inModule('semaphore', 'Acquire', 'AcquireArc'),
+  guards: inModule('semaphore', 'SemaphoreGuard', 'SemaphoreGuardArc'),
+});
 const LOCKING = [
   'Read',
   'ReadArc',
@@ -63,12 +45,12 @@ const LOCKING = [
   'UpgradeArc',
 ];
 const GUARDS = ['RwLockReadGuard', 'RwLockUpgradableReadGuard', 'RwLockWriteGuard'];
-export const asyncRwLock: Primitive = lockOf(
-  'RwLock',
-  ['async_lock::rwlock::raw::RawRwLock', 'async_lock::rwlock::RwLock'],
-  inModule('rwlock::futures', ...LOCKING),
-  inModule('rwlock', ...GUARDS, ...GUARDS.map((name) => `${name}Arc`)),
-);
+export const asyncRwLock: Primitive = guarded({
+  kind: 'RwLock',
+  locks: ['async_lock::rwlock::raw::RawRwLock', 'async_lock::rwlock::RwLock'],
+  futures: inModule('rwlock::futures', ...LOCKING),
+  guards: inModule('rwlock', ...GUARDS, ...GUARDS.map((name) => `${name}Arc`)),
+});
 
 /** The channel that the other end of is needed, and how many of these there are. */
 function channelOf(kind: string, future: string, own: string, other: 'Sender' | 'Receiver', how: string): Primitive {

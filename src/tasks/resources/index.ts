@@ -8,6 +8,7 @@ import {
   asyncTimer,
 } from './async-lock.js';
 import { embassyMutex, embassyReceive, embassySend, embassySignal, embassyTimer } from './embassy.js';
+import { futuresMutex, futuresOneshot, futuresReceive, futuresSend } from './futures-rs.js';
 import { itsTurn, pendingForEver } from './never.js';
 import type { Primitive } from './resource.js';
 import { asyncReady, streamed, tokioReadiness } from './sockets.js';
@@ -45,6 +46,10 @@ export const primitives: readonly Primitive[] = [
   asyncSend,
   asyncTaskHandle,
   asyncTimer,
+  futuresMutex,
+  futuresReceive,
+  futuresSend,
+  futuresOneshot,
   pendingForEver,
   itsTurn,
 ];

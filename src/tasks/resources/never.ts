@@ -4,6 +4,7 @@ import type { Primitive } from './resource.js';
 export const pendingForEver: Primitive = {
   futures: [
     'core::future::pending::Pending',
+    'async_std::future::pending::Pending',
     'futures_lite::future::Pending',
     'futures_util::future::pending::Pending',
   ],
@@ -14,6 +15,7 @@ export const pendingForEver: Primitive = {
 export const itsTurn: Primitive = {
   futures: [
     ...[
+      'async_std::task::yield_now::YieldNow',
       'embassy_futures::yield_now::YieldNowFuture',
       'futures_lite::future::YieldNow',
       'tokio::task::yield_now::yield_now',

@@ -1,8 +1,9 @@
-import { copyTarget, tasksIn, taskView } from '../api/index.js';
 import type { Logger } from '../base/logger.js';
 import type { FoundPolls } from '../probes/index.js';
 import type { RecordOptions } from '../recorder/index.js';
 import { type Runtime, stuckTasks } from '../tasks/index.js';
+import { tasksIn, taskView } from './looks.js';
+import { copyTarget } from './task-copy.js';
 
 /**
  * For findings that only memory shows, deadlocks and lost wakes: copies what a look at tasks needs while the target
@@ -11,7 +12,7 @@ import { type Runtime, stuckTasks } from '../tasks/index.js';
 export function lookForStuck(
   logger: Logger,
   runtimes: readonly Runtime[],
-  debugFiles: { readonly debugDirs?: readonly string[] | undefined },
+  debugFiles: { readonly debugDirs?: readonly string[] | undefined } = {},
 ): NonNullable<RecordOptions['look']> {
   return async (session, { elf, arch, debug, kinds }) => {
     const polls = kinds.find(({ kind }) => kind.name === 'poll')?.found as FoundPolls | undefined;
