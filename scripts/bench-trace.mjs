@@ -2,7 +2,7 @@
 // memory; beside `uftrace dump` of the same trace. The trace is made up: calls and polls, nested up to eight deep.
 //   node scripts/bench-trace.mjs [--events N] [--folder PATH]
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -14,6 +14,7 @@ const { values } = parseArgs({
 const events = Number(values.events);
 const root = resolve(import.meta.dirname, '..');
 const folder = values.folder ?? mkdtempSync(join(tmpdir(), 'rsptrace-trace-'));
+mkdirSync(folder, { recursive: true });
 if (values.folder === undefined) process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 
 const place = { file: 'src/work.rs', line: 12 };
