@@ -31,6 +31,9 @@ interface Profile {
   readonly other_mode: number;
   readonly incomplete: number;
   readonly end: string;
+  readonly period_ms: number;
+  readonly mean_period_ms: number;
+  readonly ran_ms: number;
   readonly functions: readonly { readonly function: string; readonly self: number; readonly total: number }[];
 }
 
@@ -63,6 +66,15 @@ for (const harts of [1, 4]) {
     t.equal(found.functions.find((row) => row.function === '_start')?.self ?? 0, 0);
   });
 }
+
+t.test('a period shorter than what a timer counts', async (t) => {
+  const short = await profile('--period', '200us', '-n', '300', riscv, '--', ...virt);
+  sharesAreRight(t, short, 'self');
+  t.equal(short.period_ms, 0.2);
+  t.ok(Math.abs(short.mean_period_ms * short.looks - short.ran_ms) <= 1, `${short.mean_period_ms} ms each`);
+  const error = await rsptrace('profile', '--period', '99us', riscv, '--', ...virt).ended;
+  t.match(error, { status: 2, stderr: /--period takes a time from 100us to 100s, not '99us' \[USAGE\]/ });
+});
 
 t.test('x86_64', async (t) => {
   const qemu = ['qemu-system-x86_64', '-nographic', '-display', 'none', '-kernel', x86];
@@ -165,7 +177,7 @@ t.test('wrong command lines', async (t) => {
       ['-r', ':1', '-o', built('x.json'), riscv],
       /Chrome.* has no place for samples \[USAGE\]\n {2}name a file that ends with \.pftrace/,
     ],
-    [['-r', ':1', '--period', 'soon', riscv], /'soon' is not a length of time/],
+    [['-r', ':1', '--period', 'soon', riscv], /--period takes a time from 100us to 100s, not 'soon'/],
   ] as const) {
     const ran = await rsptrace('profile', ...words).ended;
     t.equal(ran.status, 2, words.join(' '));
