@@ -78,6 +78,12 @@ t.test('a condition chooses the calls for which it holds', async (t) => {
   t.match(row, { calls: longer.length, total_ns: longer.reduce((sum, call) => sum + call.duration_ns, 0) });
   const deep = calls.filter((call) => call.name === 'fib' && call.depth >= 4 && call.depth !== 5);
   t.equal((await rows(trace, '--filter', 'fib if depth >= 4 && depth != 5'))[0]?.calls, deep.length);
+  // Those of one depth are in none of each other; what they call of themselves is not left out of their total.
+  const same = calls.filter((call) => call.name === 'fib' && call.depth === 4);
+  const total = same.reduce((sum, call) => sum + call.duration_ns, 0);
+  const [one] = await rows(trace, '--filter', 'fib if depth == 4');
+  t.match(one, { calls: same.length, total_ns: total });
+  t.ok(one && one.self_ns < total);
   // Every fib(n) is called with n below 8; those with n below 2 call none.
   const [small] = await rows(trace, '--filter', 'fn:fib if n < 2');
   t.ok(small && small.calls < 164 && small.total_ns === small.self_ns);

@@ -158,8 +158,9 @@ class CallReport implements Report {
     switch (event.type) {
       case 'call-begin':
       case 'poll-begin': {
-        this.#times.begin(event);
-        if (this.#chosen?.begin(event) === false) {
+        const isChosen = this.#chosen?.begin(event) !== false;
+        this.#times.begin(event, isChosen);
+        if (!isChosen) {
           this.#others.add(event);
           break;
         }
