@@ -57,6 +57,7 @@ import { brokenParts, reportChecked } from './check-report.js';
 import { choicesJson, choiceTable, leakJson, leakLines, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
+import { withKept } from './kept-trace.js';
 import { createLogger } from './logging.js';
 import { lookForStuck } from './look-at-end.js';
 import { warn } from './open-output.js';
@@ -330,7 +331,8 @@ export async function recordSession(
         silence.start(args.elf, progress);
       },
     });
-    return { ...recording, situation };
+    const { error } = recording;
+    return { ...recording, situation, ...(error && { error: await withKept(error, args.output) }) };
   } finally {
     status.stop();
     silence.stop();
