@@ -141,10 +141,36 @@ t.test('its files hold the same samples', async (t) => {
   t.same(readFileSync(again), readFileSync(trace), 'read and written again: the same bytes');
 });
 
+/** How often something was written between a sample's interrupt and the next resume. */
+function writesBySample(wire: string): number[] {
+  const sent = readFileSync(wire, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { readonly to?: string; readonly text?: string })
+    .filter(({ to }) => to === 'stub');
+  const counts: number[] = [];
+  let since: number | undefined;
+  for (const { text = '' } of sent) {
+    if (text === '\x03') since = 0;
+    else if (since !== undefined && text.includes('vCont;c')) {
+      counts.push(since);
+      since = undefined;
+    } else if (since !== undefined && text !== '+') since++;
+  }
+  return counts;
+}
+
+function median(numbers: readonly number[]): number | undefined {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)];
+}
+
 t.test('by what is awaited', async (t) => {
   const elf = elfPath('rv-o2-long');
   const found = built('async.folded');
-  await profile('-F', '300', '-n', '80', '--async', '-o', found, elf, '--', ...qemuArgv('rv-o2-long'));
+  const wire = built('async.jsonl');
+  const options = ['--async', '-o', found, '--record-wire', wire];
+  await profile('-F', '300', '-n', '80', ...options, elf, '--', ...qemuArgv('rv-o2-long'));
+  t.equal(median(writesBySample(wire)), 1, 'registers and stack are asked in one write');
   const lines = readFileSync(found, 'utf8').trimEnd().split('\n');
   const outermost = lines.map((line) => line.split(/;| \d+$/)[0] ?? '');
   t.ok(outermost.some((name) => name.startsWith('poll labkern::work::')));
