@@ -1,19 +1,24 @@
 // Reading, reporting and converting a saved trace: events a second of CPU time and of wall time, bytes an event, peak
 // memory; beside `uftrace dump` of the same trace. The trace is made up: calls and polls, nested up to eight deep.
-//   node scripts/bench-trace.mjs [--events N] [--folder PATH]
+//   node scripts/bench-trace.mjs [--events N] [--folder PATH] [--format EXTENSION]...
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { formats, openTrace } from '../dist/trace/index.js';
 
 const { values } = parseArgs({
-  options: { events: { type: 'string', default: '2000000' }, folder: { type: 'string' } },
+  options: {
+    events: { type: 'string', default: '2000000' },
+    folder: { type: 'string' },
+    format: { type: 'string', multiple: true, default: formats.map(({ extensions }) => extensions[0]) },
+  },
 });
 const events = Number(values.events);
 const root = resolve(import.meta.dirname, '..');
 const folder = values.folder ?? mkdtempSync(join(tmpdir(), 'rsptrace-trace-'));
+mkdirSync(folder, { recursive: true });
 if (values.folder === undefined) process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 
 const place = { file: 'src/work.rs', line: 12 };
@@ -81,34 +86,17 @@ function sizeOf(path) {
   return readdirSync(path).reduce((sum, name) => sum + statSync(join(path, name)).size, 0);
 }
 
-/** Runs a command under GNU time's resource figures, which node gives of its children. */
+/** Runs a command and prints its rate, by its CPU and its wall time, and its peak memory, as GNU time has them. */
 function measure(title, words, made) {
-  const script = `
-    import { spawnSync } from 'node:child_process';
-    const began = performance.now();
-    const { status, stderr } = spawnSync(${JSON.stringify(words[0])}, ${JSON.stringify(words.slice(1))}, { stdio: ['ignore', 'ignore', 'pipe'] });
-    const wall = (performance.now() - began) / 1e3;
-    if (status !== 0) throw new Error(String(stderr));
-    process.stdout.write(JSON.stringify({ wall }));`;
-  const before = childUsage();
-  const run = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  const usage = join(folder, 'usage');
+  const timed = ['--quiet', '-f', '%e %U %S %M', '-o', usage, ...words];
+  const run = spawnSync('/usr/bin/time', timed, { stdio: ['ignore', 'ignore', 'pipe'], encoding: 'utf8' });
   if (run.status !== 0) throw new Error(run.stderr);
-  const { wall } = JSON.parse(run.stdout);
-  const cpu = childUsage() - before;
+  const [wall, user, system, peak] = readFileSync(usage, 'utf8').trim().split(' ').map(Number);
   const size = made === undefined ? '' : `${(sizeOf(made) / events).toFixed(1).padStart(8)} bytes an event`;
   const rate = (seconds) => `${(events / seconds / 1e6).toFixed(2)} M/s`.padStart(10);
-  console.log(`${title.padEnd(34)} ${rate(cpu)} CPU ${rate(wall)} wall ${size}`);
-}
-
-/** CPU seconds of all children that have ended, from the kernel's own account. */
-function childUsage() {
-  const fields = readStat().split(' ');
-  return (Number(fields[15]) + Number(fields[16])) / 100;
-}
-
-function readStat() {
-  const { stdout } = spawnSync('cat', [`/proc/${process.pid}/stat`], { encoding: 'utf8' });
-  return stdout.replace(/^.*\) /s, 'x x ');
+  const memory = `${(peak / 1024).toFixed(0).padStart(5)} MB`;
+  console.log(`${title.padEnd(34)} ${rate(user + system)} CPU ${rate(wall)} wall ${memory} ${size}`);
 }
 
 const trace = join(folder, 'made.pftrace');
@@ -123,9 +111,12 @@ const idle = `{ begin() {}, event() {}, hart() {}, flush() {}, end() {} }`;
 const read = `import { readTrace } from ${JSON.stringify(library)}; await readTrace(${JSON.stringify(trace)}, ${idle});`;
 measure('read', [process.execPath, '--input-type=module', '-e', read]);
 measure('report', [process.execPath, main, 'report', trace]);
-for (const { extensions } of formats) {
-  const path = join(folder, `out${extensions[0]}`);
-  measure(`convert to ${extensions[0]}`, [process.execPath, main, 'convert', trace, '-o', path, '--force'], path);
+for (const extension of values.format) {
+  const path = join(folder, `out${extension}`);
+  measure(`convert to ${extension}`, [process.execPath, main, 'convert', trace, '-o', path, '--force'], path);
+  if (extension === '.uftrace') {
+    measure('uftrace dump of the same', ['uftrace', 'dump', '-d', path, '--no-pager']);
+    measure('uftrace report of the same', ['uftrace', 'report', '-d', path, '--no-pager']);
+  }
+  rmSync(path, { recursive: true });
 }
-measure('uftrace dump of the same', ['uftrace', 'dump', '-d', join(folder, 'out.uftrace'), '--no-pager']);
-measure('uftrace report of the same', ['uftrace', 'report', '-d', join(folder, 'out.uftrace'), '--no-pager']);

@@ -1,4 +1,6 @@
 import type { Argv } from 'yargs';
+import { RsptraceError } from '../base/errors.js';
+import type { GuestLimits } from '../check/index.js';
 import { last, nanoseconds, seconds } from './options.js';
 
 /** How `rsptrace run` judges the guest that it has started. */
@@ -50,12 +52,13 @@ export function guestOptions<T>(args: Argv<T>) {
     .option('success-status', {
       ...texts,
       coerce: (given: readonly string[]) => given.map(status),
-      describe: 'An exit status of QEMU that means success. Default: 0, and 1 with isa-debug-exit; repeatable',
+      describe:
+        'An exit status of QEMU, or of the program, that means success. Default: 0, and 1 with isa-debug-exit; repeatable',
     })
     .option('guest-status', {
       type: 'boolean',
       default: false,
-      describe: "End with QEMU's own exit status instead of 5 when the guest fails",
+      describe: 'End with the exit status of QEMU, or of the program, instead of 5 when that is no success',
     })
     .option('on-panic', {
       choices: ['report', 'ignore'] as const,
@@ -65,6 +68,36 @@ export function guestOptions<T>(args: Argv<T>) {
       describe:
         'report: end the recording when the guest panics, with its stack and the tree of the task; ignore: record on',
     });
+}
+
+/** `usual`: the exit statuses that mean success if none is given. */
+export function guestLimits(args: GuestArguments, usual: readonly number[]): GuestLimits {
+  const given = args['success-status'];
+  return {
+    expected: args['console-expect'],
+    failing: args['console-fail'],
+    until: args['console-until'],
+    hostMs: args['time-limit'],
+    guestNs: args['guest-time-limit'],
+    success: given.length > 0 ? given : usual,
+  };
+}
+
+/** What a program's output would have to come through us for, or a machine be there. Throws `USAGE`. */
+export function refuseMachineOptions(args: GuestArguments & { readonly console: string | undefined }): void {
+  const ofConsole = (['console', 'console-expect', 'console-fail', 'console-until'] as const).find(
+    (name) => args[name] !== undefined && args[name].length > 0,
+  );
+  if (ofConsole !== undefined) {
+    throw new RsptraceError('USAGE', `--${ofConsole} is for machines: what a program writes does not pass rsptrace`, {
+      hint: 'redirect its output, and look at that',
+    });
+  }
+  if (args.deterministic) {
+    throw new RsptraceError('USAGE', '--deterministic is for machines: no program of this one runs twice alike', {
+      hint: 'leave it out',
+    });
+  }
 }
 
 function status(text: string): number {

@@ -3,12 +3,24 @@ import { existsSync, readlinkSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import { Gdbserver, type Subject } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
+import { type GuestExit, GuestWatch } from '../check/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { connect, placeAtStart, placeInProcess } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
+import { onEvents, tee } from '../trace/index.js';
 import { type AtTarget, atTarget, type StubOptions } from './at-target.js';
+import { guestLimits, refuseMachineOptions } from './guest-options.js';
 import type { RecordingArguments } from './options.js';
-import { type Prepared, type Recorded, recordSession, report, withRecording } from './recording.js';
+import {
+  type Guest,
+  type Prepared,
+  type Recorded,
+  recordSession,
+  report,
+  type SessionOptions,
+  stopText,
+  withRecording,
+} from './recording.js';
 import type { RunArguments } from './run.js';
 import { wireRecorder } from './wire-file.js';
 
@@ -45,33 +57,63 @@ export function programNamed(name: string): string {
 
 /** `rsptrace run PROGRAM -- ARGUMENTS`: starts a program of this machine. Gives the exit status. */
 export function recordProgram(args: RunArguments & RecordingArguments): Promise<number> {
+  refuseMachineOptions(args);
   const command = [resolve(args.elf), ...args.command];
   return withRecording(
     args,
     async (prepared) => {
       let signalled: NodeJS.Signals | undefined;
-      const { recording, server } = await recordUnder(prepared, { command }, (name) => {
-        signalled = name;
-      });
+      const ending = new AbortController();
+      using watch = new GuestWatch(guestLimits(args, [0]), () => ending.abort());
+      const timed = onEvents((event) => watch.time(event.type === 'gap' ? event.to : event.time));
+      const sink = args['guest-time-limit'] === undefined ? prepared.sink : tee([prepared.sink, timed]);
+      watch.begin();
+      const { recording, server } = await recordUnder(
+        { ...prepared, sink },
+        { command },
+        {
+          ending: ending.signal,
+          onSignal: (name) => {
+            signalled = name;
+          },
+        },
+      );
       const runsOn = args['keep-running'] || (recording.end === 'interrupted' && signalled === 'SIGINT');
       if (recording.end !== 'guest-ended') await endProgram(server, runsOn);
-      return report(prepared, recording);
+      return report(prepared, recording, guestOf(recording, watch, args));
     },
     placeAtStart,
   );
+}
+
+/** How a program ended that rsptrace started. */
+function guestOf({ stop, end }: Recorded, watch: GuestWatch, args: RunArguments): Guest {
+  const exit = end === 'guest-ended' ? exitOf(stop) : undefined;
+  return {
+    exit: stopText(stop),
+    status: exit?.status ?? null,
+    isStatusOurs: args['guest-status'],
+    verdicts: watch.verdicts(exit),
+    panic: undefined,
+  };
+}
+
+function exitOf(stop: Recorded['stop']): GuestExit | undefined {
+  if (stop?.kind === 'exited') return { status: stop.status, signal: null };
+  return stop?.kind === 'terminated' ? { status: null, signal: `signal ${stop.signal}` } : undefined;
 }
 
 /** Starts gdbserver, records, and waits until gdbserver has let go of the process. */
 async function recordUnder(
   prepared: Prepared,
   subject: Subject,
-  onSignal?: (signal: NodeJS.Signals) => void,
+  options: Pick<SessionOptions, 'ending' | 'onSignal'> = {},
 ): Promise<{ readonly recording: Recorded; readonly server: Gdbserver }> {
   const { args, logger } = prepared;
   using wire = wireRecorder(args, logger);
   const { result, server, connectingMs } = await underGdbserver(subject, { args, logger, wire }, (target) => {
     target.recordingBegins();
-    return recordSession(prepared, target.session, { isLaunched: 'command' in subject, ...(onSignal && { onSignal }) });
+    return recordSession(prepared, target.session, { isLaunched: 'command' in subject, ...options });
   });
   return { recording: { ...result, standingMs: result.standingMs + connectingMs }, server };
 }

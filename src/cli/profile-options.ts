@@ -90,7 +90,7 @@ function rateOptions<T>(args: Argv<T>) {
     .option('period', {
       type: 'string',
       requiresArg: true,
-      coerce: seconds,
+      coerce: milliseconds,
       describe: 'Time between samples, instead: 1ms',
     })
     .option('duration', {
@@ -187,6 +187,17 @@ function hertz(given: string | readonly string[] | undefined): number | undefine
   const value = Number(text);
   if (value >= 0.01 && value <= 10_000) return value;
   throw usage(`-F takes samples a second, from 0.01 to 10000, not '${text}'`, 'try -F 99');
+}
+
+/** The same as a time between samples, with `us` and `ns` too. */
+function milliseconds(given: string | readonly string[] | undefined): number | undefined {
+  const text = last(given);
+  if (text === undefined) return undefined;
+  const found = /^(\d+(?:\.\d+)?)(ns|us|ms|s|)$/.exec(text.trim());
+  const unit = { ns: 1e-6, us: 1e-3, ms: 1, s: 1000, '': 1000 }[found?.[2] ?? ''] ?? 1000;
+  const value = found ? Number(found[1]) * unit : 0;
+  if (value >= 0.1 && value <= 100_000) return value;
+  throw usage(`--period takes a time from 100us to 100s, not '${text}'`, 'try --period 10ms');
 }
 
 function usage(what: string, hint: string): RsptraceError {

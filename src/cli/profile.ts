@@ -10,7 +10,16 @@ import type { ElfFile } from '../elf/index.js';
 import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
 import { type ProfileFacts, profile } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { CallTree, formatOf, sampleRows, sampleTable, type TraceFacts, type TraceSink, tee } from '../trace/index.js';
+import {
+  CallTree,
+  formatOf,
+  sampleRows,
+  sampleTable,
+  type TraceFacts,
+  type TraceSink,
+  tee,
+  timeText,
+} from '../trace/index.js';
 import { type AtTarget, atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
@@ -43,6 +52,8 @@ interface Sampled {
 
 /** Without --duration: longer than anybody waits, in milliseconds. */
 const forever = 2 ** 31 - 1;
+/** Periods of so many times what was asked for are told. */
+const LATE = 1.5;
 
 /** `rsptrace profile`: what the target spends its time with, by samples of its stacks. Gives the exit status. */
 export async function profileTarget(given: ProfileArguments): Promise<number> {
@@ -177,6 +188,7 @@ function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampl
     other_mode: facts.otherMode,
     incomplete: facts.incomplete,
     period_ms: periodOf(args),
+    mean_period_ms: facts.looks === 0 ? null : facts.ranMs / facts.looks,
     ran_ms: Math.round(facts.ranMs),
     stood_ms: Math.round(facts.stoodMs),
     clock: facts.clock.name,
@@ -186,12 +198,20 @@ function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampl
   };
 }
 
-function notesOn({ top, output, idle, kernel }: ProfileArguments, facts: ProfileFacts, rows: number): string[] {
+function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): string[] {
+  const { top, output, idle, kernel } = args;
+  const wanted = periodOf(args);
   const { samples, looks, ranMs, stoodMs, incomplete, missingLibraries } = facts;
   const stood = ((100 * stoodMs) / Math.max(1, ranMs + stoodMs)).toFixed(0);
   const notes = [
     `${plural(samples, 'sample')} in ${plural(looks, 'stop')}; the target ran ${(ranMs / 1000).toFixed(1)} s and stood ${(stoodMs / 1000).toFixed(1)} s (${stood} %)`,
   ];
+  const between = ranMs / Math.max(1, looks);
+  if (looks > 0 && between > LATE * wanted) {
+    const [ran, asked] = [between, wanted].map((ms) => timeText(ms * 1e6));
+    const what = `the target ran ${ran} between samples, not ${asked}, because interrupts reach it so late`;
+    notes.push(`${what}: shares hold, but files count ${asked} a sample`);
+  }
   if (facts.end === 'target-ended') notes.push('the target has ended');
   if (rows > top) notes.push(`${rows - top} more functions: --top ${rows} shows them`);
   if (facts.idle > 0 && !idle) notes.push(`${plural(facts.idle, 'idle hart')} left out: --idle samples them`);

@@ -57,6 +57,7 @@ import { brokenParts, reportChecked } from './check-report.js';
 import { choicesJson, choiceTable, leakJson, leakLines, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
+import { withKept } from './kept-trace.js';
 import { createLogger } from './logging.js';
 import { warn } from './open-output.js';
 import { refuseWithoutSamples } from './open-samples.js';
@@ -333,7 +334,8 @@ export async function recordSession(
         silence.start(args.elf, progress);
       },
     });
-    return { ...recording, situation };
+    const { error } = recording;
+    return { ...recording, situation, ...(error && { error: await withKept(error, args.output) }) };
   } finally {
     status.stop();
     silence.stop();
@@ -424,9 +426,10 @@ function tellChecked(args: RecordingArguments, checked: Checked, guest: Guest | 
   if (isAsked || args.junit !== undefined || args.markdown !== undefined) reportChecked(checked, args, stream);
 }
 
-/** A machine that rsptrace has started, and how it ended. */
-interface Guest {
-  readonly exit: string;
+/** A machine or a program that rsptrace has started, and how it ended. */
+export interface Guest {
+  /** In words; undefined if it was left. */
+  readonly exit: string | undefined;
   /** Null if it was ended, or a signal ended it. */
   readonly status: number | null;
   /** Its status is to be that of rsptrace, where it fails. */
@@ -449,7 +452,7 @@ function recordingJson(
     trace: args.output,
     clock: { name, resolution_ns: resolutionNs, guest: guestClock },
     end: recording.end,
-    guest_exit: guest?.exit ?? stopText(recording),
+    guest_exit: guest?.exit ?? stopText(recording.stop),
     events: recording.events,
     ...(newest ? { left_out: newest.leftOut } : {}),
     stops: recording.stops,
@@ -586,7 +589,8 @@ function whatToDo(path: string, { events }: Recording, program: Program, plugins
   return formatOf(path, [...plugins.formats, ...formats])?.use ?? '';
 }
 
-function stopText({ stop }: Recording): string | undefined {
+/** How a target ended, in words. */
+export function stopText(stop: Recording['stop']): string | undefined {
   if (stop?.kind === 'exited') return `status ${stop.status}`;
   if (stop?.kind === 'terminated') return `signal ${stop.signal}`;
   return stop?.kind === 'gone' ? 'connection closed' : undefined;

@@ -15,7 +15,7 @@ import { nanosPerInstruction, sleeps } from '../facts/index.js';
 import { panicFunctions } from '../recorder/index.js';
 import { onEvents, TaskSummary, tee } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
-import type { GuestArguments } from './guest-options.js';
+import { type GuestArguments, guestLimits } from './guest-options.js';
 import type { RecordingArguments } from './options.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { isLinuxProgram, programNamed, recordProgram } from './process.js';
@@ -65,7 +65,8 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   using wire = wireRecorder(args, prepared.logger, true);
   using kept = new ConsoleFile(args.console);
   const ending = new AbortController();
-  using watch = new GuestWatch(limitsOf(args), () => ending.abort());
+  const hasDebugExit = args.command.some((word) => /^isa-debug-exit\b/.test(word));
+  using watch = new GuestWatch(guestLimits(args, hasDebugExit ? [0, 1] : [0]), () => ending.abort());
   const shown = args.json ? process.stderr : process.stdout;
   let inLine = false;
   let record: ((text: Uint8Array) => void) | undefined;
@@ -128,18 +129,6 @@ function killed(recording: Recorded, signal: string | null, endedByUs: boolean, 
   if (recording.end !== 'guest-ended' || signal === null || endedByUs) return recording;
   const error = new RsptraceError('RUN_KILLED', `${command[0]} was ended by ${signal} while it was traced`);
   return { ...recording, end: 'failed', error };
-}
-
-function limitsOf(args: RunArguments): ConstructorParameters<typeof GuestWatch>[0] {
-  const hasDebugExit = args.command.some((word) => /^isa-debug-exit\b/.test(word));
-  return {
-    expected: args['console-expect'],
-    failing: args['console-fail'],
-    until: args['console-until'],
-    hostMs: args['time-limit'],
-    guestNs: args['guest-time-limit'],
-    success: args['success-status'].length > 0 ? args['success-status'] : hasDebugExit ? [0, 1] : [0],
-  };
 }
 
 /** The guest stands in its panic: looks at it, and lets it go on, so that it says what it has to say. */

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { programSignal, type Resume, type Session, type StopReply } from '../rsp/index.js';
 
 export interface SamplingOptions {
@@ -44,9 +44,23 @@ export async function sampling({ session, periodMs, durationMs, signal, look }: 
   return result(signal.aborted ? 'interrupted' : 'duration');
 }
 
-/** Resolves with nothing, early when the signal comes. */
+/** A timer counts whole milliseconds, and may be late by one. */
+const TIMER = 2;
+const asleep = new Int32Array(new SharedArrayBuffer(4));
+
+/**
+ * Resolves with nothing, early when the signal comes. The last two milliseconds this thread sleeps: with timers alone,
+ * each period below two milliseconds would be one.
+ */
 async function sleep(ms: number, signal: AbortSignal): Promise<undefined> {
-  await delay(ms, undefined, { signal }).catch(() => {});
+  const until = performance.now() + ms;
+  if (ms > TIMER) await delay(ms - TIMER, undefined, { signal }).catch(() => {});
+  // What was written for the target goes out first.
+  await turn();
+  const rest = until - performance.now();
+  if (rest > 0 && !signal.aborted) Atomics.wait(asleep, 0, 0, rest);
+  // And a stop that came meanwhile is taken before it is interrupted.
+  await turn();
   return undefined;
 }
 

@@ -72,7 +72,7 @@ export async function hartStack(
       if (found.from === 'nowhere') return { stack: atFirmware, registers, memory: direct, firmware, other: undefined };
       // These reads fail where there is no memory. By physical address QEMU answers zeros there.
       const memory = new SpaceMemory(arch, found.below, undefined, async () => direct);
-      const stack = await stacks.unwind(found.below, memory, options);
+      const stack = await stacks.unwind(found.below, memory, { ...options, ahead: undefined });
       const end = found.from === 'pc' ? atFirmware.end : stack.end;
       return { stack: { frames: stack.frames, end }, registers: found.below, memory, firmware, other: undefined };
     }

@@ -1,8 +1,8 @@
 import type { Architecture, Privilege } from '../arch/index.js';
-import { type Addr, addr } from '../base/addr.js';
+import { type Addr, addr, distance } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { type Batch, type Hart, isProcess, type Session } from '../rsp/index.js';
-import type { StackOptions } from '../unwind/index.js';
+import type { Stack, StackOptions, StackPiece } from '../unwind/index.js';
 import { askRegisters, type HartStack, hartStack } from './hart-stack.js';
 import type { LoadedCode } from './loaded-code.js';
 
@@ -22,7 +22,23 @@ export interface HartLook extends Pick<HartStack, 'stack' | 'firmware' | 'other'
 interface Standing {
   readonly hart: Hart;
   readonly registers: RegisterReader;
+  /** The stack, if it lies where it was expected. */
+  readonly ahead: StackPiece | undefined;
 }
+
+/** Where a hart's stack is expected: from the deepest place of late, and a little below, to where its walk ended. */
+interface Expected {
+  readonly start: Addr;
+  readonly end: Addr;
+  /** How much of it is read. */
+  readonly length: number;
+}
+
+/** How far below the stack pointer of the last look. */
+const DEEPER = 1024;
+/** Above the stack pointer, if no frame is found: what the search for a caller reads. */
+const WITHOUT = 64;
+const MOST = 8192;
 
 export interface LookOptions extends StackOptions {
   /** Stacks of harts that are idle are wanted, too. */
@@ -48,6 +64,8 @@ export class Looks {
   /** Those of the last look. */
   #harts: readonly string[] | undefined;
   readonly #ownPages = new Set<string>();
+  /** By hart: what is read together with its registers. */
+  readonly #expected = new Map<string, Expected>();
   /** Whether a system call ends there: code does not change, and threads wait at the same few places. */
   readonly #behindCall = new Map<Addr, boolean>();
 
@@ -61,8 +79,7 @@ export class Looks {
   /** `alsoAsk` adds what else is to be read of the target in the same write. */
   async all(alsoAsk: (batch: Batch) => void = () => {}): Promise<HartLook[]> {
     const stood = isProcess(this.#session.features) ? await this.#threads(alsoAsk) : await this.#machine(alsoAsk);
-    const looks: HartLook[] = [];
-    for (const one of stood) looks.push(await this.#look(one));
+    const looks = await Promise.all(stood.map((one) => this.#look(one)));
     if (looks.some(({ stack }) => stack.end.reason === 'outside-code')) await this.#code.strayed();
     return looks;
   }
@@ -79,7 +96,7 @@ export class Looks {
     this.#harts = await list;
     const asked = this.#harts.map((id) => ({ hart: { id }, ...(guessed.get(id) ?? this.#ask(id, () => {})) }));
     await Promise.all([sent, ...asked.map((one) => one.sent)]);
-    return asked.map(({ hart, registers }) => ({ hart, registers: registers.value }));
+    return asked.map(({ hart, registers, ahead }) => ({ hart, registers: registers.value, ahead: ahead() }));
   }
 
   /** Those of a machine's harts, which stay: all in one answer. Their names tell whether they are halted. */
@@ -93,9 +110,10 @@ export class Looks {
       }),
     }));
     await Promise.all(asked.map((one) => one.sent));
-    return asked.map(({ id, registers, more: { value: name } }) => ({
+    return asked.map(({ id, registers, ahead, more: { value: name } }) => ({
       hart: name === undefined ? { id } : { id, name },
       registers: registers.value,
+      ahead: ahead(),
     }));
   }
 
@@ -103,16 +121,42 @@ export class Looks {
     const batch = this.#session.batch(hart);
     const more = ask(batch);
     const registers = askRegisters(batch, this.#session, this.#arch, this.#code.stacks);
-    return { more, registers, sent: batch.send() };
+    const expected = this.#expected.get(hart);
+    const read = expected && batch.readMemory(expected.start, expected.length);
+    const ahead = (): StackPiece | undefined => {
+      const bytes = read?.value;
+      return expected && bytes && { address: expected.start, bytes };
+    };
+    return { more, registers, ahead, sent: batch.send() };
   }
 
-  async #look({ hart, registers: given }: Standing): Promise<HartLook> {
+  /** What the next look reads of this hart's stack together with its registers. */
+  #expect(hart: string, registers: RegisterReader, { frames }: Stack): void {
+    const sp = registers.register(this.#arch.sp);
+    const last = this.#expected.get(hart);
+    this.#expected.delete(hart);
+    if (sp === undefined || frames.length === 0) return;
+    const outermost = frames.findLast(({ cfa }) => cfa !== undefined)?.cfa ?? addr(sp + BigInt(WITHOUT));
+    const deeper = addr(sp - BigInt(DEEPER));
+    const isSame =
+      last?.end === outermost && distance(last.start, deeper) >= 0 && distance(last.start, outermost) <= MOST;
+    const start = isSame ? last.start : deeper;
+    const length = Math.min(distance(start, outermost), MOST);
+    if (length > 0) this.#expected.set(hart, { start, end: outermost, length });
+  }
+
+  async #look({ hart, registers: given, ahead }: Standing): Promise<HartLook> {
     const halted = this.#isHalted(hart);
     const isIdle = halted ?? (await this.#isInSystemCall(hart, given.register(this.#arch.pc)));
-    if (isIdle && !this.#options.walksIdle) return { ...idle, hart, pc: given.register(this.#arch.pc) };
-    const options = { ...this.#options, registers: given, ownPages: this.#ownPages };
+    if (isIdle && !this.#options.walksIdle) {
+      this.#expected.delete(hart.id);
+      return { ...idle, hart, pc: given.register(this.#arch.pc) };
+    }
+    const options = { ...this.#options, registers: given, ahead, ownPages: this.#ownPages };
     const found = await hartStack(this.#session, hart.id, this.#arch, this.#code.stacks, options);
     const { stack, firmware, other, registers } = found;
+    if (firmware === undefined) this.#expect(hart.id, given, stack);
+    else this.#expected.delete(hart.id);
     const pc = registers.register(this.#arch.pc);
     const standing = this.#arch.privilege?.standing(registers);
     const privilege = firmware === undefined ? standing?.privilege : 'firmware';

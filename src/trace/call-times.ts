@@ -18,6 +18,8 @@ interface TimedCall {
   /** Events before it. */
   readonly before: number;
   isOver: boolean;
+  /** Its time is in totals. */
+  readonly isChosen: boolean;
   /** Time of the calls and polls directly inside that have returned. */
   inside: number;
   /** Time of calls of the same function or Future inside, as far as their total has it. */
@@ -39,10 +41,11 @@ export class CallTimes {
   readonly #open = new OpenCalls<TimedCall>();
   #events = 0;
 
-  begin(begin: AnyBegin): void {
+  /** `isChosen`: false for a call whose {@link CallTime} nobody adds up. */
+  begin(begin: AnyBegin, isChosen = true): void {
     const around = this.#open.of(begin.around);
     const before = this.#events++;
-    this.#open.begin({ begin, around, before, isOver: false, inside: 0, counted: 0 });
+    this.#open.begin({ begin, around, before, isOver: false, isChosen, inside: 0, counted: 0 });
   }
 
   /** Undefined if the begin was not seen. */
@@ -56,7 +59,7 @@ export class CallTimes {
     // Calls that were counted as inside may have turned out to be on another stack.
     const total = Math.max(self, time - call.counted);
     const outer = outerOfSame(call);
-    if (outer) outer.counted += total + call.counted;
+    if (outer) outer.counted += call.isChosen ? total + call.counted : call.counted;
     if (call.around && !call.around.isOver) call.around.inside += time;
     return { time, self, total, events: outer ? 0 : this.#events - call.before };
   }

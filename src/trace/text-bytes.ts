@@ -8,10 +8,12 @@ const SLACK = 64;
 const SHORT = 40;
 /** Longer texts are encoded faster by the platform. */
 const LONGEST_LOOP = 256;
+const MILLION = 1_000_000;
 const BILLION = 1_000_000_000;
 const BLANK = 0x20;
 const ZERO = 0x30;
 const MINUS = 0x2d;
+const POINT = 0x2e;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const LAST_PLAIN = 0x7e;
@@ -121,11 +123,21 @@ export class TextBytes {
   micros(nanos: number, width = 0): void {
     const rest = nanos % 1000;
     this.right((nanos - rest) / 1000, width - 4);
-    this.byte(0x2e);
+    this.byte(POINT);
     this.padded(rest, 3);
   }
 
-  /** The same with blanks before it, in so many characters at least. */
+  /** Nanoseconds as milliseconds, without zeros at the end. */
+  millis(nanos: number): void {
+    const rest = nanos % MILLION;
+    this.number((nanos - rest) / MILLION);
+    if (rest === 0) return;
+    this.byte(POINT);
+    this.padded(rest, 6);
+    while (this.bytes[this.length - 1] === ZERO) this.length--;
+  }
+
+  /** An integer with blanks before it, in so many characters at least. */
   right(value: number, width: number): void {
     this.blanks(Math.max(0, width - digitsOf(value)));
     this.number(value);

@@ -4,4 +4,4 @@ export type { End, EndReason, Frame, FrameRegisters, Hooked, HookFrame, Unwinder
 export { type FrameVariable, FrameVariables, type RunningPoll, runningPolls } from './frame-variables.js';
 export { functionsAt, type SourceFrame, SourceFrames } from './source-frames.js';
 export { StackWindow } from './stack-window.js';
-export { type Stack, type StackOptions, Stacks } from './stacks.js';
+export { type Stack, type StackOptions, type StackPiece, Stacks } from './stacks.js';

@@ -16,6 +16,12 @@ export interface Stack {
   readonly end: End;
 }
 
+/** A piece of a hart's memory. */
+export interface StackPiece {
+  readonly address: Addr;
+  readonly bytes: Uint8Array;
+}
+
 export interface StackOptions {
   /** One of the three alone; by default the best one for each frame. */
   readonly unwinder?: UnwinderName | 'auto';
@@ -23,6 +29,8 @@ export interface StackOptions {
   readonly depth?: number;
   /** Where a tracer has replaced return addresses. */
   readonly hooked?: Hooked;
+  /** Stack that was read together with the registers. If it is enough, nothing more is read. */
+  readonly ahead?: StackPiece | undefined;
 }
 
 /** The bytes of stack in the first read. Frames of async code are large: a poll often has 2 KiB. */
@@ -98,9 +106,13 @@ export class Stacks {
   async unwind(registers: RegisterReader, memory: MemoryReader, options: StackOptions = {}): Promise<Stack> {
     const walk = this.#begin(registers, options);
     const window = new StackWindow();
-    const first = this.firstBytes(registers);
-    const bytes = first && (await memory.read(first.address, first.length));
-    if (first !== undefined && bytes !== undefined) window.add(first.address, bytes);
+    const { ahead } = options;
+    if (ahead !== undefined) window.add(ahead.address, ahead.bytes);
+    if (ahead === undefined || walk?.run(window) !== undefined) {
+      const first = this.firstBytes(registers);
+      const bytes = first && (await memory.read(first.address, first.length));
+      if (first !== undefined && bytes !== undefined) window.add(first.address, bytes);
+    }
     for (let need = walk?.run(window); need !== undefined; need = walk?.run(window)) {
       await this.#fetch(memory, window, need);
     }

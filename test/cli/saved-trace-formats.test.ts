@@ -1,6 +1,6 @@
 // Filters, merges and formats of a saved trace, against uftrace's recording of the same program, DuckDB, and what the
 // trace's own JSON lines say.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
@@ -78,6 +78,12 @@ t.test('a condition chooses the calls for which it holds', async (t) => {
   t.match(row, { calls: longer.length, total_ns: longer.reduce((sum, call) => sum + call.duration_ns, 0) });
   const deep = calls.filter((call) => call.name === 'fib' && call.depth >= 4 && call.depth !== 5);
   t.equal((await rows(trace, '--filter', 'fib if depth >= 4 && depth != 5'))[0]?.calls, deep.length);
+  // Those of one depth are in none of each other; what they call of themselves is not left out of their total.
+  const same = calls.filter((call) => call.name === 'fib' && call.depth === 4);
+  const total = same.reduce((sum, call) => sum + call.duration_ns, 0);
+  const [one] = await rows(trace, '--filter', 'fib if depth == 4');
+  t.match(one, { calls: same.length, total_ns: total });
+  t.ok(one && one.self_ns < total);
   // Every fib(n) is called with n below 8; those with n below 2 call none.
   const [small] = await rows(trace, '--filter', 'fn:fib if n < 2');
   t.ok(small && small.calls < 164 && small.total_ns === small.self_ns);
@@ -216,4 +222,23 @@ t.test('a disk that is full is an error that says what is left', async (t) => {
     (await rsptrace('convert', trace, '-o', '/dev/full', '--format', format).ended).stderr;
   t.match(await full('pftrace'), /ENOSPC.*\[TRACE_WRITE_FAILED\]\n.*is kept and can be opened/s);
   t.match(await full('parquet'), /ENOSPC.*\[TRACE_WRITE_FAILED\]\n.*written at the end, so nothing can be opened/s);
+  // No file may grow past 8 KiB, as a full disk would have it.
+  const cut = join(folder, 'cut.pftrace');
+  const main = join(import.meta.dirname, '../../dist/cli/main.js');
+  const words = ['--fsize=8192', process.execPath, main, 'convert', trace, '-o', cut];
+  const { status, stderr } = spawnSync('prlimit', words, { encoding: 'utf8' });
+  t.equal(status, 1);
+  const [, events, until, unit] =
+    /EFBIG.*; the file has (\d+) events, up to (\S+) (\S+) \[TRACE_WRITE_FAILED\]/.exec(stderr) ?? [];
+  t.ok(events !== undefined, stderr);
+  const kept = (await ok('replay', cut, '--json')).trimEnd().split('\n').slice(1);
+  t.ok(Number(events) > 2 * 20 && Number(events) <= 2 * kept.length, `${events} of ${kept.length} calls`);
+  const last = Math.max(
+    ...kept.map((line) => {
+      const { time_ns: began, duration_ns: took } = JSON.parse(line) as Partial<Call>;
+      return (began ?? 0) + (took ?? 0);
+    }),
+  );
+  const nanos = { us: 1e3, ms: 1e6, s: 1e9 }[unit ?? ''] ?? 1;
+  t.equal(until, (last / nanos).toFixed(1));
 });

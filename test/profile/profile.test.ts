@@ -31,6 +31,9 @@ interface Profile {
   readonly other_mode: number;
   readonly incomplete: number;
   readonly end: string;
+  readonly period_ms: number;
+  readonly mean_period_ms: number;
+  readonly ran_ms: number;
   readonly functions: readonly { readonly function: string; readonly self: number; readonly total: number }[];
 }
 
@@ -63,6 +66,15 @@ for (const harts of [1, 4]) {
     t.equal(found.functions.find((row) => row.function === '_start')?.self ?? 0, 0);
   });
 }
+
+t.test('a period shorter than what a timer counts', async (t) => {
+  const short = await profile('--period', '200us', '-n', '300', riscv, '--', ...virt);
+  sharesAreRight(t, short, 'self');
+  t.equal(short.period_ms, 0.2);
+  t.ok(Math.abs(short.mean_period_ms * short.looks - short.ran_ms) <= 1, `${short.mean_period_ms} ms each`);
+  const error = await rsptrace('profile', '--period', '99us', riscv, '--', ...virt).ended;
+  t.match(error, { status: 2, stderr: /--period takes a time from 100us to 100s, not '99us' \[USAGE\]/ });
+});
 
 t.test('x86_64', async (t) => {
   const qemu = ['qemu-system-x86_64', '-nographic', '-display', 'none', '-kernel', x86];
@@ -129,10 +141,36 @@ t.test('its files hold the same samples', async (t) => {
   t.same(readFileSync(again), readFileSync(trace), 'read and written again: the same bytes');
 });
 
+/** How often something was written between a sample's interrupt and the next resume. */
+function writesBySample(wire: string): number[] {
+  const sent = readFileSync(wire, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { readonly to?: string; readonly text?: string })
+    .filter(({ to }) => to === 'stub');
+  const counts: number[] = [];
+  let since: number | undefined;
+  for (const { text = '' } of sent) {
+    if (text === '\x03') since = 0;
+    else if (since !== undefined && text.includes('vCont;c')) {
+      counts.push(since);
+      since = undefined;
+    } else if (since !== undefined && text !== '+') since++;
+  }
+  return counts;
+}
+
+function median(numbers: readonly number[]): number | undefined {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)];
+}
+
 t.test('by what is awaited', async (t) => {
   const elf = elfPath('rv-o2-long');
   const found = built('async.folded');
-  await profile('-F', '300', '-n', '80', '--async', '-o', found, elf, '--', ...qemuArgv('rv-o2-long'));
+  const wire = built('async.jsonl');
+  const options = ['--async', '-o', found, '--record-wire', wire];
+  await profile('-F', '300', '-n', '80', ...options, elf, '--', ...qemuArgv('rv-o2-long'));
+  t.equal(median(writesBySample(wire)), 1, 'registers and stack are asked in one write');
   const lines = readFileSync(found, 'utf8').trimEnd().split('\n');
   const outermost = lines.map((line) => line.split(/;| \d+$/)[0] ?? '');
   t.ok(outermost.some((name) => name.startsWith('poll labkern::work::')));
@@ -165,7 +203,7 @@ t.test('wrong command lines', async (t) => {
       ['-r', ':1', '-o', built('x.json'), riscv],
       /Chrome.* has no place for samples \[USAGE\]\n {2}name a file that ends with \.pftrace/,
     ],
-    [['-r', ':1', '--period', 'soon', riscv], /'soon' is not a length of time/],
+    [['-r', ':1', '--period', 'soon', riscv], /--period takes a time from 100us to 100s, not 'soon'/],
   ] as const) {
     const ran = await rsptrace('profile', ...words).ended;
     t.equal(ran.status, 2, words.join(' '));

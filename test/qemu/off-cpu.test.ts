@@ -67,3 +67,17 @@ t.test('who ends the waits: the timer, or the task that puts a value', async (t)
   for (const [at, count] of innermost) t.equal(count, noted.get(Number(at.split(':').at(-1)))?.count, at);
   t.equal(innermost.size, 6);
 });
+
+t.test('a report by await has a row a line, named after the function that stands there', async (t) => {
+  const { stdout } = await ok('report', trace, '--by', 'await', '--json');
+  const { await: rows } = JSON.parse(stdout) as {
+    readonly await: readonly { readonly name: string; readonly line: number; readonly calls: number }[];
+  };
+  const source = readFileSync(join(import.meta.dirname, 'guests/kern/src/waits.rs'), 'utf8').split('\n');
+  for (const { name, line, calls } of rows) {
+    t.equal(calls, noted.get(line)?.count, `line ${line}`);
+    const head = source.slice(0, line).findLast((text) => text.includes('async fn '));
+    t.equal(name, `waits::${/async fn (\w+)/.exec(head ?? '')?.[1]}`, `line ${line}`);
+  }
+  t.equal(rows.length, 6);
+});

@@ -10,7 +10,7 @@ const long = fc.string({ unit: 'grapheme', minLength: 0, maxLength: 6000 });
 const number = fc.oneof(fc.nat(), fc.maxSafeNat(), fc.constantFrom(0, 9, 10, 999_999_999, 1e9, 2 ** 53 - 1));
 const part = fc.oneof(
   fc.record({ kind: fc.constantFrom('text', 'visible', 'piece') as fc.Arbitrary<string>, value: fc.oneof(text, long) }),
-  fc.record({ kind: fc.constantFrom('number', 'padded', 'right', 'micros'), value: number }),
+  fc.record({ kind: fc.constantFrom('number', 'padded', 'right', 'micros', 'millis'), value: number }),
 );
 
 function put(into: TextBytes, kind: string, value: string | number): string {
@@ -23,11 +23,17 @@ function put(into: TextBytes, kind: string, value: string | number): string {
   if (kind === 'number') into.number(value);
   else if (kind === 'padded') into.padded(value, 6);
   else if (kind === 'right') into.right(value, 6);
+  else if (kind === 'millis') into.millis(value);
   else into.micros(value, 13);
   if (kind === 'padded') return String(value).padStart(6, '0');
   if (kind === 'right') return String(value).padStart(6);
   if (kind === 'micros') return `${Math.floor(value / 1000)}.${String(value % 1000).padStart(3, '0')}`.padStart(13);
+  if (kind === 'millis') return milliseconds(BigInt(value));
   return String(value);
+}
+
+function milliseconds(nanos: bigint): string {
+  return `${nanos / 1_000_000n}.${String(nanos % 1_000_000n).padStart(6, '0')}`.replace(/\.?0+$/, '');
 }
 
 t.test('text and numbers are those of strings, in place or in a buffer of its own', async (t) => {

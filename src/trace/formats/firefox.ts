@@ -12,10 +12,12 @@ import { visible, visibleJson } from '../../base/visible.js';
 import type { AnyBegin, FunctionRef, FutureRef, HartInfo, ThreadRef, TraceInfo } from '../events.js';
 import type { OutputFile } from '../output-file.js';
 import { threadText } from '../text.js';
+import type { TextBytes } from '../text-bytes.js';
 import type { Format } from './format.js';
 import { Lanes, type LaneWriter } from './lanes.js';
 import { Spool, type SpoolList } from './speedscope/spool.js';
 
+const COMMA = 0x2c;
 const VERSION = 47;
 
 /** Firefox Profiler's JSON. */
@@ -207,12 +209,25 @@ class FirefoxWriter implements LaneWriter {
   #samples(track: Track): void {
     const out = this.#out;
     out.textRecord('"samples":{"weightType":"tracing-ms","stack":[');
-    const length = eachSpan(track, (stack, _from, _to, mark) => out.textRecord(`${mark}${stack}`));
+    const length = this.#each(track, (text, stack) => text.number(stack));
     out.textRecord('],"time":[');
-    eachSpan(track, (_stack, from, _to, mark) => out.textRecord(`${mark}${from / 1e6}`));
+    this.#each(track, (text, _stack, from) => text.millis(from));
     out.textRecord('],"weight":[');
-    eachSpan(track, (_stack, from, to, mark) => out.textRecord(`${mark}${(to - from) / 1e6}`));
+    this.#each(track, (text, _stack, from, to) => text.millis(to - from));
     out.textRecord(`],"length":${length}}}`);
+  }
+
+  /** A number for each span of time with one stack. Returns how many there are. */
+  #each(track: Track, put: (text: TextBytes, stack: number, from: number, to: number) => void): number {
+    const out = this.#out;
+    let count = 0;
+    eachSpan(track, (stack, from, to) => {
+      const text = out.startText();
+      if (count++ > 0) text.byte(COMMA);
+      put(text, stack, from, to);
+      out.endText();
+    });
+    return count;
   }
 
   #column<T>(head: string, rows: readonly T[], cell: (row: T) => number | null): void {
@@ -221,17 +236,15 @@ class FirefoxWriter implements LaneWriter {
   }
 }
 
-/** Each span of time with one stack; spans of no time and of no stack are left out. Returns how many there are. */
-function eachSpan(
-  { samples }: Track,
-  visit: (stack: number, from: number, to: number, mark: '' | ',') => void,
-): number {
-  let [stack, from, count] = [-1, 0, 0];
+/** Each span of time with one stack; spans of no time and of no stack are left out. */
+function eachSpan({ samples }: Track, visit: (stack: number, from: number, to: number) => void): void {
+  let stack = -1;
+  let from = 0;
   samples.forEach((next, time) => {
-    if (stack >= 0 && time > from) visit(stack, from, time, count++ === 0 ? '' : ',');
-    [stack, from] = [next, time];
+    if (stack >= 0 && time > from) visit(stack, from, time);
+    stack = next;
+    from = time;
   });
-  return count;
 }
 
 function metaOf({ program, arch, clock }: TraceInfo): object {

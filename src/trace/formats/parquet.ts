@@ -12,7 +12,7 @@ import { visible } from '../../base/visible.js';
 import type { TraceInfo, TraceSink } from '../events.js';
 import type { OutputFile } from '../output-file.js';
 import type { Format } from './format.js';
-import { type Span, Spans, spanColumns } from './spans.js';
+import { type Span, type SpanSubject, Spans, spanColumns } from './spans.js';
 
 const MAGIC = 'PAR1';
 /** Rows that are kept in memory and written together. */
@@ -66,7 +66,8 @@ class Rows {
   readonly #file: OutputFile;
   readonly #bytes = new ByteWriter(1 << 20);
   readonly #writer: ParquetWriter;
-  #columns = emptyColumns();
+  readonly #columns = emptyColumns();
+  readonly #subjects = new WeakMap<SpanSubject, SpanSubject>();
   #count = 0;
   #hasFailed = false;
 
@@ -83,7 +84,7 @@ class Rows {
 
   add(span: Span): void {
     const columns = this.#columns;
-    const { subject } = span;
+    const subject = this.#shown(span.subject);
     const at = this.#count++;
     columns.type[at] = span.type;
     columns.time_ns[at] = BigInt(span.time_ns);
@@ -112,10 +113,22 @@ class Rows {
   #writeGroup(): void {
     if (this.#count === 0 || this.#hasFailed) return;
     const columns = this.#columns;
-    this.#writer.write({ columnData: spanColumns.map((name) => sourceOf(name, columns[name])), rowGroupSize: GROUP });
-    this.#columns = emptyColumns();
+    const data = spanColumns.map((name) => sourceOf(name, columns[name].slice(0, this.#count)));
+    this.#writer.write({ columnData: data, rowGroupSize: GROUP });
     this.#count = 0;
     this.#writeBytes();
+  }
+
+  /** Without control characters: made once for all spans of it. */
+  #shown(subject: SpanSubject): SpanSubject {
+    let shown = this.#subjects.get(subject);
+    if (shown === undefined) {
+      const { name, instance, address, file, line, task } = subject;
+      const text = (one: string | undefined): string | undefined => one && visible(one);
+      shown = { name: visible(name), instance: text(instance), address, file: text(file), line, task: text(task) };
+      this.#subjects.set(subject, shown);
+    }
+    return shown;
   }
 
   /** What the library has made so far goes to the file. */
@@ -138,15 +151,18 @@ function elementOf(name: ColumnName): SchemaElement {
   return { name, type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type };
 }
 
-/** Statistics of texts cost more than writing them, and hardly a query is answered by them. */
+/** Statistics cost more than writing, and hardly a query is answered by those of another column than the time. */
 function sourceOf(name: ColumnName, values: unknown[]): ColumnSource {
-  const type = numbers[name];
-  if (type === undefined) return { name, data: shown(values), statistics: false };
-  return type === 'INT64' ? { name, data: values, encoding: 'PLAIN' } : { name, data: values };
+  const about = { name, statistics: name === 'time_ns' };
+  if (numbers[name] === 'INT64') return { ...about, data: values, encoding: 'PLAIN' };
+  return { ...about, data: freeTexts.has(name) ? shown(values) : values };
 }
 
+/** Columns whose texts are not of the subject. */
+const freeTexts: ReadonlySet<ColumnName> = new Set(['type', 'result', 'detail']);
+
 function emptyColumns(): Columns {
-  return Object.fromEntries(spanColumns.map((name) => [name, []])) as unknown as Columns;
+  return Object.fromEntries(spanColumns.map((name) => [name, new Array(GROUP)])) as unknown as Columns;
 }
 
 /** Texts without control characters; each is looked at once. */

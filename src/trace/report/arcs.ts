@@ -52,15 +52,17 @@ export class Arcs implements TraceSink {
   event(event: TraceEvent): void {
     switch (event.type) {
       case 'call-begin':
-      case 'poll-begin':
-        this.#times.begin(event);
-        if (this.#chosen?.begin(event) === false) {
+      case 'poll-begin': {
+        const isChosen = this.#chosen?.begin(event) !== false;
+        this.#times.begin(event, isChosen);
+        if (!isChosen) {
           this.#others.add(event);
           break;
         }
         this.#arcOf(event).calls++;
         this.#node(event).calls++;
         break;
+      }
       case 'call-end':
       case 'poll-end': {
         const spent = this.#times.returned(event);

@@ -9,6 +9,7 @@ import type {
   PollEnd,
   PollLost,
   RootRef,
+  StateRef,
   TraceEvent,
   TraceFacts,
   TraceSink,
@@ -158,8 +159,9 @@ class CallReport implements Report {
     switch (event.type) {
       case 'call-begin':
       case 'poll-begin': {
-        this.#times.begin(event);
-        if (this.#chosen?.begin(event) === false) {
+        const isChosen = this.#chosen?.begin(event) !== false;
+        this.#times.begin(event, isChosen);
+        if (!isChosen) {
           this.#others.add(event);
           break;
         }
@@ -213,6 +215,12 @@ function beginOf(event: CallEnd | CallLost | PollEnd | PollLost): AnyBegin {
   return { ...event, type: 'poll-begin', state: undefined };
 }
 
+/** The Future that waits there, whose code has that line. */
+function awaiting({ chain, future }: PollEnd, at: StateRef | undefined): string {
+  const link = chain.findLast(({ state }) => state !== undefined && state === at);
+  return link === undefined ? future.future : (link.future?.future ?? link.typeName);
+}
+
 /** Waits: from a task's poll that is pending to its next one, by the innermost await with a known place. */
 function awaitReport(chosen: Chosen | undefined): Report {
   const rows = new Rows();
@@ -231,12 +239,15 @@ function awaitReport(chosen: Chosen | undefined): Report {
     callEnd: ignored,
     callLost: ignored,
     callCut: ignored,
-    waitBegin: ({ root, time }, name, at) => {
-      if (chosen?.note(root.future.future) === false && !chosen.note(name.replace(/^waiting at /, ''))) return;
+    waitBegin: (end, waiting, at) => {
+      const { root, time } = end;
+      const place = waiting.replace(/^waiting at /, '');
+      const name = awaiting(end, at);
+      if (chosen !== undefined && ![root.future.future, name, place].some(chosen.note)) return;
       const row = rows.of({
-        key: name,
+        key: place,
         counts: true,
-        describe: () => ({ name: name.replace(/^waiting at /, ''), file: at?.file, line: at?.line }),
+        describe: () => ({ name, file: at?.file, line: at?.line }),
       });
       row.calls++;
       since.set(root, { row, time });

@@ -3,8 +3,10 @@ import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
 
-/** Numbers of a block: the place of the list's next block, then pairs. With it, a list takes 1 KiB of memory. */
-const BLOCK = 1 + 2 * 64;
+/** Pairs of a list's first block. Each further one has twice as many, so that a short list takes 1 KiB of memory. */
+const FIRST = 64;
+/** A long one takes 64 KiB. */
+const MOST = 4096;
 
 /**
  * Lists of pairs of numbers that grow side by side in one file, for formats whose order differs from that of events.
@@ -35,9 +37,9 @@ export class Spool {
   }
 
   /** Where a block that is still to be written will lie. */
-  allocate(): number {
+  allocate({ byteLength }: Float64Array): number {
     const at = this.#end;
-    this.#end += BLOCK * Float64Array.BYTES_PER_ELEMENT;
+    this.#end += byteLength;
     return at;
   }
 
@@ -69,17 +71,28 @@ export class Spool {
   }
 }
 
-/** One list, in blocks that each have the place of the next one. The last block is in memory. */
+/** A block: the place of the list's next one, then pairs. */
+function blockOf(pairs: number): Float64Array {
+  return new Float64Array(1 + 2 * pairs);
+}
+
+/** For the block behind this one: itself, if it is of the largest. */
+function blockAfter(block: Float64Array): Float64Array {
+  const pairs = (block.length - 1) / 2;
+  return pairs < MOST ? blockOf(2 * pairs) : block;
+}
+
+/** One list, in blocks. The last block is in memory. */
 class SpoolList {
   readonly #spool: Spool;
   readonly #first: number;
-  readonly #block = new Float64Array(BLOCK);
+  #block = blockOf(FIRST);
   #at: number;
   #used = 1;
 
   constructor(spool: Spool) {
     this.#spool = spool;
-    this.#first = spool.allocate();
+    this.#first = spool.allocate(this.#block);
     this.#at = this.#first;
   }
 
@@ -89,11 +102,14 @@ class SpoolList {
 
   /** Throws `TRACE_WRITE_FAILED`. */
   push(one: number, other: number): void {
-    if (this.#used === BLOCK) {
-      const next = this.#spool.allocate();
-      this.#block[0] = next;
-      this.#spool.write(this.#block, this.#at);
-      this.#at = next;
+    if (this.#used === this.#block.length) {
+      const block = this.#block;
+      const next = blockAfter(block);
+      const at = this.#spool.allocate(next);
+      block[0] = at;
+      this.#spool.write(block, this.#at);
+      this.#block = next;
+      this.#at = at;
       this.#used = 1;
     }
     this.#block[this.#used++] = one;
@@ -102,10 +118,10 @@ class SpoolList {
 
   /** Every pair, in order. */
   forEach(visit: (one: number, other: number) => void): void {
-    const block = new Float64Array(BLOCK);
-    for (let at = this.#first; at !== this.#at; at = block[0] as number) {
+    let block = blockOf(FIRST);
+    for (let at = this.#first; at !== this.#at; at = block[0] as number, block = blockAfter(block)) {
       this.#spool.read(block, at);
-      visitPairs(block, BLOCK, visit);
+      visitPairs(block, block.length, visit);
     }
     visitPairs(this.#block, this.#used, visit);
   }
