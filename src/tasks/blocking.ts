@@ -54,16 +54,18 @@ export async function findBlocking(
     if (start === undefined) continue;
     for (const each of given) {
       const places = await placesOf(context, each, start, boxed.has(each.future.instance));
-      const [address] = places;
-      if (places.length === 1 && address !== undefined) found.push({ ...each, address });
-      else context.note(unsure(each, places.length));
+      const [address] = places ?? [];
+      if (places?.length === 1 && address !== undefined) found.push({ ...each, address });
+      else context.note(unsure(each, places?.length));
     }
   }
   return found;
 }
 
-function unsure({ future, by }: Given, places: number): string {
-  const why = places === 0 ? 'nowhere on the stack it is found waiting' : `it may lie in ${places} places of the stack`;
+/** `places`: undefined if the stack could not be read. */
+function unsure({ future, by }: Given, places: number | undefined): string {
+  const nowhere = places === undefined ? 'its stack was not read' : 'nowhere on the stack it is found waiting';
+  const why = places ? `it may lie in ${places} places of the stack` : nowhere;
   return `${future.future}, which a thread blocks on in ${by}, is not told: ${why}; rsptrace bt shows the stack`;
 }
 
@@ -98,29 +100,37 @@ function givenOn(
   return { given: [...given.values()], boxed };
 }
 
-/** Where such a Future lies and waits, in the stack or in a box that the stack has. */
-async function placesOf(context: TaskContext, { future, end }: Given, start: Addr, isBoxed: boolean): Promise<Addr[]> {
+/** Where such a Future lies and waits, in the stack or in a box that the stack has; undefined if that is not read. */
+async function placesOf(
+  context: TaskContext,
+  { future, end }: Given,
+  start: Addr,
+  isBoxed: boolean,
+): Promise<readonly Addr[] | undefined> {
   const { memory, futures } = context;
   const length = Number(end - start);
-  if (length <= 0 || length > MOST_BYTES) return [];
-  const bytes = await memory.read(start, length);
-  if (bytes === undefined) return [];
+  const bytes = length > 0 && length <= MOST_BYTES ? await memory.read(start, length) : undefined;
+  if (bytes === undefined) return undefined;
   const trees = new AwaitTrees(futures, memory);
   const found = new Set<Addr>();
   const look = async (address: Addr): Promise<void> => {
     if (!found.has(address) && (await waits(context, await trees.read(future, address)))) found.add(address);
   };
   const step = Math.max(future.align ?? 1, 1);
-  const first = (step - Number(start % BigInt(step))) % step;
-  for (let offset = first; offset + future.size <= length; offset += step)
+  for (let offset = toAligned(start, step); offset + future.size <= length; offset += step)
     if (isSuspended(future, bytes, offset)) await look(addOffset(start, offset));
   if (!isBoxed) return [...found];
-  for (let offset = Number(-start % 8n) + WORD; offset + WORD <= length; offset += WORD) {
+  for (let offset = toAligned(start, WORD); offset + WORD <= length; offset += WORD) {
     const address = addr(numberAt(bytes, { offset, size: WORD }));
     const value = address === 0n ? undefined : await memory.read(address, future.size);
     if (value && isSuspended(future, value, 0)) await look(address);
   }
   return [...found];
+}
+
+/** How many bytes behind an address the next multiple of `step` is. */
+function toAligned(start: Addr, step: number): number {
+  return (step - Number(start % BigInt(step))) % step;
 }
 
 function isSuspended(future: FutureType, bytes: Uint8Array, offset: number): boolean {

@@ -156,7 +156,7 @@ class Finder {
       this.#keep(task);
   }
 
-  /** On a stack two words may stand beside each other by chance, and zeros are the state of a Future before its first poll. */
+  /** On a stack two words stand beside each other by chance, and zeros are a Future's state before its first poll. */
   #mayBeChance({ state }: AwaitNode, places: readonly Addr[]): boolean {
     const { stacks } = this.#context;
     return state?.name === 'Unresumed' && places.length > 0 && places.every((at) => isIn(stacks, at));
