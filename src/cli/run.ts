@@ -47,6 +47,9 @@ export async function recordRun(given: RunArguments): Promise<number> {
   const isMachine = /^qemu-system-/.test(basename(given.command[0] ?? ''));
   if (!isMachine && elf !== undefined && isLinuxProgram(await ElfFile.open(elf)))
     return recordProgram({ ...given, elf });
+  const [own, ...rest] = given.command;
+  if (!isMachine && elf === undefined && own !== undefined && (await isOwnProgram(own)))
+    return recordProgram({ ...given, elf: own, command: rest });
   const target = runTarget(elf, given.command);
   const { command, notes: fixed } = given.deterministic
     ? deterministicCommand(target.command)
@@ -59,6 +62,12 @@ export async function recordRun(given: RunArguments): Promise<number> {
     process.stderr.write(textLines(notes.map((note) => `rsptrace: not every run will be the same: ${note}`)));
     return runGuest(args, prepared);
   });
+}
+
+/** Cargo's runner is given a program where another one is given its QEMU. */
+async function isOwnProgram(path: string): Promise<boolean> {
+  const elf = await ElfFile.open(path).catch(() => undefined);
+  return elf !== undefined && isLinuxProgram(elf);
 }
 
 async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepared): Promise<number> {

@@ -34,6 +34,12 @@ t.test('a status that is no success fails the recording', async (t) => {
   t.match(await run('kill', '--guest-status'), { status: 5, output: { guest_exit: 'signal 6', events: 2 } });
 });
 
+t.test("as cargo's runner: the program stands behind --", async (t) => {
+  const ran = await rsptrace('run', '--json', '-p', 'fn:work', '--guest-status', '--', program, '7').ended;
+  t.equal(ran.status, 7, ran.stderr);
+  t.match(JSON.parse(ran.stdout), { guest_exit: 'status 7', events: 2 });
+});
+
 t.test('a program that is ended for a limit fails, for our own it does not', async (t) => {
   t.match(await run('spin', '--time-limit', '500ms', '--max-events', '1000000000'), { status: 5 });
   t.match(await run('spin', '--guest-time-limit', '1us'), { status: 5 });
