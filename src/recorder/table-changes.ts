@@ -35,8 +35,9 @@ export class TableChanges implements StopObserver {
   readonly #options: TableChangesOptions;
   /** By place: how often it was passed to no purpose. */
   readonly #waiting = new Map<TablePlace, number>();
-  /** How long it has run, in milliseconds: without trampolines; and since these were there and a probe last stopped it. */
+  /** How long it has run without trampolines, in milliseconds. */
   #ran = 0;
+  /** The same since they were there and a probe last stopped it. */
   #quiet = 0;
   #interrupted = false;
 
