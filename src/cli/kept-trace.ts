@@ -3,7 +3,7 @@ import { RsptraceError } from '../base/errors.js';
 import { plural } from '../base/plural.js';
 import { onEvents, readTrace, timeText } from '../trace/index.js';
 
-/** Of a trace that could not be written to its end: the error says how much of it is there, if it can be read back. */
+/** The error of a trace that found no room, with how much of it is there, if that can be read back. */
 export async function withKept<E>(error: E, path: string | undefined): Promise<E | RsptraceError> {
   if (!(error instanceof RsptraceError) || error.code !== 'TRACE_WRITE_FAILED' || path === undefined) return error;
   const kept = await keptOf(path);
