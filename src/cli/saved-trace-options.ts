@@ -265,7 +265,7 @@ function outputOptions<T>(args: Argv<T>, { extensions }: OptionTexts) {
       describe: `The file or folder to write. Its extension chooses the format: ${extensions}`,
     })
     .option('format', { ...text, describe: 'The format, whatever the extension: folded, pftrace' })
-    .option('force', { type: 'boolean', default: false, describe: 'Overwrite a file that is no trace, too' });
+    .option('force', { type: 'boolean', default: false, describe: 'Overwrite what is there' });
 }
 
 export function mergeOptions<T>(args: Argv<T>, texts: OptionTexts) {

@@ -118,7 +118,8 @@ t.test('a merge has the calls of all traces, in the order of time', async (t) =>
   }
   t.equal(firsts.size, 3);
   t.equal(new Set(firsts.values()).size, 1, 'the first outer is at one time in all');
-  const error = async (...words: string[]) => (await rsptrace('merge', ...words, '-o', merged).ended).stderr;
+  const error = async (...words: string[]) =>
+    (await rsptrace('merge', ...words, '-o', join(folder, 'other.pftrace')).ended).stderr;
   t.match(await error(trace, directory, '--offset', '1ms', '--offset', '2ms'), /--offset is needed 1 times/);
   t.match(await error(trace, directory, '--align', 'fn:nothing'), /TRACE_NO_MATCH/);
   t.match(await error(trace, directory, '--align', 'soon'), /--align takes a time/);

@@ -300,7 +300,17 @@ t.test('a diff names what is slower, new and gone, and breaks limits', async (t)
   t.match((await rsptrace('diff', cut, trace, '--fail-on', '5 fn:leaf').ended).stderr, /--fail-on takes a growth/);
 });
 
-t.test('a conversion overwrites traces alone', async (t) => {
+t.test('a conversion overwrites nothing without --force', async (t) => {
+  const older = join(folder, 'older.folded');
+  const converted = async (...words: string[]) => await rsptrace('convert', trace, '-o', older, ...words).ended;
+  t.equal((await converted()).status, 0);
+  const before = readFileSync(older);
+  t.match((await converted()).stderr, /older\.folded is there already \[OUTPUT_EXISTS\]/);
+  t.match((await rsptrace('merge', trace, trace, '-o', older).ended).stderr, /OUTPUT_EXISTS/);
+  t.ok(readFileSync(older).equals(before), 'left as it was');
+  writeFileSync(older, 'leaf 1\n');
+  t.equal((await converted('--force')).status, 0);
+  t.ok(readFileSync(older).equals(before));
   writeFileSync(join(folder, 'notes.folded'), 'groceries\n');
   t.match((await rsptrace('convert', trace, '-o', join(folder, 'notes.folded')).ended).stderr, /OUTPUT_EXISTS/);
   t.match((await rsptrace('convert', trace, '-o', trace).ended).stderr, /OUTPUT_IS_INPUT/);
