@@ -14,8 +14,8 @@ export const logOption = {
   choices: logLevels,
   requiresArg: true,
   coerce: last<(typeof logLevels)[number]>,
-  default: 'warn' as const,
-  describe: 'Log to stderr as JSON lines; trace shows every packet and every record of the ring',
+  describe:
+    'Log to stderr as JSON lines; trace shows every packet and every record of the ring. Default: warnings alone, as sentences',
 } as const;
 
 /** What every command that reads an ELF takes. */
@@ -82,7 +82,7 @@ export interface CommonArguments extends DebugFileArguments {
   readonly 'record-wire': string | undefined;
   readonly force: boolean;
   readonly json: boolean;
-  readonly log: string;
+  readonly log: string | undefined;
 }
 
 export function commonOptions<T>(args: Argv<T>) {

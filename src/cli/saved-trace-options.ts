@@ -76,7 +76,7 @@ export interface RecoverArguments extends SavedTraceArguments {
   readonly output: string | undefined;
   readonly force: boolean;
   readonly plugin: readonly string[];
-  readonly log: string;
+  readonly log: string | undefined;
 }
 
 export interface ConvertArguments extends ReplayArguments {
