@@ -68,6 +68,17 @@ t.test('a report of a saved trace is the table that the recorder printed', async
   );
 });
 
+t.test('a hart has the outermost of the chosen calls', async (t) => {
+  const hart = async (...words: string[]): Promise<readonly Row[]> =>
+    (await json<{ readonly hart: readonly Row[] }>('report', trace, '--by', 'hart', ...words)).hart;
+  const own = (name: string) => saved.functions.find((each) => each.function === name);
+  // main is around all of them; four of the calls of fib are in no other (i is 0, 5, 10 and 15).
+  t.match(await hart(), [{ calls: 1, total_ns: own('main')?.total_ns }]);
+  t.match(await hart('--filter', 'leaf'), [{ calls: 141, total_ns: own('leaf')?.total_ns }]);
+  t.match(await hart('--filter', 'fib'), [{ calls: 4, total_ns: own('fib')?.total_ns, self_ns: own('fib')?.self_ns }]);
+  t.match(await hart('--filter', 'm*'), [{ calls: 1, total_ns: own('main')?.total_ns }]);
+});
+
 t.test('callers and callees of every function are those that callgrind counted', async (t) => {
   t.ok(arcs.length >= 6);
   for (const name of reportedFunctions) {

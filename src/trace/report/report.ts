@@ -62,8 +62,8 @@ interface Row {
 interface Subject {
   readonly key: object | string | number;
   readonly describe: () => Pick<Row, 'name'> & Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line'>>;
-  /** Only the outermost one of those that nest counts. */
-  readonly counts: boolean;
+  /** Whether it is one more, with a time of its own. `outermost`: if no other that is chosen is around it. */
+  readonly counts: boolean | 'outermost';
 }
 
 export interface Report extends TraceSink {
@@ -81,9 +81,9 @@ const subjectOf: Readonly<Record<Exclude<Grouping, 'await'>, (begin: AnyBegin) =
   fn: (begin) => (begin.type === 'call-begin' ? functionSubject(begin.function) : undefined),
   future: (begin) => (begin.type === 'poll-begin' ? futureSubject(begin.future) : undefined),
   task: (begin) => (begin.type === 'poll-begin' ? taskSubject(begin.root, isOwnPoll(begin)) : undefined),
-  hart: ({ hart, around }) => ({
+  hart: ({ hart }) => ({
     key: hart,
-    counts: around === undefined,
+    counts: 'outermost',
     describe: () => ({ name: `hart ${hart}` }),
   }),
 };
@@ -166,7 +166,7 @@ class CallReport implements Report {
           break;
         }
         const subject = this.#subject(event);
-        if (subject?.counts) this.#rows.of(subject).calls++;
+        if (subject && this.#counts(subject, event)) this.#rows.of(subject).calls++;
         break;
       }
       case 'call-end':
@@ -187,20 +187,29 @@ class CallReport implements Report {
   #returned(event: CallEnd | PollEnd): void {
     const spent = this.#times.returned(event);
     if (!spent || !this.#isWanted(event)) return;
-    const subject = this.#subject(event.begin ?? beginOf(event));
+    const begin = event.begin ?? beginOf(event);
+    const subject = this.#subject(begin);
     if (!subject) return;
     const row = this.#rows.of(subject);
     row.self += spent.self;
-    if (!subject.counts) return;
+    if (!this.#counts(subject, begin)) return;
     if (event.wasLost) row.lost--;
-    row.total += spent.total;
+    // Of outermost calls, recursion is inside one of them.
+    row.total += subject.counts === 'outermost' ? spent.time : spent.total;
     row.durations.add(spent.time);
   }
 
   #lost(event: CallLost | PollLost): void {
     if (!this.#times.lost(event) || !this.#isWanted(event)) return;
-    const subject = this.#subject(event.begin ?? beginOf(event));
-    if (subject?.counts) this.#rows.of(subject).lost++;
+    const begin = event.begin ?? beginOf(event);
+    const subject = this.#subject(begin);
+    if (subject && this.#counts(subject, begin)) this.#rows.of(subject).lost++;
+  }
+
+  #counts({ counts }: Subject, begin: AnyBegin): boolean {
+    if (counts !== 'outermost') return counts;
+    for (let { around } = begin; around; around = around.around) if (!this.#others.has(around)) return false;
+    return true;
   }
 
   #isWanted({ begin }: CallEnd | CallLost | PollEnd | PollLost): boolean {
