@@ -15,7 +15,7 @@ const mostStops = 500;
 const mostBreakpoints = 1000;
 /** So many cost a boot a third of its time at most. More are in the target for a limited time, in milliseconds. */
 const fewBreakpoints = 100;
-const longest = 5000;
+const longest = 1000;
 /** So often the kernel may change its page table before it is the last one. Then probes stop again. */
 const mostChanges = 50;
 
@@ -53,8 +53,8 @@ export class EarlyStops {
   /** The engine's stops when the machine began. */
   #before = 0;
   #changes = 0;
-  /** Breakpoints when the machine began. */
-  #stopping = 0;
+  /** So many breakpoints are in the target that it is slow until its last page table is in use. */
+  #isSlow = false;
   /** Probes are out, since this time; undefined: from the machine's start. */
   #out: { readonly since: GuestNanos | undefined } | undefined;
 
@@ -71,8 +71,9 @@ export class EarlyStops {
     const leftOut = new Set<Addr>(engines.withoutStops);
     const stopping = addresses.filter((address) => !leftOut.has(address));
     if (!isSure && places.length > 0 && (await loaded.begin())) await watch();
-    this.#stopping = stopping.length;
-    const isTooMany = this.#isLimited && stopping.length > mostBreakpoints;
+    this.#isSlow = isSure && this.#isLimited && stopping.length > fewBreakpoints;
+    if (this.#isSlow) await watch();
+    const isTooMany = this.#isSlow && stopping.length > mostBreakpoints;
     if ((wanted !== 'target' && !isTooMany) || !isSure || places.length === 0) return stopping;
     this.#out = { since: undefined };
     await watch();
@@ -88,8 +89,8 @@ export class EarlyStops {
 
   /** How long the target may run with the probes, in milliseconds; undefined: for ever. */
   get patience(): number | undefined {
-    const isSlow = this.#isLimited && this.#stopping > fewBreakpoints && this.#options.engines.waitsForTable;
-    return isSlow && this.#out === undefined ? longest : undefined;
+    const isWanted = this.#isSlow && this.#options.engines.waitsForTable && this.#out === undefined;
+    return isWanted ? longest : undefined;
   }
 
   /** Until the page table has changed, no probe stops the target. */
@@ -127,9 +128,12 @@ export class EarlyStops {
   async changed(): Promise<void> {
     const { engines, engine, arrive, addresses } = this.#options;
     await this.#tellLoaded();
-    if (!this.#out) return;
+    if (!this.#out && !this.#isSlow) return;
+    // Of the breakpoints some wait for trampolines, and these are not left to the first hit.
+    this.#isSlow = false;
     engines.settle();
     await arrive();
+    if (!this.#out) return;
     if (engines.isWaiting && ++this.#changes < mostChanges) return;
     await this.#tellOut();
     const withoutStops = new Set<Addr>(engines.isWaiting ? engines.withoutStops : engines.unarmed);
