@@ -18,6 +18,7 @@ t.test('a kernel that runs already gives memory of its own', (t) =>
 interface Output {
   readonly end: string;
   readonly stops: number;
+  readonly scratch?: string;
   readonly missing: number;
   readonly functions: readonly { readonly function: string; readonly calls: number }[];
   readonly probes: readonly { readonly engine: string; readonly why?: string }[];
@@ -62,4 +63,16 @@ t.test('thousands of breakpoints do not bring a boot to a halt', async (t) => {
     const counted = counts.get(place)?.reduce((sum, count) => sum + count, 0);
     t.equal(output.functions.find((row) => row.function === name)?.calls, counted, `${name}: as often as QEMU ran it`);
   }
+});
+
+t.test('hundreds of breakpoints that are hardly hit do not either', async (t) => {
+  const guest = linuxGuest(t, 'riscv64');
+  const options = ['--json', '-o', join(guest.elf, '../out.json'), '-p', 'fn:blk_*'];
+  const run = await rsptraceWithin(200_000, 'run', ...options, guest.elf, '--', ...guest.command()).ended;
+  t.equal(run.status, 0, run.stderr.slice(-500));
+  const output = JSON.parse(run.stdout) as Output;
+  t.equal(output.end, 'guest-ended');
+  t.match(output.scratch, /^hidden RAM /, 'trampolines are placed before a probe is hit');
+  t.ok(output.stops < 10, `${output.stops} stops`);
+  t.match(output.engines, { stopping: 0 });
 });
