@@ -38,6 +38,8 @@ export interface TaskPlaces {
   /** Functions of a runtime that drop a task's Future. Their first argument is the task's header. */
   readonly enders: readonly TaskEnder[];
   readonly pollers: readonly TaskPoller[];
+  /** The functions of runtimes that call a task's Future, by their names: one for each runtime. */
+  readonly polls: readonly RegExp[];
 }
 
 /** A function that drops the Future of the task in its first argument. */
@@ -51,4 +53,4 @@ export interface TaskEnder {
   readonly when: { readonly offset: number; readonly size: 1 | 2 | 4 | 8; readonly bits: bigint } | undefined;
 }
 
-export const noTaskPlaces: TaskPlaces = { offsets: new Map(), holders: new Map(), enders: [], pollers: [] };
+export const noTaskPlaces: TaskPlaces = { offsets: new Map(), holders: new Map(), enders: [], pollers: [], polls: [] };

@@ -4,6 +4,7 @@ import type { FutureSet, FutureType, TaskEnder, TaskPlaces } from '../futures/in
 import type { Part } from './layout.js';
 import { asyncTasks, closed, dropperOf } from './runtimes/async-task.js';
 import { embassyPollers, storageLayouts } from './runtimes/embassy.js';
+import { runtimes } from './runtimes/index.js';
 import { cellLayouts, tokioPollers } from './runtimes/tokio.js';
 
 /** Where the runtimes that the program uses put the Futures of their tasks, as far as its ELF tells. */
@@ -40,7 +41,8 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
   }
   // A Future inside a task's is known by where that one lies; one that is a task itself, by its own place.
   const pollers = [...tokioPollers(context), ...embassyPollers(context)];
-  return { offsets: new Map([...inside, ...found]), holders, enders, pollers };
+  const polls = runtimes.flatMap((runtime) => runtime.polls ?? []);
+  return { offsets: new Map([...inside, ...found]), holders, enders, pollers, polls };
 }
 
 /** Where tokio's stage has the Future as long as it runs. */

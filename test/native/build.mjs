@@ -67,6 +67,8 @@ try {
   if (isWanted('futures-waits-o3')) keep('futures-waits-o3', futuresWaits(3));
   if (isWanted('roots-o0')) keep('roots-o0', roots(0));
   if (isWanted('roots-o3')) keep('roots-o3', roots(3));
+  if (isWanted('nested-o0')) keep('nested-o0', nested(0));
+  if (isWanted('nested-o3')) keep('nested-o3', nested(3));
   for (const [name, level] of [
     ['live-tokio-o0', 0],
     ['live-tokio-o3', 3],
@@ -125,6 +127,14 @@ function futuresWaits(level) {
 function roots(level) {
   const beside = 'futures = "=0.3.34"\nsmol = "=2.0.2"\npollster = "=0.4.0"';
   const project = projectOf('roots', ['rt', 'rt-multi-thread', 'macros'], { beside });
+  return project.build(`opt-level = ${level}\n`, []);
+}
+
+/** Builds nested.rs with the crates whose executors poll tasks inside polls. */
+function nested(level) {
+  const beside =
+    'futures = { version = "=0.3.34", default-features = false, features = ["std"] }\nasync-executor = "1"';
+  const project = projectOf('nested', ['rt', 'rt-multi-thread'], { beside });
   return project.build(`opt-level = ${level}\n`, []);
 }
 

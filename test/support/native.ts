@@ -117,6 +117,8 @@ type Committed =
   | 'futures-waits-o3'
   | 'roots-o0'
   | 'roots-o3'
+  | 'nested-o0'
+  | 'nested-o3'
   | 'executor'
   | 'faults'
   | 'texts';

@@ -53,6 +53,7 @@ interface TaskKind {
 export const asyncTask: Runtime = {
   name: 'async-task',
   wakers: /\basync_task::raw::/,
+  polls: /^async_task::raw::RawTask::run(?:::|$)/,
   async roots(context) {
     const runs = functionsOf(context, 'async_task::raw::RawTask::run');
     if (runs.length === 0) return undefined;

@@ -52,6 +52,7 @@ interface StorageLayout {
 export const embassy: Runtime = {
   name: 'embassy',
   wakers: /^embassy_executor::raw::/,
+  polls: /^embassy_executor::raw::TaskStorage::poll(?:::|$)/,
   async roots(context) {
     const layouts = storageLayouts(context);
     if (layouts.size === 0) return undefined;

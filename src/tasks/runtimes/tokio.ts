@@ -47,6 +47,8 @@ interface CellLayout {
 export const tokio: Runtime = {
   name: 'tokio',
   wakers: /^tokio::runtime::/,
+  // `CoreStage` before 1.21.
+  polls: /^tokio::runtime::task::core::(?:Core|CoreStage)::poll(?:::|$)/,
   async roots(context) {
     const polls = functionsOf(context, `${TASK}::raw::poll`);
     if (polls.length === 0) return undefined;

@@ -27,6 +27,7 @@ export interface InlinedCopy {
   readonly into: string;
   /** How many such copies of the same function lie around it. */
   readonly level: number;
+  readonly copy: InlinedPoll;
 }
 
 /** What a recording has not got. */

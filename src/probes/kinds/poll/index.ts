@@ -43,6 +43,7 @@ import { planPoll, planSites } from './plan.js';
 import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
 import { tellStuck } from './stuck.js';
+import { TaskPolls } from './task-polls.js';
 import { PollTracer } from './tracer.js';
 import { areInlined, type WakeFunction, wakeFunctions } from './wakers.js';
 import { planWake, TaskBook, WakeTracer } from './wakes.js';
@@ -128,7 +129,8 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const tasks = new TaskBook(places.offsets);
     const { ref, allows, coverage } = polls;
     const implied = new ImpliedDrops(output, { coverage, ref, drops, hidden: hiddenDrops });
-    const calls = new PollTracer(futures, polls, output, { backtraces, tasks, implied });
+    const taskPolls = new TaskPolls(neededDebugInfo(context), places);
+    const calls = new PollTracer(futures, polls, output, { backtraces, tasks, taskPolls, implied });
     const instants = [
       ...(pollers.length > 0 ? [new PollerTracer(pollers, tasks, arch.arguments[0] as string)] : []),
       ...(wakes.length > 0 ? [new WakeTracer(wakes, tasks, context)] : []),

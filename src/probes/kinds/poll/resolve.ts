@@ -2,7 +2,7 @@ import type { Architecture } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { RsptraceError } from '../../../base/errors.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
-import type { FutureSet, FutureType, PollFunction, TaskPlaces } from '../../../futures/index.js';
+import type { FutureSet, FutureType, InlinedPoll, PollFunction, TaskPlaces } from '../../../futures/index.js';
 import type { FutureRef } from '../../../trace/index.js';
 import { Shapes } from '../../../values/index.js';
 import { placeResult, rustConvention } from '../../argument-places.js';
@@ -53,6 +53,7 @@ export interface InlinedProbe {
   readonly into: string;
   /** How many sites of the same function lie around it. */
   readonly level: number;
+  readonly copy: InlinedPoll;
 }
 
 /** Bits of a register from `shift` on. */

@@ -41,6 +41,7 @@ import { InlinedPlaces } from './inlined-places.js';
 import { innerAddresses } from './inner-addresses.js';
 import type { InlinedProbe, PollProbe, PollProbes } from './resolve.js';
 import { ResultRegister } from './result-tag.js';
+import type { TaskPoll, TaskPolls } from './task-polls.js';
 import type { TaskBook } from './wakes.js';
 
 /** A poll function or a place where one was inlined, and the Futures that it polls. */
@@ -52,6 +53,8 @@ interface Probed {
   readonly when: Conditions | undefined;
   /** What is known of the poll function; undefined where it was inlined. */
   readonly fn: PollProbe | undefined;
+  /** The offset of the DIE of its copy, if it was inlined. */
+  readonly copy: number | undefined;
   /** Where its result is, if that is in a register. */
   readonly tag: ResultRegister | undefined;
   /** Those that this poll function belongs to. */
@@ -98,6 +101,8 @@ interface Opened {
   readonly resultAt: Addr | undefined;
   readonly guards: readonly Guard[];
   readonly entry: Entry;
+  /** The poll around it whose task this one belongs to; undefined if it is a task itself. */
+  readonly within: PollCall | undefined;
 }
 
 type PollCall = OpenCall<TracedCall> & { readonly payload: TracedPoll };
@@ -178,6 +183,8 @@ interface PollTracerParts {
   readonly backtraces?: Backtraces | undefined;
   /** It is told of each task. */
   readonly tasks?: TaskBook | undefined;
+  /** Which polls runtimes make. Without it a poll inside another one belongs to the same task. */
+  readonly taskPolls?: TaskPolls | undefined;
   readonly implied: ImpliedDrops;
 }
 
@@ -194,14 +201,16 @@ export class PollTracer implements CallKind {
   readonly #backtraces: Backtraces | undefined;
   readonly #roots: Roots;
   readonly #implied: ImpliedDrops;
+  readonly #taskPolls: TaskPolls | undefined;
   readonly #paths = new AwaitPaths();
 
   constructor(
     futures: FutureSet,
     resolved: PollProbes,
     output: EventOutput,
-    { backtraces, tasks, implied }: PollTracerParts,
+    { backtraces, tasks, taskPolls, implied }: PollTracerParts,
   ) {
+    this.#taskPolls = taskPolls;
     this.#backtraces = backtraces;
     this.#implied = implied;
     this.#roots = new Roots(tasks);
@@ -223,7 +232,11 @@ export class PollTracer implements CallKind {
   /** Polls that were inlined, which are blocks of other functions. */
   #inlinedPolls(sites: readonly InlinedProbe[]): BlockKind {
     const places = new InlinedPlaces(sites);
-    const all = sites.map((site) => probed(site, [site.future], this.#roots.ofType(site.ref)));
+    const all = sites.map((site) => {
+      const one = probed(site, [site.future], this.#roots.ofType(site.ref));
+      return { ...one, copy: site.copy.die.offset };
+    });
+    const taskPolls = sites.map(({ copy }) => this.#taskPolls?.inlined(copy));
     return {
       at: (pc) => places.at(pc),
       reads: (at, { block }) => {
@@ -245,6 +258,7 @@ export class PollTracer implements CallKind {
           isAround: probe.isAround,
           resultAt: undefined,
           guards: self.guards,
+          within: outer && isTask(outer, taskPolls[block]) ? undefined : outer,
           // The outer Future's bytes are not read: the compiler may not have stored its states where no call is.
           entry: {
             stack: probe.isAround ? undefined : this.#stackAt(at, memory),
@@ -252,7 +266,7 @@ export class PollTracer implements CallKind {
             outerLook: undefined,
           },
         };
-        return this.#open(opened, at, outer);
+        return this.#open(opened, at);
       },
     };
   }
@@ -291,13 +305,21 @@ export class PollTracer implements CallKind {
     const isAround = probe.isAround || (probe.when !== undefined && decide(probe.when, registers, memory) !== true);
     const outer = pollAround(site.around);
     const entry = this.#entry(at, outer, memory);
-    const opened = { probe, self, look, isAround, resultAt: resultAt as Addr | undefined, guards: noGuards, entry };
-    return this.#open(opened, at, outer);
+    const within = outer && this.#isTaskAt(site, outer) ? undefined : outer;
+    const place = { probe, self, look, resultAt: resultAt as Addr | undefined, guards: noGuards };
+    return this.#open({ ...place, isAround, entry, within }, at);
+  }
+
+  /** Whether a runtime calls this poll, inside another one. */
+  #isTaskAt({ returnAddress, stackPointer }: CallSite, outer: PollCall): boolean {
+    // A jump at the end of the outer poll: its caller is no caller of this one.
+    if (outer.returnAddress === returnAddress && outer.stackPointer === stackPointer) return false;
+    return isTask(outer, this.#taskPolls?.returningTo(returnAddress));
   }
 
   /** All of them have one shape, and no copies are made: a trace of a busy program has a million a second. */
-  #open(opened: Opened, at: Moment, outer: PollCall | undefined): TracedPoll {
-    const { probe, self, look, isAround, resultAt, guards, entry } = opened;
+  #open(opened: Opened, at: Moment): TracedPoll {
+    const { probe, self, look, isAround, resultAt, guards, entry, within } = opened;
     const before = look?.state;
     // A Future that was never polled cannot be the one that was here before: a new lifetime.
     if (before?.name === 'Unresumed') probe.roots.delete(self);
@@ -308,7 +330,7 @@ export class PollTracer implements CallKind {
       guards,
       isAround,
       self,
-      root: outer?.payload.root ?? this.#roots.at(probe, self),
+      root: within?.payload.root ?? this.#roots.at(probe, self),
       began: this.#output.at(at.time),
       before,
       resultAt,
@@ -544,6 +566,12 @@ export function pollAround(call: Call | undefined): PollCall | undefined {
   return undefined;
 }
 
+/** A runtime makes a poll: not, if the poll around it was inlined into the runtime's code and makes it. */
+function isTask({ payload }: PollCall, poll: TaskPoll | undefined): boolean {
+  const { copy } = payload.probe;
+  return poll !== undefined && (copy === undefined || !poll.has(copy));
+}
+
 function isPoll(call: Call): call is PollCall {
   return call.payload.kind instanceof PollTracer;
 }
@@ -555,7 +583,7 @@ function probed(
 ): Probed {
   const isNeverReady = future.output === NEVER;
   const length = readLength(future);
-  const unknown = { when: undefined, fn: undefined, tag: undefined, inlines: undefined };
+  const unknown = { when: undefined, fn: undefined, copy: undefined, tag: undefined, inlines: undefined };
   return { future, ref, isAround, futures, isNeverReady, length, roots, ...unknown };
 }
 

@@ -1,0 +1,51 @@
+import { type Addr, addr } from '../../../base/addr.js';
+import { AddressMap } from '../../../base/address-map.js';
+import { type DebugInfo, type Die, functionName } from '../../../dwarf/index.js';
+import type { InlinedPoll, TaskPlaces } from '../../../futures/index.js';
+import { functionsAt } from '../../../unwind/index.js';
+
+/** A place in a runtime's code that polls tasks: the functions inlined around it there, by the offsets of their DIEs. */
+export type TaskPoll = ReadonlySet<number>;
+
+/**
+ * Finds which polls are those of a runtime, by the code that calls them. What a runtime polls is a task of its own,
+ * even inside another poll: a thread of tokio runs in a poll that never ends, and a `LocalSet` is a Future itself.
+ */
+export class TaskPolls {
+  readonly #debug: DebugInfo;
+  readonly #polls: TaskPlaces['polls'];
+  readonly #known = new AddressMap<{ readonly poll: TaskPoll | undefined }>();
+
+  constructor(debug: DebugInfo, { polls }: TaskPlaces) {
+    this.#debug = debug;
+    this.#polls = polls;
+  }
+
+  /** The call that returns there; undefined if no runtime makes it. */
+  returningTo(returnAddress: Addr): TaskPoll | undefined {
+    let known = this.#known.get(returnAddress);
+    if (!known) {
+      known = { poll: this.#inside(functionsAt(this.#debug, addr(returnAddress - 1n))) };
+      this.#known.set(returnAddress, known);
+    }
+    return known.poll;
+  }
+
+  /** A poll that was inlined; undefined if not into code of a runtime. */
+  inlined({ die, address }: Pick<InlinedPoll, 'die' | 'address'>): TaskPoll | undefined {
+    const functions = functionsAt(this.#debug, address);
+    const own = functions.findIndex(({ offset }) => offset === die.offset);
+    return own < 0 ? undefined : this.#inside(functions.slice(own + 1));
+  }
+
+  /** `functions`: the innermost first. */
+  #inside(functions: readonly Die[]): TaskPoll | undefined {
+    const poller = functions.findIndex((die) => this.#isPoller(die));
+    return poller < 0 ? undefined : new Set(functions.slice(0, poller).map(({ offset }) => offset));
+  }
+
+  #isPoller(die: Die): boolean {
+    const name = this.#debug.attempt(die.unit, () => functionName(die));
+    return name !== undefined && this.#polls.some((polls) => polls.test(name));
+  }
+}

@@ -1,0 +1,73 @@
+// Tasks that are polled inside another poll are tasks of their own: in tokio's threads, whose loop is a poll, in a LocalSet and in an
+// executor, which are Futures. What a Future polls itself is none, also in a list of its own. The program counts tasks and polls.
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, scratchFolder } from '../support/command.js';
+import { usually } from '../support/long.js';
+import { gdbserver, pollsProgram } from '../support/native.js';
+
+interface Task {
+  readonly instance: string;
+  readonly polls: number;
+}
+
+/** A line a kind: the tasks, and the polls of all of them. */
+type Counts = ReadonlyMap<string, { readonly tasks: number; readonly polls: number }>;
+
+/** What the program counted. */
+function printed(stdout: string): Counts {
+  const lines = stdout.matchAll(/^kind (\w+) tasks=(\d+) polls=(\d+)$/gm);
+  return new Map(Array.from(lines, ([, kind = '', n, polls]) => [kind, { tasks: Number(n), polls: Number(polls) }]));
+}
+
+/** The tasks of the program's own, by the innermost async fn or block of each. */
+function counted(tasks: readonly Task[], kindOf: (name: string) => string): Counts {
+  const counts = new Map<string, { tasks: number; polls: number }>();
+  for (const { instance, polls } of tasks) {
+    const name = /\bCounted<nested_program::(\w+)::/.exec(instance)?.[1];
+    if (name === undefined) continue;
+    const kind = kindOf(name);
+    const { tasks: before, polls: sum } = counts.get(kind) ?? { tasks: 0, polls: 0 };
+    counts.set(kind, { tasks: before + 1, polls: sum + polls });
+  }
+  return counts;
+}
+
+const sorted = (counts: Counts) => [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
+
+/** A saved trace's report. */
+interface Saved {
+  readonly task: readonly { readonly instance: string; readonly calls: number }[];
+}
+
+async function check(t: Test, build: 'nested-o0' | 'nested-o3', way: string, ...options: string[]) {
+  const elf = pollsProgram(t, build);
+  const server = await gdbserver(t, elf, way);
+  const file = join(scratchFolder(t), 'out.pftrace');
+  const ran = await rsptrace('-r', server.address, '--json', '-o', file, ...options, elf).ended;
+  t.equal(ran.status, 0, ran.stderr.slice(-300));
+  const truth = printed((await server.ended).stdout);
+  // They are Futures inside a task.
+  t.equal(truth.has('inside'), way === 'unordered');
+  const wanted = sorted(truth).filter(([kind]) => kind !== 'inside');
+  const kindOf = (name: string) => (truth.has(name) ? name : 'main');
+  const { tasks } = JSON.parse(ran.stdout) as { readonly tasks: readonly Task[] };
+  t.strictSame(sorted(counted(tasks, kindOf)), wanted);
+  const saved = await rsptrace('report', '--by', 'task', '--json', file).ended;
+  t.equal(saved.status, 0, saved.stderr);
+  const rows = (JSON.parse(saved.stdout) as Saved).task;
+  const read = rows.map(({ instance, calls }) => ({ instance, polls: calls }));
+  t.strictSame(sorted(counted(read, kindOf)), wanted, 'as the trace has them');
+}
+
+const ways = ['threads', 'place', 'local', 'executor', 'unordered'];
+for (const build of ['nested-o0', 'nested-o3'] as const) {
+  for (const way of ways) {
+    t.test(`${build} ${way}: poll:**`, (t) => check(t, build, way, '--engine', 'target', '-p', 'poll:**'));
+  }
+  for (const way of usually(ways, (one) => one === (build === 'nested-o3' ? 'threads' : 'local'))) {
+    t.test(`${build} ${way}, with stops: poll:**`, (t) => check(t, build, way, '--engine', 'stop', '-p', 'poll:**'));
+  }
+}
+
+t.test("a LocalSet's tasks, with the default probes", (t) => check(t, 'nested-o3', 'local'));

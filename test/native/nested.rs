@@ -1,0 +1,102 @@
+//! A program for tests: tasks that are polled inside other polls. Worker threads of tokio are polls that never end, a `LocalSet` and an executor
+//! of async-executor poll their tasks in a Future's poll. It counts the polls of each kind of task and the tasks, and prints both. Its argument is
+//! the way: `threads`, `place` (a task hands its worker on), `local`, `executor`, `unordered` (not tasks: Futures inside one task).
+//!
+//! Built by `node test/native/build.mjs`.
+use futures::stream::{FuturesUnordered, StreamExt};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll};
+
+/// Tasks and polls by kind.
+static BOOK: Mutex<BTreeMap<&'static str, (u32, u32)>> = Mutex::new(BTreeMap::new());
+
+/// Counts its polls: what each task consists of.
+struct Counted<F> {
+    kind: &'static str,
+    inner: F,
+}
+
+fn counted<F>(kind: &'static str, inner: F) -> Counted<F> {
+    BOOK.lock().unwrap().entry(kind).or_default().0 += 1;
+    Counted { kind, inner }
+}
+
+impl<F: Future> Future for Counted<F> {
+    type Output = F::Output;
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        BOOK.lock().unwrap().entry(self.kind).or_default().1 += 1;
+        unsafe { self.map_unchecked_mut(|counted| &mut counted.inner) }.poll(context)
+    }
+}
+
+async fn leaf(times: u32) -> u32 {
+    let mut sum = 0;
+    for i in 0..times {
+        tokio::task::yield_now().await;
+        sum += i;
+    }
+    sum
+}
+async fn first(times: u32) -> u32 {
+    leaf(times).await + 1
+}
+async fn second(times: u32) -> u32 {
+    first(times).await + Box::pin(first(times)).await
+}
+async fn blocking(times: u32) -> u32 {
+    leaf(times).await + tokio::task::block_in_place(|| times)
+}
+async fn parent() {
+    let children: Vec<_> = (0..5).map(|n| tokio::spawn(counted("first", first(n)))).collect();
+    let others: Vec<_> = (0..5).map(|n| tokio::spawn(counted("second", second(n)))).collect();
+    for child in children.into_iter().chain(others) {
+        child.await.unwrap();
+    }
+}
+async fn handing() {
+    let tasks: Vec<_> = (0..4).map(|n| tokio::spawn(counted("blocking", blocking(n)))).collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    tokio::spawn(counted("parent", parent())).await.unwrap();
+}
+async fn local() {
+    let children: Vec<_> = (0..5).map(|n| tokio::task::spawn_local(counted("first", first(n)))).collect();
+    for child in children {
+        child.await.unwrap();
+    }
+}
+async fn unordered() {
+    let mut all: FuturesUnordered<_> = (0..5).map(|n| counted("inside", first(n))).collect();
+    while all.next().await.is_some() {}
+}
+async fn executor() {
+    let executor = async_executor::LocalExecutor::new();
+    let tasks: Vec<_> = (0..5).map(|n| executor.spawn(counted("first", first(n)))).collect();
+    executor
+        .run(async {
+            for task in tasks {
+                task.await;
+            }
+        })
+        .await;
+}
+
+fn main() {
+    let way = std::env::args().nth(1).unwrap_or_default();
+    let threads = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let one = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+    match way.as_str() {
+        "threads" => threads().block_on(async { tokio::spawn(counted("parent", parent())).await.unwrap() }),
+        "place" => threads().block_on(async { tokio::spawn(counted("handing", handing())).await.unwrap() }),
+        "local" => one().block_on(counted("main", async { tokio::task::LocalSet::new().run_until(local()).await })),
+        "executor" => one().block_on(counted("main", executor())),
+        _ => threads().block_on(async { tokio::spawn(counted("main", unordered())).await.unwrap() }),
+    }
+    for (kind, (tasks, polls)) in BOOK.lock().unwrap().iter() {
+        println!("kind {kind} tasks={tasks} polls={polls}");
+    }
+}
