@@ -9,6 +9,7 @@ import { gdbserver, pollsProgram } from '../support/native.js';
 interface Task {
   readonly instance: string;
   readonly polls: number;
+  readonly wakes: number | null;
 }
 
 /** A line a kind: the tasks, and the polls of all of them. */
@@ -21,7 +22,7 @@ function printed(stdout: string): Counts {
 }
 
 /** The tasks of the program's own, by the innermost async fn or block of each. */
-function counted(tasks: readonly Task[], kindOf: (name: string) => string): Counts {
+function counted(tasks: readonly Pick<Task, 'instance' | 'polls'>[], kindOf: (name: string) => string): Counts {
   const counts = new Map<string, { tasks: number; polls: number }>();
   for (const { instance, polls } of tasks) {
     const name = /\bCounted<nested_program::(\w+)::/.exec(instance)?.[1];
@@ -53,6 +54,11 @@ async function check(t: Test, build: 'nested-o0' | 'nested-o3', way: string, ...
   const kindOf = (name: string) => (truth.has(name) ? name : 'main');
   const { tasks } = JSON.parse(ran.stdout) as { readonly tasks: readonly Task[] };
   t.strictSame(sorted(counted(tasks, kindOf)), wanted);
+  // Each of their polls but the first was caused by one wake, which names the task. Wakes need no stops.
+  const woken = tasks.filter(
+    ({ instance, wakes }) => wakes !== null && instance.includes('Counted<nested_program::first::'),
+  );
+  if (way !== 'executor') t.ok(woken.every(({ polls, wakes }) => wakes === polls - 1));
   const saved = await rsptrace('report', '--by', 'task', '--json', file).ended;
   t.equal(saved.status, 0, saved.stderr);
   const rows = (JSON.parse(saved.stdout) as Saved).task;
