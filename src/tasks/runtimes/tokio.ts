@@ -47,7 +47,7 @@ interface CellLayout {
 export const tokio: Runtime = {
   name: 'tokio',
   wakers: /^tokio::runtime::/,
-  // `CoreStage` before 1.21.
+  // `CoreStage` in 1.20.
   polls: /^tokio::runtime::task::core::(?:Core|CoreStage)::poll(?:::|$)/,
   async roots(context) {
     const polls = functionsOf(context, `${TASK}::raw::poll`);

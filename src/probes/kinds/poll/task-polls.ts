@@ -14,7 +14,8 @@ export type TaskPoll = ReadonlySet<number>;
 export class TaskPolls {
   readonly #debug: DebugInfo;
   readonly #polls: TaskPlaces['polls'];
-  readonly #known = new AddressMap<{ readonly poll: TaskPoll | undefined }>();
+  readonly #calls = new AddressMap<{ readonly poll: TaskPoll | undefined }>();
+  readonly #inlined = new Map<number, TaskPoll | undefined>();
 
   constructor(debug: DebugInfo, { polls }: TaskPlaces) {
     this.#debug = debug;
@@ -23,19 +24,22 @@ export class TaskPolls {
 
   /** The call that returns there; undefined if no runtime makes it. */
   returningTo(returnAddress: Addr): TaskPoll | undefined {
-    let known = this.#known.get(returnAddress);
+    let known = this.#calls.get(returnAddress);
     if (!known) {
       known = { poll: this.#inside(functionsAt(this.#debug, addr(returnAddress - 1n))) };
-      this.#known.set(returnAddress, known);
+      this.#calls.set(returnAddress, known);
     }
     return known.poll;
   }
 
   /** A poll that was inlined; undefined if not into code of a runtime. */
   inlined({ die, address }: Pick<InlinedPoll, 'die' | 'address'>): TaskPoll | undefined {
+    if (this.#inlined.has(die.offset)) return this.#inlined.get(die.offset);
     const functions = functionsAt(this.#debug, address);
     const own = functions.findIndex(({ offset }) => offset === die.offset);
-    return own < 0 ? undefined : this.#inside(functions.slice(own + 1));
+    const poll = own < 0 ? undefined : this.#inside(functions.slice(own + 1));
+    this.#inlined.set(die.offset, poll);
+    return poll;
   }
 
   /** `functions`: the innermost first. */

@@ -6,6 +6,7 @@ import {
   type FutureState,
   type FutureType,
   type Guard,
+  type InlinedPoll,
   NEVER,
 } from '../../../futures/index.js';
 import type {
@@ -53,8 +54,8 @@ interface Probed {
   readonly when: Conditions | undefined;
   /** What is known of the poll function; undefined where it was inlined. */
   readonly fn: PollProbe | undefined;
-  /** The offset of the DIE of its copy, if it was inlined. */
-  readonly copy: number | undefined;
+  /** Where it was inlined; undefined if it is a function. */
+  readonly copy: InlinedPoll | undefined;
   /** Where its result is, if that is in a register. */
   readonly tag: ResultRegister | undefined;
   /** Those that this poll function belongs to. */
@@ -234,9 +235,8 @@ export class PollTracer implements CallKind {
     const places = new InlinedPlaces(sites);
     const all = sites.map((site) => {
       const one = probed(site, [site.future], this.#roots.ofType(site.ref));
-      return { ...one, copy: site.copy.die.offset };
+      return { ...one, copy: site.copy };
     });
-    const taskPolls = sites.map(({ copy }) => this.#taskPolls?.inlined(copy));
     return {
       at: (pc) => places.at(pc),
       reads: (at, { block }) => {
@@ -258,7 +258,7 @@ export class PollTracer implements CallKind {
           isAround: probe.isAround,
           resultAt: undefined,
           guards: self.guards,
-          within: outer && isTask(outer, taskPolls[block]) ? undefined : outer,
+          within: outer && isTask(outer, probe.copy && this.#taskPolls?.inlined(probe.copy)) ? undefined : outer,
           // The outer Future's bytes are not read: the compiler may not have stored its states where no call is.
           entry: {
             stack: probe.isAround ? undefined : this.#stackAt(at, memory),
@@ -569,7 +569,7 @@ export function pollAround(call: Call | undefined): PollCall | undefined {
 /** A runtime makes a poll: not, if the poll around it was inlined into the runtime's code and makes it. */
 function isTask({ payload }: PollCall, poll: TaskPoll | undefined): boolean {
   const { copy } = payload.probe;
-  return poll !== undefined && (copy === undefined || !poll.has(copy));
+  return poll !== undefined && (copy === undefined || !poll.has(copy.die.offset));
 }
 
 function isPoll(call: Call): call is PollCall {
