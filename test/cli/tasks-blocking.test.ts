@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, start } from '../support/command.js';
+import { usually } from '../support/long.js';
 import { gdbserver, pollsProgram } from '../support/native.js';
 
 interface Node {
@@ -54,7 +55,9 @@ const CASES: readonly (readonly [words: string, by: RegExp, own: readonly string
 
 for (const build of ['roots-o0', 'roots-o3'] as const) {
   const elf = pollsProgram(t, build);
-  for (const [words, by, own] of CASES) {
+  // In release builds no variable leads to the Future; debug builds have all of them under `--long`.
+  const usual = usually(CASES, ([words]) => build === 'roots-o3' || words === 'ct boxed' || words === 'main');
+  for (const [words, by, own] of usual) {
     t.test(`${build} ${words}`, async (t) => {
       const { places, report } = await look(t, elf, words.split(' '));
       t.strictSame([report.notes, report.tasks], [[], []]);
