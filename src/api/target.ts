@@ -57,8 +57,8 @@ export interface RunOptions {
   /** Write a trace file too, in the format that its extension names. */
   readonly trace?: string;
   /**
-   * Receives every event. Like a trace, it is told last of tasks that will not be polled again (`stuck`), if a run with
-   * probes at polls ends by its duration or signal, a second or more after it began.
+   * Receives every event. The last ones may be of tasks that will not be polled again (`stuck`), as in a trace. A run
+   * with probes at polls looks for them if its duration or signal ends it after a second or more.
    */
   readonly sink?: TraceSink;
 }

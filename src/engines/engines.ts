@@ -196,7 +196,7 @@ export class Engines implements StopObserver {
   }
 
   /**
-   * The kernel has changed its page table, and the target stands right behind that: trampolines are mapped there too.
+   * The kernel has changed its page table, and the target stands right behind that. Trampolines are mapped there too.
    * @returns true if there was nothing to do
    * @throws RsptraceError `SCRATCH_UNUSABLE` if they cannot be
    */

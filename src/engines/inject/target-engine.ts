@@ -468,8 +468,8 @@ export class TargetEngine {
   }
 
   /**
-   * Writes zeros over the records, at a stop when all are read: who searches the target's memory for what leads to an
-   * object must not find it in them. If no code of ours can run any more, over what trampolines keep, too.
+   * Writes zeros over the records, at a stop when all are read. A search of the target's memory for what leads to an
+   * object must not find it in them. If no code of ours can run any more, what trampolines keep is erased too.
    */
   async erase(isIdle: boolean): Promise<void> {
     const { address } = isIdle ? this.#notes : this.#memory;

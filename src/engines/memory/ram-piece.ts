@@ -143,8 +143,8 @@ export class RamPiece {
   }
 
   /**
-   * Maps the memory: into the table that maps the text, which all address spaces of the kernel share, or if there is
-   * none, because the text lies in larger pages, into the GiB beside it.
+   * Maps the memory into the table that maps the text, which all address spaces of the kernel share. If the text lies
+   * in larger pages there is none: then into the GiB beside it.
    */
   async #nearText(
     arch: Architecture,

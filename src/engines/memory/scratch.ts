@@ -59,7 +59,7 @@ export interface Scratch {
   /** Checks that nothing has written to the guard pages around it; a sentence if something has. */
   verifyGuards(): Promise<string | undefined>;
   /**
-   * The kernel has changed its page table, and this is how the stopped hart sees memory now: maps the memory there too,
+   * The kernel has changed its page table, and this is how the stopped hart sees memory now. Maps the memory there too,
    * if the kernel is there. Missing where the kernel itself maps the memory.
    */
   follow?(space: AddressSpace): Promise<Followed | Refusal>;

@@ -125,7 +125,7 @@ export class Breakpoints {
   }
 
   /**
-   * Inserts breakpoints that are removed again at the first stop at any of them, unless they were there before.
+   * Inserts breakpoints. They are removed again at the first stop at any of them, unless they were there before.
    * {@link Interception.then} may ask for the same place once more, which means the next time.
    */
   async intercept(places: readonly Addr[], then: Interception['then']): Promise<void> {

@@ -124,7 +124,7 @@ export interface KindTracer {
   stuck?(tasks: readonly StuckTask[]): void;
   /** Counts, to which counters in the target add. */
   readonly counts?: {
-    /** Adds what the target's counters have counted, with the probe of a `PlannedCount`; those of other kinds are ignored. */
+    /** What the target's counters have counted, with the probe of a `PlannedCount`. Those of other kinds are ignored. */
     add(probe: object, words: BigUint64Array): void;
     rows(): readonly TallyRow[];
   };

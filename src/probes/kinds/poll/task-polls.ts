@@ -4,7 +4,7 @@ import { type DebugInfo, type Die, functionName } from '../../../dwarf/index.js'
 import type { InlinedPoll, TaskPlaces } from '../../../futures/index.js';
 import { functionsAt } from '../../../unwind/index.js';
 
-/** A place in a runtime's code that polls tasks: the functions inlined around it there, by the offsets of their DIEs. */
+/** A place in a runtime's code that polls tasks: the functions inlined around it, by the offsets of their DIEs. */
 export type TaskPoll = ReadonlySet<number>;
 
 /**
