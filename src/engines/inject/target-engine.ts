@@ -475,7 +475,7 @@ export class TargetEngine {
     const { address } = isIdle ? this.#notes : this.#memory;
     let left = Number(this.#memory.address - address) + this.#ring.touched;
     for (let at = address; left > 0; at = addOffset(at, mostErased), left -= mostErased) {
-      await writeAll(this.#options.session, [{ address: at, bytes: new Uint8Array(Math.min(left, mostErased)) }]);
+      await writeData(this.#options, [{ address: at, bytes: new Uint8Array(Math.min(left, mostErased)) }]);
     }
   }
 
