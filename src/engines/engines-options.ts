@@ -28,7 +28,7 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly thresholdNs?: number | undefined;
   readonly tracer: CallTracer;
   readonly hartNumber: (word: bigint) => number;
-  /** Takes the words of the target's counters, with the probe of a {@link PlannedCount}; once for each program that ran. */
+  /** Takes the words of the target's counters, with the probe of a {@link PlannedCount}: once for each program. */
   readonly counted: (probe: object, words: BigUint64Array) => void;
   /** Whether open calls should end before the target is left, because something stays open for their trampolines. */
   readonly mustEnd?: (() => boolean) | undefined;

@@ -171,7 +171,7 @@ export function cancelText(event: Cancelled): string {
   return `${future.future} @${hex(address)} was dropped${where} ${howDropped(event)}`;
 }
 
-/** `labkern::work::payer @0x80412340 is in a deadlock at src/work.rs:51: it waits for Mutex ..., held by task 3 (..)`. */
+/** `labkern::work::payer @0x80412340 is in a deadlock at src/work.rs:51: it waits for Mutex .., held by task 3`. */
 export function stuckText(event: Stuck): string {
   const { future, address, why, wait } = event;
   const place = placeText(event);

@@ -249,8 +249,8 @@ export interface References {
 }
 
 /**
- * What a trampoline counts in words of the target, to each of which it adds atomically. An integer behind a pointer that
- * is null, or not aligned, is not counted.
+ * What a trampoline counts in words of the target. It adds to each of them atomically. An integer behind a pointer
+ * that is null, or not aligned, is not counted.
  */
 export type Counted =
   /** One word: the calls. */

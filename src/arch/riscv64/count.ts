@@ -4,7 +4,7 @@ import { type Assembler, add, addi, amoaddD, type Label, slli, sltu, srai, srli,
 import { check, integer } from './condition.js';
 import type { TrampolineFrame } from './trampoline-frame.js';
 
-/** Adds a call to the counter's words, if its conditions hold. Overwrites t0 and t1, and t2 unless only calls are counted. */
+/** Adds a call to the counter's words, if its conditions hold. Overwrites t0, t1 and, if not only calls count, t2. */
 export function countUp(assembler: Assembler, frame: TrampolineFrame, counter: Counter): void {
   const { at, when } = counter;
   const done = assembler.label();

@@ -96,7 +96,7 @@ function largestRam(tree: readonly MemoryPiece[]): Pick<MemoryPiece, 'start' | '
 }
 
 /**
- * What of a program lies in physical memory, or names its end: a segment or a symbol. riscv-rt's `_stack_start` is
+ * What of a program lies in physical memory, or names its end: a segment or a symbol. `_stack_start` of riscv-rt is
  * such a symbol: the end of the RAM that the linker script is told of.
  */
 function knownIn(elf: ElfFile, start: bigint, end: bigint): string | undefined {

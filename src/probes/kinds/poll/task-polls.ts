@@ -9,7 +9,7 @@ export type TaskPoll = ReadonlySet<number>;
 
 /**
  * Finds which polls are those of a runtime, by the code that calls them. What a runtime polls is a task of its own,
- * even inside another poll: a thread of tokio runs in a poll that never ends, and a `LocalSet` is a Future itself.
+ * even inside another poll. A thread of tokio runs in a poll that never ends, and a `LocalSet` is a Future itself.
  */
 export class TaskPolls {
   readonly #debug: DebugInfo;
