@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface InstructionCounts {
-  /** QEMU's arguments for counting, all the time or from one instruction to another. */
-  counting(addresses: readonly bigint[], span?: readonly [from: bigint, until: bigint]): string[];
+  /** QEMU's arguments for counting: all the time, or from one instruction on, and up to another if there is one. */
+  counting(addresses: readonly bigint[], span?: readonly [from: bigint, until?: bigint]): string[];
   /** What was counted, by address and CPU, when QEMU has ended. */
   counts(): Map<bigint, readonly number[]>;
 }
@@ -18,9 +18,8 @@ export function instructionCounts(folder: string): InstructionCounts {
   return {
     counting: (addresses, span) => {
       writeFileSync(file('addresses'), addresses.map((address) => `${address.toString(16)}\n`).join(''));
-      const [from, until] = (span ?? []).map((address) => address.toString(16));
-      const while_ = span === undefined ? '' : `,from=${from},until=${until}`;
-      return ['-plugin', `${file('fnlog.so')},addrs=${file('addresses')},out=${file('counts')}${while_}`];
+      const ends = ['from', 'until'].map((end, i) => (span?.[i] === undefined ? '' : `,${end}=${span[i].toString(16)}`));
+      return ['-plugin', `${file('fnlog.so')},addrs=${file('addresses')},out=${file('counts')}${ends.join('')}`];
     },
     counts: () =>
       new Map(
