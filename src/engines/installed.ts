@@ -17,7 +17,9 @@ import { readLastRecords } from './inject/last-records.js';
 import { ProcessUnwinder, unwinderRoom } from './inject/libgcc-unwinder.js';
 import { LiveDrain } from './inject/live-drain.js';
 import { defined, loadedLibrary } from './inject/loaded-library.js';
+import { MovedStops, movedStopsRoom } from './inject/moved-stops.js';
 import { TrampolineOverhead } from './inject/overhead.js';
+import type { Placement } from './inject/placement.js';
 import { processScale } from './inject/process-clock.js';
 import type { RecordCounter, RecordTime } from './inject/record-dispatcher.js';
 import type { Site } from './inject/sites.js';
@@ -256,7 +258,7 @@ export class Installed implements StopObserver {
     try {
       await retry(session, () => runIntoKernel(session, arch, logger));
       if (session.state.kind !== 'idle') return await this.#readOut();
-      await this.#target.leave();
+      await this.#target.leave().finally(() => this.#placed.moved?.remove());
       await this.#reportCounts(true);
       const dropped = await retry(session, () => this.#putAway(logger));
       return dropped + (await this.#target.finish(true));
@@ -366,16 +368,23 @@ interface Placed {
   readonly target: TargetEngine;
   readonly time: TrampolineOverhead | undefined;
   readonly counter: RecordCounter | undefined;
-  readonly unwinder: ProcessUnwinder | undefined;
+  readonly unwinder?: ProcessUnwinder | undefined;
+  readonly moved?: MovedStops | undefined;
   /** Behind the program's text. */
   readonly slack: Region | undefined;
+}
+
+/** What is placed beside the trampolines. */
+interface Aside {
+  unwinder?: ProcessUnwinder | undefined;
+  moved?: MovedStops | undefined;
 }
 
 /** Patches the functions. If that fails, the memory is freed. */
 async function placeTrampolines(request: InstallRequest): Promise<Placed> {
   const { options, scratch } = request;
   const { session } = options;
-  const placed: { unwinder?: ProcessUnwinder | undefined } = {};
+  const placed: Aside = {};
   try {
     return await patchFunctions(request, placed);
   } catch (thrown) {
@@ -385,16 +394,13 @@ async function placeTrampolines(request: InstallRequest): Promise<Placed> {
   }
 }
 
-async function patchFunctions(
-  request: InstallRequest,
-  placed: { unwinder?: ProcessUnwinder | undefined },
-): Promise<Placed> {
+async function patchFunctions(request: InstallRequest, placed: Aside): Promise<Placed> {
   const { options, choices, code, scratch, stops } = request;
   const { session, arch, elf, logger = silent } = options;
   const process = options.inProcess && code.process;
   const times = await timesOf(request);
   const { sites } = choices.plan;
-  const reserved = process ? unwinderRoom(process, sites.length) : 0;
+  const reserved = process ? unwinderRoom(process, sites.length) : roomForStops(request);
   const slack = await slackOf({ session, arch, elf });
   const target = new TargetEngine(engineOptions(request, { times, slack, reserved }));
   tellInstalled(request, times);
@@ -407,10 +413,29 @@ async function patchFunctions(
   }
   await target.install((piece) => stops.points.areIn(piece));
   noteChanged(target, choices);
+  placed.moved = process ? undefined : await moveStops(request, target.placement, reserved);
   const [first] = sites;
   if (target.sites.length + target.waiting === 0) throw unavailable(first && choices.why(first.index));
   if (process) session.children.beforeGoing = (child) => cleanForked(options, child, target, process, logger);
-  return { target, time: times?.own, counter: times?.counter, unwinder: placed.unwinder, slack };
+  return { ...placed, target, time: times?.own, counter: times?.counter, slack };
+}
+
+/** With less memory for code, trampolines need all of it. */
+const smallCode = 64 << 10;
+
+function roomForStops({ options, scratch }: InstallRequest): number {
+  return scratch.code.size < smallCode ? 0 : movedStopsRoom(options.ends.length);
+}
+
+async function moveStops(
+  { options, code, scratch, stops: { points } }: InstallRequest,
+  placement: Placement,
+  length: number,
+): Promise<MovedStops | undefined> {
+  const { session, arch, elf, ends, logger = silent } = options;
+  if (length === 0) return undefined;
+  const room = { address: addOffset(scratch.code.address, scratch.code.size - length), length };
+  return MovedStops.move(ends, { session, arch, code, elf, room, points, placement, logger });
 }
 
 /** What is needed to understand the records once this process is gone. */

@@ -359,7 +359,7 @@ export class Run {
 
   #makeEngines(): Engines {
     const { session, logger = silent, scratch = {}, nanosPerInstruction, thresholdNs } = this.#options;
-    const { program, plan, harts, words, settlesAt, isProcess, ram } = this.#target;
+    const { program, plan, harts, words, until, panics, settlesAt, isProcess, ram } = this.#target;
     const { calls: tracer, kinds } = this.tracers;
     return new Engines({
       ...plan,
@@ -375,6 +375,10 @@ export class Run {
       thresholdNs,
       counter: ({ code }) => this.#clock.counter(session, code.address),
       mustEnd: () => this.openCounter !== undefined,
+      ends: [
+        ...(until === undefined ? [] : [{ address: until, scratchIsFree: false }]),
+        ...panics.map((address) => ({ address, scratchIsFree: true })),
+      ],
       hartNumber: (word) => words.number(word),
       leftOut: (probes) => {
         this.#tellLeftOut(probes);

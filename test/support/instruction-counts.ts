@@ -18,7 +18,9 @@ export function instructionCounts(folder: string): InstructionCounts {
   return {
     counting: (addresses, span) => {
       writeFileSync(file('addresses'), addresses.map((address) => `${address.toString(16)}\n`).join(''));
-      const ends = ['from', 'until'].map((end, i) => (span?.[i] === undefined ? '' : `,${end}=${span[i].toString(16)}`));
+      const ends = ['from', 'until'].map((end, i) =>
+        span?.[i] === undefined ? '' : `,${end}=${span[i].toString(16)}`,
+      );
       return ['-plugin', `${file('fnlog.so')},addrs=${file('addresses')},out=${file('counts')}${ends.join('')}`];
     },
     counts: () =>

@@ -5,7 +5,7 @@ import type { Logger } from '../../base/logger.js';
 import { CoalescedReads, retry, type Session } from '../../rsp/index.js';
 import { interruptedInside } from './interrupted.js';
 import { leavePatches, redirect, runOutOfPatches } from './leave-patches.js';
-import type { Patch } from './placement.js';
+import type { Patch, Patched } from './placement.js';
 import type { Piece } from './ring.js';
 import type { Site } from './sites.js';
 import { writeChecked } from './transfers.js';
@@ -14,16 +14,16 @@ import { writeChecked } from './transfers.js';
  * The jumps at the entries of probed functions, and at the exits of some. Knows which are installed, which are still
  * deferred, and which are impossible.
  */
-export class Patches {
+export class Patches<T extends Patched = Site> {
   readonly #session: Session;
   readonly #arch: Architecture;
   readonly #logger: Logger;
   readonly #chained: boolean;
-  #planted: readonly Patch[] = [];
-  #waiting: readonly Patch[];
-  #changed: readonly Site[] = [];
+  #planted: readonly Patch<T>[] = [];
+  #waiting: readonly Patch<T>[];
+  #changed: readonly T[] = [];
 
-  constructor(session: Session, arch: Architecture, all: readonly Patch[], logger: Logger, chained = false) {
+  constructor(session: Session, arch: Architecture, all: readonly Patch<T>[], logger: Logger, chained = false) {
     this.#chained = chained;
     this.#session = session;
     this.#arch = arch;
@@ -31,7 +31,7 @@ export class Patches {
     this.#waiting = all;
   }
 
-  get planted(): readonly Site[] {
+  get planted(): readonly T[] {
     return sitesOf(this.#planted);
   }
 
@@ -49,7 +49,7 @@ export class Patches {
   }
 
   /** Functions whose code in the target differs from the ELF. They are left alone. */
-  get changed(): readonly Site[] {
+  get changed(): readonly T[] {
     return this.#changed;
   }
 
@@ -60,12 +60,12 @@ export class Patches {
    * @returns the sites that were patched now
    * @throws RsptraceError `PATCH_REFUSED`; then nothing is patched
    */
-  async plant(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
+  async plant(holdsStop: (piece: Piece) => boolean): Promise<readonly T[]> {
     const pieces = piecesOf(this.#waiting);
     await leavePatches(this.#session, this.#arch, pieces, placesOf(this.#waiting));
     const inside = await interruptedInside(this.#session, this.#arch, pieces, this.#chained);
     const reads = new CoalescedReads(this.#session);
-    const blocked = new Set<Site>();
+    const blocked = new Set<T>();
     for (const patch of this.#waiting)
       if (inside.has(patch.address) || partsWithoutProbe(patch).some(holdsStop)) blocked.add(patch.site);
     const free = this.#waiting
@@ -73,7 +73,7 @@ export class Patches {
       .map((patch) => ({ patch, now: reads.readMemory(patch.address, patch.original.length) }));
     this.#waiting = this.#waiting.filter(({ site }) => blocked.has(site));
     await reads.send();
-    const changed = new Set<Site>();
+    const changed = new Set<T>();
     for (const { patch, now } of free) if (!now.value || !same(now.value, patch.original)) changed.add(patch.site);
     const patches = free.map(({ patch }) => patch).filter(({ site }) => !changed.has(site));
     this.#changed = [...this.#changed, ...changed];
@@ -95,7 +95,7 @@ export class Patches {
     return sitesOf(patches);
   }
 
-  #trace(inserted: readonly Patch[], blocked: ReadonlySet<Site>, changed: ReadonlySet<Site>): void {
+  #trace(inserted: readonly Patch<T>[], blocked: ReadonlySet<T>, changed: ReadonlySet<T>): void {
     for (const { site, address, part, bytes, original } of inserted) {
       const bytesNow = { bytes: bytesToHex(bytes), instead_of: bytesToHex(original) };
       this.#logger.trace({ probe: site.plan.name, address: hex(address), part, ...bytesNow }, 'patch inserted');
@@ -108,14 +108,14 @@ export class Patches {
    * Removes all patches at a stop, even over a wire that loses packets. The target may have ended meanwhile.
    * @returns functions whose code the target had changed meanwhile, and that were left alone
    */
-  async remove(): Promise<readonly Site[]> {
+  async remove(): Promise<readonly T[]> {
     this.#waiting = [];
     const foreign = await retry(this.#session, () => this.#takeOut(this.#planted));
     this.#planted = [];
     return foreign;
   }
 
-  async #takeOut(patches: readonly Patch[]): Promise<readonly Site[]> {
+  async #takeOut(patches: readonly Patch<T>[]): Promise<readonly T[]> {
     const session = this.#session;
     const doubtful = await runOutOfPatches(session, this.#arch, piecesOf(patches), this.#chained);
     if (session.state.kind !== 'idle') return [];
@@ -123,7 +123,7 @@ export class Patches {
     const now = patches.map(({ address, bytes }) => reads.readMemory(address, bytes.length));
     await reads.send();
     const batch = session.batch();
-    const foreign = new Set<Site>();
+    const foreign = new Set<T>();
     for (const [i, { site, address, bytes, original }] of patches.entries()) {
       const found = now[i]?.value;
       if (found && same(found, bytes)) {
@@ -144,7 +144,7 @@ function bytesToHex(bytes: Uint8Array): string {
 }
 
 /** The bytes of a patch in which a breakpoint cannot be that of its own probe. */
-function partsWithoutProbe({ part, address, bytes, site }: Patch): Piece[] {
+function partsWithoutProbe({ part, address, bytes, site }: Patch<Patched>): Piece[] {
   const before = part === 'inside' ? Math.min(Number(site.plan.address - address), bytes.length) : 0;
   switch (part) {
     case 'entry':
@@ -160,7 +160,7 @@ function partsWithoutProbe({ part, address, bytes, site }: Patch): Piece[] {
 }
 
 /** Places behind the beginnings of their patches: where a hart there goes on. */
-function placesOf(patches: readonly Patch[]): ReadonlyMap<bigint, Addr> {
+function placesOf(patches: readonly Patch<Patched>[]): ReadonlyMap<bigint, Addr> {
   return new Map(
     patches.flatMap(({ site: { plan }, address, goesOn }) =>
       goesOn === undefined || address === plan.address ? [] : [[plan.address, goesOn] as const],
@@ -168,11 +168,11 @@ function placesOf(patches: readonly Patch[]): ReadonlyMap<bigint, Addr> {
   );
 }
 
-function sitesOf(patches: readonly Patch[]): Site[] {
+function sitesOf<T extends Patched>(patches: readonly Patch<T>[]): T[] {
   return [...new Set(patches.map(({ site }) => site))];
 }
 
-function piecesOf(patches: readonly Patch[]): Piece[] {
+function piecesOf(patches: readonly Patch<Patched>[]): Piece[] {
   return patches.map(({ address, bytes }) => ({ address, length: bytes.length }));
 }
 

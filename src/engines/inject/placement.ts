@@ -18,9 +18,14 @@ import { outerPlan } from './record-format.js';
 import type { Piece, Write } from './ring.js';
 import { bytesReplaced, counterBytes, type Site } from './sites.js';
 
+/** What a patch belongs to. */
+export interface Patched {
+  readonly plan: Pick<Site['plan'], 'name' | 'address'>;
+}
+
 /** The bytes of a patch, and the bytes that it replaces. */
-export interface Patch {
-  readonly site: Site;
+export interface Patch<T extends Patched = Site> {
+  readonly site: T;
   readonly address: Addr;
   /** At the function's start, at one of its exits, or elsewhere inside. */
   readonly part: 'entry' | 'exit' | 'inside';

@@ -209,6 +209,24 @@ export class Breakpoints {
     await batch.send();
   }
 
+  /** Whether the stop itself is what a place is for, and it is inserted. */
+  isPause(address: Addr): boolean {
+    const point = this.#points.get(address);
+    return point?.permanent === true && point.pause !== undefined && !point.borrowed && !point.intercept;
+  }
+
+  /** Stops at other places from now on, which run the same instructions: by the places so far. */
+  async movePauses(moves: ReadonlyMap<Addr, Addr>): Promise<void> {
+    await this.armNow([...moves.values()]);
+    for (const [from, to] of moves) {
+      const point = this.#points.get(from);
+      if (!point?.pause) continue;
+      this.#at(to, point.pause);
+      point.pause = undefined;
+    }
+    await this.disarm([...moves.keys()]);
+  }
+
   /** Whether a place that is in use lies in these bytes. */
   areIn(piece: CodePiece): boolean {
     return [...this.#points].some(([at, { permanent, awaited }]) => (permanent || awaited) && isIn(at, piece));
