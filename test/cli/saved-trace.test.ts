@@ -112,7 +112,11 @@ t.test('a window holds what begins in it', async (t) => {
   // The first iteration up to its fib: one outer, three middles, seven leafs.
   t.same(await calls('--from', 'fn:outer', '--to', 'fn:fib'), { outer: 1, middle: 3, leaf: 7 });
   t.same(await calls('--to', 'fn:outer'), { main: 1 });
-  const { to_ns } = await json<{ to_ns: number }>('info', trace);
+  const { from_ns, to_ns } = await json<{ from_ns: number; to_ns: number }>('info', trace);
+  const between = await rsptrace('report', trace, '--from', `${from_ns + 1}ns`, '--to', `${from_ns + 2}ns`).ended;
+  t.match(between, { status: 1, stderr: /has nothing in the window of --from and --to \[TRACE_NO_MATCH\]/ });
+  const endless = await rsptrace('report', trace, '--from', 'fn:fib', '--to', 'fn:main').ended;
+  t.match(endless, { status: 0, stderr: /nothing that --to names begins in the window, so it goes to the end/ });
   t.same(await calls('--from', `${to_ns + 1}ns`).catch((error: Error) => /TRACE_NO_MATCH/.test(error.message)), true);
 });
 
@@ -142,6 +146,8 @@ t.test('what is wrong is one sentence with a code', async (t) => {
   t.match(await code('report', trace, '--sort', 'size'), /^2 /);
   t.match(await code('report', trace, '--top', '0'), /^2 .*--top takes a whole number/);
   t.match(await code('report', trace, '--by', 'fn', '--callers', 'leaf'), /^2 .*do not go together/);
+  writeFileSync(join(folder, 'empty.pftrace'), '');
+  t.match(await code('report', join(folder, 'empty.pftrace')), /^1 .*is empty \[TRACE_FOREIGN\]/);
   t.match(await code('report', join(folder, 'none.pftrace')), /^1 .*TRACE_UNREADABLE/);
   t.match(await code('report', saved.program), /^1 .*TRACE_FOREIGN/);
   // In the middle of its last packet.
