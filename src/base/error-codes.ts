@@ -226,7 +226,7 @@ export const errorCodes = {
     remedy: 'Name a file in a directory that you may write to.',
   },
   OUTPUT_EXISTS: {
-    means: 'A file of that name is there, and it is no older output of rsptrace.',
+    means: 'A file of that name is there, and what it holds would be lost.',
     remedy: 'Name another file, or have it overwritten with `--force`.',
   },
   OUTPUT_IN_USE: {

@@ -45,6 +45,8 @@ export async function diff(args: DiffArguments): Promise<number> {
       before: headJson(args.trace, one.read),
       after: headJson(args.other, other.read),
       notes,
+      changed: changedOf(parts),
+      names: namesOf(parts),
       ...Object.fromEntries(shown.map(({ kind, rows }) => [kind, rows.map(rowJson)])),
       broken: broken.map(({ limit, row }) => ({ limit: limit.text, name: row.name, percent: row.percent ?? null })),
     };
@@ -52,7 +54,7 @@ export async function diff(args: DiffArguments): Promise<number> {
   } else {
     process.stderr.write(textLines(notes.map((note) => `rsptrace: ${note}`)));
     const rows = shown.flatMap((part) => part.rows.map((row) => ({ kind: part.kind, row })));
-    process.stdout.write(rows.length === 0 ? 'nothing to compare\n' : table(rows));
+    process.stdout.write(rows.length === 0 ? 'nothing to compare\n' : table(rows, parts));
   }
   for (const { limit, row } of broken) {
     process.stderr.write(textLines([`rsptrace: ${row.name}: ${percentText(row)}, past --fail-on '${limit.text}'`]));
@@ -109,6 +111,14 @@ function select(rows: readonly DiffRow[], { sort, top }: DiffArguments): DiffRow
   return [...rows].sort((a, b) => Math.sign(value(b) - value(a)) || byName(a, b)).slice(0, top);
 }
 
+function namesOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, { rows }) => sum + rows.length, 0);
+}
+
+function changedOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, { rows }) => sum + rows.filter((row) => changeOf(row) !== 'same').length, 0);
+}
+
 function rowJson(row: DiffRow): object {
   const { name, before, after, percent } = row;
   const side = (totals: DiffRow['before']): object | null =>
@@ -129,7 +139,7 @@ function percentText(row: DiffRow): string {
   return `${percent > 0 ? '+' : ''}${percent.toFixed(1)} %`;
 }
 
-function table(rows: readonly { readonly kind: Part['kind']; readonly row: DiffRow }[]): string {
+function table(rows: readonly { readonly kind: Part['kind']; readonly row: DiffRow }[], all: readonly Part[]): string {
   const { color, width } = tableOptions();
   const cells = rows.map(({ kind, row }) => [
     row.before ? timeText(row.before.total) : '-',
@@ -145,8 +155,9 @@ function table(rows: readonly { readonly kind: Part['kind']; readonly row: DiffR
       .map((cell, i) => (i === heads.length - 1 ? cell : cell.padStart(widths[i] ?? 0)))
       .join('  ')
       .slice(0, Math.max(width, 60));
-  const changed = rows.filter(({ row }) => changeOf(row) !== 'same').length;
-  const body = [line(heads), ...cells.map(line), `${plural(changed, 'name')} of ${rows.length} changed`];
+  const more = namesOf(all) - rows.length;
+  const closing = `${plural(changedOf(all), 'name')} of ${namesOf(all)} changed`;
+  const body = [line(heads), ...cells.map(line), more > 0 ? `${closing}; --top leaves out ${more}` : closing];
   const [head = '', ...rest] = textLines(body).split('\n');
   return [color ? `\x1b[1m${head}\x1b[0m` : head, ...rest].join('\n');
 }

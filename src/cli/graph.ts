@@ -21,10 +21,50 @@ export async function graph(args: GraphArguments): Promise<number> {
   const read = await readChosen(args.trace, (chosen) => (chosen ? new Inside(begun, chosen) : begun), args);
   if (fn !== undefined && tree.root.children.size === 0) throw noMatch('FN', fn, [...names]);
   const shown: Shown = { times: totals(tree), sort: args.sort, top: args.top };
-  if (args.json)
-    process.stdout.write(jsonLine({ ...headJson(args.trace, read), graph: childrenJson(tree.root, shown) }));
-  else process.stdout.write(textLines([...lines(tree, shown, args.depth ?? Number.POSITIVE_INFINITY)]));
+  if (args.json) printJson(headJson(args.trace, read), { tree, shown, depth: args.depth });
+  else print(lines(tree, shown, args.depth ?? Number.POSITIVE_INFINITY));
   return ExitCode.recorded;
+}
+
+/** In pieces, because a tree may have hundreds of thousands of lines. */
+function print(all: Iterable<string>): void {
+  let piece: string[] = [];
+  for (const line of all) {
+    if (piece.push(line) < PIECE) continue;
+    process.stdout.write(textLines(piece));
+    piece = [];
+  }
+  process.stdout.write(textLines(piece));
+}
+
+const PIECE = 1000;
+
+/** What readers of JSON nest: two levels a call. */
+const DEEPEST_JSON = 1000;
+
+function printJson(
+  head: object,
+  { tree, shown, depth = Number.POSITIVE_INFINITY }: { tree: CallTree; shown: Shown; depth: number | undefined },
+): void {
+  const deepest = Math.min(depth, DEEPEST_JSON);
+  const graph = childrenJson(tree.root, shown, deepest);
+  const isCut = depth > deepest && isDeeper(tree, deepest);
+  process.stdout.write(jsonLine({ ...head, cut_at_depth: isCut ? deepest : null, graph }));
+  if (!isCut) return;
+  process.stderr.write(
+    `rsptrace: calls nested deeper than ${deepest} are left out of the JSON; without --json all are shown\n`,
+  );
+}
+
+/** Whether calls are nested deeper than that. */
+function isDeeper(tree: CallTree, limit: number): boolean {
+  const depths = new Map<TreeNode, number>();
+  for (const node of tree.nodes()) {
+    const depth = 1 + (node.parent === undefined ? 0 : (depths.get(node.parent) ?? 0));
+    if (depth > limit) return true;
+    depths.set(node, depth);
+  }
+  return false;
 }
 
 interface Shown {
@@ -83,13 +123,15 @@ function* lines(tree: CallTree, shown: Shown, deepest: number): Generator<string
   }
 }
 
-function childrenJson(node: TreeNode, shown: Shown): object[] {
+/** `deepest`: so many levels below the node. */
+function childrenJson(node: TreeNode, shown: Shown, deepest: number): object[] {
+  if (deepest <= 0) return [];
   return sorted(node, shown).map((child) => ({
     name: child.frame?.name,
     place: child.frame && (placeText(child.frame) ?? null),
     calls: child.calls,
     total_ns: shown.times.get(child) ?? 0,
     self_ns: child.self,
-    calls_to: childrenJson(child, shown),
+    calls_to: childrenJson(child, shown, deepest - 1),
   }));
 }

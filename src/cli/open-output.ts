@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, ftruncateSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, ftruncateSync, readdirSync, statSync, writeSync } from 'node:fs';
 import { type ErrorCode, messageOf, RsptraceError } from '../base/errors.js';
 import { type FileHead, headOf } from '../base/file-head.js';
 import { abandon, type OpenedFile, openLocked } from '../base/locked-file.js';
@@ -47,6 +47,28 @@ export function writeOutput(output: Output, text: string): void {
 /** Writes every byte, because one write may take a part only. Throws the system's error. */
 export function writeAll(fd: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
+}
+
+/**
+ * Refuses a trace to write whose file is there already.
+ * @throws RsptraceError `OUTPUT_EXISTS`
+ */
+export function refuseExisting(path: string, isForced: boolean): void {
+  if (isForced || !isThere(path)) return;
+  throw new RsptraceError('OUTPUT_EXISTS', `${path} is there already`, {
+    hint: 'name another file with -o, or have it overwritten with --force',
+  });
+}
+
+/** Something would be lost: an empty file, an empty folder, a pipe and a terminal hold nothing. */
+export function isThere(path: string): boolean {
+  try {
+    const found = statSync(path);
+    return found.isDirectory() ? readdirSync(path).length > 0 : found.isFile() && found.size > 0;
+  } catch {
+    // It is not there, or cannot be looked at: opening will report that.
+    return false;
+  }
 }
 
 /** Says that a file is not locked against a second rsptrace. */

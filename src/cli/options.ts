@@ -103,7 +103,7 @@ export function commonOptions<T>(args: Argv<T>) {
     .option('force', {
       type: 'boolean',
       default: false,
-      describe: 'Overwrite files of other kinds, too: -o one that is no trace',
+      describe: 'Overwrite what is there already: the trace of -o, files of other kinds',
     })
     .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout instead of the table' })
     .option('log', logOption);

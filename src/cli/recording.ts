@@ -59,7 +59,7 @@ import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
 import { withKept } from './kept-trace.js';
 import { createLogger } from './logging.js';
-import { warn } from './open-output.js';
+import { isThere, refuseExisting, warn } from './open-output.js';
 import { refuseWithoutSamples } from './open-samples.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
 import type { PanicLook } from './panic-report.js';
@@ -97,6 +97,8 @@ export interface Prepared {
   /** The flight recorder of --last. */
   readonly newest: NewestEvents | undefined;
   readonly sink: TraceSink;
+  /** Where the trace before this one is kept, once this one has begun. */
+  readonly older: string | undefined;
 }
 
 /**
@@ -138,6 +140,7 @@ async function prepareRecording(
   const checker = args.budget === undefined ? undefined : new Checker(readBudget(args.budget));
   const reports = program.known.map((kind) => kind.report(foundOf(program, kind), wishes));
   if (!into && samplesOf(program)) refuseWithoutSamples(args.output, 'any');
+  const older = into ? undefined : keptBefore(args);
   const output = into?.(program) ?? openOutputTrace(args, plugins);
   const newest = args.last && new NewestEvents(output, args.last);
   return {
@@ -151,6 +154,7 @@ async function prepareRecording(
     checker,
     newest,
     sink: tee([newest ?? output, ...(checker ? [checker] : []), ...reports.flatMap(({ sink }) => sink ?? [])]),
+    older,
   };
 }
 
@@ -172,10 +176,15 @@ export function preparedProgram(
   );
 }
 
-/** The file of -o. If none is named, the old trace is kept. */
+/** The file of -o. An older one is refused; that of the default name is kept under another. */
 function openOutputTrace({ output, force }: RecordingArguments, { formats }: LoadedPlugins): TraceSink {
   const keepAs = output === defaultTrace.path ? defaultTrace.keepAs : undefined;
+  if (keepAs === undefined) refuseExisting(output, force);
   return openTrace(output, { lock: warn, onlyTraces: !force, keepAs, formats });
+}
+
+function keptBefore({ output }: RecordingArguments): string | undefined {
+  return output === defaultTrace.path && isThere(output) ? output + defaultTrace.keepAs : undefined;
 }
 
 /** Shows what would be probed, and how; uses neither the target nor a trace file. */
@@ -439,7 +448,7 @@ export interface Guest {
 }
 
 function recordingJson(
-  { args, reports, newest }: Prepared,
+  { args, reports, newest, older }: Prepared,
   recording: Recorded,
   guest: Guest | undefined,
   checked: Checked,
@@ -450,6 +459,7 @@ function recordingJson(
     version: 1,
     program: args.elf,
     trace: args.output,
+    older_trace: older ?? null,
     clock: { name, resolution_ns: resolutionNs, guest: guestClock },
     end: recording.end,
     guest_exit: guest?.exit ?? stopText(recording.stop),
@@ -484,7 +494,7 @@ function recordingJson(
   };
 }
 
-function tellTables({ args, plugins, program, reports, newest }: Prepared, recording: Recorded): void {
+function tellTables({ args, plugins, program, reports, newest, older }: Prepared, recording: Recorded): void {
   const tables = reports.flatMap((each) => each.tables(recording, tableOptions()));
   process.stdout.write(tables.join('\n'));
   process.stdout.write(
@@ -495,6 +505,7 @@ function tellTables({ args, plugins, program, reports, newest }: Prepared, recor
       ...leakLines(recording.leak, recording.stops),
       ...(recording.situation.isProcess ? [`the process stood ${secondsText(recording.standingMs)} in all`] : []),
       `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
+      ...(older === undefined ? [] : [`the trace before it is kept: ${older}`]),
     ])}`,
   );
 }

@@ -7,7 +7,7 @@ import { KilledRecording, type Recovered } from '../recorder/index.js';
 import { endMissing, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
-import { warn } from './open-output.js';
+import { refuseExisting, warn } from './open-output.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { preparedProgram, untilOf } from './recording.js';
 import { type AskedArguments, askedOf, recordsFile } from './records-file.js';
@@ -74,7 +74,10 @@ function outputOf(
   { formats: more }: LoadedPlugins,
 ): { readonly sink: TraceSink; readonly finish: () => void } {
   const options = { lock: warn, onlyTraces: !force, formats: more };
-  if (output !== undefined) return { sink: openTrace(output, options), finish: () => {} };
+  if (output !== undefined) {
+    refuseExisting(output, force);
+    return { sink: openTrace(output, options), finish: () => {} };
+  }
   const as = formatOf(trace, [...more, ...formats]);
   if (as?.openFolder) {
     throw new RsptraceError('USAGE', `${trace} is a folder, which is not replaced`, {

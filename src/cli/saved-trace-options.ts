@@ -246,7 +246,7 @@ export function recoverOptions<T>(args: Argv<T>) {
   return pluginOption(args)
     .positional('trace', { type: 'string', demandOption: true, describe: 'The trace that was being recorded' })
     .option('output', { ...text, alias: 'o', describe: 'Another file than this trace, of the format of its extension' })
-    .option('force', { type: 'boolean', default: false, describe: 'Overwrite a file that is no trace, too' })
+    .option('force', { type: 'boolean', default: false, describe: 'Overwrite what -o names' })
     .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout' })
     .option('log', logOption);
 }

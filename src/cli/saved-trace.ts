@@ -20,8 +20,9 @@ import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
 
 /** Reads a trace into a sink, and says on stderr what of it is missing or was not understood. */
 export async function readSaved(path: string, sink: TraceSink, window?: WindowArguments): Promise<TraceRead> {
-  const read = await readWindow(path, sink, window);
-  for (const note of notesOn(path, read)) process.stderr.write(textLines([`rsptrace: ${note}`]));
+  const { read, isEndless } = await readWindow(path, sink, window);
+  const endless = isEndless ? ['nothing that --to names begins in the window, so it goes to the end'] : [];
+  for (const note of [...notesOn(path, read), ...endless]) process.stderr.write(textLines([`rsptrace: ${note}`]));
   return read;
 }
 
@@ -50,7 +51,13 @@ async function chosenBy(path: string, filter: TraceFilter, args: SelectionArgume
   return choosing.chosen();
 }
 
-async function readWindow(path: string, sink: TraceSink, window: WindowArguments | undefined): Promise<TraceRead> {
+interface WindowRead {
+  readonly read: TraceRead;
+  /** The entry that should end the window never came. */
+  readonly isEndless: boolean;
+}
+
+async function readWindow(path: string, sink: TraceSink, window: WindowArguments | undefined): Promise<WindowRead> {
   const { from, to } = window ?? {};
   const inside = from === undefined && to === undefined ? undefined : new Window(sink, from, to);
   const read = await readTrace(path, inside ?? sink);
@@ -59,7 +66,12 @@ async function readWindow(path: string, sink: TraceSink, window: WindowArguments
       hint: 'take an earlier time, or a function that was traced: rsptrace report lists them',
     });
   }
-  return read;
+  if (inside?.isEmpty) {
+    throw new RsptraceError('TRACE_NO_MATCH', `${path} has nothing in the window of --from and --to`, {
+      hint: 'take a longer one: rsptrace info says from when to when the trace goes',
+    });
+  }
+  return { read, isEndless: typeof to === 'function' && inside?.hasEnded === false };
 }
 
 /** Counts what is chosen, and keeps the names that were to choose from. */

@@ -74,7 +74,8 @@ export function tasksOptions<T>(args: Argv<T>, texts: OptionTexts) {
         return true;
       }
       if ([filter, sort, top].some((one) => one !== undefined)) throw usage('--filter, --sort and --top go with --at');
-      if ((remote === undefined) === (core === undefined)) throw usage('give either --remote or --core');
+      if ((remote === undefined) === (core === undefined))
+        throw usage('give either --remote or --core, or --at TIME for a saved trace');
       if (base !== undefined && core === undefined) throw usage('--base goes with --core');
       return true;
     });

@@ -1,7 +1,6 @@
-import { statSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
 import { formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
-import { warn } from './open-output.js';
+import { refuseExisting, warn } from './open-output.js';
 import { loadPlugins } from './plugins.js';
 
 /** What names a trace to write, and its format. */
@@ -13,17 +12,12 @@ export interface TraceOutputArguments {
 }
 
 /**
- * Opens the trace of `-o`, in the format of its extension or of `--format`. `use`: what to do with it. A recording
- * replaces the trace before it; this is made from another trace, so what is there is somebody's.
+ * Opens the trace of `-o`, in the format of its extension or of `--format`. `use`: what to do with it.
  * @throws RsptraceError `OUTPUT_EXISTS`, `TRACE_UNKNOWN_FORMAT`, `TRACE_WRITE_FAILED`
  */
 export async function openTraceOutput(args: TraceOutputArguments): Promise<{ sink: TraceSink; use: string }> {
   const { output, force, format } = args;
-  if (!force && isThere(output)) {
-    throw new RsptraceError('OUTPUT_EXISTS', `${output} is there already`, {
-      hint: 'name another file with -o, or have it overwritten with --force',
-    });
-  }
+  refuseExisting(output, force);
   const plugins = await loadPlugins(args.plugin);
   const known = [...plugins.formats, ...formats];
   const wanted = format === undefined ? formatOf(output, known) : known.find((one) => isNamed(one, format));
@@ -34,12 +28,6 @@ export async function openTraceOutput(args: TraceOutputArguments): Promise<{ sin
   }
   const sink = openTrace(output, { lock: warn, onlyTraces: !force, formats: plugins.formats, as: wanted });
   return { sink, use: wanted?.use ?? '' };
-}
-
-/** An empty file, a pipe and a terminal hold nothing that could be lost. */
-function isThere(path: string): boolean {
-  const found = statSync(path, { throwIfNoEntry: false });
-  return found !== undefined && ((found.isFile() && found.size > 0) || found.isDirectory());
 }
 
 function isNamed({ name, extensions }: (typeof formats)[number], wanted: string): boolean {

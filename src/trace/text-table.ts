@@ -40,12 +40,13 @@ export function textTable(
   const { places: placeTitle = 'file:line' } = options;
   const room = options.width - widths.reduce((sum, width) => sum + width + GAP.length, 0);
   const [nameWidth, placeWidth] = textWidths([nameTitle, ...names], [placeTitle, ...places], room);
-  const row = (cells: readonly string[], name: string, place: string): string => {
+  const [shownNames, shownPlaces] = [clipAll(names, nameWidth), clipAll(places, placeWidth)];
+  const row = (cells: readonly string[], name = '', place = ''): string => {
     const right = cells.map((cell, i) => cell.padStart(widths[i] ?? 0)).join(GAP);
-    return `${right}${GAP}${clipStart(name, nameWidth).padEnd(nameWidth)}${GAP}${clipStart(place, placeWidth)}`.trimEnd();
+    return `${right}${GAP}${name.padEnd(nameWidth)}${GAP}${place}`.trimEnd();
   };
-  const title = row(head, nameTitle, placeTitle);
-  const body = lines.map(({ numbers }, i) => row(numbers, names[i] ?? '', places[i] ?? ''));
+  const title = row(head, clipStart(nameTitle, nameWidth), clipStart(placeTitle, placeWidth));
+  const body = lines.map(({ numbers }, i) => row(numbers, shownNames[i], shownPlaces[i]));
   return `${[options.color ? `\x1b[1m${title}\x1b[0m` : title, ...body].join('\n')}\n`;
 }
 
@@ -81,6 +82,34 @@ function textWidths(names: readonly string[], places: readonly string[], room: n
   const forText = room - GAP.length;
   const placeWidth = Math.min(place, Math.max(PLACE_MIN, forText - name));
   return [Math.min(name, Math.max(NAME_MIN, forText - placeWidth)), placeWidth];
+}
+
+/** Characters of a clipped text that are too few to tell it from others. */
+const FEW = 8;
+
+/** Where different texts end alike, their common end is left out: `…ask::__ticker…`, `…ask::__waiter…`. */
+function clipAll(texts: readonly string[], width: number): string[] {
+  const alike = new Map<string, Set<string>>();
+  const endOf = (text: string): string => clipStart(text, Math.max(FEW, width - FEW));
+  for (const text of texts) {
+    if (text.length <= width) continue;
+    const those = alike.get(endOf(text)) ?? new Set();
+    alike.set(endOf(text), those.add(text));
+  }
+  return texts.map((text) => {
+    if (text.length <= width) return text;
+    const those = [...(alike.get(endOf(text)) ?? [])];
+    if (those.length < 2) return clipStart(text, width);
+    return clipStart(`${text.slice(0, text.length - commonEnd(those))}…`, width);
+  });
+}
+
+/** How long the end is that texts have in common, from the begin of a word on. */
+function commonEnd([first = '', ...others]: readonly string[]): number {
+  let length = 0;
+  while (length < first.length && others.every((text) => text.at(-1 - length) === first.at(-1 - length))) length++;
+  const end = first.slice(first.length - length);
+  return end.length - Math.max(0, end.search(/[^a-z0-9]/i));
 }
 
 /** Keeps the end: the last parts of a path say the most. */

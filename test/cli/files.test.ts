@@ -138,15 +138,15 @@ t.test('two outputs that are one file are refused, also where it is not there ye
 t.test('what is there and is no trace is kept, unless --force is given', async (t) => {
   const notes = at('notes.txt');
   const others: [words: string[], file: string, kind: string][] = [
-    [['--remote', `replay:${wire}`, '-o', notes, elf], notes, 'trace'],
-    [['--remote', ':1', '-o', at('unused.txt'), '--record-wire', notes, elf], notes, 'recording of a wire'],
-    [['futures', `--svg=${notes}`, elf, 'level3'], notes, 'SVG'],
+    [['--remote', `replay:${wire}`, '-o', notes, elf], notes, ''],
+    [['--remote', ':1', '-o', at('unused.txt'), '--record-wire', notes, elf], notes, ' and is no recording of a wire'],
+    [['futures', `--svg=${notes}`, elf, 'level3'], notes, ' and is no SVG'],
   ];
   const head = { pftrace: '\n\x03abc\nand some lines\n', json: '{"ph": 1}', txt: '# a heading\n' };
   for (const [words, file, kind] of others) {
     for (const text of Object.values(head)) {
       writeFileSync(file, text);
-      t.equal(await codeOf(...words), `OUTPUT_EXISTS: ${file} is there already and is no ${kind}`);
+      t.equal(await codeOf(...words), `OUTPUT_EXISTS: ${file} is there already${kind}`);
       t.equal(readFileSync(file, 'utf8'), text);
     }
     t.notMatch(await codeOf(...words, '--force'), /^OUTPUT_/);

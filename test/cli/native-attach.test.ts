@@ -1,4 +1,5 @@
 // A process under a gdbserver that rsptrace starts itself: one that runs, and a program that it starts.
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -78,7 +79,7 @@ t.test('run: a program with its arguments; its output, its status, every poll', 
   t.notMatch(one.stderr, /Process|Listening|Child/);
   const polls = pollsProgram(t);
   const untraced = (await start(polls, ['alone']).ended).stdout;
-  const two = await start(main, ['run', '--json', '-o', trace, polls, '--', 'alone']).ended;
+  const two = await start(main, ['run', '--json', '--force', '-o', trace, polls, '--', 'alone']).ended;
   const { futures } = JSON.parse(two.stdout) as Output;
   for (const [name, count] of pollsPrinted(untraced))
     t.match(
@@ -94,10 +95,33 @@ t.test('run: a program whose recording ends is ended, or runs on', async (t) => 
   const ended = await start(main, ['run', '-n', '20', '-p', 'fn:tick', '-o', trace, program, '--', '1000000']).ended;
   t.equal(ended.status, 0, ended.stderr);
   t.notMatch(ended.stdout, /ticks$/m);
-  const on = ['run', '-n', '20', '--keep-running', '-p', 'fn:tick', '-o', trace, program, '--', '8000'];
+  const on = ['run', '-n', '20', '--keep-running', '-p', 'fn:tick', '--force', '-o', trace, program, '--', '8000'];
   const kept = await start(main, on).ended;
   t.match(kept.stderr, /the program runs on/);
   t.match(kept.stdout, /^8000 ticks$/m);
+});
+
+t.test('an older trace is refused, that of the default name is kept', async (t) => {
+  const cwd = scratchFolder(t);
+  const program = compileC(t, ticking);
+  const run = (...words: string[]) =>
+    spawnSync(process.execPath, [main, 'run', '-p', 'fn:tick', ...words, program, '--', '3'], {
+      cwd,
+      encoding: 'utf8',
+    });
+  const [trace, older] = [join(cwd, 'rsptrace.pftrace'), join(cwd, 'rsptrace.pftrace.old')];
+  t.notMatch(run().stdout, /the trace before/);
+  const first = readFileSync(trace);
+  t.match(run().stdout, /^the trace before it is kept: rsptrace\.pftrace\.old$/m);
+  t.ok(readFileSync(older).equals(first));
+  const second = readFileSync(trace);
+  const named = join(cwd, 'a.pftrace');
+  writeFileSync(named, second);
+  t.match(run('-o', named), { status: 1, stderr: /a\.pftrace is there already \[OUTPUT_EXISTS\]\n.*--force$/m });
+  t.ok(readFileSync(named).equals(second));
+  t.equal(run('-o', named, '--force').status, 5, 'that of a program that ends with 7');
+  t.notOk(readFileSync(named).equals(second));
+  t.match(JSON.parse(run('--json').stdout), { older_trace: 'rsptrace.pftrace.old' });
 });
 
 t.test('what is wrong is one sentence', async (t) => {

@@ -57,7 +57,7 @@ async function killOnce(t: Test, program: string, wait: number): Promise<number>
   t.equal(statusOf(pid, 'SigBlk'), '0000000000000000', 'it gets its signals');
 
   const again = await gdbserver(t, '--attach', String(pid));
-  const record = ['--json', '-n', '2000', '-o', trace, ...functionProbes, program];
+  const record = ['--json', '-n', '2000', '--force', '-o', trace, ...functionProbes, program];
   const recorded = await rsptrace('-r', again.address, ...record).ended;
   t.equal(recorded.status, 0, recorded.stderr);
   t.match(JSON.parse(recorded.stdout), { end: 'max-events' });

@@ -4,8 +4,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
+import { addr } from '../../src/base/addr.js';
+import { type CallBegin, type FunctionRef, openTrace } from '../../src/trace/index.js';
 import { rsptrace } from '../support/command.js';
 import { callgrindArcs, reportedFunctions, savedTrace } from '../support/saved-trace.js';
+import { info, nanos } from '../trace/stories.js';
 
 const saved = await savedTrace(t);
 const { folder, trace } = saved;
@@ -112,7 +115,11 @@ t.test('a window holds what begins in it', async (t) => {
   // The first iteration up to its fib: one outer, three middles, seven leafs.
   t.same(await calls('--from', 'fn:outer', '--to', 'fn:fib'), { outer: 1, middle: 3, leaf: 7 });
   t.same(await calls('--to', 'fn:outer'), { main: 1 });
-  const { to_ns } = await json<{ to_ns: number }>('info', trace);
+  const { from_ns, to_ns } = await json<{ from_ns: number; to_ns: number }>('info', trace);
+  const between = await rsptrace('report', trace, '--from', `${from_ns + 1}ns`, '--to', `${from_ns + 2}ns`).ended;
+  t.match(between, { status: 1, stderr: /has nothing in the window of --from and --to \[TRACE_NO_MATCH\]/ });
+  const endless = await rsptrace('report', trace, '--from', 'fn:fib', '--to', 'fn:main').ended;
+  t.match(endless, { status: 0, stderr: /nothing that --to names begins in the window, so it goes to the end/ });
   t.same(await calls('--from', `${to_ns + 1}ns`).catch((error: Error) => /TRACE_NO_MATCH/.test(error.message)), true);
 });
 
@@ -142,6 +149,8 @@ t.test('what is wrong is one sentence with a code', async (t) => {
   t.match(await code('report', trace, '--sort', 'size'), /^2 /);
   t.match(await code('report', trace, '--top', '0'), /^2 .*--top takes a whole number/);
   t.match(await code('report', trace, '--by', 'fn', '--callers', 'leaf'), /^2 .*do not go together/);
+  writeFileSync(join(folder, 'empty.pftrace'), '');
+  t.match(await code('report', join(folder, 'empty.pftrace')), /^1 .*is empty \[TRACE_FOREIGN\]/);
   t.match(await code('report', join(folder, 'none.pftrace')), /^1 .*TRACE_UNREADABLE/);
   t.match(await code('report', saved.program), /^1 .*TRACE_FOREIGN/);
   // In the middle of its last packet.
@@ -268,6 +277,37 @@ t.test('replay is the call tree, graph its merged one', async (t) => {
   t.match(graph, /\(1\) main\n(?:.*\n)*?.*\+-\(20\) outer\n.*\| +\+-\(60\) middle\n.*\| +\+-\(20\) leaf\n/);
   t.notMatch(graph, /\(120\) leaf/);
   t.match((await rsptrace('graph', trace, 'middle').ended).stdout, /\(60\) middle\n.*\(120\) leaf\n$/);
+});
+
+const named = { name: 'walk', instance: 'walk', file: undefined, line: undefined };
+
+interface Nested {
+  readonly calls_to: readonly Nested[];
+}
+
+function levels(nested: readonly Nested[]): number {
+  let count = 0;
+  for (let at = nested; at.length > 0; at = at[0]?.calls_to ?? []) count++;
+  return count;
+}
+
+t.test('graph --json has as many levels as asked for, and as readers of JSON take', async (t) => {
+  const shallow = await json<{ graph: readonly Nested[]; cut_at_depth: null }>('graph', trace, '-D', '2');
+  t.match([levels(shallow.graph), shallow.cut_at_depth], [2, null]);
+  const deep = join(folder, 'deep.pftrace');
+  const sink = openTrace(deep);
+  sink.begin(info);
+  let around: CallBegin | undefined;
+  for (let depth = 0; depth < 20_000; depth++) {
+    const fn: FunctionRef = { ...named, key: 0, address: addr(16) };
+    around = { type: 'call-begin', time: nanos(depth), hart: 0, depth, around, function: fn, arguments: [] };
+    sink.event(around);
+  }
+  sink.end();
+  const ran = await rsptrace('graph', deep, '--json').ended;
+  t.match(ran, { status: 0, stderr: /calls nested deeper than 1000 are left out of the JSON/ });
+  const { graph, cut_at_depth } = JSON.parse(ran.stdout) as { graph: readonly Nested[]; cut_at_depth: number };
+  t.same([levels(graph), cut_at_depth], [1000, 1000]);
 });
 
 t.test('a diff names what is slower, new and gone, and breaks limits', async (t) => {

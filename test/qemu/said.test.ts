@@ -61,6 +61,7 @@ t.test('attached to a QEMU without memory for trampolines, all stop: said twice,
   const ran = await rsptrace(
     '--remote',
     await stub(),
+    '--force',
     '-o',
     trace,
     '--timeout',

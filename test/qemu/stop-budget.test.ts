@@ -6,6 +6,7 @@ import { elfPath, qemuArgv } from './guests/guests.js';
 
 interface Output {
   readonly stops: number;
+  readonly tasks_may_be_of: readonly string[];
   readonly engines: { readonly switched_off: number; readonly without_stops: number };
   readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
 }
@@ -21,7 +22,7 @@ async function run(t: Test, ...options: string[]): Promise<Output> {
 }
 
 t.test('a probe past the budget is switched off', async (t) => {
-  const { stops, engines, probes } = await run(t);
+  const { stops, engines, probes, tasks_may_be_of: unseen } = await run(t);
   t.ok(engines.switched_off > 0, `${engines.switched_off} of ${probes.length} probes switched off at ${stops} stops`);
   t.ok(engines.without_stops > probes.length / 2);
   t.ok(stops > 200, `${stops} stops`);
@@ -31,6 +32,7 @@ t.test('a probe past the budget is switched off', async (t) => {
     off.every(({ engine, function: name }) => engine === 'none' && /Join2/.test(name)),
     JSON.stringify(off),
   );
+  t.same(unseen, [], 'what polls it is seen');
 });
 
 t.test('--engine mixed keeps it', async (t) => {

@@ -41,7 +41,7 @@ for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
     );
 
     truncateSync(wire, Math.floor(statSync(wire).size / 2));
-    const cut = await rsptrace('--remote', `replay:${wire}`, ...enough, '-o', traces[1], elf).ended;
+    const cut = await rsptrace('--remote', `replay:${wire}`, ...enough, '--force', '-o', traces[1], elf).ended;
     t.equal(cut.status, 3);
     const half = JSON.parse(cut.stdout) as Output;
     t.equal(half.error?.code, 'RSP_REPLAY_ENDED');
@@ -63,6 +63,7 @@ t.test('run, bt and tasks are recorded and replayed too', async (t) => {
     'ignore',
     '--record-wire',
     wire,
+    '--force',
     '-o',
     trace('run.json'),
     '-n',

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { OffCpu, openTrace, type Sample, type TraceEvent } from '../../src/trace/index.js';
+import { OffCpu, openTrace, reportBy, type Sample, type TraceEvent } from '../../src/trace/index.js';
 import { scratchFolder } from '../support/command.js';
 import { readWithSpeedscope } from '../support/speedscope.js';
-import { futures, linked, nanos, stories, suspend0, suspend1, tell, trueWaits } from './stories.js';
+import { futures, lateWaits, linked, nanos, stories, suspend0, suspend1, tell, trueWaits } from './stories.js';
 
 const folder = scratchFolder(t);
 
@@ -23,7 +23,7 @@ t.test('all waits of any story, and no other time', async () => {
   fc.assert(
     fc.property(stories, (told) => {
       const last = Math.max(0, ...told.events.map((event) => (event.type === 'gap' ? event.to : event.time)));
-      const waited = trueWaits(told).map(({ begin, end = last }) => end - begin);
+      const waited = [...trueWaits(told), ...lateWaits(told)].map(({ begin, end = last }) => end - begin);
       const { offCpu, samples } = profileOf(told.events);
       const rows = offCpu.rows();
       const sum = (list: readonly number[]): number => list.reduce((all, one) => all + one, 0);
@@ -69,6 +69,32 @@ t.test('who woke it, how long it was ready then, and what was never woken', asyn
   t.match(offCpu.rows(), [
     { task: 'a', wokenBy: 'b in ring at src/r.rs:7', waits: 1, total: 130, max: 130, runnable: 30 },
     { task: 'a', wokenBy: '[dropped]', waits: 1, total: 300, max: 300, runnable: 0 },
+  ]);
+});
+
+t.test('a poll whose end shows no result was pending if the next one finds the Future at an await', async (t) => {
+  const unknown = { type: 'poll-end', ...of, result: 'unknown', chain: [] } as const;
+  const events = linked([
+    { type: 'poll-begin', ...of, time: nanos(0), state: undefined },
+    { ...unknown, time: nanos(10), began: nanos(0), state: suspend0 },
+    { ...wake, time: nanos(60), by, caller: { function: 'ring', file: 'src/r.rs', line: 7 } },
+    { type: 'poll-begin', ...of, time: nanos(80), state: suspend0 },
+    // Its end still shows the await from which it began; the next poll shows another one.
+    { ...unknown, time: nanos(90), began: nanos(80), state: suspend0 },
+    { type: 'poll-begin', ...of, time: nanos(190), state: suspend1 },
+    // Nothing tells what came of the last one.
+    { ...unknown, time: nanos(200), began: nanos(190), state: suspend1 },
+  ]);
+  t.match(profileOf(events).offCpu.rows(), [
+    { at: { line: 12 }, wokenBy: 'b in ring at src/r.rs:7', waits: 1, total: 70, runnable: 20 },
+    { at: { line: 25 }, wokenBy: '[no wake seen]', waits: 1, total: 100 },
+  ]);
+  const report = reportBy('await');
+  tell(report, events);
+  const rows = report.rows().map(({ file, line, calls, total }) => [file, line, calls, total]);
+  t.same(rows, [
+    ['src/a.rs', 12, 1, 70],
+    ['src/b.rs', 25, 1, 100],
   ]);
 });
 

@@ -61,6 +61,8 @@ export interface TruePoll {
   /** Polls of any root around it on its hart, and those of its own root. */
   readonly around: readonly TruePoll[];
   readonly begin: number;
+  /** Where it begins. */
+  readonly state: StateRef | undefined;
   end: number | undefined;
   result: PollResult | 'lost' | undefined;
 }
@@ -124,6 +126,7 @@ export function story(numbers: readonly number[]): Story {
         future: isNested ? pick(futures, take(futures.length)) : root.future,
         around: [...stack],
         begin: time,
+        state: pick([undefined, unresumed, suspend0, suspend1], take(4)),
         end: undefined,
         result: undefined,
       };
@@ -135,7 +138,7 @@ export function story(numbers: readonly number[]): Story {
         future: poll.future,
         address: address(ownDepth(poll), root),
         depth: stack.length,
-        state: pick([undefined, unresumed, suspend0, suspend1], take(4)),
+        state: poll.state,
       });
       stack.push(poll);
       polls.push(poll);
@@ -228,6 +231,16 @@ export function trueWaits(told: Story): { root: RootRef; begin: number; end: num
     // Polls are listed as they began, and one place is polled by one hart at a time.
     const next = outermost.slice(i + 1).find((later) => later.root.address === poll.root.address);
     return [{ root: poll.root, begin: poll.end, end: next?.begin }];
+  });
+}
+
+/** Those that only the next poll shows, because it finds the Future at an await. */
+export function lateWaits(told: Story): { begin: number; end: number }[] {
+  const outermost = told.polls.filter((poll) => poll.around.every((outer) => outer.root !== poll.root));
+  return outermost.flatMap((poll, i) => {
+    const next = outermost.slice(i + 1).find((later) => later.root === poll.root);
+    const isLate = poll.result === 'unknown' && (next?.state === suspend0 || next?.state === suspend1);
+    return isLate && next && poll.end !== undefined ? [{ begin: poll.end, end: next.begin }] : [];
   });
 }
 

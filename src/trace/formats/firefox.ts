@@ -5,12 +5,13 @@
  * (`tracing-ms`). Times in which nothing was traced have none.
  *
  * The tables of a thread are columns, so samples go to a spool, and the end writes the file. In memory are the
- * different stacks, and 1 KiB a track.
+ * different stacks, up to a limit, and 1 KiB a track.
  */
 import { startOf } from '../../base/file-head.js';
 import { visible, visibleJson } from '../../base/visible.js';
-import type { AnyBegin, FunctionRef, FutureRef, HartInfo, ThreadRef, TraceInfo } from '../events.js';
+import type { AnyBegin, FunctionRef, FutureRef, HartInfo, SampledFrame, ThreadRef, TraceInfo } from '../events.js';
 import type { OutputFile } from '../output-file.js';
+import { furtherStacks, MOST_STACKS } from '../report/call-tree.js';
 import { threadText } from '../text.js';
 import type { TextBytes } from '../text-bytes.js';
 import type { Format } from './format.js';
@@ -30,6 +31,8 @@ export const firefox: Format = {
   recognizes: (head) => /"preprocessedProfileVersion":\d+/.test(startOf(head)),
   open: (file) => new Lanes(new FirefoxWriter(file)),
 };
+
+type What = FunctionRef | FutureRef | SampledFrame;
 
 interface Node {
   readonly index: number;
@@ -56,8 +59,10 @@ class FirefoxWriter implements LaneWriter {
   readonly #out: OutputFile;
   readonly #spool: Spool;
   readonly #tracks = new Map<number, Track>();
-  readonly #frames = new Map<FunctionRef | FutureRef, number>();
-  readonly #whats: (FunctionRef | FutureRef)[] = [];
+  readonly #frames = new Map<What, number>();
+  readonly #whats: What[] = [];
+  /** Of all tracks. */
+  #stacks = 0;
   #info: TraceInfo | undefined;
   #isEnded = false;
 
@@ -133,17 +138,23 @@ class FirefoxWriter implements LaneWriter {
 
   #enter(begin: AnyBegin): void {
     const track = this.#trackOf(begin);
-    const prefix = track.open.at(-1);
-    const frame = this.#frameOf(begin.type === 'call-begin' ? begin.function : begin.future);
-    const children = prefix?.children ?? track.roots;
-    let node = children.get(frame);
-    if (node === undefined) {
-      node = { index: track.stacks.length, prefix, frame, children: new Map() };
-      children.set(frame, node);
-      track.stacks.push(node);
-    }
-    track.open.push(node);
+    const what = begin.type === 'call-begin' ? begin.function : begin.future;
+    track.open.push(this.#stackOf(track, track.open.at(-1), what));
     this.#sample(track, begin.time);
+  }
+
+  #stackOf(track: Track, prefix: Node | undefined, what: What): Node {
+    const frame = this.#frameOf(what);
+    if (prefix !== undefined && prefix.frame === this.#frames.get(furtherStacks)) return prefix;
+    const children = prefix?.children ?? track.roots;
+    const known = children.get(frame);
+    if (known !== undefined) return known;
+    if (this.#stacks >= MOST_STACKS && what !== furtherStacks) return this.#stackOf(track, prefix, furtherStacks);
+    this.#stacks++;
+    const node = { index: track.stacks.length, prefix, frame, children: new Map() };
+    children.set(frame, node);
+    track.stacks.push(node);
+    return node;
   }
 
   #leave(begin: AnyBegin, time: number): void {
@@ -158,7 +169,7 @@ class FirefoxWriter implements LaneWriter {
     track.samples.push(track.open.at(-1)?.index ?? -1, track.last);
   }
 
-  #frameOf(what: FunctionRef | FutureRef): number {
+  #frameOf(what: What): number {
     let frame = this.#frames.get(what);
     if (frame === undefined) {
       frame = this.#whats.push(what) - 1;
@@ -270,7 +281,7 @@ function metaOf({ program, arch, clock }: TraceInfo): object {
 }
 
 /** The tables that all threads share: each has a copy. A frame and its function have the same number. */
-function jsonParts(whats: readonly (FunctionRef | FutureRef)[]): string[] {
+function jsonParts(whats: readonly What[]): string[] {
   const texts = new Map<string, number>();
   const text = (value: string): number => {
     const known = texts.get(value) ?? texts.size;

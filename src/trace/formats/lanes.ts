@@ -28,6 +28,7 @@ import type {
   Wake,
   WatchHit,
 } from '../events.js';
+import { isSuspended } from '../late-results.js';
 import { isOnTrack, type OpenCall, OpenCalls } from '../open-calls.js';
 import { isOfTask, waitingState, waitText } from '../text.js';
 
@@ -89,6 +90,8 @@ interface NoteWriter {
   /** Between two polls, on the root's lane. */
   waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void;
   waitEnd(root: RootRef, time: GuestNanos, name: string): void;
+  /** A wait that is over, of a poll whose end did not show that it was pending: its next poll has shown it. */
+  lateWait?(end: PollEnd, until: GuestNanos): void;
   /** An end whose begin was not seen. There is no slice to end. */
   orphanEnd(event: PollEnd | PollLost): void;
   /** An end whose begin was not seen, or whose slice has been cut. There is no slice to end. */
@@ -122,12 +125,16 @@ interface Life {
   readonly polls: LanePoll[];
   /** The name of the open wait slice. */
   waiting: string | undefined;
+  /** Its last poll's end, if that did not show whether it waits since. */
+  unclear: PollEnd | undefined;
   over: boolean;
   /** The end of its last poll was not seen. */
   isLost: boolean;
   /** The number of the first wake since its last poll began. */
   wake: number | undefined;
 }
+
+const noWait = { waiting: undefined, unclear: undefined };
 
 /**
  * Turns events into slices that nest, for formats with timelines. Polls that are open when the trace ends stay open.
@@ -254,6 +261,7 @@ export class Lanes implements TraceSink {
       this.#writer.pollLost(stale.begin, event.time, 'root', 'cut');
     }
     this.#stopWaiting(life, event.time);
+    this.#clear(life, event);
     life.isLost = false;
     life.polls.push(poll);
     const isOutermost = life.polls.length === 1;
@@ -281,7 +289,17 @@ export class Lanes implements TraceSink {
       this.#count(life, 1, event.time);
     } else if (event.result === 'ready' || event.result === 'panicked') {
       this.#endLife(life, event.time, event.result);
-    }
+    } else life.unclear = event;
+  }
+
+  /** A poll shows what the end of the one before has left open. */
+  #clear(life: Life, { future, address, state, time }: PollBegin): void {
+    const { root, unclear } = life;
+    if (unclear === undefined) return;
+    life.unclear = undefined;
+    if (future.key !== root.future.key || address !== root.address || !isSuspended(state)) return;
+    const isSame = unclear.state?.name === state?.name;
+    this.#writer.lateWait?.(isSame ? unclear : { ...unclear, state, chain: [] }, time);
   }
 
   #pollLost(event: PollLost): void {
@@ -363,7 +381,7 @@ export class Lanes implements TraceSink {
       if (before.polls.length === 0) this.#endLife(before, time, before.isLost ? 'lost' : 'dropped');
       else this.#replaced.set(before.root.key, before);
     }
-    const life: Life = { root, polls: [], waiting: undefined, over: false, isLost: false, wake: undefined };
+    const life: Life = { root, polls: [], ...noWait, over: false, isLost: false, wake: undefined };
     this.#lives.set(root.address, life);
     this.#writer.lifeBegin?.(root, time);
     return life;
@@ -371,6 +389,7 @@ export class Lanes implements TraceSink {
 
   #endLife(life: Life, time: GuestNanos, how: LifeEnd): void {
     this.#stopWaiting(life, time);
+    life.unclear = undefined;
     if (life.over) return;
     life.over = true;
     this.#writer.lifeEnd?.(life.root, time, how);

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { RsptraceError } from '../../base/errors.js';
 import { headOf, unpackedStart } from '../../base/file-head.js';
 import {
@@ -200,6 +201,11 @@ function isChromeFile(path: string): boolean {
 function foreign(path: string): RsptraceError {
   const head = headOf(path);
   const looks = head && formats.find((format) => !isPerfetto(head) && format.recognizes(head));
+  if (head === undefined && statSync(path).isFile()) {
+    return new RsptraceError('TRACE_FOREIGN', `${path} is empty`, {
+      hint: 'a recording that was killed before its first event leaves such a file: record again',
+    });
+  }
   const like = looks ? `, but of the format ${looks.name}` : '';
   return new RsptraceError('TRACE_FOREIGN', `${path} is no Perfetto trace with tracks${like}`, {
     hint: "only .pftrace and .pftrace.gz, Chrome's .json and directories of uftrace are read: record into a .pftrace",

@@ -31,35 +31,56 @@ export interface TreeNode {
   /** Undefined for the root alone. */
   readonly frame: Frame | undefined;
   readonly parent: TreeNode | undefined;
-  readonly children: Map<What, TreeNode>;
+  readonly children: ReadonlyMap<What, TreeNode>;
   calls: number;
   /** Those of a profile that were taken here, not in what was called. */
   samples: number;
   /** Without what was called. */
   self: number;
-  /** Of the calls that returned. */
-  time: number;
 }
 
 interface Open extends OpenCall {
-  readonly node: TreeNode;
+  readonly node: Growing;
 }
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+interface Growing extends TreeNode {
+  isFurther: boolean;
+  frame: Frame | undefined;
+  parent: Growing | undefined;
+  children: Map<What, Growing>;
+}
 
-/** Calls and polls by their stacks, of all harts together. Memory grows with the number of different stacks. */
+/** Different stacks that are kept apart: their memory stays below 200 MB. */
+export const MOST_STACKS = 300_000;
+
+/** What takes the calls of all further stacks, below the innermost caller whose stack is kept. */
+export const furtherStacks: SampledFrame = {
+  name: `[stacks past the first ${MOST_STACKS}]`,
+  instance: '[further stacks]',
+  address: undefined,
+  file: undefined,
+  line: undefined,
+};
+
+/** Calls and polls by their stacks, of all harts together. Past {@link MOST_STACKS} further stacks are merged. */
 export class CallTree implements TraceSink {
-  readonly root: TreeNode = nodeOf(undefined, undefined);
+  readonly #root = nodeOf(undefined, undefined);
   info: TraceInfo | undefined;
   /** From the first event to the last. */
   span = 0;
   /** Of a profile. `root`: beside calls it is a frame, `[samples]`. */
-  readonly #sampled = { root: nodeOf(undefined, undefined) as Mutable<TreeNode>, count: 0, areWaits: false };
+  readonly #sampled = { root: nodeOf(undefined, undefined), count: 0, areWaits: false };
   #calls = 0;
   readonly #times = new CallTimes();
   readonly #open = new OpenCalls<Open>();
   readonly #frames = new Map<What, Frame>();
   #first: number | undefined;
+  #stacks = 0;
+
+  /** What is called by nobody is below it. */
+  get root(): TreeNode {
+    return this.#root;
+  }
 
   /** The number of a profile's samples. */
   get samples(): number {
@@ -76,11 +97,11 @@ export class CallTree implements TraceSink {
 
   /** Samples have their place in the tree from now on. */
   end(): void {
-    const { root } = this;
+    const root = this.#root;
     const { root: sampled } = this.#sampled;
     if (this.samples === 0 || root === sampled.parent) return;
     sampled.parent = root;
-    if (this.#calls === 0) for (const [what, node] of sampled.children) root.children.set(what, node);
+    if (this.#calls === 0) root.children = sampled.children;
     else {
       sampled.frame = frameOf(samplesFrame);
       root.children.set(samplesFrame, sampled);
@@ -107,7 +128,6 @@ export class CallTree implements TraceSink {
         const open = this.#open.end(event);
         if (!spent || !open) break;
         open.node.self += spent.self;
-        open.node.time += spent.time;
         break;
       }
       case 'call-lost':
@@ -123,7 +143,7 @@ export class CallTree implements TraceSink {
 
   /** Every node but the root, callers before callees. */
   *nodes(): Generator<TreeNode> {
-    const waiting = [...this.root.children.values()].reverse();
+    const waiting: TreeNode[] = [...this.#root.children.values()].reverse();
     for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
       yield node;
       waiting.push(...[...node.children.values()].reverse());
@@ -133,7 +153,7 @@ export class CallTree implements TraceSink {
   #begin(begin: AnyBegin): void {
     this.#calls++;
     this.#times.begin(begin);
-    const parent = this.#open.of(begin.around)?.node ?? this.root;
+    const parent = this.#open.of(begin.around)?.node ?? this.#root;
     const what = begin.type === 'call-begin' ? begin.function : begin.future;
     const node = this.#child(parent, what);
     node.calls++;
@@ -148,15 +168,30 @@ export class CallTree implements TraceSink {
     const node = stack.reduceRight((parent, frame) => this.#child(parent, frame), this.#sampled.root);
     node.samples++;
     node.self += periodNs;
-    node.time += periodNs;
   }
 
-  #child(parent: TreeNode, what: What): TreeNode {
-    let node = parent.children.get(what);
-    if (node === undefined) {
-      node = nodeOf(this.#frame(what), parent);
-      parent.children.set(what, node);
-    }
+  #child(parent: Growing, what: What): Growing {
+    if (parent.isFurther) return parent;
+    const known = parent.children.get(what);
+    if (known !== undefined) return known;
+    if (this.#stacks >= MOST_STACKS) return this.#further(parent);
+    this.#stacks++;
+    return this.#added(parent, what);
+  }
+
+  #further(parent: Growing): Growing {
+    const known = parent.children.get(furtherStacks);
+    if (known !== undefined) return known;
+    const node = this.#added(parent, furtherStacks);
+    node.isFurther = true;
+    return node;
+  }
+
+  #added(parent: Growing, what: What): Growing {
+    const node = nodeOf(this.#frame(what), parent);
+    // Most nodes have no children, and a map is large.
+    if (parent.children === NONE) parent.children = new Map();
+    parent.children.set(what, node);
     return node;
   }
 
@@ -203,6 +238,9 @@ export function totals(tree: CallTree): Map<TreeNode, number> {
   return found;
 }
 
-function nodeOf(frame: Frame | undefined, parent: TreeNode | undefined): TreeNode {
-  return { frame, parent, children: new Map(), calls: 0, samples: 0, self: 0, time: 0 };
+/** Of nodes without any. */
+const NONE: Map<What, Growing> = new Map();
+
+function nodeOf(frame: Frame | undefined, parent: Growing | undefined): Growing {
+  return { frame, parent, children: NONE, calls: 0, samples: 0, self: 0, isFurther: false };
 }

@@ -10,10 +10,18 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
     return {
       numbers: [String(waits), timeText(total), timeText(runnable), timeText(Math.round(total / waits)), timeText(max)],
       name: `${task}${place === undefined ? '' : ` at ${shownFile(place)}`}`,
-      file: wokenBy,
+      file: shownSource(wokenBy),
       line: null,
     };
   });
   const heads = ['waits', 'total', 'ready', 'avg', 'max'];
   return textTable(heads, 'task and await', lines, { ...options, places: 'woken by' });
 }
+
+/** `sender in sender::{async_fn#0} at src/waits.rs:105`, with the place as people read it. */
+function shownSource(wokenBy: string): string {
+  const at = wokenBy.lastIndexOf(PLACE);
+  return at < 0 ? wokenBy : wokenBy.slice(0, at) + PLACE + shownFile(wokenBy.slice(at + PLACE.length));
+}
+
+const PLACE = ' at ';

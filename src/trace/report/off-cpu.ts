@@ -116,6 +116,9 @@ export class OffCpu implements TraceSink {
         this.#waiting.delete(root);
         if (end !== undefined) this.#over = { end, until };
       },
+      lateWait: (end, until) => {
+        this.#over = { end, until };
+      },
       pollBegin: ({ root }, isOutermost) => {
         if (!isOutermost) return;
         this.#tell(undefined);

@@ -16,7 +16,7 @@ import type {
 } from '../events.js';
 import { Lanes } from '../formats/lanes.js';
 import { namesLeftOut } from '../left-out.js';
-import { rootText } from '../text.js';
+import { rootText, waitingState, waitText } from '../text.js';
 import { Durations } from './durations.js';
 import type { Chosen } from './selection.js';
 
@@ -234,42 +234,44 @@ function awaiting({ chain, future }: PollEnd, at: StateRef | undefined): string 
 function awaitReport(chosen: Chosen | undefined): Report {
   const rows = new Rows();
   const since = new Map<RootRef, { readonly row: Row; readonly time: number }>();
-  const ignored = (): void => {};
+  const rowOf = (end: PollEnd, waiting: string, at: StateRef | undefined): Row | undefined => {
+    const place = waiting.replace(/^waiting at /, '');
+    const name = awaiting(end, at);
+    if (chosen !== undefined && ![end.root.future.future, name, place].some(chosen.note)) return undefined;
+    const describe = () => ({ name, file: at?.file, line: at?.line });
+    const row = rows.of({ key: place, counts: true, describe });
+    row.calls++;
+    return row;
+  };
+  const waited = (row: Row, time: number): void => {
+    row.total += time;
+    row.self += time;
+    row.durations.add(time);
+  };
   const lanes = new Lanes({
-    begin: ignored,
-    hart: ignored,
-    thread: ignored,
-    flush: ignored,
-    end: ignored,
-    pollBegin: ignored,
-    pollEnd: ignored,
-    pollLost: ignored,
-    callBegin: ignored,
-    callEnd: ignored,
-    callLost: ignored,
-    callCut: ignored,
+    ...nothing,
     waitBegin: (end, waiting, at) => {
-      const { root, time } = end;
-      const place = waiting.replace(/^waiting at /, '');
-      const name = awaiting(end, at);
-      if (chosen !== undefined && ![root.future.future, name, place].some(chosen.note)) return;
-      const row = rows.of({
-        key: place,
-        counts: true,
-        describe: () => ({ name, file: at?.file, line: at?.line }),
-      });
-      row.calls++;
-      since.set(root, { row, time });
+      const row = rowOf(end, waiting, at);
+      if (row !== undefined) since.set(end.root, { row, time: end.time });
     },
     waitEnd: (root, time) => {
       const wait = since.get(root);
       if (wait === undefined) return;
       since.delete(root);
-      const took = time - wait.time;
-      wait.row.total += took;
-      wait.row.self += took;
-      wait.row.durations.add(took);
+      waited(wait.row, time - wait.time);
+    },
+    lateWait: (end, until) => {
+      const at = waitingState(end);
+      const row = rowOf(end, waitText(at), at);
+      if (row !== undefined) waited(row, until - end.time);
     },
   });
   return Object.assign(lanes, { rows: () => rows.all(new Set()) });
 }
+
+const ignored = (): void => {};
+const nothing = {
+  ...{ begin: ignored, hart: ignored, thread: ignored, flush: ignored, end: ignored },
+  ...{ pollBegin: ignored, pollEnd: ignored, pollLost: ignored },
+  ...{ callBegin: ignored, callEnd: ignored, callLost: ignored, callCut: ignored },
+};

@@ -12,6 +12,7 @@ export class Window implements TraceSink {
   readonly #from: Moment | undefined;
   readonly #to: Moment | undefined;
   #state: 'before' | 'inside' | 'after';
+  #isEmpty = true;
 
   constructor(sink: TraceSink, from: Moment | undefined, to: Moment | undefined) {
     this.#sink = sink;
@@ -25,6 +26,16 @@ export class Window implements TraceSink {
     return this.#state !== 'before';
   }
 
+  /** Whether it has ended: so may a name. */
+  get hasEnded(): boolean {
+    return this.#state === 'after';
+  }
+
+  /** Whether nothing has happened in it. */
+  get isEmpty(): boolean {
+    return this.#isEmpty;
+  }
+
   begin(info: TraceInfo): void {
     this.#sink.begin(info);
   }
@@ -34,8 +45,12 @@ export class Window implements TraceSink {
   }
 
   event(event: TraceEvent): void {
-    if (this.#state === 'before' && reached(event, this.#from)) this.#state = 'inside';
-    else if (this.#state === 'inside' && reached(event, this.#to)) this.#state = 'after';
+    const isFirst = this.#state === 'before' && reached(event, this.#from);
+    if (isFirst) this.#state = 'inside';
+    // The entry that it begins with does not end it, but a time may be over already.
+    const ends = !isFirst || typeof this.#to === 'number';
+    if (this.#state === 'inside' && ends && reached(event, this.#to)) this.#state = 'after';
+    if (this.#state === 'inside') this.#isEmpty = false;
     // An end of what began outside finds nothing that is open.
     if (this.#state === 'inside' || (this.#state === 'after' && 'began' in event)) this.#sink.event(event);
   }

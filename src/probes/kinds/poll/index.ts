@@ -39,6 +39,7 @@ import { ImpliedDrops } from './implied-drops.js';
 import { mayInline } from './inlined-chain.js';
 import { cratesNotProbed, cratesNotProbedText } from './other-crates.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
+import { notAllSeen, partsNote } from './parts-as-tasks.js';
 import { planPoll, planSites } from './plan.js';
 import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
@@ -151,7 +152,7 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
 };
 
 const nothing: KindReport = {
-  json: () => ({ futures: [], tasks: [], tasks_left_out: 0, findings: [], coverage: null }),
+  json: () => ({ futures: [], tasks: [], tasks_left_out: 0, tasks_may_be_of: [], findings: [], coverage: null }),
   tables: () => [],
 };
 
@@ -178,14 +179,16 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       futures: summaryJson(rows(outcome)),
       tasks: tasks.rows(wakesSeen(found, outcome), outcome.stopError),
       tasks_left_out: tasks.leftOut,
+      tasks_may_be_of: notAllSeen(rows(outcome), outcome.engines),
       findings: findings(outcome),
       coverage: { ...coverageJson(recordedCoverage(coverage, outcome)), not_probed: others },
     }),
     tables(outcome, options) {
       const hides = ({ instance }: TaskRow): boolean => hidden.has(instance);
       const shown = tasks.rows(wakesSeen(found, outcome), outcome.stopError);
-      const table = taskTable(shown, tasks.leftOut, options, hides);
       const summed = rows(outcome);
+      const parts = shown.length === 0 ? '' : partsNote(notAllSeen(summed, outcome.engines));
+      const table = taskTable(shown, tasks.leftOut, options, hides) + parts;
       const elsewhere = summed.length > 0 ? '' : cratesNotProbedText(others);
       const texts = [summaryTable(summed, options), elsewhere, table, findingsText(findings(outcome))];
       return [...texts.filter((text) => text !== ''), coverageText(recordedCoverage(coverage, outcome))];
