@@ -5,6 +5,7 @@ export { type Dependency, dependenciesOf, FutureGraph, type FutureNode } from '.
 export { graphSvg } from './graph-svg.js';
 export { futuresJson } from './json.js';
 export { type LiveFuture, liveAt, liveFutures, type NextBlock } from './live-futures.js';
+export { onlyHeld } from './only-held.js';
 export { pointerOf } from './pointers.js';
 export { FutureNames, shortType } from './short-names.js';
 export { type Blame, blameChain, blameOf } from './size-blame.js';

@@ -33,6 +33,8 @@ export interface TaskPoller {
 export interface TaskPlaces {
   /** How many bytes behind its task's header a Future lies. Wakers point to headers. */
   readonly offsets: ReadonlyMap<number, number>;
+  /** The Futures of tasks, without those of a runtime's own threads. */
+  readonly tasks: ReadonlySet<number>;
   /** Types that hold a task's Future in place, by name: who drops one drops the Future. */
   readonly holders: ReadonlyMap<string, { readonly future: number; readonly offset: number }>;
   /** Functions of a runtime that drop a task's Future. Their first argument is the task's header. */
@@ -53,4 +55,11 @@ export interface TaskEnder {
   readonly when: { readonly offset: number; readonly size: 1 | 2 | 4 | 8; readonly bits: bigint } | undefined;
 }
 
-export const noTaskPlaces: TaskPlaces = { offsets: new Map(), holders: new Map(), enders: [], pollers: [], polls: [] };
+export const noTaskPlaces: TaskPlaces = {
+  offsets: new Map(),
+  tasks: new Set(),
+  holders: new Map(),
+  enders: [],
+  pollers: [],
+  polls: [],
+};

@@ -7,7 +7,7 @@
 
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import { functionName, stripGenerics, typeName } from '../dwarf/index.js';
-import { type FutureType, stateOf } from '../futures/index.js';
+import { type FutureType, onlyHeld, stateOf } from '../futures/index.js';
 import { type Frame, functionsAt } from '../unwind/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
 import { genericsOf, numberAt } from './layout.js';
@@ -34,7 +34,10 @@ const BOXED = /^core::pin::Pin<alloc::boxed::Box<(.*), .*>>$/;
 interface Given {
   readonly future: FutureType;
   readonly by: string;
-  /** The end of the outermost frame that had it. */
+  /** What shows whether it waits: itself, or what it consists of. Undefined if none of these has a state number. */
+  readonly waiting: { readonly future: FutureType; readonly offset: number } | undefined;
+  /** The frames that had it: where the innermost begins, and the end of the outermost. */
+  readonly start: Addr;
   readonly end: Addr;
 }
 
@@ -50,10 +53,13 @@ export async function findBlocking(
   const inlined = new Map(context.futures.all.flatMap((each) => each.inlined.map(({ die }) => [die.offset, each])));
   for (const frames of stacks) {
     const start = frames[0]?.cfa;
-    const { given, boxed } = givenOn(context, frames, inlined);
     if (start === undefined) continue;
+    const { given, boxed } = givenOn(context, frames, inlined);
+    const [unseen, ...others] = given.filter(({ waiting }) => waiting === undefined);
+    if (unseen && others.length + 1 === given.length) context.note(unsure(unseen, undefined));
     for (const each of given) {
-      const places = await placesOf(context, each, start, boxed.has(each.future.instance));
+      if (!each.waiting) continue;
+      const places = likeliest(each, await placesOf(context, each, start, boxed.has(each.future.instance)));
       const [address] = places ?? [];
       if (places?.length === 1 && address !== undefined) found.push({ ...each, address });
       else context.note(unsure(each, places?.length));
@@ -62,10 +68,17 @@ export async function findBlocking(
   return found;
 }
 
+/** Further in there may be bytes of what was moved: of several places the only one in the frames that had it counts. */
+function likeliest({ start, end }: Given, places: readonly Addr[] | undefined): readonly Addr[] | undefined {
+  const inside = places?.filter((address) => address >= start && address < end);
+  return inside?.length === 1 ? inside : places;
+}
+
 /** `places`: undefined if the stack could not be read. */
-function unsure({ future, by }: Given, places: number | undefined): string {
+function unsure({ future, by, waiting }: Given, places: number | undefined): string {
   const nowhere = places === undefined ? 'its stack was not read' : 'nowhere on the stack it is found waiting';
-  const why = places ? `it may lie in ${places} places of the stack` : nowhere;
+  const found = places ? `it may lie in ${places} places of the stack` : nowhere;
+  const why = waiting ? found : 'written by hand, it has no state number to search for';
   return `${future.future}, which a thread blocks on in ${by}, is not told: ${why}; rsptrace bt shows the stack`;
 }
 
@@ -78,7 +91,7 @@ function givenOn(
   const given = new Map<FutureType, Given>();
   const boxed = new Set<string>();
   const polled = new Set<FutureType>();
-  for (const { pc, exact, cfa, image } of frames) {
+  for (const [index, { pc, exact, cfa, image }] of frames.entries()) {
     if (image?.isLibrary || cfa === undefined) continue;
     const at = exact ? pc : addr(pc - 1n);
     const around = debug.functionAt(at);
@@ -93,7 +106,13 @@ function givenOn(
         const [, inBox] = BOXED.exec(typeName(type)) ?? [];
         if (inBox !== undefined) boxed.add(inBox);
         const future = futures.ofType(type);
-        if (future?.discriminant && !polled.has(future)) given.set(future, { future, by, end: cfa });
+        // One that refers to another is shown by that.
+        if (!future || /^(?:core::pin::Pin<|&mut |alloc::boxed::Box<)/.test(future.instance)) continue;
+        const all = [{ future, offset: 0 }, ...onlyHeld(future)];
+        const waiting = all.find((each) => each.future.discriminant);
+        if (all.some((each) => polled.has(each.future))) continue;
+        const start = given.get(future)?.start ?? frames[index - 1]?.cfa ?? cfa;
+        given.set(future, { future, by, waiting, start, end: cfa });
       }
     }
   }
@@ -103,7 +122,7 @@ function givenOn(
 /** Where such a Future lies and waits, in the stack or in a box that the stack has; undefined if that is not read. */
 async function placesOf(
   context: TaskContext,
-  { future, end }: Given,
+  { future, waiting, end }: Given,
   start: Addr,
   isBoxed: boolean,
 ): Promise<readonly Addr[] | undefined> {
@@ -113,17 +132,19 @@ async function placesOf(
   if (bytes === undefined) return undefined;
   const trees = new AwaitTrees(futures, memory);
   const found = new Set<Addr>();
+  const shows = waiting ?? { future, offset: 0 };
   const look = async (address: Addr): Promise<void> => {
-    if (!found.has(address) && (await waits(context, await trees.read(future, address)))) found.add(address);
+    if (found.has(address)) return;
+    if (await waits(context, await trees.read(shows.future, addOffset(address, shows.offset)))) found.add(address);
   };
   const step = Math.max(future.align ?? 1, 1);
   for (let offset = toAligned(start, step); offset + future.size <= length; offset += step)
-    if (isSuspended(future, bytes, offset)) await look(addOffset(start, offset));
+    if (isSuspended(shows.future, bytes, offset + shows.offset)) await look(addOffset(start, offset));
   if (!isBoxed) return [...found];
   for (let offset = toAligned(start, WORD); offset + WORD <= length; offset += WORD) {
     const address = addr(numberAt(bytes, { offset, size: WORD }));
     const value = address === 0n ? undefined : await memory.read(address, future.size);
-    if (value && isSuspended(future, value, 0)) await look(address);
+    if (value && isSuspended(shows.future, value, shows.offset)) await look(address);
   }
   return [...found];
 }

@@ -29,7 +29,8 @@ export function memberAt(type: Die, path: string, missing: (what: string) => voi
   for (const name of path.split('.')) {
     const member = layoutOf(at.type).members.find((each) => each.name === name);
     if (member?.type === undefined) {
-      missing(`\`${typeName(at.type)}\` has no member \`${name}\` in this program's debug info`);
+      // Whatever the type is generic over: said once, not for each of its instances.
+      missing(`\`${stripGenerics(typeName(at.type))}\` has no member \`${name}\` in this program's debug info`);
       return undefined;
     }
     at = { offset: at.offset + member.offset, size: sizeOf(member.type) ?? 0, type: member.type };

@@ -1,6 +1,6 @@
 import type { DebugInfo } from '../dwarf/index.js';
 import { type Die, layoutOf, typeName, variantName } from '../dwarf/index.js';
-import type { FutureSet, FutureType, TaskEnder, TaskPlaces } from '../futures/index.js';
+import { type FutureSet, type FutureType, onlyHeld, type TaskEnder, type TaskPlaces } from '../futures/index.js';
 import type { Part } from './layout.js';
 import { asyncTasks, closed, dropperOf } from './runtimes/async-task.js';
 import { embassyPollers, storageLayouts } from './runtimes/embassy.js';
@@ -11,38 +11,43 @@ import { cellLayouts, tokioPollers } from './runtimes/tokio.js';
 export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<TaskPlaces> {
   const found = new Map<number, number>();
   const inside = new Map<number, number>();
+  const tasks = new Set<number>();
   const holders = new Map<string, { readonly future: number; readonly offset: number }>();
   const enders: TaskEnder[] = [];
-  const add = (type: Die, offset: number): FutureType | undefined => {
+  const add = (type: Die, offset: number, isThread = false): FutureType | undefined => {
     const future = futures.ofType(type);
     if (future) found.set(future.typeOffset, offset);
+    if (future && !isThread) tasks.add(future.typeOffset);
     for (const held of futures.inPlace(type))
       if (held.repeats.length === 0) inside.set(held.future.typeOffset, offset + held.offset);
+    for (const held of future ? onlyHeld(future) : []) inside.set(held.future.typeOffset, offset + held.offset);
     return future;
   };
   const context = { debug, futures, note: () => {}, memory: { read: async () => undefined } };
-  for (const { future: type, stage, holders: around } of cellLayouts(context).values()) {
+  for (const { future: type, stage, scheduler, holders: around } of cellLayouts(context).values()) {
     const place = runningOffset(stage);
-    const future = place === undefined ? undefined : add(type, place);
+    const future = place === undefined ? undefined : add(type, place, scheduler === 'blocking');
     for (const { type: holder, offset } of future ? [...around, stage] : [])
       holders.set(typeName(holder), { future: future?.typeOffset ?? 0, offset: (place ?? 0) - offset });
   }
   for (const { future, place } of storageLayouts(context).values()) add(future, place.offset);
   for (const { type, header, offset, die } of await asyncTasks(context)) {
-    const future = add(type, offset)?.typeOffset;
+    const future = add(type, offset);
     if (future === undefined) continue;
-    const drops = { future, offset };
     // It runs a task that was closed only to drop its Future.
     const when = { offset: header.state.offset, size: 8, bits: closed } as const;
-    enders.push({ ...drops, die, name: 'async_task::raw::RawTask::run', when });
     const dropper = dropperOf(context, die);
-    if (dropper)
-      enders.push({ ...drops, die: dropper, name: 'async_task::raw::RawTask::drop_future', when: undefined });
+    for (const held of [{ future, offset: 0 }, ...onlyHeld(future)]) {
+      const drops = { future: held.future.typeOffset, offset: offset + held.offset };
+      enders.push({ ...drops, die, name: 'async_task::raw::RawTask::run', when });
+      if (dropper)
+        enders.push({ ...drops, die: dropper, name: 'async_task::raw::RawTask::drop_future', when: undefined });
+    }
   }
   // A Future inside a task's is known by where that one lies; one that is a task itself, by its own place.
   const pollers = [...tokioPollers(context), ...embassyPollers(context)];
   const polls = runtimes.flatMap((runtime) => runtime.polls ?? []);
-  return { offsets: new Map([...inside, ...found]), holders, enders, pollers, polls };
+  return { offsets: new Map([...inside, ...found]), tasks, holders, enders, pollers, polls };
 }
 
 /** Where tokio's stage has the Future as long as it runs. */

@@ -54,11 +54,14 @@ async function check(t: Test, build: 'nested-o0' | 'nested-o3', way: string, ...
   const kindOf = (name: string) => (truth.has(name) ? name : 'main');
   const { tasks } = JSON.parse(ran.stdout) as { readonly tasks: readonly Task[] };
   t.strictSame(sorted(counted(tasks, kindOf)), wanted);
-  // Each of their polls but the first was caused by one wake, which names the task. Wakes need no stops.
+  // Each of their polls but the first was caused by one wake, which names the task. Only without stops wakes are seen.
   const woken = tasks.filter(
-    ({ instance, wakes }) => wakes !== null && instance.includes('Counted<nested_program::first::'),
+    ({ instance, polls }) => polls > 1 && instance.includes('Counted<nested_program::first::'),
   );
-  if (way !== 'executor') t.ok(woken.every(({ polls, wakes }) => wakes === polls - 1));
+  // Where it lies in a Future of the executor's here, and in a task of tokio's elsewhere, nothing tells which it is.
+  const isUnknown = build === 'nested-o3' && way === 'executor' && options.length === 0;
+  const wakesOf = ({ polls }: Task) => (isUnknown ? null : polls - 1);
+  if (!options.includes('stop')) t.ok(woken.every((task) => task.wakes === wakesOf(task)));
   const saved = await rsptrace('report', '--by', 'task', '--json', file).ended;
   t.equal(saved.status, 0, saved.stderr);
   const rows = (JSON.parse(saved.stdout) as Saved).task;
@@ -79,3 +82,6 @@ for (const build of ['nested-o0', 'nested-o3'] as const) {
 }
 
 t.test("a LocalSet's tasks, with the default probes", (t) => check(t, 'nested-o3', 'local'));
+// In a debug build async-executor polls them through a Future of its own.
+for (const build of usually(['nested-o0', 'nested-o3'] as const, (one) => one === 'nested-o0'))
+  t.test(`${build}: an executor's tasks, with the default probes`, (t) => check(t, build, 'executor'));

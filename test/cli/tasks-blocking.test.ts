@@ -80,6 +80,24 @@ for (const build of ['roots-o0', 'roots-o3'] as const) {
     });
   }
 
+  t.test(`${build}: one inside a Future written by hand`, async (t) => {
+    const { places, report } = await look(t, elf, ['ct', 'wrapped']);
+    t.strictSame([report.notes, report.tasks], [[], []]);
+    const [wrapped] = report.blocking;
+    const root = wrapped?.awaits[0];
+    t.strictSame([wrapped?.future, root?.future], ['roots_program::Wrapped', 'roots_program::root']);
+    const [from, to] = [Number(root?.address), Number(root?.awaits[0]?.address)];
+    t.ok((places.get('root') ?? 0) >= from && (places.get('root') ?? 0) < to);
+  });
+
+  t.test(`${build}: one without a state number is said not to be shown`, async (t) => {
+    const { report } = await look(t, elf, ['ct', 'closure']);
+    t.equal(report.blocking.length, 0);
+    t.match(report.notes, [
+      /PollFn, which a thread blocks on in .* is not told: written by hand, it has no state number/,
+    ]);
+  });
+
   t.test(`${build}: one that is polled now does not wait`, async (t) => {
     const { report } = await look(t, elf, ['ct', 'poll']);
     t.strictSame([report.notes, report.blocking], [[], []]);

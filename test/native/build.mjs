@@ -69,6 +69,11 @@ try {
   if (isWanted('roots-o3')) keep('roots-o3', roots(3));
   if (isWanted('nested-o0')) keep('nested-o0', nested(0));
   if (isWanted('nested-o3')) keep('nested-o3', nested(3));
+  for (const [name, ...how] of [
+    ['embassy-08-o3', '0.8', 3],
+    ['embassy-09-o0', '0.9', 0],
+  ])
+    if (isWanted(name)) keep(name, embassy(...how));
   for (const [name, level] of [
     ['live-tokio-o0', 0],
     ['live-tokio-o3', 3],
@@ -136,6 +141,18 @@ function nested(level) {
     'futures = { version = "=0.3.34", default-features = false, features = ["std"] }\nasync-executor = "1"';
   const project = projectOf('nested', ['rt', 'rt-multi-thread'], { beside });
   return project.build(`opt-level = ${level}\n`, []);
+}
+
+/** Builds embassy.rs with a release of embassy-executor that is no more the newest. */
+function embassy(version, level) {
+  const project = projectOf('embassy', [], {
+    dependency: `embassy-executor = { version = "${version}", features = ["arch-std", "executor-thread"] }`,
+    beside: `embassy-sync = "=0.8.0"
+embassy-time = { version = "=0.5.1", features = ["std", "generic-queue-16"] }
+embassy-futures = "=0.1.2"
+critical-section = { version = "=1.2.0", features = ["std"] }`,
+  });
+  return project.build(`opt-level = ${level}\n`, [], ['--cfg', 'older']);
 }
 
 /** A program of scripts/coverage, alone with its list of tasks: `live-tokio-o3` is live_tokio.rs. */

@@ -16,3 +16,18 @@ t.test('the Futures of a program that came from a registry', async (t) => {
   t.ok(own.length > 3, `${own.length}`);
   t.strictSame(await probed('installed'), own);
 });
+
+interface DryRun {
+  readonly coverage: { readonly futures: readonly { readonly future: string }[] };
+}
+
+// Of some of smol's Futures the debug info has only the type, without a file.
+t.test('no Future of a library is among them', async (t) => {
+  const ran = await rsptrace('run', '--dry-run', '--json', pollsProgram(t, 'live-smol-o3')).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const { futures } = (JSON.parse(ran.stdout) as DryRun).coverage;
+  t.strictSame([...new Set(futures.map(({ future }) => future.split('::')[0]))].sort(), [
+    'coverage',
+    'coverage_program',
+  ]);
+});

@@ -119,6 +119,8 @@ type Committed =
   | 'roots-o3'
   | 'nested-o0'
   | 'nested-o3'
+  | 'embassy-08-o3'
+  | 'embassy-09-o0'
   | 'executor'
   | 'faults'
   | 'texts';

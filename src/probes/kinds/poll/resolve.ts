@@ -2,7 +2,14 @@ import type { Architecture } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { RsptraceError } from '../../../base/errors.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
-import type { FutureSet, FutureType, InlinedPoll, PollFunction, TaskPlaces } from '../../../futures/index.js';
+import {
+  type FutureSet,
+  type FutureType,
+  type InlinedPoll,
+  noTaskPlaces,
+  type PollFunction,
+  type TaskPlaces,
+} from '../../../futures/index.js';
 import type { FutureRef } from '../../../trace/index.js';
 import { Shapes } from '../../../values/index.js';
 import { placeResult, rustConvention } from '../../argument-places.js';
@@ -18,6 +25,7 @@ import { Coverage, type SeenFuture } from './coverage.js';
 import { holdersOf } from './future-holders.js';
 import { type InlinedSite, InlinedSites } from './inlined-sites.js';
 import { hostedTasks } from './self-place.js';
+import { taskWrappers, type Wrapped } from './task-wrappers.js';
 
 /** One poll function to probe, and everything that a hit at its entry needs to know. */
 export interface PollProbe {
@@ -30,6 +38,8 @@ export interface PollProbe {
    * inlined into it.
    */
   readonly isAround: boolean;
+  /** Where it is a task, what the task is called, and where that lies; undefined: the Future itself. */
+  readonly wraps?: Wrapped | undefined;
   /** Which of its polls emit events; undefined: all. The others are as those of one that was not asked for. */
   readonly when?: Conditions | undefined;
   /** Other Futures whose poll the linker folded into this address: their polls are counted under this one's name. */
@@ -125,6 +135,10 @@ export function resolvePolls(
   const polled = [...allowed, ...around].filter(
     (future) => allowed.has(future) || !list.hasExcluded([future.future, future.instance]),
   );
+  const wrappers = list.hasIncludes ? undefined : taskWrappers(futures, places ?? noTaskPlaces, allowed);
+  for (const future of wrappers?.keys() ?? []) {
+    if (!list.hasExcluded([future.future, future.instance])) addPolls(future);
+  }
   const inlinedSites = new InlinedSites(debug, futures, arch, hostedTasks(futures, places));
   const coverage = new Coverage(inlinedSites, futures, { polled, inlined });
   const ref = futureRefs(coverage, hidesDrops);
@@ -140,7 +154,8 @@ export function resolvePolls(
     const { future } = found;
     const entry = entryOf(found.poll, arch, shapes);
     const when = conditions.of(future, entry.selfRegister);
-    return { ...found, ...entry, ref: ref(future), when, isAround: !allowed.has(future) || when?.length === 0 };
+    const wraps = wrappers?.get(future);
+    return { ...found, ...entry, ref: ref(future), wraps, when, isAround: !allowed.has(future) || when?.length === 0 };
   });
   const isSeen = [...allowed].some(allows) || probes.some(({ isAround }) => !isAround);
   if (!isSeen) conditions.throwRefused();
@@ -155,7 +170,7 @@ export function resolvePolls(
     coverage: seen,
     isSeenInlined: (future) => seenInlined.has(future),
     ref,
-    polled: new Set(polled),
+    polled: new Set([...polled, ...(wrappers?.keys() ?? [])]),
     allows,
   };
 }

@@ -37,12 +37,13 @@ export interface HostedTask {
 /** The tasks that functions of runtimes are called with, by the offsets of these functions' DIEs. */
 export function hostedTasks(futures: FutureSet, places: TaskPlaces | undefined): Map<number, HostedTask> {
   const byType = new Map(futures.all.map((future) => [future.typeOffset, future]));
-  return new Map(
-    places?.enders.flatMap(({ die, future: type, offset }) => {
-      const future = byType.get(type);
-      return future ? [[die.offset, { future, offset }] as const] : [];
-    }),
-  );
+  const found = new Map<number, HostedTask>();
+  // The task's own Future is first, then what it consists of.
+  for (const { die, future: type, offset } of places?.enders ?? []) {
+    const future = byType.get(type);
+    if (future && !found.has(die.offset)) found.set(die.offset, { future, offset });
+  }
+  return found;
 }
 
 /** What {@link selfPlace} goes by. */

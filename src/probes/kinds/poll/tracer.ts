@@ -20,7 +20,7 @@ import type {
   RootRef,
   StackEntry,
 } from '../../../trace/index.js';
-import { AwaitPaths } from '../../await-path.js';
+import { AwaitPaths, type InnerFuture } from '../../await-path.js';
 import type { OpenCall } from '../../calls/call-stacks.js';
 import {
   type BlockKind,
@@ -64,10 +64,19 @@ interface Probed {
   readonly isNeverReady: boolean;
   /** Bytes of them that are read. */
   readonly length: number;
+  /** What a task is called by that is such a Future; undefined: by itself. */
+  readonly wraps: Wrapping | undefined;
   /** Whether Futures may be inlined into them; undefined until the first is polled. */
   inlines: boolean | undefined;
   /** Roots that are alive, by address: one that is polled again is the same root. */
   readonly roots: AddressMap<RootRef>;
+}
+
+/** What a task is called by, inside its own Future. */
+interface Wrapping extends Pick<Probed, 'future' | 'ref' | 'roots'> {
+  /** From the task's Future. */
+  readonly offset: number;
+  readonly way: readonly InnerFuture[];
 }
 
 /** What {@link CallTracer} keeps about an open poll. */
@@ -149,14 +158,18 @@ class Roots {
     return roots;
   }
 
-  /** The root at an address, new if none is known there. */
-  at({ roots, ref, future }: Probed, self: Addr): RootRef {
+  /**
+   * The root at an address, new if none is known there. `outer`: the task's own Future and where that lies, if the root
+   * is a part of it.
+   */
+  at({ roots, ref, future }: Pick<Probed, 'future' | 'ref' | 'roots'>, self: Addr, outer = { future, self }): RootRef {
     let root = roots.get(self);
     if (!root) {
-      const about = this.#tasks?.about(future, self);
+      const header = this.#tasks?.headerOf(outer.future, outer.self);
+      const about = header === undefined ? undefined : this.#tasks?.about(header);
       root = { key: ++this.#count, future: ref, address: self, about };
       roots.set(self, root);
-      this.#tasks?.add(root, future);
+      this.#tasks?.add(root, header);
     }
     return root;
   }
@@ -222,12 +235,19 @@ export class PollTracer implements CallKind {
       const futures = [probe.future, ...probe.aliases];
       this.#probes.set(probe.address, {
         ...probed(probe, futures, this.#roots.ofType(probe.ref)),
+        wraps: this.#wrapping(probe),
         fn: probe,
         tag: ResultRegister.of(probe),
         when: probe.when,
       });
     }
     this.blocks = resolved.sites.length > 0 ? this.#inlinedPolls(resolved.sites) : undefined;
+  }
+
+  #wrapping({ wraps }: PollProbe): Wrapping | undefined {
+    if (!wraps) return undefined;
+    const ref = this.#resolved.ref(wraps.future);
+    return { ...wraps, ref, roots: this.#roots.ofType(ref), way: [wraps] };
   }
 
   /** Polls that were inlined, which are blocks of other functions. */
@@ -322,7 +342,7 @@ export class PollTracer implements CallKind {
     const { probe, self, look, isAround, resultAt, guards, entry, within } = opened;
     const before = look?.state;
     // A Future that was never polled cannot be the one that was here before: a new lifetime.
-    if (before?.name === 'Unresumed') probe.roots.delete(self);
+    if (before?.name === 'Unresumed' && probe.roots.get(self) !== within?.payload.root) probe.roots.delete(self);
     return {
       kind: this,
       told: undefined,
@@ -330,7 +350,7 @@ export class PollTracer implements CallKind {
       guards,
       isAround,
       self,
-      root: within?.payload.root ?? this.#roots.at(probe, self),
+      root: within?.payload.root ?? this.#rootOf(probe, self, look),
       began: this.#output.at(at.time),
       before,
       resultAt,
@@ -339,6 +359,14 @@ export class PollTracer implements CallKind {
       entry,
       exit: undefined,
     };
+  }
+
+  #rootOf(probe: Probed, self: Addr, look: FutureLook | undefined): RootRef {
+    const { wraps } = probe;
+    if (!wraps) return this.#roots.at(probe, self);
+    const address = addOffset(self, wraps.offset);
+    if (look?.along(wraps.way)[0]?.resumed?.name === 'Unresumed') wraps.roots.delete(address);
+    return this.#roots.at(wraps, address, { future: probe.future, self });
   }
 
   #stackAt({ registers }: Moment, memory: HitMemory): readonly StackEntry[] | undefined {
@@ -437,7 +465,7 @@ export class PollTracer implements CallKind {
     const future = probe.ref;
     const address = self;
     this.#tellDrops(payload, { result, state, chain, hart });
-    if (root.address === self && root.future === future) {
+    if (isRoot(payload)) {
       if (result === 'ready' || result === 'panicked') this.#roots.over(root);
       else this.#roots.polled(root, result);
     }
@@ -556,6 +584,12 @@ export class PollTracer implements CallKind {
   });
 }
 
+/** Whether a poll is one of its task's own Future, or of what that lies in. */
+function isRoot({ root, self, probe: { ref, wraps } }: TracedPoll): boolean {
+  if (wraps) return root.future === wraps.ref && root.address === addOffset(self, wraps.offset);
+  return root.future === ref && root.address === self;
+}
+
 function placeOf({ root, probe: { ref }, self }: TracedPoll): PolledPlace {
   return { root, ref, self };
 }
@@ -584,7 +618,7 @@ function probed(
   const isNeverReady = future.output === NEVER;
   const length = readLength(future);
   const unknown = { when: undefined, fn: undefined, copy: undefined, tag: undefined, inlines: undefined };
-  return { future, ref, isAround, futures, isNeverReady, length, roots, ...unknown };
+  return { future, ref, isAround, futures, isNeverReady, length, roots, wraps: undefined, ...unknown };
 }
 
 /** Whether an enum around a Future still has the variant that holds it; true if that was not read. */

@@ -44,10 +44,13 @@ export function wakeFunctions(debug: DebugInfo): WakeFunction[] {
   if (!type) return [];
   const offsets = new Map(layoutOf(type).members.map(({ name, offset }) => [name, offset]));
   const found = new Map<bigint, WakeFunction>();
-  for (const table of vtables(debug, offsets.get('clone') ?? 0)) {
-    for (const name of ['wake', 'wake_by_ref']) {
-      const offset = offsets.get(name);
-      const fn = offset === undefined ? undefined : wakeFunction(debug, table(offset));
+  const at = (name: string): number => offsets.get(name) ?? 0;
+  for (const table of vtables(debug, at('clone'))) {
+    const words = ['wake', 'wake_by_ref', 'drop'].map((name) => table(at(name)));
+    // A runtime's own table may hold the same `clone`, and other functions and numbers behind it.
+    if (!words.every((word) => mayTakeWaker(debug, word))) continue;
+    for (const word of words.slice(0, 2)) {
+      const fn = wakeFunction(debug, word);
       if (fn) found.set(fn.address, fn);
     }
   }
@@ -159,6 +162,25 @@ function returnsRawWaker(debug: DebugInfo, address: Addr): boolean {
   const fn = debug.functionAt(address);
   const result = fn?.low === address ? through(fn.die, (die) => die.follow(DW_AT.type)) : undefined;
   return result !== undefined && qualifiedName(result) === 'core::task::wake::RawWaker';
+}
+
+/** Whether a word is code that may be `unsafe fn(*const ())`, as far as is known. */
+function mayTakeWaker(debug: DebugInfo, address: Addr): boolean {
+  if (!isCode(debug.elf, address)) return false;
+  const symbol = debug.elf.symbols.at(address);
+  const fn = debug.functionAt(address);
+  // The linker may have folded one that only returns with any other.
+  if (symbol?.address !== address || symbol.size < leastSize || fn?.low !== address) return true;
+  const returns = through(fn.die, (die) => die.follow(DW_AT.type)) !== undefined;
+  // A parameter without a name may be missing.
+  return !returns && parametersOf(fn.die) <= 1;
+}
+
+/** How many parameters the debug info has of a function. */
+function parametersOf(die: Die): number {
+  const count = (each: Die): number =>
+    Array.from(each.children()).filter(({ tag }) => tag === DW_TAG.formal_parameter).length;
+  return through(die, (each) => count(each) || undefined) ?? 0;
 }
 
 function wakeFunction(debug: DebugInfo, address: Addr): WakeFunction | undefined {

@@ -45,14 +45,12 @@ export class TaskBook {
   }
 
   /** What its runtime knows of a task that is polled now. */
-  about(future: FutureType, self: Addr): KnownTask | undefined {
-    const header = this.headerOf(future, self);
-    const told = header === undefined ? undefined : this.#told.get(header);
+  about(header: Addr): KnownTask | undefined {
+    const told = this.#told.get(header);
     return told?.tell(told.words);
   }
 
-  add(root: RootRef, future: FutureType): void {
-    const header = this.headerOf(future, root.address);
+  add(root: RootRef, header: Addr | undefined): void {
     if (header !== undefined) this.#byHeader.set(header, root);
     this.#byFuture.set(root.address, root);
   }
@@ -84,6 +82,12 @@ export class TaskBook {
   }
 }
 
+/** A call of a wake function. */
+interface Called {
+  readonly fn: WakeFunction;
+  readonly waker: Addr;
+}
+
 /** Turns hits at wake functions into events. */
 export class WakeTracer implements InstantKind {
   readonly #functions = new AddressMap<WakeFunction>();
@@ -91,6 +95,8 @@ export class WakeTracer implements InstantKind {
   readonly #output: EventOutput;
   readonly #waker: string;
   readonly #callers: Callers;
+  /** By hart. */
+  readonly #last = new Map<number, Called>();
 
   constructor(functions: readonly WakeFunction[], tasks: TaskBook, context: InstantContext) {
     for (const fn of functions) this.#functions.set(fn.address, fn);
@@ -115,6 +121,10 @@ export class WakeTracer implements InstantKind {
     const fn = this.#functions.get(pc);
     const waker = fn && registers.register(this.#waker);
     if (!fn || waker === undefined) return undefined;
+    const called = { fn, waker: addr(waker) };
+    const last = this.#last.get(hart);
+    this.#last.set(hart, called);
+    if (this.#isWithin(last, called, returnAddress)) return undefined;
     const root = this.#taskOf(fn, addr(waker), memory);
     const by = pollAround(around)?.payload.root;
     const caller = this.#callers.at(returnAddress);
@@ -122,6 +132,13 @@ export class WakeTracer implements InstantKind {
       const { time } = this.#output;
       this.#output.emit({ type: 'wake', time, hart, waker: addr(waker), root, by, caller });
     };
+  }
+
+  /** Whether the wake function that was called last makes this call, for the same task: both are one wake. */
+  #isWithin(last: Called | undefined, { fn, waker }: Called, returnAddress: Addr | undefined): boolean {
+    if (last?.waker !== waker || last.fn === fn || returnAddress === undefined) return false;
+    const { address, size } = last.fn;
+    return returnAddress > address && returnAddress <= address + BigInt(size);
   }
 
   #taskOf({ box }: WakeFunction, waker: Addr, memory: InstantSite['memory']): RootRef | undefined {
