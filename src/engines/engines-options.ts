@@ -1,11 +1,11 @@
+import type { Addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import type { ElfFile } from '../elf/index.js';
 import type { GuestRam } from '../facts/index.js';
-import type { CallTracer } from '../probes/index.js';
+import type { CallTracer, PlannedStop } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { EnginePlanOptions } from './engine-choice.js';
-import type { EndPlace } from './inject/moved-stops.js';
 import type { TraceTime } from './inject/process-clock.js';
 import type { RawLog } from './inject/raw-log.js';
 import type { RecordCounter } from './inject/record-dispatcher.js';
@@ -34,7 +34,9 @@ export interface EnginesOptions extends EnginePlanOptions {
   /** Whether open calls should end before the target is left, because something stays open for their trampolines. */
   readonly mustEnd?: (() => boolean) | undefined;
   /** Functions at which the recording ends. */
-  readonly ends: readonly EndPlace[];
+  readonly ends: readonly PlannedStop[];
+  /** Plans stops at places inside functions. */
+  readonly planStops: (places: readonly Addr[]) => readonly PlannedStop[];
   /** Called when probes are left out from now on, because they had stopped the target too often. */
   readonly leftOut?: ((probes: readonly ProbeFact[]) => void) | undefined;
   /** A process of Linux, with what only the recording knows about it. */

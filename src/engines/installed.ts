@@ -4,7 +4,7 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { changesItsCode, runIntoKernel } from '../facts/index.js';
-import type { StopObserver } from '../probes/index.js';
+import type { PlannedStop, StopObserver } from '../probes/index.js';
 import { retry } from '../rsp/index.js';
 import type { HookFrame } from '../unwind/index.js';
 import { unavailable } from './engine-choice.js';
@@ -13,7 +13,7 @@ import { briefCalls } from './inject/brief-calls.js';
 import { clearSlack } from './inject/clear-slack.js';
 import type { Drain } from './inject/drain.js';
 import { cleanChild } from './inject/forked-child.js';
-import { readLastRecords } from './inject/last-records.js';
+import { lastPlaces, readLastRecords } from './inject/last-records.js';
 import { ProcessUnwinder, unwinderRoom } from './inject/libgcc-unwinder.js';
 import { LiveDrain } from './inject/live-drain.js';
 import { defined, loadedLibrary } from './inject/loaded-library.js';
@@ -22,6 +22,7 @@ import { TrampolineOverhead } from './inject/overhead.js';
 import type { Placement } from './inject/placement.js';
 import { processScale } from './inject/process-clock.js';
 import type { RecordCounter, RecordTime } from './inject/record-dispatcher.js';
+import type { Piece } from './inject/ring.js';
 import type { Site } from './inject/sites.js';
 import { StoppedDrain } from './inject/stopped-drain.js';
 import { TargetEngine } from './inject/target-engine.js';
@@ -339,10 +340,10 @@ export class Installed implements StopObserver {
   /** The ring is read at stops only, or ends with the target: a stop where that ends itself. */
   async #waitForEnd(stops: StopEngine): Promise<void> {
     if (this.#options.inProcess) return this.#pauseAtExit(stops);
-    const target = this.#target;
-    await readLastRecords({
+    const { target, moved } = this.#placed;
+    await readLastRecords(lastPlaces(this.#options), {
       ...{ logger: silent, ...this.#options, stops },
-      passedBefore: (address) => target.passedBefore(address),
+      passedBefore: (address) => moved?.copyAt(address) ?? target.passedBefore(address),
       drain: () => target.drainStopped({ later: true }),
       onEnd: () => {
         this.#exiting = true;
@@ -400,7 +401,8 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   const process = options.inProcess && code.process;
   const times = await timesOf(request);
   const { sites } = choices.plan;
-  const reserved = process ? unwinderRoom(process, sites.length) : roomForStops(request);
+  const rare = process ? [] : rareStops(request);
+  const reserved = process ? unwinderRoom(process, sites.length) : movedStopsRoom(rare.length);
   const slack = await slackOf({ session, arch, elf });
   const target = new TargetEngine(engineOptions(request, { times, slack, reserved }));
   tellInstalled(request, times);
@@ -413,7 +415,7 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   }
   await target.install((piece) => stops.points.areIn(piece));
   noteChanged(target, choices);
-  placed.moved = process ? undefined : await moveStops(request, target.placement, reserved);
+  placed.moved = rare.length > 0 ? await moveStops(rare, request, target.placement) : undefined;
   const [first] = sites;
   if (target.sites.length + target.waiting === 0) throw unavailable(first && choices.why(first.index));
   if (process) session.children.beforeGoing = (child) => cleanForked(options, child, target, process, logger);
@@ -423,19 +425,30 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
 /** With less memory for code, trampolines need all of it. */
 const smallCode = 64 << 10;
 
-function roomForStops({ options, scratch }: InstallRequest): number {
-  return scratch.code.size < smallCode ? 0 : movedStopsRoom(options.ends.length);
+/** Places outside of trampolines where the target is to stop, most of them never reached. */
+function rareStops({ options, scratch, stops: { points } }: InstallRequest): readonly PlannedStop[] {
+  if (scratch.code.size < smallCode) return [];
+  const ends = options.ends.filter(({ place }) => points.isPause(place));
+  const isReadAtEnd = scratch.shared === undefined || scratch.shared.endsWithTarget;
+  return isReadAtEnd ? [...ends, ...options.planStops(lastPlaces(options))] : ends;
 }
 
 async function moveStops(
+  rare: readonly PlannedStop[],
   { options, code, scratch, stops: { points } }: InstallRequest,
   placement: Placement,
-  length: number,
-): Promise<MovedStops | undefined> {
-  const { session, arch, elf, ends, logger = silent } = options;
-  if (length === 0) return undefined;
+): Promise<MovedStops> {
+  const { session, arch, elf, logger = silent } = options;
+  const length = movedStopsRoom(rare.length);
   const room = { address: addOffset(scratch.code.address, scratch.code.size - length), length };
-  return MovedStops.move(ends, { session, arch, code, elf, room, points, placement, logger });
+  const holdsStop = (piece: Piece): boolean => points.areIn(piece);
+  const moved = await MovedStops.move(rare, { session, arch, code, elf, room, holdsStop, placement, logger });
+  const copies = rare.flatMap(({ place }) => {
+    const copy = points.isPause(place) ? moved.copyAt(place) : undefined;
+    return copy === undefined ? [] : [[place, copy] as const];
+  });
+  await points.movePauses(new Map(copies));
+  return moved;
 }
 
 /** What is needed to understand the records once this process is gone. */

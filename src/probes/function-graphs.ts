@@ -28,7 +28,7 @@ export class FunctionGraphs {
     const { codes } = host.unit;
     const ranges = rangesOf(host).map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
     const { elf } = this.#debug;
-    const neverReturns = (target: Addr): boolean => this.#neverReturns(target);
+    const neverReturns = (target: Addr): boolean => this.neverReturns(target);
     const graph = FlowGraph.of(ranges, { elf, arch: this.#arch, neverReturns });
     this.#graphs.set(host.offset, graph);
     return graph;
@@ -57,7 +57,8 @@ export class FunctionGraphs {
     return graph.steps.some(({ address }) => !isEntryFrame(address)) && jumps.every(isEntryFrame);
   }
 
-  #neverReturns(target: Addr): boolean {
+  /** Whether a function surely never returns, as its debug info or its name tells. */
+  neverReturns(target: Addr): boolean {
     let known = this.#never.get(target);
     if (known === undefined) {
       const die = this.#debug.functionAt(target)?.die;

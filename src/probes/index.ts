@@ -47,8 +47,10 @@ export { WatchEvents, watchRef } from './kinds/watch/events.js';
 export { overlaps, type PlannedWatch, resolveWatches, type WatchPlace } from './kinds/watch/resolve.js';
 export type { WatchSpec } from './kinds/watch/spec.js';
 export { type Access, accessOf, type Watchpoint } from './kinds/watch/watchpoint.js';
+export { type PlannedStop, plannedStops } from './places-inside.js';
 export {
   codeOf,
+  entryPlan,
   type InnerPlace,
   mergePlans,
   noteName,

@@ -11,12 +11,14 @@ import {
   verifyArchitecture,
   verifyCode,
 } from '../facts/index.js';
+import { plannedStops } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos, ProbeFact } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { CodeAsLoaded } from './code-as-loaded.js';
 import { ConsoleLines } from './console-lines.js';
 import { EarlyStops } from './early-stops.js';
+import { plannedEnds } from './function-named.js';
 import { addressesOf, isLoadedAlike, type Program, watchesOf } from './program.js';
 import type { Progress, RecordOptions } from './recording.js';
 import { LoggedTracer, RecordingLog } from './recording-log.js';
@@ -375,10 +377,8 @@ export class Run {
       thresholdNs,
       counter: ({ code }) => this.#clock.counter(session, code.address),
       mustEnd: () => this.openCounter !== undefined,
-      ends: [
-        ...(until === undefined ? [] : [{ address: until, scratchIsFree: false }]),
-        ...panics.map((address) => ({ address, scratchIsFree: true })),
-      ],
+      ends: plannedEnds(program.elf, until, panics),
+      planStops: (places) => (program.debug ? plannedStops(places, program.debug, program.arch) : []),
       hartNumber: (word) => words.number(word),
       leftOut: (probes) => {
         this.#tellLeftOut(probes);

@@ -25,13 +25,20 @@ export interface LastRecordsOptions {
   readonly logger: Logger;
 }
 
-/** Waits at the places of a program that power its machine off. A place that did not is not waited at again. */
-export async function readLastRecords(options: LastRecordsOptions): Promise<void> {
-  const { session, arch, elf, logger } = options;
+/** The places of a program that power its machine off. */
+export function lastPlaces({
+  session,
+  arch,
+  elf,
+}: Pick<LastRecordsOptions, 'session' | 'arch' | 'elf'>): readonly Addr[] {
   const server = session.serverProcess('qemu');
   const command = typeof server === 'number' ? commandLineOf(server) : [];
-  const places = powerOffPlaces(elf, arch, qemuOptions(command.slice(1)));
-  logger.debug({ places: places.length }, 'places that power the machine off');
+  return powerOffPlaces(elf, arch, qemuOptions(command.slice(1)));
+}
+
+/** Waits at these places. One that did not power the machine off is not waited at again. */
+export async function readLastRecords(places: readonly Addr[], options: LastRecordsOptions): Promise<void> {
+  options.logger.debug({ places: places.length }, 'places that power the machine off');
   await waitAt([...new Set(places.map(options.passedBefore))], options);
 }
 

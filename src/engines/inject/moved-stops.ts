@@ -1,23 +1,28 @@
-import type { Architecture, Displaced, ProbeCode } from '../../arch/index.js';
+import type { Architecture, Displaced, DisplacedInside, ProbeCode } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
+import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import type { ElfFile } from '../../elf/index.js';
-import type { ReadPlan } from '../../probes/index.js';
+import { codeOf, type PlannedStop, type ReadPlan } from '../../probes/index.js';
 import type { Session } from '../../rsp/index.js';
-import type { Breakpoints } from '../stop/breakpoints.js';
 import { type Allocator, allocator, mark, markBytes, within } from './code-allocator.js';
 import { redirect } from './leave-patches.js';
+import { lookAtCode } from './patchable-code.js';
 import { Patches } from './patches.js';
 import type { Patch, Patched, Placement } from './placement.js';
 import type { Piece, Write } from './ring.js';
 import { writeChecked } from './transfers.js';
 
-/** The entry of a function at which the target is to stop. `scratchIsFree`: see {@link ReadPlan}. */
-export interface EndPlace extends Pick<ReadPlan, 'address' | 'scratchIsFree'> {}
-
-/** A place where the target is to stop, and the copy of its first instructions. */
+/** Instructions that were copied, so that the target stops at the copy instead. */
 interface Copy {
+  /** The place where it would have stopped. */
+  readonly place: Addr;
+  /** The instruction that is run in its stead: this one, or one before it. */
+  readonly original: Addr;
+  /** The copy of that instruction. */
   readonly at: Addr;
+  /** The code that the jump to it replaces. */
+  readonly replaces: Piece;
   readonly writes: readonly Write[];
   readonly patch: Patch<Patched>;
 }
@@ -29,7 +34,8 @@ export interface MovedStopsOptions {
   readonly elf: ElfFile;
   /** Where the copies go. */
   readonly room: Piece;
-  readonly points: Breakpoints;
+  /** Whether a breakpoint is in these bytes. */
+  readonly holdsStop: (piece: Piece) => boolean;
   /** What is patched already. */
   readonly placement: Placement;
   readonly logger: Logger;
@@ -37,41 +43,50 @@ export interface MovedStopsOptions {
 
 /** Bytes that are enough for the copies of so many places. */
 export function movedStopsRoom(places: number): number {
-  return 128 * places;
+  return 256 * places;
 }
 
 /**
- * Stops at functions that hardly ever run (those that panic), moved out of the program's pages. QEMU runs a page that
- * has a breakpoint instruction by instruction (`check_for_breakpoints`, accel/tcg/cpu-exec.c), with all functions in
- * it. Here each place jumps to a copy of its first instructions, in a page where nothing else runs. The breakpoint is
- * at the copy.
+ * Stops at places that hardly ever run (functions that panic, code that powers the machine off), moved out of the
+ * program's pages. QEMU runs a page that has a breakpoint instruction by instruction (`check_for_breakpoints`,
+ * accel/tcg/cpu-exec.c), with all functions in it. Here a jump leads from each place to a copy of its instructions,
+ * in a page where nothing else runs. The breakpoint is to be at the copy.
  */
 export class MovedStops {
   readonly #options: MovedStopsOptions;
   readonly #patches: Patches<Patched>;
-  /** Copies, with their places. */
-  readonly #places: ReadonlyMap<bigint, Addr>;
+  readonly #copies: readonly Copy[];
 
-  private constructor(options: MovedStopsOptions, patches: Patches<Patched>, places: ReadonlyMap<bigint, Addr>) {
+  private constructor(options: MovedStopsOptions, patches: Patches<Patched>, copies: readonly Copy[]) {
     this.#options = options;
     this.#patches = patches;
-    this.#places = places;
+    this.#copies = copies;
   }
 
-  /** Moves the stops that can be moved at this moment. The others stay where they are. */
-  static async move(places: readonly EndPlace[], options: MovedStopsOptions): Promise<MovedStops> {
-    const { session, arch, points, logger } = options;
+  /** Moves the places that can be moved at this moment. */
+  static async move(stops: readonly PlannedStop[], options: MovedStopsOptions): Promise<MovedStops> {
+    const { session, arch, holdsStop, logger } = options;
     const take = allocator(options.room);
-    const here = places.filter(({ address }) => points.isPause(address));
-    const copies = here.flatMap((place) => copyOf(place, take, options) ?? []);
+    const copies: Copy[] = [];
+    for (const stop of stops) {
+      const copy = copyOf(stop, take, options, copies);
+      if (copy) copies.push(copy);
+    }
     const writes = copies.flatMap((copy) => copy.writes);
     const all = (await writeChecked(session, writes)) === undefined ? copies : [];
-    const wanted = all.map(({ patch }) => patch);
+    const wanted = [...new Set(all.map(({ patch }) => patch))];
     const patches = new Patches<Patched>(session, arch, wanted, logger);
-    const planted = new Set(await patches.plant((piece) => points.areIn(piece)));
-    const moved = all.filter(({ patch: { site } }) => planted.has(site));
-    await points.movePauses(new Map(moved.map(({ at, patch }) => [patch.address, at])));
-    return new MovedStops(options, patches, new Map(moved.map(({ at, patch }) => [at, patch.address])));
+    const planted = new Set(await patches.plant(holdsStop).catch(refused));
+    return new MovedStops(
+      options,
+      patches,
+      all.filter(({ patch: { site } }) => planted.has(site)),
+    );
+  }
+
+  /** Where the target comes by instead of a place; undefined if that was not moved. */
+  copyAt(place: Addr): Addr | undefined {
+    return this.#copies.find((copy) => copy.place === place)?.at;
   }
 
   /** At a stop: gives the places their own code back. A hart that stands at a copy stands at its place then. */
@@ -79,33 +94,65 @@ export class MovedStops {
     const { session, arch } = this.#options;
     if (session.state.kind !== 'idle') return;
     await this.#patches.remove();
-    if (session.state.kind === 'idle') await redirect(session, arch, this.#places);
+    if (session.state.kind !== 'idle') return;
+    await redirect(session, arch, new Map(this.#copies.map(({ at, original }) => [at, original])));
   }
 }
 
-/** Undefined if the place cannot be patched, or if there is no room. */
-function copyOf(end: EndPlace, take: Allocator, options: MovedStopsOptions): Copy | undefined {
-  const { code, elf } = options;
-  const place = end.address;
-  const symbol = elf.symbols.allAt(place).find(({ type, address }) => type === 'function' && address === place);
-  const bytes = symbol && elf.bytesAt(place, symbol.size);
-  const displaced = bytes && displace(end, bytes, options);
-  if (!displaced) return undefined;
-  const at = addOffset(take.next, markBytes);
+/** Then all places stay where they are. */
+function refused(thrown: unknown): readonly Patched[] {
+  if (thrown instanceof RsptraceError && thrown.code === 'PATCH_REFUSED') return [];
+  throw thrown;
+}
+
+/** Undefined if the place cannot be patched, or if there is no room. Two places may have one copy. */
+function copyOf(
+  { place, plans }: PlannedStop,
+  take: Allocator,
+  options: MovedStopsOptions,
+  others: readonly Copy[],
+): Copy | undefined {
+  for (const plan of plans) {
+    const shared = others.find(({ original }) => original === plan.address);
+    if (shared) return { ...shared, place };
+    const { address, length } = codeOf(plan);
+    const bytes = options.elf.bytesAt(address, length);
+    const displaced = bytes && displace(plan, bytes, options);
+    if (displaced && !others.some(({ replaces }) => meets(replaces, displaced)))
+      return copyAt(place, plan, { bytes, displaced, take, code: options.code });
+  }
+  return undefined;
+}
+
+interface Displacement {
+  readonly bytes: Uint8Array;
+  readonly displaced: Displaced | DisplacedInside;
+  readonly take: Allocator;
+  readonly code: ProbeCode;
+}
+
+function copyAt(place: Addr, plan: ReadPlan, { bytes, displaced, take, code }: Displacement): Copy | undefined {
+  const start = addOffset(take.next, markBytes);
+  const before = 'before' in displaced ? displaced.before(start) : new Uint8Array(0);
+  const at = addOffset(start, before.length);
   const own = displaced.relocate(at);
-  const markAt = take(markBytes + own.length);
+  const markAt = take(markBytes + before.length + own.length);
   if (markAt === undefined) return undefined;
   return {
+    place,
+    original: plan.address,
     at,
+    replaces: { address: displaced.start, length: displaced.length },
     writes: [
-      { address: markAt, bytes: mark(place) },
-      { address: at, bytes: own },
+      { address: markAt, bytes: mark(displaced.start) },
+      { address: start, bytes: Buffer.concat([before, own]) },
     ],
     patch: {
-      site: { plan: { name: symbol.name, address: place } },
-      address: place,
-      part: 'entry',
-      bytes: code.patch(displaced, at),
+      site: { plan },
+      address: displaced.start,
+      part: plan.inside ? 'inside' : 'entry',
+      ...(plan.inside && { goesOn: at }),
+      bytes: code.patch(displaced, start),
       original: bytes.subarray(0, displaced.patchLength),
     },
   };
@@ -113,25 +160,32 @@ function copyOf(end: EndPlace, take: Allocator, options: MovedStopsOptions): Cop
 
 /** The instructions that a jump to the copies replaces, if nothing else is patched or stops there. */
 function displace(
-  { address: place, scratchIsFree }: EndPlace,
+  plan: ReadPlan,
   bytes: Uint8Array,
-  { code, room, points, placement }: MovedStopsOptions,
-): Displaced | undefined {
-  for (const { kind, reach } of code.patches) {
-    if (!within(place, room, reach) || (kind === 'far' && !scratchIsFree)) continue;
-    const displaced = code.displace(bytes, place, kind);
-    if ('refused' in displaced) continue;
-    const behind = { address: addOffset(place, 1), length: displaced.length - 1 };
-    if (!points.areIn(behind) && !isPatched(placement, place, displaced.length)) return displaced;
-  }
-  return undefined;
+  { code, room, holdsStop, placement }: MovedStopsOptions,
+): Displaced | DisplacedInside | undefined {
+  const [look] = lookAtCode([plan], () => bytes, code, undefined);
+  if (look === undefined || typeof look === 'string') return undefined;
+  return (look.inside ?? look.ways).find((way) => {
+    const { kind, start, length } = way;
+    const reach = code.patches.find((patch) => patch.kind === kind)?.reach ?? 0;
+    const behind = addOffset(plan.address, 1);
+    const isFree =
+      !holdsStop({ address: start, length: Number(plan.address - start) }) &&
+      !holdsStop({ address: behind, length: Number(addOffset(start, length) - behind) });
+    return isFree && within(start, room, reach) && !isPatched(placement, way);
+  });
 }
 
-function isPatched({ patches, trampolines }: Placement, place: Addr, length: number): boolean {
-  const meets = (address: Addr, bytes: number): boolean =>
-    address < addOffset(place, length) && addOffset(address, bytes) > place;
+function isPatched({ patches, trampolines }: Placement, code: Code): boolean {
   return (
-    patches.some(({ address, bytes }) => meets(address, bytes.length)) ||
-    trampolines.some(({ displaced }) => meets(displaced.start, displaced.length))
+    patches.some(({ address, bytes }) => meets({ address, length: bytes.length }, code)) ||
+    trampolines.some(({ displaced: { start, length } }) => meets({ address: start, length }, code))
   );
+}
+
+type Code = Pick<Displaced, 'start' | 'length'>;
+
+function meets({ address, length }: Piece, code: Code): boolean {
+  return address < addOffset(code.start, code.length) && addOffset(address, length) > code.start;
 }

@@ -1,5 +1,4 @@
 import { basename } from 'node:path';
-import type { Architecture } from '../../arch/index.js';
 import { type Addr, hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
 import { textTable } from '../../base/columns.js';
@@ -7,10 +6,8 @@ import { RsptraceError } from '../../base/errors.js';
 import { nearestWords } from '../../base/nearest.js';
 import type { DebugInfo, LineTable, Unit } from '../../dwarf/index.js';
 import type { PlaceRef, TraceEvent, TraceSink } from '../../trace/index.js';
-import { FunctionGraphs } from '../function-graphs.js';
-import { type GraphPlace, InnerWindows } from '../inner-windows.js';
-import { entryPlan, type PatchWindow, type ReadPlan } from '../read-plan.js';
-import { producerOf } from '../resolve-functions.js';
+import { type InnerPatch, patchesInside, planInside } from '../places-inside.js';
+import type { ReadPlan } from '../read-plan.js';
 import { type AnyProbe, type Found, neededDebugInfo, type Outcome, type ProbeKind, type ProbeText } from './kind.js';
 
 /** `line:src/work.rs:42`: a place inside a function. */
@@ -24,15 +21,7 @@ interface FoundLines extends Found {
   /** In order of probe, then of address. */
   readonly places: readonly PlaceRef[];
   /** By address. */
-  readonly patches: ReadonlyMap<bigint, LinePatch>;
-}
-
-/** How a place can be patched. */
-interface LinePatch {
-  /** What a patch may replace; or why nothing. */
-  readonly window: PatchWindow | string;
-  /** See `ReadPlan`. */
-  readonly scratchIsFree: boolean;
+  readonly patches: ReadonlyMap<bigint, InnerPatch>;
 }
 
 /** The first instruction of a source line, in each function and each inlined copy that has it. */
@@ -45,7 +34,7 @@ export const line: ProbeKind<LineSpec, FoundLines> = {
     const debug = neededDebugInfo(program);
     const places = specs.flatMap((spec) => placesOf(debug, spec)).map((place, key) => ({ ...place, key }));
     const addresses = places.map(({ address }) => address);
-    return { places, addresses, patches: patchesAt(addresses, debug, program.arch) };
+    return { places, addresses, patches: patchesInside(addresses, debug, program.arch) };
   },
   plans: ({ places, patches }) => places.map((place) => planLine(place, patches.get(place.address))),
   tracer({ places }, { output }) {
@@ -186,30 +175,8 @@ function nameOf({ name, by }: PlaceRef): string {
   return by.function === undefined ? name : `${name} in ${by.function}`;
 }
 
-/** Finds room for a patch around each place. */
-function patchesAt(addresses: readonly Addr[], debug: DebugInfo, arch: Architecture): ReadonlyMap<bigint, LinePatch> {
-  const graphs = new FunctionGraphs(debug, arch);
-  const found = new Map<bigint, LinePatch>();
-  const places: GraphPlace[] = [];
-  for (const address of addresses) {
-    const host = debug.functionAt(address)?.die;
-    const graph = host && arch.codeFlow ? graphs.of(host) : undefined;
-    const node = graph?.steps.findIndex((step) => step.address === address) ?? -1;
-    const producer = host && producerOf(host);
-    const scratchIsFree = producer === 'rustc' || producer === 'clang';
-    found.set(address, { window: 'the code around it cannot be followed', scratchIsFree });
-    if (graph && node >= 0) places.push({ graph, node });
-  }
-  for (const [address, window] of new InnerWindows(graphs, arch, debug.elf).choose(places))
-    found.set(address, { scratchIsFree: found.get(address)?.scratchIsFree ?? false, window });
-  return found;
-}
-
-function planLine(place: PlaceRef, patch: LinePatch | undefined): ReadPlan {
-  const { window = 'its code is not known', scratchIsFree = false } = patch ?? {};
-  const plan = { ...entryPlan({ address: place.address, codeSize: 0, name: nameOf(place) }), scratchIsFree };
-  if (typeof window === 'string') return { ...plan, needsStop: `it lies inside a function: ${window}` };
-  return { ...plan, inside: { window, taken: [], noted: [], groups: [] } };
+function planLine(place: PlaceRef, patch: InnerPatch | undefined): ReadPlan {
+  return planInside(place.address, nameOf(place), patch);
 }
 
 /** Counts hits by the place's key. */
