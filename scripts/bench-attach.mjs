@@ -33,7 +33,7 @@ for (const engine of values.engines.split(',')) {
   const began = performance.now();
   const untraced = await load(() => performance.now() - began > seconds * 500);
   const words = ['attach', String(server.pid), '--json', '--engine', engine, '-d', `${seconds}s`];
-  const child = spawn(process.execPath, [main, ...words, '-o', join(folder, 'attach.pftrace')]);
+  const child = spawn(process.execPath, [main, ...words, '--force', '-o', join(folder, 'attach.pftrace')]);
   let stdout = '';
   child.stdout.on('data', (text) => {
     stdout += text;

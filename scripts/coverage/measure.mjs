@@ -42,7 +42,7 @@ async function underGdbserver(elf, args) {
     });
   });
   const closed = new Promise((resolve) => server.on('close', resolve));
-  const ran = await command('-r', `127.0.0.1:${port}`, '--json', '-o', join(folder, 'out.txt'), elf);
+  const ran = await command('-r', `127.0.0.1:${port}`, '--json', '--force', '-o', join(folder, 'out.txt'), elf);
   if (ran.status !== 0) server.kill();
   await closed;
   return { ...ran, text };

@@ -23,7 +23,7 @@ export function timed(program, args) {
 /** rsptrace with `--json` and the trace written: what it says, and how long the command took as a whole. */
 export function rsptrace(command, ...args) {
   const trace = join(folder, 'engine.pftrace');
-  const { ms, stdout, stderr } = timed(process.execPath, [main, ...command, '--json', '-o', trace, ...args]);
+  const { ms, stdout, stderr } = timed(process.execPath, [main, ...command, '--json', '--force', '-o', trace, ...args]);
   const said = stdout.trim() === '' ? undefined : JSON.parse(stdout);
   if (said === undefined || said.error) throw new Error(said?.error?.message ?? stderr.slice(-500));
   return { ...said, ms, bytes: statSync(trace).size };
